@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a user may write: one file per kind under ``kinds``; parse, validate, normalise.
+
+``read_manifests`` is the way in. It reads text and nothing else.
+"""
+
+from __future__ import annotations
+
+from .capacity import host_subnet_capacity, usable_addresses
+from .manifests import read_manifests
+from .problem import Problem, Source
+from .resource import Resource
+from .selector import matches
+from .yaml_text import YAML_IMPORT_ERROR
+
+__all__ = [
+    "YAML_IMPORT_ERROR",
+    "Problem",
+    "Resource",
+    "Source",
+    "host_subnet_capacity",
+    "matches",
+    "read_manifests",
+    "usable_addresses",
+]

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the model must know about a kind of manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .names import read_dns_subdomain
+from .node import Node
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of manifest.
+
+    ``read_spec`` gets the field ``spec`` (its value may be None) and returns the normalised spec.
+    ``read_name`` reads ``metadata.name``. ``own_labels`` are labels that every object of the kind carries by itself.
+    """
+
+    name: str
+    api_versions: tuple[str, ...]
+    namespaced: bool
+    read_spec: Callable[[Node], dict | None]
+    api_version_required: bool = True
+    read_name: Callable[[Node], str | None] = read_dns_subdomain
+    own_labels: Callable[[str], dict[str, str]] = lambda name: {}

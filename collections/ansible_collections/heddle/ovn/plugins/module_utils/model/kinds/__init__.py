@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kinds that a user may write. A new kind is a new file here, and its name in the two lists below.
+
+The imports are spelled out because Ansible copies only what is imported by name to a host.
+"""
+
+from __future__ import annotations
+
+from . import cluster_user_defined_network, namespace, user_defined_network, workload
+
+KINDS = {
+    module.KIND.name: module.KIND
+    for module in (cluster_user_defined_network, namespace, user_defined_network, workload)
+}

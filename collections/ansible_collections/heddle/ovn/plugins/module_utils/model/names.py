@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names, labels and annotations with the syntax of Kubernetes (RFC 1123 names, label syntax)."""
+
+from __future__ import annotations
+
+import re
+
+from .node import Node
+from .problem import show
+
+LONGEST_LABEL = 63
+LONGEST_SUBDOMAIN = 253
+LARGEST_ANNOTATIONS = 256 * 1024
+
+_DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_QUALIFIED_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
+
+
+def is_dns_label(text: str) -> bool:
+    """An RFC 1123 label: lower case letters, digits and '-', at most 63."""
+    return len(text) <= LONGEST_LABEL and bool(_DNS_LABEL.fullmatch(text))
+
+
+def is_dns_subdomain(text: str) -> bool:
+    """RFC 1123 labels joined by dots, at most 253 characters; as in Kubernetes each part may be longer than 63."""
+    return len(text) <= LONGEST_SUBDOMAIN and all(_DNS_LABEL.fullmatch(part) for part in text.split("."))
+
+
+def read_dns_label(node: Node) -> str | None:
+    """A field that holds an RFC 1123 label."""
+    text = node.text()
+    if text is None or is_dns_label(text):
+        return text
+    node.refuse(f"{show(text)} is not a DNS-1123 label",
+                f"use lower case letters, digits and '-', at most {LONGEST_LABEL}, starting and ending with a letter or digit")
+    return None
+
+
+def read_dns_subdomain(node: Node) -> str | None:
+    """A field that holds an RFC 1123 subdomain."""
+    text = node.text()
+    if text is None or is_dns_subdomain(text):
+        return text
+    node.refuse(f"{show(text)} is not a DNS-1123 subdomain",
+                f"use lower case letters, digits, '-' and '.', at most {LONGEST_SUBDOMAIN}, "
+                "each part starting and ending with a letter or digit")
+    return None
+
+
+def is_label_key(text: str) -> bool:
+    """``name`` or ``prefix/name``."""
+    prefix, slash, name = text.rpartition("/")
+    return (not slash or is_dns_subdomain(prefix)) and len(name) <= LONGEST_LABEL and bool(_QUALIFIED_NAME.fullmatch(name))
+
+
+def is_label_value(text: str) -> bool:
+    """Empty, or at most 63 letters, digits, '-', '_' and '.'."""
+    return text == "" or (len(text) <= LONGEST_LABEL and bool(_QUALIFIED_NAME.fullmatch(text)))
+
+
+def check_label_key(node: Node, key: str) -> bool:
+    """Whether ``key`` may be the key of a label; if not, the mistake is noted at ``node``."""
+    if is_label_key(key):
+        return True
+    node.refuse(f"{show(key)} is not a label key",
+                "write name or prefix/name; name: at most 63 letters, digits, '-', '_' and '.'; prefix: a DNS-1123 subdomain")
+    return False
+
+
+def read_label_value(node: Node) -> str | None:
+    """A field that holds the value of a label."""
+    text = node.text()
+    if text is None or is_label_value(text):
+        return text
+    node.refuse(f"{show(text)} is not a label value",
+                "use at most 63 letters, digits, '-', '_' and '.', starting and ending with a letter or digit")
+    return None
+
+
+def read_labels(node: Node | None) -> dict[str, str]:
+    """The labels that are valid."""
+    labels = {}
+    for key, value in node.entries() if node else []:
+        if check_label_key(value, key):
+            labels[key] = read_label_value(value)
+    return labels
+
+
+def read_annotations(node: Node | None) -> dict[str, str]:
+    """The annotations that are valid. Their keys are label keys in any case, their values any text."""
+    annotations = {}
+    for key, value in node.entries() if node else []:
+        if check_label_key(value, key.lower()):
+            annotations[key] = value.text()
+    size = sum(len(key) + len(value or "") for key, value in annotations.items())
+    if node and size > LARGEST_ANNOTATIONS:
+        node.refuse(f"annotations are larger than {LARGEST_ANNOTATIONS // 1024} KiB")
+    return annotations
