@@ -11,6 +11,7 @@ from .manifests import read_manifests
 from .problem import Problem, Source
 from .resource import Resource
 from .selector import matches
+from .updates import check_update
 from .yaml_text import YAML_IMPORT_ERROR
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "Problem",
     "Resource",
     "Source",
+    "check_update",
     "host_subnet_capacity",
     "matches",
     "read_manifests",

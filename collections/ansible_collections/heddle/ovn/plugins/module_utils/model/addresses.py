@@ -15,6 +15,7 @@ from .problem import show
 
 _CIDR = re.compile(r"([0-9A-Fa-f:.]{2,39})/(0|[1-9][0-9]{0,2})")
 _CIDR_REMEDY = "write a network and a prefix length, as in 10.0.0.0/24 or fd00:10::/64"
+_ADDRESS_REMEDY = "write an address without a prefix length, as in 10.0.0.1 or fd00:10::1"
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -55,7 +56,7 @@ def parse_cidr(text: str) -> tuple[Address, Network] | None:
     return address, ipaddress.ip_network((address, int(match.group(2))), strict=False)
 
 
-def read_cidr(node: Node, text: str | None = None, mask: bool = False, remedy: str = _CIDR_REMEDY) -> NetworkField | None:
+def read_cidr(node: Node, text: str | None = None, mask: bool = False) -> NetworkField | None:
     """A CIDR, by default the text of the field itself.
 
     Host bits are a mistake, unless ``mask`` says that they are cut off. A network is returned in both cases, so that
@@ -66,7 +67,7 @@ def read_cidr(node: Node, text: str | None = None, mask: bool = False, remedy: s
         return None
     parsed = parse_cidr(text)
     if parsed is None:
-        node.refuse(f"CIDR is invalid: {show(text)}", remedy)
+        node.refuse(f"CIDR is invalid: {show(text)}", _CIDR_REMEDY)
         return None
     address, network = parsed
     if address != network.network_address and not mask:
@@ -81,7 +82,7 @@ def read_address(node: Node) -> AddressField | None:
         return None
     address = parse_address(text)
     if address is None:
-        node.refuse(f"IP is invalid: {show(text)}", "write an address without a prefix length, as in 10.0.0.1 or fd00:10::1")
+        node.refuse(f"IP is invalid: {show(text)}", _ADDRESS_REMEDY)
         return None
     return AddressField(node, address)
 

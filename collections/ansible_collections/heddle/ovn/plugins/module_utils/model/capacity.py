@@ -25,7 +25,7 @@ def usable_addresses(subnet: Network, excluded: list[Network]) -> int:
 
 
 def host_subnet_capacity(spec: dict) -> dict[int, int]:
-    """How many hosts the subnets of a normalised Layer3 spec serve, by IP version; a version without subnets is absent."""
+    """How many hosts a normalised Layer3 spec can serve, by IP version; a version without subnets is absent."""
     capacity: dict[int, int] = {}
     for subnet in spec["subnets"]:
         network = ipaddress.ip_network(subnet["cidr"])

@@ -15,8 +15,15 @@ from .resource import Resource
 from .yaml_text import Document, parse_documents
 
 # What an API server adds: users paste the output of "kubectl get -o yaml".
-_SERVER_FIELDS = ("creationTimestamp", "finalizers", "generation", "managedFields", "ownerReferences", "resourceVersion",
-                  "uid")
+_SERVER_FIELDS = (
+    "creationTimestamp",
+    "finalizers",
+    "generation",
+    "managedFields",
+    "ownerReferences",
+    "resourceVersion",
+    "uid",
+)
 _METADATA_FIELDS = ("name", "namespace", "labels", "annotations", *_SERVER_FIELDS)
 
 

@@ -31,8 +31,10 @@ def read_dns_label(node: Node) -> str | None:
     text = node.text()
     if text is None or is_dns_label(text):
         return text
-    node.refuse(f"{show(text)} is not a DNS-1123 label",
-                f"use lower case letters, digits and '-', at most {LONGEST_LABEL}, starting and ending with a letter or digit")
+    node.refuse(
+        f"{show(text)} is not a DNS-1123 label",
+        f"use lower case letters, digits and '-', at most {LONGEST_LABEL}, starting and ending with a letter or digit",
+    )
     return None
 
 
@@ -41,16 +43,20 @@ def read_dns_subdomain(node: Node) -> str | None:
     text = node.text()
     if text is None or is_dns_subdomain(text):
         return text
-    node.refuse(f"{show(text)} is not a DNS-1123 subdomain",
-                f"use lower case letters, digits, '-' and '.', at most {LONGEST_SUBDOMAIN}, "
-                "each part starting and ending with a letter or digit")
+    node.refuse(
+        f"{show(text)} is not a DNS-1123 subdomain",
+        f"use lower case letters, digits, '-' and '.', at most {LONGEST_SUBDOMAIN}, "
+        "each part starting and ending with a letter or digit",
+    )
     return None
 
 
 def is_label_key(text: str) -> bool:
     """``name`` or ``prefix/name``."""
     prefix, slash, name = text.rpartition("/")
-    return (not slash or is_dns_subdomain(prefix)) and len(name) <= LONGEST_LABEL and bool(_QUALIFIED_NAME.fullmatch(name))
+    return (
+        (not slash or is_dns_subdomain(prefix)) and len(name) <= LONGEST_LABEL and bool(_QUALIFIED_NAME.fullmatch(name))
+    )
 
 
 def is_label_value(text: str) -> bool:
@@ -62,8 +68,10 @@ def check_label_key(node: Node, key: str) -> bool:
     """Whether ``key`` may be the key of a label; if not, the mistake is noted at ``node``."""
     if is_label_key(key):
         return True
-    node.refuse(f"{show(key)} is not a label key",
-                "write name or prefix/name; name: at most 63 letters, digits, '-', '_' and '.'; prefix: a DNS-1123 subdomain")
+    node.refuse(
+        f"{show(key)} is not a label key",
+        "write name or prefix/name; name: at most 63 letters, digits, '-', '_' and '.'; prefix: a DNS-1123 subdomain",
+    )
     return False
 
 
@@ -72,8 +80,10 @@ def read_label_value(node: Node) -> str | None:
     text = node.text()
     if text is None or is_label_value(text):
         return text
-    node.refuse(f"{show(text)} is not a label value",
-                "use at most 63 letters, digits, '-', '_' and '.', starting and ending with a letter or digit")
+    node.refuse(
+        f"{show(text)} is not a label value",
+        "use at most 63 letters, digits, '-', '_' and '.', starting and ending with a letter or digit",
+    )
     return None
 
 

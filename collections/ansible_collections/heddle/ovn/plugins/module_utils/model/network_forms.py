@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from .addresses import read_cidr, read_cidrs, read_addresses
+from .addresses import read_addresses, read_cidr, read_cidrs
 from .network import LAYER2, LAYER3, LOCALNET, PRIMARY, SECONDARY, Ipam, NetworkSpec, Subnet
 from .network_rules import check_network
 from .node import Fields, Node
@@ -11,25 +11,37 @@ from .problem import show
 
 _FLAT_ONLY = ("role", "mtu", "subnets", "excludeSubnets", "joinSubnets", "ipam", "ipamLifecycle")
 _FLAT = ("topology", *_FLAT_ONLY)
+_NESTED_ONLY = ("reservedSubnets", "infrastructureSubnets", "defaultGatewayIPs", "physicalNetworkName", "vlan")
 _SECTIONS = {"layer2": LAYER2, "layer3": LAYER3, "localnet": LOCALNET}
 _UNSUPPORTED = ("transport", "noOverlay", "evpn")
 _NESTED = ("topology", *_SECTIONS, *_UNSUPPORTED)
 _SECTION_FIELDS = {
-    LAYER2: ("role", "mtu", "subnets", "reservedSubnets", "infrastructureSubnets", "defaultGatewayIPs", "joinSubnets",
-             "ipam"),
+    LAYER2: (
+        "role",
+        "mtu",
+        "subnets",
+        "reservedSubnets",
+        "infrastructureSubnets",
+        "defaultGatewayIPs",
+        "joinSubnets",
+        "ipam",
+    ),
     LAYER3: ("role", "mtu", "subnets", "joinSubnets"),
     LOCALNET: ("role", "physicalNetworkName", "subnets", "excludeSubnets", "vlan", "ipam", "mtu"),
 }
 _SECTION_REMEDIES = {
     LAYER2: {"excludeSubnets": "use reservedSubnets; only Localnet and the flat form have excludeSubnets"},
-    LAYER3: {"excludeSubnets": "only Localnet and the flat form of Layer2 have excludeSubnets",
-             "ipam": "remove it; Layer3 always assigns addresses"},
+    LAYER3: {
+        "excludeSubnets": "only Localnet and the flat form of Layer2 have excludeSubnets",
+        "ipam": "remove it; Layer3 always assigns addresses",
+    },
     LOCALNET: {"joinSubnets": "remove it; only a Primary network has join subnets"},
 }
 _LEAST_MTU = 576
 _LARGEST_MTU = 65536
 _MOST_SUBNETS = {LAYER3: 400}
 _LAYER3_ENTRY_REMEDY = "write {cidr: 10.128.0.0/16, hostSubnet: 24}"
+_LAYER3_TEXT_REMEDY = "write 10.128.0.0/16/24 to give every host a /24"
 
 
 def read_network(node: Node, topologies: tuple[str, ...]) -> dict | None:
@@ -45,16 +57,16 @@ def _read_topology(fields: Fields, topologies: tuple[str, ...]) -> str | None:
     if node is None:
         return None
     if node.value == LOCALNET and LOCALNET not in topologies:
-        node.refuse("Localnet is supported for ClusterUserDefinedNetwork only",
-                    "write a ClusterUserDefinedNetwork that selects this namespace")
+        node.refuse(
+            "Localnet is supported for ClusterUserDefinedNetwork only",
+            "write a ClusterUserDefinedNetwork that selects this namespace",
+        )
         return None
     return node.choice(topologies)
 
 
 def _read_flat(node: Node, topologies: tuple[str, ...]) -> NetworkSpec:
-    fields = node.mapping(_FLAT, {name: "write it inside the section of the topology, as in layer2: {...}"
-                                  for name in ("reservedSubnets", "infrastructureSubnets", "defaultGatewayIPs",
-                                               "physicalNetworkName", "vlan")})
+    fields = node.mapping(_FLAT, dict.fromkeys(_NESTED_ONLY, "write the nested form, as in layer2: {...}"))
     return _read_fields(fields, _read_topology(fields, topologies))
 
 
@@ -72,11 +84,15 @@ def _read_nested(node: Node, sections: list[str], topologies: tuple[str, ...]) -
     wanted = next(name for name, kind in _SECTIONS.items() if kind == topology)
     for name in sections:
         if name != wanted:
-            remedy = "remove it" if wanted in sections else f"set topology to {_SECTIONS[name]}, or write {wanted} instead"
+            either = f"set topology to {_SECTIONS[name]}, or write {wanted} instead"
+            remedy = "remove it" if wanted in sections else either
             fields.place(name).refuse(f"is required when topology is {_SECTIONS[name]} and forbidden otherwise", remedy)
     if not sections:
-        fields.require(wanted, "add it with the fields of the network",
-                       f"is required when topology is {topology} and forbidden otherwise")
+        fields.require(
+            wanted,
+            "add it with the fields of the network",
+            f"is required when topology is {topology} and forbidden otherwise",
+        )
     return networks.get(topology)
 
 
@@ -147,7 +163,7 @@ def _read_subnet_text(node: Node, topology: str | None) -> Subnet | None:
     if text.count("/") == 2 and topology in (LAYER3, None):
         text, _slash, host_text = text.rpartition("/")
         if not (host_text.isascii() and host_text.isdecimal() and 1 <= int(host_text[:4]) <= 127):
-            node.refuse(f"host subnet must be an integer from 1 to 127, got {show(host_text)}", "as in 10.128.0.0/16/24")
+            node.refuse(f"host subnet must be an integer from 1 to 127, got {show(host_text)}", _LAYER3_TEXT_REMEDY)
             return None
         host_subnet = int(host_text)
     field = read_cidr(node, text)
@@ -205,7 +221,8 @@ def _read_vlan(node: Node | None) -> int | None:
     mode = fields.require("mode", "set it to Access")
     if mode is None or mode.choice(("Access",)) is None:
         return None
-    access = fields.require("access", "write {mode: Access, access: {id: 100}}",
-                            "vlan access config is required when mode is Access")
+    access = fields.require(
+        "access", "write {mode: Access, access: {id: 100}}", "vlan access config is required when mode is Access"
+    )
     identifier = access.mapping(("id",)).require("id", "set it to the VLAN number") if access else None
     return identifier.integer(1, 4094) if identifier else None

@@ -29,7 +29,7 @@ class Mistake:
     remedy: str
 
 
-class Refusal(Exception):
+class RefusedError(Exception):
     """A mistake after which the rest of the document means nothing."""
 
     def __init__(self, mistake: Mistake):
@@ -91,8 +91,9 @@ class DocumentBuilder:
     def alias(self, event, line: int) -> None:
         """Take what an anchor of this document names."""
         if event.anchor not in self._anchors:
-            self._refuse(line, f"alias {show('*' + event.anchor)} names no complete value before it",
-                         "write the value out")
+            self._refuse(
+                line, f"alias {show('*' + event.anchor)} names no complete value before it", "write the value out"
+            )
         value, size = self._anchors[event.anchor]
         if not self._budget.spend(size):
             self._refuse(line, "aliases make this file too large", "write the values out")
@@ -138,15 +139,20 @@ class DocumentBuilder:
             return ()
         frame = self._frames[-1]
         if isinstance(frame.container, list):
-            path = frame.path + (len(frame.container),)
+            path = (*frame.path, len(frame.container))
             frame.container.append(value)
             self.lines[path] = line
             return path
-        path = frame.path + (frame.key,)
+        path = (*frame.path, frame.key)
         if frame.key in frame.container:
-            self._note(frame.key_line, path, f"key {show(frame.key)} is already set on line {self.lines[path]}",
-                       "keep one of them")
-            path += ("duplicate",)
+            self._note(
+                frame.key_line,
+                path,
+                f"key {show(frame.key)} is already set on line {self.lines[path]}",
+                "keep one of them",
+            )
+            # Shown nowhere: the first value stays, this one only has to be read to its end.
+            path = (*path, "duplicate")
         else:
             frame.container[frame.key] = value
         self.lines[path] = frame.key_line
@@ -167,4 +173,4 @@ class DocumentBuilder:
 
     def _refuse(self, line: int, rule: str, remedy: str):
         path = path_text(self._frames[-1].path) if self._frames else ""
-        raise Refusal(Mistake(line, path, rule, remedy))
+        raise RefusedError(Mistake(line, path, rule, remedy))

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .yaml_builder import DocumentBuilder, ExpansionBudget, Mistake, Refusal
+from .yaml_builder import DocumentBuilder, ExpansionBudget, Mistake, RefusedError
 
 try:
     import yaml
@@ -60,7 +60,7 @@ def _chunks(text: str) -> Iterator[tuple[int, str]]:
     """The text between document separators, each with the line it starts on."""
     starts = sorted({0, *(match.start() for match in _SEPARATOR.finditer(text))})
     line = 1
-    for start, end in zip(starts, starts[1:] + [len(text)], strict=True):
+    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
         yield line, text[start:end]
         line += text.count("\n", start, end)
 
@@ -68,8 +68,9 @@ def _chunks(text: str) -> Iterator[tuple[int, str]]:
 def _parse_chunk(text: str, line: int, number: int, budget: ExpansionBudget) -> list[Document]:
     directive = _DIRECTIVE.match(text)
     if directive:
-        mistake = Mistake(line + directive.group().count("\n"), "", "YAML directives are not supported", "remove the line")
-        return [Document(number, mistake.line, None, {}, (mistake,), broken=True)]
+        line += directive.group().count("\n")
+        mistake = Mistake(line, "", "YAML directives are not supported", "remove the line")
+        return [Document(number, line, None, {}, (mistake,), broken=True)]
     if hasattr(yaml, "CSafeLoader"):
         before = budget.left
         documents, valid = _compose(text, line, number, budget, yaml.CSafeLoader)
@@ -94,7 +95,7 @@ def _compose(text: str, line: int, number: int, budget: ExpansionBudget, loader)
                 documents.append(_finished(builder, number + len(documents)))
             elif isinstance(event, yaml.NodeEvent | yaml.CollectionEndEvent):
                 _feed(builder, event, line + event.start_mark.line)
-    except Refusal as refusal:
+    except RefusedError as refusal:
         mistake = refusal.mistake
     except yaml.YAMLError as error:
         valid = False
