@@ -15,13 +15,13 @@ options:
   _terms:
     description:
       - Files and directories. A relative path is relative to the playbook.
-      - A directory stands for all files in it and below it whose names end with V(.yml), V(.yaml) or V(.json), sorted by
-        path. Files and directories whose names start with a dot are left out.
+      - A directory stands for all files in it and below it whose names end with C(.yml), C(.yaml) or C(.json), sorted
+        by path. Files and directories whose names start with a dot are left out.
     type: list
     elements: str
     required: true
 notes:
-  - Use it with C(query), or with C(lookup) and O(wantlist=true), to get a list in every case.
+  - Use it with C(query), or with C(lookup) with C(wantlist=true), to get a list in every case.
 """
 
 EXAMPLES = r"""
@@ -65,7 +65,8 @@ class LookupModule(LookupBase):
 
     def run(self, terms, variables=None, **kwargs):
         """Return ``[{"name", "text"}]`` for all terms."""
-        self.set_options(var_options=variables, direct=kwargs)
+        if kwargs:
+            raise AnsibleError(f"the lookup heddle.ovn.manifest has no option {', '.join(kwargs)}")
         files = []
         for term in terms:
             path = Path(self._loader.path_dwim(term))

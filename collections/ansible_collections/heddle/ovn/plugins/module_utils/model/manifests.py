@@ -120,7 +120,7 @@ def _read_header(fields: Fields, kind: Kind) -> _Header:
     if metadata_node is None:
         return _Header(kind, None, None, {}, {})
     metadata = metadata_node.mapping(_METADATA_FIELDS)
-    name_node = metadata.require("name")
+    name_node = metadata.require("name", "give it a name")
     name = kind.read_name(name_node) if name_node else None
     labels = read_labels(metadata.get("labels"))
     for key, value in kind.own_labels(name).items() if name else ():

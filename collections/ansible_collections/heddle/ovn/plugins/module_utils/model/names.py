@@ -70,7 +70,7 @@ def check_label_key(node: Node, key: str) -> bool:
         return True
     node.refuse(
         f"{show(key)} is not a label key",
-        "write name or prefix/name; name: at most 63 letters, digits, '-', '_' and '.'; prefix: a DNS-1123 subdomain",
+        "write name or prefix/name: a name of at most 63 letters, digits, '-', '_' and '.', a prefix like example.com",
     )
     return False
 

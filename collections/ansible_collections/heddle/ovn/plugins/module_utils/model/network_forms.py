@@ -30,10 +30,10 @@ _SECTION_FIELDS = {
     LOCALNET: ("role", "physicalNetworkName", "subnets", "excludeSubnets", "vlan", "ipam", "mtu"),
 }
 _SECTION_REMEDIES = {
-    LAYER2: {"excludeSubnets": "use reservedSubnets; only Localnet and the flat form have excludeSubnets"},
+    LAYER2: {"excludeSubnets": "use reservedSubnets, only Localnet and the flat form have excludeSubnets"},
     LAYER3: {
         "excludeSubnets": "only Localnet and the flat form of Layer2 have excludeSubnets",
-        "ipam": "remove it; Layer3 always assigns addresses",
+        "ipam": "remove it, Layer3 always assigns addresses",
     },
     LOCALNET: {"joinSubnets": "remove it; only a Primary network has join subnets"},
 }
@@ -103,7 +103,7 @@ def _refuse_unsupported(fields: Fields) -> None:
         return
     node = fields.get(written[0])
     if written[0] != "transport" or node.choice(("NoOverlay", "EVPN")):
-        node.refuse("not supported by Heddle yet", f"remove {' and '.join(written)}; networks use Geneve")
+        node.refuse("not supported by Heddle yet", f"remove {' and '.join(written)}, networks use Geneve")
 
 
 def _read_fields(fields: Fields, topology: str | None) -> NetworkSpec:

@@ -87,9 +87,9 @@ class Node:
         if not self._is(list):
             return []
         count = len(self.value)
-        if count < least or (most is not None and count > most):
-            limits = f"at least {least}" if most is None else f"{least} to {most}"
-            self.refuse(f"must have {limits} entries, got {count}", "")
+        if most is not None and not least <= count <= most:
+            limits = f"at most {most}" if least == 0 else f"{least} to {most}"
+            self.refuse(f"must have {limits} entries, got {count}")
         items = self.value[:most]
         return [Node(value, (*self.path, index), self.report) for index, value in enumerate(items)]
 
@@ -141,8 +141,8 @@ class Fields:
         return name in self._known
 
     def get(self, name: str) -> Node | None:
-        """The field, or None."""
-        if self._values.get(name) is None:
+        """The field, or None; also None for what may not be written here, which is reported already."""
+        if name not in self._known or self._values.get(name) is None:
             return None
         return self.place(name)
 

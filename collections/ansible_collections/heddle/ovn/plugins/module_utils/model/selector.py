@@ -47,7 +47,7 @@ def _satisfied(expression: dict, labels: dict) -> bool:
 
 def _read_expression(node: Node) -> dict:
     fields = node.mapping(("key", "operator", "values"))
-    key_field = fields.require("key")
+    key_field = fields.require("key", "name the label")
     key = key_field.text() if key_field else None
     if key is not None:
         check_label_key(key_field, key)

@@ -16,7 +16,7 @@ except ImportError as error:
 else:
     YAML_IMPORT_ERROR = None
 
-MAXIMUM_FILE_SIZE = 16 * 1024 * 1024
+MAXIMUM_FILE_SIZE = 8 * 1024 * 1024
 _EXPANSION_PER_FILE = 1024 * 1024
 # A line that starts so always starts a document: YAML allows it in no scalar.
 _SEPARATOR = re.compile(r"^---(?=\s|\Z)", re.MULTILINE)
