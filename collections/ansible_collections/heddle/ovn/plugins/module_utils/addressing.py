@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Address arithmetic: MACs, link-local addresses, subnet pairs, fixed offsets.
+
+The numbers are ovn-kubernetes's own, so that its documentation describes what Heddle makes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+from collections.abc import Iterable, Iterator
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+GATEWAY_OFFSET = 1
+MANAGEMENT_OFFSET = 2
+
+
+def family(text: str) -> int:
+    """Return 4 or 6 for an address, interface or subnet in text form."""
+    return 6 if ":" in text else 4
+
+
+def mac_of_address(address: str) -> str:
+    """Return the MAC that ovn-kubernetes derives from an address.
+
+    IPv4: `0a:58` and the four octets. IPv6: `0a:58` and the first four bytes of the SHA-256 of the address's text.
+    """
+    plain = ipaddress.ip_address(address.partition("/")[0])
+    tail = plain.packed if plain.version == 4 else hashlib.sha256(str(plain).encode()).digest()[:4]
+    return ":".join(f"{octet:02x}" for octet in b"\x0a\x58" + tail)
+
+
+def link_local_address(mac: str) -> str:
+    """Return the EUI-64 link-local IPv6 address of a MAC (RFC 4291, appendix A)."""
+    octets = bytearray(int(part, 16) for part in mac.split(":"))
+    octets[0] ^= 0x02
+    interface = bytes(octets[:3]) + b"\xff\xfe" + bytes(octets[3:])
+    return str(ipaddress.IPv6Address(b"\xfe\x80" + bytes(6) + interface))
+
+
+def nth_address(subnet: str, offset: int) -> str:
+    """Return the address at `offset` from the subnet's base, without a prefix length."""
+    return str(ipaddress.ip_network(subnet)[offset])
+
+
+def nth_interface(subnet: str, offset: int) -> str:
+    """Return the address at `offset` from the subnet's base, with the subnet's prefix length."""
+    return f"{nth_address(subnet, offset)}/{prefix_length(subnet)}"
+
+
+def prefix_length(subnet: str) -> int:
+    """Return the prefix length of a subnet or interface."""
+    return int(subnet.partition("/")[2])
+
+
+def plain(interface: str) -> str:
+    """Return an interface's address without its prefix length."""
+    return interface.partition("/")[0]
+
+
+def host_route(address: str) -> str:
+    """Return the address as a subnet of one: /32 or /128."""
+    return f"{plain(address)}/{32 if family(address) == 4 else 128}"
+
+
+def transit_pair(transit_subnet: str, node_id: int) -> tuple[str, str]:
+    """Return a node's two interfaces of a Layer2 transit subnet: (transit router side, gateway router side).
+
+    Addresses 2*id and 2*id+1 with /31 or /127 (OKEP-5094, "Transit router", as ovn-kubernetes numbers them).
+    """
+    length = 31 if family(transit_subnet) == 4 else 127
+    return tuple(f"{nth_address(transit_subnet, 2 * node_id + side)}/{length}" for side in (0, 1))
+
+
+def masquerade_pair(masquerade_subnet: str, network_id: int) -> tuple[str, str]:
+    """Return a user-defined network's masquerade addresses on a node: (gateway router, management port)."""
+    offset = 10 + 2 * network_id
+    return nth_address(masquerade_subnet, offset - 1), nth_address(masquerade_subnet, offset)
+
+
+def overlapping(first: str, second: str) -> bool:
+    """Tell whether two subnets share an address; those of different families never do."""
+    one, two = ipaddress.ip_network(first), ipaddress.ip_network(second)
+    return one.version == two.version and one.overlaps(two)
+
+
+def subnet_capacity(cidr: str, host_prefix: int) -> int:
+    """Return how many host subnets of the given prefix length a subnet holds."""
+    return 2 ** max(0, host_prefix - prefix_length(cidr))
+
+
+def nth_subnet(cidr: str, host_prefix: int, index: int) -> str:
+    """Return the host subnet number `index` of a cluster subnet."""
+    network = ipaddress.ip_network(cidr)
+    base = int(network.network_address) + (index << (network.max_prefixlen - host_prefix))
+    return str(type(network)((base, host_prefix)))
+
+
+def free_addresses(subnet: str, taken: set[str], excluded: Iterable[str] = ()) -> Iterator[str]:
+    """Yield the addresses of a subnet that may be given away, lowest first.
+
+    Skips the network address, an IPv4 broadcast address, what is taken, and whole excluded subnets in one step.
+    """
+    network = ipaddress.ip_network(subnet)
+    holes = sorted(
+        (int(hole[0]), int(hole[-1])) for hole in map(ipaddress.ip_network, excluded) if hole.version == network.version
+    )
+    last = int(network[-1]) - (1 if network.version == 4 and network.prefixlen < 31 else 0)
+    number = int(network[0]) + 1
+    make = type(network[0])
+    while number <= last:
+        hole_end = next((end for start, end in holes if start <= number <= end), None)
+        if hole_end is not None:
+            number = hole_end + 1
+            continue
+        text = str(make(number))
+        if text not in taken:
+            yield text
+        number += 1

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of OVN objects, as ovn-kubernetes forms them.
+
+Everything here is a pure function of a network's name and a node's name.
+"""
+
+from __future__ import annotations
+
+DEFAULT_NETWORK = "default"
+PRIMARY_NETWORK_LABEL = "k8s.ovn.org/primary-user-defined-network"
+EXTERNAL_ID_NETWORK = "k8s.ovn.org/network"
+EXTERNAL_ID_ROLE = "k8s.ovn.org/role"
+EXTERNAL_ID_TOPOLOGY = "k8s.ovn.org/topology"
+EXTERNAL_ID_NAD = "k8s.ovn.org/nad"
+EXTERNAL_ID_NODE = "k8s.ovn.org/node"
+ROUTER_MARK = "k8s-cluster-router"
+INTEGRATION_BRIDGE = "br-int"
+
+_INTERFACE_NAME_LIMIT = 15
+
+
+def namespaced_network(namespace: str, name: str) -> str:
+    """Return the name of a UserDefinedNetwork's network; an underscore cannot occur in either part."""
+    return f"{namespace}_{name}"
+
+
+def cluster_network(name: str) -> str:
+    """Return the name of a ClusterUserDefinedNetwork's network."""
+    return f"cluster_udn_{name}"
+
+
+def _dotted(text: str) -> str:
+    return text.replace("-", ".").replace("/", ".")
+
+
+def prefix(network: str) -> str:
+    """Return what stands before the names of a network's objects; nothing for the default network."""
+    return "" if network == DEFAULT_NETWORK else f"{_dotted(network)}_"
+
+
+def cluster_router(network: str) -> str:
+    """Logical router that joins a Layer3 network's node switches."""
+    return f"{prefix(network)}ovn_cluster_router"
+
+
+def transit_router(network: str) -> str:
+    """Logical router that spans the zones of a Layer2 primary network."""
+    return f"{prefix(network)}transit_router"
+
+
+def gateway_router(network: str, node: str) -> str:
+    """Logical router that is bound to one node and leads out of the network."""
+    return f"GR_{prefix(network)}{node}"
+
+
+def node_switch(network: str, node: str) -> str:
+    """Logical switch with one node's workloads of a Layer3 network."""
+    return f"{prefix(network)}{node}"
+
+
+def layer2_switch(network: str) -> str:
+    """Logical switch of a Layer2 network, present in every zone."""
+    return f"{prefix(network)}ovn_layer2_switch"
+
+
+def join_switch(network: str) -> str:
+    """Logical switch between the cluster router and the gateway router of a Layer3 network."""
+    return f"{prefix(network)}join"
+
+
+def transit_switch(network: str) -> str:
+    """Logical switch that spans the zones of a Layer3 network."""
+    return f"{prefix(network)}transit_switch"
+
+
+def transit_switch_port(network: str, node: str) -> str:
+    """Port of the transit switch that leads to a node's cluster router."""
+    return f"{prefix(network)}tstor-{node}"
+
+
+def transit_router_port(network: str, node: str) -> str:
+    """Port of a node's cluster router that leads to the transit switch."""
+    return f"{prefix(network)}rtots-{node}"
+
+
+def management_port(network: str, node: str) -> str:
+    """Logical switch port of a node's own interface in a network."""
+    return f"k8s-{prefix(network)}{node}"
+
+
+def nad_key(namespace: str, name: str) -> str:
+    """Key of a network attachment: its namespace and the name of the network object."""
+    return f"{namespace}/{name}"
+
+
+def workload_port(namespace: str, workload: str, nad: str | None = None) -> str:
+    """Logical switch port of a workload; without `nad` the one on the default network."""
+    port = f"{namespace}_{workload}"
+    return port if nad is None else f"{_dotted(nad)}_{port}"
+
+
+def workload_namespace(namespace: str, workload: str) -> str:
+    """Linux network namespace of a workload."""
+    return f"{namespace}_{workload}"
+
+
+def fnv1a_64(text: str) -> int:
+    """Return the 64-bit FNV-1a hash of a text."""
+    value = 0xCBF29CE484222325
+    for octet in text.encode():
+        value = ((value ^ octet) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
+    return value
+
+
+def hashed_name(primary_id: str) -> str:
+    """Name of a port group or address set: `a` and the hash of its primary id."""
+    return f"a{fnv1a_64(primary_id)}"
+
+
+def host_interface(port: str, suffix: str) -> str:
+    """Name of the host's end of a workload's link: a hash of its port, within the kernel's limit of 15 bytes."""
+    return f"{fnv1a_64(port):016x}"[: _INTERFACE_NAME_LIMIT - len(suffix)] + suffix

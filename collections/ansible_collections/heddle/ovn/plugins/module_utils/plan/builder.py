@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a snapshot of the state to the plan.
+
+The plan holds decisions (ids, keys, subnets, addresses), not rows: what rows they become is decided on each host by
+`render`. Its digest covers everything but the revision, so a plan that says the same has the same digest.
+"""
+
+from __future__ import annotations
+
+from ..addressing import family
+from ..document import digest
+from ..state.admission import transit_neighbours
+from ..state.allocation import host_subnets, transit_subnets, tunnel_key
+from ..state.networks import Network, networks
+from ..state.snapshot import Snapshot
+from .workloads import workload_interfaces
+
+FORMAT = 1
+
+
+def build_plan(snapshot: Snapshot) -> dict:
+    """Return the plan document of a snapshot whose allocations are complete."""
+    found = networks(snapshot)
+    plan = {
+        "format": FORMAT,
+        "deployment": snapshot.name,
+        "settings": snapshot.settings,
+        "nodes": {node.name: _node(node, snapshot) for node in snapshot.of_kind("Node")},
+        "networks": {network.name: _network(network, found, snapshot) for network in found.values()},
+        "workloads": {
+            f"{workload.namespace}/{workload.name}": {
+                "node": workload.spec["node"],
+                "kind": workload.spec["kind"],
+                "namespace": workload.namespace,
+                "name": workload.name,
+                "interfaces": workload_interfaces(workload, found, snapshot),
+            }
+            for workload in snapshot.of_kind("Workload")
+        },
+    }
+    return {**plan, "digest": digest(plan), "revision": snapshot.revision}
+
+
+def _node(node, snapshot: Snapshot) -> dict:
+    return {
+        "id": int(snapshot.get("node-id", node.name)),
+        "chassis": node.spec.get("chassis"),
+        "encapsulation": node.spec.get("encapsulation", []),
+        "addresses": node.spec.get("addresses", []),
+    }
+
+
+def _network(network: Network, found: dict[str, Network], snapshot: Snapshot) -> dict:
+    identifier = 0 if network.is_default else int(snapshot.get("network-id", network.name))
+    described = {
+        "id": identifier,
+        "object": network.object_key,
+        "nad": network.nad_name,
+        "topology": network.topology,
+        "role": network.role,
+        "mtu": network.mtu,
+        "families": list(network.families),
+        "subnets": [subnet["cidr"] for subnet in network.subnets],
+        "join_subnets": [subnet for subnet in network.join_subnets if family(subnet) in network.families],
+        "namespaces": [] if network.is_default else list(network.namespaces),
+        "tunnel_keys": [tunnel_key(identifier)],
+    }
+    if network.topology == "Layer3":
+        described["host_subnets"] = {
+            node.name: host_subnets(snapshot, network, node.name) for node in snapshot.of_kind("Node")
+        }
+        described["transit_subnets"] = [
+            subnet for subnet in snapshot.settings["transit_subnets"] if family(subnet) in network.families
+        ]
+    if network.is_transit_routed:
+        described["tunnel_keys"].append(int(snapshot.get("tunnel-key", network.name)))
+        neighbours = transit_neighbours(network, found, snapshot.settings)
+        described["transit_subnets"] = transit_subnets(network, snapshot.settings, neighbours)
+    return described

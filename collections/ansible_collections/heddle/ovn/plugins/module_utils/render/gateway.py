@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A network's gateway router on this node, and how the node's own traffic enters the network.
+
+Ports, options and numbers: ovn-kubernetes, gateway routers; OKEP-5094, "Transit router". What leads from here to the
+provider network is not part of it.
+"""
+
+from __future__ import annotations
+
+from ..addressing import family, mac_of_address, plain
+from ..naming import gateway_router, management_port
+from ..row import Parent, Row
+from .port import ROUTER, policy, router, switch_port
+from .view import View
+
+EPHEMERAL_PORTS = "32768-60999"
+MANAGEMENT_POLICY_PRIORITY = 1004
+
+
+def gateway_router_row(view: View) -> Row:
+    """Gateway router, bound to this node's chassis."""
+    options = {
+        "chassis": view.chassis(),
+        "always_learn_from_arp_request": "false",
+        "dynamic_neigh_routers": "false",
+        "mac_binding_age_threshold": "300",
+        "lb_force_snat_ip": "router_ip",
+    }
+    if view.is_default:
+        options["snat-ct-zone"] = "0"
+    else:
+        options["disable_garp_rarp"] = "true"
+        if view.network["topology"] == "Layer2":
+            options["lb_force_snat_ip"] = " ".join(plain(interface) for interface in view.join_interfaces())
+    return router(view, gateway_router(view.name, view.node), options, view.external_ids(role=True))
+
+
+def management_rows(view: View, switch: str, on: str, inward_port: str) -> list[Row]:
+    """Management port of the node and what sends traffic for the node there.
+
+    `on` is the router next to the workloads and `inward_port` its port towards them.
+    """
+    addresses = view.management_addresses()
+    mac = mac_of_address(addresses[0])
+    name = management_port(view.name, view.node)
+    rows = [switch_port(view, switch, name, addresses={" ".join([mac, *addresses])})]
+    for host_address in view.plan["nodes"][view.node]["addresses"]:
+        number = family(host_address)
+        nexthop = next((address for address in addresses if family(address) == number), None)
+        if nexthop:
+            match = f'inport == "{inward_port}" && ip{number}.dst == {plain(host_address)} /* {switch} */'
+            rows.append(policy(view, on, MANAGEMENT_POLICY_PRIORITY, match, nexthop))
+    if not view.is_default:
+        rows += [
+            _management_snat(view, on, subnet, inward_port, mac)
+            for subnet in view.subnets()
+        ]  # fmt: skip
+    return rows
+
+
+def _management_snat(view: View, on: str, subnet: str, inward_port: str, mac: str) -> Row:
+    """Translate what goes to the management port, so that the node can tell networks with equal subnets apart."""
+    number = family(subnet)
+    external = next(address for address in view.masquerade_addresses(1) if family(address) == number)
+    columns = {
+        "type": "snat",
+        "logical_ip": subnet,
+        "external_ip": external,
+        "logical_port": inward_port,
+        "match": f"eth.dst == {mac}",
+        "external_port_range": EPHEMERAL_PORTS,
+        "options": {"stateless": "false"},
+        "external_ids": view.external_ids(),
+    }
+    return Row("NAT", f"{on} snat {subnet} {external}", columns, view.name, Parent(ROUTER, on, "nat"))

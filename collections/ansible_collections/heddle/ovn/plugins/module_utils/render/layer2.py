@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layer2 topology: one switch that spans all zones; a primary network's way out is a transit router (OKEP-5094)."""
+
+from __future__ import annotations
+
+from ..addressing import family, plain
+from ..naming import EXTERNAL_ID_NODE, ROUTER_MARK, gateway_router, layer2_switch, transit_router
+from ..row import Row
+from .gateway import gateway_router_row, management_rows
+from .port import gateway_chassis, peering, route, router, router_port, switch
+from .view import View, first_mac, switch_config
+
+# The same in every zone: the transit router's port on the switch, then one port per node (ovn-kubernetes).
+SWITCH_PORT_KEY = 1
+NODE_PORT_KEY_BASE = 10
+
+
+def render_layer2(view: View) -> list[Row]:
+    """Rows of a Layer2 network in this node's zone, without its workloads."""
+    rows = [_switch(view)]
+    if view.is_primary:
+        rows += _transit_router(view) + _gateway(view)
+        for remote in view.remotes:
+            rows += _remote_gateway(view, remote)
+        name = layer2_switch(view.name)
+        rows += management_rows(view, name, transit_router(view.name), f"trtos-{name}")
+    return rows
+
+
+def _switch(view: View) -> Row:
+    name = layer2_switch(view.name)
+    config = {
+        **switch_config(view.subnets()),
+        "interconn-ts": name,
+        "requested-tnl-key": str(view.network["tunnel_keys"][0]),
+        "mcast_snoop": "true",
+        "mcast_querier": "false",
+        "mcast_flood_unregistered": "true",
+    }
+    return switch(view, name, config, view.external_ids(role=True))
+
+
+def _transit_router(view: View) -> list[Row]:
+    """Transit router and its port on the switch, which holds the gateway addresses in every zone alike."""
+    on, name = transit_router(view.name), layer2_switch(view.name)
+    port = f"trtos-{name}"
+    gateways = view.gateway_interfaces()
+    advertisement = {}
+    if 6 in view.network["families"]:
+        # LOW: what the workload was given beside its address is MEDIUM and shall win.
+        advertisement["ipv6_ra_configs"] = {
+            "address_mode": "dhcpv6_stateful",
+            "send_periodic": "true",
+            "max_interval": "900",
+            "min_interval": "300",
+            "router_preference": "LOW",
+            "mtu": str(view.network["mtu"]),
+        }
+    options = {"requested-tnl-key": str(SWITCH_PORT_KEY), "gateway_mtu": str(view.network["mtu"])}
+    return [
+        router(
+            view, on, {"requested-tnl-key": str(view.network["tunnel_keys"][1])}, {ROUTER_MARK: "yes", **view.external_ids()}
+        ),
+        router_port(view, on, port, first_mac(gateways), gateways, options, **advertisement),
+        gateway_chassis(view, port),
+        peering(view, name, f"stotr-{name}", port),
+    ]
+
+
+def _gateway(view: View) -> list[Row]:
+    """Gateway router of this node, its pair of ports with the transit router, and the routes of both."""
+    on, name = transit_router(view.name), gateway_router(view.name, view.node)
+    inner, outer = f"trtor-{name}", f"rtotr-{name}"
+    pairs = view.transit_pairs()
+    join = view.join_interfaces()
+    transit_side, gateway_side = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    key = str(NODE_PORT_KEY_BASE + view.node_id())
+    rows = [
+        gateway_router_row(view),
+        router_port(view, on, inner, first_mac(transit_side), transit_side, {"requested-tnl-key": key}, peer=outer),
+        router_port(
+            view, name, outer, first_mac(join), join + gateway_side,
+            {"gateway_mtu": str(view.network["mtu"])}, peer=inner,
+        ),
+    ]  # fmt: skip
+    rows += _join_routes(view, on, join, gateway_side, view.external_ids())
+    for subnet in view.subnets():
+        for transit_address, gateway_address in pairs:
+            if family(subnet) == family(transit_address):
+                rows.append(route(view, on, subnet, gateway_address, source=True))
+                rows.append(route(view, name, subnet, transit_address, output_port=outer))
+    return rows
+
+
+def _remote_gateway(view: View, remote: str) -> list[Row]:
+    """Another node's port of the same transit router, and the route to its join addresses."""
+    on = transit_router(view.name)
+    pairs = view.transit_pairs(remote)
+    transit_side, gateway_side = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    ids = {**view.external_ids(), EXTERNAL_ID_NODE: remote}
+    options = {
+        "requested-tnl-key": str(NODE_PORT_KEY_BASE + view.node_id(remote)),
+        "requested-chassis": view.chassis(remote),
+    }
+    name = f"trtor-{gateway_router(view.name, remote)}"
+    return [
+        router_port(view, on, name, first_mac(transit_side), transit_side, options, external_ids=ids),
+        *_join_routes(view, on, view.join_interfaces(remote), gateway_side, ids),
+    ]
+
+
+def _join_routes(view: View, on: str, join: list[str], gateway_side: list[str], external_ids: dict) -> list[Row]:
+    return [
+        route(view, on, plain(address), nexthop, external_ids=external_ids)
+        for address in join
+        for nexthop in gateway_side
+        if family(address) == family(nexthop)
+    ]

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All Northbound rows of one zone."""
+
+from __future__ import annotations
+
+from ..naming import DEFAULT_NETWORK
+from ..row import Keys, Parent, Row
+from .isolation import render_isolation
+from .layer2 import render_layer2
+from .layer3 import render_layer3
+from .port import COPP_NAME
+from .view import View, attachments
+from .workload_port import render_workload_switch_ports
+
+# Protocols that OVN hands to ovn-controller; each may cost it 25 packets a second.
+PUNTED_PROTOCOLS = (
+    "arp", "arp-resolve", "bfd", "event-elb", "icmp4-error", "icmp6-error", "reject", "svc-monitor", "tcp-reset",
+)  # fmt: skip
+PUNTED_PACKETS_PER_SECOND = 25
+
+# What a purge may look at: every table that this floor writes.
+TABLES = (
+    "ACL", "Copp", "Gateway_Chassis", "Logical_Router", "Logical_Router_Policy", "Logical_Router_Port",
+    "Logical_Router_Static_Route", "Logical_Switch", "Logical_Switch_Port", "Meter", "Meter_Band", "NAT", "Port_Group",
+)  # fmt: skip
+
+_TOPOLOGIES = {"Layer2": render_layer2, "Layer3": render_layer3}
+
+
+def render_northbound(plan: dict, node: str) -> list[Row]:
+    """Return the Northbound rows of a node's zone.
+
+    Networks of a topology without a renderer cannot get into a plan: the model refuses them.
+    """
+    rows = _zone(node) + _control_plane_protection()
+    attached = attachments(plan)
+    for name, network in plan["networks"].items():
+        view = View(plan, name, node, attached.get(name, []))
+        rows += _TOPOLOGIES[network["topology"]](view)
+        rows += render_workload_switch_ports(view)
+        if name == DEFAULT_NETWORK:
+            rows += render_isolation(view)
+    return rows
+
+
+def _zone(node: str) -> list[Row]:
+    options = {"name": node, "northd-backoff-interval-ms": "300"}
+    return [Row("NB_Global", "zone", {"name": node, "options": Keys(options)}, match={})]
+
+
+def _control_plane_protection() -> list[Row]:
+    rows = []
+    for protocol in PUNTED_PROTOCOLS:
+        name = f"{protocol}-rate-limiter"
+        rows.append(Row("Meter", name, {"name": name, "unit": "pktps", "fair": True}))
+        band = {"action": "drop", "rate": PUNTED_PACKETS_PER_SECOND}
+        rows.append(Row("Meter_Band", name, band, parent=Parent("Meter", name, "bands")))
+    meters = {protocol: f"{protocol}-rate-limiter" for protocol in PUNTED_PROTOCOLS}
+    rows.append(Row("Copp", COPP_NAME, {"name": COPP_NAME, "meters": meters}))
+    return rows

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The other hosts as remote chassis in this zone's Southbound database.
+
+ovn-architecture, "OVN Interconnection"; rows as ovn-kubernetes's chassis handler writes them. ovn-ic is not used.
+"""
+
+from __future__ import annotations
+
+from ..row import Parent, Row
+
+TABLES = ("Chassis", "Encap")
+
+
+def render_southbound(plan: dict, node: str) -> list[Row]:
+    """Return Chassis and Encap rows of all other nodes whose chassis is known."""
+    rows = []
+    for name, remote in plan["nodes"].items():
+        chassis = remote["chassis"]
+        if name == node or not chassis:
+            continue
+        columns = {"name": chassis, "hostname": name, "other_config": {"is-remote": "true"}}
+        rows.append(Row("Chassis", chassis, columns))
+        for address in remote["encapsulation"]:
+            encap = {"type": "geneve", "ip": address, "chassis_name": chassis, "options": {"csum": "true"}}
+            rows.append(Row("Encap", f"{chassis} {address}", encap, parent=Parent("Chassis", chassis, "encaps")))
+    return rows

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Logical switch ports of workloads, on this node and (Layer2) on the others."""
+
+from __future__ import annotations
+
+from ..addressing import plain
+from ..naming import EXTERNAL_ID_NAD, layer2_switch, node_switch
+from ..row import Row
+from .port import switch_port
+from .view import View
+
+
+def render_workload_switch_ports(view: View) -> list[Row]:
+    """Ports of this node's workloads; a Layer2 network also has the others' as remote ports."""
+    rows = []
+    for workload, interface in view.workloads:
+        if workload["node"] == view.node or (view.network["topology"] == "Layer2" and workload["node"] in view.remotes):
+            rows.append(_port(view, workload, interface))
+    return rows
+
+
+def _port(view: View, workload: dict, interface: dict) -> Row:
+    is_local = workload["node"] == view.node
+    layer2 = view.network["topology"] == "Layer2"
+    on = layer2_switch(view.name) if layer2 else node_switch(view.name, view.node)
+    addresses = " ".join([interface["mac"], *map(plain, interface["addresses"])])
+    options = {"requested-chassis": view.chassis(workload["node"])}
+    if layer2:
+        options["requested-tnl-key"] = str(interface["tunnel_id"])
+    ids = {**view.external_ids(), "namespace": workload["namespace"], "pod": "true"}
+    if interface["nad"]:
+        ids[EXTERNAL_ID_NAD] = interface["nad"]
+    return switch_port(
+        view,
+        on,
+        interface["port"],
+        ids,
+        type="" if is_local else "remote",
+        addresses={addresses},
+        port_security={addresses} if is_local else set(),
+        options=options,
+    )

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a desired OVSDB row looks like: the words that `render` writes and `apply` reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """The uuid of another desired row."""
+
+    table: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """A map of which only these keys are managed; a value of None means that the key must be absent."""
+
+    values: dict
+
+
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """The row is a member of this set column of that row."""
+
+    table: str
+    key: str
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One desired row. `network` is the unit that it is written with; "" is what all networks share.
+
+    `match` finds the row by column values whoever made it; such a row is created when missing and never deleted
+    unless it carries the owner's mark.
+    """
+
+    table: str
+    key: str
+    columns: dict = field(default_factory=dict)
+    network: str = ""
+    parent: Parent | None = None
+    match: dict | None = None

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules across objects, and the step from one snapshot to the next.
+
+Nothing is stored here. `admit` returns the next snapshot and every problem found; a snapshot with problems is thrown
+away by its caller.
+"""
+
+from __future__ import annotations
+
+import copy
+
+from ..addressing import overlapping
+from ..model import Problem, Resource, Source
+from ..naming import DEFAULT_NETWORK, PRIMARY_NETWORK_LABEL
+from .allocation import allocate, transit_subnets
+from .networks import NETWORK_KINDS, Network, networks, networks_of_namespace
+from .snapshot import Snapshot, StoredObject
+
+STORED = Source("state database", 1, 1)
+
+
+def admit(
+    before: Snapshot,
+    resources: list[Resource],
+    nodes: dict[str, dict],
+    *,
+    settings: dict,
+    manifest_set: str,
+    name: str = "heddle",
+) -> tuple[Snapshot, list[Problem]]:
+    """Return the snapshot after `resources` replace what `manifest_set` held, and all problems.
+
+    Objects of other sets stay. `nodes` are the hosts of the inventory: name -> {"chassis": id or None,
+    "encapsulation": [addresses]}; a host that told nothing this time keeps what it told before.
+    """
+    after = copy.deepcopy(before)
+    after.name = after.name or name
+    after.settings = settings
+    sources = {resource.key: resource.source for resource in resources}
+    after.objects = {
+        key: entry
+        for key, entry in before.objects.items()
+        if entry.kind != "Node" and (entry.manifest_set != manifest_set or key in sources)
+    }
+    after.objects |= {entry.key: entry for entry in _nodes(before, nodes)}
+
+    problems: list[Problem] = []
+    for resource in resources:
+        stored = before.objects.get(resource.key)
+        problems += _unchangeable(resource, stored, manifest_set)
+        after.objects[resource.key] = StoredObject(
+            kind=resource.kind, name=resource.name, namespace=resource.namespace or "", manifest_set=manifest_set,
+            labels=resource.labels, spec=resource.spec, manifest=resource.manifest,
+            status=stored.status if stored else {},
+        )  # fmt: skip
+
+    def problem(key: str, path: str, rule: str, remedy: str) -> None:
+        problems.append(Problem(sources.get(key, STORED), key, path, rule, remedy))
+
+    found = networks(after)
+    _check_namespaces(after, found, problem)
+    _check_workloads(after, problem)
+    _check_subnets(after, found, problem)
+    if not problems:
+        for key, rule, remedy in allocate(after, found):
+            problem(key, "spec", rule, remedy)
+    return after, problems
+
+
+def _nodes(before: Snapshot, nodes: dict[str, dict]) -> list[StoredObject]:
+    known = {entry.name: entry.spec for entry in before.of_kind("Node")}
+    return [
+        StoredObject(kind="Node", name=name, spec={**known.get(name, {}), **{k: v for k, v in spec.items() if v}})
+        for name, spec in sorted(nodes.items())
+    ]
+
+
+def _unchangeable(resource: Resource, stored: StoredObject | None, manifest_set: str) -> list[Problem]:
+    if stored is None:
+        return []
+    problems = []
+    if stored.manifest_set != manifest_set:
+        problems.append(
+            Problem(resource.source, resource.key, "metadata.name", f"belongs to the manifest set {stored.manifest_set!r}",
+                    "choose another name, or apply it with that set")
+        )  # fmt: skip
+    if resource.kind in NETWORK_KINDS:
+        for name in sorted(stored.spec):
+            old, new = stored.spec[name], resource.spec.get(name)
+            grown = name == "subnets" and resource.spec["topology"] == "Layer3" and all(subnet in new for subnet in old)
+            if old != new and not grown and name != "namespaceSelector":
+                problems.append(
+                    Problem(resource.source, resource.key, f"spec.{name}", f"{name} is immutable: it is {old!r}",
+                            "put the old value back, or delete the network first and create it anew")
+                )  # fmt: skip
+    return problems
+
+
+def _check_namespaces(snapshot: Snapshot, found: dict[str, Network], problem) -> None:
+    namespaces = {entry.name: entry for entry in snapshot.of_kind("Namespace")}
+    for network in found.values():
+        if network.is_default:
+            continue
+        for namespace in network.namespaces:
+            if namespace not in namespaces:
+                problem(network.object_key, "metadata.namespace", f"namespace {namespace} does not exist",
+                        "add a Namespace manifest")  # fmt: skip
+            elif network.role == "Primary" and PRIMARY_NETWORK_LABEL not in namespaces[namespace].labels:
+                problem(network.object_key, "spec.role",
+                        f"invalid primary network state: namespace {namespace} lacks the label {PRIMARY_NETWORK_LABEL}",
+                        "add the label to the Namespace manifest")  # fmt: skip
+    for name, namespace in namespaces.items():
+        primary = [network for network in networks_of_namespace(found, name) if network.role == "Primary"]
+        for network in primary[1:]:
+            problem(network.object_key, "spec.role",
+                    f"primary network already exist in namespace {name}: {primary[0].object_key}",
+                    "make one of them Secondary or take the namespace out of its selector")  # fmt: skip
+        if PRIMARY_NETWORK_LABEL in namespace.labels and not primary:
+            users = [entry for entry in snapshot.of_kind("Workload") if entry.namespace == name]
+            for workload in users:
+                problem(workload.key, "metadata.namespace",
+                        f"namespace {name} is labelled for a primary network and has none",
+                        "add the network, or take the label away")  # fmt: skip
+
+
+def _check_workloads(snapshot: Snapshot, problem) -> None:
+    namespaces = {entry.name for entry in snapshot.of_kind("Namespace")}
+    nodes = {entry.name for entry in snapshot.of_kind("Node")}
+    for workload in snapshot.of_kind("Workload"):
+        if workload.namespace not in namespaces:
+            problem(workload.key, "metadata.namespace", f"namespace {workload.namespace} does not exist",
+                    "add a Namespace manifest")  # fmt: skip
+        if workload.spec["node"] not in nodes:
+            problem(workload.key, "spec.node", f"node {workload.spec['node']} is not in the inventory",
+                    f"use one of: {', '.join(sorted(nodes)) or 'none known'}")  # fmt: skip
+
+
+def _check_subnets(snapshot: Snapshot, found: dict[str, Network], problem) -> None:
+    """Refuse overlaps of a network with what every host shares (facts of ovn-kubernetes, NAD validation)."""
+    settings = snapshot.settings
+    cluster = [subnet["cidr"] for subnet in found[DEFAULT_NETWORK].subnets]
+    shared = [("cluster", cluster)] + [
+        (label, settings[name])
+        for label, name in (
+            ("service", "service_subnets"),
+            ("default join", "join_subnets"),
+            ("masquerade", "masquerade_subnets"),
+        )
+    ]
+    for network in found.values():
+        if network.is_default or network.topology == "Localnet":
+            continue
+        own = [subnet["cidr"] for subnet in network.subnets] + list(network.join_subnets)
+        others = shared + ([("transit", settings["transit_subnets"])] if network.topology == "Layer3" else [])
+        for label, subnets in others:
+            for subnet in own:
+                clash = next((other for other in subnets if overlapping(subnet, other)), None)
+                if clash:
+                    problem(network.object_key, "spec.subnets",
+                            f"pod or join subnet overlaps: {subnet} with the {label} subnet {clash}",
+                            "choose another subnet")  # fmt: skip
+        for subnet in network.subnets:
+            for join in network.join_subnets:
+                if overlapping(subnet["cidr"], join):
+                    problem(network.object_key, "spec.joinSubnets",
+                            f"pod or join subnet overlaps: {subnet['cidr']} with the network's own join subnet {join}",
+                            "choose another join subnet")  # fmt: skip
+        if network.is_transit_routed:
+            try:
+                transit_subnets(network, settings, transit_neighbours(network, found, settings))
+            except ValueError as error:
+                problem(network.object_key, "spec.subnets", str(error), "choose another subnet")
+
+
+def transit_neighbours(network: Network, found: dict[str, Network], settings: dict) -> list[str]:
+    """Return the subnets that a network's transit subnet must keep clear of."""
+    cluster = [subnet["cidr"] for subnet in found[DEFAULT_NETWORK].subnets]
+    own = [subnet["cidr"] for subnet in network.subnets] + list(network.join_subnets)
+    return own + cluster + settings["service_subnets"] + settings["join_subnets"] + settings["masquerade_subnets"]

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The networks that a set of objects asks for, whatever kind of object asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..model import matches
+from ..naming import DEFAULT_NETWORK, cluster_network, namespaced_network
+from .settings import cluster_subnets
+from .snapshot import Snapshot, StoredObject
+
+NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
+NETWORK_KINDS = ("UserDefinedNetwork", "ClusterUserDefinedNetwork")
+
+
+@dataclass(frozen=True)
+class Network:
+    """One network: its wishes as normalised and the namespaces that it serves."""
+
+    name: str
+    object_key: str
+    nad_name: str
+    topology: str
+    role: str
+    mtu: int
+    subnets: tuple
+    join_subnets: tuple
+    excluded: tuple
+    namespaces: tuple
+
+    @property
+    def is_default(self) -> bool:
+        """Tell whether this is the network that every workload has."""
+        return self.name == DEFAULT_NETWORK
+
+    @property
+    def is_transit_routed(self) -> bool:
+        """Tell whether a transit router joins the zones (OKEP-5094): Layer2 and primary."""
+        return self.topology == "Layer2" and self.role == "Primary"
+
+    @property
+    def families(self) -> tuple[int, ...]:
+        """Return the address families of the network's subnets: 4, 6 or both."""
+        return tuple(sorted({6 if ":" in subnet["cidr"] else 4 for subnet in self.subnets}))
+
+
+def namespace_labels(namespace: StoredObject) -> dict:
+    """Return a namespace's labels with the one that Kubernetes adds itself."""
+    return {**namespace.labels, NAMESPACE_NAME_LABEL: namespace.name}
+
+
+def networks(snapshot: Snapshot) -> dict[str, Network]:
+    """Return the networks by name, the default network first."""
+    settings = snapshot.settings
+    found = {
+        DEFAULT_NETWORK: Network(
+            DEFAULT_NETWORK, "", "default", "Layer3", "Primary", settings["mtu"], tuple(cluster_subnets(settings)),
+            tuple(settings["join_subnets"]), (), tuple(entry.name for entry in snapshot.of_kind("Namespace")),
+        )
+    }  # fmt: skip
+    for entry in snapshot.of_kind(*NETWORK_KINDS):
+        network = _network(entry, snapshot)
+        found[network.name] = network
+    return found
+
+
+def _network(entry: StoredObject, snapshot: Snapshot) -> Network:
+    spec = entry.spec
+    if entry.kind == "UserDefinedNetwork":
+        name, namespaces = namespaced_network(entry.namespace, entry.name), (entry.namespace,)
+    else:
+        name = cluster_network(entry.name)
+        namespaces = tuple(
+            namespace.name
+            for namespace in snapshot.of_kind("Namespace")
+            if matches(spec["namespaceSelector"], namespace_labels(namespace))
+        )
+    return Network(
+        name=name,
+        object_key=entry.key,
+        nad_name=entry.name,
+        topology=spec["topology"],
+        role=spec["role"],
+        mtu=spec["mtu"] or snapshot.settings["mtu"],
+        subnets=tuple(spec["subnets"]),
+        join_subnets=_join_subnets(spec, snapshot.settings),
+        excluded=tuple(spec["excludeSubnets"] + spec["reservedSubnets"] + spec["infrastructureSubnets"]),
+        namespaces=namespaces,
+    )
+
+
+def _join_subnets(spec: dict, settings: dict) -> tuple:
+    """Return the given join subnets; a family that is not given gets its default."""
+    if spec["role"] != "Primary":
+        return ()
+    given = list(spec["joinSubnets"])
+    present = {":" in subnet for subnet in given}
+    return tuple(given + [subnet for subnet in settings["network_join_subnets"] if (":" in subnet) not in present])
+
+
+def networks_of_namespace(found: dict[str, Network], namespace: str) -> list[Network]:
+    """Return the user-defined networks that serve a namespace."""
+    return [network for network in found.values() if namespace in network.namespaces and not network.is_default]

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cluster-wide settings: the address ranges that every network shares.
+
+Defaults are ovn-kubernetes's, with the cluster subnets of its kind deployment and its wide masquerade range.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+
+DEFAULTS = {
+    "cluster_subnets": ["10.244.0.0/16/24", "fd00:10:244::/48/64"],
+    "service_subnets": ["10.96.0.0/16", "fd00:10:96::/112"],
+    "join_subnets": ["100.64.0.0/16", "fd98::/64"],
+    "network_join_subnets": ["100.65.0.0/16", "fd99::/64"],
+    "transit_subnets": ["100.88.0.0/16", "fd97::/64"],
+    "masquerade_subnets": ["169.254.0.0/17", "fd69::/112"],
+    "mtu": 1400,
+}
+
+
+def complete(given: dict | None) -> dict:
+    """Return the settings with defaults filled in; ValueError names every setting that is unknown or malformed."""
+    given = {name: value for name, value in (given or {}).items() if value is not None}
+    mistakes = [f"unknown setting {name}; known are {', '.join(DEFAULTS)}" for name in sorted(set(given) - set(DEFAULTS))]
+    settings = {**DEFAULTS, **given}
+    for name, value in settings.items():
+        if name.endswith("_subnets"):
+            for text in value:
+                cidr = text.rpartition("/")[0] if text.count("/") == 2 else text
+                try:
+                    ipaddress.ip_network(cidr)
+                except ValueError as error:
+                    mistakes.append(f"setting {name}: {error}")
+    if mistakes:
+        raise ValueError("; ".join(mistakes))
+    return settings
+
+
+def cluster_subnets(settings: dict) -> list[dict]:
+    """Return the default network's subnets as a manifest would give them: `cidr` and `hostSubnet`."""
+    subnets = []
+    for text in settings["cluster_subnets"]:
+        cidr, _slash, host_prefix = text.rpartition("/") if text.count("/") == 2 else (text, "", "")
+        subnets.append({"cidr": cidr, "hostSubnet": int(host_prefix or (64 if ":" in cidr else 24))})
+    return subnets

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The state as plain data: what the database holds at one revision.
+
+Admission and allocation turn one snapshot into the next; only `database.py` knows how it is stored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+
+
+@dataclass(frozen=True)
+class StoredObject:
+    """A manifest that was admitted. `spec` is normalised, `manifest` is what the user wrote."""
+
+    kind: str
+    name: str
+    namespace: str = ""
+    manifest_set: str = ""
+    labels: dict = field(default_factory=dict)
+    spec: dict = field(default_factory=dict)
+    manifest: dict = field(default_factory=dict)
+    status: dict = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """Return `Kind/namespace/name`, or `Kind/name` for what has no namespace."""
+        return "/".join(part for part in (self.kind, self.namespace, self.name) if part)
+
+
+@dataclass
+class Snapshot:
+    """Everything that the state database holds.
+
+    `allocations` maps pool -> owner -> value, all text. `cursors` maps pool -> where round-robin goes on.
+    """
+
+    revision: int = 0
+    name: str = ""
+    settings: dict = field(default_factory=dict)
+    objects: dict[str, StoredObject] = field(default_factory=dict)
+    allocations: dict[str, dict[str, str]] = field(default_factory=dict)
+    cursors: dict[str, int] = field(default_factory=dict)
+
+    def of_kind(self, *kinds: str) -> list[StoredObject]:
+        """Return the objects of the given kinds, ordered by key."""
+        return sorted((entry for entry in self.objects.values() if entry.kind in kinds), key=lambda entry: entry.key)
+
+    def get(self, pool: str, owner: str) -> str | None:
+        """Return what a pool gave to an owner, if anything."""
+        return self.allocations.get(pool, {}).get(owner)
+
+
+def as_dict(snapshot: Snapshot) -> dict:
+    """Return the snapshot as JSON-ready data."""
+    return asdict(snapshot)
