@@ -136,8 +136,8 @@ def test_duplicates_name_both_places() -> None:
     resources, problems = read_manifests(files)
     assert [resource.key for resource in resources] == ["Namespace/red", "Workload/red/web"]
     assert [str(problem) for problem in problems] == [
-        f"{file}:1 (document 1, Workload red/web): already defined at a.yml:3 (document 2); remove or rename one of them"
-        for file in ("b.yml", "c.yml")
+        f"{file} (document 1, Workload red/web): already defined at a.yml:3 (document 2); remove or rename one of them"
+        for file in ("b.yml:1", "c.yml:1")
     ]
 
 

@@ -145,8 +145,8 @@ def test_lab_has_the_examples_word_for_word(file: str, example: str) -> None:
 
 FLAT_AND_NESTED = {
     "layer2": (
-        "{topology: Layer2, role: Primary, mtu: 1400, subnets: [10.0.0.0/24, 'fd00::/64'], joinSubnets: [100.66.0.0/16],"
-        " ipam: {lifecycle: Persistent}}",
+        "{topology: Layer2, role: Primary, mtu: 1400, subnets: [10.0.0.0/24, 'fd00::/64'],"
+        " joinSubnets: [100.66.0.0/16], ipam: {lifecycle: Persistent}}",
         "{topology: Layer2, layer2: {role: Primary, mtu: 1400, subnets: [10.0.0.0/24, 'fd00::/64'],"
         " joinSubnets: [100.66.0.0/16], ipam: {lifecycle: Persistent}}}",
     ),
