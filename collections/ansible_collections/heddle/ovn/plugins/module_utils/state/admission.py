@@ -10,8 +10,8 @@ from __future__ import annotations
 import copy
 
 from ..addressing import overlapping
-from ..model import Problem, Resource, Source
-from ..naming import DEFAULT_NETWORK, PRIMARY_NETWORK_LABEL
+from ..model import Problem, Resource, Source, check_update
+from ..naming import DEFAULT_NETWORK, PRIMARY_NETWORK_LABEL, prefix
 from .allocation import allocate, transit_subnets
 from .networks import NETWORK_KINDS, Network, networks, networks_of_namespace
 from .snapshot import Snapshot, StoredObject
@@ -58,6 +58,7 @@ def admit(
         problems.append(Problem(sources.get(key, STORED), key, path, rule, remedy))
 
     found = networks(after)
+    _check_names(found, problem)
     _check_namespaces(after, found, problem)
     _check_workloads(after, problem)
     _check_subnets(after, found, problem)
@@ -85,15 +86,19 @@ def _unchangeable(resource: Resource, stored: StoredObject | None, manifest_set:
                     "choose another name, or apply it with that set")
         )  # fmt: skip
     if resource.kind in NETWORK_KINDS:
-        for name in sorted(stored.spec):
-            old, new = stored.spec[name], resource.spec.get(name)
-            grown = name == "subnets" and resource.spec["topology"] == "Layer3" and all(subnet in new for subnet in old)
-            if old != new and not grown and name != "namespaceSelector":
-                problems.append(
-                    Problem(resource.source, resource.key, f"spec.{name}", f"{name} is immutable: it is {old!r}",
-                            "put the old value back, or delete the network first and create it anew")
-                )  # fmt: skip
+        problems += check_update(stored, resource)
     return problems
+
+
+def _check_names(found: dict[str, Network], problem) -> None:
+    """Refuse two networks whose objects would have the same names: `-` and `.` look alike in OVN."""
+    holders: dict[str, Network] = {}
+    for network in found.values():
+        other = holders.setdefault(prefix(network.name), network)
+        if other is not network:
+            problem(network.object_key, "metadata.name",
+                    f"its objects would have the same names as those of {other.object_key}: {prefix(network.name)}...",
+                    "choose a name that differs in more than '-' and '.'")  # fmt: skip
 
 
 def _check_namespaces(snapshot: Snapshot, found: dict[str, Network], problem) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..model import Problem
-from ..ovsdb_client import Conflict
+from ..ovsdb_client import Conflict, Duplicate
 from .database import DATABASE, operations, read
 from .snapshot import Snapshot
 
@@ -27,7 +27,7 @@ def store(
     """Bring the database to what `decide` makes of it; returns the snapshots before and after.
 
     `client` may be None: then the database does not exist yet and counts as empty, which only check mode may ask.
-    Raises Rejected when `decide` finds problems, Conflict when others kept writing for all attempts.
+    Raises Rejected when `decide` finds problems, Conflict or Duplicate when others kept writing for all attempts.
     """
     for attempt in range(1, ATTEMPTS + 1):
         before = read(client) if client else Snapshot()
@@ -39,7 +39,7 @@ def store(
             return before, after
         try:
             client.transact(DATABASE, transaction)
-        except Conflict:
+        except (Conflict, Duplicate):
             if attempt == ATTEMPTS:
                 raise
             continue

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options of modules that carry out a host's share of the plan."""
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    """Where the plan comes from and whose share of it is meant."""
+
+    DOCUMENTATION = r"""
+options:
+  plan:
+    description: File with the plan, as the M(heddle.ovn.plan) module keeps it on the host.
+    type: path
+    default: /var/lib/heddle/plan.json
+  document:
+    description:
+      - The plan itself, as returned by the M(heddle.ovn.plan) module. It wins over O(plan).
+      - Meant for check mode, in which no file may be written.
+    type: str
+  node:
+    description: Name of the node whose share is meant.
+    type: str
+    required: true
+"""

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options of modules that decide about the state of the cluster."""
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    """What the state is made of."""
+
+    DOCUMENTATION = r"""
+options:
+  resources:
+    description:
+      - The manifests, as returned by the M(heddle.ovn.manifest) module in RV(heddle.ovn.manifest#module:document).
+      - They are the whole of their O(manifest_set); what the set held and they do not contain is removed.
+    type: str
+    required: true
+  nodes:
+    description:
+      - The hosts, by name. Each is a dictionary with C(chassis) (system-id of Open vSwitch), C(encapsulation) (list of
+        addresses that tunnels end at) and C(addresses) (list of the host's own addresses).
+      - A host that could not be asked is given without values and keeps those that it told before.
+    type: dict
+    required: true
+  settings:
+    description:
+      - Cluster-wide settings C(cluster_subnets), C(service_subnets), C(join_subnets), C(network_join_subnets),
+        C(transit_subnets), C(masquerade_subnets), C(mtu). What is left out has ovn-kubernetes's default.
+    type: dict
+    default: {}
+  manifest_set:
+    description: Name of the set that the manifests are, so that several directories can be applied independently.
+    type: str
+    default: default
+  deployment:
+    description: Name of the deployment, which marks what it owns on the hosts. Kept from the first run on.
+    type: str
+    default: heddle
+  socket:
+    description: Where the state database listens.
+    type: str
+    default: unix:/run/heddle-state/heddle.sock
+"""

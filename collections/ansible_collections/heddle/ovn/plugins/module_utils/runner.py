@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every module of the collection shares: connections, check mode, errors, results."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator
+
+from .apply.change import Outcome
+from .apply.netlink import NetlinkError
+from .document import unpack
+from .ovsdb_client import Client, OvsdbError, Unreachable
+
+PLAN_FILE = "/var/lib/heddle/plan.json"
+NORTHBOUND = "unix:/var/run/ovn/ovnnb_db.sock"
+SOUTHBOUND = "unix:/var/run/ovn/ovnsb_db.sock"
+VSWITCH = "unix:/var/run/openvswitch/db.sock"
+STATE = "unix:/run/heddle-state/heddle.sock"
+
+PLAN_ARGUMENTS = {
+    "plan": {"type": "path", "default": PLAN_FILE},
+    "document": {"type": "str"},
+    "node": {"type": "str", "required": True},
+}
+
+
+class Failure(Exception):
+    """Something that the user has to know and can act on; the text says how."""
+
+
+@contextlib.contextmanager
+def reported(module) -> Iterator[None]:
+    """Turn errors of the engines into one clear message of the module."""
+    try:
+        yield
+    except Unreachable as error:
+        module.fail_json(msg=f"{error}. Is the service running? The install playbook starts it.")
+    except (Failure, OvsdbError, NetlinkError) as error:
+        module.fail_json(msg=str(error))
+
+
+@contextlib.contextmanager
+def connected(module, remote: str) -> Iterator[Client | None]:
+    """Connect to a database; in check mode None when there is none, so that a host may still be empty."""
+    path = remote.removeprefix("unix:")
+    if module.check_mode and remote.startswith("unix:") and not os.path.exists(path):
+        yield None
+        return
+    with Client(remote, read_only=module.check_mode) as client:
+        yield client
+
+
+def load_plan(module) -> dict:
+    """Return the plan out of `document`, or else out of the file `plan`."""
+    if module.params["document"]:
+        try:
+            return unpack(module.params["document"])
+        except ValueError as error:
+            raise Failure(f"document: {error}") from error
+    path = module.params["plan"]
+    try:
+        with open(path, encoding="utf-8") as text:
+            return json.load(text)
+    except (OSError, ValueError) as error:
+        raise Failure(f"no plan in {path}: {error}. Run playbooks/networks.yml, which brings it.") from error
+
+
+def known_node(plan: dict, name: str) -> str:
+    """Return the name if the plan has that node; Failure otherwise."""
+    node = plan["nodes"].get(name)
+    if node is None:
+        raise Failure(f"node {name} is not in the plan; it has {', '.join(plan['nodes'])}")
+    if not node["chassis"]:
+        raise Failure(f"the plan knows no chassis of node {name}; run playbooks/install.yml on it, then networks.yml")
+    return name
+
+
+def result(outcome: Outcome) -> dict:
+    """Return what every module that writes reports: `changed`, `diff`, `changes`."""
+    return {
+        "changed": outcome.changed,
+        "diff": outcome.diff(),
+        "changes": {**outcome.summary(), "objects": [str(change) for change in outcome.changes[:100]]},
+    }

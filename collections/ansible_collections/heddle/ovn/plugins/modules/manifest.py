@@ -1,0 +1,110 @@
+#!/usr/bin/python
+# SPDX-License-Identifier: Apache-2.0
+"""Read and validate manifests on the control node."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: manifest
+short_description: Read and validate manifests
+version_added: 0.1.0
+author:
+  - Heddle maintainers (@heddle)
+description:
+  - Reads manifests of the kinds C(Namespace), C(UserDefinedNetwork), C(ClusterUserDefinedNetwork) and C(Workload) from
+    files and directories and validates each one and all of them together.
+  - All problems are reported at once, each with file, document, field, rule and remedy. Nothing is written.
+  - Runs where the manifests are, which is the control node.
+extends_documentation_fragment:
+  - heddle.ovn.attributes.info
+requirements:
+  - PyYAML
+options:
+  files:
+    description: The manifests' texts by file, as the P(heddle.ovn.manifest#lookup) lookup returns them.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      name:
+        description: Name of the file, for messages.
+        type: str
+        required: true
+      text:
+        description: What the file says.
+        type: str
+        required: true
+  nodes:
+    description: Names of the hosts that workloads may be on.
+    type: list
+    elements: str
+    required: true
+  settings:
+    description: Cluster-wide settings, as for M(heddle.ovn.resource).
+    type: dict
+    default: {}
+seealso:
+  - module: heddle.ovn.resource
+"""
+
+EXAMPLES = r"""
+- name: Read the manifests
+  heddle.ovn.manifest:
+    files: "{{ lookup('heddle.ovn.manifest', 'manifests/') }}"
+    nodes: "{{ groups['heddle_nodes'] }}"
+  delegate_to: localhost
+  register: manifests
+"""
+
+RETURN = r"""
+document:
+  description: The valid manifests in one word, to be handed to M(heddle.ovn.resource).
+  returned: success
+  type: str
+  sample: eJyLjgUAARUAuQ==
+count:
+  description: How many manifests there are.
+  returned: success
+  type: int
+  sample: 12
+problems:
+  description: One line for each mistake.
+  returned: failure
+  type: list
+  elements: str
+  sample: ["red.yml:7 (document 2, UserDefinedNetwork red/red): spec.layer3.subnets[0].cidr: CIDR is invalid; ..."]
+"""
+
+from ansible.module_utils.basic import AnsibleModule, missing_required_lib
+from ansible_collections.heddle.ovn.plugins.module_utils.document import pack
+from ansible_collections.heddle.ovn.plugins.module_utils.model import YAML_IMPORT_ERROR
+from ansible_collections.heddle.ovn.plugins.module_utils.preflight import examine
+
+
+def main():
+    """Validate and return."""
+    module = AnsibleModule(
+        argument_spec={
+            "files": {
+                "type": "list",
+                "elements": "dict",
+                "required": True,
+                "options": {"name": {"type": "str", "required": True}, "text": {"type": "str", "required": True}},
+            },
+            "nodes": {"type": "list", "elements": "str", "required": True},
+            "settings": {"type": "dict", "default": {}},
+        },
+        supports_check_mode=True,
+    )
+    if YAML_IMPORT_ERROR:
+        module.fail_json(msg=missing_required_lib("PyYAML"), exception=YAML_IMPORT_ERROR)
+    files = [(entry["name"], entry["text"]) for entry in module.params["files"]]
+    resources, problems = examine(files, module.params["nodes"], module.params["settings"])
+    if problems:
+        text = "\n".join(problems)
+        module.fail_json(msg=f"{len(problems)} problem(s), nothing was written:\n{text}", problems=problems)
+    module.exit_json(changed=False, document=pack(resources), count=len(resources))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+#!/usr/bin/python
+# SPDX-License-Identifier: Apache-2.0
+"""Admit manifests into the state database."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: resource
+short_description: Admit manifests into the state database
+version_added: 0.1.0
+author:
+  - Heddle maintainers (@heddle)
+description:
+  - Checks manifests against everything stored, allocates node ids, network ids, tunnel keys, subnets and addresses, and
+    stores the result in one transaction.
+  - Of two operators who do this at once, the second one's transaction is refused and decided anew.
+  - All problems are reported at once and nothing is written then.
+  - Runs on the state host.
+extends_documentation_fragment:
+  - heddle.ovn.attributes
+  - heddle.ovn.state
+seealso:
+  - module: heddle.ovn.manifest
+  - module: heddle.ovn.plan
+"""
+
+EXAMPLES = r"""
+- name: Admit the manifests
+  heddle.ovn.resource:
+    resources: "{{ manifests.document }}"
+    nodes:
+      node1:
+        chassis: 7c3c1f0e-6f0c-4f57-9d0c-8a4d1c3a9f11
+        encapsulation: [198.18.1.11]
+        addresses: [198.18.2.11]
+"""
+
+RETURN = r"""
+revision:
+  description: Revision of the state; grows with every change.
+  returned: success
+  type: int
+  sample: 7
+differences:
+  description: Names of the objects and allocations that changed.
+  returned: success
+  type: list
+  elements: str
+  sample: ["object UserDefinedNetwork/red/red", "allocation network-id red_red"]
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.heddle.ovn.plugins.module_utils.apply.change import Outcome
+from ansible_collections.heddle.ovn.plugins.module_utils.decide import STATE_ARGUMENTS, next_state, state_changes
+from ansible_collections.heddle.ovn.plugins.module_utils.runner import connected, reported
+
+
+def main():
+    """Decide, store, report."""
+    module = AnsibleModule(argument_spec=STATE_ARGUMENTS, supports_check_mode=True)
+    with reported(module), connected(module, module.params["socket"]) as client:
+        before, after = next_state(module.params, client, write=not module.check_mode)
+    outcome = Outcome(state_changes(before, after))
+    module.exit_json(
+        changed=outcome.changed,
+        diff=outcome.diff(),
+        revision=after.revision,
+        differences=[f"{change.kind} {change.name}" for change in outcome.changes],
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+#!/usr/bin/python
+# SPDX-License-Identifier: Apache-2.0
+"""Show what the state database holds."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: resource_info
+short_description: Show what the state database holds
+version_added: 0.1.0
+author:
+  - Heddle maintainers (@heddle)
+description:
+  - Returns nodes, networks and workloads with everything that was allocated for them.
+  - Runs on the state host.
+extends_documentation_fragment:
+  - heddle.ovn.attributes.info
+options:
+  socket:
+    description: Where the state database listens.
+    type: str
+    default: unix:/run/heddle-state/heddle.sock
+seealso:
+  - module: heddle.ovn.resource
+"""
+
+EXAMPLES = r"""
+- name: Ask the state database
+  heddle.ovn.resource_info:
+  register: cluster
+"""
+
+RETURN = r"""
+revision:
+  description: Revision of the state.
+  returned: success
+  type: int
+  sample: 7
+objects:
+  description: Stored manifests by key, as the user wrote them.
+  returned: success
+  type: dict
+  sample: {"Namespace/red": {"kind": "Namespace", "metadata": {"name": "red"}}}
+nodes:
+  description: Nodes by name with id, chassis and addresses.
+  returned: success
+  type: dict
+  sample: {"node1": {"id": 2, "chassis": "7c3c1f0e-6f0c-4f57-9d0c-8a4d1c3a9f11"}}
+networks:
+  description: Networks by name with id, topology, role, subnets and tunnel keys.
+  returned: success
+  type: dict
+  sample: {"red_red": {"id": 4, "topology": "Layer3", "tunnel_keys": [16711687]}}
+workloads:
+  description: Workloads by namespace and name, with node and interfaces.
+  returned: success
+  type: dict
+  sample: {"red/red1": {"node": "node1", "interfaces": []}}
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb_client import Client
+from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
+from ansible_collections.heddle.ovn.plugins.module_utils.runner import STATE, reported
+from ansible_collections.heddle.ovn.plugins.module_utils.state.database import read
+
+
+def main():
+    """Read and return."""
+    module = AnsibleModule(argument_spec={"socket": {"type": "str", "default": STATE}}, supports_check_mode=True)
+    with reported(module), Client(module.params["socket"], read_only=True) as client:
+        snapshot = read(client)
+    plan = build_plan(snapshot) if snapshot.revision else {"nodes": {}, "networks": {}, "workloads": {}}
+    module.exit_json(
+        changed=False,
+        revision=snapshot.revision,
+        objects={key: entry.manifest for key, entry in sorted(snapshot.objects.items()) if entry.manifest},
+        nodes=plan["nodes"],
+        networks=plan["networks"],
+        workloads=plan["workloads"],
+    )
+
+
+if __name__ == "__main__":
+    main()
