@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Manifests to Northbound rows, one small case per behaviour.
+
+`NAME.yml` is the input, `NAME.rows` what node1 gets for the networks in it. HEDDLE_RECORD=1 writes the latter anew.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
+from ansible_collections.heddle.ovn.plugins.module_utils.row import Ref, Row
+
+from tests.pipeline import plan_of
+
+CASES = sorted((Path(__file__).parent / "northbound").glob("*.yml"))
+
+
+def text_of(value) -> str:
+    if isinstance(value, Ref):
+        return f"-> {value.table} {value.key}"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {text_of(item)}" for key, item in sorted(value.items())) + "}"
+    if isinstance(value, set):
+        return "[" + ", ".join(sorted(map(text_of, value))) + "]"
+    return str(value)
+
+
+def shown(row: Row) -> str:
+    parent = f" in {row.parent.table} {row.parent.key}" if row.parent else ""
+    columns = "".join(f"\n  {name}: {text_of(value)}" for name, value in sorted(row.columns.items()))
+    return f"{row.table} {row.key}{parent}{columns}\n"
+
+
+def test_there_are_cases():
+    assert len(CASES) >= 4
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
+def test_rows(case):
+    rows = render_northbound(plan_of(case.read_text()), "node1")
+    unit = "default" if case.stem.startswith("default") else case.stem.partition(".")[0].replace("__", "_")
+    found = "\n".join(sorted(shown(row) for row in rows if row.network == unit))
+    assert found, f"no rows of network {unit}: name the case after its network"
+    expected = case.with_suffix(".rows")
+    if os.environ.get("HEDDLE_RECORD"):
+        expected.write_text(found)
+    assert found == expected.read_text()
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
+def test_keys_are_unique_and_every_reference_has_its_row(case):
+    rows = render_northbound(plan_of(case.read_text()), "node2")
+    keys = [(row.table, row.key) for row in rows]
+    assert len(set(keys)) == len(keys)
+    wanted = {(row.parent.table, row.parent.key) for row in rows if row.parent}
+    for row in rows:
+        for value in row.columns.values():
+            wanted |= {(item.table, item.key) for item in (value if isinstance(value, set) else [value]) if isinstance(item, Ref)}
+    assert wanted <= set(keys)

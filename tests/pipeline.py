@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Manifests to plan in one call, for tests of any floor."""
+
+from __future__ import annotations
+
+from ansible_collections.heddle.ovn.plugins.module_utils.model import Problem, read_manifests
+from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
+from ansible_collections.heddle.ovn.plugins.module_utils.state import settings as state_settings
+from ansible_collections.heddle.ovn.plugins.module_utils.state.admission import admit
+from ansible_collections.heddle.ovn.plugins.module_utils.state.snapshot import Snapshot
+
+
+def nodes(*names: str) -> dict[str, dict]:
+    """Return inventory facts of hosts, numbered from 1."""
+    return {
+        name: {
+            "chassis": f"chassis-of-{name}",
+            "encapsulation": [f"198.18.1.{10 + number}"],
+            "addresses": [f"198.18.2.{10 + number}"],
+        }
+        for number, name in enumerate(names, start=1)
+    }
+
+
+THREE_NODES = nodes("node1", "node2", "node3")
+
+
+def decide(
+    text: str, before: Snapshot | None = None, hosts: dict | None = None, settings: dict | None = None, name: str = "t.yml"
+) -> tuple[Snapshot, list[Problem]]:
+    """Admit manifests, given as YAML text, into a snapshot."""
+    resources, problems = read_manifests([(name, text)])
+    assert not problems, "\n".join(map(str, problems))
+    return admit(
+        before or Snapshot(),
+        resources,
+        THREE_NODES if hosts is None else hosts,
+        settings=state_settings.complete(settings),
+        manifest_set="test",
+        name="test",
+    )
+
+
+def plan_of(text: str, before: Snapshot | None = None, hosts: dict | None = None) -> dict:
+    """Return the plan of manifests without mistakes."""
+    after, problems = decide(text, before, hosts)
+    assert not problems, "\n".join(map(str, problems))
+    return build_plan(after)
+
+
+def namespace(name: str, *, primary: bool = True) -> str:
+    """Return a Namespace manifest."""
+    label = '  labels: {k8s.ovn.org/primary-user-defined-network: ""}\n' if primary else ""
+    return f"---\napiVersion: v1\nkind: Namespace\nmetadata:\n  name: {name}\n{label}"
+
+
+def layer2(namespace_name: str, name: str, *subnets: str) -> str:
+    """Return a primary Layer2 UserDefinedNetwork manifest."""
+    return (
+        "---\napiVersion: k8s.ovn.org/v1\nkind: UserDefinedNetwork\n"
+        f"metadata: {{name: {name}, namespace: {namespace_name}}}\n"
+        f"spec: {{topology: Layer2, layer2: {{role: Primary, subnets: [{', '.join(map(repr, subnets))}]}}}}\n"
+    )
+
+
+def layer3(namespace_name: str, name: str, cidr: str, host_subnet: int) -> str:
+    """Return a primary Layer3 UserDefinedNetwork manifest."""
+    return (
+        "---\napiVersion: k8s.ovn.org/v1\nkind: UserDefinedNetwork\n"
+        f"metadata: {{name: {name}, namespace: {namespace_name}}}\n"
+        f"spec: {{topology: Layer3, layer3: {{role: Primary, subnets: [{{cidr: {cidr!r}, hostSubnet: {host_subnet}}}]}}}}\n"
+    )
+
+
+def workload(namespace_name: str, name: str, node: str) -> str:
+    """Return a Workload manifest."""
+    return (
+        "---\napiVersion: heddle.dev/v1\nkind: Workload\n"
+        f"metadata: {{name: {name}, namespace: {namespace_name}}}\nspec: {{node: {node}}}\n"
+    )

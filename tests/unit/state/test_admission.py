@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules across objects: each refused case, and that everything wrong is said at once."""
+
+import pytest
+
+from tests.pipeline import decide, layer2, layer3, namespace, workload
+
+RED = namespace("red") + layer2("red", "net", "10.0.0.0/24")
+
+
+@pytest.mark.parametrize(
+    ("text", "fragment"),
+    [
+        (RED + layer3("red", "other", "10.9.0.0/16", 24), "primary network already exist in namespace red"),
+        (namespace("red", primary=False) + layer2("red", "net", "10.0.0.0/24"), "lacks the label"),
+        (layer2("red", "net", "10.0.0.0/24"), "namespace red does not exist"),
+        (RED + workload("red", "w", "nowhere"), "node nowhere is not in the inventory"),
+        (RED + workload("blue", "w", "node1"), "namespace blue does not exist"),
+        (namespace("red") + workload("red", "w", "node1"), "labelled for a primary network and has none"),
+        (namespace("red") + layer2("red", "net", "10.244.7.0/24"), "with the cluster subnet 10.244.0.0/16"),
+        (namespace("red") + layer2("red", "net", "10.96.0.0/24"), "with the service subnet 10.96.0.0/16"),
+        (namespace("red") + layer2("red", "net", "100.64.0.0/24"), "with the default join subnet 100.64.0.0/16"),
+        (namespace("red") + layer2("red", "net", "169.254.1.0/24"), "with the masquerade subnet 169.254.0.0/17"),
+        (namespace("red") + layer2("red", "net", "100.65.9.0/24"), "with the network's own join subnet"),
+        (namespace("red") + layer3("red", "net", "100.88.0.0/16", 24), "with the transit subnet 100.88.0.0/16"),
+        (
+            namespace("red") + layer3("red", "net", "10.9.0.0/25", 26),
+            "host subnets in 10.9.0.0/25: all 2 are taken, none is left",
+        ),
+        (
+            namespace("a") + layer2("a", "b-c", "10.0.0.0/24") + layer2("a", "b.c", "10.0.1.0/24"),
+            "its objects would have the same names",
+        ),
+    ],
+)
+def test_refused(text, fragment):
+    _after, problems = decide(text)
+    assert any(fragment in str(problem) for problem in problems), [str(problem) for problem in problems]
+    assert all(problem.remedy for problem in problems)
+
+
+def test_the_last_address_of_a_subnet_can_be_used_and_one_more_is_refused():
+    text = namespace("red") + layer2("red", "net", "10.0.0.0/29")
+    full = text + "".join(workload("red", f"w{number}", "node1") for number in range(4))
+    after, problems = decide(full)
+    assert not problems
+    assert sorted(after.allocations["address/red_net/10.0.0.0/29"].values()) == [f"10.0.0.{last}" for last in range(3, 7)]
+    _after, problems = decide(full + workload("red", "w9", "node2"))
+    assert ["Workload/red/w9"] == [problem.resource for problem in problems]
+    assert "free addresses in 10.0.0.0/29: all 4 are taken, none is left" in str(problems[0])
+
+
+def test_all_problems_come_at_once():
+    _after, problems = decide(RED + workload("red", "w", "nowhere") + workload("blue", "x", "node1"))
+    assert {problem.resource for problem in problems} == {"Workload/red/w", "Workload/blue/x"}
+
+
+def test_equal_subnets_of_two_networks_are_fine():
+    _after, problems = decide(RED + namespace("blue") + layer2("blue", "net", "10.0.0.0/24"))
+    assert not problems
+
+
+def test_a_subnet_cannot_be_changed_later():
+    before, _problems = decide(RED)
+    _after, problems = decide(namespace("red") + layer2("red", "net", "10.0.1.0/24"), before)
+    assert "immutable" in str(problems[0])
+
+
+def test_another_manifest_set_keeps_its_objects_and_their_names():
+    before, _problems = decide(RED)
+    for key, entry in list(before.objects.items()):
+        if entry.kind != "Node":
+            before.objects[key] = type(entry)(**{**entry.__dict__, "manifest_set": "other"})
+    after, problems = decide(namespace("blue"), before)
+    assert not problems
+    assert "UserDefinedNetwork/red/net" in after.objects
+    _after, problems = decide(namespace("red"), before)
+    assert "belongs to the manifest set 'other'" in str(problems[0])

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who keeps what, who gets what next, and what rests."""
+
+import ipaddress
+
+from ansible_collections.heddle.ovn.plugins.module_utils.state.allocation import transit_subnets
+from ansible_collections.heddle.ovn.plugins.module_utils.state.networks import networks
+
+from tests.pipeline import decide, layer2, layer3, namespace, nodes, plan_of, workload
+
+
+def tenants(*names):
+    return "".join(namespace(name) + layer2(name, "net", "10.0.0.0/24") for name in names)
+
+
+def test_node_ids_start_at_two_and_network_ids_at_one():
+    plan = plan_of(tenants("red"))
+    assert [node["id"] for node in plan["nodes"].values()] == [2, 3, 4]
+    assert {name: network["id"] for name, network in plan["networks"].items()} == {"default": 0, "red_net": 1}
+
+
+def test_tunnel_keys_come_from_the_legacy_and_the_dynamic_block():
+    plan = plan_of(tenants("red") + namespace("l3") + layer3("l3", "net", "10.9.0.0/16", 24))
+    assert plan["networks"]["default"]["tunnel_keys"] == [16711683]
+    assert plan["networks"]["l3_net"]["tunnel_keys"] == [16711684]
+    assert plan["networks"]["red_net"]["tunnel_keys"] == [16711685, 16715779]
+
+
+def test_the_same_manifests_again_change_nothing():
+    text = tenants("red", "blue") + workload("red", "w1", "node1") + workload("blue", "w1", "node2")
+    first, _problems = decide(text)
+    second, _problems = decide(text, first)
+    assert second == first
+
+
+def test_everybody_keeps_what_he_has_when_others_come_and_go():
+    text = tenants("b", "d") + workload("b", "w2", "node1") + workload("d", "w2", "node1")
+    before, _problems = decide(text)
+    after, _problems = decide(tenants("a", "b") + workload("b", "w1", "node1") + workload("b", "w2", "node1"), before)
+    assert after.get("network-id", "b_net") == before.get("network-id", "b_net")
+    assert after.get("address/b_net/10.0.0.0/24", "b/w2") == before.get("address/b_net/10.0.0.0/24", "b/w2")
+    assert "d_net" not in after.allocations["network-id"]
+
+
+def test_a_freed_network_id_rests():
+    before, _problems = decide(tenants("red"))
+    between, _problems = decide(namespace("none", primary=False), before)
+    after, _problems = decide(tenants("red"), between)
+    assert (before.get("network-id", "red_net"), after.get("network-id", "red_net")) == ("1", "2")
+
+
+def test_removing_everything_leaves_only_what_belongs_to_nodes():
+    before, _problems = decide("")
+    between, _problems = decide(tenants("red") + workload("red", "w", "node1"), before)
+    after, _problems = decide("", between)
+    assert after.allocations == {**before.allocations}
+    assert after.objects == before.objects
+
+
+def test_a_workload_that_moves_gets_an_address_of_its_new_node():
+    base = namespace("l3") + layer3("l3", "net", "10.9.0.0/16", 24)
+    before, _problems = decide(base + workload("l3", "w", "node1"))
+    after, _problems = decide(base + workload("l3", "w", "node3"), before)
+    held = {pool: owners for pool, owners in after.allocations.items() if pool.startswith("address/l3_net/")}
+    assert held == {"address/l3_net/10.9.2.0/24": {"l3/w": "10.9.2.3"}}
+
+
+def test_a_node_that_tells_nothing_keeps_what_it_told_before():
+    before, _problems = decide("")
+    after, _problems = decide("", before, {name: {} for name in nodes("node1", "node2", "node3")})
+    assert after.objects["Node/node2"].spec["chassis"] == "chassis-of-node2"
+
+
+def test_transit_subnet_moves_past_what_it_overlaps():
+    snapshot, problems = decide(namespace("red") + layer2("red", "net", "100.88.0.0/17", "fd01::/64"))
+    assert not problems
+    network = networks(snapshot)["red_net"]
+    chosen = plan_of(namespace("red") + layer2("red", "net", "100.88.0.0/17", "fd01::/64"))["networks"]["red_net"]
+    assert chosen["transit_subnets"] == ["100.89.0.0/16", "fd97::/64"]
+    moved = transit_subnets(network, snapshot.settings, ["100.80.0.0/12"])
+    assert ipaddress.ip_network(moved[0]) == ipaddress.ip_network("100.96.0.0/16")
