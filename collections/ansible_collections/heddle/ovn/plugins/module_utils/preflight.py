@@ -15,6 +15,8 @@ def examine(files: list[tuple[str, str]], nodes: list[str], settings: dict) -> t
 
     The manifests are admitted into an empty state, which finds every conflict among themselves.
     """
+    if not files:
+        return [], ["no manifest file was found; when nothing is wanted, give a file without documents"]
     resources, problems = read_manifests(files)
     messages = [str(problem) for problem in problems]
     try:
