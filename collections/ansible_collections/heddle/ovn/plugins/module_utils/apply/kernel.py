@@ -153,10 +153,10 @@ def change_addresses(namespace: str | None, name: str, add: set[str], remove: se
 
 
 def change_routes(namespace: str, name: str, add: set, remove: set) -> None:
-    """Add and remove (destination, gateway) routes through a link."""
+    """Set and remove (destination, gateway) routes through a link; one that is there already is no error."""
     with inside(namespace), IPRoute() as route:
         index = route.link_lookup(ifname=name)[0]
-        for verb, routes in (("del", remove), ("add", add)):
+        for verb, routes in (("del", remove), ("replace", add)):
             for destination, gateway in sorted(routes):
                 route.route(verb, dst=destination, gateway=gateway, oif=index, proto=ROUTE_PROTOCOL)
 

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packed documents and the plan as a file."""
+
+import json
+
+import pytest
+from ansible_collections.heddle.ovn.plugins.module_utils.document import digest, pack, unpack
+from ansible_collections.heddle.ovn.plugins.module_utils.keep import keep_plan
+from ansible_collections.heddle.ovn.plugins.module_utils.runner import Failure
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.pipeline import decide, layer2, namespace, plan_of
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(JSON)
+def test_unpack_returns_what_was_packed(value):
+    assert unpack(pack(value)) == value
+
+
+@pytest.mark.parametrize("text", ["", "no base64", "AAAA", pack({})[:-8]])
+def test_what_was_never_packed_is_refused(text):
+    with pytest.raises(ValueError, match="not a packed document"):
+        unpack(text)
+
+
+def test_the_digest_does_not_depend_on_order():
+    assert digest({"a": 1, "b": [2]}) == digest({"b": [2], "a": 1})
+    assert digest({"a": 1}) != digest({"a": 2})
+
+
+def test_a_plan_is_kept_once_and_not_in_check_mode(tmp_path):
+    path = tmp_path / "heddle" / "plan.json"
+    plan = plan_of(namespace("red") + layer2("red", "net", "10.0.0.0/24"))
+    assert keep_plan(pack(plan), str(path), write=False)["changed"]
+    assert not path.exists()
+    assert keep_plan(pack(plan), str(path), write=True)["changed"]
+    assert json.loads(path.read_text()) == plan
+    again = keep_plan(pack({**plan, "revision": plan["revision"] + 1}), str(path), write=True)
+    assert not again["changed"]
+    assert [entry.name for entry in path.parent.iterdir()] == ["plan.json"]
+
+
+def test_a_torn_plan_is_replaced(tmp_path):
+    path = tmp_path / "plan.json"
+    path.write_text('{"digest": "hal')
+    assert keep_plan(pack(plan_of("")), str(path), write=True)["changed"]
+    assert json.loads(path.read_text())["networks"].keys() == {"default"}
+
+
+def test_a_document_of_somebody_else_is_refused(tmp_path):
+    with pytest.raises(Failure, match="document: not a packed document"):
+        keep_plan("nonsense", str(tmp_path / "plan.json"), write=True)
+
+
+def test_the_plan_of_a_snapshot_is_always_the_same():
+    text = namespace("red") + layer2("red", "net", "10.0.0.0/24")
+    first, _problems = decide(text)
+    again, _problems = decide(text, first)
+    again.revision = 7
+    assert first.revision != again.revision
+    assert plan_of(text)["digest"] == plan_of(text, again)["digest"]
