@@ -26,7 +26,11 @@ THREE_NODES = nodes("node1", "node2", "node3")
 
 
 def decide(
-    text: str, before: Snapshot | None = None, hosts: dict | None = None, settings: dict | None = None, name: str = "t.yml"
+    text: str,
+    before: Snapshot | None = None,
+    hosts: dict | None = None,
+    settings: dict | None = None,
+    name: str = "t.yml",
 ) -> tuple[Snapshot, list[Problem]]:
     """Admit manifests, given as YAML text, into a snapshot."""
     resources, problems = read_manifests([(name, text)])

@@ -8,9 +8,9 @@ import os
 from pathlib import Path
 
 import pytest
+
 from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
 from ansible_collections.heddle.ovn.plugins.module_utils.row import Ref, Row
-
 from tests.pipeline import plan_of
 
 CASES = sorted((Path(__file__).parent / "northbound").glob("*.yml"))
@@ -56,5 +56,9 @@ def test_keys_are_unique_and_every_reference_has_its_row(case):
     wanted = {(row.parent.table, row.parent.key) for row in rows if row.parent}
     for row in rows:
         for value in row.columns.values():
-            wanted |= {(item.table, item.key) for item in (value if isinstance(value, set) else [value]) if isinstance(item, Ref)}
+            wanted |= {
+                (item.table, item.key)
+                for item in (value if isinstance(value, set) else [value])
+                if isinstance(item, Ref)
+            }
     assert wanted <= set(keys)

@@ -4,9 +4,10 @@
 import ipaddress
 
 import pytest
-from ansible_collections.heddle.ovn.plugins.module_utils import addressing
 from hypothesis import given
 from hypothesis import strategies as st
+
+from ansible_collections.heddle.ovn.plugins.module_utils import addressing
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,12 @@
 import json
 
 import pytest
-from ansible_collections.heddle.ovn.plugins.module_utils.document import digest, pack, unpack
-from ansible_collections.heddle.ovn.plugins.module_utils.keep import keep_plan
-from ansible_collections.heddle.ovn.plugins.module_utils.runner import Failure
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ansible_collections.heddle.ovn.plugins.module_utils.document import digest, pack, unpack
+from ansible_collections.heddle.ovn.plugins.module_utils.keep import keep_plan
+from ansible_collections.heddle.ovn.plugins.module_utils.runner import Failure
 from tests.pipeline import decide, layer2, namespace, plan_of
 
 JSON = st.recursive(

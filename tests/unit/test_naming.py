@@ -2,6 +2,7 @@
 """Names of OVN objects, compared with those that the design documents print."""
 
 import pytest
+
 from ansible_collections.heddle.ovn.plugins.module_utils import naming
 
 TENANT = naming.namespaced_network("test12", "namespace-scoped")

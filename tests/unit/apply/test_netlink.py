@@ -5,6 +5,7 @@ import contextlib
 import os
 
 import pytest
+
 from ansible_collections.heddle.ovn.plugins.module_utils.apply import kernel
 from ansible_collections.heddle.ovn.plugins.module_utils.apply.netlink import (
     NetlinkError,

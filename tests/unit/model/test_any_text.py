@@ -6,9 +6,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from ansible_collections.heddle.ovn.plugins.module_utils.model import read_manifests
 from hypothesis import given
 from hypothesis import strategies as st
+
+from ansible_collections.heddle.ovn.plugins.module_utils.model import read_manifests
 
 ROOT = Path(__file__).parents[3]
 GOOD = [path.read_text() for path in sorted((ROOT / "inventories").rglob("manifests/*.yml"))]

@@ -10,6 +10,7 @@ import os
 from pathlib import Path
 
 import pytest
+
 from ansible_collections.heddle.ovn.plugins.module_utils.model import read_manifests
 
 CASES = Path(__file__).parents[2] / "golden" / "errors"

@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+
 from ansible_collections.heddle.ovn.plugins.module_utils.model import Resource, matches, read_manifests
 
 INVENTORIES = Path(__file__).parents[3] / "inventories"

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import pytest
+
 from ansible_collections.heddle.ovn.plugins.module_utils.model import matches
 
 

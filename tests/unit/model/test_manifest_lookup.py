@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from ansible.errors import AnsibleError
 from ansible.parsing.dataloader import DataLoader
+
 from ansible_collections.heddle.ovn.plugins.lookup.manifest import LookupModule
 
 

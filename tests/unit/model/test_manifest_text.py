@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 import yaml
+
 from ansible_collections.heddle.ovn.plugins.module_utils.model import Source, read_manifests
 from ansible_collections.heddle.ovn.plugins.module_utils.model.yaml_scalars import plain_value
 from ansible_collections.heddle.ovn.plugins.module_utils.model.yaml_text import MAXIMUM_FILE_SIZE

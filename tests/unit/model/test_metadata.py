@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 
 import pytest
+
 from ansible_collections.heddle.ovn.plugins.module_utils.model import read_manifests
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 
 import pytest
+
 from ansible_collections.heddle.ovn.plugins.module_utils.model import read_manifests
 
 LAYER2 = {"role": "Primary", "subnets": ["10.0.0.0/24"]}

@@ -7,6 +7,7 @@ import ipaddress
 import json
 
 import pytest
+
 from ansible_collections.heddle.ovn.plugins.module_utils.model import (
     Resource,
     check_update,

@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from ansible_collections.heddle.ovn.plugins.module_utils.model import matches, read_manifests
 
 LAB = Path(__file__).parents[3] / "inventories" / "lab" / "manifests"

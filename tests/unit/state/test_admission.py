@@ -44,9 +44,11 @@ def test_the_last_address_of_a_subnet_can_be_used_and_one_more_is_refused():
     full = text + "".join(workload("red", f"w{number}", "node1") for number in range(4))
     after, problems = decide(full)
     assert not problems
-    assert sorted(after.allocations["address/red_net/10.0.0.0/29"].values()) == [f"10.0.0.{last}" for last in range(3, 7)]
+    assert sorted(after.allocations["address/red_net/10.0.0.0/29"].values()) == [
+        f"10.0.0.{last}" for last in range(3, 7)
+    ]
     _after, problems = decide(full + workload("red", "w9", "node2"))
-    assert ["Workload/red/w9"] == [problem.resource for problem in problems]
+    assert [problem.resource for problem in problems] == ["Workload/red/w9"]
     assert "free addresses in 10.0.0.0/29: all 4 are taken, none is left" in str(problems[0])
 
 

@@ -5,7 +5,6 @@ import ipaddress
 
 from ansible_collections.heddle.ovn.plugins.module_utils.state.allocation import transit_subnets
 from ansible_collections.heddle.ovn.plugins.module_utils.state.networks import networks
-
 from tests.pipeline import decide, layer2, layer3, namespace, nodes, plan_of, workload
 
 

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: Apache-2.0
+# SPDX-License-Identifier: GPL-3.0-or-later
 """The cluster as tables for a terminal."""
 
 from __future__ import annotations
@@ -53,7 +53,14 @@ def status_table(status: dict) -> list[str]:
         for name, network in sorted(status["networks"].items(), key=lambda item: item[1]["id"])
     ]  # fmt: skip
     workloads = [
-        [name, workload["node"], interface["name"], interface["network"], " ".join(interface["addresses"]), interface["mac"]]
+        [
+            name,
+            workload["node"],
+            interface["name"],
+            interface["network"],
+            " ".join(interface["addresses"]),
+            interface["mac"],
+        ]
         for name, workload in sorted(status["workloads"].items())
         for interface in workload["interfaces"]
     ]

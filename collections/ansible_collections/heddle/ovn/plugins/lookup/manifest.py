@@ -1,11 +1,12 @@
-# SPDX-License-Identifier: Apache-2.0
+# SPDX-License-Identifier: GPL-3.0-or-later
 """Ansible lookup: read manifest files on the control node."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: manifest
-author: Heddle contributors
+author:
+  - Heddle maintainers (@heddle)
 short_description: Read manifest files on the control node
 version_added: 0.1.0
 description:

@@ -10,9 +10,6 @@ import hashlib
 import ipaddress
 from collections.abc import Iterable, Iterator
 
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-
 GATEWAY_OFFSET = 1
 MANAGEMENT_OFFSET = 2
 

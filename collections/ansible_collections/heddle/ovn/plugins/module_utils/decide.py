@@ -66,7 +66,9 @@ def state_changes(before: Snapshot, after: Snapshot) -> tuple[Change, ...]:
     """Return what differs between two states as changes, for diff and report."""
     changes = []
     for entry in differences(before, after):
-        old, new = ({"value": side} if isinstance(side, str) else side or {} for side in (entry["before"], entry["after"]))
+        old, new = (
+            {"value": side} if isinstance(side, str) else side or {} for side in (entry["before"], entry["after"])
+        )
         action = "update" if entry["before"] and entry["after"] else "create" if entry["after"] else "delete"
         changes.append(Change("state", action, entry["kind"], entry["name"], "", old, new))
     return tuple(changes)

@@ -15,7 +15,11 @@ def ports_not_up(client, ports: list[str]) -> list[str]:
         for port in ports
     ]
     answers = client.transact(NORTHBOUND_DATABASE, selects) if selects else []
-    return [port for port, answer in zip(ports, answers, strict=True) if not any(row["up"] is True for row in answer["rows"])]
+    return [
+        port
+        for port, answer in zip(ports, answers, strict=True)
+        if not any(row["up"] is True for row in answer["rows"])
+    ]
 
 
 def wait_for_ports(client, ports: list[str], timeout: float) -> list[str]:

@@ -135,9 +135,7 @@ def _underlay(params: dict, *, write: bool) -> Outcome:
             if time.monotonic() > deadline:
                 raise Failure(f"ovs-vswitchd did not make {UNDERLAY_BRIDGE}; see its log on this host")
             time.sleep(0.1)
-    return reconcile_underlay(
-        UNDERLAY_BRIDGE, params["underlay_interface"], params["underlay_addresses"], write=write
-    )
+    return reconcile_underlay(UNDERLAY_BRIDGE, params["underlay_interface"], params["underlay_addresses"], write=write)
 
 
 def _system_id(client) -> str:

@@ -1,5 +1,5 @@
 #!/usr/bin/python
-# SPDX-License-Identifier: Apache-2.0
+# SPDX-License-Identifier: GPL-3.0-or-later
 """Make a host a chassis."""
 
 from __future__ import annotations
@@ -76,6 +76,7 @@ changes:
 """
 
 from ansible.module_utils.basic import AnsibleModule
+
 from ansible_collections.heddle.ovn.plugins.module_utils.runner import reported, result
 from ansible_collections.heddle.ovn.plugins.module_utils.share import apply_chassis
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python
-# SPDX-License-Identifier: Apache-2.0
+# SPDX-License-Identifier: GPL-3.0-or-later
 """Read and validate manifests on the control node."""
 
 from __future__ import annotations
@@ -76,6 +76,7 @@ problems:
 """
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
+
 from ansible_collections.heddle.ovn.plugins.module_utils.document import pack
 from ansible_collections.heddle.ovn.plugins.module_utils.model import YAML_IMPORT_ERROR
 from ansible_collections.heddle.ovn.plugins.module_utils.preflight import examine

@@ -1,5 +1,5 @@
 #!/usr/bin/python
-# SPDX-License-Identifier: Apache-2.0
+# SPDX-License-Identifier: GPL-3.0-or-later
 """Compute the plan, or keep it on a host."""
 
 from __future__ import annotations
@@ -67,6 +67,7 @@ revision:
 """
 
 from ansible.module_utils.basic import AnsibleModule
+
 from ansible_collections.heddle.ovn.plugins.module_utils.decide import STATE_ARGUMENTS, next_state
 from ansible_collections.heddle.ovn.plugins.module_utils.document import pack
 from ansible_collections.heddle.ovn.plugins.module_utils.keep import keep_plan

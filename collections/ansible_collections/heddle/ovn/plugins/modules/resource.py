@@ -1,5 +1,5 @@
 #!/usr/bin/python
-# SPDX-License-Identifier: Apache-2.0
+# SPDX-License-Identifier: GPL-3.0-or-later
 """Admit manifests into the state database."""
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ differences:
 """
 
 from ansible.module_utils.basic import AnsibleModule
+
 from ansible_collections.heddle.ovn.plugins.module_utils.apply.change import Outcome
 from ansible_collections.heddle.ovn.plugins.module_utils.decide import STATE_ARGUMENTS, next_state, state_changes
 from ansible_collections.heddle.ovn.plugins.module_utils.runner import connected, reported

@@ -1,5 +1,5 @@
 #!/usr/bin/python
-# SPDX-License-Identifier: Apache-2.0
+# SPDX-License-Identifier: GPL-3.0-or-later
 """Show what the state database holds."""
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ workloads:
 """
 
 from ansible.module_utils.basic import AnsibleModule
+
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb_client import Client
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.runner import STATE, reported

@@ -1,5 +1,5 @@
 #!/usr/bin/python
-# SPDX-License-Identifier: Apache-2.0
+# SPDX-License-Identifier: GPL-3.0-or-later
 """Bring a zone's logical topology to the plan."""
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ changes:
 """
 
 from ansible.module_utils.basic import AnsibleModule
+
 from ansible_collections.heddle.ovn.plugins.module_utils.runner import PLAN_ARGUMENTS, reported, result
 from ansible_collections.heddle.ovn.plugins.module_utils.share import apply_topology
 

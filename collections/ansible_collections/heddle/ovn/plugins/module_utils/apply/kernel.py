@@ -18,8 +18,10 @@ import traceback
 try:
     from pyroute2 import IPRoute
     from pyroute2 import netns as network_namespace
-    from pyroute2.netlink.exceptions import NetlinkError as NetlinkFailure
+    from pyroute2.netlink import exceptions
 
+    # What the kernel answers when it refuses something.
+    NetlinkFailure = exceptions.NetlinkError
     PYROUTE2_IMPORT_ERROR = None
 except ImportError:
     NetlinkFailure = OSError

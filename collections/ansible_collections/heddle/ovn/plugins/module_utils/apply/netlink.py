@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from ..endpoint import Endpoint, Link
 from . import kernel
@@ -62,7 +63,9 @@ def _change(action: str, kind: str, name: str, network: str, before: dict, after
 
 
 def _creation(endpoint: Endpoint) -> Change:
-    return _change("create", "network namespace", endpoint.namespace, "", {}, {"links": [link.name for link in endpoint.links]})
+    return _change(
+        "create", "network namespace", endpoint.namespace, "", {}, {"links": [link.name for link in endpoint.links]}
+    )
 
 
 def _steps(endpoints: list[Endpoint], owner: str, userspace: bool) -> list[_Step]:
@@ -77,18 +80,17 @@ def _steps(endpoints: list[Endpoint], owner: str, userspace: bool) -> list[_Step
     for name in sorted(own - set(wanted)):
         before = {"links": sorted(set(inner[name]) - {"lo"})}
         change = _change("delete", "network namespace", name, "", before, {})
-        steps.append(_Step(change, lambda name=name: kernel.remove_namespace(name)))
+        steps.append(_Step(change, partial(kernel.remove_namespace, name)))
     for name, link in sorted(host_links.items()):
         if link["alias"].startswith(own_mark + ":") and name not in wanted_links:
             network = link["alias"].removeprefix(own_mark + ":")
             change = _change("delete", "link", name, network, {"mtu": link["mtu"]}, {})
-            steps.append(_Step(change, lambda name=name: kernel.remove_link(name)))
+            steps.append(_Step(change, partial(kernel.remove_link, name)))
 
     for name, endpoint in sorted(wanted.items()):
         links = inner.get(name)
         if links is None:
-            create = lambda name=name: kernel.create_namespace(name, own_mark)  # noqa: E731 - a step's one write
-            steps.append(_Step(_creation(endpoint), create))
+            steps.append(_Step(_creation(endpoint), partial(kernel.create_namespace, name, own_mark)))
         elif name not in own:
             if set(links) - {"lo"}:
                 raise NetlinkError(
@@ -96,16 +98,13 @@ def _steps(endpoints: list[Endpoint], owner: str, userspace: bool) -> list[_Step
                 )
             # A creation that was cut off before the mark was set leaves an empty namespace behind.
             change = _change("update", "network namespace", name, "", {"mark": ""}, {"mark": own_mark})
-            adopt = lambda name=name: kernel.change_link(name, "lo", ifalias=own_mark, state="up")  # noqa: E731
-            steps.append(_Step(change, adopt))
+            steps.append(_Step(change, partial(kernel.change_link, name, "lo", ifalias=own_mark, state="up")))
         for link in endpoint.links:
             steps += _link_steps(name, link, links or {}, host_links, mark(owner, link.network), userspace)
     return steps
 
 
-def _link_steps(
-    namespace: str, link: Link, links: dict, host_links: dict, alias: str, userspace: bool
-) -> list[_Step]:
+def _link_steps(namespace: str, link: Link, links: dict, host_links: dict, alias: str, userspace: bool) -> list[_Step]:
     title = f"{namespace}/{link.name}"
     there, host = links.get(link.name), host_links.get(link.host_name)
     steps = []

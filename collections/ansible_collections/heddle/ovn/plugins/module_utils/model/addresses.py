@@ -9,6 +9,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from dataclasses import dataclass
+from typing import Union
 
 from .node import Node
 from .problem import show
@@ -17,8 +18,9 @@ _CIDR = re.compile(r"([0-9A-Fa-f:.]{2,39})/(0|[1-9][0-9]{0,2})")
 _CIDR_REMEDY = "write a network and a prefix length, as in 10.0.0.0/24 or fd00:10::/64"
 _ADDRESS_REMEDY = "write an address without a prefix length, as in 10.0.0.1 or fd00:10::1"
 
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+# The linter of ansible-test takes `|` between classes for an operation that fails.
+Address = Union[ipaddress.IPv4Address, ipaddress.IPv6Address]  # noqa: UP007
+Network = Union[ipaddress.IPv4Network, ipaddress.IPv6Network]  # noqa: UP007
 
 
 @dataclass(frozen=True)

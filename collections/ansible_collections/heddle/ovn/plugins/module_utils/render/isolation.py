@@ -29,8 +29,24 @@ def render_isolation(view: View) -> list[Row]:
     ids = _ids("SecondaryPods", primary_id)
     rows = [Row("Port_Group", group, {"name": group, "ports": members, "external_ids": ids}, view.name)]
     rows += [
-        _rule(view, group, "AllowARPPrimaryUDN", "from-lport", ALLOW_PRIORITY, f"inport == @{group} && (arp || nd)", "allow"),
-        _rule(view, group, "AllowARPPrimaryUDN", "to-lport", ALLOW_PRIORITY, f"outport == @{group} && (arp || nd)", "allow"),
+        _rule(
+            view,
+            group,
+            "AllowARPPrimaryUDN",
+            "from-lport",
+            ALLOW_PRIORITY,
+            f"inport == @{group} && (arp || nd)",
+            "allow",
+        ),
+        _rule(
+            view,
+            group,
+            "AllowARPPrimaryUDN",
+            "to-lport",
+            ALLOW_PRIORITY,
+            f"outport == @{group} && (arp || nd)",
+            "allow",
+        ),
         _rule(view, group, "DenyPrimaryUDN", "from-lport", DENY_PRIORITY, f"inport == @{group}", "drop"),
         _rule(view, group, "DenyPrimaryUDN", "to-lport", DENY_PRIORITY, f"outport == @{group}", "drop"),
     ]

@@ -59,7 +59,10 @@ def _transit_router(view: View) -> list[Row]:
     options = {"requested-tnl-key": str(SWITCH_PORT_KEY), "gateway_mtu": str(view.network["mtu"])}
     return [
         router(
-            view, on, {"requested-tnl-key": str(view.network["tunnel_keys"][1])}, {ROUTER_MARK: "yes", **view.external_ids()}
+            view,
+            on,
+            {"requested-tnl-key": str(view.network["tunnel_keys"][1])},
+            {ROUTER_MARK: "yes", **view.external_ids()},
         ),
         router_port(view, on, port, first_mac(gateways), gateways, options, **advertisement),
         gateway_chassis(view, port),

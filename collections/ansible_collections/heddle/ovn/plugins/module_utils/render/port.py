@@ -27,7 +27,9 @@ def router(view: View, name: str, options: dict, external_ids: dict) -> Row:
     return Row(ROUTER, name, columns, view.name)
 
 
-def router_port(view: View, on: str, name: str, mac: str, networks: list[str], options: dict | None = None, **columns) -> Row:
+def router_port(
+    view: View, on: str, name: str, mac: str, networks: list[str], options: dict | None = None, **columns
+) -> Row:
     """Logical router port; further columns by name."""
     values = {
         "name": name,

@@ -95,7 +95,9 @@ class View:
 
     def masquerade_addresses(self, side: int) -> list[str]:
         """Return the network's masquerade addresses on the node; side 0: gateway router, 1: management port."""
-        wanted = [subnet for subnet in self.settings["masquerade_subnets"] if family(subnet) in self.network["families"]]
+        wanted = [
+            subnet for subnet in self.settings["masquerade_subnets"] if family(subnet) in self.network["families"]
+        ]
         return [masquerade_pair(subnet, self.network["id"])[side] for subnet in wanted]
 
 

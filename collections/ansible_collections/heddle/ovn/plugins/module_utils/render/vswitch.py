@@ -60,7 +60,13 @@ def _bridge(name: str, datapath: str, columns: dict) -> list[Row]:
 def _port(bridge: str, name: str, interface: dict) -> list[Row]:
     return [
         Row("Port", name, {"name": name}, parent=Parent("Bridge", bridge, "ports"), match={"name": name}),
-        Row("Interface", name, {"name": name, **interface}, parent=Parent("Port", name, "interfaces"), match={"name": name}),
+        Row(
+            "Interface",
+            name,
+            {"name": name, **interface},
+            parent=Parent("Port", name, "interfaces"),
+            match={"name": name},
+        ),
     ]
 
 

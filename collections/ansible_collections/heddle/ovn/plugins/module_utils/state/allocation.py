@@ -132,7 +132,11 @@ def _number_pools(snapshot: Snapshot, found: dict[str, Network]) -> Iterator[Poo
     yield Pool("node-id", nodes, _numbers(*NODE_IDS), "node ids")
     users = {network.name: network.object_key for network in found.values() if not network.is_default}
     yield Pool(
-        "network-id", users, _numbers(*NETWORK_IDS, snapshot.cursors.get("network-id", 1)), "network ids", round_robin=True
+        "network-id",
+        users,
+        _numbers(*NETWORK_IDS, snapshot.cursors.get("network-id", 1)),
+        "network ids",
+        round_robin=True,
     )
     routed = {network.name: network.object_key for network in found.values() if network.is_transit_routed}
     start = snapshot.cursors.get("tunnel-key", DYNAMIC_TUNNEL_KEYS[0])
@@ -147,7 +151,7 @@ def _host_subnet_pools(snapshot: Snapshot, found: dict[str, Network]) -> Iterato
         if network.topology != "Layer3":
             continue
         for number in network.families:
-            owners = dict(nodes) if network.is_default else {node: network.object_key for node in nodes}
+            owners = dict(nodes) if network.is_default else dict.fromkeys(nodes, network.object_key)
             cidrs = [subnet for subnet in network.subnets if family(subnet["cidr"]) == number]
             holds = f"host subnets in {', '.join(subnet['cidr'] for subnet in cidrs)}"
             yield Pool(host_subnet_pool(network.name, number), owners, _subnets(cidrs), holds)

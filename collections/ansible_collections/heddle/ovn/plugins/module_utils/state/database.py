@@ -69,13 +69,23 @@ def _row(entry: StoredObject) -> dict:
 
 def operations(before: Snapshot, after: Snapshot) -> list[dict]:
     """Return the transaction that turns one snapshot into the other; empty when they are equal."""
-    changes = _object_operations(before, after) + _allocation_operations(before, after) + _cursor_operations(before, after)
+    changes = (
+        _object_operations(before, after) + _allocation_operations(before, after) + _cursor_operations(before, after)
+    )
     settings_differ = (before.settings, before.name) != (after.settings, after.name)
     if not changes and not settings_differ:
         return []
     row = {"name": after.name, "revision": before.revision + 1, "settings": canonical(after.settings)}
     if before.revision == 0:
-        guard = {"op": "wait", "table": "Cluster", "where": [], "columns": ["revision"], "until": "==", "rows": [], "timeout": 0}
+        guard = {
+            "op": "wait",
+            "table": "Cluster",
+            "where": [],
+            "columns": ["revision"],
+            "until": "==",
+            "rows": [],
+            "timeout": 0,
+        }
         return [guard, {"op": "insert", "table": "Cluster", "row": row}, *changes]
     guard = {
         "op": "wait", "table": "Cluster", "where": [], "columns": ["revision"], "until": "==",

@@ -22,7 +22,9 @@ DEFAULTS = {
 def complete(given: dict | None) -> dict:
     """Return the settings with defaults filled in; ValueError names every setting that is unknown or malformed."""
     given = {name: value for name, value in (given or {}).items() if value is not None}
-    mistakes = [f"unknown setting {name}; known are {', '.join(DEFAULTS)}" for name in sorted(set(given) - set(DEFAULTS))]
+    mistakes = [
+        f"unknown setting {name}; known are {', '.join(DEFAULTS)}" for name in sorted(set(given) - set(DEFAULTS))
+    ]
     settings = {**DEFAULTS, **given}
     for name, value in settings.items():
         if name.endswith("_subnets"):

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+# The verbs of the project. Each is a thin call of a playbook or a program that can be run without make as well.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+PLAY := scripts/play
+PYTEST := .venv/bin/pytest
+LAB := .venv/bin/python -m lab
+DRIVER ?= auto
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+
+.PHONY: help setup lab lab-up lab-down lab-status lab-reboot lab-kill lab-start verify audit report \
+    test lint sanity test-unit test-live test-notebook test-lab test-vm bench collection clean
+
+help: ## list the verbs
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## make the virtual environment with the pinned requirements
+	@scripts/setup
+
+lab: setup ## start the lab, install, bring up the networks, verify, audit, report (DRIVER=vm|nspawn|auto)
+	@.venv/bin/python -m scripts.make_lab --driver $(DRIVER)
+
+lab-up: setup ## only start the lab's hosts
+	@$(LAB) packages && $(LAB) up --driver $(DRIVER)
+
+lab-down: setup ## remove every trace of the lab
+	@$(LAB) down
+
+lab-status: setup ## show the lab's hosts
+	@$(LAB) status
+
+lab-reboot: setup ## reboot a host: make lab-reboot HOST=node2
+	@$(LAB) reboot $(HOST)
+
+lab-kill: setup ## cut a host's power: make lab-kill HOST=node2
+	@$(LAB) kill $(HOST)
+
+lab-start: setup ## start a host that was killed: make lab-start HOST=node2
+	@$(LAB) start $(HOST)
+
+verify: setup ## send packets between all workloads of the lab
+	@$(PLAY) playbooks/verify.yml
+
+audit: setup ## compare the lab's hosts with the plan
+	@$(PLAY) playbooks/audit.yml
+
+report: setup ## run the notebook on the lab's results and write report/first_light.html
+	@.venv/bin/python -m scripts.report
+
+test: setup ## everything that CI runs
+	@.venv/bin/python -m scripts.run_tests
+
+lint: setup ## ruff, yamllint, ansible-lint, changelog fragments
+	@.venv/bin/python -m scripts.run_tests lint
+
+sanity: setup ## ansible-test sanity of the collection, without ignore files
+	@scripts/sanity
+
+test-unit: setup ## tests that need nothing: unit and golden
+	@$(PYTEST) tests/unit tests/golden
+
+test-live: setup ## tests against real ovsdb-server, ovn-northd and ovn-trace
+	@.venv/bin/python -m scripts.run_tests live
+
+test-notebook: setup ## run the notebooks on sample data
+	@$(PYTEST) tests/unit/notebook
+
+test-lab: setup ## molecule and lab tests on containers
+	@.venv/bin/python -m scripts.run_tests lab
+
+test-vm: setup ## boot and converge virtual machines
+	@.venv/bin/python -m scripts.run_tests vm
+
+bench: setup ## figures, as ratios against something measured in the same run
+	@.venv/bin/python tests/bench/ovsdb_engine.py
+
+collection: setup ## build the collection and install it from its tarball into a temporary directory
+	@scripts/collection
+
+clean: ## remove what make made, except the lab and the image cache
+	@rm -rf .venv report build .pytest_cache .ruff_cache .hypothesis .cache .ansible

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All tests, or the groups named on the command line: lint, sanity, unit, live, lab, vm.
+
+The lab groups start labs of their own, so a lab that `make lab` made is left alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from scripts.stages import PROJECT, Stage, run_all
+
+BIN = Path(sys.executable).parent
+PLAY = str(PROJECT / "scripts" / "play")
+LAB = [sys.executable, "-m", "lab"]
+MOLECULE = [str(BIN / "molecule")]
+
+
+def lab_environment(driver: str) -> dict[str, str]:
+    """Return the environment of a lab that belongs to the tests."""
+    directory = str(PROJECT / ".cache" / f"test-lab-{driver}")
+    return {"LAB_DIR": directory, "DRIVER": driver, "LAB_NETWORK_PREFIX": "198.19" if driver == "nspawn" else "198.18"}
+
+
+def lint() -> list[Stage]:
+    """Linters."""
+    return [
+        Stage("ruff", [str(BIN / "ruff"), "check", "."]),
+        Stage("ruff format", [str(BIN / "ruff"), "format", "--check", "--quiet", "."]),
+        Stage("yamllint", [str(BIN / "yamllint"), "--strict", "."]),
+        Stage("ansible-lint", [str(BIN / "ansible-lint"), "--offline", "--strict"]),
+        Stage(
+            "changelog fragments",
+            [str(BIN / "antsibull-changelog"), "lint"],
+            directory="collections/ansible_collections/heddle/ovn",
+        ),
+        Stage("collection tarball", [str(PROJECT / "scripts" / "collection")]),
+    ]
+
+
+def sanity() -> list[Stage]:
+    """The sanity tests of ansible-test."""
+    return [Stage("ansible-test sanity", [str(PROJECT / "scripts" / "sanity")])]
+
+
+def unit() -> list[Stage]:
+    """Tests without servers; the notebook on sample data is among them."""
+    return [Stage("unit, golden, notebook", [str(BIN / "pytest"), "-n", "2", "tests/unit", "tests/golden"])]
+
+
+def live() -> list[Stage]:
+    """Tests against real ovsdb-server, ovn-northd, ovn-trace, taken from the host image."""
+    return [
+        Stage("packages of the lab", [*LAB, "packages"]),
+        Stage("host image", [*LAB, "image"]),
+        Stage("live", [str(BIN / "pytest"), "tests/live"]),
+    ]
+
+
+def lab() -> list[Stage]:
+    """The real playbooks on containers, through molecule, and tests that disturb the lab."""
+    environment = lab_environment("nspawn")
+    return [
+        Stage("packages of the lab", [*LAB, "packages"]),
+        *(
+            Stage(f"containers: molecule {verb}", [*MOLECULE, verb], environment)
+            for verb in ("create", "check", "converge", "idempotence", "verify")
+        ),
+        Stage("containers: lab tests", [str(BIN / "pytest"), "tests/lab"], environment),
+        Stage("containers: molecule cleanup", [*MOLECULE, "cleanup"], environment),
+    ]
+
+
+def vm() -> list[Stage]:
+    """The real playbooks on virtual machines: kernel datapath, kernel Geneve."""
+    environment = lab_environment("vm")
+    return [
+        Stage("packages of the lab", [*LAB, "packages"]),
+        Stage("virtual machines: hosts", [*LAB, "up"], environment),
+        Stage("virtual machines: site", [PLAY, "playbooks/site.yml"], environment),
+        Stage("virtual machines: verify", [PLAY, "playbooks/verify.yml"], environment),
+        Stage("virtual machines: audit", [PLAY, "playbooks/audit.yml"], environment),
+    ]
+
+
+def removal(driver: str) -> Stage:
+    """Remove a lab of the tests, whatever happened to it."""
+    return Stage(f"remove the {driver} lab", [*LAB, "down"], lab_environment(driver))
+
+
+GROUPS = {"lint": lint, "sanity": sanity, "unit": unit, "live": live, "lab": lab, "vm": vm}
+LABS = {"lab": "nspawn", "vm": "vm"}
+
+
+def main() -> int:
+    """Run the groups; the exit code is 1 when one failed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("groups", nargs="*", choices=list(GROUPS), metavar="GROUP", help="default: all")
+    groups = parser.parse_args().groups or list(GROUPS)
+    stages = [stage for group in groups for stage in GROUPS[group]()]
+    unique = [stage for number, stage in enumerate(stages) if stage not in stages[:number]]
+    always = [removal(LABS[group]) for group in groups if group in LABS]
+    return run_all(unique, go_on=True, always=always)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
