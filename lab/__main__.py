@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Command line of the lab: python -m lab VERB."""
+
+import argparse
+import json
+import os
+import signal
+import sys
+
+from lab import commands, kvm, packages, probe
+from lab.config import Lab, host_named
+from lab.errors import LabError
+from lab.image import Image, digest
+from lab.stages import Stages
+
+
+def parse(words):
+    parser = argparse.ArgumentParser(
+        prog="python -m lab",
+        description="Three nodes and an outside host on this machine.",
+        epilog="Environment: DRIVER, LAB_DIR, LAB_NETWORK_PREFIX, LAB_NETWORK_PREFIX6, LAB_APT_URI, XDG_CACHE_HOME.",
+    )
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+
+    def verb(name, explanation, host=False, driver=False):
+        sub = verbs.add_parser(name, help=explanation, description=explanation)
+        if host:
+            sub.add_argument("host", metavar="HOST")
+        if driver:
+            sub.add_argument("--driver", choices=("auto", "vm", "nspawn"), help="default: $DRIVER, else auto")
+        return sub
+
+    verb("up", "build the image if needed and bring all hosts up", driver=True)
+    verb("down", "remove every trace except for the image cache")
+    verb("status", "say what runs").add_argument("--json", action="store_true")
+    verb("reboot", "reboot a host and wait until it is back", host=True)
+    verb("kill", "cut a host's power", host=True)
+    verb("start", "start a host that was killed", host=True)
+    verb("image", "build the host image only")
+    verb("probe", "say which driver fits, and why", driver=True).add_argument("--json", action="store_true")
+    verb("packages", "install the Debian packages that the lab needs", driver=True).add_argument(
+        "--list", action="store_true", help="print the missing ones only"
+    )
+    verb("partition", "cut a host off from underlay and provider", host=True).add_argument(
+        "state", choices=("on", "off"), help="on: cut off; off: joined again"
+    )
+    return parser.parse_args(words)
+
+
+def show_status(lab, as_json):
+    found = commands.status(lab)
+    if as_json:
+        print(json.dumps(found, indent=2))
+    elif not found["hosts"]:
+        print("there is no lab")
+    else:
+        print(f"driver {found['driver']} ({found['reason']}), image {found['image']}")
+        if not found["image_is_current"]:
+            print("the image's inputs have changed since: down and up again to use the new ones")
+        for host in found["hosts"]:
+            addresses = " ".join(a for name in ("underlay", "provider") for a in host.get(name, []))
+            print(f"{host['name']:<8} {'running' if host['running'] else 'stopped':<8} {addresses}")
+    return 0 if found["up"] else 3
+
+
+def show_probe(lab, wanted, as_json):
+    name, reason, missing = commands.decide(wanted)
+    answer = "no /dev/kvm that this user may use"
+    if kvm.accessible():
+        image = Image(lab.cache, digest())
+        known = None if probe.lacks([kvm.machine.QEMU]) else kvm.remembered(lab.cache, image)[1]
+        answer = {True: "works", False: "does not run a guest", None: "not tried yet"}[known]
+    if as_json:
+        print(json.dumps({"driver": name, "reason": reason, "missing_features": missing, "kvm": answer}, indent=2))
+        return 0
+    print(f"driver    {name}: {reason}")
+    print(f"kernel    lacks {', '.join(missing)}: driver nspawn cannot do these" if missing else "kernel    lacks none")
+    print(f"kvm       {answer}")
+    return 0
+
+
+def show_packages(stages, driver, only_list):
+    chosen = None if driver == "auto" else driver
+    if only_list:
+        print("\n".join(packages.missing(packages.needed(chosen, os.geteuid() == 0))))
+    elif not packages.ensure(chosen, stages):
+        print("unchanged")
+    return 0
+
+
+def run(options):
+    lab, stages = Lab(), Stages(sys.stdout)
+    host = host_named(options.host) if "host" in options else None
+    wanted = probe.wish(options.driver) if "driver" in options else None
+    match options.verb:
+        case "up":
+            stages.total("up", "ready" if commands.up(lab, stages, wanted) else "unchanged")
+        case "down":
+            stages.total("down", "removed" if commands.down(lab) else "unchanged")
+        case "status":
+            return show_status(lab, options.json)
+        case "probe":
+            return show_probe(lab, wanted, options.json)
+        case "packages":
+            return show_packages(stages, wanted, options.list)
+        case "image":
+            packages.ensure(None, stages)
+            commands.build(lab, stages)
+        case "reboot":
+            commands.reboot(lab, host)
+            stages.total("reboot", f"{host.name} is back")
+        case "kill":
+            stages.total("kill", f"{host.name} is off" if commands.kill(lab, host) else "unchanged")
+        case "start":
+            stages.total("start", f"{host.name} is up" if commands.start(lab, host) else "unchanged")
+        case "partition":
+            commands.partition(lab, host, options.state == "on")
+            stages.total("partition", f"{host.name} is {'cut off' if options.state == 'on' else 'joined'}")
+    return 0
+
+
+def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        return run(parse(sys.argv[1:]))
+    except LabError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted; what was started stays until: python -m lab down", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verbs of the lab, the same for both drivers."""
+
+import os
+import shutil
+import time
+
+from lab import image as images
+from lab import nspawn, overlap, packages, probe, ssh, vm
+from lab.config import HOSTS, Network
+from lab.errors import LabError
+
+DRIVERS = {"vm": vm.Driver, "nspawn": nspawn.Driver}
+
+
+def open_driver(lab, state):
+    """The driver of a lab that exists."""
+    network = Network(*state["network"])
+    image = images.Image(lab.cache, state["image"])
+    return DRIVERS[state["driver"]](lab, network, image, lab.runtime(), state)
+
+
+def require(lab):
+    """State and driver of a lab that exists, for verbs that need one."""
+    state = lab.read()
+    if state is None:
+        raise LabError("there is no lab", "run: python -m lab up")
+    return state, open_driver(lab, state)
+
+
+def lock(lab):
+    return images.locked(lab.directory / "lock")
+
+
+def up(lab, stages, wanted):
+    """Bring all hosts up; what is up already stays as it is."""
+    with lock(lab):
+        state = lab.read()
+        if state is None:
+            state = create(lab, stages, wanted)
+        elif wanted not in ("auto", state["driver"]):
+            raise LabError(
+                f"the lab runs with driver {state['driver']}, not {wanted}",
+                "run: python -m lab down, or choose another directory with LAB_DIR",
+            )
+        driver = open_driver(lab, state)
+        stopped = [host for host in HOSTS if not driver.running(host)]
+        if not stopped:
+            ssh.in_parallel(lambda host: ssh.wait(lab.ssh_config, host.name), HOSTS)
+            return False
+        overlap.refuse(driver.network)
+        driver.image.require()
+        driver.prepare(stages)
+        lab.write(state)
+        with stages.stage("boot") as text:
+            driver.connect()
+            ssh.write_key(lab.ssh_key, driver.image)
+            ssh.write_config(lab.ssh_config, lab.ssh_key, driver.runtime, driver.endpoints())
+            for host in stopped:
+                ssh.hang_up(lab.ssh_config, host.name)
+            ssh.in_parallel(driver.start, stopped)
+            text.append(" ".join(host.name for host in stopped) + f" ({driver.name})")
+        return True
+
+
+def create(lab, stages, wanted):
+    """Decide what a new lab is made of, and write that down."""
+    network = Network.from_environment()
+    name, reason, missing = decide(wanted)
+    stages.line("driver", f"{name}: {reason}", 0)
+    overlap.refuse(network)
+    packages.ensure(name, stages)
+    image = build(lab, stages)
+    state = {
+        "driver": name,
+        "reason": reason,
+        "missing_features": missing if name == "nspawn" else [],
+        "image": image.name,
+        "network": [network.prefix, network.prefix6],
+        "runtime": str(lab.runtime()),
+    }
+    lab.logs.mkdir(exist_ok=True)
+    lab.write(state)
+    return state
+
+
+def decide(wanted):
+    missing = probe.missing_features()
+    return *probe.choose(wanted, missing, os.geteuid() == 0), missing
+
+
+def build(lab, stages):
+    with stages.stage("image") as text:
+        image, built = images.ensure(lab.cache)
+        text.append(f"{'built' if built else 'cached'} {image.name}")
+    return image
+
+
+def down(lab):
+    """Remove every trace; True when there was something."""
+    if not lab.directory.is_dir():
+        return False
+    with lock(lab):
+        state = lab.read()
+        if state is not None:
+            driver = open_driver(lab, state)
+            if lab.ssh_config.exists():
+                ssh.in_parallel(lambda host: ssh.hang_up(lab.ssh_config, host.name), HOSTS)
+            driver.destroy()
+            shutil.rmtree(driver.runtime)
+        shutil.rmtree(lab.directory)
+    return state is not None
+
+
+def status(lab):
+    """What there is, as plain data."""
+    state = lab.read()
+    if state is None:
+        return {"up": False, "hosts": []}
+    driver = open_driver(lab, state)
+    hosts = []
+    for host in HOSTS:
+        addresses = {name: driver.network.addresses(name, host.number) for name in host.segments[1:]}
+        hosts.append({"name": host.name, "running": driver.running(host), **addresses})
+    return {
+        "up": all(host["running"] for host in hosts),
+        "driver": state["driver"],
+        "reason": state["reason"],
+        "missing_features": state["missing_features"],
+        "image": state["image"],
+        "image_is_current": state["image"] == images.digest(),
+        "directory": str(lab.directory),
+        "ssh_config": str(lab.ssh_config),
+        "hosts": hosts,
+    }
+
+
+def start(lab, host):
+    """Start a host that was killed; False when it runs."""
+    with lock(lab):
+        _, driver = require(lab)
+        if driver.running(host):
+            return False
+        driver.image.require()
+        ssh.hang_up(lab.ssh_config, host.name)
+        driver.start(host)
+        return True
+
+
+def kill(lab, host):
+    """Cut a host's power; False when it did not run."""
+    with lock(lab):
+        _, driver = require(lab)
+        ssh.hang_up(lab.ssh_config, host.name)
+        was = driver.running(host)
+        driver.kill(host)
+        return was
+
+
+def reboot(lab, host):
+    """Let a host reboot itself in an orderly way, and wait until it is back."""
+    with lock(lab):
+        _, driver = require(lab)
+        if not driver.running(host):
+            raise LabError(f"{host.name} does not run", f"run: python -m lab start {host.name}")
+        read_boot = "cat /proc/sys/kernel/random/boot_id"
+        before = ssh.wait(lab.ssh_config, host.name, read_boot)
+        # In the background: the connection must not be part of what the shutdown waits for.
+        ssh.run(lab.ssh_config, host.name, "systemd-run --quiet --no-block --on-active=0 systemctl reboot")
+        ssh.hang_up(lab.ssh_config, host.name)
+        deadline = time.monotonic() + ssh.PATIENCE
+        while time.monotonic() < deadline:
+            done = ssh.run(lab.ssh_config, host.name, read_boot)
+            if done is not None and done.returncode == 0 and done.stdout != before:
+                return
+            ssh.hang_up(lab.ssh_config, host.name)
+            time.sleep(0.2)
+        raise LabError(f"{host.name} has not come back", f"read its console in {lab.logs / host.name}.log")
+
+
+def partition(lab, host, cut):
+    """Cut a host off from underlay and provider, or join it again; ssh goes on working."""
+    with lock(lab):
+        _, driver = require(lab)
+        driver.partition(host, cut)

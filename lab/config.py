@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the lab consists of, and where it keeps its things."""
+
+import hashlib
+import ipaddress
+import json
+import os
+import pathlib
+import uuid
+from dataclasses import dataclass
+
+from lab.errors import LabError
+
+PROJECT = pathlib.Path(__file__).resolve().parent.parent
+FILES = PROJECT / "lab" / "files"
+DRIVERS = ("vm", "nspawn")
+SEGMENTS = ("management", "underlay", "provider")
+INTERFACES = {"management": "eth0", "underlay": "eth1", "provider": "eth2"}
+# Geneve over IPv6 with OVN's options adds 78 bytes to a frame of 1500.
+MTU = {"management": 1500, "underlay": 1600, "provider": 1500}
+# A virtual machine's management interface sits on a network of its own, so all of them have the same address.
+# Their MAC addresses must be equal as well: that network keeps sending to the one that it saw first.
+MACHINE_NUMBER = 15
+MACHINE_MAC = "02:68:64:00:00:0f"
+# A socket path may be 107 characters long; the longest name that the lab appends takes 40 of them.
+LONGEST_RUNTIME = 67
+
+
+@dataclass(frozen=True)
+class Host:
+    """One host: its number is the last part of its addresses."""
+
+    name: str
+    number: int
+    segments: tuple
+    # Units of the image that only this host runs.
+    services: tuple = ()
+
+    def mac(self, segment):
+        return f"02:68:64:00:{SEGMENTS.index(segment):02x}:{self.number:02x}"
+
+
+HOSTS = (
+    *(Host(f"node{number}", number, SEGMENTS) for number in (1, 2, 3)),
+    Host("outside", 20, ("management", "provider"), ("outside-http.service",)),
+)
+
+
+def host_named(name):
+    for host in HOSTS:
+        if host.name == name:
+            return host
+    raise LabError(f"there is no host {name}", f"use one of {', '.join(host.name for host in HOSTS)}")
+
+
+@dataclass(frozen=True)
+class Network:
+    """The lab's subnets: PREFIX.0.0/24 management, PREFIX.1.0/24 underlay, PREFIX.2.0/24 provider; IPv6 likewise."""
+
+    prefix: str = "198.18"
+    prefix6: str = "fd00:6864"
+
+    @classmethod
+    def from_environment(cls):
+        network = cls(
+            os.environ.get("LAB_NETWORK_PREFIX") or cls.prefix, os.environ.get("LAB_NETWORK_PREFIX6") or cls.prefix6
+        )
+        try:
+            network.subnets()
+        except ValueError as error:
+            raise LabError(
+                f"LAB_NETWORK_PREFIX or LAB_NETWORK_PREFIX6 does not make a subnet: {error}",
+                f"write the first half of an IPv4 address, like {cls.prefix}, and the first two groups of an IPv6 "
+                f"address, like {cls.prefix6}",
+            ) from None
+        return network
+
+    def subnet(self, segment):
+        return ipaddress.ip_network(f"{self.prefix}.{SEGMENTS.index(segment)}.0/24")
+
+    def subnet6(self, segment):
+        return ipaddress.ip_network(f"{self.prefix6}:{SEGMENTS.index(segment):x}::/64")
+
+    def subnets(self):
+        """Every subnet in use, by the name of its segment. Management has IPv4 only."""
+        return {
+            "management": [self.subnet("management")],
+            "underlay": [self.subnet("underlay"), self.subnet6("underlay")],
+            "provider": [self.subnet("provider"), self.subnet6("provider")],
+        }
+
+    def addresses(self, segment, number):
+        """A host's addresses; its number reads the same in both families, so outside is .20 and ::20."""
+        numbers = {4: number, 6: int(str(number), 16)}
+        return [f"{subnet[numbers[subnet.version]]}/{subnet.prefixlen}" for subnet in self.subnets()[segment]]
+
+
+class Lab:
+    """The directories of one lab and what it has written down about itself."""
+
+    def __init__(self, directory=None):
+        chosen = directory or os.environ.get("LAB_DIR") or PROJECT / ".lab"
+        self.directory = pathlib.Path(chosen).expanduser().absolute()
+        self.key = hashlib.sha256(str(self.directory).encode()).hexdigest()[:8]
+        self.cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "heddle"
+        self.logs = self.directory / "logs"
+        self.ssh_config = self.directory / "ssh_config"
+        self.ssh_key = self.directory / "ssh_key"
+        self._file = self.directory / "lab.json"
+
+    def read(self):
+        """The state of a lab that was brought up, or None."""
+        try:
+            return json.loads(self._file.read_text())
+        except FileNotFoundError:
+            return None
+
+    def write(self, state):
+        temporary = self._file.with_suffix(".new")
+        temporary.write_text(json.dumps(state, indent=2) + "\n")
+        temporary.rename(self._file)
+
+    def runtime(self):
+        """A short directory for sockets and pid files, which nobody else may enter."""
+        for base in (os.environ.get("XDG_RUNTIME_DIR"), "/tmp"):
+            path = pathlib.Path(base or "/nonexistent") / f"heddle-lab-{os.geteuid()}-{self.key}"
+            if path.parent.is_dir() and os.access(path.parent, os.W_OK) and len(str(path)) <= LONGEST_RUNTIME:
+                break
+        path.mkdir(mode=0o700, exist_ok=True)
+        if path.is_symlink() or path.stat().st_uid != os.geteuid():
+            raise LabError(f"{path} belongs to somebody else", "remove it, or set XDG_RUNTIME_DIR")
+        return path
+
+    def host_files(self, host, network, driver):
+        """The files that make one host different from the others."""
+        lines = []
+        for segment in host.segments:
+            number, mac = host.number, host.mac(segment)
+            if (driver, segment) == ("vm", "management"):
+                number, mac = MACHINE_NUMBER, MACHINE_MAC
+            addresses = network.addresses(segment, number)
+            lines.append(" ".join([INTERFACES[segment], mac, str(MTU[segment]), *addresses]))
+        names = ["127.0.0.1 localhost", "::1 localhost"]
+        for other in HOSTS:
+            segment = "underlay" if "underlay" in other.segments else "provider"
+            names += [f"{address.split('/')[0]} {other.name}" for address in network.addresses(segment, other.number)]
+        return {
+            "etc/hostname": f"{host.name}\n",
+            "etc/hosts": "\n".join(names) + "\n",
+            "etc/machine-id": uuid.uuid5(uuid.NAMESPACE_URL, f"{self.directory}/{host.name}/machine").hex + "\n",
+            "etc/openvswitch/system-id.conf": f"{uuid.uuid5(uuid.NAMESPACE_URL, f'{self.directory}/{host.name}')}\n",
+            "etc/segments": "\n".join(lines) + "\n",
+        }

@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The host image: one Debian root that both drivers boot, built once per digest of its inputs."""
+
+import contextlib
+import fcntl
+import hashlib
+import io
+import os
+import pathlib
+import shutil
+import subprocess
+import tarfile
+import tempfile
+
+from lab import sources
+from lab.config import FILES
+from lab.errors import LabError
+
+PACKAGES = (
+    "systemd", "systemd-sysv", "openssh-server", "iproute2", "iputils-ping", "openvswitch-switch", "ovn-central",
+    "ovn-host", "ovn-common", "python3", "python3-yaml", "python3-netaddr", "python3-ovsdbapp", "python3-openvswitch",
+    "python3-pyroute2", "python3-nftables", "python3-apt", "nftables", "ethtool", "procps", "kmod", "tcpdump",
+    "linux-image-cloud-amd64", "bird2", "conntrack",
+)  # fmt: skip
+BUILD_OPTIONS = (
+    "--variant=minbase",
+    '--aptopt=Acquire::Languages "none"',
+    "--dpkgopt=force-unsafe-io",
+    "--dpkgopt=path-exclude=/usr/share/doc/*",
+    "--dpkgopt=path-exclude=/usr/share/man/*",
+    "--dpkgopt=path-exclude=/usr/share/locale/*",
+    "--dpkgopt=path-exclude=/usr/share/info/*",
+)
+# What the initramfs needs to reach its disks; virtio_net comes along so that interfaces exist before systemd starts.
+BOOT_MODULES = ("virtio_blk", "virtio_net", "squashfs", "overlay")
+BUSYBOX_APPLETS = ("sh", "mount", "umount", "insmod", "sleep", "mkdir", "cp", "find", "switch_root", "poweroff")
+DISK_BYTES = 8 << 30
+# Counts up when the way of building changes in a manner that no other input shows.
+FORMAT = 1
+
+
+def digest():
+    """The digest of everything that decides what the image contains."""
+    summary = hashlib.sha256()
+    for part in (FORMAT, sources.SUITE, PACKAGES, BUILD_OPTIONS, BOOT_MODULES, BUSYBOX_APPLETS, DISK_BYTES):
+        summary.update(repr(part).encode() + b"\0")
+    for path in sorted(path for path in FILES.rglob("*") if path.is_file()):
+        summary.update(f"{path.relative_to(FILES)}\0".encode() + path.read_bytes() + b"\0")
+    return summary.hexdigest()[:16]
+
+
+class Image:
+    """Paths of one built image."""
+
+    def __init__(self, cache, name):
+        self.name = name
+        self.cache = cache
+        self.directory = cache / f"image-{name}"
+        self.squashfs = self.directory / "root.squashfs"
+        self.kernel = self.directory / "vmlinuz"
+        self.initramfs = self.directory / "initramfs"
+        self.disk = self.directory / "empty.ext4"
+        self.ssh_key = self.directory / "ssh_key"
+        self.root = self.directory / "root"
+
+    def exists(self):
+        return self.directory.is_dir()
+
+    def require(self):
+        if not self.exists():
+            raise LabError(
+                f"the image {self.name}, which this lab's hosts run, is not in {self.cache}",
+                "run: python -m lab down, then: python -m lab up",
+            )
+        return self
+
+
+@contextlib.contextmanager
+def locked(path):
+    """Hold a lock file, so that two runs that need the same thing make it once."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+@contextlib.contextmanager
+def replacing(target):
+    """Yield an empty directory next to `target` that takes its name when the body succeeds."""
+    work = pathlib.Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    try:
+        yield work
+        work.chmod(0o755)
+        work.rename(target)
+    except BaseException:
+        shutil.rmtree(work, ignore_errors=True)
+        raise
+
+
+def ensure(cache):
+    """The image for today's inputs, and whether it had to be built."""
+    image = Image(cache, digest())
+    with locked(cache / "image.lock"):
+        if image.exists():
+            return image, False
+        with replacing(image.directory) as work:
+            build(work)
+    return image, True
+
+
+def ensure_root(image):
+    """The image as a directory, for containers. Needs root, to give files their owners."""
+    with locked(image.cache / "image.lock"):
+        if image.root.is_dir():
+            return image.root, False
+        with replacing(image.root) as work:
+            work.rmdir()
+            run(["unsquashfs", "-quiet", "-no-progress", "-dest", str(work), str(image.squashfs)], "unpack the image")
+    return image.root, True
+
+
+def run(argv, purpose, **options):
+    """Run a command whose output matters only when it fails."""
+    done = subprocess.run(argv, stdout=options.pop("stdout", subprocess.PIPE), stderr=subprocess.PIPE, **options)
+    if done.returncode:
+        tail = " | ".join(done.stderr.decode(errors="replace").strip().splitlines()[-4:])
+        raise LabError(f"cannot {purpose}: {argv[0]} ended with {done.returncode}: {tail}", "see the message above")
+    return done
+
+
+def build(work):
+    """Build into an empty directory."""
+    run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "lab", "-f", str(work / "ssh_key")], "make an ssh key")
+    # Everything that the build's own user ids must reach is in a directory of the system's temporary place.
+    with tempfile.TemporaryDirectory(prefix="heddle-image-") as scratch:
+        scratch = pathlib.Path(scratch)
+        scratch.chmod(0o755)
+        additions = scratch / "additions.tar"
+        write_additions(additions, (work / "ssh_key.pub").read_bytes())
+        tarball = scratch / "root.tar"
+        bootstrap(additions, tarball)
+        with open(tarball, "rb") as stream:
+            run(
+                ["sqfstar", "-comp", "lz4", "-quiet", "-no-progress", str(work / "root.squashfs")],
+                "pack the image",
+                stdin=stream,
+            )
+        boot = scratch / "boot"
+        release = extract_boot_files(tarball, boot)
+        shutil.copyfile(next((boot / "boot").glob("vmlinuz-*")), work / "vmlinuz")
+        write_initramfs(boot / "usr/lib/modules" / release, scratch / "initramfs", work / "initramfs")
+    with open(work / "empty.ext4", "wb") as disk:
+        disk.truncate(DISK_BYTES)
+    run(["/usr/sbin/mkfs.ext4", "-q", "-F", str(work / "empty.ext4")], "make an empty disk")
+
+
+def write_additions(path, public_key):
+    """The files that the lab adds to Debian's packages, owned by root whoever builds."""
+    with tarfile.open(path, "w") as archive:
+
+        def add(name, data, mode):
+            member = tarfile.TarInfo(name)
+            member.size, member.mode = len(data), mode
+            archive.addfile(member, io.BytesIO(data))
+
+        for source in sorted((FILES / "root").rglob("*")):
+            if source.is_file():
+                mode = 0o755 if source.parent.name == "sbin" else 0o644
+                add(source.relative_to(FILES / "root").as_posix(), source.read_bytes(), mode)
+        add("customize", (FILES / "customize").read_bytes(), 0o755)
+        home = tarfile.TarInfo("root/.ssh")
+        home.type, home.mode = tarfile.DIRTYPE, 0o700
+        archive.addfile(home)
+        add("root/.ssh/authorized_keys", public_key, 0o600)
+
+
+def bootstrap(additions, tarball):
+    """Install Debian into a tar archive."""
+    source = sources.choose(sources.read_sources())
+    mode = "root" if os.geteuid() == 0 else "unshare"
+    argv = ["mmdebstrap", f"--mode={mode}", "--quiet", *BUILD_OPTIONS, f"--include={','.join(PACKAGES)}"]
+    argv += [f"--aptopt={option}" for option in sources.apt_options()]
+    argv += [
+        f"--essential-hook=tar-in {additions} /",
+        '--customize-hook=chroot "$1" /customize',
+        '--customize-hook=rm "$1/customize"',
+        "--format=tar",
+        sources.SUITE,
+        "-",
+        source.line(),
+    ]
+    with open(tarball, "wb") as stream:
+        run(argv, f"install Debian {sources.SUITE} from {source.uri}", stdout=stream, stdin=subprocess.DEVNULL)
+
+
+def extract_boot_files(tarball, target):
+    """Take the kernel and the modules' index and files out of the archive; return the kernel's release."""
+    target.mkdir()
+    with tarfile.open(tarball) as archive:
+        for member in archive:
+            name = member.name.removeprefix("./")
+            if member.isfile() and name.startswith(("boot/vmlinuz-", "usr/lib/modules/")):
+                path = target / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with archive.extractfile(member) as source, open(path, "wb") as copy:
+                    shutil.copyfileobj(source, copy)
+    return next((target / "usr/lib/modules").iterdir()).name
+
+
+def load_order(index, wanted):
+    """Module files in the order in which they must be loaded, from the text of modules.dep."""
+    needs = {}
+    for line in index.splitlines():
+        path, _, rest = line.partition(":")
+        needs[pathlib.PurePath(path).stem] = (path, rest.split())
+    order = []
+
+    def visit(path):
+        for dependency in needs[pathlib.PurePath(path).stem][1]:
+            visit(dependency)
+        if path not in order:
+            order.append(path)
+
+    for name in wanted:
+        if name in needs:  # otherwise it is part of the kernel itself
+            visit(needs[name][0])
+    return order
+
+
+def write_initramfs(modules, tree, target):
+    """A small initramfs: busybox, a few modules, and a script that finds the disks."""
+    for name in ("bin", "dev", "proc", "lower", "state", "new", "modules", "host"):
+        (tree / name).mkdir(parents=True)
+    shutil.copy("/bin/busybox", tree / "bin/busybox")
+    for applet in BUSYBOX_APPLETS:
+        (tree / "bin" / applet).symlink_to("busybox")
+    order = load_order((modules / "modules.dep").read_text(), BOOT_MODULES)
+    for path in order:
+        shutil.copy(modules / path, tree / "modules" / pathlib.PurePath(path).name)
+    (tree / "modules/order").write_text("".join(f"/modules/{pathlib.PurePath(path).name}\n" for path in order))
+    for name in ("init", "kvm-probe"):
+        shutil.copy(FILES / name, tree / name)
+        (tree / name).chmod(0o755)
+    pack(tree, target)
+
+
+def pack(tree, target):
+    """Write a directory as a cpio archive; the kernel accepts several of them one after the other."""
+    names = sorted(path.relative_to(tree).as_posix() for path in tree.rglob("*"))
+    with open(target, "ab") as stream:
+        run(
+            ["cpio", "--quiet", "-o", "-H", "newc", "-R", "0:0"],
+            "pack an initramfs",
+            cwd=tree,
+            input="\n".join(names).encode(),
+            stdout=stream,
+        )

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Does KVM run a guest here? /dev/kvm may exist and still not do that, so a tiny guest is tried once."""
+
+import json
+import os
+import platform
+import subprocess
+import tempfile
+from pathlib import Path
+
+from lab import machine
+from lab.image import locked
+
+LIMIT = 15
+
+
+def remembered(cache, image):
+    """(key, answer): the answer is None when nobody has tried yet."""
+    key = " ".join([platform.release(), machine.version(), image.name])
+    try:
+        return key, json.loads((cache / "kvm.json").read_text()).get(key)
+    except (FileNotFoundError, json.JSONDecodeError):
+        return key, None
+
+
+def accessible():
+    return os.access("/dev/kvm", os.R_OK | os.W_OK)
+
+
+def works(cache, image):
+    """Try it, unless it is known."""
+    if not accessible():
+        return False
+    with locked(cache / "kvm.lock"):
+        key, answer = remembered(cache, image)
+        if answer is None:
+            answer = attempt(image)
+            temporary = cache / "kvm.new"
+            temporary.write_text(json.dumps({key: answer}) + "\n")
+            temporary.rename(cache / "kvm.json")
+    return answer
+
+
+def attempt(image):
+    """Boot the image's kernel with a first process that says one word."""
+    with tempfile.TemporaryDirectory(prefix="heddle-") as scratch:
+        console = Path(scratch) / "console"
+        argv = [
+            machine.QEMU, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-machine", "pc",
+            *machine.KVM, "-m", "256M", "-kernel", str(image.kernel), "-initrd", str(image.initramfs),
+            "-append", "console=ttyS0 quiet panic=-1 rdinit=/kvm-probe", "-serial", f"file:{console}",
+        ]  # fmt: skip
+        try:
+            subprocess.run(argv, capture_output=True, timeout=LIMIT, check=False)
+        except subprocess.TimeoutExpired:
+            return False
+        return console.exists() and b"kvm-works" in console.read_bytes()

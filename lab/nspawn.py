@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Driver `nspawn`: each host is a container with systemd inside, sharing this machine's kernel. Needs root.
+
+One process, the keeper, holds a network and a mount namespace. The bridges, the hosts' roots and all that
+systemd-nspawn leaves in /run live in there, so the machine itself sees processes and cgroups only.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from lab import image as images
+from lab import processes, ssh
+from lab.config import HOSTS, MTU, PROJECT, SEGMENTS
+from lab.errors import LabError
+
+CGROUPS = Path("/sys/fs/cgroup")
+# The management address of the lab's own end, in the namespace only.
+GATEWAY = 254
+
+
+class Driver:
+    """The hosts of one lab as containers."""
+
+    name = "nspawn"
+
+    def __init__(self, lab, network, image, runtime, state):
+        self.lab, self.network, self.image, self.runtime = lab, network, image, runtime
+        self.keeper_file = runtime / "keeper.pid"
+        self.cgroup = CGROUPS / f"heddle-lab-{lab.key}"
+
+    @property
+    def keeper(self):
+        return processes.running(self.keeper_file)
+
+    def _inside(self, *argv, network=True, mounts=False, **options):
+        """Run a command in the lab's namespaces."""
+        flags = [flag for flag, wanted in (("--net", network), ("--mount", mounts)) if wanted]
+        return subprocess.run(
+            ["nsenter", f"--target={self.keeper}", *flags, *argv], capture_output=True, text=True, **options
+        )
+
+    def prepare(self, stages):
+        """Unpack the image once; all containers share it."""
+        if os.geteuid() != 0:
+            raise LabError("driver nspawn needs root", "use DRIVER=vm, which does not")
+        if not self.image.root.is_dir():
+            with stages.stage("unpack") as text:
+                root, _ = images.ensure_root(self.image)
+                text.append(root.parent.name)
+
+    def endpoints(self):
+        """Through the lab's network namespace: the machine has no route to the hosts, and needs none."""
+        relay = f"ProxyCommand nsenter --net=/proc/{self.keeper}/ns/net busybox nc %h 22"
+        subnet = self.network.subnet("management")
+        return {host.name: [f"HostName {subnet[host.number]}", relay] for host in HOSTS}
+
+    def connect(self):
+        """Start the keeper and build the segments."""
+        if self.keeper is not None:
+            return
+        argv = ["unshare", "--net", "--mount", "--propagation=private", "sleep", "infinity"]
+        pid = processes.start(self.keeper_file, argv, self.lab.logs / "keeper.log")
+        deadline = time.monotonic() + 10
+        while Path(f"/proc/{pid}/comm").read_text().strip() != "sleep":
+            if time.monotonic() > deadline:
+                raise LabError("the lab's namespaces were not made", f"read {self.lab.logs / 'keeper.log'}")
+            time.sleep(0.01)
+        subnet = self.network.subnet("management")
+        lines = ["link set lo up"]
+        for segment in SEGMENTS:
+            lines += [
+                f"link add {segment} type bridge mcast_snooping 0",
+                f"link set {segment} mtu {MTU[segment]} addrgenmode none up",
+            ]
+        lines.append(f"address add {subnet[GATEWAY]}/{subnet.prefixlen} dev management")
+        self._must(self._inside("ip", "-batch", "-", input="\n".join(lines) + "\n"), "build the segments")
+        self._must(self._inside("mount", "-t", "tmpfs", "lab", "/run", mounts=True), "mount a private /run")
+        # systemd-nspawn would wait for udev, which knows nothing of interfaces in here, unless /sys is read-only.
+        self._must(self._inside("mount", "-o", "remount,bind,ro", "/sys", mounts=True), "make /sys read-only")
+        # systemd in the containers needs the unified hierarchy; where the machine uses another one, only they see it.
+        kind = self._inside("stat", "--file-system", "--format=%T", str(CGROUPS), mounts=True).stdout.strip()
+        if kind != "cgroup2fs":
+            mounted = self._inside("mount", "-t", "cgroup2", "cgroup2", str(CGROUPS), mounts=True)
+            self._must(mounted, "mount the unified cgroup hierarchy")
+
+    @staticmethod
+    def _must(done, purpose):
+        if done.returncode:
+            raise LabError(f"cannot {purpose}: {done.stderr.strip()}", "use DRIVER=vm, which needs no privilege")
+
+    def _pid_file(self, host):
+        return self.runtime / f"{host.name}.pid"
+
+    def running(self, host):
+        return self.keeper is not None and processes.running(self._pid_file(host)) is not None
+
+    def start(self, host):
+        """Start a host on the files that it had."""
+        state = self.lab.directory / host.name
+        for name, text in self.lab.host_files(host, self.network, self.name).items():
+            path = state / "upper" / name
+            if not path.exists():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+                path.chmod(0o644)
+        argv = ["nsenter", f"--target={self.keeper}", "--net", "--mount", "unshare", "--net"]
+        argv += [sys.executable, "-m", "lab.container", host.name, "--lower", str(self.image.root)]
+        argv += ["--state", str(state), "--merged", f"/run/lab/{host.name}", "--cgroup", str(self.cgroup / host.name)]
+        argv += ["--keeper", str(self.keeper), "--machine", f"{host.name}-{self.lab.key}"]
+        log = self.lab.logs / f"{host.name}.log"
+        processes.start(self._pid_file(host), argv, log, env=processes.environment(PROJECT))
+        ssh.wait(self.lab.ssh_config, host.name, alive=lambda: self.running(host))
+
+    def kill(self, host):
+        """Cut the power."""
+        processes.kill(self._pid_file(host))
+
+    def partition(self, host, cut):
+        for segment in host.segments[1:]:
+            outer = f"{host.name}-{'eth1' if segment == 'underlay' else 'eth2'}"
+            done = self._inside("ip", "link", "set", outer, "down" if cut else "up")
+            self._must(done, f"set {outer}")
+
+    def destroy(self):
+        """End every process; the namespaces and all that is in them go with the last one."""
+        for host in HOSTS:
+            processes.kill(self._pid_file(host))
+        if self.keeper is not None:
+            deadline = time.monotonic() + 5
+            while self._remove_cgroups() and time.monotonic() < deadline:
+                time.sleep(0.05)
+        processes.kill(self.keeper_file)
+        for host in HOSTS:
+            shutil.rmtree(self.lab.directory / host.name, ignore_errors=True)
+
+    def _remove_cgroups(self):
+        """True while groups are left: a group can be removed only when its last process has gone."""
+        self._inside("find", str(self.cgroup), "-depth", "-type", "d", "-delete", mounts=True)
+        return self._inside("test", "-d", str(self.cgroup), mounts=True).returncode == 0

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which driver fits this machine, and what its kernel lacks."""
+
+import os
+import shutil
+import subprocess
+
+from lab.config import DRIVERS
+from lab.errors import LabError
+
+# Each is tried for real, in a network namespace that ends with the command.
+FEATURES = {
+    "vrf": ("ip", "link", "add", "probe", "type", "vrf", "table", "10"),
+    "fou": ("ip", "fou", "add", "port", "5555", "ipproto", "4"),
+    "ipip": ("ip", "link", "add", "probe", "type", "ipip", "local", "127.0.0.1", "remote", "127.0.0.2"),
+    "openvswitch": ("genl", "ctrl", "get", "name", "ovs_datapath"),
+    "geneve": ("ip", "link", "add", "probe", "type", "geneve", "id", "1", "remote", "127.0.0.2"),
+}
+
+
+def missing_features():
+    """Names of the features that this kernel does not have."""
+    namespace = ["unshare", "--net"] if os.geteuid() == 0 else ["unshare", "--net", "--map-root-user"]
+    return [
+        name
+        for name, command in FEATURES.items()
+        if subprocess.run([*namespace, *command], capture_output=True, check=False).returncode
+    ]
+
+
+def choose(wanted, missing, root):
+    """(driver, reason) for a wish of auto, vm or nspawn."""
+    if wanted not in ("auto", *DRIVERS):
+        raise LabError(f"there is no driver {wanted}", f"use auto, {' or '.join(DRIVERS)}")
+    if wanted == "vm":
+        return "vm", "asked for"
+    if wanted == "nspawn":
+        if not root:
+            raise LabError("driver nspawn needs root", "use --driver vm, which does not")
+        return "nspawn", f"asked for; this kernel lacks {', '.join(missing)}" if missing else "asked for"
+    if missing:
+        return "vm", f"this kernel lacks {', '.join(missing)}"
+    if not root:
+        return "vm", "not root"
+    return "nspawn", "root, and this kernel has every feature"
+
+
+def wish(option):
+    """The driver asked for: the option, else the environment."""
+    return option or os.environ.get("DRIVER") or "auto"
+
+
+def lacks(names):
+    """Commands of these that are not installed."""
+    path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
+    return [name for name in names if shutil.which(name, path=path) is None]

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An Ethernet switch for virtual machines, in one process without any privilege.
+
+Each network interface of a machine is a pair of unix datagram sockets, one frame per datagram. The switch learns
+which addresses are behind which port; frames to unknown, broadcast and multicast addresses go to all other ports of
+the segment. A host can be cut off and connected again.
+"""
+
+import argparse
+import collections
+import pathlib
+import selectors
+import socket
+import sys
+
+FRAME = 65536
+# Frames kept for a port whose machine reads slower than the others send.
+BACKLOG = 512
+# How many addresses a segment may learn; a flood of made-up ones must not fill the memory.
+ADDRESSES = 16384
+
+
+class Segment:
+    """The forwarding decisions of one segment; it knows nothing of sockets."""
+
+    def __init__(self, ports=()):
+        self.ports = list(ports)
+        self.cut = set()
+        self.learned = {}
+
+    def forward(self, port, frame):
+        """The ports that a frame from `port` leaves through."""
+        if len(frame) < 14 or port in self.cut:
+            return []
+        destination, source = bytes(frame[:6]), bytes(frame[6:12])
+        if not source[0] & 1 and (source in self.learned or len(self.learned) < ADDRESSES):
+            self.learned[source] = port
+        known = None if destination[0] & 1 else self.learned.get(destination)
+        if known is not None:
+            return [known] if known != port and known not in self.cut else []
+        return [other for other in self.ports if other != port and other not in self.cut]
+
+    def set_cut(self, port, cut):
+        """Disconnect a port or connect it again; what was learned about it is forgotten."""
+        (self.cut.add if cut else self.cut.discard)(port)
+        self.learned = {address: where for address, where in self.learned.items() if where != port}
+
+
+class Port:
+    """One machine's end: the switch receives at `<path>.switch` and sends to `<path>.machine`."""
+
+    def __init__(self, path):
+        self.peer = f"{path}.machine"
+        self.socket = bind(f"{path}.switch")
+        self.backlog = collections.deque(maxlen=BACKLOG)
+
+    def send(self, frame):
+        if self.backlog or not self._try(frame):
+            self.backlog.append(frame)
+
+    def flush(self):
+        while self.backlog and self._try(self.backlog[0]):
+            self.backlog.popleft()
+
+    def _try(self, frame):
+        """False when the machine is slow; a machine that is off loses its frames, as on a real network."""
+        try:
+            self.socket.sendto(frame, self.peer)
+        except BlockingIOError:
+            return False
+        except OSError:
+            self.backlog.clear()
+        return True
+
+
+def bind(path):
+    pathlib.Path(path).unlink(missing_ok=True)
+    end = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    end.setblocking(False)
+    for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+        end.setsockopt(socket.SOL_SOCKET, option, 4 << 20)
+    end.bind(path)
+    return end
+
+
+def serve(directory, hosts, segments):
+    """Switch frames until told to end."""
+    selector = selectors.DefaultSelector()
+    switches = {segment: Segment(hosts) for segment in segments}
+    ports = {(segment, host): Port(f"{directory}/{host}.{segment}") for segment in segments for host in hosts}
+    control = bind(f"{directory}/switch.control")
+    for (segment, host), port in ports.items():
+        selector.register(port.socket, selectors.EVENT_READ, (segment, host, port))
+    selector.register(control, selectors.EVENT_READ, None)
+    print("ready", flush=True)
+    slow = set()
+    while True:
+        for key, _ in selector.select(0.002 if slow else None):
+            if key.data is None:
+                command, host = control.recv(256).decode().split()
+                for switch in switches.values():
+                    switch.set_cut(host, command == "cut")
+                continue
+            segment, host, port = key.data
+            # A bounded burst, so that one busy sender does not starve the others.
+            for _ in range(64):
+                try:
+                    frame = port.socket.recv(FRAME)
+                except BlockingIOError:
+                    break
+                for other in switches[segment].forward(host, frame):
+                    target = ports[segment, other]
+                    target.send(frame)
+                    if target.backlog:
+                        slow.add(target)
+        for target in list(slow):
+            target.flush()
+            if not target.backlog:
+                slow.discard(target)
+
+
+def order(directory, command, host):
+    """Tell a running switch to cut a host off or to join it again."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as end:
+        end.sendto(f"{command} {host}".encode(), f"{directory}/switch.control")
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="lab.switch", description="Ethernet switch for the lab's virtual machines")
+    parser.add_argument("--directory", required=True, help="where the sockets are")
+    parser.add_argument("--host", action="append", required=True)
+    parser.add_argument("--segment", action="append", required=True)
+    arguments = parser.parse_args()
+    serve(arguments.directory, arguments.host, arguments.segment)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

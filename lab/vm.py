@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Driver `vm`: each host is a QEMU machine with a kernel of its own. Needs no privilege."""
+
+import shutil
+import sys
+
+from lab import kvm, machine, processes, ssh, switch, template
+from lab.config import HOSTS, PROJECT
+from lab.errors import LabError
+from lab.qmp import Monitor
+
+
+class Driver:
+    """The hosts of one lab as virtual machines."""
+
+    name = "vm"
+
+    def __init__(self, lab, network, image, runtime, state):
+        self.lab, self.network, self.image, self.runtime = lab, network, image, runtime
+        # The way of running and the ports are decided once; a lab keeps them as long as it exists.
+        self.settings = state.setdefault("vm", {})
+
+    def prepare(self, stages):
+        """Decide how guests run, and make the template that they start from."""
+        if "kvm" not in self.settings:
+            with stages.stage("kvm") as text:
+                self.settings["kvm"] = kvm.works(self.image.cache, self.image)
+                text.append("usable" if self.settings["kvm"] else "not usable: software emulation")
+        if not self.settings["kvm"] and "template" not in self.settings:
+            with stages.stage("template") as text:
+                made, built = template.ensure(self.image.cache, self.image, self.network)
+                self.settings["template"] = made.name
+                text.append(f"{'made' if built else 'cached'} {made.name}")
+        if "ports" not in self.settings:
+            self.settings["ports"] = {host.name: template.free_port() for host in HOSTS}
+
+    def endpoints(self):
+        return {name: ["HostName 127.0.0.1", f"Port {port}"] for name, port in self.settings["ports"].items()}
+
+    def connect(self):
+        """Start the switch between the hosts."""
+        pid_file = self.runtime / "switch.pid"
+        if processes.running(pid_file) is not None:
+            return
+        argv = [sys.executable, "-m", "lab.switch", "--directory", str(self.runtime)]
+        argv += [word for host in HOSTS for word in ("--host", host.name)]
+        argv += ["--segment", "underlay", "--segment", "provider"]
+        processes.start(pid_file, argv, self.lab.logs / "switch.log", env=processes.environment(PROJECT))
+
+    def _pid_file(self, host):
+        return self.runtime / f"{host.name}.pid"
+
+    def _complete(self, host):
+        """Marks a host that has its own name: one that was interrupted before that starts anew."""
+        return self.lab.directory / host.name / "complete"
+
+    def running(self, host):
+        return self._complete(host).exists() and self._alive(host)
+
+    def _alive(self, host):
+        return processes.running(self._pid_file(host)) is not None
+
+    def start(self, host):
+        """Start a host: one that has never run is restored from the template, others boot from their own disk."""
+        processes.kill(self._pid_file(host))
+        directory, marker = self.lab.directory / host.name, self._complete(host)
+        directory.mkdir(exist_ok=True)
+        disk = directory / "disk.qcow2"
+        files = self.lab.host_files(host, self.network, self.name)
+        made = None
+        if not self.settings["kvm"]:
+            made = template.Template(self.image.cache, self.image, self.network)
+            if made.name != self.settings["template"] or not made.directory.is_dir():
+                raise LabError("the template of this lab is gone", "run: python -m lab down, then: python -m lab up")
+        restore = made is not None and not marker.exists()
+        if not marker.exists():
+            disk.unlink(missing_ok=True)
+            machine.make_disk(disk, made.disk if made else self.image.disk, "qcow2" if made else "raw")
+        machine.make_initramfs(self.image, files, directory / "initramfs")
+        argv = machine.arguments(
+            host, self.image, disk, directory / "initramfs", self.runtime, self.settings["ports"][host.name],
+            self.lab.logs / f"{host.name}.log", machine.memory(made.memory if restore else None),
+            self.settings["kvm"], self.network,
+        )  # fmt: skip
+        if restore:
+            argv += ["-incoming", "defer"]
+        log = self.lab.logs / f"{host.name}.qemu.log"
+        with machine.launch(self._pid_file(host), argv, log, self.runtime / f"{host.name}.qmp") as monitor:
+            if restore:
+                monitor.restore(made.devices)
+        command, data = ("sh", template.personalise(files, host.services)) if restore else ("true", None)
+        ssh.wait(self.lab.ssh_config, host.name, command, data, lambda: self._alive(host))
+        marker.touch()
+
+    def kill(self, host):
+        """Cut the power: the guest notices nothing, but its disk image is consistent."""
+        if self._alive(host):
+            try:
+                with Monitor(self.runtime / f"{host.name}.qmp", patience=2) as monitor:
+                    monitor.quit()
+                processes.wait_end(self._pid_file(host), patience=5)
+            except (LabError, OSError):
+                pass  # it does not listen: kill() below needs no answer
+        processes.kill(self._pid_file(host))
+
+    def partition(self, host, cut):
+        switch.order(self.runtime, "cut" if cut else "join", host.name)
+
+    def destroy(self):
+        """End every process. The disks go with the lab's directory."""
+        for host in HOSTS:
+            processes.kill(self._pid_file(host))
+            shutil.rmtree(self.lab.directory / host.name, ignore_errors=True)
+        processes.kill(self.runtime / "switch.pid")
