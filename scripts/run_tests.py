@@ -20,8 +20,7 @@ MOLECULE = [str(BIN / "molecule")]
 
 def lab_environment(driver: str) -> dict[str, str]:
     """Return the environment of a lab that belongs to the tests."""
-    directory = str(PROJECT / ".cache" / f"test-lab-{driver}")
-    return {"LAB_DIR": directory, "DRIVER": driver, "LAB_NETWORK_PREFIX": "198.19" if driver == "nspawn" else "198.18"}
+    return {"LAB_DIR": str(PROJECT / ".cache" / f"test-lab-{driver}"), "DRIVER": driver}
 
 
 def lint() -> list[Stage]:

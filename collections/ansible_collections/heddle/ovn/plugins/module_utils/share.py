@@ -8,8 +8,9 @@ import time
 from .apply import kernel
 from .apply.change import Outcome
 from .apply.netlink import planned_endpoints, reconcile_endpoints, reconcile_underlay
-from .apply.ovsdb import Scope, reconcile
+from .apply.ovsdb import reconcile
 from .apply.ovsdb_absent import planned
+from .apply.ovsdb_values import Scope
 from .apply.ovsdb_wait import caught_up, synchronise
 from .naming import INTEGRATION_BRIDGE
 from .observe import wait_for_ports
@@ -26,7 +27,7 @@ def rows_to(client, database: str, rows: list[Row], owner: str, tables: tuple[st
     """Reconcile rows with a database; without a database every row counts as missing."""
     if client is None:
         return planned(database, rows)
-    return reconcile(client, database, rows, owner=owner, scope=Scope(tables=tables), write=write)
+    return reconcile(client, database, rows, owner=owner, scope=Scope(tables=frozenset(tables)), write=write)
 
 
 def apply_topology(module) -> Outcome:

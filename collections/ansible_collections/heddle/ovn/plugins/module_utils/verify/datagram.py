@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What probers and responders say to each other: one JSON object per UDP datagram.
+
+A question names its asker, an answer names its giver, because where networks have equal subnets an address says
+nothing about who has it. A responder is silent to everything but a well-formed question.
+"""
+
+from __future__ import annotations
+
+import json
+
+PORT = 7654
+SIZE = 1024
+_QUESTION, _ANSWER = {"ask", "source"}, {"answer", "workload", "network"}
+
+
+def question(token: str, source: str) -> bytes:
+    """Return a question; the answer to it carries the token."""
+    return json.dumps({"ask": token, "source": source}).encode()
+
+
+def answer(token: str, workload: str, network: str) -> bytes:
+    """Return the answer to a question."""
+    return json.dumps({"answer": token, "workload": workload, "network": network}).encode()
+
+
+def read_question(data: bytes) -> dict | None:
+    """Return `ask` and `source` of a question; None when it is none."""
+    return _read(data, _QUESTION)
+
+
+def read_answer(data: bytes) -> dict | None:
+    """Return `answer`, `workload` and `network` of an answer; None when it is none."""
+    return _read(data, _ANSWER)
+
+
+def _read(data: bytes, keys: set[str]) -> dict | None:
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    if isinstance(value, dict) and value.keys() == keys and all(isinstance(item, str) for item in value.values()):
+        return value
+    return None

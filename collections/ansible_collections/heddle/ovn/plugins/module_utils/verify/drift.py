@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From the changes that an engine would make to drift: what a host has against what it should have. Pure.
+
+Drift is one entry per object and column: `substrate`, `kind`, `name`, `network`, `column`, `expected`, `found`. Where a
+whole object is missing or too many, `column` is None and the absent side is None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..apply.change import Change, Outcome
+
+
+def drift(outcome: Outcome) -> list[dict]:
+    """Return the drift that the changes would mend."""
+    return [entry for change in outcome.changes for entry in _entries(change)]
+
+
+def _entries(change: Change) -> list[dict]:
+    head = {"substrate": change.substrate, "kind": change.kind, "name": change.name, "network": change.network}
+    expected, found = _plain(change.after), _plain(change.before)
+    if change.action == "create":
+        return [{**head, "column": None, "expected": expected, "found": None}]
+    if change.action == "delete":
+        return [{**head, "column": None, "expected": None, "found": found}]
+    return [
+        {**head, "column": column, "expected": expected.get(column), "found": found.get(column)}
+        for column in sorted({*expected, *found})
+        if expected.get(column) != found.get(column)
+    ]
+
+
+def _plain(value):
+    """Return a value as JSON knows it; sets become sorted lists."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (set, frozenset)):
+        return sorted((_plain(item) for item in value), key=str)
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value if value is None or isinstance(value, (bool, int, float)) else str(value)
+
+
+def audit_report(hosts: dict[str, dict], wanted: list[str], intended: str | None, *, foreign_fails: bool) -> dict:
+    """Return the audit of all hosts together.
+
+    `hosts` has what each host that answered reported, or its `error`; `wanted` are all of them. `intended` is the digest
+    of the plan that the manifests make now, when it is known.
+    """
+    problems = [f"{name}: did not answer" for name in wanted if name not in hosts]
+    answered = {}
+    for name, host in hosts.items():
+        if host.get("error"):
+            problems.append(f"{name}: {host['error']}")
+            continue
+        answered[name] = host
+        problems += [f"{name}: {line}" for line in host["problems"]]
+    digests = {host["digest"] for host in answered.values()}
+    if len(digests) > 1:
+        told = ", ".join(f"{name} {host['digest']}" for name, host in answered.items())
+        problems.append(f"hosts have different plans ({told}); run playbooks/networks.yml")
+    if intended and digests - {intended}:
+        problems.append(f"the manifests make plan {intended}, which not all hosts have; run playbooks/networks.yml")
+    clean = not any(host["drift"] or (foreign_fails and host["foreign"]) for host in answered.values())
+    plan = intended or (digests.pop() if len(digests) == 1 else "")
+    return {"format": 1, "plan": plan, "passed": bool(answered) and clean and not problems, "problems": problems, "hosts": answered}

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The process that answers in the names of a host's workloads, and keeps a list of whom it heard.
+
+It is forked off with its sockets open and holds nothing else: no terminal, no pipe, no file. It ends when it is told
+to (SIGTERM), or by itself when its time is over.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import socket
+import time
+
+from .datagram import SIZE, answer, read_question
+from .listening import Listener
+
+_BURST = 64
+_MOST_HEARD = 200_000
+
+
+class _Told(BaseException):
+    """SIGTERM came."""
+
+
+def spawn(sockets: dict[socket.socket, Listener], lifetime: float, heard_file: str) -> int:
+    """Start the process and return its id once it answers. The sockets are its own from then on."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            _run(sockets, lifetime, heard_file, writer)
+            status = 0
+        finally:
+            os._exit(status)
+    os.close(writer)
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(child, 0)
+    with os.fdopen(reader, encoding="ascii") as started:
+        text = started.read()
+    for opened in sockets:
+        opened.close()
+    if not text:
+        raise OSError("the responder did not start")
+    return int(text)
+
+
+def _run(sockets: dict[socket.socket, Listener], lifetime: float, heard_file: str, writer: int) -> None:
+    """In the first child: leave the session, fork again, so that nobody has to wait for the responder."""
+    os.setsid()
+    if os.fork():
+        return
+    os.chdir("/")
+    _keep_only({opened.fileno() for opened in sockets} | {writer})
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGCHLD, signal.SIGALRM):
+        signal.signal(number, signal.SIG_DFL if number == signal.SIGCHLD else signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _told)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+    heard: set[tuple[str, str, str, str]] = set()
+    # Whoever reads the id may stop us at once, so everything is ready before it is written.
+    try:
+        os.write(writer, str(os.getpid()).encode())
+        os.close(writer)
+        serve(sockets, time.monotonic() + lifetime, heard)
+    except _Told:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    with open(heard_file, "w", encoding="utf-8") as file:
+        json.dump(sorted(heard), file)
+
+
+def _told(_number, _frame) -> None:
+    raise _Told
+
+
+def _keep_only(kept: set[int]) -> None:
+    """Close all other descriptors; 0 to 2 lead nowhere from now on."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for number in range(3):
+        os.dup2(nowhere, number)
+    for number in map(int, os.listdir("/proc/self/fd")):
+        if number > 2 and number not in kept:
+            with contextlib.suppress(OSError):
+                os.close(number)
+
+
+def serve(sockets: dict[socket.socket, Listener], deadline: float, heard: set) -> None:
+    """Answer questions until the deadline (of the monotonic clock).
+
+    Whose packet came in is added to `heard`, as (source, target, network, address): a packet that arrives where it
+    must not is a leak even if the answer gets lost.
+    """
+    with selectors.DefaultSelector() as selector:
+        for opened, listener in sockets.items():
+            selector.register(opened, selectors.EVENT_READ, listener)
+        while (left := deadline - time.monotonic()) > 0:
+            for key, _events in selector.select(left):
+                _answer(key.fileobj, key.data, heard)
+
+
+def _answer(opened: socket.socket, listener: Listener, heard: set) -> None:
+    for _number in range(_BURST):
+        try:
+            data, sender = opened.recvfrom(SIZE)
+        except OSError:
+            # Nothing left, or an ICMP error about an earlier answer.
+            return
+        asked = read_question(data)
+        if asked is None:
+            continue
+        if len(heard) < _MOST_HEARD:
+            heard.add((asked["source"], listener.workload, listener.network, listener.address))
+        with contextlib.suppress(OSError):
+            opened.sendto(answer(asked["ask"], listener.workload, listener.network), sender)

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reports as lines of text for a terminal. Pure."""
+
+from __future__ import annotations
+
+from .judgement import ISOLATED, NOT_TESTED, REACHED
+
+MOST_LINES = 100
+
+
+def table(title: str, head: list[str], rows: list[list]) -> list[str]:
+    """Return the lines of a table whose columns are as wide as their content; numbers stand to the right."""
+    cells = [head, *[[str(cell) for cell in row] for row in rows]]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
+    right = [bool(rows) and all(isinstance(row[column], int) for row in rows) for column in range(len(head))]
+    lines = [
+        "  ".join(cell.rjust(width) if number else cell.ljust(width) for cell, width, number in zip(row, widths, right, strict=True))
+        for row in cells
+    ]
+    return [title, *("  " + line.rstrip() for line in lines), ""]
+
+
+def shortened(title: str, lines: list[str]) -> list[str]:
+    """Return lines under a title, as many as a screen bears; nothing when there are none."""
+    if not lines:
+        return []
+    more = [f"  ... and {len(lines) - MOST_LINES} more"] if len(lines) > MOST_LINES else []
+    return [f"{title} ({len(lines)})", *("  " + line for line in lines[:MOST_LINES]), *more, ""]
+
+
+def reachability_table(report: dict) -> list[str]:
+    """Return counts by network, the matrix of workloads, and what failed."""
+    rows = [
+        [
+            row["network"], f"IPv{row['family']}", row["must_reach"], row["reached"], row["must_not"], row["isolated"],
+            row["not_tested"],
+        ]
+        for row in report["networks"]
+    ]  # fmt: skip
+    head = ["network", "family", "must reach", "reached", "must not", "isolated", "not tested"]
+    counts = report["counts"]
+    verdict = "passed" if report["passed"] else "FAILED"
+    return [
+        *table(f"Addresses, by their network (plan {report['plan']})", head, rows),
+        *_matrix(report),
+        *shortened("Failed", report["failures"]),
+        *shortened("Not tested", report["not_tested"]),
+        *shortened("Problems", report["problems"]),
+        f"{verdict}: {counts['pairs']} addresses, {counts[REACHED]} reached, {counts[ISOLATED]} isolated, "
+        f"{len(report['failures'])} failed, {counts[NOT_TESTED]} not tested; "
+        f"slowest answer {report['slowest_milliseconds']:g} ms",
+    ]
+
+
+def _matrix(report: dict) -> list[str]:
+    names = report["workloads"]
+    if len(names) > MOST_LINES:
+        return []
+    width = max((len(name) for name in names), default=0)
+    digits = len(str(len(names)))
+    title = "Workloads (row: source, column: target; + reaches, . isolated, both as they must; ! wrong, ? not tested)"
+    heads = [
+        " " * (width + digits + 4) + " ".join(str(number + 1).rjust(digits)[place] for number in range(len(names)))
+        for place in range(digits)
+    ]
+    rows = [
+        f"  {number:>{digits}} {name.ljust(width)} " + " ".join(report["matrix"][name])
+        for number, name in enumerate(names, start=1)
+    ]
+    return [title, *heads, *rows, ""]
+
+
+def audit_table(report: dict) -> list[str]:
+    """Return hosts, drift and foreign objects."""
+    hosts = [
+        [name, host["digest"] or "none", host["checked"], len(host["drift"]), len(host["foreign"]), "; ".join(host["problems"])]
+        for name, host in report["hosts"].items()
+    ]
+    head = ["host", "plan", "objects", "drift", "foreign", "problems"]
+    drift = [f"{name}: {described(one)}" for name, host in report["hosts"].items() for one in host["drift"]]
+    foreign = [
+        f"{name}: {one['substrate']} {one['kind']} {one['name']}"
+        for name, host in report["hosts"].items()
+        for one in host["foreign"]
+    ]
+    return [
+        *table(f"Hosts (plan {report['plan']})", head, hosts),
+        *shortened("Drift", drift),
+        *shortened("Foreign objects, left alone", foreign),
+        *shortened("Problems", report["problems"]),
+        f"{'passed' if report['passed'] else 'FAILED'}: {len(report['hosts'])} hosts, {len(drift)} drifted, "
+        f"{len(foreign)} foreign, {len(report['problems'])} problems",
+    ]
+
+
+def described(one: dict) -> str:
+    """Return one drift as a line of text."""
+    network = f" (network {one['network']})" if one["network"] else ""
+    name = f"{one['substrate']} {one['kind']} {one['name']}{network}"
+    if one["column"] is None:
+        return f"{name}: {'missing' if one['found'] is None else 'not in the plan'}"
+    return f"{name}: {one['column']}: expected {_shown(one['expected'])}, found {_shown(one['found'])}"
+
+
+def _shown(value) -> str:
+    if value is None:
+        return "nothing"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_shown, value)) + "]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}={_shown(item)}" for key, item in value.items()) + "}"
+    return str(value)
