@@ -97,7 +97,9 @@ def _release_orphans(client, schema, plan):
         schema.name,
         [
             {
-                "op": "select", "table": holder, "columns": ["_uuid"],
+                "op": "select",
+                "table": holder,
+                "columns": ["_uuid"],
                 "where": [[column, "includes", ["set", [["uuid", left.uuid]]]]],
             }
             for left, holder, column in questions

@@ -12,7 +12,12 @@ def planned(database, rows):
     return Outcome(
         tuple(
             Change(
-                database, "create", row.table, str(row.columns.get("name") or row.key), row.network, {},
+                database,
+                "create",
+                row.table,
+                str(row.columns.get("name") or row.key),
+                row.network,
+                {},
                 {name: described(value) for name, value in row.columns.items()},
             )
             for row in rows

@@ -84,9 +84,7 @@ class Current:
         self.leftovers = [
             Leftover(*item)
             for item in unclaimed
-            if item[1] not in taken
-            and item[0] in self.purged
-            and (self._networks is None or item[2] in self._networks)
+            if item[1] not in taken and item[0] in self.purged and (self._networks is None or item[2] in self._networks)
         ]
 
     def _locate_missing(self, wanted, by_key, renamed):

@@ -96,7 +96,7 @@ class Plan:
         """Lists of units that are written together."""
         units = self._network_units()
         for start in range(0, len(units), NETWORKS_PER_TRANSACTION):
-            yield units[start:start + NETWORKS_PER_TRANSACTION]
+            yield units[start : start + NETWORKS_PER_TRANSACTION]
 
     def changes(self):
         """Everything that would change, in the order of writing."""
@@ -339,7 +339,13 @@ class _Names:
 def _wait(table, where, columns, rows):
     """A guard: the whole transaction fails at once unless the rows are as they were read (RFC 7047 section 5.2.6)."""
     return {
-        "op": "wait", "timeout": 0, "table": table, "where": where, "columns": columns, "until": "==", "rows": rows,
+        "op": "wait",
+        "timeout": 0,
+        "table": table,
+        "where": where,
+        "columns": columns,
+        "until": "==",
+        "rows": rows,
     }
 
 

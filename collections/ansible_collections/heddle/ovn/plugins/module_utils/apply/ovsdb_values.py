@@ -15,8 +15,19 @@ from types import MappingProxyType
 from ..row import Keys, Parent, Ref, Row
 
 __all__ = [
-    "BadValue", "Keys", "Parent", "Ref", "Row", "Scope",
-    "all_uuids", "column_encoder", "map_wire", "set_atoms", "set_wire", "to_python", "uuids",
+    "BadValue",
+    "Keys",
+    "Parent",
+    "Ref",
+    "Row",
+    "Scope",
+    "all_uuids",
+    "column_encoder",
+    "map_wire",
+    "set_atoms",
+    "set_wire",
+    "to_python",
+    "uuids",
 ]
 
 

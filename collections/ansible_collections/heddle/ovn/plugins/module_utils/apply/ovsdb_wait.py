@@ -40,7 +40,9 @@ def synchronise(client, timeout: float) -> dict:
     the two daemons is behind.
     """
     start = time.monotonic()
-    client.transact(NORTHBOUND, [{"op": "mutate", "table": "NB_Global", "where": [], "mutations": [["nb_cfg", "+=", 1]]}])
+    client.transact(
+        NORTHBOUND, [{"op": "mutate", "table": "NB_Global", "where": [], "mutations": [["nb_cfg", "+=", 1]]}]
+    )
     target = _sequence(client)["nb_cfg"]
     pause = 0.01
     while True:
