@@ -45,8 +45,8 @@ def _plain(value):
 def audit_report(hosts: dict[str, dict], wanted: list[str], intended: str | None, *, foreign_fails: bool) -> dict:
     """Return the audit of all hosts together.
 
-    `hosts` has what each host that answered reported, or its `error`; `wanted` are all of them. `intended` is the digest
-    of the plan that the manifests make now, when it is known.
+    `hosts` has what each host that answered reported, or its `error`; `wanted` are all of them. `intended` is the
+    digest of the plan that the manifests make now, when it is known.
     """
     problems = [f"{name}: did not answer" for name in wanted if name not in hosts]
     answered = {}
@@ -64,4 +64,10 @@ def audit_report(hosts: dict[str, dict], wanted: list[str], intended: str | None
         problems.append(f"the manifests make plan {intended}, which not all hosts have; run playbooks/networks.yml")
     clean = not any(host["drift"] or (foreign_fails and host["foreign"]) for host in answered.values())
     plan = intended or (digests.pop() if len(digests) == 1 else "")
-    return {"format": 1, "plan": plan, "passed": bool(answered) and clean and not problems, "problems": problems, "hosts": answered}
+    return {
+        "format": 1,
+        "plan": plan,
+        "passed": bool(answered) and clean and not problems,
+        "problems": problems,
+        "hosts": answered,
+    }

@@ -31,7 +31,14 @@ def expected(plan: dict, node: str | None = None) -> list[Pair]:
     """Return every (source, address of another workload), with what must come of it; `node`: only its sources."""
     sources = [name for name, workload in plan["workloads"].items() if node in (None, workload["node"])]
     return [
-        Pair(source, target, interface["network"], family(address), plain(address), *_judged(plan, source, target, interface))
+        Pair(
+            source,
+            target,
+            interface["network"],
+            family(address),
+            plain(address),
+            *_judged(plan, source, target, interface),
+        )
         for source in sources
         for target in plan["workloads"]
         if target != source

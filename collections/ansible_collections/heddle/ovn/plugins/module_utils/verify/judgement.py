@@ -86,7 +86,9 @@ def _explained(pair: Pair, by: str | None, on: str | None, arrived: bool, reache
 def _problems(plan: dict, hosts: dict[str, dict]) -> list[str]:
     problems = [f"{node}: did not answer" for node in plan["nodes"] if node not in hosts]
     for name, host in hosts.items():
-        problems += [f"{name}: {host['error']}"] if host.get("error") else [f"{name}: {line}" for line in host["problems"]]
+        problems += (
+            [f"{name}: {host['error']}"] if host.get("error") else [f"{name}: {line}" for line in host["problems"]]
+        )
     digests = {name: host["digest"] for name, host in hosts.items() if not host.get("error")}
     if any(one != other for one, other in pairwise(digests.values())):
         told = ", ".join(f"{name} {value}" for name, value in digests.items())
@@ -106,7 +108,9 @@ def _by_network(plan: dict, pairs: list[dict]) -> list[dict]:
     for network, described in plan["networks"].items():
         for number in described["families"]:
             cells = {
-                (reach, verdict): counts[network, number, reach, verdict] for reach in (True, False) for verdict in SYMBOLS
+                (reach, verdict): counts[network, number, reach, verdict]
+                for reach in (True, False)
+                for verdict in SYMBOLS
             }
             row = {"network": network, "family": number}
             row["must_reach"] = sum(cells[True, verdict] for verdict in SYMBOLS)

@@ -42,7 +42,9 @@ def probe(pairs: list[Pair], namespaces: dict[str, str], port: int, timeout: flo
     """
     with contextlib.ExitStack() as stack:
         senders, problems = _senders(pairs, namespaces, stack)
-        probes = [_Probe(pair, senders[pair.source, pair.family]) for pair in pairs if (pair.source, pair.family) in senders]
+        probes = [
+            _Probe(pair, senders[pair.source, pair.family]) for pair in pairs if (pair.source, pair.family) in senders
+        ]
         selector = stack.enter_context(selectors.DefaultSelector())
         for sender in senders.values():
             selector.register(sender, selectors.EVENT_READ)

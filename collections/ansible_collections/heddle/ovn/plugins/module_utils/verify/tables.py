@@ -14,7 +14,10 @@ def table(title: str, head: list[str], rows: list[list]) -> list[str]:
     widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
     right = [bool(rows) and all(isinstance(row[column], int) for row in rows) for column in range(len(head))]
     lines = [
-        "  ".join(cell.rjust(width) if number else cell.ljust(width) for cell, width, number in zip(row, widths, right, strict=True))
+        "  ".join(
+            cell.rjust(width) if number else cell.ljust(width)
+            for cell, width, number in zip(row, widths, right, strict=True)
+        )
         for row in cells
     ]
     return [title, *("  " + line.rstrip() for line in lines), ""]
@@ -73,7 +76,14 @@ def _matrix(report: dict) -> list[str]:
 def audit_table(report: dict) -> list[str]:
     """Return hosts, drift and foreign objects."""
     hosts = [
-        [name, host["digest"] or "none", host["checked"], len(host["drift"]), len(host["foreign"]), "; ".join(host["problems"])]
+        [
+            name,
+            host["digest"] or "none",
+            host["checked"],
+            len(host["drift"]),
+            len(host["foreign"]),
+            "; ".join(host["problems"]),
+        ]
         for name, host in report["hosts"].items()
     ]
     head = ["host", "plan", "objects", "drift", "foreign", "problems"]

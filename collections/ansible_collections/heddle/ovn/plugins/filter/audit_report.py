@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The audits of all hosts together."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: audit_report
+short_description: The audits of all hosts together
+version_added: 0.1.0
+author:
+  - Heddle maintainers (@heddle)
+description: Puts the results of M(heddle.ovn.audit) of all hosts together and says whether the audit passed.
+options:
+  _input:
+    description: The module's result by host. A host that did not answer is left out.
+    type: dict
+    required: true
+  hosts:
+    description: Names of all hosts; the missing ones are named.
+    type: list
+    elements: str
+    required: true
+  intended:
+    description: Digest of the plan that the manifests make, if it is known; hosts with another plan are a problem.
+    type: str
+  foreign_fails:
+    description: Whether objects that are not Heddle's make the audit fail.
+    type: bool
+    default: false
+"""
+
+EXAMPLES = r"""
+- name: Judge
+  ansible.builtin.set_fact:
+    report: "{{ {'node1': audited} | heddle.ovn.audit_report(hosts=['node1']) }}"
+"""
+
+RETURN = r"""
+_value:
+  description:
+    - C(passed) says whether nothing differs; C(problems) are lines of text, among them hosts that did not answer and
+      differing plans; C(hosts) has each host's drift and foreign objects; C(plan) is the plan's digest.
+  type: dict
+"""
+
+from datetime import UTC, datetime
+
+from ansible_collections.heddle.ovn.plugins.module_utils.verify import drift
+
+_FIELDS = ("drift", "foreign", "problems", "checked", "digest")
+
+
+def _host(result: dict) -> dict:
+    if "drift" not in result:
+        return {"error": str(result.get("msg", "it could not be compared"))}
+    return {name: result[name] for name in _FIELDS}
+
+
+def audit_report(results: dict, hosts: list, intended: str | None = None, foreign_fails: bool = False) -> dict:
+    """Return the report of all hosts."""
+    judged = {name: _host(result) for name, result in results.items()}
+    report = drift.audit_report(judged, list(hosts), intended, foreign_fails=foreign_fails)
+    return {"time": datetime.now(UTC).isoformat(timespec="seconds"), **report}
+
+
+class FilterModule:
+    """Filters of the collection."""
+
+    def filters(self):
+        """Return the filters by name."""
+        return {"audit_report": audit_report}

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An audit as tables for a terminal."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: audit_table
+short_description: An audit as tables for a terminal
+version_added: 0.1.0
+author:
+  - Heddle maintainers (@heddle)
+description: Hosts, drift by object and column, foreign objects and problems.
+options:
+  _input:
+    description: The report of P(heddle.ovn.audit_report#filter).
+    type: dict
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Show what differs
+  ansible.builtin.debug:
+    msg: "{{ report | heddle.ovn.audit_table }}"
+"""
+
+RETURN = r"""
+_value:
+  description: One line of text each.
+  type: list
+  elements: str
+"""
+
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.tables import audit_table
+
+
+class FilterModule:
+    """Filters of the collection."""
+
+    def filters(self):
+        """Return the filters by name."""
+        return {"audit_table": audit_table}

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A reachability report as tables for a terminal."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: reachability_table
+short_description: A reachability report as tables for a terminal
+version_added: 0.1.0
+author:
+  - Heddle maintainers (@heddle)
+description: Counts by network, a matrix of workloads, and what failed or was not tested.
+options:
+  _input:
+    description: The C(report) of P(heddle.ovn.reachability_report#filter).
+    type: dict
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Show who reaches whom
+  ansible.builtin.debug:
+    msg: "{{ judged.report | heddle.ovn.reachability_table }}"
+"""
+
+RETURN = r"""
+_value:
+  description: One line of text each.
+  type: list
+  elements: str
+"""
+
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.tables import reachability_table
+
+
+class FilterModule:
+    """Filters of the collection."""
+
+    def filters(self):
+        """Return the filters by name."""
+        return {"reachability_table": reachability_table}

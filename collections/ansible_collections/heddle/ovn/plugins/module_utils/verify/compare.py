@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the audit module does on a host: everything that would be written is computed, and nothing is written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+
+from ..apply import kernel
+from ..apply.change import Foreign, Outcome
+from ..apply.netlink import NetlinkError, mark, reconcile_endpoints
+from ..apply.ovsdb import reconcile
+from ..apply.ovsdb_values import Scope
+from ..naming import INTEGRATION_BRIDGE
+from ..ovsdb_client import Client, OvsdbError
+from ..render import northbound, render_endpoints, render_northbound, render_southbound, southbound, vswitch
+from ..render.vswitch import render_workload_ports
+from ..runner import NORTHBOUND, SOUTHBOUND, VSWITCH, Failure, known_node, load_plan
+from ..share import VSWITCH_DATABASE, uses_userspace
+from .drift import drift
+
+
+def compare(module) -> dict:
+    """Return drift, foreign objects and problems of this host."""
+    plan = load_plan(module)
+    node = known_node(plan, module.params["node"])
+    return Comparison(plan, node).result()
+
+
+class Comparison:
+    """A host's share of the plan against the host."""
+
+    def __init__(self, plan: dict, node: str) -> None:
+        self.plan = plan
+        self.node = node
+        self.topology_owner = f"{plan['deployment']}:topology"
+        self.workload_owner = f"{plan['deployment']}:workload"
+        self.northbound_rows = render_northbound(plan, node)
+        self.southbound_rows = render_southbound(plan, node)
+        self.port_rows = render_workload_ports(plan, node)
+        self.endpoints = render_endpoints(plan, node)
+
+    def result(self) -> dict:
+        """Compare each part; one that cannot be read becomes a problem."""
+        parts: list[Callable[[], Outcome]] = [self._northbound, self._southbound, self._ports, self._endpoints]
+        outcome, problems = Outcome(), []
+        for part in parts:
+            try:
+                outcome += part()
+            except (Failure, OvsdbError, NetlinkError, OSError) as error:
+                problems.append(str(error))
+        rows = self.northbound_rows + self.southbound_rows + self.port_rows
+        return {
+            "drift": drift(outcome),
+            "foreign": [asdict(one) for one in outcome.foreign],
+            "problems": problems,
+            "checked": len(rows) + len(self.endpoints) + sum(len(endpoint.links) for endpoint in self.endpoints),
+            "digest": self.plan["digest"],
+        }
+
+    def _northbound(self) -> Outcome:
+        with Client(NORTHBOUND, read_only=True) as client:
+            return _rows(client, "OVN_Northbound", self.northbound_rows, self.topology_owner, northbound.TABLES)
+
+    def _southbound(self) -> Outcome:
+        """The host's own chassis is ovn-controller's; an encapsulation belongs to its chassis."""
+        with Client(SOUTHBOUND, read_only=True) as client:
+            found = _rows(client, "OVN_Southbound", self.southbound_rows, self.topology_owner, southbound.TABLES)
+        own = self.plan["nodes"][self.node]["chassis"]
+        return Outcome(found.changes, tuple(one for one in found.foreign if one.kind == "Chassis" and one.name != own))
+
+    def _ports(self) -> Outcome:
+        """Only ports of the integration bridge that are not ovn-controller's can be in the way of Heddle's."""
+        with Client(VSWITCH, read_only=True) as client:
+            found = _rows(client, VSWITCH_DATABASE, self.port_rows, self.workload_owner, vswitch.TABLES)
+            others = _unexplained_ports(client)
+        return Outcome(found.changes, tuple(one for one in found.foreign if one.identity in others))
+
+    def _endpoints(self) -> Outcome:
+        if kernel.PYROUTE2_IMPORT_ERROR is not None:
+            raise Failure("pyroute2 is missing on this host; run playbooks/install.yml")
+        with Client(VSWITCH, read_only=True) as client:
+            userspace = uses_userspace(client)
+        found = reconcile_endpoints(self.endpoints, owner=self.workload_owner, userspace=userspace, write=False)
+        return found + Outcome(foreign=tuple(self._foreign_namespaces()))
+
+    def _foreign_namespaces(self) -> list[Foreign]:
+        own = mark(self.workload_owner)
+        return [
+            Foreign("kernel", "network namespace", name, name)
+            for name in kernel.namespaces()
+            if kernel.read_links(name).get("lo", {}).get("alias") != own
+        ]
+
+
+def _rows(client: Client, database: str, rows: list, owner: str, tables: tuple[str, ...]) -> Outcome:
+    scope = Scope(tables=frozenset(tables))
+    return reconcile(client, database, rows, owner=owner, scope=scope, write=False, report_foreign=True)
+
+
+def _unexplained_ports(client: Client) -> set[str]:
+    """Return the uuids of ports of the integration bridge that ovn-controller did not make."""
+    where = [["name", "==", INTEGRATION_BRIDGE]]
+    answers = client.transact(
+        VSWITCH_DATABASE,
+        [
+            {"op": "select", "table": "Bridge", "where": where, "columns": ["ports"]},
+            {"op": "select", "table": "Port", "where": [], "columns": ["_uuid", "name", "external_ids"]},
+        ],
+    )
+    on_bridge = json.dumps([row["ports"] for row in answers[0]["rows"]])
+    return {
+        row["_uuid"][1]
+        for row in answers[1]["rows"]
+        if row["_uuid"][1] in on_bridge
+        and row["name"] != INTEGRATION_BRIDGE
+        and not any(key.startswith("ovn-") for key, _value in row["external_ids"][1])
+    }

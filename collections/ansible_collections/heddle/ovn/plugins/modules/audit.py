@@ -1,0 +1,99 @@
+#!/usr/bin/python
+# SPDX-License-Identifier: Apache-2.0
+"""Compare what a host has with the plan."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: audit
+short_description: Compare what a host has with the plan
+version_added: 0.1.0
+author:
+  - Heddle maintainers (@heddle)
+description:
+  - Renders the host's share of the plan and compares it with the Northbound and Southbound rows, the ports of workloads
+    and the network namespaces that the host has. Nothing is written.
+  - Differences are returned by object and column. Objects that are not Heddle's are listed and no drift.
+  - A database that cannot be read is a problem and does not keep the others from being compared.
+extends_documentation_fragment:
+  - heddle.ovn.attributes.info
+  - heddle.ovn.plan
+requirements:
+  - pyroute2
+seealso:
+  - module: heddle.ovn.topology
+  - module: heddle.ovn.workload
+  - module: heddle.ovn.reachability
+"""
+
+EXAMPLES = r"""
+- name: Compare the host with its plan
+  heddle.ovn.audit:
+    node: "{{ inventory_hostname }}"
+  register: audited
+
+- name: Stop when something differs
+  ansible.builtin.assert:
+    that: not audited.drift
+"""
+
+RETURN = r"""
+drift:
+  description:
+    - What differs. RV(drift[].column) is none where a whole object is missing or too many; then RV(drift[].found) or
+      RV(drift[].expected) is none.
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - substrate: OVN_Northbound
+      kind: Logical_Switch_Port
+      name: red.red_red_red1
+      network: red_red
+      column: addresses
+      expected: [0a:58:0a:80:00:03 10.128.0.3]
+      found: [unknown]
+foreign:
+  description: Objects where Heddle has its own that are not Heddle's.
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - substrate: OVN_Northbound
+      kind: Logical_Switch
+      name: by-hand
+      identity: 4b1d5f0e-6f0c-4f57-9d0c-8a4d1c3a9f11
+problems:
+  description: One line for each part of the host that could not be compared.
+  returned: success
+  type: list
+  elements: str
+  sample: []
+checked:
+  description: How many objects the host should have.
+  returned: success
+  type: int
+  sample: 244
+digest:
+  description: Fingerprint of the plan that the host was compared with.
+  returned: success
+  type: str
+  sample: 3b0c44298fc1c149
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.heddle.ovn.plugins.module_utils.runner import PLAN_ARGUMENTS, reported
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.compare import compare
+
+
+def main():
+    """Compare and report."""
+    module = AnsibleModule(argument_spec=dict(PLAN_ARGUMENTS), supports_check_mode=True)
+    with reported(module):
+        found = compare(module)
+    module.exit_json(changed=False, **found)
+
+
+if __name__ == "__main__":
+    main()

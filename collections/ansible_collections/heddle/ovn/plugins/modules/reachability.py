@@ -1,0 +1,135 @@
+#!/usr/bin/python
+# SPDX-License-Identifier: Apache-2.0
+"""Send packets between workloads and see who answers."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: reachability
+short_description: Send packets between workloads and see who answers
+version_added: 0.1.0
+author:
+  - Heddle maintainers (@heddle)
+description:
+  - With O(state=responding) a background process answers UDP in the name of each workload of the host, in the
+    workload's network namespace and on its own addresses only. It ends by itself after O(lifetime) seconds.
+  - With O(state=probed) each workload of the host asks every address of every other workload of the plan. An answer
+    carries the name of its giver, so that networks with equal subnets can be told apart.
+  - With O(state=stopped) the process ends, and whose packets came in is returned. A packet that arrived where it must
+    not is a leak even if the answer got lost.
+  - All hosts should be responding before the first is probed. The P(heddle.ovn.reachability_report#filter) filter puts
+    the results of all hosts together.
+extends_documentation_fragment:
+  - heddle.ovn.attributes
+  - heddle.ovn.plan
+options:
+  state:
+    description: What to do.
+    type: str
+    choices: [responding, probed, stopped]
+    required: true
+  port:
+    description: UDP port of the responders.
+    type: int
+    default: 7654
+  lifetime:
+    description: How many seconds a responder lives if nobody stops it.
+    type: int
+    default: 600
+  timeout:
+    description:
+      - How many seconds to wait at most for answers.
+      - It takes about two seconds when all who must answer do so at once.
+    type: int
+    default: 10
+requirements:
+  - pyroute2
+seealso:
+  - module: heddle.ovn.audit
+"""
+
+EXAMPLES = r"""
+- name: Answer in the name of all workloads
+  heddle.ovn.reachability:
+    node: "{{ inventory_hostname }}"
+    state: responding
+
+- name: Ask every other workload
+  heddle.ovn.reachability:
+    node: "{{ inventory_hostname }}"
+    state: probed
+  register: probed
+
+- name: Stop answering
+  heddle.ovn.reachability:
+    node: "{{ inventory_hostname }}"
+    state: stopped
+"""
+
+RETURN = r"""
+seen:
+  description:
+    - One entry for each address of each other workload and each local source.
+    - RV(seen[].answered_by) is the workload that answered and RV(seen[].answered_on) its network; both are none when
+      nobody did.
+  returned: when O(state=probed)
+  type: list
+  elements: dict
+  sample:
+    - source: red/red1
+      target: red/red2
+      network: red_red
+      family: 4
+      address: 10.128.1.4
+      answered_by: red/red2
+      answered_on: red_red
+      milliseconds: 1.42
+heard:
+  description: Whose packets came in, as source, target, network and address.
+  returned: when O(state=stopped)
+  type: list
+  elements: list
+  sample: [["red/red1", "red/red2", "red_red", "10.128.1.4"]]
+problems:
+  description: One line for each workload or address that could not take part.
+  returned: when O(state=responding) or O(state=probed)
+  type: list
+  elements: str
+  sample: ["red/red1: there is no network namespace red_red1"]
+digest:
+  description: Fingerprint of the plan in use.
+  returned: when O(state=probed)
+  type: str
+  sample: 3b0c44298fc1c149
+document:
+  description: The plan in use, in one word.
+  returned: when O(state=probed)
+  type: str
+  sample: eJyLjgUAARUAuQ==
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.heddle.ovn.plugins.module_utils.runner import PLAN_ARGUMENTS, reported
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.reach import reach
+
+
+def main():
+    """Answer, ask or stop."""
+    module = AnsibleModule(
+        argument_spec={
+            **PLAN_ARGUMENTS,
+            "state": {"type": "str", "choices": ["responding", "probed", "stopped"], "required": True},
+            "port": {"type": "int", "default": 7654},
+            "lifetime": {"type": "int", "default": 600},
+            "timeout": {"type": "int", "default": 10},
+        },
+        supports_check_mode=True,
+    )
+    with reported(module):
+        found = reach(module)
+    module.exit_json(**found)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The responder and the prober with real packets: two tenants with the same addresses on this machine's kernel."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.module_utils.apply import kernel
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.control import Responder
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.datagram import answer, question, read_question
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectation import expected
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.judgement import judge
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.listening import Listener, listeners, local_workloads
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.prober import probe
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
+
+RUN = f"t{os.getpid()}"
+PORT = 7654
+# Only the families differ between the tenants' plans: red and blue have equal addresses on separate wires.
+ADDRESSES = {"1": ("10.0.0.3/24", "fd00:10::3/64"), "2": ("10.0.0.4/24", "fd00:10::4/64")}
+
+
+def interface(tenant: str, number: str) -> dict:
+    return {
+        "network": f"{tenant}_net",
+        "name": "ovn-udn1",
+        "role": "primary",
+        "port": f"{tenant}{number}",
+        "nad": None,
+        "mac": f"0a:58:0a:00:00:0{number}",
+        "mtu": 1400,
+        "addresses": list(ADDRESSES[number]),
+        "routes": [],
+        "tunnel_id": None,
+    }
+
+
+def workload(tenant: str, number: str) -> dict:
+    return {
+        "node": "here",
+        "kind": "netns",
+        "namespace": f"{RUN}{tenant}",
+        "name": f"{tenant}{number}",
+        "interfaces": [interface(tenant, number)],
+    }
+
+
+PLAN = {
+    "deployment": "test",
+    "digest": "d",
+    "revision": 1,
+    "nodes": {"here": {"id": 2, "chassis": "c", "encapsulation": [], "addresses": []}},
+    "networks": {f"{tenant}_net": {"id": 1, "families": [4, 6]} for tenant in ("red", "blue")},
+    "workloads": {f"{tenant}/{number}": workload(tenant, number) for tenant in ("red", "blue") for number in "12"},
+}
+
+
+def namespace_of(tenant: str, number: str) -> str:
+    return f"{RUN}{tenant}_{tenant}{number}"
+
+
+def connect(tenant: str) -> None:
+    """Put a wire between a tenant's two workloads."""
+    from pyroute2 import IPRoute
+
+    one, two = namespace_of(tenant, "1"), namespace_of(tenant, "2")
+    for name in (one, two):
+        kernel.create_namespace(name, "")
+    with kernel.inside(one), IPRoute() as route:
+        route.link("add", ifname="wire", kind="veth", peer={"ifname": "wire", "net_ns_fd": two})
+    for number in "12":
+        kernel.change_link(namespace_of(tenant, number), "wire", state="up")
+        kernel.change_addresses(namespace_of(tenant, number), "wire", set(ADDRESSES[number]), set())
+
+
+@pytest.fixture
+def wires() -> Iterator[None]:
+    try:
+        connect("red")
+        connect("blue")
+        yield
+    finally:
+        for name in kernel.namespaces():
+            if name.startswith(RUN):
+                kernel.remove_namespace(name)
+
+
+@pytest.fixture
+def responder(tmp_path: Path) -> Iterator[Responder]:
+    one = Responder(str(tmp_path))
+    yield one
+    one.stop(write=True)
+
+
+def start(responder: Responder, lifetime: float = 60) -> tuple[bool, list[str]]:
+    return responder.start(listeners(PLAN, "here"), PORT, lifetime, write=True)
+
+
+def ask(timeout: float = 5) -> tuple[list[dict], list[str]]:
+    return probe(expected(PLAN, "here"), local_workloads(PLAN, "here"), PORT, timeout)
+
+
+def process_of(responder: Responder) -> int:
+    return json.loads(Path(responder.state_file).read_text())["pid"]
+
+
+def test_tenants_with_equal_addresses_are_told_apart(wires: None, responder: Responder) -> None:
+    assert start(responder) == (True, [])
+    seen, problems = ask()
+    assert problems == []
+    _stopped, heard = responder.stop(write=True)
+    report = judge(PLAN, {"here": {"seen": seen, "heard": heard, "digest": "d", "problems": []}})
+    assert report["passed"], report["failures"]
+    assert report["counts"] == {"pairs": 24, "reached": 8, "isolated": 16, "failed": 0, "not tested": 0}
+    assert report["matrix"] == {"red/1": "-+..", "red/2": "+-..", "blue/1": "..-+", "blue/2": "..+-"}
+    # The address of blue/2 exists in red as well, so a mere ping would have called this reachable.
+    strange = next(one for one in report["pairs"] if (one["source"], one["target"]) == ("red/1", "blue/2"))
+    assert (strange["answered_by"], strange["answered_on"], strange["verdict"]) == ("red/2", "red_net", "isolated")
+
+
+def test_silence_and_a_wrong_answer_fail_what_must_reach(wires: None, responder: Responder) -> None:
+    kernel.change_link(namespace_of("red", "2"), "wire", state="down")
+    start(responder)
+    seen, _problems = ask(timeout=3)
+    report = judge(PLAN, {"here": {"seen": seen, "heard": [], "digest": "d", "problems": []}})
+    assert not report["passed"]
+    assert "red/1 -> red/2 10.0.0.4 (network red_net, IPv4): no answer" in report["failures"]
+
+
+def test_second_start_changes_nothing_and_a_new_namespace_needs_a_new_responder(
+    wires: None, responder: Responder
+) -> None:
+    assert responder.start(listeners(PLAN, "here"), PORT, 60, write=False) == (True, [])
+    assert responder.stop(write=True) == (False, [])
+    start(responder)
+    first = process_of(responder)
+    assert start(responder) == (False, [])
+    assert process_of(responder) == first
+    kernel.remove_namespace(namespace_of("red", "1"))
+    kernel.remove_namespace(namespace_of("red", "2"))
+    connect("red")
+    assert start(responder) == (True, [])
+    assert process_of(responder) != first
+    assert not Path(f"/proc/{first}").exists() or " Z " in Path(f"/proc/{first}/stat").read_text()
+
+
+def test_a_missing_namespace_and_a_taken_port_are_named(wires: None, responder: Responder) -> None:
+    kernel.remove_namespace(namespace_of("blue", "1"))
+    with kernel.inside(namespace_of("red", "1")):
+        taken = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        taken.bind(("10.0.0.3", PORT))
+    with contextlib.closing(taken):
+        _changed, problems = start(responder)
+    assert problems == [
+        f"blue/1: there is no network namespace {namespace_of('blue', '1')}",
+        f"red/1: 10.0.0.3 port {PORT}: Address already in use",
+    ]
+    _seen, problems = ask(timeout=1)
+    assert problems == [f"blue/1: there is no network namespace {namespace_of('blue', '1')}"]
+    assert namespace_of("blue", "1") not in kernel.namespaces()
+
+
+def test_the_responder_outlives_its_starter_and_holds_nothing_of_it(wires: None, responder: Responder) -> None:
+    program = (
+        "import sys, os; sys.path[:0] = sys.argv[2:]\n"
+        "from ansible_collections.heddle.ovn.plugins.module_utils.verify.control import Responder\n"
+        "from ansible_collections.heddle.ovn.plugins.module_utils.verify.listening import Listener\n"
+        f"wanted = [Listener('red/1', '{namespace_of('red', '1')}', 'red_net', '10.0.0.3')]\n"
+        f"print(Responder(sys.argv[1]).start(wanted, {PORT}, 60, write=True))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, responder.directory, *sys.path],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("(True, [])\n", "")
+    process = process_of(responder)
+    open_files = {os.readlink(path) for path in Path(f"/proc/{process}/fd").iterdir()}
+    assert {name.partition(":")[0] for name in open_files} <= {"/dev/null", "socket", "anon_inode"}
+    assert os.getsid(process) != os.getsid(0)
+    assert responder.stop(write=True) == (True, [])
+
+
+def test_a_forgotten_responder_ends_by_itself(wires: None, responder: Responder) -> None:
+    start(responder, lifetime=0.2)
+    deadline = time.monotonic() + 10
+    while responder.stop(write=False)[0]:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_a_process_that_reuses_the_id_is_left_alone(tmp_path: Path) -> None:
+    other = subprocess.Popen(["sleep", "60"])
+    try:
+        responder = Responder(str(tmp_path))
+        state = {"pid": other.pid, "began": "1", "fingerprint": "", "problems": []}
+        Path(responder.state_file).write_text(json.dumps(state))
+        assert responder.stop(write=True) == (False, [])
+        assert other.poll() is None
+    finally:
+        other.kill()
+        other.wait()
+
+
+def test_only_well_formed_questions_are_answered() -> None:
+    assert read_question(question("t", "red/1")) == {"ask": "t", "source": "red/1"}
+    for data in (b"", b"\xff", b"[]", b"[" * 1000, b'{"ask": 1, "source": "a"}', answer("t", "w", "n")):
+        assert read_question(data) is None
+
+
+def test_listeners_are_the_local_addresses_without_prefix_length() -> None:
+    assert listeners(PLAN, "elsewhere") == []
+    assert listeners(PLAN, "here")[0] == Listener("red/1", namespace_of("red", "1"), "red_net", "10.0.0.3")
