@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every module, role, playbook, notebook and file of the project has to have."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+COLLECTION = ROOT / "collections" / "ansible_collections" / "heddle" / "ovn"
+MODULES = sorted((COLLECTION / "plugins" / "modules").glob("*.py"))
+ROLES = sorted(path for path in (ROOT / "roles").iterdir() if path.is_dir())
+PLAYBOOKS = sorted((ROOT / "playbooks").glob("*.yml"))
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+LONGEST = 400
+NOT_OURS_TO_CUT = {"LICENSE", "COPYING"}
+SPDX = re.compile(r"# SPDX-License-Identifier: \S+")
+RUNNERS = ("Makefile", ".ci", "scripts", "molecule", "tests")
+TESTS = ("tests", "molecule")
+
+
+def project_files() -> list[Path]:
+    """Return what git knows or would take, so caches and labs are left out."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+    ).stdout
+    return sorted(path for name in listed.decode().split("\0") if name and (path := ROOT / name).is_file())
+
+
+FILES = project_files()
+
+
+def text_of(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def words_of(path: Path) -> str:
+    """Return what a file does, without comments and docstrings: a name in those proves nothing."""
+    if path.suffix != ".py":
+        return "\n".join(line for line in text_of(path).splitlines() if line.lstrip()[:1] != "#")
+    words = []
+    told = set()
+    for node in ast.walk(ast.parse(text_of(path))):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            told.add(node.value)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in told:
+            words.append(node.value)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            words.append(ast.unparse(node))
+    return "\n".join(words)
+
+
+@functools.cache
+def words_below(*tops: str) -> str:
+    """Return the words of all project files below these directories, without this file, which names everything."""
+    return "\n".join(
+        words_of(path)
+        for path in FILES
+        if path.relative_to(ROOT).parts[0] in tops and path.suffix in ("", ".py", ".sh", ".yml")
+        if path != Path(__file__).resolve()
+    )
+
+
+def literals(path: Path, body: list[ast.stmt] | None = None) -> dict[str, str]:
+    """Return the string constants that a file, or a class in it, assigns."""
+    return {
+        node.targets[0].id: node.value.value
+        for node in (ast.parse(text_of(path)).body if body is None else body)
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Name)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    }
+
+
+def fragment(name: str) -> dict:
+    """Return the documentation of a fragment: `heddle.ovn.attributes` or `heddle.ovn.attributes.info`."""
+    file, _, section = name.removeprefix("heddle.ovn.").partition(".")
+    path = COLLECTION / "plugins" / "doc_fragments" / f"{file}.py"
+    body = next(node.body for node in ast.parse(text_of(path)).body if isinstance(node, ast.ClassDef))
+    return yaml.safe_load(literals(path, body)[(section or "documentation").upper()])
+
+
+def playbooks_run() -> set[str]:
+    """Return the playbooks that something runs, directly or by import."""
+    words = words_below(*RUNNERS)
+    found = {path.name for path in PLAYBOOKS if re.search(rf"playbooks/{re.escape(path.name)}\b", words)}
+    waiting = sorted(found)
+    while waiting:
+        for play in yaml.safe_load(text_of(ROOT / "playbooks" / waiting.pop())) or []:
+            name = Path(play.get("ansible.builtin.import_playbook", "")).name
+            if name and name not in found:
+                found.add(name)
+                waiting.append(name)
+    return found
+
+
+def test_there_is_something_to_check():
+    kinds = {"modules": MODULES, "roles": ROLES, "playbooks": PLAYBOOKS, "notebooks": NOTEBOOKS, "files": FILES}
+    empty = [name for name, found in kinds.items() if not found]
+    assert not empty, f"none found, so nothing would be checked: {', '.join(empty)}"
+    assert Path(__file__).resolve() in FILES
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+def test_a_module_is_documented(path):
+    found = literals(path)
+    assert set(found) >= {"DOCUMENTATION", "EXAMPLES", "RETURN"}
+    documentation = yaml.safe_load(found["DOCUMENTATION"])
+    assert documentation["module"] == path.stem
+    assert yaml.safe_load(found["EXAMPLES"]), "EXAMPLES is empty"
+    assert yaml.safe_load(found["RETURN"]), "RETURN is empty"
+
+    attributes = dict(documentation.get("attributes", {}))
+    for name in documentation.get("extends_documentation_fragment", []):
+        attributes.update(fragment(name).get("attributes", {}))
+    for name in ("check_mode", "diff_mode", "idempotent"):
+        assert attributes.get(name, {}).get("support") in ("full", "partial", "none"), f"attribute {name} is missing"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+def test_a_module_is_named_by_a_test(path):
+    # A quoted full name is a lookup or a filter, which may have a module's name.
+    use = rf"(?<!['\"])\bheddle\.ovn\.{path.stem}\b|\bmodules\.{path.stem}\b|\bmodules import [^\n]*\b{path.stem}\b"
+    assert re.search(use, words_below(*TESTS)), f"no file below {' or '.join(TESTS)} uses heddle.ovn.{path.stem}"
+
+
+@pytest.mark.parametrize("path", ROLES, ids=lambda path: path.name)
+def test_a_role_has_argument_specs(path):
+    specs = yaml.safe_load(text_of(path / "meta" / "argument_specs.yml"))["argument_specs"]
+    assert specs["main"]["short_description"]
+    documented = set(specs["main"].get("options", {}))
+    defaults = path / "defaults" / "main.yml"
+    given = set(yaml.safe_load(text_of(defaults)) or {}) if defaults.exists() else set()
+    public = {name for name in given if not name.startswith("_")}
+    assert public <= documented, f"defaults without a specification: {sorted(public - documented)}"
+
+
+@pytest.mark.parametrize("path", PLAYBOOKS, ids=lambda path: path.stem)
+def test_a_playbook_is_run_somewhere(path):
+    assert path.name in playbooks_run(), f"nothing in {', '.join(RUNNERS)} runs playbooks/{path.name}"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_is_committed_without_results(path):
+    cells = json.loads(text_of(path))["cells"]
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    assert [cell for cell in code if "parameters" in cell["metadata"].get("tags", [])] == code[:1]
+    assert not [cell for cell in code if cell["outputs"] or cell["execution_count"] is not None]
+
+
+def test_no_file_is_long():
+    long = {
+        str(path.relative_to(ROOT)): lines
+        for path in FILES
+        if path.name not in NOT_OURS_TO_CUT and path.suffix != ".ipynb"
+        if (lines := path.read_bytes().count(b"\n")) > LONGEST
+    }
+    assert not long, f"more than {LONGEST} lines: {long}"
+
+
+def test_files_say_their_licence_first():
+    wrong = []
+    for path in FILES:
+        if path.suffix in (".py", ".yml", ".yaml"):
+            lines = [line for line in text_of(path).splitlines()[:2] if not line.startswith("#!")]
+            if not lines or not SPDX.fullmatch(lines[0]):
+                wrong.append(str(path.relative_to(ROOT)))
+    assert not wrong, f"the first line is no SPDX line: {wrong}"
