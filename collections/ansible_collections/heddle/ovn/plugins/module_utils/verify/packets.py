@@ -1,25 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packets worth tracing: the first one between two hosts, for each topology. Pure."""
+"""Packets worth tracing: the first one between two hosts, for each topology. Pure.
+
+ovn-trace sees one zone, so a packet between hosts has two legs: from its sender to the tunnel, and from the tunnel,
+where it comes in by the remote port of the switch that spans the zones, to its receiver.
+"""
 
 from __future__ import annotations
 
 from itertools import permutations
 
-from ..addressing import GATEWAY_OFFSET, mac_of_address, nth_address, plain
-from ..naming import layer2_switch, node_switch
+from ..addressing import GATEWAY_OFFSET, family, mac_of_address, nth_address, plain
+from ..naming import layer2_switch, node_switch, transit_switch, transit_switch_port
 from .datagram import PORT
 from .expectation import LOCKED
 
+TIME_TO_LIVE = 64
+
 
 def traced_packets(plan: dict) -> list[dict]:
-    """Return packets, Layer2 first: `title`, the `node` to trace on, ovn-trace's `datapath` and `microflow`.
+    """Return legs of packets, Layer2 first: `title`, the `node` to trace on, ovn-trace's `datapath` and `microflow`.
 
     User-defined networks come before the default one.
     """
     found = {}
     for network, source, target in sorted(_pairs(plan), key=lambda pair: plan["networks"][pair[0]]["id"] == 0):
-        found.setdefault(plan["networks"][network]["topology"], _packet(plan, network, source, target))
-    return [found[topology] for topology in sorted(found)]
+        found.setdefault(plan["networks"][network]["topology"], (network, source, target))
+    return [leg for topology in sorted(found) for leg in _legs(plan, *found[topology])]
 
 
 def _pairs(plan: dict) -> list[tuple[str, str, str]]:
@@ -36,25 +42,52 @@ def _pairs(plan: dict) -> list[tuple[str, str, str]]:
     ]
 
 
-def _packet(plan: dict, network: str, source: str, target: str) -> dict:
-    node = plan["workloads"][source]["node"]
+def _legs(plan: dict, network: str, source: str, target: str) -> list[dict]:
+    described = plan["networks"][network]
+    nodes = [plan["workloads"][name]["node"] for name in (source, target)]
     here, there = (_interface(plan, name, network) for name in (source, target))
     sender, receiver = plain(here["addresses"][0]), plain(there["addresses"][0])
-    version = 6 if ":" in sender else 4
-    if plan["networks"][network]["topology"] == "Layer2":
-        datapath, mac = layer2_switch(network), there["mac"]
+    if described["topology"] == "Layer2":
+        hops = [(layer2_switch(network), here["port"], here["mac"], there["mac"], TIME_TO_LIVE)] * 2
     else:
-        datapath = node_switch(network, node)
-        mac = mac_of_address(nth_address(plan["networks"][network]["host_subnets"][node][0], GATEWAY_OFFSET))
-    return {
-        "title": f"{source} -> {target} (network {network}, {sender} -> {receiver})",
-        "node": node,
-        "datapath": datapath,
-        "microflow": f'inport == "{here["port"]}" && eth.src == {here["mac"]} && eth.dst == {mac} && '
-        f"ip{version}.src == {sender} && ip{version}.dst == {receiver} && ip.ttl == 64 && "
-        f"udp && udp.src == {PORT + 1} && udp.dst == {PORT}",
-    }
+        gateway = mac_of_address(nth_address(described["host_subnets"][nodes[0]][0], GATEWAY_OFFSET))
+        routers = [
+            mac_of_address(nth_address(described["transit_subnets"][0], plan["nodes"][node]["id"])) for node in nodes
+        ]
+        hops = [
+            (node_switch(network, nodes[0]), here["port"], here["mac"], gateway, TIME_TO_LIVE),
+            (transit_switch(network), transit_switch_port(network, nodes[0]), *routers, TIME_TO_LIVE - 1),
+        ]
+    title = f"{source} -> {target} (network {network}, {sender} -> {receiver})"
+    return [
+        {"title": title, "node": node, "datapath": hop[0], "microflow": _microflow(*hop[1:], sender, receiver)}
+        for node, hop in zip(nodes, hops, strict=True)
+    ]
+
+
+def _microflow(port: str, source_mac: str, target_mac: str, time_to_live: int, sender: str, receiver: str) -> str:
+    version = family(sender)
+    return (
+        f'inport == "{port}" && eth.src == {source_mac} && eth.dst == {target_mac} && '
+        f"ip{version}.src == {sender} && ip{version}.dst == {receiver} && ip.ttl == {time_to_live} && "
+        f"udp && udp.src == {PORT + 1} && udp.dst == {PORT}"
+    )
 
 
 def _interface(plan: dict, workload: str, network: str) -> dict:
     return next(one for one in plan["workloads"][workload]["interfaces"] if one["network"] == network)
+
+
+def trace_text(traces: list[dict]) -> str:
+    """Return one text of all traces; each has its leg as `item`, and ovn-trace's `stdout` or `msg`.
+
+    A packet begins with a line `== TITLE`, a leg with a line `-- on NODE`.
+    """
+    titles = dict.fromkeys(trace["item"]["title"] for trace in traces)
+    lines = []
+    for title in titles:
+        lines.append(f"== {title}")
+        for trace in (one for one in traces if one["item"]["title"] == title):
+            text = trace.get("stdout") or trace.get("stderr") or trace.get("msg") or "no trace"
+            lines += [f"-- on {trace['item']['node']}", text.strip(), ""]
+    return "\n".join(lines) + "\n" if lines else ""

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ovn-trace printed on several hosts as one text."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: trace_text
+short_description: What ovn-trace printed on several hosts as one text
+version_added: 0.1.0
+author:
+  - Heddle maintainers (@heddle)
+description: A packet begins with a line C(== TITLE), and each of its legs with a line C(-- on NODE).
+options:
+  _input:
+    description: Results of a loop over the C(packets) of P(heddle.ovn.reachability_report#filter) that called ovn-trace.
+    type: list
+    elements: dict
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Keep the traces
+  ansible.builtin.copy:
+    content: "{{ traced.results | heddle.ovn.trace_text }}"
+    dest: report/trace.txt
+    mode: "0644"
+"""
+
+RETURN = r"""
+_value:
+  description: The text; empty when nothing was traced.
+  type: str
+"""
+
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.packets import trace_text
+
+
+class FilterModule:
+    """Filters of the collection."""
+
+    def filters(self):
+        """Return the filters by name."""
+        return {"trace_text": trace_text}

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From what an engine would change to what an auditor reads."""
+
+from __future__ import annotations
+
+from ansible_collections.heddle.ovn.plugins.module_utils.apply.change import Change, Outcome
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.drift import audit_report, drift
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.tables import audit_table
+
+NORTHBOUND = "OVN_Northbound"
+OUTCOME = Outcome(
+    (
+        Change(NORTHBOUND, "create", "Logical_Router", "red_red_ovn_cluster_router", "red_red", {}, {"name": "r"}),
+        Change(NORTHBOUND, "delete", "Logical_Switch", "old_ovn_layer2_switch", "old", {"name": "o"}, {}),
+        Change(
+            NORTHBOUND,
+            "update",
+            "Logical_Switch_Port",
+            "red.red_red_red1",
+            "red_red",
+            {"addresses": ["unknown"], "options": {"requested-chassis": "c1"}, "enabled": False},
+            {"addresses": {"b", "a"}, "options": {"requested-chassis": "c1"}, "enabled": None},
+        ),
+        Change("kernel", "update", "link", "red_red1/eth0", "default", {"mtu": 1500}, {"mtu": 1400}),
+    )
+)
+FOREIGN = {"substrate": NORTHBOUND, "kind": "Logical_Switch", "name": "by-hand", "identity": "u"}
+
+
+def host(**changes) -> dict:
+    clean = {"drift": [], "foreign": [], "problems": [], "checked": 5, "digest": "d1"}
+    return {**clean, **changes}
+
+
+def test_one_entry_per_object_and_column() -> None:
+    head = {"substrate": NORTHBOUND, "network": "red_red"}
+    port = {**head, "kind": "Logical_Switch_Port", "name": "red.red_red_red1"}
+    assert drift(OUTCOME) == [
+        {**head, "kind": "Logical_Router", "name": "red_red_ovn_cluster_router", "column": None, "expected": {"name": "r"}, "found": None},
+        {
+            "substrate": NORTHBOUND, "network": "old", "kind": "Logical_Switch", "name": "old_ovn_layer2_switch",
+            "column": None, "expected": None, "found": {"name": "o"},
+        },
+        {**port, "column": "addresses", "expected": ["a", "b"], "found": ["unknown"]},
+        {**port, "column": "enabled", "expected": None, "found": False},
+        {
+            "substrate": "kernel", "network": "default", "kind": "link", "name": "red_red1/eth0", "column": "mtu",
+            "expected": 1400, "found": 1500,
+        },
+    ]  # fmt: skip
+
+
+def test_the_table() -> None:
+    hosts = {"node1": host(drift=drift(OUTCOME), foreign=[FOREIGN]), "node2": host()}
+    report = audit_report(hosts, ["node1", "node2", "node3"], "d1", foreign_fails=False)
+    assert (
+        "\n".join(audit_table(report))
+        == """\
+Hosts (plan d1)
+  host   plan  objects  drift  foreign  problems
+  node1  d1          5      5        1
+  node2  d1          5      0        0
+
+Drift (5)
+  node1: OVN_Northbound Logical_Router red_red_ovn_cluster_router (network red_red): missing
+  node1: OVN_Northbound Logical_Switch old_ovn_layer2_switch (network old): not in the plan
+  node1: OVN_Northbound Logical_Switch_Port red.red_red_red1 (network red_red): addresses: expected [a, b], \
+found [unknown]
+  node1: OVN_Northbound Logical_Switch_Port red.red_red_red1 (network red_red): enabled: expected nothing, found False
+  node1: kernel link red_red1/eth0 (network default): mtu: expected 1400, found 1500
+
+Foreign objects, left alone (1)
+  node1: OVN_Northbound Logical_Switch by-hand
+
+Problems (1)
+  node3: did not answer
+
+FAILED: 2 hosts, 5 drifted, 1 foreign, 1 problems"""
+    )
+
+
+def test_foreign_objects_fail_only_on_request() -> None:
+    hosts = {"node1": host(foreign=[FOREIGN])}
+    assert audit_report(hosts, ["node1"], None, foreign_fails=False)["passed"]
+    assert not audit_report(hosts, ["node1"], None, foreign_fails=True)["passed"]
+
+
+def test_differing_plans_and_older_plans_than_the_manifests_fail() -> None:
+    hosts = {"node1": host(), "node2": host(digest="d2")}
+    report = audit_report(hosts, ["node1", "node2"], None, foreign_fails=False)
+    assert report["problems"] == ["hosts have different plans (node1 d1, node2 d2); run playbooks/networks.yml"]
+    report = audit_report({"node1": host()}, ["node1"], "d3", foreign_fails=False)
+    assert report["problems"] == ["the manifests make plan d3, which not all hosts have; run playbooks/networks.yml"]
+
+
+def test_no_host_is_no_success() -> None:
+    assert not audit_report({}, [], None, foreign_fails=False)["passed"]
+    failed = audit_report({"node1": {"error": "no plan"}}, ["node1"], None, foreign_fails=False)
+    assert (failed["passed"], failed["problems"]) == (False, ["node1: no plan"])

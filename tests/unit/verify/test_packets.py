@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which packets are traced, and what their traces look like in one text."""
+
+from __future__ import annotations
+
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.packets import trace_text, traced_packets
+from tests.pipeline import layer2, layer3, namespace, plan_of, workload
+
+MANIFESTS = (
+    namespace("red")
+    + layer2("red", "net", "10.0.0.0/24")
+    + workload("red", "r1", "node1")
+    + workload("red", "r2", "node2")
+    + namespace("routed")
+    + layer3("routed", "net", "10.128.0.0/16", 24)
+    + workload("routed", "c1", "node2")
+    + workload("routed", "c2", "node3")
+)
+
+
+def test_both_legs_of_a_packet_of_each_topology() -> None:
+    legs = traced_packets(plan_of(MANIFESTS))
+    assert [(leg["node"], leg["datapath"]) for leg in legs] == [
+        ("node1", "red_net_ovn_layer2_switch"),
+        ("node2", "red_net_ovn_layer2_switch"),
+        ("node2", "routed_net_node2"),
+        ("node3", "routed_net_transit_switch"),
+    ]
+    assert legs[0]["title"] == "red/r1 -> red/r2 (network red_net, 10.0.0.3 -> 10.0.0.4)"
+    assert legs[0]["microflow"] == legs[1]["microflow"]
+    assert legs[3]["microflow"] == (
+        'inport == "routed_net_tstor-node2" && eth.src == 0a:58:64:58:00:03 && eth.dst == 0a:58:64:58:00:04 && '
+        "ip4.src == 10.128.1.3 && ip4.dst == 10.128.2.3 && ip.ttl == 63 && udp && udp.src == 7655 && udp.dst == 7654"
+    )
+
+
+def test_workloads_on_one_host_send_nothing_between_hosts() -> None:
+    text = namespace("red") + layer2("red", "net", "10.0.0.0/24")
+    assert traced_packets(plan_of(text + workload("red", "r1", "node1") + workload("red", "r2", "node1"))) == []
+
+
+def test_text() -> None:
+    traces = [
+        {"item": {"title": "a -> b", "node": "node1"}, "stdout": "out\n"},
+        {"item": {"title": "c -> d", "node": "node1"}, "stdout": "", "msg": "no such file"},
+        {"item": {"title": "a -> b", "node": "node2"}, "stdout": "in"},
+    ]
+    assert (
+        trace_text(traces)
+        == """\
+== a -> b
+-- on node1
+out
+
+-- on node2
+in
+
+== c -> d
+-- on node1
+no such file
+
+"""
+    )
+    assert trace_text([]) == ""
