@@ -15,8 +15,8 @@ import gc
 import random
 import time
 
-from .change import Outcome
 from ..ovsdb_client import Conflict, Duplicate, OvsdbError
+from .change import Outcome
 from .ovsdb_current import Current
 from .ovsdb_foreign import foreign_rows
 from .ovsdb_identity import Identity

@@ -60,7 +60,7 @@ def _compare_keys(wanted, name):
         keys = {key: value for key, value in keys.items() if key not in MARK_KEYS}
     put = {key: value for key, value in keys.items() if value is not None and have.get(key) != value}
     drop = [key for key, value in keys.items() if value is None and key in have]
-    if wanted.match is None and type(wanted.row.columns.get(name)) is not Keys and name in wanted.row.columns:
+    if wanted.match is None and not isinstance(wanted.row.columns.get(name), Keys) and name in wanted.row.columns:
         patterns = VOLATILE.get((wanted.row.table, name), ())
         drop += [key for key in have if key not in keys and not _volatile(key, patterns)]
     return (have, put, sorted(drop)) if put or drop else None
@@ -84,18 +84,16 @@ def birth_row(wanted, later=NOTHING):
 
 def described(value):
     """A column value as a user wrote it, for a diff: references by name."""
-    kind = type(value)
-    if kind is Ref:
+    if isinstance(value, Ref):
         return f"{value.table}/{value.key}"
-    if kind is Keys:
+    if isinstance(value, Keys):
         return value.values
     if isinstance(value, Mapping):
-        if any(type(item) is Ref for item in value.values()):
-            return {key: described(item) for key, item in value.items()}
-        return value
-    if kind in (set, frozenset, list, tuple):
-        items = [described(item) for item in value]
-        return sorted(items, key=str) if kind in (set, frozenset) else items
+        return {key: described(item) for key, item in value.items()}
+    if isinstance(value, (set, frozenset)):
+        return sorted((described(item) for item in value), key=str)
+    if isinstance(value, (list, tuple)):
+        return [described(item) for item in value]
     return value
 
 

@@ -21,7 +21,7 @@ SHARED, LAST = "", None
 class Unit:
     """What is to be done for one network."""
 
-    __slots__ = ("networks", "guards", "births", "writes", "changes")
+    __slots__ = ("births", "changes", "guards", "networks", "writes")
 
     def __init__(self, networks):
         self.networks, self.guards, self.births, self.writes, self.changes = networks, [], [], [], []
@@ -167,7 +167,7 @@ class Plan:
                 before[name], after[name] = _differing(before[name], after[name])
         if difference.columns:
             self._check_references(wanted, difference.columns)
-            new_row = {name: new for name, (_, new) in difference.columns.items()}
+            new_row = {name: new for name, (old, new) in difference.columns.items()}
             unit.writes.append({"op": "update", "table": row.table, "where": where, "row": new_row})
         for name, (have, put, drop) in difference.keys.items():
             replaced = {key: have[key] for key in put if key in have}

@@ -61,7 +61,7 @@ def set_wire(atoms):
 
 def set_atoms(wire):
     """The atoms of a set on the wire."""
-    return wire[1] if type(wire) is list and wire[0] == "set" else [wire]
+    return wire[1] if isinstance(wire, list) and wire[0] == "set" else [wire]
 
 
 def uuids(wire):
@@ -73,7 +73,7 @@ def uuids(wire):
 
 def all_uuids(wire):
     """All uuids in a column value: a reference, a set of them, or a map with them."""
-    if type(wire) is not list:
+    if not isinstance(wire, list):
         return set()
     if wire[0] == "uuid":
         return {wire[1]}
@@ -83,7 +83,7 @@ def all_uuids(wire):
 
 def to_python(wire, names=MappingProxyType({})):
     """A readable Python value for a wire value: dict, list, scalar; a uuid becomes its name in `names`, or its text."""
-    if type(wire) is not list:
+    if not isinstance(wire, list):
         return wire
     kind, content = wire
     if kind == "map":
@@ -167,25 +167,25 @@ def _string(value, resolve):
 
 
 def _integer(value, resolve):
-    if type(value) is not int or not -(1 << 63) <= value < 1 << 63:
+    if isinstance(value, bool) or not isinstance(value, int) or not -(1 << 63) <= value < 1 << 63:
         raise BadValue(f"wants a 64-bit integer, got {type(value).__name__} {value!r}")
     return value
 
 
 def _real(value, resolve):
-    if type(value) not in (int, float) or value - value != 0:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value - value != 0:
         raise BadValue(f"wants a finite number, got {type(value).__name__} {value!r}")
     return value
 
 
 def _boolean(value, resolve):
-    if type(value) is not bool:
+    if not isinstance(value, bool):
         raise BadValue(f"wants true or false, got {type(value).__name__} {value!r}")
     return value
 
 
 def _uuid(value, resolve):
-    if type(value) is Ref:
+    if isinstance(value, Ref):
         return ["uuid", resolve(value)]
     if isinstance(value, uuid.UUID):
         return ["uuid", str(value)]

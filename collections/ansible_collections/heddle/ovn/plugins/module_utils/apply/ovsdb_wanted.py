@@ -138,7 +138,7 @@ class Desired:
             if wanted.members is NO_KEYS:
                 wanted.members = {}
             wanted.members.setdefault(name, set()).update(uuids(column.encode(value, self.resolve)))
-        elif type(value) is Keys or row.match is not None or (row.table, name) in VOLATILE:
+        elif isinstance(value, Keys) or row.match is not None or (row.table, name) in VOLATILE:
             self._encode_keys(wanted, column, value)
         else:
             if name == MARKS and wanted.table.marked and isinstance(value, Mapping):
@@ -146,7 +146,7 @@ class Desired:
             wanted.whole[name] = column.encode(value, self.resolve)
 
     def _encode_keys(self, wanted, column, value):
-        values = value.values if type(value) is Keys else value
+        values = value.values if isinstance(value, Keys) else value
         if not isinstance(values, Mapping):
             raise BadValue(f"wants a map, got {type(values).__name__}")
         if column.name == MARKS and wanted.table.marked:
