@@ -25,9 +25,8 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: One line of text each.
-  type: list
-  elements: str
+  description: The tables as text.
+  type: str
 """
 
 
@@ -39,8 +38,8 @@ def table(title: str, head: list[str], rows: list[list]) -> list[str]:
     return [f"{title} ({len(rows)})", "  " + lines[0], *("  " + line for line in lines[1:]), ""]
 
 
-def status_table(status: dict) -> list[str]:
-    """Return hosts, networks and workloads as lines of text."""
+def status_table(status: dict) -> str:
+    """Return hosts, networks and workloads as text."""
     nodes = [
         [name, node["id"], node["chassis"] or "not installed", " ".join(node["encapsulation"])]
         for name, node in sorted(status["nodes"].items())
@@ -64,11 +63,12 @@ def status_table(status: dict) -> list[str]:
         for name, workload in sorted(status["workloads"].items())
         for interface in workload["interfaces"]
     ]
-    return [
+    lines = [
         *table("Hosts", ["name", "id", "chassis", "tunnel address"], nodes),
         *table("Networks", ["name", "id", "topology", "role", "tunnel keys", "subnets", "namespaces"], networks),
         *table("Interfaces of workloads", ["workload", "node", "interface", "network", "addresses", "MAC"], workloads),
     ]
+    return "\n".join(lines)
 
 
 class FilterModule:

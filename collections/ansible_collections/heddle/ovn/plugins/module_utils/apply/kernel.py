@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import array
 import contextlib
+import errno
 import fcntl
 import os
 import socket
@@ -131,10 +132,17 @@ def create_link(namespace: str, link, mark: str) -> None:
 
 
 def remove_link(name: str) -> None:
-    """Remove a link of the host; its other end goes with it."""
+    """Remove a link of the host; its other end goes with it.
+
+    The kernel removes a namespace's links some time after the namespace, so this one may just be going.
+    """
     with IPRoute() as route:
         for index in route.link_lookup(ifname=name):
-            route.link("del", index=index)
+            try:
+                route.link("del", index=index)
+            except NetlinkFailure as error:
+                if error.code != errno.ENODEV:
+                    raise
 
 
 def change_link(namespace: str | None, name: str, **settings) -> None:

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A lab that was brought up and converged before (`make test-lab`), and what the tests do with it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+NODES = ("node1", "node2", "node3")
+MANIFESTS = ROOT / "inventories" / "lab" / "manifests"
+_RECAP = re.compile(r"^(\S+)\s+: ok=(\d+)\s+changed=(\d+)\s+unreachable=(\d+)\s+failed=(\d+)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a playbook: `changed` and `unreachable` by host."""
+
+    code: int
+    output: str
+
+    @property
+    def changed(self) -> dict[str, int]:
+        return {match[1]: int(match[3]) for match in _RECAP.finditer(self.output)}
+
+    @property
+    def unreachable(self) -> list[str]:
+        return [match[1] for match in _RECAP.finditer(self.output) if int(match[4])]
+
+
+class Lab:
+    """The lab's hosts and the playbooks on them."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def play(self, playbook: str, *arguments: str, manifests: Path = MANIFESTS, success: bool = True) -> Run:
+        """Run a playbook of the project; with `success` its failure fails the test."""
+        command = [str(ROOT / "scripts" / "play"), f"playbooks/{playbook}", "-e", f"heddle_manifests={manifests}"]
+        environment = {**os.environ, "ANSIBLE_NOCOLOR": "1"}
+        done = subprocess.run(
+            [*command, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+        )
+        run = Run(done.returncode, done.stdout + done.stderr)
+        if success:
+            assert run.code == 0, run.output[-6000:]
+        return run
+
+    def ssh(self, host: str, *command: str) -> str:
+        """Run a command on a host and return what it printed."""
+        done = subprocess.run(
+            ["ssh", "-F", str(self.directory / "ssh_config"), host, *command],
+            capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+        assert done.returncode == 0, f"{host}: {' '.join(command)}: {done.stderr}"
+        return done.stdout
+
+    def verb(self, *arguments: str) -> None:
+        """Run a verb of the lab's own program."""
+        subprocess.run([sys.executable, "-m", "lab", *arguments], cwd=ROOT, check=True, capture_output=True)
+
+    def dump(self) -> dict[str, str]:
+        """Return all that Heddle may write on the hosts, in a form that is equal when nothing changed.
+
+        Left out are columns in which daemons count and bookkeep.
+        """
+        found = {}
+        for node in NODES:
+            northbound = self.ssh(node, "ovsdb-client", "dump", "unix:/run/ovn/ovnnb_db.sock", "OVN_Northbound")
+            switch = self.ssh(node, "ovs-vsctl", "--columns=name,external_ids,type", "list", "Interface")
+            names = self.ssh(node, "ip", "netns", "list")
+            chassis = self.ssh(node, "ovn-sbctl", "--columns=name,hostname", "list", "Chassis")
+            kept = [line for line in northbound.splitlines() if not _COUNTED.search(line)]
+            stamped = re.sub(r", ovn-installed(-ts)?=\"?\w+\"?", "", switch)
+            found[node] = "\n".join([*kept, *sorted(stamped.splitlines()), *_names(names), *sorted(chassis.splitlines())])
+        return found
+
+
+_COUNTED = re.compile(r"northd_internal_version|nb_cfg")
+
+
+def _names(listing: str) -> list[str]:
+    return sorted(line.split()[0] for line in listing.splitlines())
+
+
+@pytest.fixture(scope="session")
+def lab() -> Lab:
+    directory = Path(os.environ.get("LAB_DIR") or ROOT / ".lab")
+    if not (directory / "ssh_config").exists():
+        pytest.fail("there is no lab; `make test-lab` starts one, installs it and runs these tests")
+    return Lab(directory)

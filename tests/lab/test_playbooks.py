@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What operators do to a running fleet: change, check, remove, make mistakes, lose a host."""
+
+import json
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+from tests.lab.conftest import MANIFESTS, NODES, ROOT
+
+SEPARATE = """
+apiVersion: v1
+kind: Namespace
+metadata: {name: green, labels: {k8s.ovn.org/primary-user-defined-network: ""}}
+---
+apiVersion: k8s.ovn.org/v1
+kind: UserDefinedNetwork
+metadata: {name: net, namespace: green}
+spec: {topology: Layer2, layer2: {role: Primary, subnets: [10.0.0.0/24, "fd00:10::/64"]}}
+---
+apiVersion: heddle.dev/v1
+kind: Workload
+metadata: {name: g1, namespace: green}
+spec: {node: node1}
+---
+apiVersion: heddle.dev/v1
+kind: Workload
+metadata: {name: g3, namespace: green}
+spec: {node: node3}
+"""
+
+
+@pytest.fixture
+def manifests(tmp_path):
+    return shutil.copytree(MANIFESTS, tmp_path / "manifests")
+
+
+def revision(lab):
+    rows = lab.ssh("node1", "ovsdb-client", "-f", "json", "dump", "unix:/run/heddle-state/heddle.sock", "Heddle", "Cluster")
+    table = json.loads(rows)
+    return table["data"][0][table["headings"].index("revision")]
+
+
+def test_check_and_diff_on_a_converged_fleet_show_nothing(lab):
+    run = lab.play("site.yml", "--check", "--diff")
+    assert set(run.changed.values()) == {0}, run.output[-4000:]
+    assert "+++" not in run.output
+
+
+def test_a_network_comes_is_announced_by_check_mode_and_leaves_nothing(lab, manifests):
+    before = lab.dump()
+    (manifests / "green.yml").write_text(SEPARATE)
+    announced = lab.play("networks.yml", "--check", "--diff", manifests=manifests)
+    assert "green_net_transit_router" in announced.output
+    assert lab.dump() == before
+
+    added = lab.play("networks.yml", manifests=manifests)
+    assert all(added.changed[node] for node in NODES)
+    lab.ssh("node1", "ip", "netns", "exec", "green_g1", "ping", "-c1", "-W5", "10.0.0.4")
+    lab.ssh("node1", "ip", "netns", "exec", "green_g1", "ping", "-c1", "-W5", "fd00:10::4")
+    assert set(lab.play("networks.yml", manifests=manifests).changed.values()) == {0}
+
+    (manifests / "green.yml").unlink()
+    lab.play("networks.yml", manifests=manifests)
+    assert lab.dump() == before
+
+
+def test_mistakes_are_all_named_and_nothing_is_written(lab, manifests):
+    before, known = lab.dump(), revision(lab)
+    (manifests / "bad.yml").write_text(
+        "kind: UserDefinedNetwork\nmetadata: {name: net, namespace: red}\n"
+        "spec: {topology: Layer2, role: Primary, subnets: [10.0.0.1/24], sise: 3}\n"
+        "---\nkind: Nonsense\nmetadata: {name: x}\n"
+        "---\n- [malformed\n"
+    )
+    run = lab.play("site.yml", manifests=manifests, success=False)
+    assert run.code == 2
+    for fragment in ("bad.yml:3", "sise", "10.0.0.0/24", "bad.yml:5", "Nonsense", "document 3"):
+        assert fragment in run.output, fragment
+    assert (lab.dump(), revision(lab)) == (before, known)
+
+
+def test_conflicts_between_manifests_are_found_before_any_host_is_touched(lab, manifests):
+    known = revision(lab)
+    text = SEPARATE.replace("name: green", "name: red").replace("namespace: green", "namespace: red")
+    (manifests / "bad.yml").write_text(
+        text.split("---", 1)[1] + "---\n" + SEPARATE.split("---")[-1].replace("node3", "node9").replace("g3", "g9")
+    )
+    run = lab.play("site.yml", manifests=manifests, success=False)
+    assert run.code == 2
+    for fragment in ("primary network already exist in namespace red", "node node9 is not in the inventory",
+                     "namespace green does not exist"):  # fmt: skip
+        assert fragment in run.output, fragment
+    assert revision(lab) == known
+    assert set(run.changed) == {"localhost"}
+
+
+def test_a_lost_host_stops_nothing_and_the_next_run_completes_it(lab, manifests):
+    before = lab.dump()
+    (manifests / "green.yml").write_text(SEPARATE)
+    lab.verb("kill", "node3")
+    try:
+        run = lab.play("networks.yml", manifests=manifests, success=False)
+    finally:
+        lab.verb("start", "node3")
+    assert run.code != 0
+    assert run.unreachable == ["node3"]
+    assert "did not get their share of the plan: node3" in run.output
+    assert "green_g1" in lab.ssh("node1", "ip", "netns", "list")
+
+    lab.play("site.yml", manifests=manifests)
+    lab.ssh("node1", "ip", "netns", "exec", "green_g1", "ping", "-c1", "-W5", "10.0.0.4")
+    (manifests / "green.yml").unlink()
+    lab.play("networks.yml", manifests=manifests)
+    assert lab.dump() == before
+
+
+@pytest.mark.parametrize("seconds", [2.5, 4.0, 5.5])
+def test_a_run_that_is_killed_is_completed_by_the_next_one(lab, manifests, seconds):
+    (manifests / "green.yml").write_text(SEPARATE)
+    command = [str(ROOT / "scripts" / "play"), "playbooks/networks.yml", "-e", f"heddle_manifests={manifests}"]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(seconds)  # where it is cut is left to chance; every place has to do
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    lab.play("networks.yml", manifests=manifests)
+    lab.ssh("node1", "ip", "netns", "exec", "green_g1", "ping", "-c1", "-W5", "10.0.0.4")
+    assert set(lab.play("networks.yml", manifests=manifests).changed.values()) == {0}
+    lab.play("networks.yml")
+
+
+def test_without_mitogen_the_same_playbooks_find_nothing_to_do(lab, monkeypatch):
+    monkeypatch.setenv("MITOGEN", "0")
+    assert set(lab.play("site.yml").changed.values()) == {0}
