@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb_client import Client, Unreachable
 
 SCHEMAS = {

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ansible_collections.heddle.ovn.plugins.module_utils.apply.ovsdb import Keys, Parent, Ref, Row, Scope, reconcile
 
 DATABASE = "OVN_Northbound"
@@ -11,7 +13,7 @@ EVERYTHING = Scope()
 
 
 def network(name: str, mtu: str = "1400") -> list[Row]:
-    """A switch with two ports and an ACL, a router with a port, a route and a load balancer, by all kinds of reference."""
+    """A switch with two ports and an ACL, a router with a port, a route and a balancer, all kinds of references."""
     switch, router = f"{name}_switch", f"{name}_router"
 
     def row(table, key, columns, parent=None):
@@ -77,6 +79,14 @@ def shared() -> list[Row]:
 def rows(*names: str, mtu: str = "1400") -> list[Row]:
     """The desired rows of some networks."""
     return shared() + [row for name in names for row in network(name, mtu)]
+
+
+def changed(desired, table, key, **columns):
+    """The same rows, one of them with other columns."""
+    return [
+        replace(row, columns={**row.columns, **columns}) if (row.table, row.key) == (table, key) else row
+        for row in desired
+    ]
 
 
 def converge(server, desired, **options):

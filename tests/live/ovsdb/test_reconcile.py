@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+
 from ansible_collections.heddle.ovn.plugins.module_utils.apply.ovsdb import (
     InvalidRows,
     Keys,
@@ -17,17 +18,22 @@ from ansible_collections.heddle.ovn.plugins.module_utils.apply.ovsdb import (
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb_client import Duplicate, WriteRefused
 
-from .network import DATABASE, EVERYTHING, OWNER, Counting, Dying, Killed, actions, converge, network, rows, shared
+from .network import (
+    DATABASE,
+    EVERYTHING,
+    OWNER,
+    Counting,
+    Dying,
+    Killed,
+    actions,
+    changed,
+    converge,
+    network,
+    rows,
+    shared,
+)
 
 NAMES = ("A", "B", "C", "D", "E", "F", "G")
-
-
-def changed(desired, table, key, **columns):
-    """The same rows, one of them with other columns."""
-    return [
-        replace(row, columns={**row.columns, **columns}) if (row.table, row.key) == (table, key) else row
-        for row in desired
-    ]
 
 
 def test_create_then_nothing(northbound):

@@ -133,7 +133,7 @@ class Current:
         for holder, column in self._schema.holders[table]:
             if holder in self.rows and self._schema.tables[holder].marked and column.kind is Kind.MEMBERS:
                 for row in self.rows[holder].values():
-                    if column.name in row and _holds(row[column.name], uuid):
+                    if column.name in row and uuid in all_uuids(row[column.name]):
                         return dict(row[MARKS][1]).get(NETWORK, "")
         for network in self._networks or ():
             if self._identity.made_for(uuid, network):
@@ -231,7 +231,3 @@ class Current:
 
 def _select(table, where, columns):
     return {"op": "select", "table": table, "where": where, "columns": columns}
-
-
-def _holds(wire, uuid):
-    return wire == ["uuid", uuid] or ["uuid", uuid] in wire[1]

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several engines and a foreign writer at once: no duplicates, no lost members, everybody arrives."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.module_utils.apply.ovsdb import reconcile
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb_client import Conflict, OvsdbError
+
+from .network import DATABASE, actions, changed, converge, rows
+
+WORKERS = 4
+NAMES = [f"n{number}" for number in range(30)]
+
+
+def at_once(*jobs):
+    """Run functions at the same time and return their results; an error of one is an error of the test."""
+    barrier = threading.Barrier(len(jobs))
+
+    def run(job):
+        barrier.wait()
+        return job()
+
+    with ThreadPoolExecutor(len(jobs)) as pool:
+        return [future.result() for future in [pool.submit(run, job) for job in jobs]]
+
+
+def test_creators_of_the_same_rows(northbound):
+    desired = rows(*NAMES)
+    outcomes = at_once(*[lambda: converge(northbound, desired)] * WORKERS)
+    assert sum(outcome.summary()["create"] for outcome in outcomes) == len(desired)
+    assert len(northbound.rows("Logical_Switch")) == len(NAMES)
+    assert len(northbound.rows("Logical_Switch_Port")) == 2 * len(NAMES)
+    assert not converge(northbound, desired).changed
+
+
+def test_editors_and_a_foreign_writer(northbound):
+    converge(northbound, rows(*NAMES))
+    desired = rows(*NAMES, mtu="9000")
+    done = threading.Event()
+
+    def foreign():
+        """Attach ports to every switch while the engines work."""
+        made = 0
+        with northbound.client() as client:
+            switches = client.transact(
+                DATABASE, [{"op": "select", "table": "Logical_Switch", "where": [], "columns": ["_uuid"]}]
+            )[0]["rows"]
+            while not done.is_set() or made < len(switches):
+                where = [["_uuid", "==", switches[made % len(switches)]["_uuid"]]]
+                client.transact(
+                    DATABASE,
+                    [
+                        {"op": "insert", "table": "Logical_Switch_Port", "uuid-name": "p", "row": {"name": f"f{made}"}},
+                        {
+                            "op": "mutate",
+                            "table": "Logical_Switch",
+                            "where": where,
+                            "mutations": [["ports", "insert", ["set", [["named-uuid", "p"]]]]],
+                        },
+                    ],
+                )
+                made += 1
+        return made
+
+    def engines():
+        try:
+            return at_once(*[lambda: converge(northbound, desired)] * WORKERS)
+        finally:
+            done.set()
+
+    made, outcomes = at_once(foreign, engines)
+    names = {row["name"] for row in northbound.rows("Logical_Switch_Port", "name")}
+    assert {f"f{number}" for number in range(made)} <= names
+    assert len(names) == 2 * len(NAMES) + made
+    assert sum(outcome.summary()["update"] for outcome in outcomes) == len(NAMES)
+    assert not converge(northbound, desired).changed
+
+
+class Interfering:
+    """A client before whose every write somebody else changes what was read."""
+
+    def __init__(self, client, interfere, times):
+        self._client, self._interfere, self._times = client, interfere, times
+
+    def __getattr__(self, name):
+        return getattr(self._client, name)
+
+    def pipeline(self, database, transactions):
+        """Interfere, then write."""
+        if self._times:
+            self._times -= 1
+            self._interfere(self._times)
+        return self._client.pipeline(database, transactions)
+
+
+@pytest.mark.parametrize(("times", "arrives"), [(6, True), (10_000, False)])
+def test_premises_change_under_way(northbound, times, arrives):
+    converge(northbound, rows("A", "B"))
+
+    def interfere(number):
+        where = [["external_ids", "includes", ["map", [["heddle/key", "A_acl"]]]]]
+        northbound.transact({"op": "update", "table": "ACL", "where": where, "row": {"priority": number % 1000}})
+
+    desired = changed(rows("A", "B"), "ACL", "A_acl", priority=2000)
+    with northbound.client() as client:
+        interfering = Interfering(client, interfere, times)
+        options = {"owner": "test"}
+        if arrives:
+            outcome = reconcile(interfering, DATABASE, desired, **options)
+            assert actions(outcome) == ["update ACL A_acl"]
+            assert not converge(northbound, desired).changed
+        else:
+            with pytest.raises(Conflict):
+                reconcile(interfering, DATABASE, desired, **options)
+
+
+def test_error_names_operation_and_table(northbound):
+    with northbound.client() as client, pytest.raises(OvsdbError) as caught:
+        client.transact(
+            DATABASE,
+            [
+                {"op": "insert", "table": "Logical_Switch", "row": {"name": "x"}},
+                {"op": "insert", "table": "Nonsense", "row": {}},
+            ],
+        )
+    assert (caught.value.index, caught.value.table) == (1, "Nonsense")
+    assert "operation 1 (insert Nonsense)" in str(caught.value)
+    assert northbound.dump() == {}
