@@ -36,7 +36,10 @@ def test_one_entry_per_object_and_column() -> None:
     head = {"substrate": NORTHBOUND, "network": "red_red"}
     port = {**head, "kind": "Logical_Switch_Port", "name": "red.red_red_red1"}
     assert drift(OUTCOME) == [
-        {**head, "kind": "Logical_Router", "name": "red_red_ovn_cluster_router", "column": None, "expected": {"name": "r"}, "found": None},
+        {
+            **head, "kind": "Logical_Router", "name": "red_red_ovn_cluster_router",
+            "column": None, "expected": {"name": "r"}, "found": None,
+        },
         {
             "substrate": NORTHBOUND, "network": "old", "kind": "Logical_Switch", "name": "old_ovn_layer2_switch",
             "column": None, "expected": None, "found": {"name": "o"},
@@ -58,8 +61,8 @@ def test_the_table() -> None:
         == """\
 Hosts (plan d1)
   host   plan  objects  drift  foreign  problems
-  node1  d1          5      5        1
-  node2  d1          5      0        0
+  node1  d1          5      5        1         0
+  node2  d1          5      0        0         0
 
 Drift (5)
   node1: OVN_Northbound Logical_Router red_red_ovn_cluster_router (network red_red): missing

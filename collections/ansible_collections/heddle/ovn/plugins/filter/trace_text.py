@@ -1,4 +1,5 @@
-# SPDX-License-Identifier: Apache-2.0
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 """What ovn-trace printed on several hosts as one text."""
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ author:
 description: A packet begins with a line C(== TITLE), and each of its legs with a line C(-- on NODE).
 options:
   _input:
-    description: Results of a loop over the C(packets) of P(heddle.ovn.reachability_report#filter) that called ovn-trace.
+    description: Results of a loop over C(packets) of P(heddle.ovn.reachability_report#filter) that called ovn-trace.
     type: list
     elements: dict
     required: true

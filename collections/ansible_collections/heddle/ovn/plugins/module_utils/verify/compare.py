@@ -54,7 +54,7 @@ class Comparison:
         return {
             "drift": drift(outcome),
             "foreign": [asdict(one) for one in outcome.foreign],
-            "problems": problems,
+            "problems": list(dict.fromkeys(problems)),
             "checked": len(rows) + len(self.endpoints) + sum(len(endpoint.links) for endpoint in self.endpoints),
             "digest": self.plan["digest"],
         }

@@ -51,9 +51,8 @@ def _legs(plan: dict, network: str, source: str, target: str) -> list[dict]:
         hops = [(layer2_switch(network), here["port"], here["mac"], there["mac"], TIME_TO_LIVE)] * 2
     else:
         gateway = mac_of_address(nth_address(described["host_subnets"][nodes[0]][0], GATEWAY_OFFSET))
-        routers = [
-            mac_of_address(nth_address(described["transit_subnets"][0], plan["nodes"][node]["id"])) for node in nodes
-        ]
+        transit = described["transit_subnets"][0]
+        routers = [mac_of_address(nth_address(transit, plan["nodes"][node]["id"])) for node in nodes]
         hops = [
             (node_switch(network, nodes[0]), here["port"], here["mac"], gateway, TIME_TO_LIVE),
             (transit_switch(network), transit_switch_port(network, nodes[0]), *routers, TIME_TO_LIVE - 1),

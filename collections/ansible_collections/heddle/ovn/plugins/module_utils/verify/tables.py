@@ -76,14 +76,7 @@ def _matrix(report: dict) -> list[str]:
 def audit_table(report: dict) -> list[str]:
     """Return hosts, drift and foreign objects."""
     hosts = [
-        [
-            name,
-            host["digest"] or "none",
-            host["checked"],
-            len(host["drift"]),
-            len(host["foreign"]),
-            "; ".join(host["problems"]),
-        ]
+        [name, host["digest"], host["checked"], len(host["drift"]), len(host["foreign"]), len(host["problems"])]
         for name, host in report["hosts"].items()
     ]
     head = ["host", "plan", "objects", "drift", "foreign", "problems"]
