@@ -54,7 +54,7 @@ def live() -> list[Stage]:
     return [
         Stage("packages of the lab", [*LAB, "packages"]),
         Stage("host image", [*LAB, "image"]),
-        Stage("live", [str(BIN / "pytest"), "tests/live"]),
+        Stage("live", [sys.executable, "-m", "scripts.ovn_root", str(BIN / "pytest"), "tests/live"]),
     ]
 
 

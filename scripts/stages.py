@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -64,5 +63,6 @@ def run_all(stages: list[Stage], *, go_on: bool, always: list[Stage] | None = No
     print("\n" + "stage".ljust(width) + "  result    seconds")
     for result in [*results, total]:
         print(f"{result.name.ljust(width)}  {result.state.ljust(8)}  {result.seconds:7.1f}")
-    sys.stdout.flush()
+    counts = [sum(result.state == state for result in results) for state in ("ok", "FAILED", "not run")]
+    print("\nstages: {} passed, {} failed, {} skipped".format(*counts), flush=True)
     return 1 if failed else 0

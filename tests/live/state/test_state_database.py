@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The modules `manifest`, `resource`, `resource_info` and `plan`, run by Ansible against a real state database."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.module_utils.decide import packed
+from ansible_collections.heddle.ovn.plugins.module_utils.document import pack, unpack
+from ansible_collections.heddle.ovn.plugins.module_utils.model import read_manifests
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb_client import Duplicate
+from ansible_collections.heddle.ovn.plugins.module_utils.state.apply_manifests import store
+from ansible_collections.heddle.ovn.plugins.module_utils.state.database import read
+from tests.pipeline import THREE_NODES, decide, layer2, namespace, workload
+
+ROOT = Path(__file__).resolve().parents[3]
+RED = namespace("red") + layer2("red", "net", "10.0.0.0/24") + workload("red", "w1", "node1")
+BLUE = namespace("blue") + layer2("blue", "net", "10.0.0.0/24") + workload("blue", "w1", "node2")
+
+
+@pytest.fixture
+def database(serve):
+    return serve("Heddle", ROOT / "roles" / "state" / "files" / "heddle.ovsschema")
+
+
+def run(module, *, check=False, **arguments):
+    """Run a module through Ansible and return its result."""
+    command = [
+        str(Path(sys.executable).parent / "ansible"), "localhost", "-i", "localhost,", "-c", "local", "-o",
+        "-m", f"heddle.ovn.{module}", "-a", json.dumps(arguments), "-e", f"ansible_python_interpreter={sys.executable}",
+    ]  # fmt: skip
+    environment = {**os.environ, "ANSIBLE_NOCOLOR": "1"}
+    command += ["-C"] * check
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=environment, check=False)
+    line = next((line for line in done.stdout.splitlines() if " => " in line), None)
+    assert line, done.stdout + done.stderr
+    return json.loads(line.partition(" => ")[2])
+
+
+def intent(text, database, **changes):
+    resources, problems = read_manifests([("t.yml", text)])
+    assert not problems
+    return {"resources": pack([packed(resource) for resource in resources]), "nodes": THREE_NODES,
+            "socket": database.remote, **changes}  # fmt: skip
+
+
+def test_the_ladder_create_again_change_remove(database):
+    empty = database.dump()
+    assert run("resource", check=True, **intent(RED, database))["changed"]
+    assert database.dump() == empty
+
+    created = run("resource", **intent(RED, database))
+    assert "object UserDefinedNetwork/red/net" in created["differences"]
+    stored = database.dump()
+    again = run("resource", **intent(RED, database))
+    assert (again["changed"], again["revision"]) == (False, created["revision"])
+    assert database.dump() == stored
+
+    changed = run("resource", **intent(RED + workload("red", "w2", "node2"), database))
+    assert "allocation address/red_net/10.0.0.0/24 red/w2" in changed["differences"]
+    assert changed["revision"] == created["revision"] + 1
+
+    run("resource", **intent("", database))
+    with database.client() as client:
+        left = read(client)
+    assert {entry.kind for entry in left.objects.values()} == {"Node"}
+    assert not [pool for pool, held in left.allocations.items() if "red" in pool and held]
+
+
+def test_the_plan_in_check_mode_is_the_plan_after_the_change(database):
+    before = run("plan", check=True, **intent(RED, database))
+    run("resource", **intent(RED, database))
+    after = run("plan", **intent(RED, database))
+    assert before["digest"] == after["digest"]
+    assert set(unpack(after["document"])["networks"]) == {"default", "red_net"}
+
+
+def test_resource_info_shows_ids_keys_and_what_the_user_wrote(database):
+    run("resource", **intent(RED, database))
+    info = run("resource_info", socket=database.remote)
+    assert info["networks"]["red_net"]["tunnel_keys"] == [16711684, 16715779]
+    assert info["workloads"]["red/w1"]["interfaces"][1]["addresses"] == ["10.0.0.3/24"]
+    assert info["objects"]["UserDefinedNetwork/red/net"]["spec"]["topology"] == "Layer2"
+
+
+def test_problems_come_all_at_once_and_nothing_is_written(database):
+    run("resource", **intent(RED, database))
+    stored = database.dump()
+    failed = run("resource", **intent(RED + workload("red", "w2", "mars") + workload("red", "w3", "venus"), database))
+    assert "2 problem(s), nothing was written" in failed["msg"]
+    assert "mars" in failed["msg"]
+    assert "venus" in failed["msg"]
+    assert database.dump() == stored
+
+
+def test_manifest_names_every_mistake_with_its_place():
+    files = [{"name": "a.yml", "text": "kind: Nonsense\n"}, {"name": "b.yml", "text": RED + workload("red", "w", "mars")}]
+    assert "a.yml:1" in run("manifest", files=files, nodes=["node1"])["msg"]
+    wrong = run("manifest", files=files[1:], nodes=["node1"])
+    assert any("b.yml" in problem and "mars" in problem for problem in wrong["problems"])
+    assert "no manifest file was found" in run("manifest", files=[], nodes=["node1"])["msg"]
+    assert run("manifest", files=[{"name": "b.yml", "text": RED}], nodes=["node1"])["count"] == 3
+
+
+def test_a_server_that_is_not_there_is_named(tmp_path):
+    remote = f"unix:{tmp_path / 'none.sock'}"
+    assert "Is the service running?" in run("resource_info", socket=remote)["msg"]
+
+
+def test_operators_who_write_at_once_never_share_a_value(database):
+    names = [f"tenant{number}" for number in range(8)]
+
+    def apply(name):
+        text = namespace(name) + layer2(name, "net", "10.0.0.0/24") + workload(name, "w", "node1")
+
+        def admitted(before):
+            after, problems = decide(text, before)
+            for key, entry in after.objects.items():
+                if key not in before.objects and entry.kind != "Node":
+                    after.objects[key] = type(entry)(**{**vars(entry), "manifest_set": name})
+            kept = {key: entry for key, entry in before.objects.items() if key not in after.objects}
+            assert not kept
+            return after, problems
+
+        with database.client() as client:
+            store(client, admitted, write=True)
+
+    with ThreadPoolExecutor(len(names)) as pool:
+        list(pool.map(apply, names))
+    with database.client() as client:
+        snapshot = read(client)
+    assert snapshot.revision == len(names)
+    assert sorted(snapshot.allocations["network-id"].values(), key=int) == [str(number) for number in range(1, 9)]
+    assert len(set(snapshot.allocations["tunnel-key"].values())) == len(names)
+
+
+def test_the_database_itself_refuses_a_value_that_is_taken(database):
+    row = {"pool": "network-id", "owner": "red_net", "value": "1"}
+    database.transact({"op": "insert", "table": "Allocation", "row": row})
+    for clash in ({**row, "owner": "blue_net"}, {**row, "value": "2"}):
+        with database.client() as client, pytest.raises(Duplicate):
+            client.transact("Heddle", [{"op": "insert", "table": "Allocation", "row": clash}])
