@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The logic of the notebooks: drawings and tables of what the playbooks found."""
+
+from __future__ import annotations
+
+from .report import Markup, Picture, Report
+
+__all__ = ["Markup", "Picture", "Report"]

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of hosts, networks, workloads and drift as HTML."""
+
+from __future__ import annotations
+
+from html import escape
+
+from .collection import described
+from .colors import BAD, GOOD, network_colors
+
+_STYLE = "border-collapse: collapse; font-size: 13px; margin: 4px 0 16px"
+_HEAD = "text-align: left; padding: 4px 14px 4px 0; border-bottom: 2px solid #1f2933; white-space: nowrap"
+_CELL = "text-align: left; padding: 3px 14px 3px 0; border-bottom: 1px solid #e4e7eb; vertical-align: top"
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    """Return an HTML table; the cells are HTML already."""
+    top = "".join(f'<th style="{_HEAD}">{escape(cell)}</th>' for cell in head)
+    body = "".join("<tr>" + "".join(f'<td style="{_CELL}">{cell}</td>' for cell in row) + "</tr>" for row in rows)
+    return f'<table style="{_STYLE}"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
+
+
+def _code(items) -> str:
+    return "<br>".join(f"<code>{escape(str(item))}</code>" for item in items)
+
+
+def _network(plan: dict, name: str) -> str:
+    color = network_colors(plan)[name].strong
+    return f'<span style="color: {color}; font-weight: bold">&#9679;&nbsp;{escape(name)}</span>'
+
+
+def hosts(plan: dict) -> str:
+    """Return the hosts."""
+    rows = [
+        [
+            f"<b>{escape(name)}</b>", str(node["id"]), _code([node["chassis"] or "not installed"]),
+            _code(node["encapsulation"]), _code(node["addresses"]),
+        ]
+        for name, node in plan["nodes"].items()
+    ]  # fmt: skip
+    return table(["host", "id", "chassis", "tunnel address", "own addresses"], rows)
+
+
+def networks(plan: dict) -> str:
+    """Return the networks."""
+    rows = [
+        [
+            _network(plan, name), str(one["id"]), f"{one['topology']} {one['role'].lower()}", str(one["mtu"]),
+            _code(one["subnets"]), _code(one["tunnel_keys"]), escape(", ".join(one["namespaces"]) or "all others"),
+        ]
+        for name, one in sorted(plan["networks"].items(), key=lambda item: item[1]["id"])
+    ]  # fmt: skip
+    return table(["network", "id", "topology", "MTU", "subnets", "tunnel keys", "namespaces"], rows)
+
+
+def workloads(plan: dict) -> str:
+    """Return the workloads and their interfaces."""
+    rows = [
+        [
+            f"<b>{escape(name)}</b>", escape(one["node"]), _code([interface["name"]]),
+            _network(plan, interface["network"]), escape(interface["role"]),
+            _code(interface["addresses"]), _code([interface["mac"]]),
+        ]
+        for name, one in plan["workloads"].items()
+        for interface in one["interfaces"]
+    ]  # fmt: skip
+    return table(["workload", "host", "interface", "network", "role", "addresses", "MAC"], rows)
+
+
+def verdict(title: str, passed: bool, lines: list[str]) -> str:
+    """Return a headline that says whether something passed, and lines under it."""
+    color, word = (GOOD, "passed") if passed else (BAD, "failed")
+    items = "".join(f"<li>{escape(line)}</li>" for line in lines)
+    headline = f'{escape(title)}: <span style="color: {color}">{word}</span>'
+    return f'<p style="font-size: 16px"><b>{headline}</b></p><ul>{items}</ul>'
+
+
+def drift(audit: dict) -> str:
+    """Return each host's audit, and what differs."""
+    rows = [
+        [
+            f"<b>{escape(name)}</b>",
+            _code([one["digest"]]),
+            *(str(value) for value in (one["checked"], len(one["drift"]), len(one["foreign"]))),
+        ]
+        for name, one in audit["hosts"].items()
+    ]
+    found = [[escape(name), escape(described(one))] for name, host in audit["hosts"].items() for one in host["drift"]]
+    foreign = [
+        [escape(name), escape(f"{one['substrate']} {one['kind']} {one['name']}")]
+        for name, host in audit["hosts"].items()
+        for one in host["foreign"]
+    ]
+    parts = [table(["host", "plan", "objects compared", "drift", "foreign objects"], rows)]
+    if found:
+        parts.append(table(["host", "drift"], found))
+    if foreign:
+        parts.append(table(["host", "foreign object, left alone"], foreign))
+    return "".join(parts)
