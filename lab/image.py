@@ -33,7 +33,19 @@ BUILD_OPTIONS = (
 )
 # What the initramfs needs to reach its disks; virtio_net comes along so that interfaces exist before systemd starts.
 BOOT_MODULES = ("virtio_blk", "virtio_net", "squashfs", "overlay")
-BUSYBOX_APPLETS = ("sh", "mount", "umount", "insmod", "sleep", "mkdir", "cp", "find", "switch_root", "poweroff")
+BUSYBOX_APPLETS = (
+    "sh",
+    "mount",
+    "umount",
+    "insmod",
+    "sleep",
+    "mkdir",
+    "mknod",
+    "cp",
+    "find",
+    "switch_root",
+    "poweroff",
+)
 DISK_BYTES = 8 << 30
 # Counts up when the way of building changes in a manner that no other input shows.
 FORMAT = 1

@@ -70,9 +70,10 @@ def running(pid_file):
     """The pid of the process that wrote this file, or None when it has ended."""
     try:
         recorded = json.loads(pid_file.read_text())
-    except (FileNotFoundError, json.JSONDecodeError):
+        pid = recorded["pid"]
+    except (FileNotFoundError, json.JSONDecodeError, KeyError, TypeError):
         return None
-    return recorded["pid"] if identity(recorded["pid"]) == recorded else None
+    return pid if identity(pid) == recorded else None
 
 
 def descendants(pid):

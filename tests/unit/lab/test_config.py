@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hosts, their addresses, and the directories of a lab."""
+
+import pytest
+import yaml
+
+from lab.config import HOSTS, LONGEST_RUNTIME, PROJECT, Lab, Network, host_named
+from lab.errors import LabError
+
+
+def test_addresses_read_the_same_in_both_families():
+    network = Network()
+    assert network.addresses("underlay", 3) == ["198.18.1.3/24", "fd00:6864:1::3/64"]
+    assert network.addresses("provider", 20) == ["198.18.2.20/24", "fd00:6864:2::20/64"]
+    assert network.addresses("management", 1) == ["198.18.0.1/24"]
+
+
+def test_the_prefix_comes_from_the_environment(monkeypatch):
+    monkeypatch.setenv("LAB_NETWORK_PREFIX", "10.99")
+    monkeypatch.setenv("LAB_NETWORK_PREFIX6", "fd12:3456")
+    assert Network.from_environment().addresses("provider", 1) == ["10.99.2.1/24", "fd12:3456:2::1/64"]
+
+
+@pytest.mark.parametrize("value", ["198.18.0.0/16", "banana", "300.1"])
+def test_a_bad_prefix_is_refused(monkeypatch, value):
+    monkeypatch.setenv("LAB_NETWORK_PREFIX", value)
+    with pytest.raises(LabError, match="does not make a subnet"):
+        Network.from_environment()
+
+
+def test_no_two_interfaces_share_a_mac_address():
+    macs = [host.mac(segment) for host in HOSTS for segment in host.segments]
+    assert len(macs) == len(set(macs))
+
+
+@pytest.mark.parametrize("driver", ["vm", "nspawn"])
+def test_every_host_has_files_of_its_own(tmp_path, driver):
+    lab = Lab(tmp_path)
+    files = [lab.host_files(host, Network(), driver) for host in HOSTS]
+    for name in ("etc/hostname", "etc/machine-id", "etc/openvswitch/system-id.conf", "etc/segments"):
+        assert len({each[name] for each in files}) == len(HOSTS)
+    assert len({each["etc/hosts"] for each in files}) == 1
+    assert all(len(each["etc/machine-id"].strip()) == 32 for each in files)
+
+
+def test_the_outside_host_has_no_underlay_interface(tmp_path):
+    text = Lab(tmp_path).host_files(host_named("outside"), Network(), "nspawn")["etc/segments"]
+    assert [line.split()[0] for line in text.splitlines()] == ["eth0", "eth2"]
+
+
+def test_an_unknown_host_is_named_with_the_known_ones():
+    with pytest.raises(LabError, match="there is no host node9; use one of node1, node2, node3, outside"):
+        host_named("node9")
+
+
+def test_two_directories_are_two_labs(tmp_path):
+    assert Lab(tmp_path / "a").key != Lab(tmp_path / "b").key
+
+
+def test_the_runtime_directory_is_private_and_short(tmp_path, monkeypatch):
+    deep = tmp_path / ("x" * 100)
+    deep.mkdir()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(deep))
+    runtime = Lab(tmp_path).runtime()
+    try:
+        assert len(str(runtime)) <= LONGEST_RUNTIME
+        assert runtime.stat().st_mode & 0o777 == 0o700
+    finally:
+        runtime.rmdir()
+
+
+def test_the_inventory_names_the_same_hosts():
+    inventory = yaml.safe_load((PROJECT / "inventories/lab/hosts.yml").read_text())["all"]["children"]
+    nodes, outside = inventory["heddle_nodes"]["hosts"], inventory["heddle_outside"]["hosts"]
+    assert [*nodes, *outside] == [host.name for host in HOSTS]
+    for name, variables in nodes.items():
+        expected = Network().addresses("underlay", host_named(name).number)
+        found = [
+            text.replace("{{ lab_prefix }}", "198.18").replace("{{ lab_prefix6 }}", "fd00:6864")
+            for text in variables["heddle_underlay_addresses"]
+        ]
+        assert found == expected

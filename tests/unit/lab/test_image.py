@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The image is known by the digest of its inputs, and appears whole or not at all."""
+
+import shutil
+
+import pytest
+
+from lab import image
+from lab.config import FILES
+
+DEPENDENCIES = """\
+kernel/drivers/virtio/virtio.ko:
+kernel/drivers/virtio/virtio_ring.ko: kernel/drivers/virtio/virtio.ko
+kernel/drivers/block/virtio_blk.ko: kernel/drivers/virtio/virtio_ring.ko kernel/drivers/virtio/virtio.ko
+kernel/fs/overlayfs/overlay.ko:
+"""
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    copy = tmp_path / "files"
+    shutil.copytree(FILES, copy)
+    monkeypatch.setattr(image, "FILES", copy)
+    return copy
+
+
+def test_the_digest_is_the_same_for_the_same_inputs(files):
+    before = image.digest()
+    (files / "init").touch()
+    assert image.digest() == before
+
+
+def test_the_digest_sees_every_file(files):
+    seen = {image.digest()}
+    paths = [path for path in files.rglob("*") if path.is_file()]
+    for path in paths:
+        path.write_bytes(path.read_bytes() + b"\n")
+        seen.add(image.digest())
+    assert len(seen) == len(paths) + 1
+
+
+def test_the_digest_sees_a_file_that_moves(files):
+    before = image.digest()
+    (files / "root/srv/http/index.html").rename(files / "root/srv/http/other.html")
+    assert image.digest() != before
+
+
+def test_the_digest_sees_the_packages(monkeypatch):
+    before = image.digest()
+    monkeypatch.setattr(image, "PACKAGES", (*image.PACKAGES, "one-more"))
+    assert image.digest() != before
+
+
+def test_modules_load_after_what_they_need():
+    assert image.load_order(DEPENDENCIES, ("virtio_blk", "overlay", "built_in")) == [
+        "kernel/drivers/virtio/virtio.ko",
+        "kernel/drivers/virtio/virtio_ring.ko",
+        "kernel/drivers/block/virtio_blk.ko",
+        "kernel/fs/overlayfs/overlay.ko",
+    ]
+
+
+def test_a_build_that_fails_leaves_nothing(tmp_path, monkeypatch):
+    def build(work):
+        (work / "half").write_text("done")
+        raise RuntimeError
+
+    monkeypatch.setattr(image, "build", build)
+    with pytest.raises(RuntimeError):
+        image.ensure(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["image.lock"]
+
+
+def test_a_built_image_is_used_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(image, "build", lambda work: (work / "root.squashfs").write_text("x"))
+    first, built = image.ensure(tmp_path)
+    assert built and first.squashfs.exists()
+    again, built = image.ensure(tmp_path)
+    assert not built and again.directory == first.directory

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The switch learns where an address is, floods what it does not know, and cuts a host off."""
+
+import selectors
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from lab import processes
+from lab.config import PROJECT
+from lab.switch import Port, Segment, bind, order
+
+BROADCAST = b"\xff" * 6
+NEIGHBOUR_DISCOVERY = bytes.fromhex("3333ff000001")
+A, B, C = (bytes.fromhex(f"02686400010{number}") for number in (1, 2, 3))
+GROUP_SOURCE = bytes.fromhex("010000000001")
+
+
+def frame(destination, source):
+    return destination + source + b"\x86\xdd" + b"payload"
+
+
+@pytest.fixture
+def segment():
+    return Segment(["a", "b", "c"])
+
+
+@pytest.mark.parametrize("destination", [BROADCAST, NEIGHBOUR_DISCOVERY, B])
+def test_flood_to_all_but_the_sender(segment, destination):
+    assert segment.forward("a", frame(destination, A)) == ["b", "c"]
+
+
+def test_a_learned_address_gets_its_frames_alone(segment):
+    segment.forward("b", frame(BROADCAST, B))
+    assert segment.forward("a", frame(B, A)) == ["b"]
+
+
+def test_an_address_that_moves_is_learned_anew(segment):
+    segment.forward("b", frame(BROADCAST, B))
+    segment.forward("c", frame(BROADCAST, B))
+    assert segment.forward("a", frame(B, A)) == ["c"]
+
+
+def test_a_frame_does_not_return_to_where_it_came_from(segment):
+    segment.forward("a", frame(BROADCAST, B))
+    assert segment.forward("a", frame(B, A)) == []
+
+
+def test_a_group_address_is_never_learned(segment):
+    segment.forward("b", frame(BROADCAST, GROUP_SOURCE))
+    assert segment.learned == {}
+
+
+def test_runts_are_dropped(segment):
+    assert segment.forward("a", b"\xff" * 13) == []
+
+
+def test_a_host_that_is_cut_off_neither_sends_nor_receives(segment):
+    segment.forward("b", frame(BROADCAST, B))
+    segment.set_cut("b", True)
+    assert segment.forward("a", frame(B, A)) == ["c"]
+    assert segment.forward("b", frame(A, B)) == []
+    segment.set_cut("b", False)
+    segment.forward("b", frame(BROADCAST, B))
+    assert segment.forward("a", frame(B, A)) == ["b"]
+
+
+def test_the_table_has_a_limit(segment, monkeypatch):
+    monkeypatch.setattr("lab.switch.ADDRESSES", 2)
+    for source in (A, B, C):
+        segment.forward("a", frame(BROADCAST, source))
+    assert set(segment.learned) == {A, B}
+
+
+@pytest.fixture
+def short_path():
+    """pytest's own temporary directories may be too long for a unix socket."""
+    with tempfile.TemporaryDirectory(prefix="switch-") as path:
+        yield Path(path)
+
+
+def test_a_slow_machine_gets_its_frames_later_and_in_order(short_path):
+    port = Port(short_path / "a.underlay")
+    machine = bind(f"{short_path}/a.underlay.machine")
+    sent = [bytes([number]) * 1400 for number in range(200)]
+    for data in sent:
+        port.send(data)
+    received = []
+    while len(received) < len(sent):
+        received.append(machine.recv(2000))
+        port.flush()
+    assert received == sent
+
+
+def test_a_machine_that_is_off_loses_its_frames(short_path):
+    port = Port(short_path / "a.underlay")
+    port.send(b"x" * 60)
+    assert not port.backlog
+
+
+def receive(end, seconds):
+    with selectors.DefaultSelector() as selector:
+        selector.register(end, selectors.EVENT_READ)
+        return end.recv(2000) if selector.select(seconds) else None
+
+
+def test_the_process_switches_frames_between_its_ports(short_path):
+    hosts = ("a", "b")
+    argv = [sys.executable, "-m", "lab.switch", "--directory", str(short_path), "--segment", "underlay"]
+    argv += [word for host in hosts for word in ("--host", host)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, env=processes.environment(PROJECT)) as process:
+        try:
+            assert process.stdout.readline() == b"ready\n"
+            ends = {host: bind(f"{short_path}/{host}.underlay.machine") for host in hosts}
+            for host in hosts:
+                ends[host].connect(f"{short_path}/{host}.underlay.switch")
+            ends["a"].send(frame(BROADCAST, A))
+            assert receive(ends["b"], 10) == frame(BROADCAST, A)
+            order(short_path, "cut", "b")
+            order(short_path, "join", "b")
+            order(short_path, "cut", "a")
+            ends["b"].send(frame(A, B))
+            assert receive(ends["a"], 0.2) is None
+        finally:
+            process.kill()
