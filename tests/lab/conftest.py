@@ -78,7 +78,9 @@ class Lab:
             chassis = self.ssh(node, "ovn-sbctl", "--columns=name,hostname", "list", "Chassis")
             kept = [line for line in northbound.splitlines() if not _COUNTED.search(line)]
             stamped = re.sub(r", ovn-installed(-ts)?=\"?\w+\"?", "", switch)
-            found[node] = "\n".join([*kept, *sorted(stamped.splitlines()), *_names(names), *sorted(chassis.splitlines())])
+            found[node] = "\n".join(
+                [*kept, *sorted(stamped.splitlines()), *_names(names), *sorted(chassis.splitlines())]
+            )
         return found
 
 

@@ -39,7 +39,9 @@ def manifests(tmp_path):
 
 
 def revision(lab):
-    rows = lab.ssh("node1", "ovsdb-client", "-f", "json", "dump", "unix:/run/heddle-state/heddle.sock", "Heddle", "Cluster")
+    rows = lab.ssh(
+        "node1", "ovsdb-client", "-f", "json", "dump", "unix:/run/heddle-state/heddle.sock", "Heddle", "Cluster"
+    )
     table = json.loads(rows)
     return table["data"][0][table["headings"].index("revision")]
 

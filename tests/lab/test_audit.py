@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the modules `audit`, `chassis`, `topology`, `workload` and `reachability` see on a running fleet."""
+
+import json
+import os
+import subprocess
+
+from tests.lab.conftest import NODES, ROOT
+
+
+def module(host, name, arguments, *flags):
+    """Run one module on a host and return its result."""
+    command = [
+        str(ROOT / ".venv" / "bin" / "ansible"),
+        host,
+        "-o",
+        "-m",
+        f"heddle.ovn.{name}",
+        "-a",
+        json.dumps(arguments),
+    ]
+    environment = {**os.environ, "ANSIBLE_NOCOLOR": "1"}
+    done = subprocess.run([*command, *flags], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    line = next((line for line in done.stdout.splitlines() if " => " in line), None)
+    assert line, done.stdout + done.stderr
+    return json.loads(line.partition(" => ")[2])
+
+
+def nbctl(lab, *arguments):
+    return lab.ssh("node1", "ovn-nbctl", *arguments).strip()
+
+
+def test_a_converged_fleet_has_no_drift(lab):
+    run = lab.play("audit.yml")
+    assert set(run.changed.values()) == {0}
+
+
+def test_drift_is_named_left_alone_by_the_audit_announced_by_check_mode_and_repaired(lab):
+    port = "red.red_red_red1"
+    addresses = nbctl(lab, "get", "Logical_Switch_Port", port, "addresses")
+    route = nbctl(lab, "--bare", "--columns=_uuid", "find", "Logical_Router_Static_Route", "ip_prefix=10.128.1.0/24")
+    nbctl(lab, "lsp-set-addresses", port, "unknown")
+    nbctl(lab, "remove", "Logical_Router", "red_red_ovn_cluster_router", "static_routes", route)
+    nbctl(lab, "ls-add", "somebodys-switch")
+    try:
+        audit = lab.play("audit.yml", success=False)
+        assert audit.code == 2
+        report = json.loads((ROOT / "report" / "audit.json").read_text())
+        text = json.dumps(report)
+        for fragment in (port, "addresses", "red_red_ovn_cluster_router dst-ip 10.128.1.0/24", "somebodys-switch"):
+            assert fragment in text, fragment
+        assert nbctl(lab, "get", "Logical_Switch_Port", port, "addresses") == "[unknown]"
+
+        announced = lab.play("networks.yml", "--check", "--diff")
+        assert announced.changed["node1"] == 1
+        assert addresses.strip('[]"') in announced.output
+        assert nbctl(lab, "get", "Logical_Switch_Port", port, "addresses") == "[unknown]"
+        repaired = lab.play("networks.yml")
+        assert repaired.changed["node1"] == 1
+        assert nbctl(lab, "get", "Logical_Switch_Port", port, "addresses") == addresses
+        assert "somebodys-switch" in nbctl(lab, "ls-list")
+        lab.play("audit.yml")
+        assert lab.play("audit.yml", "-e", "heddle_audit_foreign=fail", success=False).code == 2
+    finally:
+        nbctl(lab, "--if-exists", "ls-del", "somebodys-switch")
+        lab.play("networks.yml")
+
+
+def test_the_matrix_fails_when_a_network_is_broken_and_names_the_pairs(lab):
+    lab.ssh("node2", "ip", "netns", "exec", "red_red2", "ip", "link", "set", "ovn-udn1", "down")
+    try:
+        broken = lab.play("verify.yml", success=False)
+        assert broken.code == 2
+        assert "red/red1" in broken.output
+        assert "red/red2" in broken.output
+        report = json.loads((ROOT / "report" / "verify.json").read_text())
+        assert not report["passed"]
+    finally:
+        lab.play("networks.yml")
+    lab.play("verify.yml")
+
+
+def test_single_modules_change_nothing_on_a_converged_host(lab):
+    for name in ("topology", "workload"):
+        assert not module("node2", name, {"node": "node2"})["changed"]
+    arguments = {"name": "node2", "encapsulation": ["198.18.1.2"], "underlay_interface": "eth1",
+                 "underlay_addresses": ["198.18.1.2/24", "fd00:6864:1::2/64"]}  # fmt: skip
+    known = module("node2", "chassis", arguments)
+    assert not known["changed"]
+    assert known["chassis"] in lab.ssh("node2", "ovs-vsctl", "get", "Open_vSwitch", ".", "external_ids:system-id")
+
+
+def test_modules_say_what_is_missing(lab):
+    assert "node9 is not in the plan" in module("node2", "topology", {"node": "node9"})["msg"]
+    assert "Run playbooks/networks.yml" in module("node2", "workload", {"node": "node2", "plan": "/nonexistent"})["msg"]
+    assert "document: not a packed document" in module("node2", "plan", {"document": "nonsense"})["msg"]
+    assert "no plan in /nonexistent" in module("node2", "audit", {"node": "node2", "plan": "/nonexistent"})["msg"]
+
+
+def test_responders_leave_nothing_behind(lab):
+    module("node3", "reachability", {"node": "node3", "state": "responding"})
+    assert module("node3", "reachability", {"node": "node3", "state": "stopped"})["changed"]
+    assert not module("node3", "reachability", {"node": "node3", "state": "stopped"})["changed"]
+
+
+def test_only_tunnels_and_ssh_listen_on_the_network(lab):
+    for node in NODES:
+        lines = lab.ssh(node, "ss", "-Hlntu").splitlines()
+        ports = {
+            line.split()[4].rpartition(":")[2] for line in lines if not line.split()[4].startswith(("127.", "[::1]"))
+        }
+        assert ports <= {"22", "6081"}, lines
+
+
+def test_a_reboot_is_followed_by_one_run_that_restores_everything(lab):
+    lab.verb("reboot", "node2")
+    lab.play("site.yml")
+    lab.play("verify.yml")
+    assert set(lab.play("site.yml").changed.values()) == {0}
