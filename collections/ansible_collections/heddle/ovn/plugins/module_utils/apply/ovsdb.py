@@ -39,24 +39,28 @@ def reconcile(client, database, rows, *, owner, scope=None, write=True, report_f
     Errors: `InvalidRows` (nothing was written), `Conflict` when others kept changing the same rows, `OvsdbError` when
     the server refused something; what was committed before stays, and a second run continues from there.
     """
-    rows = list(rows)
-    changes, suspects, refused = [], set(), None
+    # Everything that a run builds is let go inside, before the collector looks at what is there.
     with _collector_paused():
-        schema, identity = Schema(client.get_schema(database)), Identity(owner)
-        narrowed = scope
-        for attempt in range(ATTEMPTS):
-            plan, current, desired = _plan(client, schema, identity, rows, narrowed, suspects)
-            if not write:
-                changes = plan.changes()
-                break
-            failures = _apply(client, database, plan, changes)
-            if not failures:
-                break
-            refused = _give_up_if_stuck(failures, refused, attempt)
-            suspects |= {name for failure in failures for name in failure.births}
-            narrowed = Scope(current.purged, _networks_left(failures, narrowed))
-            time.sleep(random.uniform(0, 0.01 * 2 ** min(attempt, 5)))
-        foreign = foreign_rows(client, schema, desired, current) if report_foreign else ()
+        return _reconcile(client, database, list(rows), Identity(owner), scope, write, report_foreign)
+
+
+def _reconcile(client, database, rows, identity, scope, write, report_foreign):
+    schema = Schema(client.get_schema(database))
+    changes, suspects, refused = [], set(), None
+    narrowed = scope
+    for attempt in range(ATTEMPTS):
+        plan, current, desired = _plan(client, schema, identity, rows, narrowed, suspects)
+        if not write:
+            changes = plan.changes()
+            break
+        failures = _apply(client, database, plan, changes)
+        if not failures:
+            break
+        refused = _give_up_if_stuck(failures, refused, attempt)
+        suspects |= {name for failure in failures for name in failure.births}
+        narrowed = Scope(current.purged, _networks_left(failures, narrowed))
+        time.sleep(random.uniform(0, 0.01 * 2 ** min(attempt, 5)))
+    foreign = foreign_rows(client, schema, desired, current) if report_foreign else ()
     return Outcome(tuple(changes), tuple(foreign))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .ovsdb_identity import KEY, NETWORK, OWNER
-from .ovsdb_schema import MARKS, Kind
+from .ovsdb_schema import MARKS, MEMBERS
 from .ovsdb_values import all_uuids
 from .ovsdb_wanted import InvalidRows
 
@@ -131,7 +131,7 @@ class Current:
     def _network_of(self, table, uuid):
         """The unit of an undesired row without marks: its holder's network, or the one that its uuid names."""
         for holder, column in self._schema.holders[table]:
-            if holder in self.rows and self._schema.tables[holder].marked and column.kind is Kind.MEMBERS:
+            if holder in self.rows and self._schema.tables[holder].marked and column.kind is MEMBERS:
                 for row in self.rows[holder].values():
                     if column.name in row and uuid in all_uuids(row[column.name]):
                         return dict(row[MARKS][1]).get(NETWORK, "")
@@ -189,7 +189,7 @@ class Current:
         for name in desired.columns.keys() & schema.tables.keys():
             for column in desired.columns[name]:
                 known = schema.tables[name].columns.get(column)
-                if known is not None and known.kind is Kind.MEMBERS:
+                if known is not None and known.kind is MEMBERS:
                     targets.update(known.refers)
         columns = {}
         for name in sorted(tables | targets):
@@ -216,7 +216,7 @@ class Current:
             if column.strong and not tables.isdisjoint(column.refers) and table.name in tables
         }
         names = names | holders
-        self.member_columns[table.name] = [name for name in sorted(names) if table.columns[name].kind is Kind.MEMBERS]
+        self.member_columns[table.name] = [name for name in sorted(names) if table.columns[name].kind is MEMBERS]
         if table.marked:
             names.add(MARKS)
         return ["_uuid", *sorted(names)]

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from .ovsdb_identity import MARK_KEYS
 from .ovsdb_schema import MARKS
 from .ovsdb_values import Keys, Ref, all_uuids, map_wire, uuids
-from .ovsdb_wanted import VOLATILE
 
 NOTHING: frozenset = frozenset()
 
@@ -61,7 +60,7 @@ def _compare_keys(wanted, name):
     put = {key: value for key, value in keys.items() if value is not None and have.get(key) != value}
     drop = [key for key, value in keys.items() if value is None and key in have]
     if wanted.match is None and not isinstance(wanted.row.columns.get(name), Keys) and name in wanted.row.columns:
-        patterns = VOLATILE.get((wanted.row.table, name), ())
+        patterns = wanted.table.columns[name].volatile
         drop += [key for key in have if key not in keys and not _volatile(key, patterns)]
     return (have, put, sorted(drop)) if put or drop else None
 
@@ -84,16 +83,18 @@ def birth_row(wanted, later=NOTHING):
 
 def described(value):
     """A column value as a user wrote it, for a diff: references by name."""
+    if isinstance(value, (str, int, float)):
+        return value
     if isinstance(value, Ref):
         return f"{value.table}/{value.key}"
     if isinstance(value, Keys):
         return value.values
-    if isinstance(value, Mapping):
-        return {key: described(item) for key, item in value.items()}
     if isinstance(value, (set, frozenset)):
-        return sorted((described(item) for item in value), key=str)
+        return sorted(map(described, value), key=str)
     if isinstance(value, (list, tuple)):
-        return [described(item) for item in value]
+        return list(map(described, value))
+    if isinstance(value, Mapping) and any(isinstance(item, Ref) for item in value.values()):
+        return {key: described(item) for key, item in value.items()}
     return value
 
 

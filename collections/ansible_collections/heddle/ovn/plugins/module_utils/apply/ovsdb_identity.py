@@ -15,6 +15,7 @@ import uuid
 OWNER, KEY, NETWORK = "heddle/owner", "heddle/key", "heddle/network"
 MARK_KEYS = frozenset((OWNER, KEY, NETWORK))
 _SPACE = uuid.uuid5(uuid.NAMESPACE_URL, "https://heddle.example/owner")
+_VARIANTS = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
 
 
 class Identity:
@@ -22,19 +23,25 @@ class Identity:
 
     def __init__(self, owner):
         self.owner = owner
-        self._space = uuid.uuid5(_SPACE, owner).bytes
+        self._space = hashlib.sha1(uuid.uuid5(_SPACE, owner).bytes, usedforsecurity=False)
         self.condition = ["external_ids", "includes", ["map", [[OWNER, owner]]]]
 
     def uuid_of(self, table, row):
         """The uuid that a row gets when this owner creates it; `table` is its `ovsdb_schema.Table`."""
-        name = f"{row.table}/{row.key}".encode()
         if not table.marked and table.root:
             return self._marked_uuid(row)
-        return _layout(hashlib.sha1(self._space + name, usedforsecurity=False).hexdigest(), "5")
+        digest = self._digest(row.table, row.key)
+        # RFC 9562 section 5.5: version 5 and the variant over a SHA-1 digest.
+        variant = _VARIANTS[digest[16]]
+        return f"{digest[:8]}-{digest[8:12]}-5{digest[13:16]}-{variant}{digest[17:20]}-{digest[20:32]}"
 
     def marks(self, row):
-        """What `external_ids` of an owned row says."""
-        return {OWNER: self.owner, KEY: row.key, NETWORK: row.network}
+        """What `external_ids` of an owned row says at least."""
+        return self.marked({}, row)
+
+    def marked(self, external_ids, row):
+        """Those `external_ids` with the marks."""
+        return {**external_ids, OWNER: self.owner, KEY: row.key, NETWORK: row.network}
 
     def network_condition(self, network):
         """Selects the owner's rows of one network."""
@@ -51,20 +58,13 @@ class Identity:
     def _marked_uuid(self, row):
         owner = self._owner_part(row.table)
         network, key = self._digest("network", row.network), self._digest("key", row.table, row.key)
-        return f"{owner}{network[:2]}-8{network[2:5]}-{_variant(key)}{network[5:8]}-{key[1:13]}"
+        return f"{owner}{network[:2]}-8{network[2:5]}-{_VARIANTS[key[0]]}{network[5:8]}-{key[1:13]}"
 
     def _owner_part(self, table):
         digest = self._digest("table", table)
         return f"{digest[:8]}-{digest[8:10]}"
 
     def _digest(self, *parts):
-        return hashlib.sha1(self._space + "/".join(parts).encode(), usedforsecurity=False).hexdigest()
-
-
-def _variant(digest):
-    return "89ab"[int(digest[0], 16) & 3]
-
-
-def _layout(digest, version):
-    """Text of the uuid that a SHA-1 digest gives (RFC 9562 section 5.5)."""
-    return f"{digest[:8]}-{digest[8:12]}-{version}{digest[13:16]}-{_variant(digest[16])}{digest[17:20]}-{digest[20:32]}"
+        digest = self._space.copy()
+        digest.update("/".join(parts).encode())
+        return digest.hexdigest()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from .change import Change
 from .ovsdb_diff import NOTHING, birth_row, compare, described, held_uuids
 from .ovsdb_identity import KEY, MARK_KEYS
-from .ovsdb_schema import MARKS, Kind
+from .ovsdb_schema import MAP, MARKS, WHOLE
 from .ovsdb_values import map_wire, to_python
 from .ovsdb_wanted import InvalidRows
 
@@ -163,7 +163,7 @@ class Plan:
                 )
             guard[name] = old
             before[name], after[name] = self._readable(old), self._readable(new)
-            if wanted.table.columns[name].kind is Kind.MAP:
+            if wanted.table.columns[name].kind is MAP:
                 before[name], after[name] = _differing(before[name], after[name])
         if difference.columns:
             self._check_references(wanted, difference.columns)
@@ -299,7 +299,7 @@ class Plan:
         table = wanted.table
         referring = self._referring.get(table.name)
         if referring is None:
-            referring = {name for name, column in table.columns.items() if column.refers and column.kind is Kind.WHOLE}
+            referring = {name for name, column in table.columns.items() if column.refers and column.kind is WHOLE}
             self._referring[table.name] = referring
         for name in referring & columns.keys():
             for uuid in held_uuids(table, wanted.whole, [name], strong=False):

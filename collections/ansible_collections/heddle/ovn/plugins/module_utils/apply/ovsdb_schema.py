@@ -8,6 +8,12 @@ from enum import Enum
 from .ovsdb_values import column_encoder
 
 MARKS = "external_ids"
+# Keys that daemons write into maps of rows that Heddle owns; a trailing * stands for any rest. ovn-controller:
+# ovn-controller(8) "ovn-installed", "ct-zone-*"; they are neither compared nor removed.
+VOLATILE = {
+    ("Interface", "external_ids"): ("ovn-installed", "ovn-installed-ts"),
+    ("Bridge", "external_ids"): ("ct-zone-*",),
+}
 
 
 class Kind(Enum):
@@ -18,6 +24,9 @@ class Kind(Enum):
     MAP = 3
 
 
+WHOLE, MEMBERS, MAP = Kind.WHOLE, Kind.MEMBERS, Kind.MAP  # looking a member up in the class is slow
+
+
 class UnknownName(LookupError):
     """The database of this server has no such table or column; the message names its schema version."""
 
@@ -25,9 +34,9 @@ class UnknownName(LookupError):
 class Column:
     """One column: how its values are encoded and compared, and what it refers to."""
 
-    __slots__ = ("encode", "ephemeral", "kind", "mutable", "name", "refers", "strong")
+    __slots__ = ("encode", "ephemeral", "kind", "mutable", "name", "refers", "strong", "volatile")
 
-    def __init__(self, name, schema):
+    def __init__(self, table, name, schema):
         type_ = schema["type"]
         type_ = {"key": type_} if isinstance(type_, str) else type_
         bases = [base for base in (type_["key"], type_.get("value")) if isinstance(base, dict)]
@@ -37,6 +46,7 @@ class Column:
         self.strong = any("refTable" in base and base.get("refType", "strong") == "strong" for base in bases)
         self.mutable = schema.get("mutable", True)
         self.ephemeral = schema.get("ephemeral", False)
+        self.volatile = VOLATILE.get((table, name), ())
         self.kind = Kind.WHOLE
         if "value" in type_:
             self.kind = Kind.MAP
@@ -51,7 +61,7 @@ class Table:
 
     def __init__(self, name, schema, all_root):
         self.name = name
-        self.columns = {column: Column(column, value) for column, value in schema["columns"].items()}
+        self.columns = {column: Column(name, column, value) for column, value in schema["columns"].items()}
         self.root = all_root or schema.get("isRoot", False)
         self.marked = MARKS in self.columns and self.columns[MARKS].kind is Kind.MAP
         indexed = [index[0] for index in schema.get("indexes", ())]

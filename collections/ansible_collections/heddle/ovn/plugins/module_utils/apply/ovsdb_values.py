@@ -140,15 +140,15 @@ def _set_encoder(encode, least, most):
 
 def _map_encoder(encode_key, encode_value, all_text):
     def encode_map(value, resolve):
-        if not isinstance(value, Mapping):
-            raise BadValue(f"wants a map, got {type(value).__name__}")
-        if all_text:
+        if all_text and isinstance(value, dict):
             try:
                 text = "".join(value) + "".join(value.values())  # fails unless all of them are text: the fastest check
             except TypeError:
                 text = "\0"
             if "\0" not in text:
-                return map_wire(value)
+                return ["map", [[key, value[key]] for key in sorted(value)]]
+        if not isinstance(value, Mapping):
+            raise BadValue(f"wants a map, got {type(value).__name__}")
         return map_wire({encode_key(key, resolve): encode_value(item, resolve) for key, item in value.items()})
 
     return encode_map
@@ -159,11 +159,11 @@ def _is_text(base):
 
 
 def _string(value, resolve):
-    if not isinstance(value, str):
-        raise BadValue(f"wants text, got {type(value).__name__} {value!r}")
-    if "\0" in value:
+    if isinstance(value, str) and "\0" not in value:
+        return value
+    if isinstance(value, str):
         raise BadValue("text must not contain a null character")
-    return value
+    raise BadValue(f"wants text, got {type(value).__name__} {value!r}")
 
 
 def _integer(value, resolve):

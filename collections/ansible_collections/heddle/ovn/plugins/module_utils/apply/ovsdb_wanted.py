@@ -5,15 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .ovsdb_schema import MARKS, Kind, UnknownName
+from .ovsdb_schema import MARKS, MEMBERS, WHOLE, UnknownName
 from .ovsdb_values import BadValue, Keys, Ref, uuids
 
-# Keys that daemons write into maps of rows that Heddle owns; a trailing * stands for any rest. ovn-controller:
-# ovn-controller(8) "ovn-installed", "ct-zone-*"; they are neither compared nor removed.
-VOLATILE = {
-    ("Interface", "external_ids"): ("ovn-installed", "ovn-installed-ts"),
-    ("Bridge", "external_ids"): ("ct-zone-*",),
-}
 NO_KEYS: dict = {}
 
 
@@ -115,14 +109,17 @@ class Desired:
             return None
 
     def _encode(self, wanted):
-        row, columns = wanted.row, wanted.table.columns
+        row, columns, whole, resolve = wanted.row, wanted.table.columns, wanted.whole, self.resolve
         for name, value in row.columns.items():
             column = columns.get(name)
             if column is None:
                 self._reject_column(wanted, name)
                 continue
             try:
-                self._encode_column(wanted, column, value)
+                if column.kind is WHOLE:
+                    whole[name] = column.encode(value, resolve)
+                else:
+                    self._encode_column(wanted, column, value)
             except BadValue as error:
                 self.problems.append(f"{wanted.label}: {name}: {error}")
         if wanted.table.marked and MARKS not in row.columns:
@@ -132,17 +129,17 @@ class Desired:
 
     def _encode_column(self, wanted, column, value):
         name, row = column.name, wanted.row
-        if column.kind is Kind.WHOLE:
+        if column.kind is WHOLE:
             wanted.whole[name] = column.encode(value, self.resolve)
-        elif column.kind is Kind.MEMBERS:
+        elif column.kind is MEMBERS:
             if wanted.members is NO_KEYS:
                 wanted.members = {}
             wanted.members.setdefault(name, set()).update(uuids(column.encode(value, self.resolve)))
-        elif isinstance(value, Keys) or row.match is not None or (row.table, name) in VOLATILE:
+        elif isinstance(value, Keys) or row.match is not None or column.volatile:
             self._encode_keys(wanted, column, value)
         else:
-            if name == MARKS and wanted.table.marked and isinstance(value, Mapping):
-                value = {**value, **self.identity.marks(row)}
+            if name == MARKS and wanted.table.marked and isinstance(value, dict):
+                value = self.identity.marked(value, row)
             wanted.whole[name] = column.encode(value, self.resolve)
 
     def _encode_keys(self, wanted, column, value):
@@ -169,7 +166,7 @@ class Desired:
         if column is None:
             self._reject_column(holder, parent.column)
             return
-        if column.kind is not Kind.MEMBERS or row.table not in column.refers:
+        if column.kind is not MEMBERS or row.table not in column.refers:
             self.problems.append(f"{wanted.label}: {parent.table}.{parent.column} does not hold {row.table} rows")
             return
         if holder.row.network and not row.network:
