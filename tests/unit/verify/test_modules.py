@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The modules `audit` and `reachability` as Ansible runs them, on a machine without any of Heddle's services."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.module_utils.document import pack
+from ansible_collections.heddle.ovn.plugins.module_utils.verify import compare
+from ansible_collections.heddle.ovn.plugins.modules import audit, reachability
+from tests.pipeline import layer2, namespace, plan_of, workload
+
+ROOT = Path(__file__).parents[3]
+PLAN = plan_of(namespace("nowhere") + layer2("nowhere", "net", "10.0.0.0/24") + workload("nowhere", "w1", "node1"))
+
+
+def run(module: str, **arguments: object) -> dict:
+    """Run a module on this machine with check mode and return its result."""
+    wanted = json.dumps({"document": pack(PLAN), "node": "node1", **arguments})
+    command = [
+        *(str(Path(sys.executable).parent / "ansible"), "localhost", "-i", "localhost,", "-c", "local", "-o"),
+        *("--check", "-m", f"heddle.ovn.{module}", "-a", wanted),
+        *("-e", f"ansible_python_interpreter={sys.executable}"),
+    ]
+    environment = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(ROOT / "collections"), "ANSIBLE_NOCOLOR": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd=ROOT, env=environment)
+    assert " => " in done.stdout, done.stdout + done.stderr
+    return json.loads(done.stdout.partition(" => ")[2])
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
+def test_reachability_in_check_mode_says_what_it_would_do_and_names_what_is_missing() -> None:
+    missing = "nowhere/w1: there is no network namespace nowhere_w1"
+    assert run("reachability", state="responding")["changed"]
+    assert not run("reachability", state="stopped")["changed"]
+    others = plan_of(
+        namespace("nowhere")
+        + layer2("nowhere", "net", "10.0.0.0/24")
+        + workload("nowhere", "w1", "node1")
+        + workload("nowhere", "w2", "node2")
+    )
+    probed = run("reachability", state="probed", timeout=1, document=pack(others))
+    assert (probed["changed"], probed["seen"], probed["problems"]) == (False, [], [missing])
+
+
+def test_a_node_that_is_not_in_the_plan_is_a_clear_error() -> None:
+    for module, arguments in (("audit", {}), ("reachability", {"state": "probed"})):
+        result = run(module, node="elsewhere", **arguments)
+        assert result["msg"] == "node elsewhere is not in the plan; it has node1, node2, node3"
+
+
+def test_what_cannot_be_read_is_a_problem_and_no_drift(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("NORTHBOUND", "SOUTHBOUND", "VSWITCH"):
+        monkeypatch.setattr(compare, name, f"unix:{tmp_path / name}")
+    result = compare.Comparison(PLAN, "node1").result()
+    assert result["problems"] == [
+        f"unix:{tmp_path / name}: cannot connect: No such file or directory"
+        for name in ("NORTHBOUND", "SOUTHBOUND", "VSWITCH")
+    ]
+    assert (result["drift"], result["foreign"], result["digest"]) == ([], [], PLAN["digest"])
+    assert result["checked"] == len(compare.Comparison(PLAN, "node1").northbound_rows) + 12
+
+
+@pytest.mark.parametrize("module", [audit, reachability], ids=lambda module: module.__name__.rpartition(".")[2])
+def test_the_examples_name_the_module_in_full(module) -> None:
+    assert f"heddle.ovn.{module.__name__.rpartition('.')[2]}:" in module.EXAMPLES
