@@ -115,9 +115,18 @@ def _scalar(value):
         return "{}"
     if isinstance(value, (list, tuple, set, frozenset)):
         return "[]"
-    if value is None or isinstance(value, (bool, int, float)):
+    if isinstance(value, float):
+        return re.sub(r"^(-?\d+)e", r"\1.0e", repr(value))  # without a point, YAML 1.1 takes it for text
+    if value is None or isinstance(value, (bool, int)):
         return json.dumps(value)
     text = str(value)
     if _PLAIN.match(text) and text.lower() not in _NOT_TEXT:
         return text
-    return json.dumps(text, ensure_ascii=False)
+    return '"' + "".join(map(_quoted, text)) + '"'
+
+
+def _quoted(character):
+    """A character in a double-quoted YAML scalar."""
+    if character in '"\\':
+        return f"\\{character}"
+    return character if character.isprintable() else f"\\U{ord(character):08x}"
