@@ -45,7 +45,7 @@ def up(lab, stages, wanted):
             )
         driver = open_driver(lab, state)
         stopped = [host for host in HOSTS if not driver.running(host)]
-        if not stopped:
+        if not stopped and driver.connected():
             ssh.in_parallel(lambda host: ssh.wait(lab.ssh_config, host.name), HOSTS)
             return False
         overlap.refuse(driver.network)
@@ -108,7 +108,7 @@ def down(lab):
                 ssh.in_parallel(lambda host: ssh.hang_up(lab.ssh_config, host.name), HOSTS)
             driver.destroy()
             shutil.rmtree(driver.runtime)
-        shutil.rmtree(lab.directory)
+        lab.forget(state is not None)
     return state is not None
 
 

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the lab consists of, and where it keeps its things."""
 
+import contextlib
 import hashlib
 import ipaddress
 import json
 import os
 import pathlib
+import shutil
 import uuid
 from dataclasses import dataclass
 
@@ -24,6 +26,8 @@ MACHINE_NUMBER = 15
 MACHINE_MAC = "02:68:64:00:00:0f"
 # A socket path may be 107 characters long; the longest name that the lab appends takes 40 of them.
 LONGEST_RUNTIME = 67
+# Characters that separate words in the command lines and files that paths end up in.
+FORBIDDEN = set(' \t\n,:%"')
 
 
 @dataclass(frozen=True)
@@ -103,6 +107,12 @@ class Lab:
         self.directory = pathlib.Path(chosen).expanduser().absolute()
         self.key = hashlib.sha256(str(self.directory).encode()).hexdigest()[:8]
         self.cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "heddle"
+        for path in (self.directory, self.cache):
+            if FORBIDDEN & set(str(path)):
+                raise LabError(
+                    f'{path} has a blank or one of , : % " in its name, which QEMU, ssh and mount read as something else',
+                    "set LAB_DIR or XDG_CACHE_HOME to another directory",
+                )
         self.logs = self.directory / "logs"
         self.ssh_config = self.directory / "ssh_config"
         self.ssh_key = self.directory / "ssh_key"
@@ -119,6 +129,15 @@ class Lab:
         temporary = self._file.with_suffix(".new")
         temporary.write_text(json.dumps(state, indent=2) + "\n")
         temporary.rename(self._file)
+
+    def forget(self, existed):
+        """Remove what the lab has put into its directory, and the directory unless it holds something else."""
+        if existed:
+            shutil.rmtree(self.logs, ignore_errors=True)
+        for name in ("lab.json", "lab.new", "ssh_config", "ssh_key", "lock") if existed else ("lock",):
+            (self.directory / name).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            self.directory.rmdir()
 
     def runtime(self):
         """A short directory for sockets and pid files, which nobody else may enter."""

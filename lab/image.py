@@ -90,10 +90,14 @@ class Image:
 @contextlib.contextmanager
 def locked(path):
     """Hold a lock file, so that two runs that need the same thing make it once."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "w") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
+    while True:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(path, "w") as handle:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            # Whoever held it before may have removed the file: then this lock would exclude nobody.
+            if path.exists() and path.stat().st_ino == os.fstat(handle.fileno()).st_ino:
+                yield
+                return
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from lab import image as images
 from lab import processes, ssh
-from lab.config import HOSTS, MTU, PROJECT, SEGMENTS
+from lab.config import HOSTS, INTERFACES, MTU, PROJECT, SEGMENTS
 from lab.errors import LabError
 
 CGROUPS = Path("/sys/fs/cgroup")
@@ -58,9 +58,12 @@ class Driver:
         subnet = self.network.subnet("management")
         return {host.name: [f"HostName {subnet[host.number]}", relay] for host in HOSTS}
 
+    def connected(self):
+        return self.keeper is not None
+
     def connect(self):
         """Start the keeper and build the segments."""
-        if self.keeper is not None:
+        if self.connected():
             return
         argv = ["unshare", "--net", "--mount", "--propagation=private", "sleep", "infinity"]
         pid = processes.start(self.keeper_file, argv, self.lab.logs / "keeper.log")
@@ -96,10 +99,11 @@ class Driver:
         return self.runtime / f"{host.name}.pid"
 
     def running(self, host):
-        return self.keeper is not None and processes.running(self._pid_file(host)) is not None
+        return self.connected() and processes.running(self._pid_file(host)) is not None
 
     def start(self, host):
         """Start a host on the files that it had."""
+        processes.kill(self._pid_file(host))  # one of a keeper that has died
         state = self.lab.directory / host.name
         for name, text in self.lab.host_files(host, self.network, self.name).items():
             path = state / "upper" / name
@@ -121,7 +125,7 @@ class Driver:
 
     def partition(self, host, cut):
         for segment in host.segments[1:]:
-            outer = f"{host.name}-{'eth1' if segment == 'underlay' else 'eth2'}"
+            outer = f"{host.name}-{INTERFACES[segment]}"
             done = self._inside("ip", "link", "set", outer, "down" if cut else "up")
             self._must(done, f"set {outer}")
 
@@ -129,7 +133,7 @@ class Driver:
         """End every process; the namespaces and all that is in them go with the last one."""
         for host in HOSTS:
             processes.kill(self._pid_file(host))
-        if self.keeper is not None:
+        if self.connected():
             deadline = time.monotonic() + 5
             while self._remove_cgroups() and time.monotonic() < deadline:
                 time.sleep(0.05)

@@ -43,7 +43,7 @@ def write_key(path, image):
 
 def run(config, host, command, data=None, timeout=120):
     """Run a command on a host. A control connection that it leaves behind must not hold our pipes open."""
-    argv = ["ssh", "-F", str(config), "-o", "ConnectTimeout=10", "-o", "BatchMode=yes", host, command]
+    argv = ["ssh", "-F", str(config), "-o", "ConnectTimeout=5", "-o", "BatchMode=yes", host, command]
     try:
         return subprocess.run(
             argv,

@@ -37,15 +37,19 @@ class Driver:
     def endpoints(self):
         return {name: ["HostName 127.0.0.1", f"Port {port}"] for name, port in self.settings["ports"].items()}
 
+    def connected(self):
+        return processes.running(self.runtime / "switch.pid") is not None
+
     def connect(self):
         """Start the switch between the hosts."""
-        pid_file = self.runtime / "switch.pid"
-        if processes.running(pid_file) is not None:
+        if self.connected():
             return
         argv = [sys.executable, "-m", "lab.switch", "--directory", str(self.runtime)]
         argv += [word for host in HOSTS for word in ("--host", host.name)]
         argv += ["--segment", "underlay", "--segment", "provider"]
-        processes.start(pid_file, argv, self.lab.logs / "switch.log", env=processes.environment(PROJECT))
+        processes.start(
+            self.runtime / "switch.pid", argv, self.lab.logs / "switch.log", env=processes.environment(PROJECT)
+        )
 
     def _pid_file(self, host):
         return self.runtime / f"{host.name}.pid"

@@ -57,6 +57,21 @@ def test_two_directories_are_two_labs(tmp_path):
     assert Lab(tmp_path / "a").key != Lab(tmp_path / "b").key
 
 
+@pytest.mark.parametrize("name", ["a b", "a,b", "a:b"])
+def test_a_directory_that_other_programs_misread_is_refused(tmp_path, name):
+    with pytest.raises(LabError, match="set LAB_DIR or XDG_CACHE_HOME"):
+        Lab(tmp_path / name)
+
+
+def test_down_leaves_what_is_not_the_labs(tmp_path):
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "mine").write_text("x")
+    Lab(tmp_path).forget(existed=False)
+    assert {path.name for path in tmp_path.iterdir()} == {"logs", "mine"}
+    Lab(tmp_path).forget(existed=True)
+    assert {path.name for path in tmp_path.iterdir()} == {"mine"}
+
+
 def test_the_runtime_directory_is_private_and_short(tmp_path, monkeypatch):
     deep = tmp_path / ("x" * 100)
     deep.mkdir()
