@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parent.parent
+BINARIES = Path(sys.executable).parent
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ def run(stage: Stage) -> Result:
     code = subprocess.run(
         stage.command,
         cwd=PROJECT / stage.directory,
-        env={**os.environ, **stage.environment},
+        env={**os.environ, "PATH": f"{BINARIES}:{os.environ['PATH']}", **stage.environment},
         stdin=subprocess.DEVNULL,
         check=False,
     ).returncode

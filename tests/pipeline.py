@@ -72,7 +72,8 @@ def layer3(namespace_name: str, name: str, cidr: str, host_subnet: int) -> str:
     return (
         "---\napiVersion: k8s.ovn.org/v1\nkind: UserDefinedNetwork\n"
         f"metadata: {{name: {name}, namespace: {namespace_name}}}\n"
-        f"spec: {{topology: Layer3, layer3: {{role: Primary, subnets: [{{cidr: {cidr!r}, hostSubnet: {host_subnet}}}]}}}}\n"
+        "spec: {topology: Layer3, layer3: {role: Primary, "
+        f"subnets: [{{cidr: {cidr!r}, hostSubnet: {host_subnet}}}]}}}}\n"
     )
 
 

@@ -15,7 +15,7 @@ def module(host, name, arguments, *flags):
         host,
         "-o",
         "-m",
-        f"heddle.ovn.{name}",
+        name,
         "-a",
         json.dumps(arguments),
     ]
@@ -81,26 +81,32 @@ def test_the_matrix_fails_when_a_network_is_broken_and_names_the_pairs(lab):
 
 
 def test_single_modules_change_nothing_on_a_converged_host(lab):
-    for name in ("topology", "workload"):
+    for name in ("heddle.ovn.topology", "heddle.ovn.workload"):
         assert not module("node2", name, {"node": "node2"})["changed"]
     arguments = {"name": "node2", "encapsulation": ["198.18.1.2"], "underlay_interface": "eth1",
                  "underlay_addresses": ["198.18.1.2/24", "fd00:6864:1::2/64"]}  # fmt: skip
-    known = module("node2", "chassis", arguments)
+    known = module("node2", "heddle.ovn.chassis", arguments)
     assert not known["changed"]
     assert known["chassis"] in lab.ssh("node2", "ovs-vsctl", "get", "Open_vSwitch", ".", "external_ids:system-id")
 
 
 def test_modules_say_what_is_missing(lab):
-    assert "node9 is not in the plan" in module("node2", "topology", {"node": "node9"})["msg"]
-    assert "Run playbooks/networks.yml" in module("node2", "workload", {"node": "node2", "plan": "/nonexistent"})["msg"]
-    assert "document: not a packed document" in module("node2", "plan", {"document": "nonsense"})["msg"]
-    assert "no plan in /nonexistent" in module("node2", "audit", {"node": "node2", "plan": "/nonexistent"})["msg"]
+    assert "node9 is not in the plan" in module("node2", "heddle.ovn.topology", {"node": "node9"})["msg"]
+    assert (
+        "Run playbooks/networks.yml"
+        in module("node2", "heddle.ovn.workload", {"node": "node2", "plan": "/nonexistent"})["msg"]
+    )
+    assert "document: not a packed document" in module("node2", "heddle.ovn.plan", {"document": "nonsense"})["msg"]
+    assert (
+        "no plan in /nonexistent"
+        in module("node2", "heddle.ovn.audit", {"node": "node2", "plan": "/nonexistent"})["msg"]
+    )
 
 
 def test_responders_leave_nothing_behind(lab):
-    module("node3", "reachability", {"node": "node3", "state": "responding"})
-    assert module("node3", "reachability", {"node": "node3", "state": "stopped"})["changed"]
-    assert not module("node3", "reachability", {"node": "node3", "state": "stopped"})["changed"]
+    module("node3", "heddle.ovn.reachability", {"node": "node3", "state": "responding"})
+    assert module("node3", "heddle.ovn.reachability", {"node": "node3", "state": "stopped"})["changed"]
+    assert not module("node3", "heddle.ovn.reachability", {"node": "node3", "state": "stopped"})["changed"]
 
 
 def test_only_tunnels_and_ssh_listen_on_the_network(lab):

@@ -132,8 +132,3 @@ def test_a_run_that_is_killed_is_completed_by_the_next_one(lab, manifests, secon
     lab.ssh("node1", "ip", "netns", "exec", "green_g1", "ping", "-c1", "-W5", "10.0.0.4")
     assert set(lab.play("networks.yml", manifests=manifests).changed.values()) == {0}
     lab.play("networks.yml")
-
-
-def test_without_mitogen_the_same_playbooks_find_nothing_to_do(lab, monkeypatch):
-    monkeypatch.setenv("MITOGEN", "0")
-    assert set(lab.play("site.yml").changed.values()) == {0}

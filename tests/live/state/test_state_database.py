@@ -34,7 +34,7 @@ def run(module, *, check=False, **arguments):
     """Run a module through Ansible and return its result."""
     command = [
         str(Path(sys.executable).parent / "ansible"), "localhost", "-i", "localhost,", "-c", "local", "-o",
-        "-m", f"heddle.ovn.{module}", "-a", json.dumps(arguments), "-e", f"ansible_python_interpreter={sys.executable}",
+        "-m", module, "-a", json.dumps(arguments), "-e", f"ansible_python_interpreter={sys.executable}",
     ]  # fmt: skip
     environment = {**os.environ, "ANSIBLE_NOCOLOR": "1"}
     command += ["-C"] * check
@@ -53,21 +53,21 @@ def intent(text, database, **changes):
 
 def test_the_ladder_create_again_change_remove(database):
     empty = database.dump()
-    assert run("resource", check=True, **intent(RED, database))["changed"]
+    assert run("heddle.ovn.resource", check=True, **intent(RED, database))["changed"]
     assert database.dump() == empty
 
-    created = run("resource", **intent(RED, database))
+    created = run("heddle.ovn.resource", **intent(RED, database))
     assert "object UserDefinedNetwork/red/net" in created["differences"]
     stored = database.dump()
-    again = run("resource", **intent(RED, database))
+    again = run("heddle.ovn.resource", **intent(RED, database))
     assert (again["changed"], again["revision"]) == (False, created["revision"])
     assert database.dump() == stored
 
-    changed = run("resource", **intent(RED + workload("red", "w2", "node2"), database))
+    changed = run("heddle.ovn.resource", **intent(RED + workload("red", "w2", "node2"), database))
     assert "allocation address/red_net/10.0.0.0/24 red/w2" in changed["differences"]
     assert changed["revision"] == created["revision"] + 1
 
-    run("resource", **intent("", database))
+    run("heddle.ovn.resource", **intent("", database))
     with database.client() as client:
         left = read(client)
     assert {entry.kind for entry in left.objects.values()} == {"Node"}
@@ -75,25 +75,27 @@ def test_the_ladder_create_again_change_remove(database):
 
 
 def test_the_plan_in_check_mode_is_the_plan_after_the_change(database):
-    before = run("plan", check=True, **intent(RED, database))
-    run("resource", **intent(RED, database))
-    after = run("plan", **intent(RED, database))
+    before = run("heddle.ovn.plan", check=True, **intent(RED, database))
+    run("heddle.ovn.resource", **intent(RED, database))
+    after = run("heddle.ovn.plan", **intent(RED, database))
     assert before["digest"] == after["digest"]
     assert set(unpack(after["document"])["networks"]) == {"default", "red_net"}
 
 
 def test_resource_info_shows_ids_keys_and_what_the_user_wrote(database):
-    run("resource", **intent(RED, database))
-    info = run("resource_info", socket=database.remote)
+    run("heddle.ovn.resource", **intent(RED, database))
+    info = run("heddle.ovn.resource_info", socket=database.remote)
     assert info["networks"]["red_net"]["tunnel_keys"] == [16711684, 16715779]
     assert info["workloads"]["red/w1"]["interfaces"][1]["addresses"] == ["10.0.0.3/24"]
     assert info["objects"]["UserDefinedNetwork/red/net"]["spec"]["topology"] == "Layer2"
 
 
 def test_problems_come_all_at_once_and_nothing_is_written(database):
-    run("resource", **intent(RED, database))
+    run("heddle.ovn.resource", **intent(RED, database))
     stored = database.dump()
-    failed = run("resource", **intent(RED + workload("red", "w2", "mars") + workload("red", "w3", "venus"), database))
+    failed = run(
+        "heddle.ovn.resource", **intent(RED + workload("red", "w2", "mars") + workload("red", "w3", "venus"), database)
+    )
     assert "2 problem(s), nothing was written" in failed["msg"]
     assert "mars" in failed["msg"]
     assert "venus" in failed["msg"]
@@ -101,17 +103,20 @@ def test_problems_come_all_at_once_and_nothing_is_written(database):
 
 
 def test_manifest_names_every_mistake_with_its_place():
-    files = [{"name": "a.yml", "text": "kind: Nonsense\n"}, {"name": "b.yml", "text": RED + workload("red", "w", "mars")}]
-    assert "a.yml:1" in run("manifest", files=files, nodes=["node1"])["msg"]
-    wrong = run("manifest", files=files[1:], nodes=["node1"])
+    files = [
+        {"name": "a.yml", "text": "kind: Nonsense\n"},
+        {"name": "b.yml", "text": RED + workload("red", "w", "mars")},
+    ]
+    assert "a.yml:1" in run("heddle.ovn.manifest", files=files, nodes=["node1"])["msg"]
+    wrong = run("heddle.ovn.manifest", files=files[1:], nodes=["node1"])
     assert any("b.yml" in problem and "mars" in problem for problem in wrong["problems"])
-    assert "no manifest file was found" in run("manifest", files=[], nodes=["node1"])["msg"]
-    assert run("manifest", files=[{"name": "b.yml", "text": RED}], nodes=["node1"])["count"] == 3
+    assert "no manifest file was found" in run("heddle.ovn.manifest", files=[], nodes=["node1"])["msg"]
+    assert run("heddle.ovn.manifest", files=[{"name": "b.yml", "text": RED}], nodes=["node1"])["count"] == 3
 
 
 def test_a_server_that_is_not_there_is_named(tmp_path):
     remote = f"unix:{tmp_path / 'none.sock'}"
-    assert "Is the service running?" in run("resource_info", socket=remote)["msg"]
+    assert "Is the service running?" in run("heddle.ovn.resource_info", socket=remote)["msg"]
 
 
 def test_operators_who_write_at_once_never_share_a_value(database):

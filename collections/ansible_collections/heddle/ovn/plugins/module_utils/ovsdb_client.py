@@ -158,9 +158,9 @@ class Client:
         view = memoryview(_encode(message).encode("utf-8", "strict"))
         while view:
             try:
-                view = view[self._socket.send(view):]
+                view = view[self._socket.send(view) :]
             except BlockingIOError:
-                readable, writable, _ = select.select([self._socket], [self._socket], [], self.timeout)
+                readable, writable, _errors = select.select([self._socket], [self._socket], [], self.timeout)
                 if readable:
                     self._receive(0, answer=False)
                 if not readable and not writable:
@@ -202,7 +202,7 @@ class Client:
 
 
 def _connect(remote, timeout):
-    scheme, _, address = remote.partition(":")
+    scheme, _colon, address = remote.partition(":")
     try:
         if scheme == "unix" and address:
             connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -214,7 +214,7 @@ def _connect(remote, timeout):
                 raise
             return connection
         if scheme == "tcp" and ":" in address:
-            host, _, port = address.rpartition(":")
+            host, _colon, port = address.rpartition(":")
             return socket.create_connection((host.strip("[]"), int(port)), timeout)
     except OSError as error:
         raise Unreachable(remote, f"cannot connect: {error.strerror or error}") from error

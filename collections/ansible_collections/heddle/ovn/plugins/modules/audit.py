@@ -41,8 +41,8 @@ EXAMPLES = r"""
 RETURN = r"""
 drift:
   description:
-    - What differs. RV(drift[].column) is none where a whole object is missing or too many; then RV(drift[].found) or
-      RV(drift[].expected) is none.
+    - What differs. C(column) is none where a whole object is missing or too many; then C(found) or
+      C(expected) is none.
   returned: success
   type: list
   elements: dict

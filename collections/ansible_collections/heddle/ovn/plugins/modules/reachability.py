@@ -71,7 +71,7 @@ RETURN = r"""
 seen:
   description:
     - One entry for each address of each other workload and each local source.
-    - RV(seen[].answered_by) is the workload that answered and RV(seen[].answered_on) its network; both are none when
+    - C(answered_by) is the workload that answered and C(answered_on) its network; both are none when
       nobody did.
   returned: when O(state=probed)
   type: list

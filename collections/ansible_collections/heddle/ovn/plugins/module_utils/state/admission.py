@@ -82,8 +82,10 @@ def _unchangeable(resource: Resource, stored: StoredObject | None, manifest_set:
     problems = []
     if stored.manifest_set != manifest_set:
         problems.append(
-            Problem(resource.source, resource.key, "metadata.name", f"belongs to the manifest set {stored.manifest_set!r}",
-                    "choose another name, or apply it with that set")
+            Problem(
+                resource.source, resource.key, "metadata.name", f"belongs to the manifest set {stored.manifest_set!r}",
+                "choose another name, or apply it with that set",
+            )
         )  # fmt: skip
     if resource.kind in NETWORK_KINDS:
         problems += check_update(stored, resource)
