@@ -53,6 +53,23 @@ def test_one_entry_per_object_and_column() -> None:
     ]  # fmt: skip
 
 
+def test_what_is_missing_along_with_its_namespace_or_link_is_not_told_again() -> None:
+    changes = (
+        Change("kernel", "create", "network namespace", "red_red1", "", {}, {"links": ["eth0"]}),
+        Change("kernel", "create", "link", "red_red1/eth0", "default", {}, {"mtu": 1400}),
+        Change("kernel", "update", "routes", "red_red1/eth0", "default", {"routes": []}, {"routes": ["r"]}),
+        Change("kernel", "create", "link", "red_red2/eth0", "default", {}, {"mtu": 1400}),
+        Change("kernel", "update", "addresses", "red_red2/eth0", "default", {"addresses": []}, {"addresses": ["a"]}),
+        Change("kernel", "update", "addresses", "red_red2/eth1", "red", {"addresses": []}, {"addresses": ["a"]}),
+    )
+    found = [(entry["kind"], entry["name"]) for entry in drift(Outcome(changes))]
+    assert found == [
+        ("network namespace", "red_red1"),
+        ("link", "red_red2/eth0"),
+        ("addresses", "red_red2/eth1"),
+    ]
+
+
 def test_the_table() -> None:
     hosts = {"node1": host(drift=drift(OUTCOME), foreign=[FOREIGN]), "node2": host()}
     report = audit_report(hosts, ["node1", "node2", "node3"], "d1", foreign_fails=False)
@@ -93,7 +110,9 @@ def test_differing_plans_and_older_plans_than_the_manifests_fail() -> None:
     report = audit_report(hosts, ["node1", "node2"], None, foreign_fails=False)
     assert report["problems"] == ["hosts have different plans (node1 d1, node2 d2); run playbooks/networks.yml"]
     report = audit_report({"node1": host()}, ["node1"], "d3", foreign_fails=False)
-    assert report["problems"] == ["the manifests make plan d3, which not all hosts have; run playbooks/networks.yml"]
+    assert report["problems"] == [
+        "the stored manifests make plan d3, which not all hosts have; run playbooks/networks.yml"
+    ]
 
 
 def test_no_host_is_no_success() -> None:

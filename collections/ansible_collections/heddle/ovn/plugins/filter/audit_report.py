@@ -22,7 +22,7 @@ options:
     elements: str
     required: true
   intended:
-    description: Digest of the plan that the manifests make, if it is known; hosts with another plan are a problem.
+    description: Digest of the plan that the stored manifests make, if known; hosts with another plan are a problem.
     type: str
   foreign_fails:
     description: Whether objects that are not Heddle's make the audit fail.

@@ -13,8 +13,19 @@ from ..apply.change import Change, Outcome
 
 
 def drift(outcome: Outcome) -> list[dict]:
-    """Return the drift that the changes would mend."""
-    return [entry for change in outcome.changes for entry in _entries(change)]
+    """Return the drift that the changes would mend.
+
+    What is missing along with the namespace or link that it belongs to is not told again.
+    """
+    created = {(one.substrate, one.kind, one.name) for one in outcome.changes if one.action == "create"}
+    return [entry for change in outcome.changes if not _goes_along(change, created) for entry in _entries(change)]
+
+
+def _goes_along(change: Change, created: set[tuple[str, str, str]]) -> bool:
+    namespace, slash, _link = change.name.partition("/")
+    if slash and (change.substrate, "network namespace", namespace) in created:
+        return True
+    return change.kind != "link" and (change.substrate, "link", change.name) in created
 
 
 def _entries(change: Change) -> list[dict]:
@@ -46,7 +57,7 @@ def audit_report(hosts: dict[str, dict], wanted: list[str], intended: str | None
     """Return the audit of all hosts together.
 
     `hosts` has what each host that answered reported, or its `error`; `wanted` are all of them. `intended` is the
-    digest of the plan that the manifests make now, when it is known.
+    digest of the plan that the stored manifests make, when it is known.
     """
     problems = [f"{name}: did not answer" for name in wanted if name not in hosts]
     answered = {}
@@ -61,7 +72,9 @@ def audit_report(hosts: dict[str, dict], wanted: list[str], intended: str | None
         told = ", ".join(f"{name} {host['digest']}" for name, host in answered.items())
         problems.append(f"hosts have different plans ({told}); run playbooks/networks.yml")
     if intended and digests - {intended}:
-        problems.append(f"the manifests make plan {intended}, which not all hosts have; run playbooks/networks.yml")
+        problems.append(
+            f"the stored manifests make plan {intended}, which not all hosts have; run playbooks/networks.yml"
+        )
     clean = not any(host["drift"] or (foreign_fails and host["foreign"]) for host in answered.values())
     plan = intended or (digests.pop() if len(digests) == 1 else "")
     return {
