@@ -35,7 +35,9 @@ class Zone:
         self.plan = plan_of(text)
         with self.southbound.client() as client:
             rows = render_southbound(self.plan, "node1")
-            first = reconcile(client, "OVN_Southbound", rows, owner="t", scope=Scope(tables=frozenset(southbound.TABLES)))
+            first = reconcile(
+                client, "OVN_Southbound", rows, owner="t", scope=Scope(tables=frozenset(southbound.TABLES))
+            )
         with self.northbound.client() as client:
             rows = render_northbound(self.plan, "node1")
             scope = Scope(tables=frozenset(rendered.TABLES))
@@ -142,4 +144,6 @@ def test_northd_has_nothing_to_complain_about(zone, folder):
     # port itself wins (ovn-kubernetes has the same).
     expected = ("requests same tunnel key 1", "deprecated")
     lines = (folder / "northd.log").read_text().splitlines()
-    assert not [line for line in lines if ("|WARN|" in line or "|ERR|" in line) and not any(word in line for word in expected)]
+    assert not [
+        line for line in lines if ("|WARN|" in line or "|ERR|" in line) and not any(word in line for word in expected)
+    ]

@@ -45,7 +45,7 @@ class Framer:
                 if position == len(text):
                     break
                 if text[position] != "{":
-                    raise FramingError(f"expected a JSON object, got {text[position:position + 40]!r}")
+                    raise FramingError(f"expected a JSON object, got {text[position : position + 40]!r}")
                 message, position = self._decode(text, position)
                 messages.append(message)
         except json.JSONDecodeError:
