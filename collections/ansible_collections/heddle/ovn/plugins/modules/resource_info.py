@@ -37,6 +37,11 @@ revision:
   returned: success
   type: int
   sample: 7
+digest:
+  description: Fingerprint of the plan that hosts should have.
+  returned: success
+  type: str
+  sample: 3b0c44298fc1c149
 objects:
   description: Stored manifests by key, as the user wrote them.
   returned: success
@@ -72,10 +77,11 @@ def main():
     module = AnsibleModule(argument_spec={"socket": {"type": "str", "default": STATE}}, supports_check_mode=True)
     with reported(module), Client(module.params["socket"], read_only=True) as client:
         snapshot = read(client)
-    plan = build_plan(snapshot) if snapshot.revision else {"nodes": {}, "networks": {}, "workloads": {}}
+    plan = build_plan(snapshot) if snapshot.revision else {"digest": "", "nodes": {}, "networks": {}, "workloads": {}}
     module.exit_json(
         changed=False,
         revision=snapshot.revision,
+        digest=plan["digest"],
         objects={key: entry.manifest for key, entry in sorted(snapshot.objects.items()) if entry.manifest},
         nodes=plan["nodes"],
         networks=plan["networks"],
