@@ -82,7 +82,8 @@ def show_probe(lab, wanted, as_json):
 def show_packages(stages, driver, only_list):
     chosen = None if driver == "auto" else driver
     if only_list:
-        print("\n".join(packages.missing(packages.needed(chosen, os.geteuid() == 0))))
+        for name in packages.missing(packages.needed(chosen, os.geteuid() == 0)):
+            print(name)
     elif not packages.ensure(chosen, stages):
         print("unchanged")
     return 0

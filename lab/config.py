@@ -110,7 +110,7 @@ class Lab:
         for path in (self.directory, self.cache):
             if FORBIDDEN & set(str(path)):
                 raise LabError(
-                    f'{path} has a blank or one of , : % " in its name, which QEMU, ssh and mount read as something else',
+                    f'{path} has a blank or one of , : % " in its name, which QEMU, ssh and mount misread',
                     "set LAB_DIR or XDG_CACHE_HOME to another directory",
                 )
         self.logs = self.directory / "logs"

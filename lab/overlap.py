@@ -41,7 +41,12 @@ def overlaps(subnets, used):
 
 
 def _ip(*words):
-    done = subprocess.run(["ip", "-json", *words], capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run(["ip", "-json", *words], capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        raise LabError(
+            "there is no command ip to read this machine's routes with", "run: python -m lab packages"
+        ) from None
     return json.loads(done.stdout or "[]") if done.returncode == 0 else []
 
 
