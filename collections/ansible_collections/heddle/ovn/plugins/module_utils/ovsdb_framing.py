@@ -30,7 +30,8 @@ class Framer:
         """
         buffer = self._buffer
         buffer += data
-        if not buffer.endswith(b"}") and not buffer.rstrip().endswith(b"}"):
+        # Only the end is looked at: stripping all of a large buffer would copy it on every read.
+        if not buffer[-16:].rstrip().endswith(b"}"):
             return []
         if not quiet and len(buffer) < 2 * self._failed_at:
             return []
