@@ -96,10 +96,11 @@ LABS = {"lab": "nspawn", "vm": "vm"}
 def main() -> int:
     """Run the groups; the exit code is 1 when one failed."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "groups", nargs="*", default=list(GROUPS), choices=list(GROUPS), metavar="GROUP", help="default: all"
-    )
-    groups = parser.parse_args().groups
+    parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"any of {', '.join(GROUPS)}; default: all")
+    groups = parser.parse_args().groups or list(GROUPS)
+    unknown = [group for group in groups if group not in GROUPS]
+    if unknown:
+        parser.error(f"unknown group {', '.join(unknown)}; there are {', '.join(GROUPS)}")
     stages = [stage for group in groups for stage in GROUPS[group]()]
     unique = [stage for number, stage in enumerate(stages) if stage not in stages[:number]]
     always = [removal(LABS[group]) for group in groups if group in LABS]
