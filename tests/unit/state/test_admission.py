@@ -5,12 +5,20 @@ import pytest
 
 from tests.pipeline import decide, layer2, layer3, namespace, workload
 
+CLUSTER = (
+    "---\napiVersion: k8s.ovn.org/v1\nkind: ClusterUserDefinedNetwork\nmetadata: {{name: wide}}\n"
+    "spec: {{namespaceSelector: {{}}, network: {{topology: {}}}}}\n"
+)
+LOCALNET = CLUSTER.format("Localnet, localnet: {role: Secondary, physicalNetworkName: phys, subnets: [10.7.0.0/24]}")
+WITHOUT_IPAM = CLUSTER.format("Layer2, layer2: {role: Secondary, ipam: {mode: Disabled}}")
 RED = namespace("red") + layer2("red", "net", "10.0.0.0/24")
 
 
 @pytest.mark.parametrize(
     ("text", "fragment"),
     [
+        (RED + LOCALNET, "Localnet networks are not supported yet"),
+        (RED + WITHOUT_IPAM, "networks without IPAM are not supported yet"),
         (RED + layer3("red", "other", "10.9.0.0/16", 24), "primary network already exist in namespace red"),
         (namespace("red", primary=False) + layer2("red", "net", "10.0.0.0/24"), "lacks the label"),
         (layer2("red", "net", "10.0.0.0/24"), "namespace red does not exist"),

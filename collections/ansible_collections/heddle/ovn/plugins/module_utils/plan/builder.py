@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from ..addressing import family
 from ..document import digest
+from ..naming import DEFAULT_NETWORK
 from ..state.admission import transit_neighbours
 from ..state.allocation import host_subnets, transit_subnets, tunnel_key
-from ..state.networks import Network, networks
+from ..state.networks import Network, networks, networks_by_namespace
 from ..state.snapshot import Snapshot
 from .workloads import workload_interfaces
 
@@ -21,6 +22,7 @@ FORMAT = 1
 def build_plan(snapshot: Snapshot) -> dict:
     """Return the plan document of a snapshot whose allocations are complete."""
     found = networks(snapshot)
+    serving = networks_by_namespace(found)
     plan = {
         "format": FORMAT,
         "deployment": snapshot.name,
@@ -33,7 +35,9 @@ def build_plan(snapshot: Snapshot) -> dict:
                 "kind": workload.spec["kind"],
                 "namespace": workload.namespace,
                 "name": workload.name,
-                "interfaces": workload_interfaces(workload, found, snapshot),
+                "interfaces": workload_interfaces(
+                    workload, found[DEFAULT_NETWORK], serving.get(workload.namespace, []), snapshot
+                ),
             }
             for workload in snapshot.of_kind("Workload")
         },

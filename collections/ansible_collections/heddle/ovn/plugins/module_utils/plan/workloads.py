@@ -4,21 +4,22 @@
 from __future__ import annotations
 
 from ..addressing import GATEWAY_OFFSET, family, mac_of_address, nth_address, prefix_length
-from ..naming import DEFAULT_NETWORK, nad_key, workload_port
+from ..naming import nad_key, workload_port
 from ..state.allocation import address_pool, tunnel_id_pool, workload_subnets
-from ..state.networks import Network, networks_of_namespace
+from ..state.networks import Network
 from ..state.snapshot import Snapshot, StoredObject
 
 DEFAULT_INTERFACE = "eth0"
 PRIMARY_INTERFACE = "ovn-udn1"
 
 
-def workload_interfaces(workload: StoredObject, found: dict[str, Network], snapshot: Snapshot) -> list[dict]:
-    """Return a workload's interfaces: the default network first, then the networks of its namespace."""
-    attached = networks_of_namespace(found, workload.namespace)
+def workload_interfaces(
+    workload: StoredObject, default: Network, attached: list[Network], snapshot: Snapshot
+) -> list[dict]:
+    """Return a workload's interfaces: the default network first, then those that serve its namespace."""
     has_primary = any(network.role == "Primary" for network in attached)
     interfaces = [
-        _interface(workload, found[DEFAULT_NETWORK], DEFAULT_INTERFACE,
+        _interface(workload, default, DEFAULT_INTERFACE,
                    "infrastructure-locked" if has_primary else "primary", snapshot)
     ]  # fmt: skip
     secondary = 0

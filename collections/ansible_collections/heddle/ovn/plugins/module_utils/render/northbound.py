@@ -30,7 +30,7 @@ _TOPOLOGIES = {"Layer2": render_layer2, "Layer3": render_layer3}
 def render_northbound(plan: dict, node: str) -> list[Row]:
     """Return the Northbound rows of a node's zone.
 
-    Networks of a topology without a renderer cannot get into a plan: the model refuses them.
+    Networks of a topology without a renderer cannot get into a plan: admission refuses them.
     """
     rows = _zone(node) + _control_plane_protection()
     attached = attachments(plan)

@@ -13,7 +13,7 @@ from ..addressing import overlapping
 from ..model import Problem, Resource, Source, check_update
 from ..naming import DEFAULT_NETWORK, PRIMARY_NETWORK_LABEL, prefix
 from .allocation import allocate, transit_subnets
-from .networks import NETWORK_KINDS, Network, networks, networks_of_namespace
+from .networks import NETWORK_KINDS, Network, networks, networks_by_namespace
 from .snapshot import Snapshot, StoredObject
 
 STORED = Source("state database", 1, 1)
@@ -58,6 +58,7 @@ def admit(
         problems.append(Problem(sources.get(key, STORED), key, path, rule, remedy))
 
     found = networks(after)
+    _check_supported(after, problem)
     _check_names(found, problem)
     _check_namespaces(after, found, problem)
     _check_workloads(after, problem)
@@ -92,6 +93,15 @@ def _unchangeable(resource: Resource, stored: StoredObject | None, manifest_set:
     return problems
 
 
+def _check_supported(snapshot: Snapshot, problem) -> None:
+    """Refuse what the API knows and this version cannot carry out, instead of leaving it out silently."""
+    for entry in snapshot.of_kind(*NETWORK_KINDS):
+        if entry.spec["topology"] == "Localnet":
+            problem(entry.key, "spec.topology", "Localnet networks are not supported yet", "use Layer2 or Layer3")
+        elif entry.spec["ipam"]["mode"] == "Disabled":
+            problem(entry.key, "spec.ipam.mode", "networks without IPAM are not supported yet", "give subnets")
+
+
 def _check_names(found: dict[str, Network], problem) -> None:
     """Refuse two networks whose objects would have the same names: `-` and `.` look alike in OVN."""
     holders: dict[str, Network] = {}
@@ -116,15 +126,18 @@ def _check_namespaces(snapshot: Snapshot, found: dict[str, Network], problem) ->
                 problem(network.object_key, "spec.role",
                         f"invalid primary network state: namespace {namespace} lacks the label {PRIMARY_NETWORK_LABEL}",
                         "add the label to the Namespace manifest")  # fmt: skip
+    serving = networks_by_namespace(found)
+    workloads: dict[str, list[StoredObject]] = {}
+    for workload in snapshot.of_kind("Workload"):
+        workloads.setdefault(workload.namespace, []).append(workload)
     for name, namespace in namespaces.items():
-        primary = [network for network in networks_of_namespace(found, name) if network.role == "Primary"]
+        primary = [network for network in serving.get(name, []) if network.role == "Primary"]
         for network in primary[1:]:
             problem(network.object_key, "spec.role",
                     f"primary network already exist in namespace {name}: {primary[0].object_key}",
                     "make one of them Secondary or take the namespace out of its selector")  # fmt: skip
         if PRIMARY_NETWORK_LABEL in namespace.labels and not primary:
-            users = [entry for entry in snapshot.of_kind("Workload") if entry.namespace == name]
-            for workload in users:
+            for workload in workloads.get(name, []):
                 problem(workload.key, "metadata.namespace",
                         f"namespace {name} is labelled for a primary network and has none",
                         "add the network, or take the label away")  # fmt: skip

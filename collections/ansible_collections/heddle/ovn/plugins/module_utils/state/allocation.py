@@ -23,7 +23,7 @@ from ..addressing import (
     subnet_capacity,
 )
 from ..naming import DEFAULT_NETWORK
-from .networks import Network, networks_of_namespace
+from .networks import Network, networks_by_namespace
 from .snapshot import Snapshot
 
 TUNNEL_KEY_BASE = 16711683
@@ -172,9 +172,10 @@ def _subnets(cidrs: list[dict]) -> Callable[[set[str]], Iterator[str]]:
 
 def _workload_pools(snapshot: Snapshot, found: dict[str, Network]) -> Iterator[Pool]:
     pools: dict[str, Pool] = {}
+    serving = networks_by_namespace(found)
     for workload in snapshot.of_kind("Workload"):
         owner = f"{workload.namespace}/{workload.name}"
-        for network in [found[DEFAULT_NETWORK], *networks_of_namespace(found, workload.namespace)]:
+        for network in [found[DEFAULT_NETWORK], *serving.get(workload.namespace, [])]:
             for subnet in workload_subnets(snapshot, network, workload.spec["node"]):
                 name = address_pool(network.name, subnet)
                 pool = pools.setdefault(name, _address_pool(name, network, subnet))

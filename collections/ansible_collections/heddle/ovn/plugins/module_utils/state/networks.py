@@ -59,22 +59,21 @@ def networks(snapshot: Snapshot) -> dict[str, Network]:
             tuple(settings["join_subnets"]), (), tuple(entry.name for entry in snapshot.of_kind("Namespace")),
         )
     }  # fmt: skip
+    namespaces = snapshot.of_kind("Namespace")
     for entry in snapshot.of_kind(*NETWORK_KINDS):
-        network = _network(entry, snapshot)
+        network = _network(entry, namespaces, snapshot.settings)
         found[network.name] = network
     return found
 
 
-def _network(entry: StoredObject, snapshot: Snapshot) -> Network:
+def _network(entry: StoredObject, known: list[StoredObject], settings: dict) -> Network:
     spec = entry.spec
     if entry.kind == "UserDefinedNetwork":
         name, namespaces = namespaced_network(entry.namespace, entry.name), (entry.namespace,)
     else:
         name = cluster_network(entry.name)
         namespaces = tuple(
-            namespace.name
-            for namespace in snapshot.of_kind("Namespace")
-            if matches(spec["namespaceSelector"], namespace_labels(namespace))
+            namespace.name for namespace in known if matches(spec["namespaceSelector"], namespace_labels(namespace))
         )
     return Network(
         name=name,
@@ -82,9 +81,9 @@ def _network(entry: StoredObject, snapshot: Snapshot) -> Network:
         nad_name=entry.name,
         topology=spec["topology"],
         role=spec["role"],
-        mtu=spec["mtu"] or snapshot.settings["mtu"],
+        mtu=spec["mtu"] or settings["mtu"],
         subnets=tuple(spec["subnets"]),
-        join_subnets=_join_subnets(spec, snapshot.settings),
+        join_subnets=_join_subnets(spec, settings),
         excluded=tuple(spec["excludeSubnets"] + spec["reservedSubnets"] + spec["infrastructureSubnets"]),
         namespaces=namespaces,
     )
@@ -99,6 +98,11 @@ def _join_subnets(spec: dict, settings: dict) -> tuple:
     return tuple(given + [subnet for subnet in settings["network_join_subnets"] if (":" in subnet) not in present])
 
 
-def networks_of_namespace(found: dict[str, Network], namespace: str) -> list[Network]:
-    """Return the user-defined networks that serve a namespace."""
-    return [network for network in found.values() if namespace in network.namespaces and not network.is_default]
+def networks_by_namespace(found: dict[str, Network]) -> dict[str, list[Network]]:
+    """Return the user-defined networks that serve each namespace."""
+    serving: dict[str, list[Network]] = {}
+    for network in found.values():
+        if not network.is_default:
+            for namespace in network.namespaces:
+                serving.setdefault(namespace, []).append(network)
+    return serving
