@@ -25,6 +25,8 @@ def main() -> int:
     ]
     failed = run_all(stages, go_on=False)
     if not failed:
+        for name in ("status.txt", "verify.txt"):
+            print("\n" + (PROJECT / "report" / name).read_text().rstrip())
         print(f"\nreport: {PROJECT / 'report' / 'first_light.html'}")
         print("next:   make verify, make audit, make lab-reboot HOST=node2, make lab-down")
     return failed
