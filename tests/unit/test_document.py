@@ -65,3 +65,20 @@ def test_the_plan_of_a_snapshot_is_always_the_same():
     again.revision = 7
     assert first.revision != again.revision
     assert plan_of(text)["digest"] == plan_of(text, again)["digest"]
+
+
+def test_an_older_plan_does_not_replace_a_newer_one(tmp_path):
+    path = tmp_path / "plan.json"
+    plan = plan_of(namespace("red") + layer2("red", "net", "10.0.0.0/24"))
+    keep_plan(pack({**plan, "revision": 7}), str(path), write=True)
+    with pytest.raises(Failure, match=r"is newer \(revision 7\) than this plan \(revision 6\)"):
+        keep_plan(pack({**plan_of(""), "revision": 6}), str(path), write=True)
+
+
+def test_a_plan_that_was_changed_by_hand_is_replaced(tmp_path):
+    path = tmp_path / "plan.json"
+    plan = plan_of(namespace("red") + layer2("red", "net", "10.0.0.0/24"))
+    keep_plan(pack(plan), str(path), write=True)
+    path.write_text(path.read_text().replace("10.0.0.0/24", "10.0.9.0/24"))
+    assert keep_plan(pack(plan), str(path), write=True)["changed"]
+    assert json.loads(path.read_text()) == plan

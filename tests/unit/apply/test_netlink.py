@@ -111,6 +111,26 @@ def test_a_creation_that_was_cut_off_is_completed(host):
     assert not apply(endpoint()).changed
 
 
+def test_an_empty_file_that_a_cut_off_creation_left_is_no_obstacle(host):
+    names = [f"{PREFIX}_a", f"{PREFIX}_else"]
+    for name in names:
+        with open(f"/var/run/netns/{name}", "w", encoding="utf-8"):
+            pass
+    try:
+        assert apply(endpoint()).changed
+        assert not apply(endpoint()).changed
+    finally:
+        os.unlink(f"/var/run/netns/{names[1]}")
+
+
+def test_a_foreign_link_of_a_wanted_name_is_left_alone(host):
+    kernel.create_namespace(f"{PREFIX}_foreign", "")
+    kernel.create_link(f"{PREFIX}_foreign", link(), "somebody")
+    with pytest.raises(NetlinkError, match="is not Heddle's"):
+        apply(endpoint())
+    assert kernel.read_links(None)[f"{PREFIX}_h"]["alias"] == "somebody"
+
+
 def test_the_userspace_datapath_gets_complete_checksums(host):
     for _run in range(2):
         outcome = reconcile_endpoints([endpoint()], owner=PREFIX, userspace=True, write=True)

@@ -7,7 +7,7 @@ import json
 import os
 import tempfile
 
-from .document import unpack
+from .document import digest, unpack
 from .runner import Failure
 
 
@@ -25,7 +25,15 @@ def keep_plan(document: str, path: str, *, write: bool) -> dict:
             kept = json.load(text)
     except (OSError, ValueError):
         kept = {}
-    changed = kept.get("digest") != plan["digest"]
+    if kept.get("deployment") == plan["deployment"] and kept.get("revision", 0) > plan["revision"]:
+        raise Failure(
+            f"{path} is newer (revision {kept['revision']}) than this plan (revision {plan['revision']}): "
+            "somebody else applied manifests meanwhile, run the playbook again. "
+            "If the state database was set up anew, remove the file"
+        )
+    # A copy that was changed by hand has another digest than it says.
+    told = {name: value for name, value in kept.items() if name not in ("digest", "revision")}
+    changed = kept.get("digest") != plan["digest"] or digest(told) != kept["digest"]
     if changed and write:
         _replace(path, json.dumps(plan, indent=1, sort_keys=True) + "\n")
     return {

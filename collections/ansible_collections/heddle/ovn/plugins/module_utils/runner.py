@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from .apply.change import Outcome
 from .apply.netlink import NetlinkError
+from .apply.ovsdb_wanted import InvalidRows
 from .document import unpack
 from .ovsdb_client import Client, OvsdbError, Unreachable
 
@@ -37,7 +38,7 @@ def reported(module) -> Iterator[None]:
         yield
     except Unreachable as error:
         module.fail_json(msg=f"{error}. Is the service running? The install playbook starts it.")
-    except (Failure, OvsdbError, NetlinkError) as error:
+    except (Failure, OvsdbError, NetlinkError, InvalidRows) as error:
         module.fail_json(msg=str(error))
 
 

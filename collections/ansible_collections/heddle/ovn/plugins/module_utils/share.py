@@ -15,7 +15,7 @@ from .apply.ovsdb_wait import caught_up, synchronise
 from .naming import INTEGRATION_BRIDGE
 from .observe import wait_for_ports
 from .render import northbound, render_endpoints, render_northbound, render_southbound, southbound, vswitch
-from .render.vswitch import UNDERLAY_BRIDGE, render_integration_bridge, render_workload_ports
+from .render.vswitch import SOUTHBOUND_SOCKET, UNDERLAY_BRIDGE, render_integration_bridge, render_workload_ports
 from .row import Row
 from .runner import NORTHBOUND, SOUTHBOUND, VSWITCH, Failure, connected, known_node, load_plan
 
@@ -63,6 +63,10 @@ def apply_workloads(module) -> Outcome:
         raise Failure("pyroute2 is missing on this host; run playbooks/install.yml")
     with connected(module, VSWITCH) as client:
         rows = render_workload_ports(plan, node)
+        if client is not None and integration_bridge(client) is None:
+            if write:
+                raise Failure(f"there is no bridge {INTEGRATION_BRIDGE}; run playbooks/install.yml on this host")
+            client = None
         outcome += rows_to(client, VSWITCH_DATABASE, rows, owner, vswitch.TABLES, write=write)
     if write and module.params["wait_timeout"]:
         _wait_for_workloads(module, plan, node)
@@ -86,14 +90,17 @@ def _wait_for_workloads(module, plan: dict, node: str) -> None:
         )
 
 
-def uses_userspace(client) -> bool:
-    """Tell whether the integration bridge forwards packets in userspace."""
-    if client is None:
-        return kernel.datapath_type() == "netdev"
+def integration_bridge(client) -> dict | None:
+    """Return the datapath of the integration bridge, or None when there is no such bridge."""
     where = [["name", "==", INTEGRATION_BRIDGE]]
     select = {"op": "select", "table": "Bridge", "where": where, "columns": ["datapath_type"]}
-    rows = client.transact(VSWITCH_DATABASE, [select])[0]["rows"]
-    return any(row["datapath_type"] == "netdev" for row in rows)
+    return next(iter(client.transact(VSWITCH_DATABASE, [select])[0]["rows"]), None)
+
+
+def uses_userspace(client) -> bool:
+    """Tell whether the integration bridge forwards packets in userspace."""
+    bridge = integration_bridge(client) if client else None
+    return (bridge["datapath_type"] if bridge else kernel.datapath_type()) == "netdev"
 
 
 def apply_chassis(module) -> tuple[Outcome, dict]:
@@ -114,6 +121,8 @@ def apply_chassis(module) -> tuple[Outcome, dict]:
         host["interface"] = params["underlay_interface"]
         host["mac"] = _mac(params["underlay_interface"]) if ready else "(known once pyroute2 is installed)"
     with connected(module, VSWITCH) as client:
+        if client:
+            _refuse_foreign(client)
         rows = render_integration_bridge(host)
         outcome = rows_to(client, VSWITCH_DATABASE, rows, params["owner"], vswitch.TABLES, write=write)
         chassis = _system_id(client) if client else f"(chassis of {params['name']}, known once Open vSwitch runs)"
@@ -139,10 +148,23 @@ def _underlay(params: dict, *, write: bool) -> Outcome:
     return reconcile_underlay(UNDERLAY_BRIDGE, params["underlay_interface"], params["underlay_addresses"], write=write)
 
 
-def _system_id(client) -> str:
+def _identifiers(client) -> dict:
     select = {"op": "select", "table": "Open_vSwitch", "where": [], "columns": ["external_ids"]}
     rows = client.transact(VSWITCH_DATABASE, [select])[0]["rows"]
-    identifiers = dict(rows[0]["external_ids"][1]) if rows else {}
+    return dict(rows[0]["external_ids"][1]) if rows else {}
+
+
+def _refuse_foreign(client) -> None:
+    remote = _identifiers(client).get("ovn-remote", SOUTHBOUND_SOCKET)
+    if remote != SOUTHBOUND_SOCKET:
+        raise Failure(
+            f"this host belongs to another OVN: external_ids:ovn-remote is {remote}; "
+            "take it out of that one first (ovs-vsctl remove Open_vSwitch . external_ids ovn-remote)"
+        )
+
+
+def _system_id(client) -> str:
+    identifiers = _identifiers(client)
     if "system-id" not in identifiers:
         raise Failure("Open vSwitch has no system-id; restart openvswitch-switch, which sets it")
     return identifiers["system-id"]

@@ -73,7 +73,8 @@ from ansible_collections.heddle.ovn.plugins.module_utils.decide import STATE_ARG
 from ansible_collections.heddle.ovn.plugins.module_utils.document import pack
 from ansible_collections.heddle.ovn.plugins.module_utils.keep import keep_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
-from ansible_collections.heddle.ovn.plugins.module_utils.runner import PLAN_FILE, connected, reported
+from ansible_collections.heddle.ovn.plugins.module_utils.runner import PLAN_FILE, Failure, connected, reported
+from ansible_collections.heddle.ovn.plugins.module_utils.state.database import operations
 
 
 def main():
@@ -95,7 +96,9 @@ def main():
         if module.params["document"]:
             module.exit_json(**keep_plan(module.params["document"], module.params["path"], write=not module.check_mode))
         with connected(module, module.params["socket"]) as client:
-            _before, after = next_state(module.params, client, write=False)
+            before, after = next_state(module.params, client, write=False)
+        if not module.check_mode and operations(before, after):
+            raise Failure("the state changed after these manifests were admitted; run the playbook again")
         plan = build_plan(after)
     module.exit_json(changed=False, document=pack(plan), digest=plan["digest"], revision=plan["revision"])
 

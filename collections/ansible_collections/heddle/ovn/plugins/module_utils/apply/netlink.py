@@ -71,7 +71,7 @@ def _creation(endpoint: Endpoint) -> Change:
 def _steps(endpoints: list[Endpoint], owner: str, userspace: bool) -> list[_Step]:
     host_links = kernel.read_links(None)
     own_mark = mark(owner)
-    inner = {name: kernel.read_links(name) for name in kernel.namespaces()}
+    inner = {name: _links_inside(name) for name in kernel.namespaces()}
     own = {name for name, links in inner.items() if links.get("lo", {}).get("alias") == own_mark}
     steps = []
     wanted = {endpoint.namespace: endpoint for endpoint in endpoints}
@@ -91,8 +91,12 @@ def _steps(endpoints: list[Endpoint], owner: str, userspace: bool) -> list[_Step
         links = inner.get(name)
         if links is None:
             steps.append(_Step(_creation(endpoint), partial(kernel.create_namespace, name, own_mark)))
+        elif not links:
+            # A creation that was cut off before anything was mounted leaves an empty file of that name.
+            change = _change("update", "network namespace", name, "", {"state": "cut off"}, {"state": "created"})
+            steps.append(_Step(change, partial(_create_anew, name, own_mark)))
         elif name not in own:
-            if set(links) - {"lo"}:
+            if set(links) - {"lo"} or links["lo"]["alias"]:
                 raise NetlinkError(
                     f"network namespace {name} exists and is not Heddle's; rename it or the workload, then run again"
                 )
@@ -104,6 +108,19 @@ def _steps(endpoints: list[Endpoint], owner: str, userspace: bool) -> list[_Step
     return steps
 
 
+def _links_inside(namespace: str) -> dict:
+    """Return the links of a namespace; nothing for a name behind which there is none."""
+    try:
+        return kernel.read_links(namespace)
+    except OSError:
+        return {}
+
+
+def _create_anew(namespace: str, mark_text: str) -> None:
+    kernel.remove_namespace(namespace)
+    kernel.create_namespace(namespace, mark_text)
+
+
 def _link_steps(namespace: str, link: Link, links: dict, host_links: dict, alias: str, userspace: bool) -> list[_Step]:
     title = f"{namespace}/{link.name}"
     there, host = links.get(link.name), host_links.get(link.host_name)
@@ -112,6 +129,8 @@ def _link_steps(namespace: str, link: Link, links: dict, host_links: dict, alias
     def step(action: str, kind: str, before: dict, after: dict, write: Callable[[], None]) -> None:
         steps.append(_Step(_change(action, kind, title, link.network, before, after), write))
 
+    if host is not None and host["alias"] and host["alias"] != alias:
+        raise NetlinkError(f"link {link.host_name} exists and is not Heddle's (alias {host['alias']}); remove it first")
     fresh = there is None or host is None
     if fresh:
         if host is not None:

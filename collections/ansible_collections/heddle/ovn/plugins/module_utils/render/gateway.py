@@ -44,7 +44,7 @@ def management_rows(view: View, switch: str, on: str, inward_port: str) -> list[
     mac = mac_of_address(addresses[0])
     name = management_port(view.name, view.node)
     rows = [switch_port(view, switch, name, addresses={" ".join([mac, *addresses])})]
-    for host_address in view.plan["nodes"][view.node]["addresses"]:
+    for host_address in _host_addresses(view):
         number = family(host_address)
         nexthop = next((address for address in addresses if family(address) == number), None)
         if nexthop:
@@ -56,6 +56,19 @@ def management_rows(view: View, switch: str, on: str, inward_port: str) -> list[
             for subnet in view.subnets()
         ]  # fmt: skip
     return rows
+
+
+def _host_addresses(view: View) -> list[str]:
+    """Return what leads to the node: all its addresses, in other networks the first of each family.
+
+    A Layer3 network adds the addresses that its own gateway router is masqueraded as (ovn-kubernetes, policies 1004).
+    """
+    addresses = view.plan["nodes"][view.node]["addresses"]
+    if view.is_default:
+        return addresses
+    first = [next((item for item in addresses if family(item) == number), None) for number in (4, 6)]
+    own = view.masquerade_addresses(0) if view.network["topology"] == "Layer3" else []
+    return [address for address in first if address] + own
 
 
 def _management_snat(view: View, on: str, subnet: str, inward_port: str, mac: str) -> Row:

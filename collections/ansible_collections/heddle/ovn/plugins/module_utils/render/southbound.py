@@ -22,5 +22,6 @@ def render_southbound(plan: dict, node: str) -> list[Row]:
         rows.append(Row("Chassis", chassis, columns))
         for address in remote["encapsulation"]:
             encap = {"type": "geneve", "ip": address, "chassis_name": chassis, "options": {"csum": "true"}}
-            rows.append(Row("Encap", f"{chassis} {address}", encap, parent=Parent("Chassis", chassis, "encaps")))
+            # By address, which is what the database keeps unique: a host that was set up anew keeps its row.
+            rows.append(Row("Encap", address, encap, parent=Parent("Chassis", chassis, "encaps")))
     return rows

@@ -8,14 +8,17 @@ away by its caller.
 from __future__ import annotations
 
 import copy
+import re
 
 from ..addressing import overlapping
 from ..model import Problem, Resource, Source, check_update
-from ..naming import DEFAULT_NETWORK, PRIMARY_NETWORK_LABEL, prefix
+from ..naming import DEFAULT_NETWORK, PRIMARY_NETWORK_LABEL, prefix, workload_port
 from .allocation import allocate, transit_subnets
+from .capacity import shortages
 from .networks import NETWORK_KINDS, Network, networks, networks_by_namespace
 from .snapshot import Snapshot, StoredObject
 
+NODE_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
 STORED = Source("state database", 1, 1)
 
 
@@ -58,6 +61,8 @@ def admit(
         problems.append(Problem(sources.get(key, STORED), key, path, rule, remedy))
 
     found = networks(after)
+    _check_settings(before, settings, problem)
+    _check_nodes(after, problem)
     _check_supported(after, problem)
     _check_names(found, problem)
     _check_namespaces(after, found, problem)
@@ -66,13 +71,20 @@ def admit(
     if not problems:
         for key, rule, remedy in allocate(after, found):
             problem(key, "spec", rule, remedy)
+    if not problems:
+        for key, rule, remedy in shortages(after, found):
+            problem(key, "spec", rule, remedy)
     return after, problems
 
 
 def _nodes(before: Snapshot, nodes: dict[str, dict]) -> list[StoredObject]:
     known = {entry.name: entry.spec for entry in before.of_kind("Node")}
     return [
-        StoredObject(kind="Node", name=name, spec={**known.get(name, {}), **{k: v for k, v in spec.items() if v}})
+        StoredObject(
+            kind="Node",
+            name=name,
+            spec={**known.get(name, {}), **{field: value for field, value in spec.items() if value is not None}},
+        )
         for name, spec in sorted(nodes.items())
     ]
 
@@ -100,6 +112,9 @@ def _check_supported(snapshot: Snapshot, problem) -> None:
             problem(entry.key, "spec.topology", "Localnet networks are not supported yet", "use Layer2 or Layer3")
         elif entry.spec["ipam"]["mode"] == "Disabled":
             problem(entry.key, "spec.ipam.mode", "networks without IPAM are not supported yet", "give subnets")
+        if entry.spec["defaultGatewayIPs"]:
+            rule = "chosen gateway addresses are not supported yet; the first address of a subnet is its gateway"
+            problem(entry.key, "spec.defaultGatewayIPs", rule, "leave the field out")
 
 
 def _check_names(found: dict[str, Network], problem) -> None:
@@ -111,6 +126,30 @@ def _check_names(found: dict[str, Network], problem) -> None:
             problem(network.object_key, "metadata.name",
                     f"its objects would have the same names as those of {other.object_key}: {prefix(network.name)}...",
                     "choose a name that differs in more than '-' and '.'")  # fmt: skip
+
+
+def _check_settings(before: Snapshot, settings: dict, problem) -> None:
+    """Host subnets that were given out stay; so do the ranges that they were taken from."""
+    old = before.settings.get("cluster_subnets", settings["cluster_subnets"])
+    if old != settings["cluster_subnets"]:
+        problem("Settings", "cluster_subnets", f"cannot be changed: hosts have subnets of {', '.join(old)}",
+                "put the old value back")  # fmt: skip
+
+
+def _check_nodes(snapshot: Snapshot, problem) -> None:
+    """Two hosts with one identity, as clones of a machine have it, would break every other host's databases."""
+    holders: dict[tuple[str, str], str] = {}
+    for node in snapshot.of_kind("Node"):
+        if not NODE_NAME.fullmatch(node.name) or node.name == "join":
+            problem(node.key, "metadata.name", f"{node.name} cannot name a host in OVN",
+                    "use lower case letters, digits, '-' and '.', and not the word join")  # fmt: skip
+        claims = [("system-id of Open vSwitch", node.spec.get("chassis"))]
+        claims += [("tunnel address", address) for address in node.spec.get("encapsulation", [])]
+        for what, value in claims:
+            other = holders.setdefault((what, value), node.name) if value else node.name
+            if other != node.name:
+                remedy = "give each host its own; a cloned host needs a new /etc/openvswitch/system-id.conf"
+                problem(node.key, "spec", f"has the same {what} {value} as node {other}", remedy)
 
 
 def _check_namespaces(snapshot: Snapshot, found: dict[str, Network], problem) -> None:
@@ -127,6 +166,14 @@ def _check_namespaces(snapshot: Snapshot, found: dict[str, Network], problem) ->
                         f"invalid primary network state: namespace {namespace} lacks the label {PRIMARY_NETWORK_LABEL}",
                         "add the label to the Namespace manifest")  # fmt: skip
     serving = networks_by_namespace(found)
+    for name, serving_it in serving.items():
+        ports: dict[str, Network] = {}
+        for network in serving_it:
+            other = ports.setdefault(workload_port(name, "", network.nad_name), network)
+            if other is not network:
+                problem(network.object_key, "metadata.name",
+                        f"namespace {name} would have two attachments of one name: {other.object_key} is called so too",
+                        "rename one, or take the namespace out of the selector")  # fmt: skip
     workloads: dict[str, list[StoredObject]] = {}
     for workload in snapshot.of_kind("Workload"):
         workloads.setdefault(workload.namespace, []).append(workload)

@@ -129,7 +129,8 @@ def _numbers(first: int, last: int, start: int | None = None) -> Callable[[set[s
 
 def _number_pools(snapshot: Snapshot, found: dict[str, Network]) -> Iterator[Pool]:
     nodes = {node.name: node.key for node in snapshot.of_kind("Node")}
-    yield Pool("node-id", nodes, _numbers(*NODE_IDS), "node ids")
+    start = snapshot.cursors.get("node-id", NODE_IDS[0])
+    yield Pool("node-id", nodes, _numbers(*NODE_IDS, start), "node ids", round_robin=True)
     users = {network.name: network.object_key for network in found.values() if not network.is_default}
     yield Pool(
         "network-id",

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ipaddress
 
+from ..addressing import overlapping
+
 DEFAULTS = {
     "cluster_subnets": ["10.244.0.0/16/24", "fd00:10:244::/48/64"],
     "service_subnets": ["10.96.0.0/16", "fd00:10:96::/112"],
@@ -28,15 +30,40 @@ def complete(given: dict | None) -> dict:
     settings = {**DEFAULTS, **given}
     for name, value in settings.items():
         if name.endswith("_subnets"):
-            for text in value:
-                cidr = text.rpartition("/")[0] if text.count("/") == 2 else text
-                try:
-                    ipaddress.ip_network(cidr)
-                except ValueError as error:
-                    mistakes.append(f"setting {name}: {error}")
+            mistakes += [f"setting {name}: {mistake}" for mistake in _mistakes(value)]
+    if not isinstance(settings["mtu"], int) or not 576 <= settings["mtu"] <= 65535:
+        mistakes.append(f"setting mtu: must be a number from 576 to 65535, not {settings['mtu']!r}")
+    if not mistakes:
+        mistakes += _overlaps(settings)
     if mistakes:
         raise ValueError("; ".join(mistakes))
     return settings
+
+
+def _mistakes(value) -> list[str]:
+    if not isinstance(value, list) or not value or not all(isinstance(text, str) for text in value):
+        return [f"must be a list of subnets, not {value!r}"]
+    mistakes = []
+    for text in value:
+        cidr, _slash, host_prefix = text.rpartition("/") if text.count("/") == 2 else (text, "", "64")
+        try:
+            ipaddress.ip_network(cidr)
+            int(host_prefix)
+        except ValueError as error:
+            mistakes.append(f"{text}: {error}")
+    return mistakes
+
+
+def _overlaps(settings: dict) -> list[str]:
+    """Ranges that meet on one router must differ; that of the networks' joins is behind routers of its own."""
+    names = [name for name in DEFAULTS if name.endswith("_subnets") and name != "network_join_subnets"]
+    ranges = [(name, "/".join(text.split("/")[:2])) for name in names for text in settings[name]]
+    return [
+        f"setting {one}: {first} overlaps with {second} of {other}"
+        for index, (one, first) in enumerate(ranges)
+        for other, second in ranges[index + 1 :]
+        if overlapping(first, second)
+    ]
 
 
 def cluster_subnets(settings: dict) -> list[dict]:
