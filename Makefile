@@ -73,10 +73,11 @@ test-vm: setup ## boot and converge virtual machines
 	@.venv/bin/python -m scripts.run_tests vm
 
 bench: setup ## figures, as ratios against something measured in the same run
-	@.venv/bin/python tests/bench/ovsdb_engine.py
+	@$(LAB) packages && .venv/bin/python -m scripts.ovn_root .venv/bin/python tests/bench/ovsdb_engine.py
 
 collection: setup ## build the collection and install it from its tarball into a temporary directory
 	@scripts/collection
 
 clean: ## remove what make made, except the lab and the image cache
+	@for lab in .cache/test-lab-*; do if [ -d "$$lab" ]; then LAB_DIR="$$PWD/$$lab" python3 -m lab down; fi; done
 	@rm -rf .venv report build .pytest_cache .ruff_cache .hypothesis .cache .ansible

@@ -39,7 +39,7 @@ def test_the_tables_show_ids_keys_and_addresses():
     audits = {name: {**GOOD, "digest": plan["digest"]} for name in plan["nodes"]}
     text = status_table(plan, audits)
     assert "Networks (2)" in text
-    assert "red_net  1   Layer2    Primary  16711684 16715779  10.0.0.0/24" in text
+    assert "red_net   1  Layer2    Primary  16711684 16715779  10.0.0.0/24" in text
     assert "red/w     node1  ovn-udn1   red_net  10.0.0.3/24" in text
     assert text.count("Ready") == 2
     assert all(line == line.rstrip() for line in text.splitlines())

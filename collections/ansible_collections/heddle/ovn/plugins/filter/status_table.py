@@ -38,12 +38,7 @@ _value:
 """
 
 
-def table(title: str, head: list[str], rows: list[list]) -> list[str]:
-    """Return the lines of a table whose columns are as wide as their content."""
-    cells = [head, *[[str(cell) for cell in row] for row in rows]]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
-    return [f"{title} ({len(rows)})", "  " + lines[0], *("  " + line for line in lines[1:]), ""]
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.tables import table
 
 
 def host_status(digest: str, audit: dict) -> str:
@@ -109,9 +104,13 @@ def status_table(status: dict, audits: dict) -> str:
     ]
     network_head = ["name", "id", "topology", "role", "tunnel keys", "subnets", "namespaces", "status"]
     lines = [
-        *table("Hosts", ["name", "id", "chassis", "tunnel address", "status"], nodes),
-        *table("Networks", network_head, networks),
-        *table("Interfaces of workloads", ["workload", "node", "interface", "network", "addresses", "MAC"], workloads),
+        *table(f"Hosts ({len(nodes)})", ["name", "id", "chassis", "tunnel address", "status"], nodes),
+        *table(f"Networks ({len(networks)})", network_head, networks),
+        *table(
+            f"Interfaces of workloads ({len(workloads)})",
+            ["workload", "node", "interface", "network", "addresses", "MAC"],
+            workloads,
+        ),
     ]
     return "\n".join(lines)
 

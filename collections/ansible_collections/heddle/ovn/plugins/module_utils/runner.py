@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator
 
 from .apply.change import Outcome
+from .apply.kernel import NetlinkFailure
 from .apply.netlink import NetlinkError
 from .apply.ovsdb_wanted import InvalidRows
 from .document import unpack
@@ -38,6 +39,8 @@ def reported(module) -> Iterator[None]:
         yield
     except Unreachable as error:
         module.fail_json(msg=f"{error}. Is the service running? The install playbook starts it.")
+    except (OSError, NetlinkFailure) as error:
+        module.fail_json(msg=f"the kernel refused something that Heddle needs (it runs as root on hosts): {error}")
     except (Failure, OvsdbError, NetlinkError, InvalidRows) as error:
         module.fail_json(msg=str(error))
 

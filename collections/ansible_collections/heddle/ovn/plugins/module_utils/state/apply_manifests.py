@@ -29,7 +29,9 @@ def store(
     `client` may be None: then the database does not exist yet and counts as empty, which only check mode may ask.
     Raises Rejected when `decide` finds problems, Conflict or Duplicate when others kept writing for all attempts.
     """
-    for attempt in range(1, ATTEMPTS + 1):
+    attempt = 0
+    while True:
+        attempt += 1
         before = read(client) if client else Snapshot()
         after, problems = decide(before)
         if problems:
@@ -45,4 +47,3 @@ def store(
             continue
         after.revision = before.revision + 1
         return before, after
-    raise AssertionError("unreachable")

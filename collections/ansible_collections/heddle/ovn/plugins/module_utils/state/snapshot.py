@@ -6,7 +6,7 @@ Admission and allocation turn one snapshot into the next; only `database.py` kno
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,3 @@ class Snapshot:
     def get(self, pool: str, owner: str) -> str | None:
         """Return what a pool gave to an owner, if anything."""
         return self.allocations.get(pool, {}).get(owner)
-
-
-def as_dict(snapshot: Snapshot) -> dict:
-    """Return the snapshot as JSON-ready data."""
-    return asdict(snapshot)
