@@ -15,7 +15,8 @@ UTILS = COLLECTION / "plugins" / "module_utils"
 ABSOLUTE = "ansible_collections.heddle.ovn.plugins.module_utils"
 
 ARITHMETIC = {"addressing", "naming"}
-WORDS = {"document", "endpoint", "row"}  # what floors say to each other: data without behaviour
+# What floors say to each other: data without behaviour.
+WORDS = {"document", "endpoint", "firewall", "flow", "host_network", "row"}
 CONNECTION = {"ovsdb_client", "ovsdb_framing"}
 PURE = ARITHMETIC | WORDS | {"model", "plan", "render"}
 TOP = {"decide", "keep", "observe", "preflight", "runner", "share", "verify"}  # put the floors together for the modules
@@ -27,6 +28,9 @@ MAY_IMPORT = {
     "naming": {"addressing"},
     "document": set(),
     "endpoint": set(),
+    "firewall": set(),
+    "flow": set(),
+    "host_network": set(),
     "row": set(),
     "ovsdb_framing": set(),
     "ovsdb_client": {"ovsdb_framing"},

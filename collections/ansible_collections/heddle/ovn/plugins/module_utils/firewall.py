@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Heddle's nftables table looks like: the words that `render` writes and `apply` reads.
+
+The table `inet heddle` is Heddle's as a whole. Types, rules and elements are written as in a file for nft(8).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+FAMILY = "inet"
+TABLE = "heddle"
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A chain and its rules in order; without `hook` one that others jump to.
+
+    `kind` is `filter`, `nat` or `route`; `priority` a name (`filter`, `mangle`, `srcnat`, `dstnat`) or a number.
+    A rule may end with `comment "TEXT"`.
+    """
+
+    name: str
+    rules: tuple[str, ...] = ()
+    hook: str = ""
+    kind: str = "filter"
+    priority: str = "filter"
+    policy: str = "accept"
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    """A named set; `type` is `ipv4_addr . inet_proto . inet_service`, for instance, `flags` may hold `interval`."""
+
+    name: str
+    type: str
+    elements: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """A named map or, when `value` is `verdict`, a verdict map; elements are `KEY : VALUE`."""
+
+    name: str
+    type: str
+    value: str
+    elements: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Firewall:
+    """The whole table; empty means that there is none."""
+
+    chains: tuple[Chain, ...] = ()
+    sets: tuple[Set, ...] = ()
+    maps: tuple[Map, ...] = ()

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a host's own network namespace should hold: the words that `render` writes and `apply` reads.
+
+Addresses and prefixes are canonical text: `address/length`, lower case, host bits of a prefix zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# Owner's mark of addresses, routes, rules and neighbours: their kernel attribute `protocol`.
+PROTOCOL = 85
+RULE_PRIORITY = 2000
+TABLE_OFFSET = 1000
+UNREACHABLE_METRIC = 4278198272
+
+
+@dataclass(frozen=True, slots=True)
+class HostLink:
+    """A link that something else makes, an internal port of Open vSwitch for instance, and how it should be set.
+
+    `mac` "" and `mtu` 0 leave those as they are. `vrf` "" means no VRF, unless one holds it that is not Heddle's.
+    """
+
+    name: str
+    mac: str = ""
+    mtu: int = 0
+    vrf: str = ""
+    network: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Vrf:
+    """A VRF whose table is the index of the link `link` plus `TABLE_OFFSET`."""
+
+    name: str
+    link: str
+    network: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HostAddress:
+    """An address of a device. `deprecated`: never chosen as source by itself (preferred lifetime 0, IPv6).
+
+    `prefix_route` False leaves out the route to the prefix that the kernel otherwise adds.
+    """
+
+    device: str
+    address: str
+    deprecated: bool = False
+    prefix_route: bool = True
+    network: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HostRoute:
+    """A route in a VRF's table, or in the main table when `vrf` is "".
+
+    `to` is a prefix (`0.0.0.0/0`, `::/0` for the default). `kind` is `unicast`, `unreachable`, `blackhole` or
+    `prohibit`; the last three have no device. `mtu` and `metric` 0 leave those to the kernel. `on_link` uses `via`
+    although no address of the device is in its subnet.
+    """
+
+    to: str
+    via: str = ""
+    device: str = ""
+    source: str = ""
+    mtu: int = 0
+    vrf: str = ""
+    metric: int = 0
+    kind: str = "unicast"
+    on_link: bool = False
+    network: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A policy rule that looks up a VRF's table; `family` is 4 or 6, `to` a prefix or "", `fwmark` 0 for any."""
+
+    family: int
+    vrf: str
+    to: str = ""
+    fwmark: int = 0
+    priority: int = RULE_PRIORITY
+    network: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A permanent neighbour: the MAC address that packets to `address` on this device get."""
+
+    device: str
+    address: str
+    mac: str
+    network: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sysctl:
+    """A kernel setting; parts of the name are separated by `/`, since names of links contain dots.
+
+    `net/ipv4/conf/ovn-k8s-mp1/rp_filter`. `optional` is for one that not every kernel has.
+    """
+
+    name: str
+    value: str
+    optional: bool = False
+    network: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HostNetwork:
+    """All of it. What carries Heddle's mark and is not in here is removed."""
+
+    links: tuple[HostLink, ...] = ()
+    vrfs: tuple[Vrf, ...] = ()
+    addresses: tuple[HostAddress, ...] = ()
+    routes: tuple[HostRoute, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    neighbours: tuple[Neighbour, ...] = ()
+    sysctls: tuple[Sysctl, ...] = ()
