@@ -190,7 +190,8 @@ def _workload_pools(snapshot: Snapshot, found: dict[str, Network]) -> Iterator[P
 
 def _address_pool(name: str, network: Network, subnet: str) -> Pool:
     reserved = {nth_address(subnet, GATEWAY_OFFSET), nth_address(subnet, MANAGEMENT_OFFSET)}
-    excluded = [hole for hole in network.excluded if overlapping(hole, subnet)]
+    holes = network.excluded + network.reserved + network.infrastructure
+    excluded = [hole for hole in holes if overlapping(hole, subnet)]
     return Pool(
         name, {}, lambda taken: free_addresses(subnet, taken | reserved, excluded), f"free addresses in {subnet}"
     )

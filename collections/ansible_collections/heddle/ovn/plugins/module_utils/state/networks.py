@@ -12,6 +12,8 @@ from .snapshot import Snapshot, StoredObject
 
 NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
 NETWORK_KINDS = ("UserDefinedNetwork", "ClusterUserDefinedNetwork")
+# ovn-kubernetes: nothing of a Localnet network goes through a tunnel, whose headers the default leaves room for.
+LOCALNET_MTU_SURPLUS = 100
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,13 @@ class Network:
     join_subnets: tuple
     excluded: tuple
     namespaces: tuple
+    gateways: tuple = ()
+    reserved: tuple = ()
+    infrastructure: tuple = ()
+    has_ipam: bool = True
+    is_persistent: bool = False
+    physical_network: str | None = None
+    vlan: int | None = None
 
     @property
     def is_default(self) -> bool:
@@ -75,17 +84,25 @@ def _network(entry: StoredObject, known: list[StoredObject], settings: dict) -> 
         namespaces = tuple(
             namespace.name for namespace in known if matches(spec["namespaceSelector"], namespace_labels(namespace))
         )
+    surplus = LOCALNET_MTU_SURPLUS if spec["topology"] == "Localnet" else 0
     return Network(
         name=name,
         object_key=entry.key,
         nad_name=entry.name,
         topology=spec["topology"],
         role=spec["role"],
-        mtu=spec["mtu"] or settings["mtu"],
+        mtu=spec["mtu"] or settings["mtu"] + surplus,
         subnets=tuple(spec["subnets"]),
         join_subnets=_join_subnets(spec, settings),
-        excluded=tuple(spec["excludeSubnets"] + spec["reservedSubnets"] + spec["infrastructureSubnets"]),
+        excluded=tuple(spec["excludeSubnets"]),
         namespaces=namespaces,
+        gateways=tuple(spec["defaultGatewayIPs"]),
+        reserved=tuple(spec["reservedSubnets"]),
+        infrastructure=tuple(spec["infrastructureSubnets"]),
+        has_ipam=spec["ipam"]["mode"] == "Enabled",
+        is_persistent=spec["ipam"]["lifecycle"] == "Persistent",
+        physical_network=spec["physicalNetworkName"],
+        vlan=spec["vlan"],
     )
 
 
