@@ -6,6 +6,7 @@ The numbers are ovn-kubernetes's own, so that its documentation describes what H
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import ipaddress
 from collections.abc import Iterable, Iterator
@@ -19,6 +20,7 @@ def family(text: str) -> int:
     return 6 if ":" in text else 4
 
 
+@functools.lru_cache(maxsize=8192)
 def mac_of_address(address: str) -> str:
     """Return the MAC that ovn-kubernetes derives from an address.
 
@@ -37,9 +39,16 @@ def link_local_address(mac: str) -> str:
     return str(ipaddress.IPv6Address(b"\xfe\x80" + bytes(6) + interface))
 
 
+@functools.lru_cache(maxsize=8192)
+def network_of(subnet: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
+    """Return a subnet as an object. Networks mostly share their subnets, and reading one takes as long as all else."""
+    return ipaddress.ip_network(subnet)
+
+
+@functools.lru_cache(maxsize=8192)
 def nth_address(subnet: str, offset: int) -> str:
     """Return the address at `offset` from the subnet's base, without a prefix length."""
-    return str(ipaddress.ip_network(subnet)[offset])
+    return str(network_of(subnet)[offset])
 
 
 def nth_interface(subnet: str, offset: int) -> str:
@@ -79,7 +88,7 @@ def masquerade_pair(masquerade_subnet: str, network_id: int) -> tuple[str, str]:
 
 def overlapping(first: str, second: str) -> bool:
     """Tell whether two subnets share an address; those of different families never do."""
-    one, two = ipaddress.ip_network(first), ipaddress.ip_network(second)
+    one, two = network_of(first), network_of(second)
     return one.version == two.version and one.overlaps(two)
 
 
@@ -90,7 +99,7 @@ def subnet_capacity(cidr: str, host_prefix: int) -> int:
 
 def nth_subnet(cidr: str, host_prefix: int, index: int) -> str:
     """Return the host subnet number `index` of a cluster subnet."""
-    network = ipaddress.ip_network(cidr)
+    network = network_of(cidr)
     base = int(network.network_address) + (index << (network.max_prefixlen - host_prefix))
     return str(type(network)((base, host_prefix)))
 
@@ -100,9 +109,9 @@ def free_addresses(subnet: str, taken: set[str], excluded: Iterable[str] = ()) -
 
     Skips the network address, an IPv4 broadcast address, what is taken, and whole excluded subnets in one step.
     """
-    network = ipaddress.ip_network(subnet)
+    network = network_of(subnet)
     holes = sorted(
-        (int(hole[0]), int(hole[-1])) for hole in map(ipaddress.ip_network, excluded) if hole.version == network.version
+        (int(hole[0]), int(hole[-1])) for hole in map(network_of, excluded) if hole.version == network.version
     )
     last = int(network[-1]) - (1 if network.version == 4 and network.prefixlen < 31 else 0)
     number = int(network[0]) + 1

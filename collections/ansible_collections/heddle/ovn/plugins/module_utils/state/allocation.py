@@ -8,7 +8,6 @@ indexes refuse a value that is given twice.
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -17,13 +16,16 @@ from ..addressing import (
     MANAGEMENT_OFFSET,
     family,
     free_addresses,
+    network_of,
     nth_address,
     nth_subnet,
     overlapping,
     subnet_capacity,
 )
 from ..naming import DEFAULT_NETWORK
+from .layer2_version import is_open
 from .networks import Network, networks_by_namespace
+from .placement import node_of
 from .snapshot import Snapshot
 
 TUNNEL_KEY_BASE = 16711683
@@ -63,6 +65,11 @@ def host_subnet_pool(network: str, family_number: int) -> str:
 def tunnel_id_pool(network: str) -> str:
     """Name of the pool with the port tunnel keys of a Layer2 network."""
     return f"tunnel-id/{network}"
+
+
+def gateway_router_owner(node: str) -> str:
+    """Owner of the port tunnel key that a node's gateway router has on a Layer2 switch; no namespace is called so."""
+    return f"Node/{node}"
 
 
 def host_subnets(snapshot: Snapshot, network: Network, node: str) -> list[str]:
@@ -177,15 +184,22 @@ def _workload_pools(snapshot: Snapshot, found: dict[str, Network]) -> Iterator[P
     for workload in snapshot.of_kind("Workload"):
         owner = f"{workload.namespace}/{workload.name}"
         for network in [found[DEFAULT_NETWORK], *serving.get(workload.namespace, [])]:
-            for subnet in workload_subnets(snapshot, network, workload.spec["node"]):
+            for subnet in workload_subnets(snapshot, network, node_of(workload)):
                 name = address_pool(network.name, subnet)
                 pool = pools.setdefault(name, _address_pool(name, network, subnet))
                 pool.owners[owner] = workload.key
             if network.topology == "Layer2":
-                name = tunnel_id_pool(network.name)
-                numbers = Pool(name, {}, _numbers(*PORT_TUNNEL_IDS), f"port tunnel ids of {network.name}")
-                pools.setdefault(name, numbers).owners[owner] = workload.key
+                _tunnel_ids(pools, network)[owner] = workload.key
+    for network in found.values() if is_open(snapshot) else ():
+        if network.is_transit_routed:
+            for node in snapshot.of_kind("Node"):
+                _tunnel_ids(pools, network)[gateway_router_owner(node.name)] = network.object_key
     yield from pools.values()
+
+
+def _tunnel_ids(pools: dict[str, Pool], network: Network) -> dict[str, str]:
+    name = tunnel_id_pool(network.name)
+    return pools.setdefault(name, Pool(name, {}, _numbers(*PORT_TUNNEL_IDS), f"port tunnel ids of {network.name}")).owners
 
 
 def _address_pool(name: str, network: Network, subnet: str) -> Pool:
@@ -207,12 +221,12 @@ def transit_subnets(network: Network, settings: dict, others: list[str]) -> list
     for candidate in settings["transit_subnets"]:
         if family(candidate) not in network.families:
             continue
-        moved = ipaddress.ip_network(candidate)
+        moved = network_of(candidate)
         for _attempt in range(TRANSIT_ATTEMPTS + 1):
             clash = next((other for other in others if overlapping(str(moved), other)), None)
             if clash is None:
                 break
-            larger = min(moved, ipaddress.ip_network(clash), key=lambda subnet: subnet.prefixlen)
+            larger = min(moved, network_of(clash), key=lambda subnet: subnet.prefixlen)
             step = 1 << (moved.max_prefixlen - moved.prefixlen)
             after = int(larger[-1]) + 1
             moved = type(moved)((-(-after // step) * step, moved.prefixlen))

@@ -7,29 +7,31 @@ the ids are known.
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterator
 
-from ..addressing import family
+from ..addressing import family, network_of
 from .allocation import transit_subnets, workload_subnets
 from .networks import Network
-from .snapshot import Snapshot
+from .snapshot import Snapshot, StoredObject
 
 _REMEDY = "give a larger range"
 
 
 def shortages(snapshot: Snapshot, found: dict[str, Network]) -> list[tuple[str, str, str]]:
     """Return what is too small, as (object key, rule, remedy)."""
+    nodes = snapshot.of_kind("Node")[:1]
     highest = max((int(value) for value in snapshot.allocations.get("node-id", {}).values()), default=0)
     return [
         (network.object_key or "Settings", rule, remedy)
         for network in found.values()
-        for rule, remedy in _of_network(snapshot, network, highest)
+        for rule, remedy in _of_network(snapshot, network, nodes, highest)
     ]
 
 
-def _of_network(snapshot: Snapshot, network: Network, highest: int) -> Iterator[tuple[str, str]]:
-    for node in snapshot.of_kind("Node")[:1]:
+def _of_network(
+    snapshot: Snapshot, network: Network, nodes: list[StoredObject], highest: int
+) -> Iterator[tuple[str, str]]:
+    for node in nodes:
         for subnet in workload_subnets(snapshot, network, node.name):
             if _size(subnet) < 4:
                 yield f"subnet {subnet} has no room for gateway, management port and a workload", _REMEDY
@@ -57,4 +59,4 @@ def _of_network(snapshot: Snapshot, network: Network, highest: int) -> Iterator[
 
 
 def _size(subnet: str) -> int:
-    return ipaddress.ip_network(subnet).num_addresses
+    return network_of(subnet).num_addresses
