@@ -11,8 +11,10 @@ from ..addressing import family
 from ..document import digest
 from ..naming import DEFAULT_NETWORK
 from ..state.admission import transit_neighbours
-from ..state.allocation import host_subnets, transit_subnets, tunnel_key
+from ..state.allocation import gateway_router_owner, host_subnets, transit_subnets, tunnel_id_pool, tunnel_key
+from ..state.layer2_version import is_open, version_of
 from ..state.networks import Network, networks, networks_by_namespace
+from ..state.placement import node_of
 from ..state.snapshot import Snapshot
 from .workloads import workload_interfaces
 
@@ -31,7 +33,7 @@ def build_plan(snapshot: Snapshot) -> dict:
         "networks": {network.name: _network(network, found, snapshot) for network in found.values()},
         "workloads": {
             f"{workload.namespace}/{workload.name}": {
-                "node": workload.spec["node"],
+                "node": node_of(workload),
                 "kind": workload.spec["kind"],
                 "namespace": workload.namespace,
                 "name": workload.name,
@@ -51,6 +53,7 @@ def _node(node, snapshot: Snapshot) -> dict:
         "chassis": node.spec.get("chassis"),
         "encapsulation": node.spec.get("encapsulation", []),
         "addresses": node.spec.get("addresses", []),
+        "layer2_topology_version": version_of(node),
     }
 
 
@@ -80,4 +83,8 @@ def _network(network: Network, found: dict[str, Network], snapshot: Snapshot) ->
         described["tunnel_keys"].append(int(snapshot.get("tunnel-key", network.name)))
         neighbours = transit_neighbours(network, found, snapshot.settings)
         described["transit_subnets"] = transit_subnets(network, snapshot.settings, neighbours)
+        if is_open(snapshot):
+            owners = {node.name: gateway_router_owner(node.name) for node in snapshot.of_kind("Node")}
+            held = snapshot.allocations[tunnel_id_pool(network.name)]
+            described["gateway_tunnel_ids"] = {name: int(held[owner]) for name, owner in owners.items()}
     return described

@@ -7,6 +7,7 @@ from ..addressing import GATEWAY_OFFSET, family, mac_of_address, nth_address, pr
 from ..naming import nad_key, workload_port
 from ..state.allocation import address_pool, tunnel_id_pool, workload_subnets
 from ..state.networks import Network
+from ..state.placement import node_of
 from ..state.snapshot import Snapshot, StoredObject
 
 DEFAULT_INTERFACE = "eth0"
@@ -35,7 +36,7 @@ def workload_interfaces(
 def _interface(workload: StoredObject, network: Network, name: str, role: str, snapshot: Snapshot) -> dict:
     owner = f"{workload.namespace}/{workload.name}"
     nad = None if network.is_default else nad_key(workload.namespace, network.nad_name)
-    subnets = workload_subnets(snapshot, network, workload.spec["node"])
+    subnets = workload_subnets(snapshot, network, node_of(workload))
     addresses = []
     for subnet in subnets:
         address = snapshot.get(address_pool(network.name, subnet), owner)

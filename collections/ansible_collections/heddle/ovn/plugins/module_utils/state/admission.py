@@ -13,6 +13,7 @@ import re
 from ..addressing import overlapping
 from ..model import Problem, Resource, Source, check_update
 from ..naming import DEFAULT_NETWORK, PRIMARY_NETWORK_LABEL, prefix, workload_port
+from . import layer2_version, placement
 from .allocation import allocate, transit_subnets
 from .capacity import shortages
 from .networks import NETWORK_KINDS, Network, networks, networks_by_namespace
@@ -46,6 +47,7 @@ def admit(
         if entry.kind != "Node" and (entry.manifest_set != manifest_set or key in sources)
     }
     after.objects |= {entry.key: entry for entry in _nodes(before, nodes)}
+    layer2_version.begin(after, before)
 
     problems: list[Problem] = []
     for resource in resources:
@@ -60,6 +62,8 @@ def admit(
     def problem(key: str, path: str, rule: str, remedy: str) -> None:
         problems.append(Problem(sources.get(key, STORED), key, path, rule, remedy))
 
+    for workload in after.of_kind("Workload"):
+        after.objects[workload.key] = placement.settled(workload, set(nodes))
     found = networks(after)
     _check_settings(before, settings, problem)
     _check_nodes(after, problem)
@@ -134,6 +138,10 @@ def _check_settings(before: Snapshot, settings: dict, problem) -> None:
     if old != settings["cluster_subnets"]:
         problem("Settings", "cluster_subnets", f"cannot be changed: hosts have subnets of {', '.join(old)}",
                 "put the old value back")  # fmt: skip
+    name = layer2_version.SETTING
+    if before.revision and settings[name] == "gateway-router" and before.settings.get(name) != settings[name]:
+        problem("Settings", name, "gateway-router can only be chosen for a cluster that has no hosts yet",
+                "leave the setting out")  # fmt: skip
 
 
 def _check_nodes(snapshot: Snapshot, problem) -> None:
@@ -197,7 +205,7 @@ def _check_workloads(snapshot: Snapshot, problem) -> None:
         if workload.namespace not in namespaces:
             problem(workload.key, "metadata.namespace", f"namespace {workload.namespace} does not exist",
                     "add a Namespace manifest")  # fmt: skip
-        if workload.spec["node"] not in nodes:
+        if placement.node_of(workload) not in nodes:
             problem(workload.key, "spec.node", f"node {workload.spec['node']} is not in the inventory",
                     f"use one of: {', '.join(sorted(nodes)) or 'none known'}")  # fmt: skip
 

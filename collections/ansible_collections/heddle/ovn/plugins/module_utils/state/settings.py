@@ -9,6 +9,8 @@ from __future__ import annotations
 import ipaddress
 
 from ..addressing import overlapping
+from .layer2_version import SETTING as LAYER2_TOPOLOGY
+from .layer2_version import TOPOLOGIES
 
 DEFAULTS = {
     "cluster_subnets": ["10.244.0.0/16/24", "fd00:10:244::/48/64"],
@@ -18,6 +20,7 @@ DEFAULTS = {
     "transit_subnets": ["100.88.0.0/16", "fd97::/64"],
     "masquerade_subnets": ["169.254.0.0/17", "fd69::/112"],
     "mtu": 1400,
+    LAYER2_TOPOLOGY: "transit-router",
 }
 
 
@@ -33,6 +36,9 @@ def complete(given: dict | None) -> dict:
             mistakes += [f"setting {name}: {mistake}" for mistake in _mistakes(value)]
     if not isinstance(settings["mtu"], int) or not 576 <= settings["mtu"] <= 65535:
         mistakes.append(f"setting mtu: must be a number from 576 to 65535, not {settings['mtu']!r}")
+    if settings[LAYER2_TOPOLOGY] not in TOPOLOGIES:
+        known = " or ".join(TOPOLOGIES)
+        mistakes.append(f"setting {LAYER2_TOPOLOGY}: must be {known}, not {settings[LAYER2_TOPOLOGY]!r}")
     if not mistakes:
         mistakes += _overlaps(settings)
     if mistakes:

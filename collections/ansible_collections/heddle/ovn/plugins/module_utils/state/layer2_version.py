@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which of the two Layer2 topologies each node has.
+
+A version per node, for all networks, as in the annotation `k8s.ovn.org/layer2-topology-version` (OKEP-5094, "Upgrade
+Details"). A cluster that began with gateway routers on the Layer2 switches stays open for changes of a node's version,
+back and forth, from its first day until the clean-up after the upgrade. While it is open every node has a tunnel key
+for its gateway router on each Layer2 primary network, upgraded or not.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from .snapshot import Snapshot, StoredObject
+
+GATEWAY_ROUTERS, TRANSIT_ROUTER = "1.0", "2.0"
+SETTING = "layer2_topology"
+# What the setting may say: the topology that a fresh cluster begins with.
+TOPOLOGIES = {"transit-router": TRANSIT_ROUTER, "gateway-router": GATEWAY_ROUTERS}
+_FIELD = "layer2_topology_version"
+_OPEN = StoredObject(kind="Layer2Topology", name="upgrade", spec={"clean_up": "pending"})
+
+
+def version_of(node: StoredObject) -> str:
+    """Return a node's version; nodes stored before there were two have the transit router."""
+    return node.spec.get(_FIELD, TRANSIT_ROUTER)
+
+
+def with_version(node: StoredObject, version: str) -> StoredObject:
+    """Return a node with another version."""
+    return dataclasses.replace(node, spec={**node.spec, _FIELD: version})
+
+
+def is_open(snapshot: Snapshot) -> bool:
+    """Tell whether nodes may have either topology."""
+    return _OPEN.key in snapshot.objects
+
+
+def close(snapshot: Snapshot) -> None:
+    """Give the old topology up for good."""
+    snapshot.objects.pop(_OPEN.key, None)
+
+
+def begin(snapshot: Snapshot, before: Snapshot) -> None:
+    """Give every node of `snapshot` that has none its version: that of the setting, or the new one in a closed cluster.
+
+    Only the very first nodes open a cluster.
+    """
+    wanted = TOPOLOGIES[snapshot.settings[SETTING]]
+    if is_open(before) or (wanted == GATEWAY_ROUTERS and not before.of_kind("Node")):
+        snapshot.objects[_OPEN.key] = _OPEN
+    known = {node.name for node in before.of_kind("Node")}
+    for node in snapshot.of_kind("Node"):
+        if _FIELD not in node.spec and node.name not in known:
+            version = wanted if is_open(snapshot) else TRANSIT_ROUTER
+            snapshot.objects[node.key] = with_version(node, version)
