@@ -25,6 +25,25 @@ def nodes(*names: str) -> dict[str, dict]:
 THREE_NODES = nodes("node1", "node2", "node3")
 
 
+def with_gateways(mode: str, hosts: dict[str, dict] = THREE_NODES, **facts) -> dict[str, dict]:
+    """Return hosts that have a way out, each with addresses of its own on one provider network."""
+    return {
+        name: {
+            **host,
+            "gateway": {
+                "mode": mode,
+                "bridge": "breth1",
+                "uplink": "eth1",
+                "mac": f"02:00:00:00:00:{number:02x}",
+                "addresses": [f"192.0.2.{10 + number}/24", f"2001:db8::{10 + number:x}/64"],
+                "next_hops": ["192.0.2.1", "2001:db8::1"],
+                **facts,
+            },
+        }
+        for number, (name, host) in enumerate(hosts.items(), start=1)
+    }
+
+
 def decide(
     text: str,
     before: Snapshot | None = None,

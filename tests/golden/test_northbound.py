@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Manifests to Northbound rows, one small case per behaviour.
 
-`NAME.yml` is the input, `NAME.rows` what node1 gets for the networks in it. HEDDLE_RECORD=1 writes the latter anew.
+`NAME.yml` is the input, `NAME.rows` what node1 gets for the networks in it. HEDDLE_RECORD=1 writes the latter anew. A
+name that ends with `-shared` or `-local` gives the hosts a way out in that gateway mode.
 """
 
 import os
@@ -11,9 +12,14 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
 from ansible_collections.heddle.ovn.plugins.module_utils.row import Ref, Row
-from tests.pipeline import plan_of
+from tests.pipeline import plan_of, with_gateways
 
 CASES = sorted((Path(__file__).parent / "northbound").glob("*.yml"))
+
+
+def plan_for(case: Path) -> dict:
+    mode = case.stem.rpartition("-")[2]
+    return plan_of(case.read_text(), hosts=with_gateways(mode) if mode in ("shared", "local") else None)
 
 
 def text_of(value) -> str:
@@ -38,7 +44,7 @@ def test_there_are_cases():
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
 def test_rows(case):
-    rows = render_northbound(plan_of(case.read_text()), "node1")
+    rows = render_northbound(plan_for(case), "node1")
     unit = "default" if case.stem.startswith("default") else case.stem.partition(".")[0].replace("__", "_")
     found = "\n".join(sorted(shown(row) for row in rows if row.network == unit))
     assert found, f"no rows of network {unit}: name the case after its network"
@@ -50,7 +56,7 @@ def test_rows(case):
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
 def test_keys_are_unique_and_every_reference_has_its_row(case):
-    rows = render_northbound(plan_of(case.read_text()), "node2")
+    rows = render_northbound(plan_for(case), "node2")
     keys = [(row.table, row.key) for row in rows]
     assert len(set(keys)) == len(keys)
     wanted = {(row.parent.table, row.parent.key) for row in rows if row.parent}

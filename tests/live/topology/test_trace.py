@@ -5,14 +5,10 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.ovsdb import reconcile
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.ovsdb_values import Scope
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.ovsdb_wait import synchronise
 from ansible_collections.heddle.ovn.plugins.module_utils.naming import layer2_switch, node_switch
-from ansible_collections.heddle.ovn.plugins.module_utils.render import northbound as rendered
-from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound, render_southbound, southbound
 from tests.live.conftest import wait_for
-from tests.pipeline import layer2, layer3, namespace, plan_of, workload
+from tests.live.topology.zone import Zone
+from tests.pipeline import layer2, layer3, namespace, workload
 
 MANIFESTS = (
     namespace("two") + layer2("two", "net", "203.203.0.0/16", "2010:100:200::/60")
@@ -22,41 +18,6 @@ MANIFESTS = (
     + workload("three", "a", "node1") + workload("three", "far", "node3")
     + namespace("plain", primary=False) + workload("plain", "a", "node1") + workload("plain", "b", "node1")
 )  # fmt: skip
-
-
-class Zone:
-    """node1's zone with its databases, and ovn-trace on it."""
-
-    def __init__(self, tools, northbound, southbound_server, text):
-        self.tools, self.northbound, self.southbound = tools, northbound, southbound_server
-        self.apply(text)
-
-    def apply(self, text):
-        self.plan = plan_of(text)
-        with self.southbound.client() as client:
-            rows = render_southbound(self.plan, "node1")
-            first = reconcile(
-                client, "OVN_Southbound", rows, owner="t", scope=Scope(tables=frozenset(southbound.TABLES))
-            )
-        with self.northbound.client() as client:
-            rows = render_northbound(self.plan, "node1")
-            scope = Scope(tables=frozenset(rendered.TABLES))
-            second = reconcile(client, "OVN_Northbound", rows, owner="t", scope=scope)
-            synchronise(client, 30)
-        return first + second
-
-    def interface(self, name, network):
-        found = self.plan["workloads"][name]["interfaces"]
-        return next(entry for entry in found if entry["network"] == network)
-
-    def trace(self, datapath, inport, source, target, target_mac, family=4):
-        kind = "ip4" if family == 4 else "ip6"
-        flow = (
-            f'inport == "{inport}" && eth.src == {source["mac"]} && eth.dst == {target_mac} && ip.ttl == 64 && '
-            f"{kind}.src == {source['addresses'][0 if family == 4 else -1].partition('/')[0]} && "
-            f"{kind}.dst == {target} && {'icmp4.type == 8' if family == 4 else 'icmp6.type == 128'}"
-        )
-        return self.tools.run("ovn-trace", f"--db={self.southbound.remote}", "--minimal", datapath, flow)
 
 
 @pytest.fixture

@@ -88,6 +88,21 @@ def management_port(network: str, node: str) -> str:
     return f"k8s-{prefix(network)}{node}"
 
 
+def external_switch(network: str, node: str) -> str:
+    """Logical switch between a gateway router and the provider network."""
+    return f"ext_{prefix(network)}{node}"
+
+
+def localnet_port(network: str, node: str, bridge: str) -> str:
+    """Port of the external switch that leads to a provider bridge."""
+    return f"{bridge}_{prefix(network)}{node}"
+
+
+def patch_port(network: str, node: str, bridge: str) -> str:
+    """Port of a provider bridge that ovn-controller makes for a localnet port."""
+    return f"patch-{localnet_port(network, node, bridge)}-to-{INTEGRATION_BRIDGE}"
+
+
 def nad_key(namespace: str, name: str) -> str:
     """Key of a network attachment: its namespace and the name of the network object."""
     return f"{namespace}/{name}"

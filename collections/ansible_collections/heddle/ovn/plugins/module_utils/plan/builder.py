@@ -15,7 +15,7 @@ from ..state.allocation import gateway_router_owner, host_subnets, transit_subne
 from ..state.layer2_version import is_open, version_of
 from ..state.networks import Network, networks, networks_by_namespace
 from ..state.placement import node_of
-from ..state.snapshot import Snapshot
+from ..state.snapshot import Snapshot, StoredObject
 from .workloads import workload_interfaces
 
 FORMAT = 1
@@ -25,12 +25,13 @@ def build_plan(snapshot: Snapshot) -> dict:
     """Return the plan document of a snapshot whose allocations are complete."""
     found = networks(snapshot)
     serving = networks_by_namespace(found)
+    nodes = snapshot.of_kind("Node")
     plan = {
         "format": FORMAT,
         "deployment": snapshot.name,
         "settings": snapshot.settings,
-        "nodes": {node.name: _node(node, snapshot) for node in snapshot.of_kind("Node")},
-        "networks": {network.name: _network(network, found, snapshot) for network in found.values()},
+        "nodes": {node.name: _node(node, snapshot) for node in nodes},
+        "networks": {network.name: _network(network, found, nodes, snapshot) for network in found.values()},
         "workloads": {
             f"{workload.namespace}/{workload.name}": {
                 "node": node_of(workload),
@@ -54,10 +55,11 @@ def _node(node, snapshot: Snapshot) -> dict:
         "encapsulation": node.spec.get("encapsulation", []),
         "addresses": node.spec.get("addresses", []),
         "layer2_topology_version": version_of(node),
+        "gateway": node.spec.get("gateway"),
     }
 
 
-def _network(network: Network, found: dict[str, Network], snapshot: Snapshot) -> dict:
+def _network(network: Network, found: dict[str, Network], nodes: list[StoredObject], snapshot: Snapshot) -> dict:
     identifier = 0 if network.is_default else int(snapshot.get("network-id", network.name))
     described = {
         "id": identifier,
@@ -73,9 +75,7 @@ def _network(network: Network, found: dict[str, Network], snapshot: Snapshot) ->
         "tunnel_keys": [tunnel_key(identifier)],
     }
     if network.topology == "Layer3":
-        described["host_subnets"] = {
-            node.name: host_subnets(snapshot, network, node.name) for node in snapshot.of_kind("Node")
-        }
+        described["host_subnets"] = {node.name: host_subnets(snapshot, network, node.name) for node in nodes}
         described["transit_subnets"] = [
             subnet for subnet in snapshot.settings["transit_subnets"] if family(subnet) in network.families
         ]

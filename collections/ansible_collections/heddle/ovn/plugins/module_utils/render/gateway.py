@@ -2,18 +2,17 @@
 """A network's gateway router on this node, and how the node's own traffic enters the network.
 
 Ports, options and numbers: ovn-kubernetes, gateway routers; OKEP-5094, "Transit router". What leads from here to the
-provider network is not part of it.
+provider network is in `external.py`.
 """
 
 from __future__ import annotations
 
-from ..addressing import family, mac_of_address, plain
+from ..addressing import family, host_route, mac_of_address, plain
 from ..naming import gateway_router, management_port
 from ..row import Parent, Row
-from .port import ROUTER, policy, router, switch_port
+from .port import EPHEMERAL_PORTS, ROUTER, policy, route, router, switch_port
 from .view import View
 
-EPHEMERAL_PORTS = "32768-60999"
 MANAGEMENT_POLICY_PRIORITY = 1004
 
 
@@ -32,7 +31,46 @@ def gateway_router_row(view: View) -> Row:
         options["disable_garp_rarp"] = "true"
         if view.network["topology"] == "Layer2":
             options["lb_force_snat_ip"] = " ".join(plain(interface) for interface in view.join_interfaces())
-    return router(view, gateway_router(view.name, view.node), options, view.external_ids(role=True))
+    ids = view.external_ids(role=True)
+    if view.provider:
+        own = [plain(address) for address in view.provider.addresses]
+        ids |= {"physical_ip": own[0], "physical_ips": ",".join(own)}
+    return router(view, gateway_router(view.name, view.node), options, ids)
+
+
+def inner_router_options(view: View) -> dict:
+    """Return options of the router next to the workloads.
+
+    In local gateway mode replies come in where no request went out: all connections are then committed, so that they
+    are known (OVN 25.03, `ct-commit-all`).
+    """
+    local = view.provider is not None and view.provider.is_local and view.is_primary and not view.is_default
+    return {"ct-commit-all": "true"} if local else {}
+
+
+def outward_routes(view: View, on: str, gateways: list[str]) -> list[Row]:
+    """Routes that lead what comes from this node's workloads out of the network.
+
+    `on` is the router next to the workloads, `gateways` the gateway router's addresses there. In local gateway mode
+    the node itself is the next hop, in shared mode only for the services that every network may reach.
+    """
+    local = view.provider is not None and view.provider.is_local
+    nexthops = view.management_addresses() if local else gateways
+    rows = [
+        route(view, on, subnet, nexthop, source=True)
+        for subnet in view.subnets()
+        for nexthop in nexthops
+        if family(nexthop) == family(subnet)
+    ]
+    if view.provider and not local and not view.is_default:
+        ids = {**view.external_ids(), "k8s.ovn.org/udn-enabled-default-service": ""}
+        rows += [
+            route(view, on, host_route(service), nexthop, external_ids=ids)
+            for service in view.shared_services()
+            for nexthop in view.management_addresses()
+            if family(nexthop) == family(service)
+        ]
+    return rows
 
 
 def management_rows(view: View, switch: str, on: str, inward_port: str) -> list[Row]:
@@ -63,7 +101,10 @@ def _host_addresses(view: View) -> list[str]:
 
     A Layer3 network adds the addresses that its own gateway router is masqueraded as (ovn-kubernetes, policies 1004).
     """
-    addresses = view.plan["nodes"][view.node]["addresses"]
+    addresses = list(view.plan["nodes"][view.node]["addresses"])
+    if view.provider:
+        own = [plain(address) for address in view.provider.addresses]
+        addresses = own + [address for address in addresses if plain(address) not in own]
     if view.is_default:
         return addresses
     first = [next((item for item in addresses if family(item) == number), None) for number in (4, 6)]

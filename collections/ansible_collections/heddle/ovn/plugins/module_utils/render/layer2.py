@@ -6,7 +6,8 @@ from __future__ import annotations
 from ..addressing import family, plain
 from ..naming import EXTERNAL_ID_NODE, ROUTER_MARK, gateway_router, layer2_switch, transit_router
 from ..row import Row
-from .gateway import gateway_router_row, management_rows
+from .external import render_external
+from .gateway import gateway_router_row, inner_router_options, management_rows, outward_routes
 from .port import gateway_chassis, peering, route, router, router_port, switch
 from .view import View, first_mac, switch_config
 
@@ -24,6 +25,7 @@ def render_layer2(view: View) -> list[Row]:
             rows += _remote_gateway(view, remote)
         name = layer2_switch(view.name)
         rows += management_rows(view, name, transit_router(view.name), f"trtos-{name}")
+        rows += render_external(view)
     return rows
 
 
@@ -61,7 +63,7 @@ def _transit_router(view: View) -> list[Row]:
         router(
             view,
             on,
-            {"requested-tnl-key": str(view.network["tunnel_keys"][1])},
+            {"requested-tnl-key": str(view.network["tunnel_keys"][1]), **inner_router_options(view)},
             {ROUTER_MARK: "yes", **view.external_ids()},
         ),
         router_port(view, on, port, first_mac(gateways), gateways, options, **advertisement),
@@ -87,10 +89,10 @@ def _gateway(view: View) -> list[Row]:
         ),
     ]  # fmt: skip
     rows += _join_routes(view, on, join, gateway_side, view.external_ids())
+    rows += outward_routes(view, on, gateway_side)
     for subnet in view.subnets():
-        for transit_address, gateway_address in pairs:
+        for transit_address, _gateway_address in pairs:
             if family(subnet) == family(transit_address):
-                rows.append(route(view, on, subnet, gateway_address, source=True))
                 rows.append(route(view, name, subnet, transit_address, output_port=outer))
     return rows
 

@@ -18,7 +18,8 @@ from ..naming import (
     transit_switch_port,
 )
 from ..row import Row
-from .gateway import gateway_router_row, management_rows
+from .external import render_external
+from .gateway import gateway_router_row, inner_router_options, management_rows, outward_routes
 from .port import gateway_chassis, peering, route, router, router_port, switch, switch_port
 from .view import View, first_mac, switch_config
 
@@ -30,6 +31,7 @@ def render_layer3(view: View) -> list[Row]:
         rows += _join(view)
         inward = f"rtos-{node_switch(view.name, view.node)}"
         rows += management_rows(view, node_switch(view.name, view.node), cluster_router(view.name), inward)
+        rows += render_external(view)
     return rows
 
 
@@ -42,7 +44,7 @@ def _router_and_switch(view: View) -> list[Row]:
         config["exclude_ips"] = view.management_addresses()[0]
     router_ids = {ROUTER_MARK: "yes", **view.external_ids()}
     rows = [
-        router(view, on, {"always_learn_from_arp_request": "false"}, router_ids),
+        router(view, on, {"always_learn_from_arp_request": "false", **inner_router_options(view)}, router_ids),
         switch(view, name, config, view.external_ids(role=True)),
         router_port(view, on, rtos, first_mac(gateways), gateways, {"gateway_mtu": str(view.settings["mtu"])}),
         peering(view, name, stor, rtos),
@@ -65,10 +67,7 @@ def _join(view: View) -> list[Row]:
         peering(view, join, f"jtor-{name}", f"rtoj-{name}"),
     ]
     rows += [route(view, on, plain(address), address) for address in outer]
-    for subnet in view.subnets():
-        rows += [
-            route(view, on, subnet, address, source=True) for address in outer if family(address) == family(subnet)
-        ]
+    rows += outward_routes(view, on, outer)
     for subnet in view.network["subnets"]:
         rows += [route(view, name, subnet, address) for address in inner if family(address) == family(subnet)]
     return rows

@@ -22,6 +22,7 @@ PUNTED_PACKETS_PER_SECOND = 25
 TABLES = (
     "ACL", "Copp", "Gateway_Chassis", "Logical_Router", "Logical_Router_Policy", "Logical_Router_Port",
     "Logical_Router_Static_Route", "Logical_Switch", "Logical_Switch_Port", "Meter", "Meter_Band", "NAT", "Port_Group",
+    "Static_MAC_Binding",
 )  # fmt: skip
 
 _TOPOLOGIES = {"Layer2": render_layer2, "Layer3": render_layer3}

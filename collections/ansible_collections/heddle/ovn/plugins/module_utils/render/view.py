@@ -18,10 +18,17 @@ from ..naming import (
     EXTERNAL_ID_ROLE,
     EXTERNAL_ID_TOPOLOGY,
 )
+from .provider import Provider, provider_of
 
 
 class View:
     """A network of the plan, seen from `node`; `workloads` are its (workload, interface) pairs on all nodes."""
+
+    # Offsets into the masquerade subnets (ovn-kubernetes's numbering).
+    OVN_MASQUERADE = 1
+    HOST_MASQUERADE = 2
+    LOCAL_SERVICE_MASQUERADE = 3
+    DUMMY_NEXT_HOP = 4
 
     def __init__(self, plan: dict, network: str, node: str, workloads: list[tuple[dict, dict]]) -> None:
         self.plan = plan
@@ -93,12 +100,27 @@ class View:
         """Return a node's Layer2 transit pairs: (transit router's, gateway router's) interface per family."""
         return [transit_pair(subnet, self.node_id(node)) for subnet in self.network["transit_subnets"]]
 
+    @property
+    def provider(self) -> Provider | None:
+        """Return how the node is connected to the provider network, None without a way out."""
+        return provider_of(self.plan["nodes"][self.node])
+
+    def masquerade_subnets(self) -> list[str]:
+        """Return the masquerade subnets of the families that the network has."""
+        return [subnet for subnet in self.settings["masquerade_subnets"] if family(subnet) in self.network["families"]]
+
+    def masquerade(self, offset: int) -> list[str]:
+        """Return the masquerade addresses with a fixed meaning, without prefix length."""
+        return [nth_address(subnet, offset) for subnet in self.masquerade_subnets()]
+
     def masquerade_addresses(self, side: int) -> list[str]:
         """Return the network's masquerade addresses on the node; side 0: gateway router, 1: management port."""
-        wanted = [
-            subnet for subnet in self.settings["masquerade_subnets"] if family(subnet) in self.network["families"]
-        ]
-        return [masquerade_pair(subnet, self.network["id"])[side] for subnet in wanted]
+        return [masquerade_pair(subnet, self.network["id"])[side] for subnet in self.masquerade_subnets()]
+
+    def shared_services(self) -> list[str]:
+        """Return the addresses of the services that every network may reach, of the network's families."""
+        found = self.settings.get("shared_services", [])
+        return [service["address"] for service in found if family(service["address"]) in self.network["families"]]
 
 
 def attachments(plan: dict) -> dict[str, list[tuple[dict, dict]]]:

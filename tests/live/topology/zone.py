@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One host's zone: its databases, what is rendered into them, and ovn-trace on it."""
+
+from __future__ import annotations
+
+from ansible_collections.heddle.ovn.plugins.module_utils.apply.ovsdb import reconcile
+from ansible_collections.heddle.ovn.plugins.module_utils.apply.ovsdb_values import Scope
+from ansible_collections.heddle.ovn.plugins.module_utils.apply.ovsdb_wait import synchronise
+from ansible_collections.heddle.ovn.plugins.module_utils.render import northbound as rendered
+from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound, render_southbound, southbound
+from tests.pipeline import plan_of
+
+
+class Zone:
+    """node1's zone; `hosts` are the inventory facts of all hosts."""
+
+    def __init__(self, tools, northbound, southbound_server, text, hosts=None):
+        self.tools, self.northbound, self.southbound, self.hosts = tools, northbound, southbound_server, hosts
+        self.apply(text)
+
+    def apply(self, text):
+        """Bring the databases to what the manifests ask for; returns the outcome."""
+        self.plan = plan_of(text, hosts=self.hosts)
+        with self.southbound.client() as client:
+            rows = render_southbound(self.plan, "node1")
+            first = reconcile(
+                client, "OVN_Southbound", rows, owner="t", scope=Scope(tables=frozenset(southbound.TABLES))
+            )
+        with self.northbound.client() as client:
+            rows = render_northbound(self.plan, "node1")
+            scope = Scope(tables=frozenset(rendered.TABLES))
+            second = reconcile(client, "OVN_Northbound", rows, owner="t", scope=scope)
+            synchronise(client, 30)
+        return first + second
+
+    def interface(self, name, network):
+        """A workload's attachment to a network."""
+        found = self.plan["workloads"][name]["interfaces"]
+        return next(entry for entry in found if entry["network"] == network)
+
+    def trace(self, datapath, inport, source, target, target_mac, family=4):
+        """Trace an echo request of a workload."""
+        kind = "ip4" if family == 4 else "ip6"
+        flow = (
+            f'inport == "{inport}" && eth.src == {source["mac"]} && eth.dst == {target_mac} && ip.ttl == 64 && '
+            f"{kind}.src == {source['addresses'][0 if family == 4 else -1].partition('/')[0]} && "
+            f"{kind}.dst == {target} && {'icmp4.type == 8' if family == 4 else 'icmp6.type == 128'}"
+        )
+        return self.tools.run("ovn-trace", f"--db={self.southbound.remote}", "--minimal", datapath, flow)
