@@ -49,6 +49,8 @@ def plug(host, keeper):
             "peer", "name", outer, "mtu", str(MTU[segment]), "netns", str(keeper),
         )  # fmt: skip
         ip("link", "set", outer, "master", segment, "up", namespace=keeper)
+        # Packets without checksums, as interfaces of one kernel pass them on, are broken for userspace datapaths.
+        subprocess.run(["ethtool", "--offload", interface, "tx", "off"], check=True, stdout=subprocess.DEVNULL)
 
 
 def boot(host, merged, name):

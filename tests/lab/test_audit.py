@@ -84,7 +84,7 @@ def test_single_modules_change_nothing_on_a_converged_host(lab):
     for name in ("heddle.ovn.topology", "heddle.ovn.workload"):
         assert not module("node2", name, {"node": "node2"})["changed"]
     arguments = {"name": "node2", "encapsulation": ["198.18.1.2"], "underlay_interface": "eth1",
-                 "underlay_addresses": ["198.18.1.2/24", "fd00:6864:1::2/64"]}  # fmt: skip
+                 "provider": {"interface": "eth2"}}  # fmt: skip
     known = module("node2", "heddle.ovn.chassis", arguments)
     assert not known["changed"]
     assert known["chassis"] in lab.ssh("node2", "ovs-vsctl", "get", "Open_vSwitch", ".", "external_ids:system-id")

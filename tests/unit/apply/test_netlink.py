@@ -10,7 +10,6 @@ from ansible_collections.heddle.ovn.plugins.module_utils.apply import kernel
 from ansible_collections.heddle.ovn.plugins.module_utils.apply.netlink import (
     NetlinkError,
     reconcile_endpoints,
-    reconcile_underlay,
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.endpoint import Endpoint, Link
 
@@ -137,21 +136,6 @@ def test_the_userspace_datapath_gets_complete_checksums(host):
     assert not outcome.changed
     with kernel.inside(f"{PREFIX}_a"):
         assert not kernel.transmit_checksum("eth0")
-
-
-def test_underlay_addresses_move_to_the_bridge_once(host):
-    addresses = ["198.18.1.11/24", "fd00:6864:1::11/64"]
-    kernel.create_namespace(f"{PREFIX}_peer", "")
-    for name in ("card", "bridge"):
-        kernel.create_link(f"{PREFIX}_peer", link(name=name, host_name=f"{PREFIX}{name}"), "")
-    kernel.change_addresses(None, f"{PREFIX}card", set(addresses), set())
-    names = f"{PREFIX}bridge", f"{PREFIX}card"
-    assert reconcile_underlay(*names, addresses, write=False).changed
-    assert reconcile_underlay(*names, addresses, write=True).changed
-    links = kernel.read_links(None)
-    assert links[names[0]]["addresses"] == set(addresses)
-    assert not links[names[1]]["addresses"]
-    assert not reconcile_underlay(*names, addresses, write=True).changed
 
 
 def test_the_machine_is_left_as_it_was():

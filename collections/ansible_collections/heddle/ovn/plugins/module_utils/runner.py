@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from .apply.change import Outcome
 from .apply.kernel import NetlinkFailure
-from .apply.netlink import NetlinkError
 from .apply.ovsdb_wanted import InvalidRows
+from .apply.step import NetlinkError
 from .document import unpack
 from .ovsdb_client import Client, OvsdbError, Unreachable
 

@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-import time
-
 from .apply import kernel
 from .apply.change import Outcome
-from .apply.netlink import planned_endpoints, reconcile_endpoints, reconcile_underlay
+from .apply.netlink import planned_endpoints, reconcile_endpoints
 from .apply.ovsdb import reconcile
 from .apply.ovsdb_absent import planned
 from .apply.ovsdb_values import Scope
@@ -15,12 +13,11 @@ from .apply.ovsdb_wait import caught_up, synchronise
 from .naming import INTEGRATION_BRIDGE
 from .observe import wait_for_ports
 from .render import northbound, render_endpoints, render_northbound, render_southbound, southbound, vswitch
-from .render.vswitch import SOUTHBOUND_SOCKET, UNDERLAY_BRIDGE, render_integration_bridge, render_workload_ports
+from .render.vswitch import render_workload_ports
 from .row import Row
 from .runner import NORTHBOUND, SOUTHBOUND, VSWITCH, Failure, connected, known_node, load_plan
 
 VSWITCH_DATABASE = "Open_vSwitch"
-SYSTEM_ID_TIMEOUT = 20.0
 
 
 def rows_to(client, database: str, rows: list[Row], owner: str, tables: tuple[str, ...], *, write: bool) -> Outcome:
@@ -101,70 +98,3 @@ def uses_userspace(client) -> bool:
     """Tell whether the integration bridge forwards packets in userspace."""
     bridge = integration_bridge(client) if client else None
     return (bridge["datapath_type"] if bridge else kernel.datapath_type()) == "netdev"
-
-
-def apply_chassis(module) -> tuple[Outcome, dict]:
-    """Bring Open vSwitch to what ovn-controller needs; returns the outcome and the host's chassis and datapath."""
-    params, write = module.params, not module.check_mode
-    datapath = kernel.datapath_type() if params["datapath"] == "auto" else params["datapath"]
-    host = {"name": params["name"], "encapsulation": params["encapsulation"], "datapath": datapath}
-    userspace = datapath == "netdev"
-    ready = kernel.PYROUTE2_IMPORT_ERROR is None
-    if userspace:
-        if not params["underlay_interface"] or not params["underlay_addresses"]:
-            raise Failure(
-                "this kernel has no Open vSwitch, and its userspace datapath takes the underlay's network card over: "
-                "give underlay_interface and underlay_addresses, or install a kernel with the openvswitch module"
-            )
-        if not ready and write:
-            raise Failure("pyroute2 is missing on this host; install python3-pyroute2")
-        host["interface"] = params["underlay_interface"]
-        host["mac"] = _mac(params["underlay_interface"]) if ready else "(known once pyroute2 is installed)"
-    with connected(module, VSWITCH) as client:
-        if client:
-            _refuse_foreign(client)
-        rows = render_integration_bridge(host)
-        outcome = rows_to(client, VSWITCH_DATABASE, rows, params["owner"], vswitch.TABLES, write=write)
-        chassis = _system_id(client) if client else f"(chassis of {params['name']}, known once Open vSwitch runs)"
-    if userspace and ready:
-        outcome += _underlay(params, write=write)
-    return outcome, {"chassis": chassis, "datapath": datapath}
-
-
-def _mac(interface: str) -> str:
-    links = kernel.read_links(None)
-    if interface not in links:
-        raise Failure(f"there is no network card {interface}; it has {', '.join(sorted(links))}")
-    return links[interface]["mac"]
-
-
-def _underlay(params: dict, *, write: bool) -> Outcome:
-    if write:
-        deadline = time.monotonic() + SYSTEM_ID_TIMEOUT
-        while UNDERLAY_BRIDGE not in kernel.read_links(None):
-            if time.monotonic() > deadline:
-                raise Failure(f"ovs-vswitchd did not make {UNDERLAY_BRIDGE}; see its log on this host")
-            time.sleep(0.1)
-    return reconcile_underlay(UNDERLAY_BRIDGE, params["underlay_interface"], params["underlay_addresses"], write=write)
-
-
-def _identifiers(client) -> dict:
-    select = {"op": "select", "table": "Open_vSwitch", "where": [], "columns": ["external_ids"]}
-    rows = client.transact(VSWITCH_DATABASE, [select])[0]["rows"]
-    return dict(rows[0]["external_ids"][1]) if rows else {}
-
-
-def _refuse_foreign(client) -> None:
-    remote = _identifiers(client).get("ovn-remote", SOUTHBOUND_SOCKET)
-    if remote != SOUTHBOUND_SOCKET:
-        raise Failure(
-            f"this host belongs to another OVN: external_ids:ovn-remote is {remote}; "
-            "take it out of that one first (ovs-vsctl remove Open_vSwitch . external_ids ovn-remote)"
-        )
-
-
-def _system_id(client) -> str:
-    identifiers = _identifiers(client)
-    if "system-id" not in identifiers:
-        raise Failure("Open vSwitch has no system-id; restart openvswitch-switch, which sets it")
-    return identifiers["system-id"]

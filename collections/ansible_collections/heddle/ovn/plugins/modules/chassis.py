@@ -14,8 +14,10 @@ author:
 description:
   - Brings Open vSwitch's settings and the integration bridge of a host to what ovn-controller needs for a zone of its
     own, with C(fail_mode=secure) and without in-band control.
+  - The provider bridge takes over the provider's network card with the addresses and routes of the host, without
+    losing them for a moment, and gives them back when it is not wanted any more.
   - Where the kernel has no Open vSwitch, the userspace datapath is used; the underlay interface then becomes a port of
-    the bridge C(br-underlay), which takes over its addresses.
+    the bridge C(br-underlay), which takes it over in the same way.
   - Settings that somebody else made stay as they are.
 extends_documentation_fragment:
   - heddle.ovn.attributes
@@ -37,17 +39,50 @@ options:
   underlay_interface:
     description: Network card of the underlay; needed for the userspace datapath only.
     type: str
-  underlay_addresses:
-    description: Addresses of that network card, with prefix length.
-    type: list
-    elements: str
-    default: []
+  provider:
+    description: How the host is connected to the provider network; without it its networks have no way out.
+    type: dict
+    suboptions:
+      interface:
+        description: Network card of the provider network.
+        type: str
+        required: true
+      bridge:
+        description: Bridge that takes the network card over.
+        type: str
+        default: br-ex
+      mode:
+        description:
+          - V(shared) sends packets of workloads straight to the provider network, V(local) through the host's kernel.
+          - V(local) needs a kernel with VRFs.
+        type: str
+        choices: [shared, local]
+        default: shared
+      next_hops:
+        description: Gateways of the provider network; by default those of the host's default routes.
+        type: list
+        elements: str
+        default: []
+      addresses:
+        description: Which of the host's addresses come first, if it has several of a family.
+        type: list
+        elements: str
+        default: []
+      vlan:
+        description: VLAN tag of what the gateway routers send.
+        type: int
+  physical_networks:
+    description:
+      - Further physical networks that Localnet networks can lead to. The key is the C(physicalNetworkName) of the
+        manifest, the value has C(bridge) and, unless another physical network or O(provider) gives it, C(interface).
+    type: dict
+    default: {}
   owner:
     description: What marks the rows as Heddle's own.
     type: str
     default: heddle:chassis
 requirements:
-  - pyroute2, for the userspace datapath
+  - pyroute2
 """
 
 EXAMPLES = r"""
@@ -55,6 +90,10 @@ EXAMPLES = r"""
   heddle.ovn.chassis:
     name: node1
     encapsulation: [198.18.1.11]
+    provider:
+      interface: eth2
+    physical_networks:
+      factory: {bridge: br-factory, interface: eth3}
   register: chassis
 """
 
@@ -69,6 +108,11 @@ datapath:
   returned: success
   type: str
   sample: system
+gateway:
+  description: How the host is connected to the provider network, as the plan keeps it; null without O(provider).
+  returned: success
+  type: dict
+  sample: {"mode": "shared", "bridge": "br-ex", "uplink": "eth2", "mac": "02:68:64:00:02:01", "vrf": true}
 changes:
   description: How many objects were created, updated and deleted, and which.
   returned: success
@@ -79,7 +123,16 @@ changes:
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.heddle.ovn.plugins.module_utils.runner import reported, result
-from ansible_collections.heddle.ovn.plugins.module_utils.share import apply_chassis
+from ansible_collections.heddle.ovn.plugins.module_utils.share_chassis import apply_chassis
+
+PROVIDER_OPTIONS = {
+    "interface": {"type": "str", "required": True},
+    "bridge": {"type": "str", "default": "br-ex"},
+    "mode": {"type": "str", "choices": ["shared", "local"], "default": "shared"},
+    "next_hops": {"type": "list", "elements": "str", "default": []},
+    "addresses": {"type": "list", "elements": "str", "default": []},
+    "vlan": {"type": "int"},
+}
 
 
 def main():
@@ -90,7 +143,8 @@ def main():
             "encapsulation": {"type": "list", "elements": "str", "required": True},
             "datapath": {"type": "str", "choices": ["auto", "system", "netdev"], "default": "auto"},
             "underlay_interface": {"type": "str"},
-            "underlay_addresses": {"type": "list", "elements": "str", "default": []},
+            "provider": {"type": "dict", "options": PROVIDER_OPTIONS},
+            "physical_networks": {"type": "dict", "default": {}},
             "owner": {"type": "str", "default": "heddle:chassis"},
         },
         supports_check_mode=True,

@@ -37,15 +37,20 @@ _GET_TX_CHECKSUM, _SET_TX_CHECKSUM = 0x16, 0x17
 
 
 def datapath_type() -> str:
-    """Return `system` where this kernel has Open vSwitch, built in or as a module, else `netdev`."""
+    """Return `system` where this kernel has Open vSwitch, else `netdev`."""
+    return "system" if has_module("openvswitch") else "netdev"
+
+
+def has_module(name: str) -> bool:
+    """Tell whether this kernel has a module, built in or loadable."""
     release = f"/lib/modules/{os.uname().release}"
-    if os.path.isdir("/sys/module/openvswitch"):
-        return "system"
-    for name in ("modules.dep", "modules.builtin"):
-        with contextlib.suppress(OSError), open(f"{release}/{name}", encoding="utf-8") as lines:
-            if any("/openvswitch.ko" in line.partition(":")[0] for line in lines):
-                return "system"
-    return "netdev"
+    if os.path.isdir(f"/sys/module/{name}"):
+        return True
+    for listing in ("modules.dep", "modules.builtin"):
+        with contextlib.suppress(OSError), open(f"{release}/{listing}", encoding="utf-8") as lines:
+            if any(f"/{name}.ko" in line.partition(":")[0] for line in lines):
+                return True
+    return False
 
 
 @contextlib.contextmanager

@@ -8,24 +8,14 @@ foreign: it is not changed, and a foreign namespace of a wanted name is an error
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 from ..endpoint import Endpoint, Link
 from . import kernel
 from .change import Change, Outcome
+from .step import NetlinkError, Step, perform
 
 SUBSTRATE = "kernel"
-
-
-class NetlinkError(Exception):
-    """The kernel's state does not allow what is wanted, or a write failed; the text says what to do."""
-
-
-@dataclass(frozen=True)
-class _Step:
-    change: Change
-    write: Callable[[], None]
 
 
 def mark(owner: str, network: str = "") -> str:
@@ -38,24 +28,12 @@ def reconcile_endpoints(endpoints: list[Endpoint], *, owner: str, userspace: boo
 
     `userspace` is for Open vSwitch's userspace datapath: links then compute checksums themselves.
     """
-    steps = _steps(endpoints, owner, userspace)
-    if write:
-        _perform(steps)
-    return Outcome(tuple(step.change for step in steps))
+    return perform(_steps(endpoints, owner, userspace), write=write)
 
 
 def planned_endpoints(endpoints: list[Endpoint]) -> Outcome:
     """Return what a host without anything would get, for check mode before the libraries are installed."""
     return Outcome(tuple(_creation(endpoint) for endpoint in endpoints))
-
-
-def _perform(steps: list[_Step]) -> None:
-    """Write. The only place of this engine that does."""
-    for step in steps:
-        try:
-            step.write()
-        except (OSError, kernel.NetlinkFailure) as error:
-            raise NetlinkError(f"{step.change}: {error}") from error
 
 
 def _change(action: str, kind: str, name: str, network: str, before: dict, after: dict) -> Change:
@@ -68,7 +46,7 @@ def _creation(endpoint: Endpoint) -> Change:
     )
 
 
-def _steps(endpoints: list[Endpoint], owner: str, userspace: bool) -> list[_Step]:
+def _steps(endpoints: list[Endpoint], owner: str, userspace: bool) -> list[Step]:
     host_links = kernel.read_links(None)
     own_mark = mark(owner)
     inner = {name: _links_inside(name) for name in kernel.namespaces()}
@@ -80,21 +58,21 @@ def _steps(endpoints: list[Endpoint], owner: str, userspace: bool) -> list[_Step
     for name in sorted(own - set(wanted)):
         before = {"links": sorted(set(inner[name]) - {"lo"})}
         change = _change("delete", "network namespace", name, "", before, {})
-        steps.append(_Step(change, partial(kernel.remove_namespace, name)))
+        steps.append(Step(change, partial(kernel.remove_namespace, name)))
     for name, link in sorted(host_links.items()):
         if link["alias"].startswith(own_mark + ":") and name not in wanted_links:
             network = link["alias"].removeprefix(own_mark + ":")
             change = _change("delete", "link", name, network, {"mtu": link["mtu"]}, {})
-            steps.append(_Step(change, partial(kernel.remove_link, name)))
+            steps.append(Step(change, partial(kernel.remove_link, name)))
 
     for name, endpoint in sorted(wanted.items()):
         links = inner.get(name)
         if links is None:
-            steps.append(_Step(_creation(endpoint), partial(kernel.create_namespace, name, own_mark)))
+            steps.append(Step(_creation(endpoint), partial(kernel.create_namespace, name, own_mark)))
         elif not links:
             # A creation that was cut off before anything was mounted leaves an empty file of that name.
             change = _change("update", "network namespace", name, "", {"state": "cut off"}, {"state": "created"})
-            steps.append(_Step(change, partial(_create_anew, name, own_mark)))
+            steps.append(Step(change, partial(_create_anew, name, own_mark)))
         elif name not in own:
             if set(links) - {"lo"} or links["lo"]["alias"]:
                 raise NetlinkError(
@@ -102,7 +80,7 @@ def _steps(endpoints: list[Endpoint], owner: str, userspace: bool) -> list[_Step
                 )
             # A creation that was cut off before the mark was set leaves an empty namespace behind.
             change = _change("update", "network namespace", name, "", {"mark": ""}, {"mark": own_mark})
-            steps.append(_Step(change, partial(kernel.change_link, name, "lo", ifalias=own_mark, state="up")))
+            steps.append(Step(change, partial(kernel.change_link, name, "lo", ifalias=own_mark, state="up")))
         for link in endpoint.links:
             steps += _link_steps(name, link, links or {}, host_links, mark(owner, link.network), userspace)
     return steps
@@ -121,13 +99,13 @@ def _create_anew(namespace: str, mark_text: str) -> None:
     kernel.create_namespace(namespace, mark_text)
 
 
-def _link_steps(namespace: str, link: Link, links: dict, host_links: dict, alias: str, userspace: bool) -> list[_Step]:
+def _link_steps(namespace: str, link: Link, links: dict, host_links: dict, alias: str, userspace: bool) -> list[Step]:
     title = f"{namespace}/{link.name}"
     there, host = links.get(link.name), host_links.get(link.host_name)
     steps = []
 
     def step(action: str, kind: str, before: dict, after: dict, write: Callable[[], None]) -> None:
-        steps.append(_Step(_change(action, kind, title, link.network, before, after), write))
+        steps.append(Step(_change(action, kind, title, link.network, before, after), write))
 
     if host is not None and host["alias"] and host["alias"] != alias:
         raise NetlinkError(f"link {link.host_name} exists and is not Heddle's (alias {host['alias']}); remove it first")
@@ -176,25 +154,3 @@ def _link_steps(namespace: str, link: Link, links: dict, host_links: dict, alias
         after = {"routes": sorted(f"{to} via {via}" for to, via in routes)}
         step("update", "routes", before, after, lambda: kernel.change_routes(namespace, link.name, new, gone))
     return steps
-
-
-def reconcile_underlay(bridge: str, interface: str, addresses: list[str], *, write: bool) -> Outcome:
-    """Move a host's underlay addresses from its network card to the bridge that took it over (userspace datapath)."""
-    links = kernel.read_links(None)
-    there = links.get(bridge, {"addresses": set(), "up": False})
-    held = links.get(interface, {"addresses": set()})["addresses"] & set(addresses)
-    steps = []
-    if set(addresses) - there["addresses"] or held or not there["up"]:
-        before = {interface: sorted(held), bridge: sorted(there["addresses"]), "up": there["up"]}
-        after = {interface: [], bridge: sorted(addresses), "up": True}
-
-        def move() -> None:
-            kernel.change_link(None, interface, state="up")
-            kernel.change_addresses(None, interface, set(), held)
-            kernel.change_link(None, bridge, state="up", mtu=links[interface]["mtu"])
-            kernel.change_addresses(None, bridge, set(addresses) - there["addresses"], set())
-
-        steps.append(_Step(_change("update", "addresses", bridge, "", before, after), move))
-    if write:
-        _perform(steps)
-    return Outcome(tuple(step.change for step in steps))

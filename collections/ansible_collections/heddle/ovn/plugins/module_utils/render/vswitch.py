@@ -9,6 +9,7 @@ from ..row import Keys, Parent, Row
 
 TABLES = ("Bridge", "Port", "Interface")
 UNDERLAY_BRIDGE = "br-underlay"
+BRIDGE_UPLINK = "bridge-uplink"
 SOUTHBOUND_SOCKET = "unix:/var/run/ovn/ovnsb_db.sock"
 HOST_END = "_h"
 
@@ -16,12 +17,15 @@ HOST_END = "_h"
 def render_integration_bridge(host: dict) -> list[Row]:
     """Return the rows that make a host a chassis.
 
-    `host`: `name`, `encapsulation` (addresses), `datapath` (`system` or `netdev`), and for `netdev` the underlay's
-    `interface` and its `mac`. Keys as ovn-kubernetes sets them (ovn-controller(8), "Configuration").
+    `host`: `name`, `encapsulation` (addresses), `datapath` (`system` or `netdev`), and `bridges` besides the
+    integration bridge: `name`, `interface` that it takes over or None, its `mac`, `physical_networks` that it leads to.
+    Keys as ovn-kubernetes sets them (ovn-controller(8), "Configuration").
     """
+    mappings = [f"{network}:{bridge['name']}" for bridge in host["bridges"] for network in bridge["physical_networks"]]
     external_ids = {
         "hostname": host["name"],
         "ovn-bridge": INTEGRATION_BRIDGE,
+        "ovn-bridge-mappings": ",".join(mappings) or None,
         "ovn-bridge-datapath-type": host["datapath"],
         "ovn-bridge-remote-probe-interval": "0",
         "ovn-enable-lflow-cache": "true",
@@ -39,11 +43,20 @@ def render_integration_bridge(host: dict) -> list[Row]:
     rows += _bridge(
         INTEGRATION_BRIDGE, host["datapath"], {"fail_mode": "secure", "other_config": Keys({"disable-in-band": "true"})}
     )
-    if host["datapath"] == "netdev":
-        # Userspace Geneve leaves only through a bridge of the same datapath, which then carries the host's addresses.
-        rows += _bridge(UNDERLAY_BRIDGE, "netdev", {"other_config": Keys({"hwaddr": host["mac"]})})
-        rows += _port(UNDERLAY_BRIDGE, host["interface"], {})
+    for bridge in host["bridges"]:
+        rows += _external_bridge(bridge, host["datapath"])
     return rows
+
+
+def _external_bridge(bridge: dict, datapath: str) -> list[Row]:
+    """A bridge that leads out of the host; without flows it is an ordinary switch, so the host keeps its connectivity."""
+    name, uplink = bridge["name"], bridge["interface"]
+    columns: dict = {"fail_mode": "standalone", "external_ids": Keys({"bridge-id": name})}
+    if uplink is None:
+        return _bridge(name, datapath, columns)
+    columns["external_ids"] = Keys({"bridge-id": name, BRIDGE_UPLINK: uplink})
+    columns["other_config"] = Keys({"hwaddr": bridge["mac"]})
+    return [*_bridge(name, datapath, columns), *_port(name, uplink, {})]
 
 
 def _bridge(name: str, datapath: str, columns: dict) -> list[Row]:

@@ -9,9 +9,10 @@ from dataclasses import asdict
 
 from ..apply import kernel
 from ..apply.change import Foreign, Outcome
-from ..apply.netlink import NetlinkError, mark, reconcile_endpoints
+from ..apply.netlink import mark, reconcile_endpoints
 from ..apply.ovsdb import reconcile
 from ..apply.ovsdb_values import Scope
+from ..apply.step import NetlinkError
 from ..naming import INTEGRATION_BRIDGE
 from ..ovsdb_client import Client, OvsdbError
 from ..render import northbound, render_endpoints, render_northbound, render_southbound, southbound, vswitch

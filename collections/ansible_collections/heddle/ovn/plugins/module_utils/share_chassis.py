@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What makes a host a chassis: Open vSwitch's settings, its bridges, and what they take over from network cards."""
+
+from __future__ import annotations
+
+from .apply import kernel
+from .apply.change import Outcome
+from .apply.kernel_device import default_gateways, read_device
+from .apply.takeover import move_device, wait_for_device
+from .render.vswitch import BRIDGE_UPLINK, SOUTHBOUND_SOCKET, TABLES, UNDERLAY_BRIDGE, render_integration_bridge
+from .runner import VSWITCH, Failure, connected
+from .share import VSWITCH_DATABASE, rows_to
+
+LATER = "(known once pyroute2 is installed)"
+
+
+def apply_chassis(module) -> tuple[Outcome, dict]:
+    """Bring Open vSwitch to what ovn-controller needs; returns the outcome and what the host tells about itself.
+
+    Bridges are made first, then they take over the cards; a bridge that is no longer wanted gives back first.
+    """
+    params, write = module.params, not module.check_mode
+    datapath = kernel.datapath_type() if params["datapath"] == "auto" else params["datapath"]
+    ready = kernel.PYROUTE2_IMPORT_ERROR is None
+    if not ready and write:
+        raise Failure("pyroute2 is missing on this host; install python3-pyroute2")
+    if params["provider"] and params["provider"]["mode"] == "local" and not kernel.has_module("vrf"):
+        raise Failure(
+            f"the kernel of {params['name']} has no VRFs, which local gateway mode needs (CONFIG_NET_VRF); "
+            "install a kernel with the vrf module, or set heddle_gateway_mode: shared for this host"
+        )
+    bridges = _bridges(params, datapath, ready)
+    host = {
+        "name": params["name"], "encapsulation": params["encapsulation"], "datapath": datapath, "bridges": bridges,
+    }  # fmt: skip
+    outcome = Outcome()
+    with connected(module, VSWITCH) as client:
+        if client:
+            _refuse_foreign(client, bridges)
+            if ready:
+                outcome += _given_back(client, params["owner"], bridges, write=write)
+        rows = render_integration_bridge(host)
+        outcome += rows_to(client, VSWITCH_DATABASE, rows, params["owner"], TABLES, write=write)
+        chassis = _system_id(client) if client else f"(chassis of {params['name']}, known once Open vSwitch runs)"
+    for bridge in bridges if ready else ():
+        if bridge["interface"]:
+            if write:
+                wait_for_device(bridge["name"])
+            outcome += move_device(bridge["interface"], bridge["name"], write=write)
+    return outcome, {"chassis": chassis, "datapath": datapath, "gateway": _gateway(params, bridges, ready)}
+
+
+def _given_back(client, owner: str, bridges: list[dict], *, write: bool) -> Outcome:
+    """Give back what bridges took over that are not wanted any more, or that take over another card now."""
+    where = [["external_ids", "includes", ["map", [["heddle/owner", owner]]]]]
+    select = {"op": "select", "table": "Bridge", "where": where, "columns": ["name", "external_ids"]}
+    wanted = {bridge["name"]: bridge["interface"] for bridge in bridges}
+    outcome = Outcome()
+    for row in client.transact(VSWITCH_DATABASE, [select])[0]["rows"]:
+        uplink = dict(row["external_ids"][1]).get(BRIDGE_UPLINK)
+        if uplink and wanted.get(row["name"]) != uplink and read_device(row["name"]) and read_device(uplink):
+            outcome += move_device(row["name"], uplink, write=write)
+    return outcome
+
+
+def _bridges(params: dict, datapath: str, ready: bool) -> list[dict]:
+    """Return the bridges besides the integration bridge: `name`, `interface`, `mac`, `physical_networks`."""
+    wanted: dict[str, dict] = {}
+    if datapath == "netdev":
+        if not params["underlay_interface"]:
+            raise Failure(
+                "this kernel has no Open vSwitch, and its userspace datapath takes the underlay's network card over: "
+                "give underlay_interface, or install a kernel with the openvswitch module"
+            )
+        # Userspace Geneve leaves only through a bridge of the same datapath, which then carries the host's addresses.
+        wanted[UNDERLAY_BRIDGE] = {"interface": params["underlay_interface"], "physical_networks": []}
+    provider = params["provider"]
+    if provider:
+        wanted[provider["bridge"]] = {"interface": provider["interface"], "physical_networks": ["physnet"]}
+    for network, given in sorted(params["physical_networks"].items()):
+        bridge = wanted.setdefault(given["bridge"], {"interface": given.get("interface"), "physical_networks": []})
+        bridge["physical_networks"].append(network)
+    bridges = []
+    for name, bridge in wanted.items():
+        bridges.append({"name": name, **bridge, "mac": _mac(bridge["interface"]) if ready else LATER})
+    return bridges
+
+
+def _mac(interface: str | None) -> str | None:
+    if interface is None:
+        return None
+    device = read_device(interface)
+    if device is None:
+        raise Failure(f"there is no network card {interface}; this host has {', '.join(kernel.read_links(None))}")
+    return device.mac
+
+
+def _gateway(params: dict, bridges: list[dict], ready: bool) -> dict | None:
+    """Return how this host is connected to the provider network, as `render/provider.py` describes it."""
+    provider = params["provider"]
+    if not provider or not ready:
+        return None
+    bridge, card = read_device(provider["bridge"]), read_device(provider["interface"])
+    # In check mode the bridge may still be to come; then the card has what it will have.
+    addresses = [held.text for device in (bridge, card) if device for held in device.addresses]
+    gateways = [gateway for device in (bridge, card) if device for gateway in default_gateways(device)]
+    hops = provider["next_hops"] or gateways
+    return {
+        "mode": provider["mode"],
+        "bridge": provider["bridge"],
+        "uplink": provider["interface"],
+        "mac": card.mac if card else LATER,
+        "addresses": _primary_first(addresses, provider["addresses"]),
+        "next_hops": list({":" in hop: hop for hop in reversed(hops)}.values())[::-1],
+        "vlan": provider["vlan"],
+        "physical_networks": {
+            network: bridge["name"]
+            for bridge in bridges
+            for network in bridge["physical_networks"]
+            if network != "physnet"
+        },
+        "vrf": kernel.has_module("vrf"),
+    }
+
+
+def _primary_first(addresses: list[str], preferred: list[str]) -> list[str]:
+    """Return IPv4 before IPv6, and within a family what the inventory names first."""
+    order = {address.partition("/")[0]: place for place, address in enumerate(preferred)}
+
+    def rank(address: str) -> tuple:
+        return ":" in address, order.get(address.partition("/")[0], len(order)), address
+
+    return sorted(dict.fromkeys(addresses), key=rank)
+
+
+def _identifiers(client) -> dict:
+    select = {"op": "select", "table": "Open_vSwitch", "where": [], "columns": ["external_ids"]}
+    rows = client.transact(VSWITCH_DATABASE, [select])[0]["rows"]
+    return dict(rows[0]["external_ids"][1]) if rows else {}
+
+
+def _refuse_foreign(client, bridges: list[dict]) -> None:
+    """Refuse a host of another OVN, and a card that is a port of somebody else's bridge."""
+    remote = _identifiers(client).get("ovn-remote", SOUTHBOUND_SOCKET)
+    if remote != SOUTHBOUND_SOCKET:
+        raise Failure(
+            f"this host belongs to another OVN: external_ids:ovn-remote is {remote}; "
+            "take it out of that one first (ovs-vsctl remove Open_vSwitch . external_ids ovn-remote)"
+        )
+    selects = [
+        {"op": "select", "table": table, "where": [], "columns": ["_uuid", "name", *more]}
+        for table, more in (("Bridge", ["ports"]), ("Port", []))
+    ]
+    there, ports = (answer["rows"] for answer in client.transact(VSWITCH_DATABASE, selects))
+    names = {port["_uuid"][1]: port["name"] for port in ports}
+    holders = {}
+    for bridge in there:
+        members = bridge["ports"][1] if bridge["ports"][0] == "set" else [bridge["ports"]]
+        holders |= {names[member[1]]: bridge["name"] for member in members}
+    for bridge in bridges:
+        holder = holders.get(bridge["interface"], bridge["name"])
+        if holder != bridge["name"] and holder in {one["name"] for one in there} - {one["name"] for one in bridges}:
+            raise Failure(
+                f"{bridge['interface']} is a port of the bridge {holder}, which is not Heddle's; name that bridge in the "
+                f"inventory instead of {bridge['name']}, or take the card out of it (ovs-vsctl del-port {holder} "
+                f"{bridge['interface']})"
+            )
+
+
+def _system_id(client) -> str:
+    identifiers = _identifiers(client)
+    if "system-id" not in identifiers:
+        raise Failure("Open vSwitch has no system-id; restart openvswitch-switch, which sets it")
+    return identifiers["system-id"]
