@@ -53,7 +53,7 @@ RED = namespace("red") + layer2("red", "net", "10.0.0.0/24")
         (namespace("red") + layer3("red", "net", "100.88.0.0/16", 24), "with the transit subnet 100.88.0.0/16"),
         (
             namespace("red") + layer3("red", "net", "10.9.0.0/25", 26),
-            "host subnets in 10.9.0.0/25: all 2 are taken, none is left",
+            "host subnets in 10.9.0.0/25: 3 are wanted, all 2 are taken; add a subnet to the network",
         ),
         (
             namespace("a") + layer2("a", "b-c", "10.0.0.0/24") + layer2("a", "b.c", "10.0.1.0/24"),
@@ -77,7 +77,7 @@ def test_the_last_address_of_a_subnet_can_be_used_and_one_more_is_refused():
     ]
     _after, problems = decide(full + workload("red", "w9", "node2"))
     assert [problem.resource for problem in problems] == ["Workload/red/w9"]
-    assert "free addresses in 10.0.0.0/29: all 4 are taken, none is left" in str(problems[0])
+    assert "addresses in 10.0.0.0/29 of red_net: 5 are wanted, all 4 are taken" in str(problems[0])
 
 
 def test_all_problems_come_at_once():

@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who keeps what, who gets what next, and what rests."""
 
-import ipaddress
-
-from ansible_collections.heddle.ovn.plugins.module_utils.state.allocation import transit_subnets
-from ansible_collections.heddle.ovn.plugins.module_utils.state.networks import networks
+from ansible_collections.heddle.ovn.plugins.module_utils.state.transit import first_clear
 from tests.pipeline import decide, layer2, layer3, namespace, nodes, plan_of, workload
 
 
@@ -71,10 +68,6 @@ def test_a_node_that_tells_nothing_keeps_what_it_told_before():
 
 
 def test_transit_subnet_moves_past_what_it_overlaps():
-    snapshot, problems = decide(namespace("red") + layer2("red", "net", "100.88.0.0/17", "fd01::/64"))
-    assert not problems
-    network = networks(snapshot)["red_net"]
     chosen = plan_of(namespace("red") + layer2("red", "net", "100.88.0.0/17", "fd01::/64"))["networks"]["red_net"]
     assert chosen["transit_subnets"] == ["100.89.0.0/16", "fd97::/64"]
-    moved = transit_subnets(network, snapshot.settings, ["100.80.0.0/12"])
-    assert ipaddress.ip_network(moved[0]) == ipaddress.ip_network("100.96.0.0/16")
+    assert first_clear("100.88.0.0/16", ["100.80.0.0/12"]) == "100.96.0.0/16"

@@ -10,12 +10,13 @@ from __future__ import annotations
 from ..addressing import family
 from ..document import digest
 from ..naming import DEFAULT_NETWORK
-from ..state.admission import transit_neighbours
-from ..state.allocation import gateway_router_owner, host_subnets, transit_subnets, tunnel_id_pool, tunnel_key
+from ..state.allocation import gateway_router_owner, host_subnets, tunnel_id_pool, tunnel_key, workload_subnets
 from ..state.layer2_version import is_open, version_of
 from ..state.networks import Network, networks, networks_by_namespace
 from ..state.placement import node_of
+from ..state.router_addresses import gateway_address, management_address
 from ..state.snapshot import Snapshot, StoredObject
+from ..state.transit import chosen_transit_subnets
 from .workloads import workload_interfaces
 
 FORMAT = 1
@@ -31,7 +32,7 @@ def build_plan(snapshot: Snapshot) -> dict:
         "deployment": snapshot.name,
         "settings": snapshot.settings,
         "nodes": {node.name: _node(node, snapshot) for node in nodes},
-        "networks": {network.name: _network(network, found, nodes, snapshot) for network in found.values()},
+        "networks": {network.name: _network(network, nodes, snapshot) for network in found.values()},
         "workloads": {
             f"{workload.namespace}/{workload.name}": {
                 "node": node_of(workload),
@@ -59,7 +60,7 @@ def _node(node, snapshot: Snapshot) -> dict:
     }
 
 
-def _network(network: Network, found: dict[str, Network], nodes: list[StoredObject], snapshot: Snapshot) -> dict:
+def _network(network: Network, nodes: list[StoredObject], snapshot: Snapshot) -> dict:
     identifier = 0 if network.is_default else int(snapshot.get("network-id", network.name))
     described = {
         "id": identifier,
@@ -79,10 +80,15 @@ def _network(network: Network, found: dict[str, Network], nodes: list[StoredObje
         described["transit_subnets"] = [
             subnet for subnet in snapshot.settings["transit_subnets"] if family(subnet) in network.families
         ]
+    if network.topology == "Localnet":
+        described["tunnel_keys"] = []
+        described |= {"physical_network": network.physical_network, "vlan": network.vlan}
     if network.is_transit_routed:
         described["tunnel_keys"].append(int(snapshot.get("tunnel-key", network.name)))
-        neighbours = transit_neighbours(network, found, snapshot.settings)
-        described["transit_subnets"] = transit_subnets(network, snapshot.settings, neighbours)
+        described["transit_subnets"] = chosen_transit_subnets(snapshot, network)
+        subnets = workload_subnets(snapshot, network, "")
+        described["gateways"] = [gateway_address(network, subnet) for subnet in subnets]
+        described["management"] = [management_address(network, subnet) for subnet in subnets]
         if is_open(snapshot):
             owners = {node.name: gateway_router_owner(node.name) for node in snapshot.of_kind("Node")}
             held = snapshot.allocations[tunnel_id_pool(network.name)]

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
-from ..addressing import GATEWAY_OFFSET, family, mac_of_address, nth_address, prefix_length
+from ..addressing import family, prefix_length
 from ..naming import nad_key, workload_port
-from ..state.allocation import address_pool, tunnel_id_pool, workload_subnets
+from ..state.allocation import address_pool, interface_pool, tunnel_id_pool, workload_subnets
+from ..state.attachment import workload_key, workload_mac
 from ..state.networks import Network
 from ..state.placement import node_of
+from ..state.router_addresses import gateway_address
 from ..state.snapshot import Snapshot, StoredObject
 
 DEFAULT_INTERFACE = "eth0"
@@ -17,31 +19,27 @@ PRIMARY_INTERFACE = "ovn-udn1"
 def workload_interfaces(
     workload: StoredObject, default: Network, attached: list[Network], snapshot: Snapshot
 ) -> list[dict]:
-    """Return a workload's interfaces: the default network first, then those that serve its namespace."""
+    """Return a workload's interfaces: the default network first, then the primary one, then the others in order."""
     has_primary = any(network.role == "Primary" for network in attached)
     interfaces = [
         _interface(workload, default, DEFAULT_INTERFACE,
                    "infrastructure-locked" if has_primary else "primary", snapshot)
     ]  # fmt: skip
-    secondary = 0
+    secondary = {}
     for network in attached:
         if network.role == "Primary":
             interfaces.append(_interface(workload, network, PRIMARY_INTERFACE, "primary", snapshot))
         else:
-            secondary += 1
-            interfaces.append(_interface(workload, network, f"net{secondary}", "secondary", snapshot))
-    return interfaces
+            number = int(snapshot.get(interface_pool(workload_key(workload)), network.name))
+            secondary[number] = _interface(workload, network, f"net{number}", "secondary", snapshot)
+    return interfaces + [secondary[number] for number in sorted(secondary)]
 
 
 def _interface(workload: StoredObject, network: Network, name: str, role: str, snapshot: Snapshot) -> dict:
-    owner = f"{workload.namespace}/{workload.name}"
+    owner = workload_key(workload)
     nad = None if network.is_default else nad_key(workload.namespace, network.nad_name)
     subnets = workload_subnets(snapshot, network, node_of(workload))
-    addresses = []
-    for subnet in subnets:
-        address = snapshot.get(address_pool(network.name, subnet), owner)
-        addresses.append(f"{address}/{prefix_length(subnet)}")
-    gateways = [nth_address(subnet, GATEWAY_OFFSET) for subnet in subnets]
+    given = [snapshot.get(address_pool(network.name, subnet), owner) for subnet in subnets]
     tunnel_id = snapshot.get(tunnel_id_pool(network.name), owner)
     return {
         "network": network.name,
@@ -49,16 +47,21 @@ def _interface(workload: StoredObject, network: Network, name: str, role: str, s
         "role": role,
         "port": workload_port(workload.namespace, workload.name, nad),
         "nad": nad,
-        "mac": mac_of_address(addresses[0]),
+        "mac": workload_mac(snapshot, workload, network, given),
         "mtu": network.mtu,
-        "addresses": addresses,
+        "addresses": [f"{address}/{prefix_length(subnet)}" for address, subnet in zip(given, subnets, strict=True)],
         "routes": [
             {"to": to, "via": gateway}
-            for gateway in gateways
+            for gateway in (gateway_address(network, subnet) for subnet in subnets if _is_routed(network))
             for to in _destinations(network, role, snapshot.settings, gateway)
         ],
         "tunnel_id": None if tunnel_id is None else int(tunnel_id),
     }
+
+
+def _is_routed(network: Network) -> bool:
+    """Tell whether there is a router beside the workloads of a network."""
+    return network.topology == "Layer3" or network.is_transit_routed
 
 
 def _destinations(network: Network, role: str, settings: dict, gateway: str) -> list[str]:

@@ -14,7 +14,7 @@ from ..addressing import overlapping
 from ..model import Problem, Resource, Source, check_update
 from ..naming import DEFAULT_NETWORK, PRIMARY_NETWORK_LABEL, prefix, workload_port
 from . import layer2_version, placement
-from .allocation import allocate, transit_subnets
+from .allocation import allocate
 from .capacity import shortages
 from .networks import NETWORK_KINDS, Network, networks, networks_by_namespace
 from .snapshot import Snapshot, StoredObject
@@ -72,12 +72,8 @@ def admit(
     _check_namespaces(after, found, problem)
     _check_workloads(after, problem)
     _check_subnets(after, found, problem)
-    if not problems:
-        for key, rule, remedy in allocate(after, found):
-            problem(key, "spec", rule, remedy)
-    if not problems:
-        for key, rule, remedy in shortages(after, found):
-            problem(key, "spec", rule, remedy)
+    for key, rule, remedy in allocate(after, found) + shortages(after, found):
+        problem(key, "spec", rule, remedy)
     return after, problems
 
 
@@ -240,15 +236,3 @@ def _check_subnets(snapshot: Snapshot, found: dict[str, Network], problem) -> No
                     problem(network.object_key, "spec.joinSubnets",
                             f"pod or join subnet overlaps: {subnet['cidr']} with the network's own join subnet {join}",
                             "choose another join subnet")  # fmt: skip
-        if network.is_transit_routed:
-            try:
-                transit_subnets(network, settings, transit_neighbours(network, found, settings))
-            except ValueError as error:
-                problem(network.object_key, "spec.subnets", str(error), "choose another subnet")
-
-
-def transit_neighbours(network: Network, found: dict[str, Network], settings: dict) -> list[str]:
-    """Return the subnets that a network's transit subnet must keep clear of."""
-    cluster = [subnet["cidr"] for subnet in found[DEFAULT_NETWORK].subnets]
-    own = [subnet["cidr"] for subnet in network.subnets] + list(network.join_subnets)
-    return own + cluster + settings["service_subnets"] + settings["join_subnets"] + settings["masquerade_subnets"]

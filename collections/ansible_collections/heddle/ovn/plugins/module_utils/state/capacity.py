@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..addressing import family, network_of
-from .allocation import transit_subnets, workload_subnets
+from ..addressing import family, free_addresses, network_of
+from .allocation import workload_subnets
 from .networks import Network
+from .router_addresses import reserved_addresses
 from .snapshot import Snapshot, StoredObject
 
 _REMEDY = "give a larger range"
@@ -33,7 +34,7 @@ def _of_network(
 ) -> Iterator[tuple[str, str]]:
     for node in nodes:
         for subnet in workload_subnets(snapshot, network, node.name):
-            if _size(subnet) < 4:
+            if next(free_addresses(subnet, reserved_addresses(network, subnet)), None) is None:
                 yield f"subnet {subnet} has no room for gateway, management port and a workload", _REMEDY
     settings, identifier = snapshot.settings, int(snapshot.get("network-id", network.name) or 0)
     for number in network.families:
@@ -42,7 +43,7 @@ def _of_network(
             needs = [("transit subnet", settings["transit_subnets"], highest)]
         elif network.is_transit_routed:
             # The chosen one is as large as the configured one.
-            needs = [("transit subnet", transit_subnets(network, settings, []), 2 * highest + 1)]
+            needs = [("transit subnet", settings["transit_subnets"], 2 * highest + 1)]
         if network.role == "Primary":
             needs.append(("join subnet", list(network.join_subnets), highest))
             if not network.is_default:
