@@ -63,6 +63,16 @@ def layer2_switch(network: str) -> str:
     return f"{prefix(network)}ovn_layer2_switch"
 
 
+def localnet_switch(network: str) -> str:
+    """Logical switch of a Localnet network, one in every zone."""
+    return f"{prefix(network)}ovn_localnet_switch"
+
+
+def localnet_port(network: str) -> str:
+    """Port of a Localnet network's switch that leads to the provider network."""
+    return f"{prefix(network)}ovn_localnet_port"
+
+
 def join_switch(network: str) -> str:
     """Logical switch between the cluster router and the gateway router of a Layer3 network."""
     return f"{prefix(network)}join"

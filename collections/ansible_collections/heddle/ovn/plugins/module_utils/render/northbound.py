@@ -8,6 +8,7 @@ from ..row import Keys, Parent, Row
 from .isolation import render_isolation
 from .layer2 import render_layer2
 from .layer3 import render_layer3
+from .localnet import render_localnet
 from .port import COPP_NAME
 from .view import View, attachments
 from .workload_port import render_workload_switch_ports
@@ -25,14 +26,11 @@ TABLES = (
     "Static_MAC_Binding",
 )  # fmt: skip
 
-_TOPOLOGIES = {"Layer2": render_layer2, "Layer3": render_layer3}
+_TOPOLOGIES = {"Layer2": render_layer2, "Layer3": render_layer3, "Localnet": render_localnet}
 
 
 def render_northbound(plan: dict, node: str) -> list[Row]:
-    """Return the Northbound rows of a node's zone.
-
-    Networks of a topology without a renderer cannot get into a plan: admission refuses them.
-    """
+    """Return the Northbound rows of a node's zone."""
     rows = _zone(node) + _control_plane_protection()
     attached = attachments(plan)
     for name, network in plan["networks"].items():

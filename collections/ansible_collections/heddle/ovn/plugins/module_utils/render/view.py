@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from ..addressing import (
+    GATEWAY_OFFSET,
     MANAGEMENT_OFFSET,
     family,
     mac_of_address,
     masquerade_pair,
     nth_address,
     nth_interface,
+    prefix_length,
     transit_pair,
 )
 from ..naming import (
@@ -78,10 +80,15 @@ class View:
 
     def gateway_interfaces(self, node: str | None = None) -> list[str]:
         """Return the router's addresses on the node's switch, with prefix length."""
-        return [nth_interface(subnet, 1) for subnet in self.subnets(node)]
+        if "gateways" in self.network:
+            chosen = zip(self.network["gateways"], self.subnets(node), strict=True)
+            return [f"{gateway}/{prefix_length(subnet)}" for gateway, subnet in chosen]
+        return [nth_interface(subnet, GATEWAY_OFFSET) for subnet in self.subnets(node)]
 
     def management_addresses(self) -> list[str]:
         """Return the addresses of the node's own interface in the network."""
+        if "management" in self.network:
+            return self.network["management"]
         return [nth_address(subnet, MANAGEMENT_OFFSET) for subnet in self.subnets()]
 
     def join_router_interfaces(self) -> list[str]:

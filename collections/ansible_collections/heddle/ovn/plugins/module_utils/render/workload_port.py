@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ..addressing import plain
-from ..naming import EXTERNAL_ID_NAD, layer2_switch, node_switch
+from ..naming import EXTERNAL_ID_NAD, layer2_switch, localnet_switch, node_switch
 from ..row import Row
 from .port import switch_port
 from .view import View
@@ -22,7 +22,7 @@ def render_workload_switch_ports(view: View) -> list[Row]:
 def _port(view: View, workload: dict, interface: dict) -> Row:
     is_local = workload["node"] == view.node
     layer2 = view.network["topology"] == "Layer2"
-    on = layer2_switch(view.name) if layer2 else node_switch(view.name, view.node)
+    # Without IPAM there is a MAC only, and port security then lets every address of that MAC pass.
     addresses = " ".join([interface["mac"], *map(plain, interface["addresses"])])
     options = {"requested-chassis": view.chassis(workload["node"])}
     if layer2:
@@ -32,7 +32,7 @@ def _port(view: View, workload: dict, interface: dict) -> Row:
         ids[EXTERNAL_ID_NAD] = interface["nad"]
     return switch_port(
         view,
-        on,
+        _switch(view),
         interface["port"],
         ids,
         type="" if is_local else "remote",
@@ -40,3 +40,9 @@ def _port(view: View, workload: dict, interface: dict) -> Row:
         port_security={addresses} if is_local else set(),
         options=options,
     )
+
+
+def _switch(view: View) -> str:
+    if view.network["topology"] == "Layer3":
+        return node_switch(view.name, view.node)
+    return layer2_switch(view.name) if view.network["topology"] == "Layer2" else localnet_switch(view.name)
