@@ -6,7 +6,9 @@ from __future__ import annotations
 from ansible_collections.heddle.ovn.plugins.module_utils.model import Problem, read_manifests
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.state import settings as state_settings
+from ansible_collections.heddle.ovn.plugins.module_utils.state import upgrade_layer2
 from ansible_collections.heddle.ovn.plugins.module_utils.state.admission import admit
+from ansible_collections.heddle.ovn.plugins.module_utils.state.layer2_version import TRANSIT_ROUTER
 from ansible_collections.heddle.ovn.plugins.module_utils.state.snapshot import Snapshot
 
 
@@ -69,6 +71,25 @@ def plan_of(text: str, before: Snapshot | None = None, hosts: dict | None = None
     after, problems = decide(text, before, hosts)
     assert not problems, "\n".join(map(str, problems))
     return build_plan(after)
+
+
+def upgrade_stage(text: str, *upgraded: str, done: bool = False, hosts: dict | None = None) -> dict:
+    """Return the plan of a cluster that began with the old Layer2 topology, after some nodes were upgraded.
+
+    `done`: everything was cleaned up; without upgraded nodes the cluster never had the old one.
+    """
+    old = upgraded or not done
+    step, problems = decide(text, hosts=hosts, settings={"layer2_topology": "gateway-router"} if old else None)
+    assert not problems, "\n".join(map(str, problems))
+    for name in upgraded:
+        step, _moves, blockers = upgrade_layer2.drain(step, [name], TRANSIT_ROUTER)
+        assert not blockers
+        step, blockers = upgrade_layer2.change_version(step, [name], TRANSIT_ROUTER)
+        assert not blockers
+    if upgraded and done:
+        step, blockers = upgrade_layer2.clean_up(step)
+        assert not blockers
+    return build_plan(step)
 
 
 def namespace(name: str, *, primary: bool = True) -> str:

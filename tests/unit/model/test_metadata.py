@@ -36,7 +36,7 @@ def test_workload() -> None:
     assert problems == []
     assert resource.key == "Workload/red/web"
     assert resource.labels == {"app": "web"}
-    assert resource.spec == {"node": "node1", "kind": "netns"}
+    assert resource.spec == {"node": "node1", "kind": "netns", "movable": True}
 
 
 def test_namespace_carries_its_name_as_label() -> None:

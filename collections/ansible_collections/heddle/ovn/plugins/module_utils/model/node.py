@@ -109,6 +109,10 @@ class Node:
             return None
         return self.value
 
+    def boolean(self) -> bool | None:
+        """True or false."""
+        return self.value if self._is(bool) else None
+
     def choice(self, values: Iterable[str]) -> str | None:
         """One of a few words."""
         values = tuple(values)

@@ -8,6 +8,8 @@ from ..naming import EXTERNAL_ID_NODE, ROUTER_MARK, gateway_router, layer2_switc
 from ..row import Row
 from .external import render_external
 from .gateway import gateway_router_row, inner_router_options, management_rows, outward_routes
+from .layer2_gateway_routers import has_transit_router, render_gateway_routers, router_advertisement
+from .layer2_upgrade import gateway_router_on_switch, masquerade_interfaces, upgrade_ports
 from .port import gateway_chassis, peering, route, router, router_port, switch
 from .view import View, first_mac, switch_config
 
@@ -19,10 +21,13 @@ NODE_PORT_KEY_BASE = 10
 def render_layer2(view: View) -> list[Row]:
     """Rows of a Layer2 network in this node's zone, without its workloads."""
     rows = [_switch(view)]
-    if view.is_primary:
-        rows += _transit_router(view) + _gateway(view)
+    if view.is_primary and not has_transit_router(view):
+        rows += render_gateway_routers(view)
+    elif view.is_primary:
+        rows += _transit_router(view) + _gateway(view) + upgrade_ports(view)
         for remote in view.remotes:
-            rows += _remote_gateway(view, remote)
+            remote_rows = _remote_gateway if has_transit_router(view, remote) else gateway_router_on_switch
+            rows += remote_rows(view, remote)
         name = layer2_switch(view.name)
         rows += management_rows(view, name, transit_router(view.name), f"trtos-{name}")
         rows += render_external(view)
@@ -47,17 +52,7 @@ def _transit_router(view: View) -> list[Row]:
     on, name = transit_router(view.name), layer2_switch(view.name)
     port = f"trtos-{name}"
     gateways = view.gateway_interfaces()
-    advertisement = {}
-    if 6 in view.network["families"]:
-        # LOW: what the workload was given beside its address is MEDIUM and shall win.
-        advertisement["ipv6_ra_configs"] = {
-            "address_mode": "dhcpv6_stateful",
-            "send_periodic": "true",
-            "max_interval": "900",
-            "min_interval": "300",
-            "router_preference": "LOW",
-            "mtu": str(view.network["mtu"]),
-        }
+    networks = gateways + masquerade_interfaces(view)
     options = {"requested-tnl-key": str(SWITCH_PORT_KEY), "gateway_mtu": str(view.settings["mtu"])}
     return [
         router(
@@ -66,7 +61,7 @@ def _transit_router(view: View) -> list[Row]:
             {"requested-tnl-key": str(view.network["tunnel_keys"][1]), **inner_router_options(view)},
             {ROUTER_MARK: "yes", **view.external_ids()},
         ),
-        router_port(view, on, port, first_mac(gateways), gateways, options, **advertisement),
+        router_port(view, on, port, first_mac(gateways), networks, options, **router_advertisement(view)),
         gateway_chassis(view, port),
         peering(view, name, f"stotr-{name}", port),
     ]

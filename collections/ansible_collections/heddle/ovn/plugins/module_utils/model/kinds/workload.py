@@ -14,12 +14,15 @@ def _read_spec(node: Node) -> dict | None:
     if node.value is None:
         node.refuse("is required", "add it with node")
         return None
-    fields = node.mapping(("node", "kind"))
+    fields = node.mapping(("node", "kind", "movable"))
     host = fields.require("node", "name the host that it runs on")
     kind = fields.get("kind")
+    movable = fields.get("movable")
     return {
         "node": read_dns_subdomain(host) if host else None,
         "kind": kind.choice((_NETWORK_NAMESPACE,)) if kind else _NETWORK_NAMESPACE,
+        # Whether an operation that empties the node may stop it there and start it elsewhere.
+        "movable": movable.boolean() if movable else True,
     }
 
 

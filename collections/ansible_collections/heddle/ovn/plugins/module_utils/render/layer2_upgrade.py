@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a node with a transit router has in addition while others may still be without (OKEP-5094, "Rolling upgrade").
+
+The join addresses are the only ones that both topologies know. A second port of the transit router on the switch has
+the tunnel key and the MAC that the node's gateway router had there, so that the others find it as before; and through
+it the transit router finds theirs. It stays until the clean-up: a node that has not yet heard of the last upgrade
+still sends to the old tunnel key.
+"""
+
+from __future__ import annotations
+
+from ..addressing import family, nth_interface, prefix_length
+from ..naming import layer2_switch, transit_router
+from ..row import Row
+from .layer2_gateway_routers import gateway_tunnel_key, join_host_routes, remote_gateway_port
+from .port import peering, router_port
+from .view import View, first_mac
+
+# The last but one address of a join subnet. It is never a source or a target, it only makes the subnet known.
+DUMMY_OFFSET = -2
+
+
+def is_open(view: View) -> bool:
+    """Tell whether the old topology may still be somewhere."""
+    return "gateway_tunnel_ids" in view.network
+
+
+def upgrade_ports(view: View) -> list[Row]:
+    """The transit router's second port on the switch; nothing after the clean-up."""
+    if not is_open(view):
+        return []
+    on, name = transit_router(view.name), layer2_switch(view.name)
+    port = f"trtos-{name}-upgrade"
+    dummies = [nth_interface(subnet, DUMMY_OFFSET) for subnet in view.network["join_subnets"]]
+    return [
+        router_port(view, on, port, first_mac(view.join_interfaces()), dummies),
+        peering(view, name, f"stotr-{name}-upgrade", port, {"requested-tnl-key": gateway_tunnel_key(view)}),
+    ]
+
+
+def masquerade_interfaces(view: View) -> list[str]:
+    """Addresses that the gateway's own port holds while there are two ports, so that only this one answers for them."""
+    if not is_open(view):
+        return []
+    return [
+        f"{address}/{prefix_length(subnet)}"
+        for address in view.masquerade_addresses(1)
+        for subnet in view.settings["masquerade_subnets"]
+        if family(subnet) == family(address)
+    ]
+
+
+def gateway_router_on_switch(view: View, remote: str) -> list[Row]:
+    """A node that is not upgraded, as seen from one that is."""
+    return [remote_gateway_port(view, remote), *join_host_routes(view, transit_router(view.name), remote)]
