@@ -9,7 +9,7 @@ from .model import Problem, Resource, Source
 from .runner import STATE, Failure
 from .state import settings as state_settings
 from .state.admission import admit
-from .state.apply_manifests import Rejected, store
+from .state.apply_manifests import Overtaken, Rejected, store
 from .state.database import differences
 from .state.snapshot import Snapshot
 
@@ -60,6 +60,8 @@ def next_state(params: dict, client, *, write: bool) -> tuple[Snapshot, Snapshot
         return store(client, decide, write=write)
     except Rejected as error:
         raise Failure(f"{len(error.problems)} problem(s), nothing was written:\n{error}") from error
+    except Overtaken as error:
+        raise Failure(str(error)) from error
 
 
 def state_changes(before: Snapshot, after: Snapshot) -> tuple[Change, ...]:

@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
+import random
+import time
 from collections.abc import Callable
 
 from ..model import Problem
-from ..ovsdb_client import Conflict, Duplicate
-from .database import DATABASE, operations, read
+from ..ovsdb_client import Conflict
+from .database import DATABASE, next_revision, operations, read
 from .snapshot import Snapshot
 
-ATTEMPTS = 20
+PATIENCE = 60.0
+_LONGEST_PAUSE = 0.25
 
 
 class Rejected(Exception):
@@ -21,14 +24,24 @@ class Rejected(Exception):
         self.problems = problems
 
 
+class Overtaken(Exception):
+    """Others kept changing the state for as long as was tried; the text says what to do."""
+
+
 def store(
-    client, decide: Callable[[Snapshot], tuple[Snapshot, list[Problem]]], *, write: bool
+    client,
+    decide: Callable[[Snapshot], tuple[Snapshot, list[Problem]]],
+    *,
+    write: bool,
+    patience: float = PATIENCE,
 ) -> tuple[Snapshot, Snapshot]:
     """Bring the database to what `decide` makes of it; returns the snapshots before and after.
 
     `client` may be None: then the database does not exist yet and counts as empty, which only check mode may ask.
-    Raises Rejected when `decide` finds problems, Conflict or Duplicate when others kept writing for all attempts.
+    Whoever is overtaken by another writer reads and decides anew, for `patience` seconds. Raises Rejected when `decide`
+    finds problems, Overtaken when others kept writing all the time.
     """
+    deadline = time.monotonic() + patience
     attempt = 0
     while True:
         attempt += 1
@@ -41,9 +54,14 @@ def store(
             return before, after
         try:
             client.transact(DATABASE, transaction)
-        except (Conflict, Duplicate):
-            if attempt == ATTEMPTS:
-                raise
+        except Conflict as conflict:
+            if time.monotonic() >= deadline:
+                raise Overtaken(
+                    f"somebody else changed the state each time, {attempt} times in {patience:g} s, and nothing "
+                    f"was written; run it again when the others have finished (the server said: {conflict})"
+                ) from conflict
+            # At random, so that those who were refused together do not all come back together.
+            time.sleep(random.uniform(0, min(_LONGEST_PAUSE, 0.005 * attempt)))
             continue
-        after.revision = before.revision + 1
+        after.revision = next_revision(before, after)
         return before, after

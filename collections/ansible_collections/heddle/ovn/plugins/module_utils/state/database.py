@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Snapshots in and out of the `Heddle` database.
 
-A snapshot is written by one transaction that waits for the revision that was read: of two operators who write at
-once the second one is refused, reads again and decides anew.
+A snapshot is written by one transaction that waits for what was read: of two operators who write at once the second
+one is refused, reads again and decides anew. Rows are changed by their uuid, which the server looks up at once; by
+content it would read the whole table for each of them.
 """
 
 from __future__ import annotations
@@ -11,34 +12,46 @@ import json
 
 from ..document import canonical
 from ..naming import DEFAULT_NETWORK
-from .snapshot import Snapshot, StoredObject
+from .snapshot import Rows, Snapshot, StoredObject
 
 DATABASE = "Heddle"
-_OBJECT_COLUMNS = ["kind", "namespace", "name", "manifest_set", "labels", "spec", "manifest", "status"]
+_IDENTITY = ["_uuid", "_version"]
+_COLUMNS = {
+    "Cluster": ["name", "revision", "settings"],
+    "Object": ["kind", "namespace", "name", "manifest_set", "labels", "spec", "manifest", "status"],
+    "Allocation": ["pool", "owner", "value"],
+    "Cursor": ["pool", "position"],
+}
 
 
 def read(client) -> Snapshot:
     """Return what the database holds, all of one moment."""
-    cluster, objects, allocations, cursors = client.transact(
-        DATABASE,
-        [
-            {"op": "select", "table": "Cluster", "where": [], "columns": ["name", "revision", "settings"]},
-            {"op": "select", "table": "Object", "where": [], "columns": _OBJECT_COLUMNS},
-            {"op": "select", "table": "Allocation", "where": [], "columns": ["pool", "owner", "value"]},
-            {"op": "select", "table": "Cursor", "where": [], "columns": ["pool", "position"]},
-        ],
-    )
-    snapshot = Snapshot()
-    for row in cluster["rows"]:
+    selects = [
+        {"op": "select", "table": table, "where": [], "columns": _IDENTITY + columns}
+        for table, columns in _COLUMNS.items()
+    ]
+    cluster, objects, allocations, cursors = (result["rows"] for result in client.transact(DATABASE, selects))
+    snapshot, rows = Snapshot(), Rows()
+    for row in cluster:
         snapshot.name, snapshot.revision = row["name"], row["revision"]
         snapshot.settings = json.loads(row["settings"])
-    for row in objects["rows"]:
+        rows["Cluster", ""] = _identity(row)
+    for row in objects:
         entry = _stored_object(row)
         snapshot.objects[entry.key] = entry
-    for row in allocations["rows"]:
+        rows["Object", entry.key] = _identity(row)
+    for row in allocations:
         snapshot.allocations.setdefault(row["pool"], {})[row["owner"]] = row["value"]
-    snapshot.cursors = {row["pool"]: row["position"] for row in cursors["rows"]}
+        rows["Allocation", (row["pool"], row["owner"])] = _identity(row)
+    for row in cursors:
+        snapshot.cursors[row["pool"]] = row["position"]
+        rows["Cursor", row["pool"]] = _identity(row)
+    snapshot.rows = rows
     return snapshot
+
+
+def _identity(row: dict) -> tuple[str, str]:
+    return row["_uuid"][1], row["_version"][1]
 
 
 def _stored_object(row: dict) -> StoredObject:
@@ -68,46 +81,62 @@ def _row(entry: StoredObject) -> dict:
 
 
 def operations(before: Snapshot, after: Snapshot) -> list[dict]:
-    """Return the transaction that turns one snapshot into the other; empty when they are equal."""
+    """Return the transaction that turns one snapshot into the other; empty when they are equal.
+
+    `before` is as it was read. The revision becomes that of `after` if it is ahead, or else the next one.
+    """
     changes = (
         _object_operations(before, after) + _allocation_operations(before, after) + _cursor_operations(before, after)
     )
     settings_differ = (before.settings, before.name) != (after.settings, after.name)
     if not changes and not settings_differ:
         return []
-    row = {"name": after.name, "revision": before.revision + 1, "settings": canonical(after.settings)}
+    revision = next_revision(before, after)
+    row = {"name": after.name, "revision": revision, "settings": canonical(after.settings)}
     if before.revision == 0:
-        guard = {
-            "op": "wait",
-            "table": "Cluster",
-            "where": [],
-            "columns": ["revision"],
-            "until": "==",
-            "rows": [],
-            "timeout": 0,
-        }
-        return [guard, {"op": "insert", "table": "Cluster", "row": row}, *changes]
-    guard = {
-        "op": "wait", "table": "Cluster", "where": [], "columns": ["revision"], "until": "==",
-        "rows": [{"revision": before.revision}], "timeout": 0,
-    }  # fmt: skip
-    return [guard, {"op": "update", "table": "Cluster", "where": [], "row": row}, *changes]
+        return [_wait("Cluster", [], {"columns": ["revision"], "rows": []}), _insert("Cluster", row), *changes]
+    unchanged = {"columns": ["revision"], "rows": [{"revision": before.revision}]}
+    return [
+        _wait("Cluster", [], unchanged),
+        {"op": "update", "table": "Cluster", "where": [], "row": row},
+        *changes,
+    ]
+
+
+def next_revision(before: Snapshot, after: Snapshot) -> int:
+    """Return the revision that the step from one snapshot to the other leads to."""
+    return max(before.revision + 1, after.revision)
+
+
+def _wait(table: str, where: list, told: dict) -> dict:
+    return {"op": "wait", "table": table, "where": where, "until": "==", "timeout": 0, **told}
+
+
+def _insert(table: str, row: dict) -> dict:
+    return {"op": "insert", "table": table, "row": row}
+
+
+def _on_row(before: Snapshot, table: str, key, operation: dict) -> list[dict]:
+    """An operation on a row that was read, if it still is what was read."""
+    uuid, version = before.rows[table, key]
+    where = [["_uuid", "==", ["uuid", uuid]]]
+    unchanged = {"columns": ["_version"], "rows": [{"_version": ["uuid", version]}]}
+    return [_wait(table, where, unchanged), {**operation, "table": table, "where": where}]
 
 
 def _object_operations(before: Snapshot, after: Snapshot) -> list[dict]:
-    def where(entry: StoredObject) -> list:
-        return [["kind", "==", entry.kind], ["namespace", "==", entry.namespace], ["name", "==", entry.name]]
-
     found = []
-    for key, entry in before.objects.items():
+    for key in before.objects:
         if key not in after.objects:
-            found.append({"op": "delete", "table": "Object", "where": where(entry)})
+            found += _on_row(before, "Object", key, {"op": "delete"})
     for key, entry in after.objects.items():
         old = before.objects.get(key)
         if old is None:
-            found.append({"op": "insert", "table": "Object", "row": _row(entry)})
+            found.append(_insert("Object", _row(entry)))
         elif old != entry:
-            found.append({"op": "update", "table": "Object", "where": where(entry), "row": _row(entry)})
+            there = _row(old)
+            row = {column: value for column, value in _row(entry).items() if there[column] != value}
+            found += _on_row(before, "Object", key, {"op": "update", "row": row})
     return found
 
 
@@ -118,12 +147,10 @@ def _allocation_operations(before: Snapshot, after: Snapshot) -> list[dict]:
         old, fresh = before.allocations.get(pool, {}), after.allocations.get(pool, {})
         for owner, value in old.items():
             if fresh.get(owner) != value:
-                where = [["pool", "==", pool], ["owner", "==", owner]]
-                gone.append({"op": "delete", "table": "Allocation", "where": where})
+                gone += _on_row(before, "Allocation", (pool, owner), {"op": "delete"})
         for owner, value in fresh.items():
             if old.get(owner) != value:
-                row = {"pool": pool, "owner": owner, "value": value}
-                new.append({"op": "insert", "table": "Allocation", "row": row})
+                new.append(_insert("Allocation", {"pool": pool, "owner": owner, "value": value}))
     return gone + new
 
 
@@ -131,13 +158,12 @@ def _cursor_operations(before: Snapshot, after: Snapshot) -> list[dict]:
     found = []
     for pool in sorted(set(before.cursors) | set(after.cursors)):
         old, fresh = before.cursors.get(pool), after.cursors.get(pool)
-        where = [["pool", "==", pool]]
         if fresh is None:
-            found.append({"op": "delete", "table": "Cursor", "where": where})
+            found += _on_row(before, "Cursor", pool, {"op": "delete"})
         elif old is None:
-            found.append({"op": "insert", "table": "Cursor", "row": {"pool": pool, "position": fresh}})
+            found.append(_insert("Cursor", {"pool": pool, "position": fresh}))
         elif old != fresh:
-            found.append({"op": "update", "table": "Cursor", "where": where, "row": {"position": fresh}})
+            found += _on_row(before, "Cursor", pool, {"op": "update", "row": {"position": fresh}})
     return found
 
 

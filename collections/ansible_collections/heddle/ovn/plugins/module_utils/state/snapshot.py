@@ -28,11 +28,19 @@ class StoredObject:
         return "/".join(part for part in (self.kind, self.namespace, self.name) if part)
 
 
+class Rows(dict):
+    """Where things were read from: (table, key) -> (uuid, version) of the row. Never changed, so copies share it."""
+
+    def __deepcopy__(self, _memo: dict) -> Rows:
+        return self
+
+
 @dataclass
 class Snapshot:
     """Everything that the state database holds.
 
-    `allocations` maps pool -> owner -> value, all text. `cursors` maps pool -> where round-robin goes on.
+    `allocations` maps pool -> owner -> value, all text. `cursors` maps pool -> where round-robin goes on. `rows` is
+    no part of what it says: equal snapshots may come from different databases.
     """
 
     revision: int = 0
@@ -41,6 +49,7 @@ class Snapshot:
     objects: dict[str, StoredObject] = field(default_factory=dict)
     allocations: dict[str, dict[str, str]] = field(default_factory=dict)
     cursors: dict[str, int] = field(default_factory=dict)
+    rows: Rows = field(default_factory=Rows, compare=False, repr=False)
 
     def of_kind(self, *kinds: str) -> list[StoredObject]:
         """Return the objects of the given kinds, ordered by key."""
