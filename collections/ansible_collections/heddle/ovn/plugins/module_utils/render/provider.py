@@ -18,6 +18,7 @@ A node that told nothing of this has no way out; nothing of it is rendered then.
 
 from __future__ import annotations
 
+import ipaddress
 from dataclasses import dataclass, field
 
 from ..addressing import family, plain
@@ -49,14 +50,14 @@ class Provider:
         """Return the node's primary address of a family, without prefix length."""
         return next((plain(address) for address in self.addresses if family(address) == number), None)
 
+    def networks(self, number: int) -> list[str]:
+        """Return the provider network's subnets of a family that the node is in."""
+        found = [address for address in self.addresses if family(address) == number]
+        return list(dict.fromkeys(str(ipaddress.ip_interface(address).network) for address in found))
+
     def next_hop(self, number: int) -> str | None:
         """Return the default gateway of a family."""
         return next((address for address in self.next_hops if family(address) == number), None)
-
-    def bridge_mappings(self) -> str:
-        """Return the value of `ovn-bridge-mappings`."""
-        mappings = {PHYSICAL_NETWORK: self.bridge, **self.physical_networks}
-        return ",".join(f"{network}:{bridge}" for network, bridge in mappings.items())
 
 
 def provider_of(node: dict) -> Provider | None:
