@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan as a file on a host."""
+"""What stays on a host as files: its plan, and the arguments that it was made a chassis with."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import os
 import tempfile
 
+from .apply.change import Change, Outcome
 from .document import digest, unpack
 from .runner import Failure
 
@@ -42,6 +43,20 @@ def keep_plan(document: str, path: str, *, write: bool) -> dict:
         "revision": plan["revision"],
         "diff": {"before": _shown(kept), "after": _shown(plan) if changed else _shown(kept), "before_header": path},
     }
+
+
+def keep_host(host: dict, path: str, *, write: bool) -> Outcome:
+    """Bring the file with which `heddle-host` repeats what the chassis module does."""
+    try:
+        with open(path, encoding="utf-8") as text:
+            kept = json.load(text)
+    except (OSError, ValueError):
+        kept = {}
+    if kept == host:
+        return Outcome()
+    if write:
+        _replace(path, json.dumps(host, indent=1, sort_keys=True) + "\n")
+    return Outcome((Change("file", "update" if kept else "create", "host", path, "", kept, host),))
 
 
 def _shown(plan: dict) -> str:

@@ -103,14 +103,14 @@ def external_switch(network: str, node: str) -> str:
     return f"ext_{prefix(network)}{node}"
 
 
-def localnet_port(network: str, node: str, bridge: str) -> str:
+def external_localnet_port(network: str, node: str, bridge: str) -> str:
     """Port of the external switch that leads to a provider bridge."""
     return f"{bridge}_{prefix(network)}{node}"
 
 
 def patch_port(network: str, node: str, bridge: str) -> str:
     """Port of a provider bridge that ovn-controller makes for a localnet port."""
-    return f"patch-{localnet_port(network, node, bridge)}-to-{INTEGRATION_BRIDGE}"
+    return f"patch-{external_localnet_port(network, node, bridge)}-to-{INTEGRATION_BRIDGE}"
 
 
 def nad_key(namespace: str, name: str) -> str:

@@ -16,6 +16,7 @@ from .document import unpack
 from .ovsdb_client import Client, OvsdbError, Unreachable
 
 PLAN_FILE = "/var/lib/heddle/plan.json"
+HOST_FILE = "/var/lib/heddle/host.json"
 NORTHBOUND = "unix:/var/run/ovn/ovnnb_db.sock"
 SOUTHBOUND = "unix:/var/run/ovn/ovnsb_db.sock"
 VSWITCH = "unix:/var/run/openvswitch/db.sock"

@@ -7,8 +7,9 @@ from .apply import kernel
 from .apply.change import Outcome
 from .apply.kernel_device import default_gateways, read_device
 from .apply.takeover import move_device, wait_for_device
+from .keep import keep_host
 from .render.vswitch import BRIDGE_UPLINK, SOUTHBOUND_SOCKET, TABLES, UNDERLAY_BRIDGE, render_integration_bridge
-from .runner import VSWITCH, Failure, connected
+from .runner import HOST_FILE, VSWITCH, Failure, connected
 from .share import VSWITCH_DATABASE, rows_to
 
 LATER = "(known once pyroute2 is installed)"
@@ -42,6 +43,7 @@ def apply_chassis(module) -> tuple[Outcome, dict]:
         rows = render_integration_bridge(host)
         outcome += rows_to(client, VSWITCH_DATABASE, rows, params["owner"], TABLES, write=write)
         chassis = _system_id(client) if client else f"(chassis of {params['name']}, known once Open vSwitch runs)"
+    outcome += keep_host({"node": params["name"], "chassis": dict(params)}, HOST_FILE, write=write)
     for bridge in bridges if ready else ():
         if bridge["interface"]:
             if write:
@@ -161,8 +163,8 @@ def _refuse_foreign(client, bridges: list[dict]) -> None:
         holder = holders.get(bridge["interface"], bridge["name"])
         if holder != bridge["name"] and holder in {one["name"] for one in there} - {one["name"] for one in bridges}:
             raise Failure(
-                f"{bridge['interface']} is a port of the bridge {holder}, which is not Heddle's; name that bridge in the "
-                f"inventory instead of {bridge['name']}, or take the card out of it (ovs-vsctl del-port {holder} "
+                f"{bridge['interface']} is a port of the bridge {holder}, which is not Heddle's; name that bridge in "
+                f"the inventory instead of {bridge['name']}, or take the card out of it (ovs-vsctl del-port {holder} "
                 f"{bridge['interface']})"
             )
 

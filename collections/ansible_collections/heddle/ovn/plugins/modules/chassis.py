@@ -122,6 +122,7 @@ changes:
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.heddle.ovn.plugins.module_utils.invocation import only_writer
 from ansible_collections.heddle.ovn.plugins.module_utils.runner import reported, result
 from ansible_collections.heddle.ovn.plugins.module_utils.share_chassis import apply_chassis
 
@@ -149,7 +150,7 @@ def main():
         },
         supports_check_mode=True,
     )
-    with reported(module):
+    with reported(module), only_writer(write=not module.check_mode):
         outcome, facts = apply_chassis(module)
     module.exit_json(**result(outcome), **facts)
 

@@ -45,6 +45,7 @@ changes:
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.heddle.ovn.plugins.module_utils.invocation import only_writer
 from ansible_collections.heddle.ovn.plugins.module_utils.runner import PLAN_ARGUMENTS, reported, result
 from ansible_collections.heddle.ovn.plugins.module_utils.share import apply_topology
 
@@ -54,7 +55,7 @@ def main():
     module = AnsibleModule(
         argument_spec={**PLAN_ARGUMENTS, "wait_timeout": {"type": "int", "default": 120}}, supports_check_mode=True
     )
-    with reported(module):
+    with reported(module), only_writer(write=not module.check_mode):
         outcome = apply_topology(module)
     module.exit_json(**result(outcome))
 

@@ -46,6 +46,7 @@ changes:
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.heddle.ovn.plugins.module_utils.invocation import only_writer
 from ansible_collections.heddle.ovn.plugins.module_utils.runner import PLAN_ARGUMENTS, reported, result
 from ansible_collections.heddle.ovn.plugins.module_utils.share import apply_workloads
 
@@ -55,7 +56,7 @@ def main():
     module = AnsibleModule(
         argument_spec={**PLAN_ARGUMENTS, "wait_timeout": {"type": "int", "default": 60}}, supports_check_mode=True
     )
-    with reported(module):
+    with reported(module), only_writer(write=not module.check_mode):
         outcome = apply_workloads(module)
     module.exit_json(**result(outcome))
 

@@ -9,7 +9,7 @@ address, which the provider bridge turns into the node's; so networks with equal
 from __future__ import annotations
 
 from ..addressing import family, host_route, mac_of_address, plain
-from ..naming import external_switch, gateway_router, localnet_port
+from ..naming import external_localnet_port, external_switch, gateway_router
 from ..row import Parent, Row
 from .port import EPHEMERAL_PORTS, ROUTER, route, router_port, switch, switch_port
 from .provider import PHYSICAL_NETWORK, Provider
@@ -42,7 +42,7 @@ def _external_switch(view: View, provider: Provider, port: str) -> list[Row]:
     return [
         switch(view, name, {}, view.external_ids(role=True)),
         switch_port(
-            view, name, localnet_port(view.name, view.node, provider.bridge), type="localnet", addresses={"unknown"},
+            view, name, external_localnet_port(view.name, view.node, provider.bridge), type="localnet", addresses={"unknown"},
             options={"network_name": PHYSICAL_NETWORK}, **tag,
         ),
         switch_port(

@@ -49,7 +49,7 @@ def render_integration_bridge(host: dict) -> list[Row]:
 
 
 def _external_bridge(bridge: dict, datapath: str) -> list[Row]:
-    """A bridge that leads out of the host; without flows it is an ordinary switch, so the host keeps its connectivity."""
+    """A bridge that leads out; without flows it is an ordinary switch, so the host keeps its connectivity."""
     name, uplink = bridge["name"], bridge["interface"]
     columns: dict = {"fail_mode": "standalone", "external_ids": Keys({"bridge-id": name})}
     if uplink is None:

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Ansible lookup: the program that keeps a host's share in place."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: host_program
+author:
+  - Heddle maintainers (@heddle)
+short_description: The program heddle-host as a file
+version_added: 0.2.0
+description:
+  - Puts the collection's own code into one executable file on the control node and returns its path, to be copied to
+    hosts. Equal code gives an equal file.
+options:
+  _terms:
+    description: Directory that the file is written to; it is made when missing.
+    type: list
+    elements: str
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Install the program that keeps this host's share in place
+  ansible.builtin.copy:
+    src: "{{ lookup('heddle.ovn.host_program', '~/.cache/heddle') }}"
+    dest: /usr/local/sbin/heddle-host
+    mode: "0755"
+"""
+
+RETURN = r"""
+_raw:
+  description: Path of the file, one for each term.
+  type: list
+  elements: str
+"""
+
+import os
+import tempfile
+from pathlib import Path
+
+from ansible.errors import AnsibleError
+from ansible.plugins.lookup import LookupBase
+
+from ansible_collections.heddle.ovn.plugins.module_utils.host_program.bundle import bundle
+
+
+class LookupModule(LookupBase):
+    """Write the program where it is not there yet."""
+
+    def run(self, terms, variables=None, **kwargs):
+        """Return one path per directory."""
+        self.set_options(var_options=variables, direct=kwargs)
+        return [str(_written(Path(str(term)).expanduser() / "heddle-host", bundle())) for term in terms]
+
+
+def _written(path: Path, content: bytes) -> Path:
+    try:
+        if not path.is_file() or path.read_bytes() != content:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            descriptor, temporary = tempfile.mkstemp(dir=path.parent)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+            os.replace(temporary, path)
+    except OSError as error:
+        raise AnsibleError(f"cannot write {path}: {error.strerror}; name another directory") from error
+    return path

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line of `heddle-host`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from ..apply.change import Outcome
+from ..invocation import only_writer
+from .parts import parts, read_host, read_plan
+from .watch import ERRORS, watch
+
+EXIT_CLEAN, EXIT_DRIFT, EXIT_FAILED = 0, 1, 2
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one verb; returns 0 when the host has its share, 1 when something differs, 2 when that is unknown."""
+    parser = argparse.ArgumentParser(
+        prog="heddle-host", description="Keep this host's share of Heddle's plan in place."
+    )
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    status = verbs.add_parser("status", help="say whether this host has its share of the plan")
+    status.add_argument("--json", action="store_true", help="as JSON")
+    verbs.add_parser("diff", help="show what differs and change nothing")
+    verbs.add_parser("apply", help="bring this host to its share of the plan")
+    verbs.add_parser("watch", help="apply, then keep it in place; the service runs this")
+    chosen = parser.parse_args(arguments)
+    try:
+        if chosen.verb == "watch":
+            watch()
+        outcomes = _outcomes(write=chosen.verb == "apply")
+    except ERRORS as error:
+        print(f"heddle-host: {error}", file=sys.stderr)
+        return EXIT_FAILED
+    return _VERBS[chosen.verb](outcomes, chosen)
+
+
+def _outcomes(*, write: bool) -> dict[str, Outcome]:
+    with only_writer(write=write):
+        return {name: part() for name, part in parts(read_host(), write=write).items()}
+
+
+def _status(outcomes: dict[str, Outcome], chosen: argparse.Namespace) -> int:
+    plan = read_plan() or {}
+    differs = {name: [str(change) for change in outcome.changes] for name, outcome in outcomes.items()}
+    clean = bool(plan) and not any(differs.values())
+    told = {
+        "plan": plan.get("digest"), "revision": plan.get("revision"), "clean": clean, "differs": differs,
+    }  # fmt: skip
+    if chosen.json:
+        print(json.dumps(told, indent=1))
+    elif not plan:
+        print("no plan yet; run playbooks/networks.yml")
+    else:
+        print(f"plan {told['plan']} (revision {told['revision']})")
+        for name, changes in differs.items():
+            print(f"{name:<10} {'as planned' if not changes else f'{len(changes)} differences'}")
+            for change in changes:
+                print(f"           {change}")
+    return EXIT_CLEAN if clean else EXIT_DRIFT
+
+
+def _diff(outcomes: dict[str, Outcome], _chosen: argparse.Namespace) -> int:
+    for outcome in outcomes.values():
+        for change, texts in zip(outcome.changes, outcome.diff(), strict=True):
+            print(change)
+            print("".join(f"- {line}\n" for line in texts["before"].splitlines()), end="")
+            print("".join(f"+ {line}\n" for line in texts["after"].splitlines()), end="")
+    return EXIT_DRIFT if any(outcome.changed for outcome in outcomes.values()) else EXIT_CLEAN
+
+
+def _apply(outcomes: dict[str, Outcome], _chosen: argparse.Namespace) -> int:
+    for outcome in outcomes.values():
+        for change in outcome.changes:
+            print(change)
+    return EXIT_CLEAN
+
+
+_VERBS = {"status": _status, "diff": _diff, "apply": _apply}

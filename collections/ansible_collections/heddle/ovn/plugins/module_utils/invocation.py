@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an engine is called with when no Ansible module calls it, and one writer at a time on a host."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+LOCK_FILE = "/run/heddle/lock"
+
+
+@dataclass(frozen=True)
+class Invocation:
+    """The part of an Ansible module that the engines look at."""
+
+    params: dict
+    check_mode: bool
+
+
+@contextlib.contextmanager
+def only_writer(*, write: bool) -> Iterator[None]:
+    """Wait until nobody else writes to this host: playbooks and the host's own program would hinder each other."""
+    if not write:
+        yield
+        return
+    os.makedirs(os.path.dirname(LOCK_FILE), mode=0o755, exist_ok=True)
+    with open(LOCK_FILE, "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

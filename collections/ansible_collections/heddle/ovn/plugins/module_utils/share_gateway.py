@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A host's part of the way out of its networks: flows of the provider bridge, and what the kernel adds."""
+
+from __future__ import annotations
+
+import os
+
+from .apply.change import Outcome
+from .apply.openflow import planned_flows, reconcile_flows
+from .apply.openflow_switch import Switch
+from .render.bridge_flows import render_bridge_flows, render_flood_ports, render_static_macs
+from .render.provider import provider_of
+from .runner import VSWITCH, connected, known_node, load_plan
+
+# Holds the digest of the plan that the gateway was brought to; gone after a reboot, like flows and routes.
+APPLIED_FILE = "/run/heddle/applied"
+
+
+def apply_gateway(module) -> Outcome:
+    """Bring the host's part of all gateways to the plan; a host without a provider network has none."""
+    plan = load_plan(module)
+    node = known_node(plan, module.params["node"])
+    write = not module.check_mode
+    outcome = _flows(module, plan, node, write=write)
+    if write:
+        _remember(plan["digest"])
+    return outcome
+
+
+def _flows(module, plan: dict, node: str, *, write: bool) -> Outcome:
+    provider = provider_of(plan["nodes"][node])
+    if provider is None:
+        return Outcome()
+    flows = render_bridge_flows(plan, node)
+    flood_ports, static_macs = render_flood_ports(plan, node), render_static_macs(plan, node)
+    with connected(module, VSWITCH) as client:
+        if client is None:
+            return planned_flows(flows, flood_ports, static_macs)
+        return reconcile_flows(
+            Switch(client), [provider.bridge], flows, flood_ports, static_macs, write=write,
+        )  # fmt: skip
+
+
+def _remember(digest: str) -> None:
+    os.makedirs(os.path.dirname(APPLIED_FILE), mode=0o755, exist_ok=True)
+    with open(APPLIED_FILE, "w", encoding="utf-8") as text:
+        text.write(digest)
+
+
+def applied_digest() -> str:
+    """Return the digest of the plan that the gateway was brought to since boot, "" when there is none."""
+    try:
+        with open(APPLIED_FILE, encoding="utf-8") as text:
+            return text.read()
+    except OSError:
+        return ""
