@@ -49,7 +49,7 @@ def apply_chassis(module) -> tuple[Outcome, dict]:
             if write:
                 wait_for_device(bridge["name"])
             outcome += move_device(bridge["interface"], bridge["name"], write=write)
-    return outcome, {"chassis": chassis, "datapath": datapath, "gateway": _gateway(params, bridges, ready)}
+    return outcome, {"chassis": chassis, "datapath": datapath, "gateway": _gateway(params, bridges, datapath, ready)}
 
 
 def _given_back(client, owner: str, bridges: list[dict], *, write: bool) -> Outcome:
@@ -97,7 +97,7 @@ def _mac(interface: str | None) -> str | None:
     return device.mac
 
 
-def _gateway(params: dict, bridges: list[dict], ready: bool) -> dict | None:
+def _gateway(params: dict, bridges: list[dict], datapath: str, ready: bool) -> dict | None:
     """Return how this host is connected to the provider network, as `render/provider.py` describes it."""
     provider = params["provider"]
     if not provider or not ready:
@@ -122,6 +122,9 @@ def _gateway(params: dict, bridges: list[dict], ready: bool) -> dict | None:
             if network != "physnet"
         },
         "vrf": kernel.has_module("vrf"),
+        "userspace_cards": sorted(bridge["interface"] for bridge in bridges if bridge["interface"])
+        if datapath == "netdev"
+        else [],
     }
 
 

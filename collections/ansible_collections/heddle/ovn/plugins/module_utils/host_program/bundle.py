@@ -19,8 +19,9 @@ sys.exit(main())
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
-def bundle(directory: Path = Path(__file__).resolve().parent.parent) -> bytes:
+def bundle() -> bytes:
     """Return the archive; equal sources give equal bytes, so that copying it changes nothing the second time."""
+    directory = Path(__file__).resolve().parent.parent
     content = io.BytesIO()
     content.write(_START)
     with zipfile.ZipFile(content, "a", zipfile.ZIP_DEFLATED) as archive:

@@ -42,8 +42,8 @@ def _external_switch(view: View, provider: Provider, port: str) -> list[Row]:
     return [
         switch(view, name, {}, view.external_ids(role=True)),
         switch_port(
-            view, name, external_localnet_port(view.name, view.node, provider.bridge), type="localnet", addresses={"unknown"},
-            options={"network_name": PHYSICAL_NETWORK}, **tag,
+            view, name, external_localnet_port(view.name, view.node, provider.bridge), type="localnet",
+            addresses={"unknown"}, options={"network_name": PHYSICAL_NETWORK}, **tag,
         ),
         switch_port(
             view, name, f"etor-{gateway_router(view.name, view.node)}", type="router", addresses={provider.mac},

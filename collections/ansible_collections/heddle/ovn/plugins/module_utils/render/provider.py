@@ -12,6 +12,7 @@
 | `vlan` | VLAN tag of what the gateway routers send; None: untagged |
 | `physical_networks` | further bridge mappings, physical network -> bridge |
 | `vrf` | whether the node's kernel has VRFs |
+| `userspace_cards` | cards that Open vSwitch reads in userspace; the kernel must not answer what comes in on them too |
 
 A node that told nothing of this has no way out; nothing of it is rendered then.
 """
@@ -40,6 +41,7 @@ class Provider:
     vlan: int | None = None
     physical_networks: dict[str, str] = field(default_factory=dict)
     vrf: bool = True
+    userspace_cards: list[str] = field(default_factory=list)
 
     @property
     def is_local(self) -> bool:
