@@ -67,6 +67,9 @@ def apply_workloads(module) -> Outcome:
         outcome += rows_to(client, VSWITCH_DATABASE, rows, owner, vswitch.TABLES, write=write)
     if write and module.params["wait_timeout"]:
         _wait_for_workloads(module, plan, node)
+    if write and outcome.changed:
+        # While ovs-vswitchd takes links in, it writes back flags that it read before: one of them may be down again.
+        reconcile_endpoints(endpoints, owner=owner, userspace=userspace, write=True)
     return outcome
 
 

@@ -13,7 +13,7 @@ from ..share import apply_topology, apply_workloads
 from ..share_chassis import apply_chassis
 from ..share_gateway import apply_gateway
 
-WAIT_TIMEOUT = 300
+WAIT_TIMEOUT = 60
 
 
 def read_host(path: str = HOST_FILE) -> dict:
@@ -34,9 +34,9 @@ def read_plan(path: str = PLAN_FILE) -> dict | None:
         return None
 
 
-def parts(host: dict, *, write: bool, wait: bool = True) -> dict[str, Callable[[], Outcome]]:
+def parts(host: dict, *, write: bool) -> dict[str, Callable[[], Outcome]]:
     """Return the parts of this host in their order; each is computed, and with `write` brought about, when called."""
-    node = {"node": host["node"], "plan": PLAN_FILE, "document": None, "wait_timeout": WAIT_TIMEOUT if wait else 0}
+    node = {"node": host["node"], "plan": PLAN_FILE, "document": None, "wait_timeout": WAIT_TIMEOUT}
     share = Invocation(node, check_mode=not write)
     found = {"chassis": lambda: apply_chassis(Invocation(host["chassis"], check_mode=not write))[0]}
     if read_plan() is not None:

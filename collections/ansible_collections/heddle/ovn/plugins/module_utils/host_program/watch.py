@@ -48,7 +48,7 @@ def bring(host: dict, names: tuple[str, ...]) -> bool:
     """Bring parts of the share; returns whether all of them are there now."""
     done = True
     for name in names:
-        part = parts(host, write=True, wait=False).get(name)
+        part = parts(host, write=True).get(name)
         if part is None:
             continue
         began = time.monotonic()
