@@ -20,14 +20,18 @@ class Zone:
 
     def apply(self, text):
         """Bring the databases to what the manifests ask for; returns the outcome."""
-        self.plan = plan_of(text, hosts=self.hosts)
+        return self.bring(plan_of(text, hosts=self.hosts), "node1")
+
+    def bring(self, plan, node):
+        """Bring the databases to a node's share of a plan; returns the outcome."""
+        self.plan = plan
         with self.southbound.client() as client:
-            rows = render_southbound(self.plan, "node1")
+            rows = render_southbound(plan, node)
             first = reconcile(
                 client, "OVN_Southbound", rows, owner="t", scope=Scope(tables=frozenset(southbound.TABLES))
             )
         with self.northbound.client() as client:
-            rows = render_northbound(self.plan, "node1")
+            rows = render_northbound(plan, node)
             scope = Scope(tables=frozenset(rendered.TABLES))
             second = reconcile(client, "OVN_Northbound", rows, owner="t", scope=scope)
             synchronise(client, 30)
