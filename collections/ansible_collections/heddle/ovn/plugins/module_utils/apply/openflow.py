@@ -115,8 +115,8 @@ def _refuse_missing(wanted: dict[str, set[str]], ports: dict[str, dict], timeout
 def _flow_steps(
     switch: Switch, bridge: str, flows: list[Flow], numbers: dict[str, str], *, there: bool
 ) -> tuple[list[_Step], list[Foreign]]:
-    ready = [flow for flow in flows if ports_of(flow) <= set(numbers)]
-    changes = [_creation(flow) for flow in flows if flow not in set(ready)]
+    ready = [flow for flow in flows if ports_of(flow) <= numbers.keys()]
+    changes = [_creation(flow) for flow in flows if not ports_of(flow) <= numbers.keys()]
     if not there:
         return [_Step(tuple(changes + [_creation(flow) for flow in ready]), _nothing)] if flows else [], []
     desired = _by_key(ready, switch.canonical(ready, numbers))
