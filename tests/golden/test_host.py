@@ -6,15 +6,23 @@ A name ends with `-shared` or `-local`, the hosts' gateway mode. HEDDLE_RECORD=1
 """
 
 import os
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
+from ansible_collections.heddle.ovn.plugins.module_utils.firewall import Firewall
 from ansible_collections.heddle.ovn.plugins.module_utils.flow import DEFAULT_COOKIE, Flow
+from ansible_collections.heddle.ovn.plugins.module_utils.host_network import HostNetwork
 from ansible_collections.heddle.ovn.plugins.module_utils.render.bridge_flows import (
     render_bridge_flows,
     render_flood_ports,
     render_static_macs,
+)
+from ansible_collections.heddle.ovn.plugins.module_utils.render.firewall import render_firewall
+from ansible_collections.heddle.ovn.plugins.module_utils.render.host_network import (
+    render_host_network,
+    render_management_ports,
 )
 from tests.pipeline import THREE_NODES, plan_of, with_gateways
 
@@ -44,6 +52,52 @@ def test_flows(case):
     check(case.with_suffix(".flows"), "".join([*map(shown, flows), *(f"{entry}\n" for entry in others)]))
 
 
+def words(entry) -> str:
+    """The fields of a word that say more than its defaults."""
+    said = [(field.name, getattr(entry, field.name), field.default) for field in fields(entry)]
+    return f"{type(entry).__name__} " + " ".join(f"{name}={value}" for name, value, default in said if value != default)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
+def test_network(case):
+    plan = plan_for(case)
+    found = [
+        words(entry) for part in fields(HostNetwork) for entry in getattr(render_host_network(plan, "node1"), part.name)
+    ]
+    found += [f"{row.table} {row.key} [{row.network}] {row.columns}" for row in render_management_ports(plan, "node1")]
+    check(case.with_suffix(".network"), "".join(f"{line}\n" for line in found))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
+def test_firewall(case):
+    table = render_firewall(plan_for(case), "node1")
+    lines = []
+    for chain in table.chains:
+        lines.append(f"chain {chain.name}" + (f" {chain.kind} {chain.hook} {chain.priority}" if chain.hook else ""))
+        lines += [f"    {rule}" for rule in chain.rules]
+    lines += [f"set {entry.name} {entry.type} {' '.join(entry.elements)}" for entry in table.sets]
+    check(case.with_suffix(".firewall"), "".join(f"{line}\n" for line in lines))
+
+
+def test_without_vrf_only_the_default_network_has_an_interface_on_the_host():
+    plan = plan_of(CASES[0].read_text(), hosts=with_gateways("shared", vrf=False))
+    found = render_host_network(plan, "node1")
+    assert [link.name for link in found.links] == ["ovn-k8s-mp0"]
+    assert not found.vrfs
+    assert not found.rules
+    assert not [route for route in found.routes if route.vrf]
+    ports = {row.key for row in render_management_ports(plan, "node1") if row.table == "Port"}
+    assert ports == {"ovn-k8s-mp0"}
+
+
+def test_the_prober_is_let_through_by_its_cgroup():
+    plan = plan_of(CASES[0].read_text(), hosts=with_gateways("shared", prober="system.slice/prober.service"))
+    rules = render_firewall(plan, "node1").chains[0].rules
+    accepted = [rule for rule in rules if rule.startswith('socket cgroupv2 level 2 "system.slice/prober.service"')]
+    assert len(accepted) == 2
+    assert rules.index(accepted[0]) < rules.index("ip daddr @udn-pod-default-ips-v4 drop")
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
 def test_no_two_flows_are_the_same(case):
     keys = [(flow.table, flow.priority, flow.match) for flow in render_bridge_flows(plan_for(case), "node2")]
@@ -55,3 +109,6 @@ def test_a_host_without_a_way_out_gets_nothing():
     assert not render_bridge_flows(plan, "node1")
     assert not render_flood_ports(plan, "node1")
     assert not render_static_macs(plan, "node1")
+    assert render_host_network(plan, "node1") == HostNetwork()
+    assert [row.key for row in render_management_ports(plan, "node1")] == ["br-int"]
+    assert render_firewall(plan, "node1") == Firewall()

@@ -113,6 +113,21 @@ def patch_port(network: str, node: str, bridge: str) -> str:
     return f"patch-{external_localnet_port(network, node, bridge)}-to-{INTEGRATION_BRIDGE}"
 
 
+def management_interface(network_id: int) -> str:
+    """The node's own interface in a network."""
+    return f"ovn-k8s-mp{network_id}"
+
+
+def vrf_name(network_object: str, network_id: int, taken: set[str]) -> str:
+    """VRF of a network on its nodes: a cluster-scoped network's own name where that can name a device.
+
+    `network_object` is `Kind/name` or `Kind/namespace/name`, `taken` holds names of other devices.
+    """
+    kind, *_namespace, name = network_object.split("/")
+    usable = len(name) <= _INTERFACE_NAME_LIMIT and name not in {"default", "all", "lo", INTEGRATION_BRIDGE, *taken}
+    return name if kind == "ClusterUserDefinedNetwork" and usable else f"mp{network_id}-udn-vrf"
+
+
 def nad_key(namespace: str, name: str) -> str:
     """Key of a network attachment: its namespace and the name of the network object."""
     return f"{namespace}/{name}"

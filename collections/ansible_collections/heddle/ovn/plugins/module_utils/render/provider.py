@@ -12,6 +12,7 @@
 | `vlan` | VLAN tag of what the gateway routers send; None: untagged |
 | `physical_networks` | further bridge mappings, physical network -> bridge |
 | `vrf` | whether the node's kernel has VRFs |
+| `prober` | cgroup (version 2) of the health prober, as a path without a leading slash; "" where it cannot be matched |
 | `userspace_cards` | cards that Open vSwitch reads in userspace; the kernel must not answer what comes in on them too |
 
 A node that told nothing of this has no way out; nothing of it is rendered then.
@@ -41,6 +42,7 @@ class Provider:
     vlan: int | None = None
     physical_networks: dict[str, str] = field(default_factory=dict)
     vrf: bool = True
+    prober: str = ""
     userspace_cards: list[str] = field(default_factory=list)
 
     @property

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The host's nftables table: who may reach workloads over the default network, and whose address packets leave with.
+
+Chains and sets as ovn-kubernetes's (OKEP-5193, "Kubernetes Readiness/Liveness Probes"), with nftables for what the
+document shows as iptables.
+"""
+
+from __future__ import annotations
+
+from ..addressing import family, nth_address, plain
+from ..firewall import Chain, Firewall, Set
+from ..naming import DEFAULT_NETWORK, management_interface
+from .bridge_flows import primary_views
+from .view import View
+
+_FAMILIES = {4: ("ip", "ipv4_addr"), 6: ("ip6", "ipv6_addr")}
+# What hosts and routers call themselves; the networks' own masquerade addresses come after these.
+_FIXED_MASQUERADES = {4: 29, 6: 125}
+# After the kernel's own source NAT.
+_AFTER_SOURCE_NAT = "101"
+
+
+def render_firewall(plan: dict, node: str) -> Firewall:
+    """Return the node's table; nothing on a node without a way out."""
+    views = primary_views(plan, node)
+    if not views:
+        return Firewall()
+    default = next(view for view in views if view.is_default)
+    chains = [_isolation(default), _management(default)]
+    if default.provider.is_local:
+        chains += _local_gateway(default)
+    sets = [Set(_locked(number), _FAMILIES[number][1], _locked_addresses(plan, node, number)) for number in (4, 6)]
+    return Firewall(chains=tuple(chains), sets=tuple(sets))
+
+
+def _locked(number: int) -> str:
+    return f"udn-pod-default-ips-v{number}"
+
+
+def _locked_addresses(plan: dict, node: str, number: int) -> tuple[str, ...]:
+    """Addresses on the default network of the node's workloads that have a primary network besides."""
+    return tuple(
+        sorted(
+            plain(address)
+            for workload in plan["workloads"].values()
+            if workload["node"] == node
+            for interface in workload["interfaces"]
+            if interface["network"] == DEFAULT_NETWORK and interface["role"] == "infrastructure-locked"
+            for address in interface["addresses"]
+            if family(address) == number
+        )
+    )
+
+
+def _isolation(view: View) -> Chain:
+    """Processes of the host get no connection to a workload but through its own network; the health prober may."""
+    prober = view.provider.prober
+    rules = []
+    for number in (4, 6):
+        destination = f"{_FAMILIES[number][0]} daddr @{_locked(number)}"
+        rules.append(f"{destination} ct state established,related accept")
+        if prober:
+            level = len(prober.strip("/").split("/"))
+            rules.append(f'socket cgroupv2 level {level} "{prober.strip("/")}" {destination} accept')
+        rules.append(f"{destination} drop")
+    return Chain("udn-isolation", tuple(rules), hook="output")
+
+
+def _management(view: View) -> Chain:
+    """Workloads of the default network see the host under the address of its management port."""
+    own = view.management_addresses()
+    rules = [f'oifname != "{management_interface(0)}" return']
+    rules += [f"{_FAMILIES[family(address)][0]} saddr {address} return" for address in own]
+    rules += [f"meta nfproto ipv{family(address)} snat {_FAMILIES[family(address)][0]} to {address}" for address in own]
+    return Chain("mgmtport-snat", tuple(rules), hook="postrouting", kind="nat", priority="srcnat")
+
+
+def _local_gateway(view: View) -> list[Chain]:
+    """In local gateway mode the host gives what leaves its own address; networks come under masquerade addresses."""
+    settings = view.settings
+    hosts, networks = [], []
+    for masquerade in settings["masquerade_subnets"]:
+        number = family(masquerade)
+        word = _FAMILIES[number][0]
+        hosts.append(f"{word} saddr {nth_address(masquerade, View.OVN_MASQUERADE)} masquerade")
+        fixed = f"{nth_address(masquerade, 0)}/{_FIXED_MASQUERADES[number]}"
+        services = [subnet for subnet in settings["service_subnets"] if family(subnet) == number]
+        elsewhere = "".join(f" {word} daddr != {subnet}" for subnet in services)
+        networks.append(f"{word} saddr != {fixed}{elsewhere} {word} saddr {masquerade} masquerade")
+    workloads = [f"{_FAMILIES[family(subnet)][0]} saddr {subnet} masquerade" for subnet in view.subnets()]
+    jumps = ["jump ovn-kube-pod-subnet-masq", "jump ovn-kube-udn-masq"]
+    return [
+        Chain("ovn-kube-pod-subnet-masq", tuple(workloads)),
+        Chain("ovn-kube-udn-masq", tuple(networks)),
+        Chain(
+            "ovn-kube-local-gw-masq", (*hosts, *jumps), hook="postrouting", kind="nat", priority=_AFTER_SOURCE_NAT
+        ),
+    ]  # fmt: skip
