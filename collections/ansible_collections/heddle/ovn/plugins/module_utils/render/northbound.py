@@ -10,6 +10,7 @@ from .layer2 import render_layer2
 from .layer3 import render_layer3
 from .localnet import render_localnet
 from .port import COPP_NAME
+from .services import render_services
 from .view import View, attachments
 from .workload_port import render_workload_switch_ports
 
@@ -21,7 +22,7 @@ PUNTED_PACKETS_PER_SECOND = 25
 
 # What a purge may look at: every table that this floor writes.
 TABLES = (
-    "ACL", "Copp", "Gateway_Chassis", "Logical_Router", "Logical_Router_Policy", "Logical_Router_Port",
+    "ACL", "Copp", "Gateway_Chassis", "Load_Balancer", "Logical_Router", "Logical_Router_Policy", "Logical_Router_Port",
     "Logical_Router_Static_Route", "Logical_Switch", "Logical_Switch_Port", "Meter", "Meter_Band", "NAT", "Port_Group",
     "Static_MAC_Binding",
 )  # fmt: skip
@@ -34,11 +35,13 @@ def render_northbound(plan: dict, node: str) -> list[Row]:
     rows = _zone(node) + _control_plane_protection()
     attached = attachments(plan)
     for name, network in plan["networks"].items():
+        if not is_on(network, node):
+            continue
         view = View(plan, name, node, attached.get(name, []))
         rows += _TOPOLOGIES[network["topology"]](view)
         rows += render_workload_switch_ports(view)
         if name == DEFAULT_NETWORK:
-            rows += render_isolation(view)
+            rows += render_isolation(view) + render_services(view)
     return rows
 
 

@@ -11,6 +11,8 @@ import ipaddress
 from ..addressing import overlapping
 from .layer2_version import SETTING as LAYER2_TOPOLOGY
 from .layer2_version import TOPOLOGIES
+from .shared_services import SETTING as SHARED_SERVICES
+from .shared_services import mistakes as service_mistakes
 
 DEFAULTS = {
     "cluster_subnets": ["10.244.0.0/16/24", "fd00:10:244::/48/64"],
@@ -21,6 +23,7 @@ DEFAULTS = {
     "masquerade_subnets": ["169.254.0.0/17", "fd69::/112"],
     "mtu": 1400,
     LAYER2_TOPOLOGY: "transit-router",
+    SHARED_SERVICES: [],
 }
 
 
@@ -36,11 +39,15 @@ def complete(given: dict | None) -> dict:
             mistakes += [f"setting {name}: {mistake}" for mistake in _mistakes(value)]
     if not isinstance(settings["mtu"], int) or not 576 <= settings["mtu"] <= 65535:
         mistakes.append(f"setting mtu: must be a number from 576 to 65535, not {settings['mtu']!r}")
+    for name in LIMITS:
+        if not isinstance(settings[name], int) or isinstance(settings[name], bool) or settings[name] < 0:
+            mistakes.append(f"setting {name}: must be a number, 0 for no limit, not {settings[name]!r}")
     if settings[LAYER2_TOPOLOGY] not in TOPOLOGIES:
         known = " or ".join(TOPOLOGIES)
         mistakes.append(f"setting {LAYER2_TOPOLOGY}: must be {known}, not {settings[LAYER2_TOPOLOGY]!r}")
     if not mistakes:
-        mistakes += _overlaps(settings)
+        services = service_mistakes(settings[SHARED_SERVICES], settings["service_subnets"])
+        mistakes += _overlaps(settings) + [f"setting {SHARED_SERVICES}: {mistake}" for mistake in services]
     if mistakes:
         raise ValueError("; ".join(mistakes))
     return settings
