@@ -52,6 +52,9 @@ def decide(
     hosts: dict | None = None,
     settings: dict | None = None,
     name: str = "t.yml",
+    *,
+    manifest_set: str = "test",
+    now: str = "2026-01-01T00:00:00Z",
 ) -> tuple[Snapshot, list[Problem]]:
     """Admit manifests, given as YAML text, into a snapshot."""
     resources, problems = read_manifests([(name, text)])
@@ -61,9 +64,17 @@ def decide(
         resources,
         THREE_NODES if hosts is None else hosts,
         settings=state_settings.complete(settings),
-        manifest_set="test",
+        manifest_set=manifest_set,
         name="test",
+        now=now,
     )
+
+
+def stored(text: str, before: Snapshot | None = None, **more) -> Snapshot:
+    """Return the snapshot after manifests that are not refused."""
+    after, problems = decide(text, before, **more)
+    assert not problems, "\n".join(map(str, problems))
+    return after
 
 
 def plan_of(text: str, before: Snapshot | None = None, hosts: dict | None = None) -> dict:

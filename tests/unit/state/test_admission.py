@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules across objects: each refused case, and that everything wrong is said at once."""
+"""What is refused as an API server would refuse it: each case, and that everything wrong is said at once."""
 
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.render import render_southbound
+from ansible_collections.heddle.ovn.plugins.module_utils.state.networks import running_workloads
 from ansible_collections.heddle.ovn.plugins.module_utils.state.settings import complete
-from tests.pipeline import THREE_NODES, decide, layer2, layer3, namespace, plan_of, workload
+from tests.pipeline import THREE_NODES, decide, layer2, namespace, plan_of, stored, workload
 
 CLUSTER = (
     "---\napiVersion: k8s.ovn.org/v1\nkind: ClusterUserDefinedNetwork\nmetadata: {{name: wide}}\n"
@@ -22,39 +23,15 @@ RED = namespace("red") + layer2("red", "net", "10.0.0.0/24")
         (
             namespace("red")
             + layer2("red", "net", "10.0.0.0/24").replace(
-                "role: Primary", "role: Primary, joinSubnets: [100.70.0.0/30]"
-            ),
-            "join subnet 100.70.0.0/30 is too small: number 4 of it is needed",
-        ),
-        (
-            RED + CLUSTER.format("Layer2, layer2: {role: Secondary, subnets: [10.7.0.0/24]}").replace("wide", "net"),
-            "namespace red would have two attachments of one name",
-        ),
-        (
-            namespace("red")
-            + layer2("red", "net", "10.0.0.0/24").replace(
                 "role: Primary", "role: Primary, defaultGatewayIPs: [10.0.0.9]"
             ),
             "chosen gateway addresses are not supported yet",
         ),
         (RED + LOCALNET, "Localnet networks are not supported yet"),
         (RED + WITHOUT_IPAM, "networks without IPAM are not supported yet"),
-        (RED + layer3("red", "other", "10.9.0.0/16", 24), "primary network already exist in namespace red"),
-        (namespace("red", primary=False) + layer2("red", "net", "10.0.0.0/24"), "lacks the label"),
         (layer2("red", "net", "10.0.0.0/24"), "namespace red does not exist"),
         (RED + workload("red", "w", "nowhere"), "node nowhere is not in the inventory"),
         (RED + workload("blue", "w", "node1"), "namespace blue does not exist"),
-        (namespace("red") + workload("red", "w", "node1"), "labelled for a primary network and has none"),
-        (namespace("red") + layer2("red", "net", "10.244.7.0/24"), "with the cluster subnet 10.244.0.0/16"),
-        (namespace("red") + layer2("red", "net", "10.96.0.0/24"), "with the service subnet 10.96.0.0/16"),
-        (namespace("red") + layer2("red", "net", "100.64.0.0/24"), "with the default join subnet 100.64.0.0/16"),
-        (namespace("red") + layer2("red", "net", "169.254.1.0/24"), "with the masquerade subnet 169.254.0.0/17"),
-        (namespace("red") + layer2("red", "net", "100.65.9.0/24"), "with the network's own join subnet"),
-        (namespace("red") + layer3("red", "net", "100.88.0.0/16", 24), "with the transit subnet 100.88.0.0/16"),
-        (
-            namespace("red") + layer3("red", "net", "10.9.0.0/25", 26),
-            "host subnets in 10.9.0.0/25: 3 are wanted, all 2 are taken; add a subnet to the network",
-        ),
         (
             namespace("a") + layer2("a", "b-c", "10.0.0.0/24") + layer2("a", "b.c", "10.0.1.0/24"),
             "its objects would have the same names",
@@ -65,19 +42,6 @@ def test_refused(text, fragment):
     _after, problems = decide(text)
     assert any(fragment in str(problem) for problem in problems), [str(problem) for problem in problems]
     assert all(problem.remedy for problem in problems)
-
-
-def test_the_last_address_of_a_subnet_can_be_used_and_one_more_is_refused():
-    text = namespace("red") + layer2("red", "net", "10.0.0.0/29")
-    full = text + "".join(workload("red", f"w{number}", "node1") for number in range(4))
-    after, problems = decide(full)
-    assert not problems
-    assert sorted(after.allocations["address/red_net/10.0.0.0/29"].values()) == [
-        f"10.0.0.{last}" for last in range(3, 7)
-    ]
-    _after, problems = decide(full + workload("red", "w9", "node2"))
-    assert [problem.resource for problem in problems] == ["Workload/red/w9"]
-    assert "addresses in 10.0.0.0/29 of red_net: 5 are wanted, all 4 are taken" in str(problems[0])
 
 
 def test_all_problems_come_at_once():
@@ -97,15 +61,52 @@ def test_a_subnet_cannot_be_changed_later():
 
 
 def test_another_manifest_set_keeps_its_objects_and_their_names():
-    before, _problems = decide(RED)
-    for key, entry in list(before.objects.items()):
-        if entry.kind != "Node":
-            before.objects[key] = type(entry)(**{**entry.__dict__, "manifest_set": "other"})
-    after, problems = decide(namespace("blue"), before)
-    assert not problems
+    before = stored(RED, manifest_set="other")
+    after = stored(namespace("blue"), before)
     assert "UserDefinedNetwork/red/net" in after.objects
     _after, problems = decide(namespace("red"), before)
     assert "belongs to the manifest set 'other'" in str(problems[0])
+
+
+def test_a_set_may_use_the_namespaces_of_another():
+    after = stored(workload("red", "w", "node1"), stored(RED, manifest_set="other"))
+    assert [entry.key for entry in running_workloads(after)] == ["Workload/red/w"]
+
+
+@pytest.mark.parametrize(
+    ("had", "has"), [(True, True), (False, False), (True, False), (False, True)], ids=lambda one: f"label={one}"
+)
+def test_the_label_of_a_namespace_stays_as_it_was_made(had, has):
+    before = stored(namespace("red", primary=had))
+    _after, problems = decide(namespace("red", primary=has), before)
+    refused = "cannot be added/removed after the namespace was created"
+    assert [refused in str(problem) for problem in problems] == ([] if had == has else [True])
+
+
+@pytest.mark.parametrize(
+    ("settings", "fragments"),
+    [
+        ({"networks_total": 2, "networks_per_namespace": 2}, []),
+        ({"networks_total": 1}, ["the limit networks_total is 1, and there would be 2 networks"]),
+        (
+            {"networks_per_namespace": 1},
+            ["the limit networks_per_namespace is 1, and namespace red would have 2 networks"],
+        ),
+        ({"networks_total": 0, "networks_per_namespace": 0}, []),
+    ],
+)
+def test_limits(settings, fragments):
+    text = RED + CLUSTER.format("Layer2, layer2: {role: Secondary, subnets: [10.7.0.0/24]}")
+    before = stored(RED)
+    _after, problems = decide(text, before, settings=settings)
+    assert [fragment in str(problem) for problem, fragment in zip(problems, fragments, strict=True)] == [True] * len(
+        fragments
+    )
+
+
+def test_a_limit_that_comes_later_refuses_only_what_is_new():
+    text = RED + CLUSTER.format("Layer2, layer2: {role: Secondary, subnets: [10.7.0.0/24]}")
+    stored(text, stored(text), settings={"networks_total": 1, "networks_per_namespace": 1})
 
 
 @pytest.mark.parametrize(
@@ -133,17 +134,9 @@ def test_cluster_subnets_stay():
     assert "cannot be changed: hosts have subnets of 10.244.0.0/16/24" in str(problems[0])
 
 
-@pytest.mark.parametrize(
-    ("settings", "fragment"),
-    [
-        ({"masquerade_subnets": ["169.254.169.0/29"]}, "masquerade subnet 169.254.169.0/29 is too small"),
-        ({"masquerade_subnets": ["fd69::/112"]}, "there is no IPv4 masquerade subnet"),
-        ({"join_subnets": ["100.64.0.0/31", "fd98::/64"]}, "join subnet 100.64.0.0/31 is too small"),
-    ],
-)
-def test_ranges_have_room_for_every_id(settings, fragment):
-    _after, problems = decide(RED, settings=settings)
-    assert any(fragment in str(problem) for problem in problems), [str(problem) for problem in problems]
+def test_ranges_have_room_for_every_host():
+    _after, problems = decide(RED, settings={"join_subnets": ["100.64.0.0/31", "fd98::/64"]})
+    assert any("join subnet 100.64.0.0/31 is too small" in str(problem) for problem in problems)
 
 
 @pytest.mark.parametrize(
@@ -154,6 +147,8 @@ def test_ranges_have_room_for_every_id(settings, fragment):
         ({"cluster_subnets": ["10.244.0.0/16/x"]}, "10.244.0.0/16/x"),
         ({"mtu": "9000"}, "must be a number from 576 to 65535"),
         ({"colour": "red"}, "unknown setting colour"),
+        ({"networks_total": -1}, "setting networks_total: must be a number, 0 for no limit"),
+        ({"networks_per_namespace": True}, "setting networks_per_namespace: must be a number, 0 for no limit"),
     ],
 )
 def test_settings_are_checked(given, fragment):

@@ -12,9 +12,10 @@ from ..document import digest
 from ..naming import DEFAULT_NETWORK
 from ..state.allocation import gateway_router_owner, host_subnets, tunnel_id_pool, tunnel_key, workload_subnets
 from ..state.layer2_version import is_open, version_of
-from ..state.networks import Network, networks, networks_by_namespace
+from ..state.networks import Network, networks, networks_by_namespace, running_workloads
 from ..state.placement import node_of
 from ..state.router_addresses import gateway_address, management_address
+from ..state.settings import LIMITS
 from ..state.snapshot import Snapshot, StoredObject
 from ..state.transit import chosen_transit_subnets
 from .workloads import workload_interfaces
@@ -30,7 +31,7 @@ def build_plan(snapshot: Snapshot) -> dict:
     plan = {
         "format": FORMAT,
         "deployment": snapshot.name,
-        "settings": snapshot.settings,
+        "settings": {name: value for name, value in snapshot.settings.items() if name not in LIMITS},
         "nodes": {node.name: _node(node, snapshot) for node in nodes},
         "networks": {network.name: _network(network, nodes, snapshot) for network in found.values()},
         "workloads": {
@@ -43,7 +44,7 @@ def build_plan(snapshot: Snapshot) -> dict:
                     workload, found[DEFAULT_NETWORK], serving.get(workload.namespace, []), snapshot
                 ),
             }
-            for workload in snapshot.of_kind("Workload")
+            for workload in running_workloads(snapshot)
         },
     }
     return {**plan, "digest": digest(plan), "revision": snapshot.revision}
@@ -76,7 +77,9 @@ def _network(network: Network, nodes: list[StoredObject], snapshot: Snapshot) ->
         "tunnel_keys": [tunnel_key(identifier)],
     }
     if network.topology == "Layer3":
-        described["host_subnets"] = {node.name: host_subnets(snapshot, network, node.name) for node in nodes}
+        given = {node.name: host_subnets(snapshot, network, node.name) for node in nodes}
+        # A node for which too few subnets were left has no part in the network; its status says so.
+        described["host_subnets"] = {name: one for name, one in given.items() if len(one) == len(network.families)}
         described["transit_subnets"] = [
             subnet for subnet in snapshot.settings["transit_subnets"] if family(subnet) in network.families
         ]

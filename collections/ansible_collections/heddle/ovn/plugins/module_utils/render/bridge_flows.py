@@ -16,7 +16,7 @@ from ..addressing import family, nth_address, plain
 from ..flow import PATH_MTU_COOKIE, FloodPort, Flow, StaticMac
 from ..naming import DEFAULT_NETWORK, patch_port
 from .provider import Provider
-from .view import View
+from .view import View, is_on
 
 ZONE, HOST_ZONE, OVN_ZONE, FRAGMENT_ZONE = 64000, 64001, 64002, 64004
 OVN_MARK, HOST_MARK, NETWORK_MARK_BASE = 1, 2, 3
@@ -43,7 +43,7 @@ def connection_mark(view: View) -> int:
 
 def primary_views(plan: dict, node: str) -> list[View]:
     """Return all networks with gateway routers, the default network first; none on a node without a way out."""
-    views = [View(plan, name, node, []) for name in plan["networks"]]
+    views = [View(plan, name, node, []) for name, network in plan["networks"].items() if is_on(network, node)]
     found = [view for view in views if view.is_primary and view.provider]
     return sorted(found, key=lambda view: view.network["id"])
 

@@ -11,7 +11,7 @@ from .layer3 import render_layer3
 from .localnet import render_localnet
 from .port import COPP_NAME
 from .services import render_services
-from .view import View, attachments
+from .view import View, attachments, is_on
 from .workload_port import render_workload_switch_ports
 
 # Protocols that OVN hands to ovn-controller; each may cost it 25 packets a second.

@@ -52,8 +52,12 @@ class View:
 
     @property
     def remotes(self) -> list[str]:
-        """Return the other nodes whose chassis is known; what has none cannot be a tunnel's far end yet."""
-        return [name for name, node in self.plan["nodes"].items() if name != self.node and node["chassis"]]
+        """Return the network's other nodes whose chassis is known; what has none cannot be a tunnel's far end yet."""
+        return [
+            name
+            for name, node in self.plan["nodes"].items()
+            if name != self.node and node["chassis"] and is_on(self.network, name)
+        ]
 
     def chassis(self, node: str | None = None) -> str:
         """Return a node's chassis name (its Open vSwitch system-id)."""
@@ -128,6 +132,11 @@ class View:
         """Return the addresses of the services that every network may reach, of the network's families."""
         found = self.settings.get("shared_services", [])
         return [service["address"] for service in found if family(service["address"]) in self.network["families"]]
+
+
+def is_on(network: dict, node: str) -> bool:
+    """Tell whether a node takes part in a network: on Layer3 those do that got subnets of it."""
+    return network["topology"] != "Layer3" or node in network["host_subnets"]
 
 
 def attachments(plan: dict) -> dict[str, list[tuple[dict, dict]]]:

@@ -1,26 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules across objects, and the step from one snapshot to the next.
+"""The step from one snapshot to the next, as an API server and its controllers would take it.
 
-Nothing is stored here. `admit` returns the next snapshot and every problem found; a snapshot with problems is thrown
-away by its caller.
+What is refused (`refusals`) throws the whole step away. Everything else is stored, carried out as far as it can be, and
+told in the status of the objects (`claims`, `running`, `verdicts`). Nothing is written here.
 """
 
 from __future__ import annotations
 
-import copy
-import re
+import dataclasses
 
-from ..addressing import overlapping
-from ..model import Problem, Resource, Source, check_update
-from ..naming import DEFAULT_NETWORK, PRIMARY_NETWORK_LABEL, prefix, workload_port
-from . import layer2_version, placement
-from .allocation import allocate
+from ..model import Problem, Resource
+from . import layer2_version, placement, refusals
+from .allocation import allocate, host_subnets
+from .attachment_definition import own_definitions
 from .capacity import shortages
-from .networks import NETWORK_KINDS, Network, networks, networks_by_namespace
+from .claims import Claims, claim_namespaces
+from .deletion import asked_to_go, has_finalizer, release, users
+from .networks import NETWORK_KINDS, Network, attached_networks
+from .refusals import Refusal
+from .running import settle_workloads
 from .snapshot import Snapshot, StoredObject
+from .verdicts import judge
 
-NODE_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
-STORED = Source("state database", 1, 1)
+BEGINNING = "1970-01-01T00:00:00Z"
 
 
 def admit(
@@ -31,50 +33,61 @@ def admit(
     settings: dict,
     manifest_set: str,
     name: str = "heddle",
+    now: str = BEGINNING,
 ) -> tuple[Snapshot, list[Problem]]:
-    """Return the snapshot after `resources` replace what `manifest_set` held, and all problems.
+    """Return the snapshot after `resources` replace what `manifest_set` held, and all reasons to refuse it.
 
     Objects of other sets stay. `nodes` are the hosts of the inventory: name -> {"chassis": id or None,
-    "encapsulation": [addresses]}; a host that told nothing this time keeps what it told before.
+    "encapsulation": [addresses]}; a host that told nothing this time keeps what it told before. `now` is the time for
+    the status, as in 2025-05-13T18:01:05Z.
     """
-    after = copy.deepcopy(before)
-    after.name = after.name or name
-    after.settings = settings
-    sources = {resource.key: resource.source for resource in resources}
-    after.objects = {
-        key: entry
-        for key, entry in before.objects.items()
-        if entry.kind != "Node" and (entry.manifest_set != manifest_set or key in sources)
-    }
+    after = dataclasses.replace(before, name=before.name or name, settings=settings)
+    after.objects = _objects(before, resources, manifest_set, now)
     after.objects |= {entry.key: entry for entry in _nodes(before, nodes)}
     layer2_version.begin(after, before)
-
-    problems: list[Problem] = []
-    for resource in resources:
-        stored = before.objects.get(resource.key)
-        problems += _unchangeable(resource, stored, manifest_set)
-        after.objects[resource.key] = StoredObject(
-            kind=resource.kind, name=resource.name, namespace=resource.namespace or "", manifest_set=manifest_set,
-            labels=resource.labels, spec=resource.spec, manifest=resource.manifest,
-            status=stored.status if stored else {},
-        )  # fmt: skip
-
-    def problem(key: str, path: str, rule: str, remedy: str) -> None:
-        problems.append(Problem(sources.get(key, STORED), key, path, rule, remedy))
-
     for workload in after.of_kind("Workload"):
         after.objects[workload.key] = placement.settled(workload, set(nodes))
-    found = networks(after)
-    _check_settings(before, settings, problem)
-    _check_nodes(after, problem)
-    _check_supported(after, problem)
-    _check_names(found, problem)
-    _check_namespaces(after, found, problem)
-    _check_workloads(after, problem)
-    _check_subnets(after, found, problem)
-    for key, rule, remedy in allocate(after, found) + shortages(after, found):
-        problem(key, "spec", rule, remedy)
-    return after, problems
+
+    given = {resource.key for resource in resources}
+    problems = [
+        problem
+        for resource in resources
+        for problem in refusals.update_problems(resource, before.objects.get(resource.key), manifest_set)
+    ]
+    found: list[Refusal] = [
+        *refusals.check_settings(before, settings),
+        *refusals.check_nodes(after.of_kind("Node")),
+        *_check_supported(after),
+        *refusals.check_names(after.of_kind(*NETWORK_KINDS)),
+        *refusals.check_namespaces(before, after, given),
+        *refusals.check_placement(after.of_kind("Workload"), set(nodes)),
+        *refusals.check_limits(before, after),
+    ]
+    if not problems and not found:
+        found = _carry_out(before, after, {resource.key: place for place, resource in enumerate(resources)}, now)
+    return after, problems + refusals.problems(found, resources)
+
+
+def _objects(before: Snapshot, resources: list[Resource], manifest_set: str, now: str) -> dict[str, StoredObject]:
+    """Return the stored objects with the manifests in place; what a set holds no more goes, or is asked to."""
+    objects = {}
+    given = {resource.key for resource in resources}
+    for key, entry in before.objects.items():
+        if entry.kind == "Node" or (entry.manifest_set == manifest_set and key in given):
+            continue
+        if entry.manifest and entry.manifest_set == manifest_set:
+            if has_finalizer(entry):
+                objects[key] = asked_to_go(entry, now)
+        else:
+            objects[key] = entry
+    for resource in resources:
+        stored = before.objects.get(resource.key)
+        status = {"creationTimestamp": now, **(stored.status if stored else {})}
+        objects[resource.key] = StoredObject(
+            kind=resource.kind, name=resource.name, namespace=resource.namespace or "", manifest_set=manifest_set,
+            labels=resource.labels, spec=resource.spec, manifest=resource.manifest, status=status,
+        )  # fmt: skip
+    return objects
 
 
 def _nodes(before: Snapshot, nodes: dict[str, dict]) -> list[StoredObject]:
@@ -89,150 +102,99 @@ def _nodes(before: Snapshot, nodes: dict[str, dict]) -> list[StoredObject]:
     ]
 
 
-def _unchangeable(resource: Resource, stored: StoredObject | None, manifest_set: str) -> list[Problem]:
-    if stored is None:
-        return []
-    problems = []
-    if stored.manifest_set != manifest_set:
-        problems.append(
-            Problem(
-                resource.source, resource.key, "metadata.name", f"belongs to the manifest set {stored.manifest_set!r}",
-                "choose another name, or apply it with that set",
-            )
-        )  # fmt: skip
-    if resource.kind in NETWORK_KINDS:
-        problems += check_update(stored, resource)
-    return problems
-
-
-def _check_supported(snapshot: Snapshot, problem) -> None:
+def _check_supported(snapshot: Snapshot) -> list[Refusal]:
     """Refuse what the API knows and this version cannot carry out, instead of leaving it out silently."""
+    found: list[Refusal] = []
     for entry in snapshot.of_kind(*NETWORK_KINDS):
         if entry.spec["topology"] == "Localnet":
-            problem(entry.key, "spec.topology", "Localnet networks are not supported yet", "use Layer2 or Layer3")
+            rule = "Localnet networks are not supported yet"
+            found.append((entry.key, "spec.topology", rule, "use Layer2 or Layer3"))
         elif entry.spec["ipam"]["mode"] == "Disabled":
-            problem(entry.key, "spec.ipam.mode", "networks without IPAM are not supported yet", "give subnets")
+            rule = "networks without IPAM are not supported yet"
+            found.append((entry.key, "spec.ipam.mode", rule, "give subnets"))
         if entry.spec["defaultGatewayIPs"]:
             rule = "chosen gateway addresses are not supported yet; the first address of a subnet is its gateway"
-            problem(entry.key, "spec.defaultGatewayIPs", rule, "leave the field out")
+            found.append((entry.key, "spec.defaultGatewayIPs", rule, "leave the field out"))
+    return found
 
 
-def _check_names(found: dict[str, Network], problem) -> None:
-    """Refuse two networks whose objects would have the same names: `-` and `.` look alike in OVN."""
-    holders: dict[str, Network] = {}
-    for network in found.values():
-        other = holders.setdefault(prefix(network.name), network)
-        if other is not network:
-            problem(network.object_key, "metadata.name",
-                    f"its objects would have the same names as those of {other.object_key}: {prefix(network.name)}...",
-                    "choose a name that differs in more than '-' and '.'")  # fmt: skip
+def _carry_out(before: Snapshot, after: Snapshot, order: dict[str, int], now: str) -> list[Refusal]:
+    """Do what the controllers would: definitions, workloads, numbers, status. Returns why it cannot be done at all."""
+    using = users(before, after)
+    release(after, using, now)
+    claims = claim_namespaces(after, before, using, order, now)
+    if claims.broken:
+        return [
+            (key, "spec.subnets", rule, "the network is carried out and cannot be moved: choose other subnets")
+            for key, rules in claims.broken.items()
+            for rule in rules
+        ]
+    return _Allocating(before, after, claims, now).settle()
 
 
-def _check_settings(before: Snapshot, settings: dict, problem) -> None:
-    """Host subnets that were given out stay; so do the ranges that they were taken from."""
-    old = before.settings.get("cluster_subnets", settings["cluster_subnets"])
-    if old != settings["cluster_subnets"]:
-        problem("Settings", "cluster_subnets", f"cannot be changed: hosts have subnets of {', '.join(old)}",
-                "put the old value back")  # fmt: skip
-    name = layer2_version.SETTING
-    if before.revision and settings[name] == "gateway-router" and before.settings.get(name) != settings[name]:
-        problem("Settings", name, "gateway-router can only be chosen for a cluster that has no hosts yet",
-                "leave the setting out")  # fmt: skip
+class _Allocating:
+    """Numbers for everybody who can get them; who cannot is left out, and it is tried again without him."""
 
+    def __init__(self, before: Snapshot, after: Snapshot, claims: Claims, now: str) -> None:
+        self.before = before
+        self.after = after
+        self.claims = claims
+        self.now = now
+        self.networks = attached_networks(after)
+        known = before.allocations.get("network-id", {})
+        self.carried_out = {one.spec["owner"] for one in own_definitions(before) if one.spec["network"] in known}
+        self.without: set[str] = set()
+        self.failed: dict[str, str] = {}
+        self.unserved: set[tuple[str, str]] = set()
+        self.failures: dict[str, list[str]] = {}
 
-def _check_nodes(snapshot: Snapshot, problem) -> None:
-    """Two hosts with one identity, as clones of a machine have it, would break every other host's databases."""
-    holders: dict[tuple[str, str], str] = {}
-    for node in snapshot.of_kind("Node"):
-        if not NODE_NAME.fullmatch(node.name) or node.name == "join":
-            problem(node.key, "metadata.name", f"{node.name} cannot name a host in OVN",
-                    "use lower case letters, digits, '-' and '.', and not the word join")  # fmt: skip
-        claims = [("system-id of Open vSwitch", node.spec.get("chassis"))]
-        claims += [("tunnel address", address) for address in node.spec.get("encapsulation", [])]
-        for what, value in claims:
-            other = holders.setdefault((what, value), node.name) if value else node.name
-            if other != node.name:
-                remedy = "give each host its own; a cloned host needs a new /etc/openvswitch/system-id.conf"
-                problem(node.key, "spec", f"has the same {what} {value} as node {other}", remedy)
+    def settle(self) -> list[Refusal]:
+        """Allocate and write every status; returns what makes the whole step impossible."""
+        while True:
+            found = {name: one for name, one in self.networks.items() if one.object_key not in self.without}
+            settle_workloads(self.after, self.before, found, self.failed, self.unserved, self.now)
+            self.after.allocations = {pool: dict(held) for pool, held in self.before.allocations.items()}
+            self.after.cursors = dict(self.before.cursors)
+            known = (len(self.without), len(self.failed), len(self.unserved))
+            refused = []
+            for key, rule, remedy in allocate(self.after, found) + shortages(self.after, found):
+                refused += self._leave_out(found, key, rule, remedy)
+            if refused:
+                return refused
+            if known == (len(self.without), len(self.failed), len(self.unserved)):
+                judge(self.after, self.before, self.claims, self.failures, self.now)
+                return []
 
+    def _leave_out(self, found: dict[str, Network], key: str, rule: str, remedy: str) -> list[Refusal]:
+        message = f"{rule}; {remedy}"
+        kind = key.partition("/")[0]
+        if kind == "Workload":
+            self.failed.setdefault(key, message)
+            return []
+        if kind not in NETWORK_KINDS:
+            return [(key, "spec", rule, remedy)]
+        told = self.failures.setdefault(key, [])
+        if message in told or key in self.without:
+            return []
+        network = next(one for one in found.values() if one.object_key == key)
+        missing = self._nodes_without(network)
+        if missing and len(missing) < len(self.after.of_kind("Node")):
+            # As ovn-kubernetes tells it: the first node that got nothing; the others have the network.
+            told.append(f"failed to allocate for node {missing[0]}: {message}")
+            told[:] = list(dict.fromkeys(told))
+            self.unserved |= {(network.name, node) for node in missing}
+            return []
+        if key in self.carried_out:
+            return [(key, "spec", rule, remedy)]
+        told.append(message)
+        self.without.add(key)
+        return []
 
-def _check_namespaces(snapshot: Snapshot, found: dict[str, Network], problem) -> None:
-    namespaces = {entry.name: entry for entry in snapshot.of_kind("Namespace")}
-    for network in found.values():
-        if network.is_default:
-            continue
-        for namespace in network.namespaces:
-            if namespace not in namespaces:
-                problem(network.object_key, "metadata.namespace", f"namespace {namespace} does not exist",
-                        "add a Namespace manifest")  # fmt: skip
-            elif network.role == "Primary" and PRIMARY_NETWORK_LABEL not in namespaces[namespace].labels:
-                problem(network.object_key, "spec.role",
-                        f"invalid primary network state: namespace {namespace} lacks the label {PRIMARY_NETWORK_LABEL}",
-                        "add the label to the Namespace manifest")  # fmt: skip
-    serving = networks_by_namespace(found)
-    for name, serving_it in serving.items():
-        ports: dict[str, Network] = {}
-        for network in serving_it:
-            other = ports.setdefault(workload_port(name, "", network.nad_name), network)
-            if other is not network:
-                problem(network.object_key, "metadata.name",
-                        f"namespace {name} would have two attachments of one name: {other.object_key} is called so too",
-                        "rename one, or take the namespace out of the selector")  # fmt: skip
-    workloads: dict[str, list[StoredObject]] = {}
-    for workload in snapshot.of_kind("Workload"):
-        workloads.setdefault(workload.namespace, []).append(workload)
-    for name, namespace in namespaces.items():
-        primary = [network for network in serving.get(name, []) if network.role == "Primary"]
-        for network in primary[1:]:
-            problem(network.object_key, "spec.role",
-                    f"primary network already exist in namespace {name}: {primary[0].object_key}",
-                    "make one of them Secondary or take the namespace out of its selector")  # fmt: skip
-        if PRIMARY_NETWORK_LABEL in namespace.labels and not primary:
-            for workload in workloads.get(name, []):
-                problem(workload.key, "metadata.namespace",
-                        f"namespace {name} is labelled for a primary network and has none",
-                        "add the network, or take the label away")  # fmt: skip
-
-
-def _check_workloads(snapshot: Snapshot, problem) -> None:
-    namespaces = {entry.name for entry in snapshot.of_kind("Namespace")}
-    nodes = {entry.name for entry in snapshot.of_kind("Node")}
-    for workload in snapshot.of_kind("Workload"):
-        if workload.namespace not in namespaces:
-            problem(workload.key, "metadata.namespace", f"namespace {workload.namespace} does not exist",
-                    "add a Namespace manifest")  # fmt: skip
-        if placement.node_of(workload) not in nodes:
-            problem(workload.key, "spec.node", f"node {workload.spec['node']} is not in the inventory",
-                    f"use one of: {', '.join(sorted(nodes)) or 'none known'}")  # fmt: skip
-
-
-def _check_subnets(snapshot: Snapshot, found: dict[str, Network], problem) -> None:
-    """Refuse overlaps of a network with what every host shares (facts of ovn-kubernetes, NAD validation)."""
-    settings = snapshot.settings
-    cluster = [subnet["cidr"] for subnet in found[DEFAULT_NETWORK].subnets]
-    shared = [("cluster", cluster)] + [
-        (label, settings[name])
-        for label, name in (
-            ("service", "service_subnets"),
-            ("default join", "join_subnets"),
-            ("masquerade", "masquerade_subnets"),
-        )
-    ]
-    for network in found.values():
-        if network.is_default or network.topology == "Localnet":
-            continue
-        own = [subnet["cidr"] for subnet in network.subnets] + list(network.join_subnets)
-        others = shared + ([("transit", settings["transit_subnets"])] if network.topology == "Layer3" else [])
-        for label, subnets in others:
-            for subnet in own:
-                clash = next((other for other in subnets if overlapping(subnet, other)), None)
-                if clash:
-                    problem(network.object_key, "spec.subnets",
-                            f"pod or join subnet overlaps: {subnet} with the {label} subnet {clash}",
-                            "choose another subnet")  # fmt: skip
-        for subnet in network.subnets:
-            for join in network.join_subnets:
-                if overlapping(subnet["cidr"], join):
-                    problem(network.object_key, "spec.joinSubnets",
-                            f"pod or join subnet overlaps: {subnet['cidr']} with the network's own join subnet {join}",
-                            "choose another join subnet")  # fmt: skip
+    def _nodes_without(self, network: Network) -> list[str]:
+        if network.topology != "Layer3":
+            return []
+        return [
+            node.name
+            for node in self.after.of_kind("Node")
+            if len(host_subnets(self.after, network, node.name)) < len(network.families)
+        ]

@@ -9,7 +9,7 @@ from ..addressing import family, free_addresses, nth_subnet, overlapping, subnet
 from ..naming import DEFAULT_NETWORK
 from .attachment import asked_addresses, attachment_problems, settle_macs, workload_key
 from .layer2_version import is_open
-from .networks import Network, networks_by_namespace
+from .networks import Network, networks_by_namespace, running_workloads
 from .placement import node_of
 from .pools import Failure, Pool, numbers, settle
 from .router_addresses import reserved_addresses
@@ -145,7 +145,7 @@ def _workload_pools(snapshot: Snapshot, found: dict[str, Network]) -> Iterator[P
         if network.is_persistent:
             for subnet in workload_subnets(snapshot, network, ""):
                 _address_pool(pools, network, subnet)
-    for workload in snapshot.of_kind("Workload"):
+    for workload in running_workloads(snapshot):
         owner = workload_key(workload)
         for network in [found[DEFAULT_NETWORK], *serving.get(workload.namespace, [])]:
             for subnet in workload_subnets(snapshot, network, node_of(workload)):

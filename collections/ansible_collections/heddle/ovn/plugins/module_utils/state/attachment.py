@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from ..addressing import family, mac_of_address, network_of, overlapping
 from ..naming import PRIMARY_NETWORK_LABEL
-from .networks import Network
+from .networks import Network, running_workloads
 from .pools import Failure, local_mac
 from .router_addresses import gateway_address, management_address, reserved_addresses
 from .snapshot import Snapshot, StoredObject
@@ -52,7 +52,7 @@ def workload_mac(snapshot: Snapshot, workload: StoredObject, network: Network, a
 def settle_macs(snapshot: Snapshot, found: dict[str, Network], serving: dict[str, list[Network]]) -> set[str]:
     """Give a MAC to each workload of each network without addresses; returns the names of the pools."""
     owners = {network.name: [] for network in found.values() if not network.has_ipam}
-    for workload in snapshot.of_kind("Workload") if owners else ():
+    for workload in running_workloads(snapshot) if owners else ():
         for network in serving.get(workload.namespace, []):
             if network.name in owners:
                 owners[network.name].append(workload_key(workload))
@@ -72,7 +72,7 @@ def attachment_problems(snapshot: Snapshot, serving: dict[str, list[Network]]) -
     """Return why workloads cannot have the addresses and MACs that they ask for."""
     failures: list[Failure] = []
     asking: dict[str, list[StoredObject]] = {}
-    for workload in snapshot.of_kind("Workload"):
+    for workload in running_workloads(snapshot):
         if not workload.spec.get("addresses") and not workload.spec.get("mac"):
             continue
         network = next((one for one in serving.get(workload.namespace, []) if one.is_transit_routed), None)
@@ -120,7 +120,7 @@ def _mac_problems(
     snapshot: Snapshot, serving: dict[str, list[Network]], asking: dict[str, list[StoredObject]]
 ) -> Iterator[Failure]:
     holders: dict[str, dict[str, str]] = {name: {} for name in asking}
-    for workload in snapshot.of_kind("Workload"):
+    for workload in running_workloads(snapshot):
         network = next((one for one in serving.get(workload.namespace, []) if one.name in holders), None)
         if network is None:
             continue

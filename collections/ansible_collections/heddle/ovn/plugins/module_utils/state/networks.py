@@ -11,6 +11,7 @@ from .settings import cluster_subnets
 from .snapshot import Snapshot, StoredObject
 
 NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
+DEFINITION_KIND = "NetworkAttachmentDefinition"
 NETWORK_KINDS = ("UserDefinedNetwork", "ClusterUserDefinedNetwork")
 # ovn-kubernetes: nothing of a Localnet network goes through a tunnel, whose headers the default leaves room for.
 LOCALNET_MTU_SURPLUS = 100
@@ -60,30 +61,67 @@ def namespace_labels(namespace: StoredObject) -> dict:
 
 
 def networks(snapshot: Snapshot) -> dict[str, Network]:
-    """Return the networks by name, the default network first."""
-    settings = snapshot.settings
-    found = {
-        DEFAULT_NETWORK: Network(
-            DEFAULT_NETWORK, "", "default", "Layer3", "Primary", settings["mtu"], tuple(cluster_subnets(settings)),
-            tuple(settings["join_subnets"]), (), tuple(entry.name for entry in snapshot.of_kind("Namespace")),
-        )
-    }  # fmt: skip
-    namespaces = snapshot.of_kind("Namespace")
+    """Return the networks that are carried out, by name, the default network first.
+
+    Those are the networks with an id and an attachment definition in at least one namespace.
+    """
+    identifiers = snapshot.allocations.get("network-id", {})
+    attached = attached_networks(snapshot)
+    return {name: one for name, one in attached.items() if one.is_default or name in identifiers}
+
+
+def attached_networks(snapshot: Snapshot) -> dict[str, Network]:
+    """Return the networks by name with the namespaces that have their attachment definitions; none without any."""
+    namespaces: dict[str, list[str]] = {}
+    for entry in snapshot.of_kind(DEFINITION_KIND):
+        if "owner" in entry.spec:
+            namespaces.setdefault(entry.spec["owner"], []).append(entry.namespace)
+    default = _default(snapshot)
+    found = {default.name: default}
     for entry in snapshot.of_kind(*NETWORK_KINDS):
-        network = _network(entry, namespaces, snapshot.settings)
+        if entry.key in namespaces:
+            network = _network(entry, tuple(namespaces[entry.key]), snapshot.settings)
+            found[network.name] = network
+    return found
+
+
+def wanted_networks(snapshot: Snapshot) -> dict[str, Network]:
+    """Return the networks by name with the namespaces that they ask for, whether or not they get them.
+
+    What is being deleted neither asks nor is asked for.
+    """
+    default = _default(snapshot)
+    found = {default.name: default}
+    known = [entry for entry in snapshot.of_kind("Namespace") if not entry.is_deleting]
+    for entry in snapshot.of_kind(*NETWORK_KINDS):
+        network = _network(entry, _selected(entry, known), snapshot.settings)
         found[network.name] = network
     return found
 
 
-def _network(entry: StoredObject, known: list[StoredObject], settings: dict) -> Network:
+def _selected(entry: StoredObject, known: list[StoredObject]) -> tuple:
+    if entry.is_deleting:
+        return ()
+    if entry.kind == "UserDefinedNetwork":
+        return tuple(namespace.name for namespace in known if namespace.name == entry.namespace)
+    selector = entry.spec["namespaceSelector"]
+    return tuple(namespace.name for namespace in known if matches(selector, namespace_labels(namespace)))
+
+
+def _default(snapshot: Snapshot) -> Network:
+    settings = snapshot.settings
+    return Network(
+        DEFAULT_NETWORK, "", "default", "Layer3", "Primary", settings["mtu"], tuple(cluster_subnets(settings)),
+        tuple(settings["join_subnets"]), (), tuple(entry.name for entry in snapshot.of_kind("Namespace")),
+    )  # fmt: skip
+
+
+def _network(entry: StoredObject, namespaces: tuple, settings: dict) -> Network:
     spec = entry.spec
     if entry.kind == "UserDefinedNetwork":
-        name, namespaces = namespaced_network(entry.namespace, entry.name), (entry.namespace,)
+        name = namespaced_network(entry.namespace, entry.name)
     else:
         name = cluster_network(entry.name)
-        namespaces = tuple(
-            namespace.name for namespace in known if matches(spec["namespaceSelector"], namespace_labels(namespace))
-        )
     surplus = LOCALNET_MTU_SURPLUS if spec["topology"] == "Localnet" else 0
     return Network(
         name=name,
@@ -123,3 +161,13 @@ def networks_by_namespace(found: dict[str, Network]) -> dict[str, list[Network]]
             for namespace in network.namespaces:
                 serving.setdefault(namespace, []).append(network)
     return serving
+
+
+def is_pending(workload: StoredObject) -> bool:
+    """Tell whether a workload waits for something and is on no host."""
+    return workload.status.get("attachments") is None
+
+
+def running_workloads(snapshot: Snapshot) -> list[StoredObject]:
+    """Return the workloads that are carried out."""
+    return [workload for workload in snapshot.of_kind("Workload") if not is_pending(workload)]

@@ -22,9 +22,13 @@ DEFAULTS = {
     "transit_subnets": ["100.88.0.0/16", "fd97::/64"],
     "masquerade_subnets": ["169.254.0.0/17", "fd69::/112"],
     "mtu": 1400,
+    "networks_total": 4095,
+    "networks_per_namespace": 0,
     LAYER2_TOPOLOGY: "transit-router",
     SHARED_SERVICES: [],
 }
+# How many networks there may be; 0 is no limit. Hosts need not know them.
+LIMITS = ("networks_total", "networks_per_namespace")
 
 
 def complete(given: dict | None) -> dict:

@@ -6,12 +6,17 @@ Admission and allocation turn one snapshot into the next; only `database.py` kno
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
 class StoredObject:
-    """A manifest that was admitted. `spec` is normalised, `manifest` is what the user wrote."""
+    """A manifest that was admitted. `spec` is normalised, `manifest` is what the user wrote.
+
+    `status` is Heddle's: `conditions`, and beside what belongs to the kind `creationTimestamp` and, once deletion was
+    asked for, `deletionTimestamp`.
+    """
 
     kind: str
     name: str
@@ -26,6 +31,16 @@ class StoredObject:
     def key(self) -> str:
         """Return `Kind/namespace/name`, or `Kind/name` for what has no namespace."""
         return "/".join(part for part in (self.kind, self.namespace, self.name) if part)
+
+    @property
+    def is_deleting(self) -> bool:
+        """Tell whether the object is only there until its last user is gone."""
+        return "deletionTimestamp" in self.status
+
+    def with_status(self, **changes) -> StoredObject:
+        """Return the object with other fields in its status; None takes a field away."""
+        status = {name: value for name, value in {**self.status, **changes}.items() if value is not None}
+        return self if status == self.status else dataclasses.replace(self, status=status)
 
 
 class Rows(dict):

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from .allocation import allocate
 from .capacity import shortages
 from .layer2_version import GATEWAY_ROUTERS, TRANSIT_ROUTER, close, is_open, version_of, with_version
-from .networks import Network, networks, networks_by_namespace
+from .networks import Network, networks, networks_by_namespace, running_workloads
 from .placement import moved, node_of
 from .snapshot import Snapshot, StoredObject
 from .transit import chosen_transit_subnets
@@ -71,7 +71,7 @@ def layer2_workloads(snapshot: Snapshot, nodes: set[str]) -> list[tuple[StoredOb
     serving = networks_by_namespace(networks(snapshot))
     return [
         (workload, network)
-        for workload in snapshot.of_kind("Workload")
+        for workload in running_workloads(snapshot)
         if node_of(workload) in nodes
         for network in serving.get(workload.namespace, [])
         if network.is_transit_routed

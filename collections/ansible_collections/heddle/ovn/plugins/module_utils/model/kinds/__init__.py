@@ -6,9 +6,21 @@ The imports are spelled out because Ansible copies only what is imported by name
 
 from __future__ import annotations
 
-from . import cluster_user_defined_network, namespace, user_defined_network, workload
+from . import (
+    cluster_user_defined_network,
+    namespace,
+    network_attachment_definition,
+    user_defined_network,
+    workload,
+)
 
 KINDS = {
     module.KIND.name: module.KIND
-    for module in (cluster_user_defined_network, namespace, user_defined_network, workload)
+    for module in (
+        cluster_user_defined_network,
+        namespace,
+        network_attachment_definition,
+        user_defined_network,
+        workload,
+    )
 }

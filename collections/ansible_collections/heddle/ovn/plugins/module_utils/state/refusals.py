@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is refused outright, as an API server and its admission policies would: nothing is written then.
+
+Which trouble is refused and which is told in an object's status: docs/architecture.md, "Refused or reported".
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from ..model import Problem, Resource, Source, check_update
+from ..naming import PRIMARY_NETWORK_LABEL, cluster_network, namespaced_network, prefix
+from . import layer2_version
+from .attachment_definition import is_own
+from .networks import NETWORK_KINDS, wanted_networks
+from .placement import node_of
+from .snapshot import Snapshot, StoredObject
+
+STORED = Source("state database", 1, 1)
+NODE_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
+# Object key, field, rule, remedy.
+Refusal = tuple[str, str, str, str]
+
+
+def problems(refusals: Iterable[Refusal], resources: list[Resource]) -> list[Problem]:
+    """Return refusals as problems, each at the place of its manifest."""
+    sources = {resource.key: resource.source for resource in resources}
+    found = [Problem(sources.get(refusal[0], STORED), *refusal) for refusal in refusals]
+    return list(dict.fromkeys(found))
+
+
+def update_problems(resource: Resource, stored: StoredObject | None, manifest_set: str) -> Iterator[Problem]:
+    """Compare a manifest with what is stored under its name."""
+    if stored is None:
+        return
+
+    def problem(path: str, rule: str, remedy: str) -> Problem:
+        return Problem(resource.source, resource.key, path, rule, remedy)
+
+    if is_own(stored):
+        yield problem("metadata.name", f"is the attachment definition of {stored.spec['owner']}, which Heddle manages",
+                      "leave it out; it follows its network")  # fmt: skip
+        return
+    if stored.manifest_set != manifest_set:
+        yield problem("metadata.name", f"belongs to the manifest set {stored.manifest_set!r}",
+                      "choose another name, or apply it with that set")  # fmt: skip
+        return
+    if stored.is_deleting:
+        yield problem("metadata", f"is being deleted since {stored.status['deletionTimestamp']} and still in use",
+                      "take its users away first, or leave it out until it is gone")  # fmt: skip
+        return
+    if resource.kind in NETWORK_KINDS:
+        yield from check_update(stored, resource)
+    elif resource.kind == "Namespace" and (PRIMARY_NETWORK_LABEL in stored.labels) != (
+        PRIMARY_NETWORK_LABEL in resource.labels
+    ):
+        rule = f"The '{PRIMARY_NETWORK_LABEL}' label cannot be added/removed after the namespace was created"
+        had = "had it" if PRIMARY_NETWORK_LABEL in stored.labels else "did not have it"
+        yield problem("metadata.labels", rule, f"the namespace {had}: put that back, or make another namespace")
+
+
+def check_settings(before: Snapshot, settings: dict) -> Iterator[Refusal]:
+    """Host subnets that were given out stay; so do the ranges that they were taken from."""
+    old = before.settings.get("cluster_subnets", settings["cluster_subnets"])
+    if old != settings["cluster_subnets"]:
+        yield ("Settings", "cluster_subnets", f"cannot be changed: hosts have subnets of {', '.join(old)}",
+               "put the old value back")  # fmt: skip
+    name = layer2_version.SETTING
+    if before.revision and settings[name] == "gateway-router" and before.settings.get(name) != settings[name]:
+        yield ("Settings", name, "gateway-router can only be chosen for a cluster that has no hosts yet",
+               "leave the setting out")  # fmt: skip
+
+
+def check_nodes(nodes: list[StoredObject]) -> Iterator[Refusal]:
+    """Two hosts with one identity, as clones of a machine have it, would break every other host's databases."""
+    holders: dict[tuple[str, str], str] = {}
+    for node in nodes:
+        if not NODE_NAME.fullmatch(node.name) or node.name == "join":
+            yield (node.key, "metadata.name", f"{node.name} cannot name a host in OVN",
+                   "use lower case letters, digits, '-' and '.', and not the word join")  # fmt: skip
+        claims = [("system-id of Open vSwitch", node.spec.get("chassis"))]
+        claims += [("tunnel address", address) for address in node.spec.get("encapsulation", [])]
+        for what, value in claims:
+            other = holders.setdefault((what, value), node.name) if value else node.name
+            if other != node.name:
+                remedy = "give each host its own; a cloned host needs a new /etc/openvswitch/system-id.conf"
+                yield node.key, "spec", f"has the same {what} {value} as node {other}", remedy
+
+
+def check_names(entries: Iterable[Resource | StoredObject]) -> Iterator[Refusal]:
+    """Refuse two networks whose objects would have the same names: `-` and `.` look alike in OVN."""
+    holders: dict[str, str] = {}
+    for entry in entries:
+        if entry.kind in NETWORK_KINDS:
+            name = namespaced_network(entry.namespace, entry.name) if entry.namespace else cluster_network(entry.name)
+            other = holders.setdefault(prefix(name), entry.key)
+            if other != entry.key:
+                yield (entry.key, "metadata.name",
+                       f"its objects would have the same names as those of {other}: {prefix(name)}...",
+                       "choose a name that differs in more than '-' and '.'")  # fmt: skip
+
+
+def check_placement(workloads: Iterable[StoredObject], nodes: set[str]) -> Iterator[Refusal]:
+    """Refuse workloads on hosts that are not there."""
+    for workload in workloads:
+        if node_of(workload) not in nodes:
+            yield (workload.key, "spec.node", f"node {workload.spec['node']} is not in the inventory",
+                   f"use one of: {', '.join(sorted(nodes)) or 'none known'}")  # fmt: skip
+
+
+def check_namespaces(before: Snapshot, after: Snapshot, given: set[str]) -> Iterator[Refusal]:
+    """Refuse what is to be made in a namespace that is not there, or that is being deleted.
+
+    `given` are the keys of this run's manifests.
+    """
+    for entry in after.objects.values():
+        if not entry.namespace or entry.key not in given:
+            continue
+        namespace = after.objects.get(f"Namespace/{entry.namespace}")
+        stored = before.objects.get(f"Namespace/{entry.namespace}")
+        if namespace is None or (namespace.is_deleting and stored is not None and not stored.is_deleting):
+            yield (entry.key, "metadata.namespace", f"namespace {entry.namespace} does not exist",
+                   "add a Namespace manifest")  # fmt: skip
+        elif namespace.is_deleting and entry.key not in before.objects:
+            rule = f"unable to create new content in namespace {entry.namespace} because it is being terminated"
+            yield entry.key, "metadata.namespace", rule, "wait until it is gone, or use another namespace"
+
+
+def _networks_by_namespace(snapshot: Snapshot) -> Counter:
+    wanted = wanted_networks(snapshot).values()
+    return Counter(name for network in wanted if not network.is_default for name in network.namespaces)
+
+
+def check_limits(before: Snapshot, after: Snapshot) -> Iterator[Refusal]:
+    """Refuse networks beyond the limits of the settings; what is there already may stay."""
+    settings = after.settings
+    total = settings["networks_total"]
+    old, new = len(before.of_kind(*NETWORK_KINDS)), after.of_kind(*NETWORK_KINDS)
+    if total and len(new) > total and len(new) > old:
+        rule = f"the limit networks_total is {total}, and there would be {len(new)} networks"
+        remedy = "remove networks, or raise the limit"
+        yield from ((entry.key, "metadata", rule, remedy) for entry in new if entry.key not in before.objects)
+    limit = settings["networks_per_namespace"]
+    if not limit:
+        return
+    counts = _networks_by_namespace(after)
+    if not any(count > limit for count in counts.values()):
+        return
+    known = _networks_by_namespace(dataclasses.replace(before, settings=settings))
+    for name, count in sorted(counts.items()):
+        if count > limit and count > known[name]:
+            yield (f"Namespace/{name}", "metadata",
+                   f"the limit networks_per_namespace is {limit}, and namespace {name} would have {count} networks",
+                   "remove networks, take the namespace out of selectors, or raise the limit")  # fmt: skip
