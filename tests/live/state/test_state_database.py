@@ -3,52 +3,19 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.decide import packed
-from ansible_collections.heddle.ovn.plugins.module_utils.document import pack, unpack
-from ansible_collections.heddle.ovn.plugins.module_utils.model import read_manifests
+from ansible_collections.heddle.ovn.plugins.module_utils.document import unpack
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb_client import Duplicate
 from ansible_collections.heddle.ovn.plugins.module_utils.state.apply_manifests import store
 from ansible_collections.heddle.ovn.plugins.module_utils.state.database import read
-from tests.pipeline import THREE_NODES, decide, layer2, namespace, workload
+from tests.live.state.ansible_run import intent, run
+from tests.pipeline import decide, layer2, namespace, workload
 
-ROOT = Path(__file__).resolve().parents[3]
 RED = namespace("red") + layer2("red", "net", "10.0.0.0/24") + workload("red", "w1", "node1")
 BLUE = namespace("blue") + layer2("blue", "net", "10.0.0.0/24") + workload("blue", "w1", "node2")
-
-
-@pytest.fixture
-def database(serve):
-    return serve("Heddle", ROOT / "roles" / "state" / "files" / "heddle.ovsschema")
-
-
-def run(module, *, check=False, **arguments):
-    """Run a module through Ansible and return its result."""
-    command = [
-        str(Path(sys.executable).parent / "ansible"), "localhost", "-i", "localhost,", "-c", "local", "-o",
-        "-m", module, "-a", json.dumps(arguments), "-e", f"ansible_python_interpreter={sys.executable}",
-    ]  # fmt: skip
-    environment = {**os.environ, "ANSIBLE_NOCOLOR": "1"}
-    command += ["-C"] * check
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=environment, check=False)
-    line = next((line for line in done.stdout.splitlines() if " => " in line), None)
-    assert line, done.stdout + done.stderr
-    return json.loads(line.partition(" => ")[2])
-
-
-def intent(text, database, **changes):
-    resources, problems = read_manifests([("t.yml", text)])
-    assert not problems
-    return {"resources": pack([packed(resource) for resource in resources]), "nodes": THREE_NODES,
-            "socket": database.remote, **changes}  # fmt: skip
 
 
 def test_the_ladder_create_again_change_remove(database):

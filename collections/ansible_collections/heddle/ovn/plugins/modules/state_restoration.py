@@ -1,0 +1,100 @@
+#!/usr/bin/python
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Bring the state database to a backup."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: state_restoration
+short_description: Bring the state database to a backup
+version_added: 0.2.0
+author:
+  - Heddle maintainers (@heddle)
+description:
+  - Examines a backup, writes it in one transaction into an empty state database, and compares what was stored with it.
+  - A cluster that is restored so gives every network and workload the ids, keys and addresses that it had.
+  - A state database that holds the same already is left alone; one that holds something else is refused unless
+    O(overwrite) is given.
+  - Runs on the state host.
+extends_documentation_fragment:
+  - heddle.ovn.attributes
+options:
+  path:
+    description: The backup, a file on the state host that the M(heddle.ovn.state_backup) module wrote.
+    type: path
+    required: true
+  overwrite:
+    description: Replace what the state database of the same deployment holds.
+    type: bool
+    default: false
+  least_revision:
+    description:
+      - The revision of the state becomes at least this one. Hosts refuse a plan that is older than theirs, so give the
+        highest that any of them has, plus one.
+    type: int
+    default: 0
+  socket:
+    description: Where the state database listens.
+    type: str
+    default: unix:/run/heddle-state/heddle.sock
+seealso:
+  - module: heddle.ovn.state_backup
+"""
+
+EXAMPLES = r"""
+- name: Restore the state
+  heddle.ovn.state_restoration:
+    path: /run/heddle-state-backup.json
+"""
+
+RETURN = r"""
+revision:
+  description: Revision of the state.
+  returned: success
+  type: int
+  sample: 8
+differences:
+  description: Names of the objects and allocations that changed.
+  returned: success
+  type: list
+  elements: str
+  sample: ["object UserDefinedNetwork/red/red", "allocation network-id red_red"]
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.heddle.ovn.plugins.module_utils.apply.change import Outcome
+from ansible_collections.heddle.ovn.plugins.module_utils.decide import state_changes
+from ansible_collections.heddle.ovn.plugins.module_utils.runner import STATE, connected, reported
+from ansible_collections.heddle.ovn.plugins.module_utils.state.backup import BackupError, read_backup, restore
+
+ARGUMENTS = {
+    "path": {"type": "path", "required": True},
+    "overwrite": {"type": "bool", "default": False},
+    "least_revision": {"type": "int", "default": 0},
+    "socket": {"type": "str", "default": STATE},
+}
+
+
+def main():
+    """Examine, store, compare, report."""
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    options = {name: module.params[name] for name in ("overwrite", "least_revision")}
+    try:
+        document = read_backup(module.params["path"])
+        with reported(module), connected(module, module.params["socket"]) as client:
+            before, after = restore(client, document, write=not module.check_mode, **options)
+    except BackupError as error:
+        module.fail_json(msg=str(error))
+    outcome = Outcome(state_changes(before, after))
+    module.exit_json(
+        changed=outcome.changed,
+        diff=outcome.diff(),
+        revision=after.revision,
+        differences=[f"{change.kind} {change.name}" for change in outcome.changes],
+    )
+
+
+if __name__ == "__main__":
+    main()
