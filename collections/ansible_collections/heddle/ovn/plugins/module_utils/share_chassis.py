@@ -49,7 +49,21 @@ def apply_chassis(module) -> tuple[Outcome, dict]:
             if write:
                 wait_for_device(bridge["name"])
             outcome += move_device(bridge["interface"], bridge["name"], write=write)
-    return outcome, {"chassis": chassis, "datapath": datapath, "gateway": _gateway(params, bridges, datapath, ready)}
+    facts = {"chassis": chassis, "datapath": datapath, "gateway": _gateway(params, bridges, datapath, ready)}
+    return outcome, {**facts, "underlay_mtu": _underlay_mtu(params["encapsulation"]) if ready else None}
+
+
+def _underlay_mtu(encapsulation: list[str]) -> int | None:
+    """Return the smallest MTU of the links that tunnels end at."""
+    ends = set(encapsulation)
+    return min(
+        (
+            link["mtu"]
+            for link in kernel.read_links(None).values()
+            if ends & {address.partition("/")[0] for address in link["addresses"]}
+        ),
+        default=None,
+    )
 
 
 def _given_back(client, owner: str, bridges: list[dict], *, write: bool) -> Outcome:

@@ -113,6 +113,11 @@ gateway:
   returned: success
   type: dict
   sample: {"mode": "shared", "bridge": "br-ex", "uplink": "eth2", "mac": "02:68:64:00:02:01", "vrf": true}
+underlay_mtu:
+  description: MTU of the link that tunnels end at; null when no link has the address.
+  returned: success
+  type: int
+  sample: 1600
 changes:
   description: How many objects were created, updated and deleted, and which.
   returned: success

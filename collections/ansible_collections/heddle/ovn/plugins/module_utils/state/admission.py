@@ -17,6 +17,7 @@ from .capacity import shortages
 from .claims import Claims, claim_namespaces
 from .deletion import asked_to_go, has_finalizer, release, users
 from .networks import NETWORK_KINDS, Network, attached_networks
+from .path_mtu import check_path_mtu
 from .refusals import Refusal
 from .running import settle_workloads
 from .snapshot import Snapshot, StoredObject
@@ -62,6 +63,7 @@ def admit(
         *refusals.check_namespaces(before, after, given),
         *refusals.check_placement(after.of_kind("Workload"), set(nodes)),
         *refusals.check_limits(before, after),
+        *check_path_mtu(after),
     ]
     if not problems and not found:
         found = _carry_out(before, after, {resource.key: place for place, resource in enumerate(resources)}, now)
