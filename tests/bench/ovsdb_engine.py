@@ -103,7 +103,10 @@ def raw_operations(client, rows):
     """Operations per network, and the selects that read the same columns: what the engine has to work out."""
     schema = Schema(client.get_schema(DATABASE))
     desired = Desired(schema, Identity(OWNER), rows)
-    desired.encode()
+    desired.identify()
+    for table in desired.columns:
+        desired.encode_table(table)
+    desired.check()
     networks = {}
     for wanted in desired.rows.values():
         operation = {"op": "insert", "table": wanted.row.table, "uuid": wanted.uuid, "row": birth_row(wanted)}

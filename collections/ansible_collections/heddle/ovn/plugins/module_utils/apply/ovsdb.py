@@ -58,7 +58,8 @@ def _reconcile(client, database, rows, identity, scope, write, report_foreign):
             break
         refused = _give_up_if_stuck(failures, refused, attempt)
         suspects |= {name for failure in failures for name in failure.births}
-        narrowed = Scope(current.purged, _networks_left(failures, narrowed))
+        former = scope.former if scope and scope.networks is not None else None
+        narrowed = Scope(current.purged, _networks_left(failures, narrowed), former)
         time.sleep(random.uniform(0, 0.01 * 2 ** min(attempt, 5)))
     foreign = foreign_rows(client, schema, desired, current) if report_foreign else ()
     return Outcome(tuple(changes), tuple(foreign))
@@ -77,10 +78,7 @@ def _plan(client, schema, identity, rows, scope, suspects):
     """Read and compare. The server reads while the desired rows are encoded."""
     desired = Desired(schema, identity, rows)
     current = Current(client, schema, identity, desired, scope, suspects)
-    try:
-        desired.encode()
-    finally:
-        current.finish()
+    desired.check()
     current.locate()
     plan = Plan(schema, identity, desired, current, scope.networks if scope else None)
     _release_orphans(client, schema, plan)

@@ -1,21 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what a database has of one owner, in one transaction, and finds the desired rows in it.
-
-One `select` list is an atomic snapshot. `_uuid` is always asked for, because `select` drops rows that are equal in
-the columns asked for.
-"""
+"""What a database has of one owner: whose rows were read, which of them are desired, and which are left over."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from .ovsdb_identity import KEY, NETWORK, OWNER
+from .ovsdb_read import Reader
 from .ovsdb_schema import MARKS, MEMBERS
 from .ovsdb_values import all_uuids
 from .ovsdb_wanted import InvalidRows
-
-# From this many networks on, reading everything the owner has is cheaper than one scan per network.
-NETWORKS_BY_SCAN = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,33 +25,16 @@ class Leftover:
 class Current:
     """Rows as read: `rows` by table and uuid; `leftovers` are the owner's rows that are not desired.
 
-    Making one sends the question; `finish` waits for the answer; `locate` needs encoded desired rows.
+    Making one reads them and encodes the desired rows meanwhile; `locate` needs these checked.
     """
 
     def __init__(self, client, schema, identity, desired, scope, suspects):
         self._schema, self._identity, self._desired = schema, identity, desired
-        self._networks = scope.networks if scope else None
-        self.purged = self._purged_tables(scope)
-        self.member_columns = {}
-        self.rows, self._owned, self._found = {}, {}, {}
+        reader = Reader(client, schema, identity, desired, scope)
+        reader.read(suspects)
+        self._networks, self.purged, self.member_columns = reader.networks, reader.purged, reader.member_columns
+        self.rows, self._found, self._owned = reader.rows, reader.found, {}
         self.leftovers = []
-        self._client = client
-        self._purposes, operations = [], []
-        for purpose, operation in self._selects(suspects):
-            self._purposes.append(purpose)
-            operations.append(operation)
-        self._started = client.start(schema.name, operations)
-
-    def finish(self):
-        """Wait for the answer and sort it in."""
-        for (kind, name), result in zip(self._purposes, self._client.finish(self._started), strict=True):
-            rows = {row["_uuid"][1]: row for row in result["rows"]}
-            if kind == "table":
-                self.rows.setdefault(name, {}).update(rows)
-            elif kind == "match":
-                self._found[name] = rows
-            else:
-                self._found.setdefault(name, {}).update(rows)
         self._settle_ownership()
 
     def owns(self, table, uuid):
@@ -174,60 +151,3 @@ class Current:
                 if wire:
                     held |= all_uuids(wire)
         return held
-
-    def _purged_tables(self, scope):
-        if scope is None:
-            return frozenset(self._desired.columns) & self._schema.tables.keys()
-        if scope.tables is None:
-            return frozenset(self._schema.tables)
-        return frozenset(self._schema.table(name).name for name in scope.tables)
-
-    def _selects(self, suspects):
-        desired, schema = self._desired, self._schema
-        tables = set(desired.columns) & schema.tables.keys() | self.purged
-        targets = set()
-        for name in desired.columns.keys() & schema.tables.keys():
-            for column in desired.columns[name]:
-                known = schema.tables[name].columns.get(column)
-                if known is not None and known.kind is MEMBERS:
-                    targets.update(known.refers)
-        columns = {}
-        for name in sorted(tables | targets):
-            columns[name] = self._columns(schema.tables[name], tables)
-            for where in self._conditions(schema.tables[name]):
-                yield ("table", name), _select(name, where, columns[name])
-        for name, wanted in desired.rows.items():
-            if wanted.match is not None and None not in wanted.match.values():
-                where = [[column, "==", wire] for column, wire in wanted.match.items()]
-                yield ("match", name), _select(name[0], where, columns[name[0]])
-            elif name in suspects:
-                yield ("uuid", name), _select(name[0], [["_uuid", "==", ["uuid", wanted.uuid]]], columns[name[0]])
-
-    def _columns(self, table, tables):
-        """What to read of a table: what is managed, and what holds rows that may be purged."""
-        managed = self._desired.columns.get(table.name)
-        if managed is None and table.name in self.purged:
-            names = {name for name, column in table.columns.items() if not column.ephemeral}
-        else:
-            names = (managed or set()) & table.columns.keys()
-        holders = {
-            name
-            for name, column in table.columns.items()
-            if column.strong and not tables.isdisjoint(column.refers) and table.name in tables
-        }
-        names = names | holders
-        self.member_columns[table.name] = [name for name in sorted(names) if table.columns[name].kind is MEMBERS]
-        if table.marked:
-            names.add(MARKS)
-        return ["_uuid", *sorted(names)]
-
-    def _conditions(self, table):
-        if not table.marked:
-            return [[]]
-        if self._networks is None or len(self._networks) > NETWORKS_BY_SCAN:
-            return [[self._identity.condition]]
-        return [[self._identity.network_condition(network)] for network in sorted(self._networks)]
-
-
-def _select(table, where, columns):
-    return {"op": "select", "table": table, "where": where, "columns": columns}

@@ -10,6 +10,8 @@ from .ovsdb_schema import MARKS
 from .ovsdb_values import Keys, Ref, all_uuids, map_wire, uuids
 
 NOTHING: frozenset = frozenset()
+# Stands for a current row that was found to be as desired and that refers to nothing.
+SAME: dict = {}
 
 
 class RowDiff:
@@ -22,14 +24,37 @@ class RowDiff:
         self.columns, self.keys, self.members = columns, keys, members
 
 
+def forget_equal(groups, rows, referring):
+    """Put `SAME` in place of rows (by uuid) that are as desired, while they are fresh in the processor's cache.
+
+    `groups`: (shape, desired rows) of the table; `referring`: columns that were read and may refer to rows. A row that
+    has anything there is kept, because the rest of the run looks at it.
+    """
+    empty = [["set", []]] * len(referring)
+    for shape, group in groups:
+        if group[0].values is None or not referring.isdisjoint(shape.names):
+            continue
+        read = shape.read
+        for wanted in group:
+            row = rows.get(wanted.uuid)
+            if (
+                row is not None
+                and read(row) == wanted.values
+                and not wanted.keys
+                and not wanted.members
+                and (not empty or [row[name] for name in referring] == empty)
+            ):
+                rows[wanted.uuid], wanted.values = SAME, None
+
+
 def compare(wanted, current):
     """The `RowDiff` of a row that exists, or None when it is as desired. `current` knows who owns members."""
     row = wanted.current
+    if row is SAME:
+        return None
     columns = keys = members = None
-    for name, wire in wanted.whole.items():
-        if row[name] != wire:
-            columns = columns or {}
-            columns[name] = row[name], wire
+    if wanted.values is None or wanted.shape.read(row) != wanted.values:
+        columns = {name: (row[name], wire) for name, wire in wanted.whole.items() if row[name] != wire}
     for name in wanted.keys:
         difference = _compare_keys(wanted, name)
         if difference:

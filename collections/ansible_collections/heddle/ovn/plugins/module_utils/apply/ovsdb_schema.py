@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from enum import Enum
 
+from .ovsdb_batch import batch_encoder
 from .ovsdb_values import column_encoder
 
 MARKS = "external_ids"
@@ -34,7 +35,7 @@ class UnknownName(LookupError):
 class Column:
     """One column: how its values are encoded and compared, and what it refers to."""
 
-    __slots__ = ("encode", "ephemeral", "kind", "mutable", "name", "refers", "strong", "volatile")
+    __slots__ = ("encode", "encode_all", "ephemeral", "kind", "mutable", "name", "refers", "strong", "volatile")
 
     def __init__(self, table, name, schema):
         type_ = schema["type"]
@@ -42,6 +43,7 @@ class Column:
         bases = [base for base in (type_["key"], type_.get("value")) if isinstance(base, dict)]
         self.name = name
         self.encode = column_encoder(type_)
+        self.encode_all = batch_encoder(type_, self.encode)
         self.refers = tuple(base["refTable"] for base in bases if "refTable" in base)
         self.strong = any("refTable" in base and base.get("refType", "strong") == "strong" for base in bases)
         self.mutable = schema.get("mutable", True)

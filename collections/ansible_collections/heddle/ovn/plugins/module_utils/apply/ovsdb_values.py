@@ -37,10 +37,15 @@ class Scope:
 
     `networks`: the units that are compared and written (`None`: all); rows of other units only serve as targets of
     references then. Give `tables` for databases with large foreign tables, such as the Southbound.
+
+    `former`: rows that these networks had, as rendered from what was applied before. With it nothing is searched for:
+    desired and former rows are asked for by uuid, then what they hold, so a run takes the same time in a database of
+    any size. Rows that neither names and none of them holds stay until a run without it finds them.
     """
 
     tables: frozenset[str] | None = None
     networks: frozenset[str] | None = None
+    former: tuple[Row, ...] | None = None
 
 
 class BadValue(ValueError):
