@@ -98,6 +98,9 @@ DB_NETWORK = {
     "physicalNetworkName": None,
     "vlan": None,
     "ipam": {"mode": "Enabled", "lifecycle": "Persistent"},
+    "transport": None,
+    "noOverlay": None,
+    "evpn": None,
 }
 
 
@@ -128,6 +131,7 @@ def test_cluster_example() -> None:
         **DB_NETWORK,
         "excludeSubnets": ["10.0.0.64/26"],
         "ipam": {"mode": "Enabled", "lifecycle": None},
+        "uplinks": [],
     }
     selected = [
         name
@@ -165,13 +169,13 @@ FLAT_AND_NESTED = {
 
 
 @pytest.mark.parametrize(("flat", "nested"), FLAT_AND_NESTED.values(), ids=FLAT_AND_NESTED)
-@pytest.mark.parametrize("wrapper", ["network: %s", "template: %s", "template: {spec: %s}"])
+@pytest.mark.parametrize("wrapper", ["template: %s", "template: {spec: %s}"])
 def test_both_forms_mean_the_same(flat: str, nested: str, wrapper: str) -> None:
     specs = []
-    for network in (flat, nested):
+    for wrapped in (wrapper % flat, f"network: {nested}"):
         spec = read_one(
             "{apiVersion: k8s.ovn.org/v1alpha1, kind: ClusterUserDefinedNetwork, metadata: {name: blue},"
-            f" spec: {{namespaceSelector: {{}}, {wrapper % network}}}}}"
+            f" spec: {{namespaceSelector: {{}}, {wrapped}}}}}"
         ).spec
         # The flat form cannot name the physical network.
         specs.append({**spec, "physicalNetworkName": None})

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from .capacity import host_subnet_capacity, usable_addresses
+from .carried_out import not_carried_out
 from .manifests import read_manifests
 from .problem import Problem, Source
 from .resource import Resource
@@ -22,6 +23,7 @@ __all__ = [
     "check_update",
     "host_subnet_capacity",
     "matches",
+    "not_carried_out",
     "read_manifests",
     "usable_addresses",
 ]

@@ -17,11 +17,14 @@ from .yaml_text import Document, parse_documents
 # What an API server adds: users paste the output of "kubectl get -o yaml".
 _SERVER_FIELDS = (
     "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
     "finalizers",
     "generation",
     "managedFields",
     "ownerReferences",
     "resourceVersion",
+    "selfLink",
     "uid",
 )
 _METADATA_FIELDS = ("name", "namespace", "labels", "annotations", *_SERVER_FIELDS)
@@ -98,7 +101,7 @@ def _read_kind(root: Node) -> Kind | None:
         return None
     node = Node(root.value.get("kind"), ("kind",), root.report)
     if node.value is None:
-        node.refuse("is required", f"known kinds are {', '.join(KINDS)}")
+        node.refuse("Required value", f"known kinds are {', '.join(KINDS)}")
         return None
     name = node.text()
     if name is not None and name not in KINDS:

@@ -87,11 +87,11 @@ def read_label_value(node: Node) -> str | None:
     return None
 
 
-def read_labels(node: Node | None) -> dict[str, str]:
-    """The labels that are valid."""
+def read_labels(node: Node | None, skip_nulls: bool = False) -> dict[str, str]:
+    """The labels that are valid; a null may count as absent, as an API server has it below a schema."""
     labels = {}
     for key, value in node.entries() if node else []:
-        if check_label_key(value, key):
+        if not (skip_nulls and value.value is None) and check_label_key(value, key):
             labels[key] = read_label_value(value)
     return labels
 

@@ -13,31 +13,41 @@ LAYER3 = "Layer3"
 LOCALNET = "Localnet"
 PRIMARY = "Primary"
 SECONDARY = "Secondary"
+ENABLED = "Enabled"
+DISABLED = "Disabled"
 
 
 @dataclass(frozen=True)
 class Subnet:
-    """An entry of ``subnets``. Only Layer3 has a host subnet; it has a field of its own in the nested form."""
+    """An entry of ``subnets``, with its CIDR as written.
+
+    Only Layer3 has a host subnet; it has a field of its own in the nested form.
+    """
 
     node: Node
     host_subnet_node: Node
+    text: str
     value: Network
     host_subnet: int | None
 
 
 @dataclass(frozen=True)
 class Ipam:
-    """IP address management."""
+    """IP address management; ``mode`` is None when what was written means nothing."""
 
-    mode: str = "Enabled"
+    mode: str | None = ENABLED
     lifecycle: str | None = None
 
 
 @dataclass(frozen=True)
 class NetworkSpec:
-    """The fields of a network that could be read; ``fields`` tells which were written at all."""
+    """The fields of a network that could be read; ``fields`` tells which were written at all.
+
+    ``flat`` is the form of OKEP-5193.
+    """
 
     fields: Fields
+    flat: bool
     topology: str | None
     role: str | None
     mtu: int | None
@@ -52,9 +62,17 @@ class NetworkSpec:
     ipam: Ipam
 
     def has(self, name: str) -> bool:
-        """Whether the field was written; an empty list counts as not written."""
+        """Whether the field was written."""
+        return self.fields.get(name) is not None
+
+    def count(self, name: str) -> int:
+        """How many entries a list has, valid or not; 0 for what is no list."""
         node = self.fields.get(name)
-        return node is not None and node.value != []
+        return len(node.value) if node and isinstance(node.value, list) else 0
+
+    def refuse(self, name: str, rule: str, remedy: str = "") -> None:
+        """Note a mistake at a field, or where it should be."""
+        self.fields.place(name).refuse(rule, remedy)
 
     def normal_form(self) -> dict:
         """The one spec that both forms lead to (docs/architecture.md, contract "model")."""

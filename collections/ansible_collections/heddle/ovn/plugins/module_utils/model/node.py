@@ -87,40 +87,62 @@ class Node:
         if not self._is(list):
             return []
         count = len(self.value)
-        if most is not None and not least <= count <= most:
-            limits = f"at most {most}" if least == 0 else f"{least} to {most}"
-            self.refuse(f"must have {limits} entries, got {count}")
+        if count < least:
+            self.refuse(f"Invalid value: {count}: {self.body} should have at least {least} items")
+        if most is not None and count > most:
+            self.refuse(f"Too many: {count}: must have at most {most} items")
         items = self.value[:most]
         return [Node(value, (*self.path, index), self.report) for index, value in enumerate(items)]
 
-    def text(self) -> str | None:
-        """Text. An unquoted number or boolean is none: YAML has already lost how it was written."""
+    def text(self, least: int = 0, most: int | None = None) -> str | None:
+        """Text of a length. An unquoted number or boolean is none: YAML has already lost how it was written."""
         if isinstance(self.value, int | float):
             self.refuse(f"expected text, got {show(self.value)}", "put quotes around it")
             return None
-        return self.value if self._is(str) else None
-
-    def integer(self, least: int, most: int) -> int | None:
-        """An integer between two limits, both included."""
-        if not self._is(int):
+        if not self._is(str):
             return None
-        if not least <= self.value <= most:
-            self.refuse(f"must be an integer from {least} to {most}, got {self.value}")
+        if len(self.value) < least:
+            self.refuse(f"Invalid value: {show(self.value)}: {self.body} should be at least {least} chars long")
+            return None
+        if most is not None and len(self.value) > most:
+            self.refuse(f"Too long: may not be more than {most} bytes", f"it has {len(self.value)}")
             return None
         return self.value
+
+    def integer(self, least: int, most: int) -> int | None:
+        """An integer between two limits, both included. As in JSON Schema, 1400.0 is an integer."""
+        value = int(self.value) if isinstance(self.value, float) and self.value.is_integer() else self.value
+        if value is self.value and not self._is(int):
+            return None
+        if value < least:
+            self.refuse(f"Invalid value: {show(self.value)}: {self.body} should be greater than or equal to {least}")
+            return None
+        if value > most:
+            self.refuse(f"Invalid value: {show(self.value)}: {self.body} should be less than or equal to {most}")
+            return None
+        return value
 
     def boolean(self) -> bool | None:
         """True or false."""
         return self.value if self._is(bool) else None
 
-    def choice(self, values: Iterable[str]) -> str | None:
-        """One of a few words."""
+    def choice(self, values: Iterable[str], remedies: dict[str, str] | None = None) -> str | None:
+        """One of a few words; ``remedies`` says more about some others."""
         values = tuple(values)
         text = self.text()
         if text is None or text in values:
             return text
-        self.refuse(f"must be {' or '.join(values)}, got {show(text)}", nearest(text, values))
+        supported = ", ".join(show(value) for value in values)
+        self.refuse(
+            f"Unsupported value: {show(text)}: supported values: {supported}",
+            (remedies or {}).get(text) or nearest(text, values),
+        )
         return None
+
+    @property
+    def body(self) -> str:
+        """How an API server names this field within its message."""
+        return f"{path_text(self.path)} in body"
 
     def _is(self, wanted: type) -> bool:
         # In Python a bool is an int, in a manifest it is not.
@@ -154,7 +176,7 @@ class Fields:
         """Where the field is or would be."""
         return Node(self._values.get(name), (*self.node.path, name), self.node.report)
 
-    def require(self, name: str, remedy: str = "", rule: str = "is required") -> Node | None:
+    def require(self, name: str, remedy: str = "", rule: str = "Required value") -> Node | None:
         """The field; its absence is a mistake, unless another mistake explains it already."""
         if self._values.get(name) is None:
             if name not in self._excused:

@@ -26,7 +26,7 @@ def read_selector(node: Node | None) -> dict:
     fields = node.mapping(("matchLabels", "matchExpressions"))
     expressions = fields.get("matchExpressions")
     return {
-        "matchLabels": read_labels(fields.get("matchLabels")),
+        "matchLabels": read_labels(fields.get("matchLabels"), skip_nulls=True),
         "matchExpressions": [_read_expression(item) for item in expressions.sequence()] if expressions else [],
     }
 
@@ -61,7 +61,9 @@ def _read_expression(node: Node) -> dict:
 
 def _check_values(fields, operator: str | None, values: list) -> None:
     if operator in ("In", "NotIn") and not values:
-        fields.require("values", "list at least one value", f"is required when operator is {operator}")
+        fields.require(
+            "values", "list at least one value", f"Required value: must be specified when operator is {operator}"
+        )
         if fields.get("values") and fields.get("values").value == []:
             fields.get("values").refuse(f"must not be empty when operator is {operator}", "list at least one value")
     elif operator in ("Exists", "DoesNotExist") and values:

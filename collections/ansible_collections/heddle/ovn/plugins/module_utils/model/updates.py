@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """What may not change once a network exists (the update rules of the current API).
 
-OKEP-5193 makes the whole spec immutable; the current API lets the subnets of a Layer3 Primary network grow.
+As an API server does, the fields are compared as they were written: another spelling of the same value is a change.
+A rule on an optional field speaks only when the field was there before and still is. OKEP-5193 makes the whole spec
+immutable; the current API lets the subnets of a Layer3 Primary network grow.
 """
 
 from __future__ import annotations
 
 from .network import LAYER3, SECONDARY
-from .problem import Problem
+from .problem import Problem, show
 from .resource import Resource
+from .written import written_network
 
 _NETWORK_KINDS = ("UserDefinedNetwork", "ClusterUserDefinedNetwork")
 _LAYER3_IMMUTABLE = ("role", "mtu", "joinSubnets")
-# Which namespaces a network serves may change at any time.
-_NOT_THE_NETWORK = frozenset(["namespaceSelector"])
 _REMEDY = "restore the value, or delete the network first"
 
 
@@ -21,37 +22,45 @@ def check_update(stored: Resource, wanted: Resource) -> list[Problem]:
     """The rules that the change from ``stored`` to ``wanted``, two versions of one resource, breaks."""
     if wanted.kind not in _NETWORK_KINDS:
         return []
-    return [_problem(wanted, rule) for rule in _broken_rules(stored.spec, wanted.spec)]
+    old, new = written_network(stored.manifest), written_network(wanted.manifest)
+    return [_problem(wanted, rule) for rule in _broken_rules(old, new)]
 
 
-def _broken_rules(stored: dict, wanted: dict) -> list[str]:
-    topology = stored["topology"]
-    if wanted["topology"] != topology:
-        return [f"Topology is immutable: it is {topology}, not {wanted['topology']}"]
-    if topology == LAYER3:
-        return _broken_layer3_rules(stored, wanted)
-    changed = [name for name in stored if name not in _NOT_THE_NETWORK and stored[name] != wanted[name]]
-    return [f"{topology} is immutable: {', '.join(changed)} changed"] if changed else []
-
-
-def _broken_layer3_rules(stored: dict, wanted: dict) -> list[str]:
+def _broken_rules(old: dict, new: dict) -> list[str]:
+    if new["topology"] != old["topology"]:
+        return [f"Topology is immutable: it is {old['topology']}, not {new['topology']}"]
     rules = [
-        f"{name} is immutable: it is {stored[name]}, not {wanted[name]}"
-        for name in _LAYER3_IMMUTABLE
-        if stored[name] != wanted[name]
+        f"{title} is immutable: it is {_text(old[name])}, not {_text(new[name])}"
+        for name, title in (("transport", "Transport"), ("noOverlay", "NoOverlay"), ("uplinks", "uplinks"))
+        if name in old and name in new and old[name] != new[name]
     ]
-    if stored["subnets"] == wanted["subnets"]:
-        return rules
-    if stored["role"] == SECONDARY:
-        return [*rules, "subnets is immutable for Secondary networks"]
-    host_subnets = {subnet["cidr"]: subnet["hostSubnet"] for subnet in wanted["subnets"]}
-    for subnet in stored["subnets"]:
-        cidr = subnet["cidr"]
+    if old["topology"] == LAYER3:
+        return rules + _broken_layer3_rules(old["layer3"], new["layer3"])
+    name = old["topology"].lower()
+    changed = sorted(field for field in {*old[name], *new[name]} if old[name].get(field) != new[name].get(field))
+    return [*rules, f"{old['topology']} is immutable: {', '.join(changed)} changed"] if changed else rules
+
+
+def _broken_layer3_rules(old: dict, new: dict) -> list[str]:
+    rules = [
+        f"{name} is immutable: it is {_text(old[name])}, not {_text(new[name])}"
+        for name in _LAYER3_IMMUTABLE
+        if name in old and name in new and old[name] != new[name]
+    ]
+    if new["role"] == SECONDARY and new["subnets"] != old["subnets"]:
+        rules.append("Subnets is immutable for Secondary role")
+    host_subnets = {subnet["cidr"]: subnet.get("hostSubnet") for subnet in new["subnets"]}
+    for subnet in old["subnets"]:
+        cidr, host_subnet = subnet["cidr"], subnet.get("hostSubnet")
         if cidr not in host_subnets:
             rules.append(f"Removing existing subnets is not allowed: {cidr}")
-        elif host_subnets[cidr] != subnet["hostSubnet"]:
-            rules.append(f"hostSubnet is immutable: {cidr} has {subnet['hostSubnet']}, not {host_subnets[cidr]}")
+        elif host_subnets[cidr] != host_subnet:
+            rules.append(f"hostSubnet is immutable: {cidr} has {host_subnet}, not {host_subnets[cidr]}")
     return rules
+
+
+def _text(value) -> str:
+    return ", ".join(value) if isinstance(value, list) else show(value).strip('"')
 
 
 def _problem(resource: Resource, rule: str) -> Problem:

@@ -6,21 +6,25 @@ from __future__ import annotations
 from ..kind import Kind
 from ..network import LAYER2, LAYER3, LOCALNET
 from ..network_forms import read_network
+from ..network_transport import check_uplinks, read_uplinks
 from ..node import Fields, Node
 from ..selector import read_selector
 
 
 def _read_spec(node: Node) -> dict | None:
     if node.value is None:
-        node.refuse("is required", "add it with namespaceSelector and network")
+        node.refuse("Required value", "add it with namespaceSelector and network")
         return None
     fields = node.mapping(("namespaceSelector", "network", "template", "uplinks"))
     selector = read_selector(fields.require("namespaceSelector", "select namespaces by their labels, {} selects all"))
-    if fields.get("uplinks"):
-        fields.get("uplinks").refuse("not supported by Heddle yet", "remove it")
+    uplinks = read_uplinks(fields)
     network_node = _network_node(fields)
-    network = read_network(network_node, (LAYER2, LAYER3, LOCALNET)) if network_node else None
-    return {**network, "namespaceSelector": selector} if network else None
+    flat_too = fields.get("template") is not None
+    network = read_network(network_node, (LAYER2, LAYER3, LOCALNET), flat_too) if network_node else None
+    if network is None:
+        return None
+    check_uplinks(fields, network)
+    return {**network, "uplinks": uplinks, "namespaceSelector": selector}
 
 
 def _network_node(fields: Fields) -> Node | None:

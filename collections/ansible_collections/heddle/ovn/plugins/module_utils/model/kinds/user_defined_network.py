@@ -11,7 +11,7 @@ from ..node import Node
 
 def _read_spec(node: Node) -> dict | None:
     if node.value is None:
-        node.refuse("is required", "add it with the fields of the network")
+        node.refuse("Required value", "add it with the fields of the network")
         return None
     return read_network(node, (LAYER2, LAYER3))
 
