@@ -115,11 +115,14 @@ def apply(desired=None, *, write=True, timeout=5.0):
 
 
 def snapshot():
+    """What there is, without what changes by itself: whether the kernel has noticed that a cable is plugged in."""
     parts = [
-        ip("-details", "address"), ip("route", "show", "table", "all"), ip("-6", "route", "show", "table", "all"),
+        ip("-oneline", "address"), ip("route", "show", "table", "all"), ip("-6", "route", "show", "table", "all"),
         ip("rule"), ip("-6", "rule"), ip("neighbour", "show", "nud", "permanent"),
     ]  # fmt: skip
-    return "".join(parts)
+    with HostKernel() as inside:
+        links = {name: (link.mac, link.mtu, link.up, link.master) for name, link in inside.read().links.items()}
+    return "".join(parts).replace(" linkdown", "") + str(links)
 
 
 def test_all_is_made_recognised_and_removed(host):
