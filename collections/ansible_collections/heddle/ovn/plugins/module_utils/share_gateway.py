@@ -5,12 +5,17 @@ from __future__ import annotations
 
 import os
 
+from .apply import kernel
 from .apply.change import Outcome
+from .apply.host_network import planned_host_network, reconcile_host_network
 from .apply.openflow import planned_flows, reconcile_flows
 from .apply.openflow_switch import Switch
 from .render.bridge_flows import render_bridge_flows, render_flood_ports, render_static_macs
+from .render.host_network import render_host_network, render_management_ports
 from .render.provider import provider_of
-from .runner import VSWITCH, connected, known_node, load_plan
+from .render.vswitch import TABLES
+from .runner import VSWITCH, Failure, connected, known_node, load_plan
+from .share import VSWITCH_DATABASE, integration_bridge, rows_to
 
 # Holds the digest of the plan that the gateway was brought to; gone after a reboot, like flows and routes.
 APPLIED_FILE = "/run/heddle/applied"
@@ -21,10 +26,32 @@ def apply_gateway(module) -> Outcome:
     plan = load_plan(module)
     node = known_node(plan, module.params["node"])
     write = not module.check_mode
-    outcome = _flows(module, plan, node, write=write)
+    owner = f"{plan['deployment']}:gateway"
+    outcome = _management_ports(module, plan, node, owner, write=write)
+    outcome += _host_network(module, plan, node, owner, write=write)
+    outcome += _flows(module, plan, node, write=write)
     if write:
         _remember(plan["digest"])
     return outcome
+
+
+def _management_ports(module, plan: dict, node: str, owner: str, *, write: bool) -> Outcome:
+    with connected(module, VSWITCH) as client:
+        if client is not None and integration_bridge(client) is None:
+            if write:
+                raise Failure("there is no integration bridge; run playbooks/install.yml on this host")
+            client = None
+        rows = render_management_ports(plan, node)
+        return rows_to(client, VSWITCH_DATABASE, rows, owner, TABLES, write=write)
+
+
+def _host_network(module, plan: dict, node: str, owner: str, *, write: bool) -> Outcome:
+    desired = render_host_network(plan, node)
+    if kernel.PYROUTE2_IMPORT_ERROR is None:
+        return reconcile_host_network(desired, owner=owner, write=write)
+    if not module.check_mode:
+        raise Failure("pyroute2 is missing on this host; run playbooks/install.yml")
+    return planned_host_network(desired)
 
 
 def _flows(module, plan: dict, node: str, *, write: bool) -> Outcome:
@@ -54,3 +81,15 @@ def applied_digest() -> str:
             return text.read()
     except OSError:
         return ""
+
+
+def gateway_size(plan: dict, node: str) -> int:
+    """Return of how many objects the host's part of the gateways consists."""
+    network = render_host_network(plan, node)
+    kinds = (network.links, network.vrfs, network.addresses, network.routes, network.rules, network.neighbours)
+    return (
+        len(render_management_ports(plan, node))
+        + sum(map(len, kinds))
+        + len(network.sysctls)
+        + len(render_bridge_flows(plan, node))
+    )

@@ -13,12 +13,15 @@ from ..apply.netlink import mark, reconcile_endpoints
 from ..apply.ovsdb import reconcile
 from ..apply.ovsdb_values import Scope
 from ..apply.step import NetlinkError
+from ..document import pack
+from ..invocation import Invocation
 from ..naming import INTEGRATION_BRIDGE
 from ..ovsdb_client import Client, OvsdbError
 from ..render import northbound, render_endpoints, render_northbound, render_southbound, southbound, vswitch
 from ..render.vswitch import render_workload_ports
 from ..runner import NORTHBOUND, SOUTHBOUND, VSWITCH, Failure, known_node, load_plan
 from ..share import VSWITCH_DATABASE, uses_userspace
+from ..share_gateway import apply_gateway, gateway_size
 from .drift import drift
 
 
@@ -41,10 +44,13 @@ class Comparison:
         self.southbound_rows = render_southbound(plan, node)
         self.port_rows = render_workload_ports(plan, node)
         self.endpoints = render_endpoints(plan, node)
+        self.invocation = Invocation({"node": node, "plan": "", "document": pack(plan)}, check_mode=True)
 
     def result(self) -> dict:
         """Compare each part; one that cannot be read becomes a problem."""
-        parts: list[Callable[[], Outcome]] = [self._northbound, self._southbound, self._ports, self._endpoints]
+        parts: list[Callable[[], Outcome]] = [
+            self._northbound, self._southbound, self._ports, self._gateway, self._endpoints,
+        ]  # fmt: skip
         outcome, problems = Outcome(), []
         for part in parts:
             try:
@@ -56,7 +62,10 @@ class Comparison:
             "drift": drift(outcome),
             "foreign": [asdict(one) for one in outcome.foreign],
             "problems": list(dict.fromkeys(problems)),
-            "checked": len(rows) + len(self.endpoints) + sum(len(endpoint.links) for endpoint in self.endpoints),
+            "checked": len(rows)
+            + gateway_size(self.plan, self.node)
+            + len(self.endpoints)
+            + sum(len(endpoint.links) for endpoint in self.endpoints),
             "digest": self.plan["digest"],
         }
 
@@ -77,6 +86,10 @@ class Comparison:
             found = _rows(client, VSWITCH_DATABASE, self.port_rows, self.workload_owner, vswitch.TABLES)
             others = _unexplained_ports(client)
         return Outcome(found.changes, tuple(one for one in found.foreign if one.identity in others))
+
+    def _gateway(self) -> Outcome:
+        """Flows, and what the kernel adds: management ports, VRFs, routes, rules, the nftables table."""
+        return apply_gateway(self.invocation)
 
     def _endpoints(self) -> Outcome:
         if kernel.PYROUTE2_IMPORT_ERROR is not None:
