@@ -18,8 +18,8 @@ FILES = PROJECT / "lab" / "files"
 DRIVERS = ("vm", "nspawn")
 SEGMENTS = ("management", "underlay", "provider")
 INTERFACES = {"management": "eth0", "underlay": "eth1", "provider": "eth2"}
-# Geneve over IPv6 with OVN's options adds 78 bytes to a frame of 1500.
-MTU = {"management": 1500, "underlay": 1600, "provider": 1500}
+# Large enough for networks with jumbo frames: Geneve over IPv6 with OVN's option adds 78 bytes to a packet of 9000.
+MTU = {"management": 1500, "underlay": 9100, "provider": 1500}
 # A virtual machine's management interface sits on a network of its own, so all of them have the same address.
 # Their MAC addresses must be equal as well: that network keeps sending to the one that it saw first.
 MACHINE_NUMBER = 15
