@@ -21,8 +21,9 @@ CONNECTION = {"ovsdb_client", "ovsdb_framing"}
 PURE = ARITHMETIC | WORDS | {"model", "plan", "render"}
 # Put the floors together for the modules and the host's program.
 TOP = {
-    "decide", "host_program", "invocation", "keep", "observe", "preflight", "runner", "share", "share_chassis",
-    "share_gateway", "verify",
+    "decide", "host_program", "invocation", "keep", "layer2_upgrade", "observe", "preflight", "readiness",
+    "runner", "share", "share_chassis",
+    "share_gateway", "state_view", "verify",
 }  # fmt: skip
 
 # Floor -> what it may import besides itself. `state` talks to its database but never through `apply`; `apply` knows

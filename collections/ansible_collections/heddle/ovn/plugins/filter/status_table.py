@@ -12,7 +12,8 @@ author:
   - Heddle maintainers (@heddle)
 description:
   - Turns what M(heddle.ovn.resource_info) returned into tables of hosts, networks and workloads.
-  - A network is ready when every host has it as planned.
+  - A network is ready when its own status says nothing else and every host has it as planned.
+  - Conditions that are not as they should be follow with reason and message.
 positional: audits
 options:
   _input:
@@ -38,59 +39,57 @@ _value:
 """
 
 
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.tables import table
+from ansible_collections.heddle.ovn.plugins.module_utils.readiness import host_state, network_states
+from ansible_collections.heddle.ovn.plugins.module_utils.state_view import attention, object_status
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.tables import shortened, table
+
+NETWORK_KINDS = ("UserDefinedNetwork", "ClusterUserDefinedNetwork")
 
 
-def host_status(digest: str, audit: dict) -> str:
-    """Return in one word or two how a host stands to the plan: `audit` is what M(heddle.ovn.audit) found there."""
-    if not audit or audit.get("unreachable"):
-        return "no answer"
-    if audit.get("failed") or audit.get("problems"):
-        return "not installed"
-    if audit["digest"] != digest:
-        return "behind"
-    return "drifted" if audit["drift"] else "ready"
-
-
-def network_status(name: str, digest: str, audits: dict) -> str:
-    """Return `Ready`, or on which hosts the network is not as planned."""
-    wrong = []
-    for host, audit in sorted(audits.items()):
-        state = host_status(digest, audit)
-        if state == "drifted" and not any(entry["network"] in ("", name) for entry in audit["drift"]):
-            state = "ready"
-        if state != "ready":
-            wrong.append(f"{host} {state}")
-    return ", ".join(wrong) or "Ready"
+def network_status(name: str, network: dict, status: dict, audits: dict) -> str:
+    """Return `Ready`, or what keeps the network from being so: its own status, and hosts that are not as planned."""
+    document = status["objects"].get(network["object"])
+    told = object_status(document) if document else "Ready"
+    states = network_states(name, network, status["digest"], audits)
+    wrong = [f"{host} {state}" for host, state in states.items() if state != "ready"]
+    # Readiness that was recorded is older than what the hosts say now.
+    stale = told in ("HostsNotReady", "WaitingForHosts")
+    return ", ".join(([] if told == "Ready" or stale else [told]) + wrong) or "Ready"
 
 
 def status_table(status: dict, audits: dict) -> str:
     """Return hosts, networks and workloads as text."""
-    digest = status["digest"]
     nodes = [
         [
             name,
             node["id"],
             node["chassis"] or "not installed",
             " ".join(node["encapsulation"]),
-            host_status(digest, audits.get(name) or {}),
+            host_state(status["digest"], audits.get(name) or {}),
         ]
         for name, node in sorted(status["nodes"].items())
     ]
     networks = [
         [
             name,
-            network["id"],
+            str(network["id"]),
             network["topology"],
             network["role"],
             " ".join(map(str, network["tunnel_keys"])),
             " ".join(network["subnets"]),
             " ".join(network["namespaces"]) or "all",
-            network_status(name, digest, audits),
+            len(status["users"][name]),
+            network_status(name, network, status, audits),
         ]
         for name, network in sorted(status["networks"].items(), key=lambda item: item[1]["id"])
     ]
-    workloads = [
+    carried_out = {network["object"] for network in status["networks"].values()}
+    networks += [
+        [key, "-", "-", "-", "-", "-", "-", 0, object_status(document)]
+        for key, document in status["objects"].items()
+        if document["kind"] in NETWORK_KINDS and key not in carried_out
+    ]
+    interfaces = [
         [
             name,
             workload["node"],
@@ -102,15 +101,16 @@ def status_table(status: dict, audits: dict) -> str:
         for name, workload in sorted(status["workloads"].items())
         for interface in workload["interfaces"]
     ]
-    network_head = ["name", "id", "topology", "role", "tunnel keys", "subnets", "namespaces", "status"]
+    network_head = ["name", "id", "topology", "role", "tunnel keys", "subnets", "namespaces", "users", "status"]
     lines = [
         *table(f"Hosts ({len(nodes)})", ["name", "id", "chassis", "tunnel address", "status"], nodes),
         *table(f"Networks ({len(networks)})", network_head, networks),
         *table(
-            f"Interfaces of workloads ({len(workloads)})",
+            f"Interfaces of workloads ({len(interfaces)})",
             ["workload", "node", "interface", "network", "addresses", "MAC"],
-            workloads,
+            interfaces,
         ),
+        *shortened("Attention", attention(status["objects"])),
     ]
     return "\n".join(lines)
 

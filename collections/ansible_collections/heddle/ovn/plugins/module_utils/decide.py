@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import time
+
 from .apply.change import Change
 from .document import unpack
 from .model import Problem, Resource, Source
@@ -35,11 +37,17 @@ def unpacked(text: str) -> list[Resource]:
     return [Resource(**{**data, "source": Source(**data["source"])}) for data in unpack(text)]
 
 
+def now() -> str:
+    """Return the time as it stands in the status of objects."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
 def next_state(params: dict, client, *, write: bool) -> tuple[Snapshot, Snapshot]:
     """Return the state before and after the module's arguments; with `write` the database has the latter.
 
     Raises Failure with all problems of the manifests, one a line.
     """
+    moment = now()
     try:
         resources = unpacked(params["resources"])
         settings = state_settings.complete(params["settings"])
@@ -54,6 +62,7 @@ def next_state(params: dict, client, *, write: bool) -> tuple[Snapshot, Snapshot
             settings=settings,
             manifest_set=params["manifest_set"],
             name=params["deployment"],
+            now=moment,
         )
 
     try:

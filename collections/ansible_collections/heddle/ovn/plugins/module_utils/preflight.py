@@ -1,30 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything that can be wrong with manifests and is visible without a host."""
+"""Everything that can be wrong with manifests and is visible without a host.
+
+What depends on the stored state (namespaces of other sets, networks that are there, limits) is checked on the state
+host, before anything is written.
+"""
 
 from __future__ import annotations
 
 from .decide import packed
 from .model import read_manifests
 from .state import settings as state_settings
-from .state.admission import admit
-from .state.snapshot import Snapshot
+from .state.admission import check_alone
 
 
 def examine(files: list[tuple[str, str]], nodes: list[str], settings: dict) -> tuple[list[dict], list[str]]:
-    """Return the packed resources of the files and all problems, one line each.
-
-    The manifests are admitted into an empty state, which finds every conflict among themselves.
-    """
+    """Return the packed resources of the files and all problems, one line each."""
     if not files:
         return [], ["no manifest file was found; when nothing is wanted, give a file without documents"]
     resources, problems = read_manifests(files)
     messages = [str(problem) for problem in problems]
     try:
-        complete = state_settings.complete(settings)
+        state_settings.complete(settings)
     except ValueError as error:
         return [], [*messages, str(error)]
     if not problems:
-        known = {name: {} for name in nodes}
-        _snapshot, conflicts = admit(Snapshot(), resources, known, settings=complete, manifest_set="")
-        messages += [str(problem) for problem in conflicts]
+        messages += [str(problem) for problem in check_alone(resources, nodes)]
     return [packed(resource) for resource in resources], messages

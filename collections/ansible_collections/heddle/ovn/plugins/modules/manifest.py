@@ -12,8 +12,9 @@ version_added: 0.1.0
 author:
   - Heddle maintainers (@heddle)
 description:
-  - Reads manifests of the kinds C(Namespace), C(UserDefinedNetwork), C(ClusterUserDefinedNetwork) and C(Workload) from
-    files and directories and validates each one and all of them together.
+  - Reads manifests of the kinds C(Namespace), C(UserDefinedNetwork), C(ClusterUserDefinedNetwork), C(Workload) and
+    C(NetworkAttachmentDefinition) and validates each one and all of them together.
+  - What depends on what is stored already, M(heddle.ovn.resource) checks.
   - All problems are reported at once, each with file, document, field, rule and remedy. Nothing is written.
   - Runs where the manifests are, which is the control node.
 extends_documentation_fragment:

@@ -15,7 +15,9 @@ description:
   - Checks manifests against everything stored, allocates node ids, network ids, tunnel keys, subnets and addresses, and
     stores the result in one transaction.
   - Of two operators who do this at once, the second one's transaction is refused and decided anew.
-  - All problems are reported at once and nothing is written then.
+  - What an API server would refuse is refused, all of it at once, and nothing is written then.
+  - Everything else is stored and carried out as far as it can be. Conditions in the status of the objects say what is
+    not, and why. A network that is in use is deleted when its last workload is gone.
   - Runs on the state host.
 extends_documentation_fragment:
   - heddle.ovn.attributes
@@ -42,6 +44,21 @@ revision:
   returned: success
   type: int
   sample: 7
+changes:
+  description: What changed, for people; objects, their conditions, allocations.
+  returned: success
+  type: str
+  sample: |-
+    Changes (1)
+      create UserDefinedNetwork/red/red
+table:
+  description: Each object's status as text, and what there is to say about those that are not well.
+  returned: success
+  type: str
+  sample: |-
+    Objects (1)
+      object                      status  active in
+      UserDefinedNetwork/red/red  Ready   red
 differences:
   description: Names of the objects and allocations that changed.
   returned: success
@@ -55,6 +72,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.heddle.ovn.plugins.module_utils.apply.change import Outcome
 from ansible_collections.heddle.ovn.plugins.module_utils.decide import STATE_ARGUMENTS, next_state, state_changes
 from ansible_collections.heddle.ovn.plugins.module_utils.runner import connected, reported
+from ansible_collections.heddle.ovn.plugins.module_utils.state_view import changes_text, objects_text
 
 
 def main():
@@ -67,6 +85,8 @@ def main():
         changed=outcome.changed,
         diff=outcome.diff(),
         revision=after.revision,
+        changes=changes_text(before, after),
+        table=objects_text(after),
         differences=[f"{change.kind} {change.name}" for change in outcome.changes],
     )
 

@@ -12,7 +12,8 @@ version_added: 0.1.0
 author:
   - Heddle maintainers (@heddle)
 description:
-  - Returns nodes, networks and workloads with everything that was allocated for them.
+  - Returns all objects with their status, and nodes, networks and workloads with everything that was allocated for them.
+  - Among the objects are the network attachment definitions that networks have in their namespaces.
   - Runs on the state host.
 extends_documentation_fragment:
   - heddle.ovn.attributes.info
@@ -43,10 +44,10 @@ digest:
   type: str
   sample: 3b0c44298fc1c149
 objects:
-  description: Stored manifests by key, as the user wrote them.
+  description: Objects by key, as an API server would print them. C(status) is Heddle's.
   returned: success
   type: dict
-  sample: {"Namespace/red": {"kind": "Namespace", "metadata": {"name": "red"}}}
+  sample: {"Namespace/red": {"kind": "Namespace", "metadata": {"name": "red"}, "status": {"phase": "Active"}}}
 nodes:
   description: Nodes by name with id, chassis and addresses.
   returned: success
@@ -62,14 +63,19 @@ workloads:
   returned: success
   type: dict
   sample: {"red/red1": {"node": "node1", "interfaces": []}}
+users:
+  description: Workloads that are attached to each network.
+  returned: success
+  type: dict
+  sample: {"red_red": ["red/red1"]}
 """
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb_client import Client
-from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.runner import STATE, reported
 from ansible_collections.heddle.ovn.plugins.module_utils.state.database import read
+from ansible_collections.heddle.ovn.plugins.module_utils.state_view import state_view
 
 
 def main():
@@ -77,16 +83,7 @@ def main():
     module = AnsibleModule(argument_spec={"socket": {"type": "str", "default": STATE}}, supports_check_mode=True)
     with reported(module), Client(module.params["socket"], read_only=True) as client:
         snapshot = read(client)
-    plan = build_plan(snapshot) if snapshot.revision else {"digest": "", "nodes": {}, "networks": {}, "workloads": {}}
-    module.exit_json(
-        changed=False,
-        revision=snapshot.revision,
-        digest=plan["digest"],
-        objects={key: entry.manifest for key, entry in sorted(snapshot.objects.items()) if entry.manifest},
-        nodes=plan["nodes"],
-        networks=plan["networks"],
-        workloads=plan["workloads"],
-    )
+    module.exit_json(changed=False, **state_view(snapshot))
 
 
 if __name__ == "__main__":

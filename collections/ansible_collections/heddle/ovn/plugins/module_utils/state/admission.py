@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from ..model import Problem, Resource
+from ..model import Problem, Resource, not_carried_out
 from . import layer2_version, placement, refusals
 from .allocation import allocate, host_subnets
 from .attachment_definition import own_definitions
@@ -70,6 +70,18 @@ def admit(
     return after, problems + refusals.problems(found, resources)
 
 
+def check_alone(resources: list[Resource], nodes: list[str]) -> list[Problem]:
+    """Return what is wrong with manifests whatever is stored: `nodes` are the hosts of the inventory."""
+    alone = Snapshot(objects=_objects(Snapshot(), resources, "", BEGINNING))
+    found = [
+        *refusals.check_nodes([StoredObject(kind="Node", name=name) for name in nodes]),
+        *_check_supported(alone),
+        *refusals.check_names(alone.of_kind(*NETWORK_KINDS)),
+        *refusals.check_placement(alone.of_kind("Workload"), set(nodes)),
+    ]
+    return refusals.problems(found, resources)
+
+
 def _objects(before: Snapshot, resources: list[Resource], manifest_set: str, now: str) -> dict[str, StoredObject]:
     """Return the stored objects with the manifests in place; what a set holds no more goes, or is asked to."""
     objects = {}
@@ -117,6 +129,7 @@ def _check_supported(snapshot: Snapshot) -> list[Refusal]:
         if entry.spec["defaultGatewayIPs"]:
             rule = "chosen gateway addresses are not supported yet; the first address of a subnet is its gateway"
             found.append((entry.key, "spec.defaultGatewayIPs", rule, "leave the field out"))
+        found += [(entry.key, *mistake) for mistake in not_carried_out(entry.spec)]
     return found
 
 

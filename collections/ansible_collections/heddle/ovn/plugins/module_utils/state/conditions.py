@@ -10,6 +10,7 @@ ALLOCATED = "NetworkAllocationSucceeded"
 READY = "NetworkReady"
 CONFLICT = "PrimaryNetworkConflict"
 WORKLOAD_READY = "Ready"
+MANAGED = "Managed"
 
 TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
 

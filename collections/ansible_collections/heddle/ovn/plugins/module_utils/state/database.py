@@ -187,4 +187,6 @@ def differences(before: Snapshot, after: Snapshot) -> list[dict]:
 
 
 def _shown(entry: StoredObject | None) -> dict | None:
-    return None if entry is None else {"labels": entry.labels, "spec": entry.spec}
+    if entry is None:
+        return None
+    return {"labels": entry.labels, "spec": entry.spec, **({"status": entry.status} if entry.status else {})}

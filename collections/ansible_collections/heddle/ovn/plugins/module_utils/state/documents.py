@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from .attachment_definition import FINALIZER, uid
+from .attachment_definition import FINALIZER, is_own, uid
 from .networks import NETWORK_KINDS
 from .snapshot import Snapshot, StoredObject
 
@@ -17,7 +17,7 @@ def document(entry: StoredObject, deployment: str) -> dict:
     metadata["uid"] = uid(deployment, entry.key)
     if entry.kind in NETWORK_KINDS:
         metadata["finalizers"] = [FINALIZER]
-    status = {name: value for name, value in entry.status.items() if name not in _TIMES}
+    status = {name: value for name, value in entry.status.items() if name not in _TIMES and not is_own(entry)}
     shown = {name: value for name, value in entry.manifest.items() if name != "status"}
     return {**shown, "metadata": metadata, **({"status": status} if status else {})}
 

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from .allocation import tunnel_key
-from .attachment_definition import filled, own_definitions
+from .attachment_definition import filled, foreign_definitions, own_definitions
 from .claims import Claims
 from .conditions import (
     CONFLICT,
     FALSE,
+    MANAGED,
     READY,
     TRUE,
     UNKNOWN,
@@ -50,6 +51,10 @@ def judge(snapshot: Snapshot, before: Snapshot, claims: Claims, failures: dict[s
         )
         for definition in definitions.get(entry.key, ()):
             snapshot.objects[definition.key] = filled(definition, network, entry, snapshot, facts)
+    for entry in foreign_definitions(snapshot):
+        message = "a user applied it, so Heddle leaves it alone: no network is made of it"
+        foreign = described(MANAGED, FALSE, "ForeignNetworkAttachmentDefinition", message)
+        snapshot.objects[entry.key] = with_conditions(entry, [foreign], now)
     for entry in snapshot.of_kind("Namespace"):
         snapshot.objects[entry.key] = _judged_namespace(snapshot, entry, now)
 

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The stored state for people: as data, and as lines of text."""
+
+from __future__ import annotations
+
+from .plan import build_plan
+from .state.database import differences
+from .state.documents import documents
+from .state.networks import DEFINITION_KIND, NETWORK_KINDS
+from .state.snapshot import Snapshot
+from .verify.tables import shortened, table
+
+_SHOWN_KINDS = ("Namespace", *NETWORK_KINDS, "Workload", DEFINITION_KIND)
+_GOOD_WHEN_TRUE = ("NetworkCreated", "NetworkAllocationSucceeded", "NetworkReady", "Ready", "Managed")
+
+
+def state_view(snapshot: Snapshot) -> dict:
+    """Return what the state database holds: objects as a server would print them, and what was allocated for them."""
+    plan = build_plan(snapshot) if snapshot.revision else {"digest": "", "nodes": {}, "networks": {}, "workloads": {}}
+    users: dict[str, list[str]] = {name: [] for name in plan["networks"]}
+    for name, workload in plan["workloads"].items():
+        for interface in workload["interfaces"]:
+            users[interface["network"]].append(name)
+    return {
+        "revision": snapshot.revision,
+        "digest": plan["digest"],
+        "objects": documents(snapshot),
+        "nodes": plan["nodes"],
+        "networks": plan["networks"],
+        "workloads": plan["workloads"],
+        "users": users,
+    }
+
+
+def object_status(document: dict) -> str:
+    """Return an object's status in a word: `Ready`, or the reason of the first condition that is not as it should be."""
+    if "deletionTimestamp" in document["metadata"]:
+        return "Deleting"
+    status = document.get("status", {})
+    for condition in status.get("conditions", ()):
+        if condition["type"] in _GOOD_WHEN_TRUE and condition["status"] != "True":
+            return condition["reason"]
+    return status.get("phase", "Ready")
+
+
+def attention(objects: dict[str, dict]) -> list[str]:
+    """Return a line for each condition that somebody has to do something about, or wait for."""
+    lines = []
+    for key, document in objects.items():
+        for one in document.get("status", {}).get("conditions", ()):
+            if (one["type"] in _GOOD_WHEN_TRUE) == (one["status"] != "True"):
+                lines.append(f"{key}: {one['type']} {one['status']} ({one['reason']}): {one['message']}")
+    return lines
+
+
+def objects_table(objects: dict[str, dict]) -> list[str]:
+    """Return each object's status, and what there is to say about those that are not well."""
+    rows = [
+        [key, object_status(document), " ".join(document.get("status", {}).get("activeNamespaces", ()))]
+        for key, document in objects.items()
+        if document["kind"] in _SHOWN_KINDS and not _follows(document)
+    ]
+    return [*table(f"Objects ({len(rows)})", ["object", "status", "active in"], rows),
+            *shortened("Attention", attention(objects))]  # fmt: skip
+
+
+def _follows(document: dict) -> bool:
+    """Tell whether an object is only the shadow of another: a definition that Heddle manages."""
+    return document["kind"] == DEFINITION_KIND and "status" not in document
+
+
+def change_lines(before: Snapshot, after: Snapshot) -> list[str]:
+    """Return what differs between two states: objects, conditions and allocations, a line each."""
+    lines = []
+    for entry in differences(before, after):
+        old, new, name = entry["before"], entry["after"], entry["name"]
+        if entry["kind"] == "allocation":
+            verb = "give" if old is None else "free" if new is None else "change"
+            lines.append(f"{verb} {name}: {' -> '.join(value for value in (old, new) if value is not None)}")
+        elif entry["kind"] == "object":
+            lines += _object_lines(name, old, new)
+        else:
+            lines.append("change the settings")
+    return lines
+
+
+def _object_lines(name: str, old: dict | None, new: dict | None) -> list[str]:
+    if new is None:
+        return [f"delete {name}"]
+    lines = [f"create {name}"] if old is None else []
+    if old is not None:
+        changed = [part for part in ("labels", "spec") if old[part] != new[part]]
+        lines += [f"change {name}: {' and '.join(changed)}"] if changed else []
+    was, now = ((side or {}).get("status", {}) for side in (old, new))
+    if "deletionTimestamp" in now and "deletionTimestamp" not in was:
+        lines.append(f"delete {name} when its last user is gone")
+    known = {one["type"]: one["status"] for one in was.get("conditions", ())}
+    for one in now.get("conditions", ()):
+        if known.get(one["type"]) != one["status"]:
+            lines.append(
+                f"status {name}: {one['type']} {known.get(one['type'], 'unset')} -> {one['status']} ({one['reason']})"
+            )
+    return lines
+
+
+def changes_text(before: Snapshot, after: Snapshot) -> str:
+    """Return what changed as text for a terminal."""
+    return "\n".join(shortened("Changes", change_lines(before, after)) or ["No changes", ""])
+
+
+def objects_text(snapshot: Snapshot) -> str:
+    """Return each object's status as text for a terminal."""
+    return "\n".join(objects_table(documents(snapshot)))

@@ -1,0 +1,84 @@
+#!/usr/bin/python
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Record which hosts have which network."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: readiness
+short_description: Record which hosts have which network
+version_added: 0.2.0
+author:
+  - Heddle maintainers (@heddle)
+description:
+  - Writes the condition C(NetworkReady) of every network that is carried out. It is true when every host has the plan of
+    the stored manifests, has carried it out, and nothing of the network differs there.
+  - What every host said is kept in the network's status.
+  - Runs on the state host, after M(heddle.ovn.topology) and M(heddle.ovn.workload) ran on all hosts.
+extends_documentation_fragment:
+  - heddle.ovn.attributes
+options:
+  hosts:
+    description:
+      - What M(heddle.ovn.audit) found, by host; empty for a host that did not answer. Only C(digest), C(problems) and,
+        of each entry in C(drift), C(network) are looked at.
+    type: dict
+    required: true
+  socket:
+    description: Where the state database listens.
+    type: str
+    default: unix:/run/heddle-state/heddle.sock
+seealso:
+  - module: heddle.ovn.audit
+  - module: heddle.ovn.resource_info
+"""
+
+EXAMPLES = r"""
+- name: Record which hosts have the networks
+  heddle.ovn.readiness:
+    hosts:
+      node1: {digest: 3b0c44298fc1c149, drift: [], problems: []}
+      node2: {}
+"""
+
+RETURN = r"""
+revision:
+  description: Revision of the state; grows with every change.
+  returned: success
+  type: int
+  sample: 8
+changes:
+  description: What changed, for people.
+  returned: success
+  type: str
+  sample: |-
+    Changes (1)
+      status UserDefinedNetwork/red/red: NetworkReady Unknown -> True (AllHostsReady)
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.heddle.ovn.plugins.module_utils.apply.change import Outcome
+from ansible_collections.heddle.ovn.plugins.module_utils.decide import state_changes
+from ansible_collections.heddle.ovn.plugins.module_utils.readiness import record
+from ansible_collections.heddle.ovn.plugins.module_utils.runner import STATE, connected, reported
+from ansible_collections.heddle.ovn.plugins.module_utils.state_view import changes_text
+
+
+def main():
+    """Record and report."""
+    module = AnsibleModule(
+        argument_spec={"hosts": {"type": "dict", "required": True}, "socket": {"type": "str", "default": STATE}},
+        supports_check_mode=True,
+    )
+    with reported(module), connected(module, module.params["socket"]) as client:
+        before, after = record(client, module.params["hosts"], write=not module.check_mode)
+    outcome = Outcome(state_changes(before, after))
+    module.exit_json(
+        changed=outcome.changed, diff=outcome.diff(), revision=after.revision, changes=changes_text(before, after)
+    )
+
+
+if __name__ == "__main__":
+    main()

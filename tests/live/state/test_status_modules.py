@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Status, deletion and readiness through the modules, against a real state database."""
+
+import json
+
+from ansible_collections.heddle.ovn.plugins.module_utils.state.database import read
+from tests.live.state.ansible_run import intent, run
+from tests.pipeline import layer2, namespace, workload
+
+SPACE = namespace("red")
+RED = SPACE + layer2("red", "net", "10.0.0.0/24") + workload("red", "w1", "node1")
+NET = "UserDefinedNetwork/red/net"
+GOOD = {"drift": [], "problems": []}
+
+
+def conditions(info, key=NET):
+    return {one["type"]: one["status"] for one in info["objects"][key]["status"]["conditions"]}
+
+
+def test_a_network_in_use_is_deleted_when_its_last_user_goes(database):
+    run("heddle.ovn.resource", **intent("", database))
+    empty = run("heddle.ovn.resource_info", socket=database.remote)
+    run("heddle.ovn.resource", **intent(RED, database))
+
+    without = intent(SPACE + workload("red", "w1", "node1"), database)
+    announced = run("heddle.ovn.resource", check=True, **without)
+    assert "network in use by the following pods: [red/w1]" in announced["table"]
+    waiting = run("heddle.ovn.resource", **without)
+    assert "delete UserDefinedNetwork/red/net when its last user is gone" in waiting["changes"]
+    stored = database.dump()
+    assert not run("heddle.ovn.resource", **without)["changed"]
+    assert database.dump() == stored
+    info = run("heddle.ovn.resource_info", socket=database.remote)
+    assert "deletionTimestamp" in info["objects"][NET]["metadata"]
+    assert info["users"]["red_net"] == ["red/w1"]
+
+    again = run("heddle.ovn.resource", **intent(RED, database))
+    assert "is being deleted since" in again["msg"]
+    assert database.dump() == stored
+    run("heddle.ovn.resource", **intent("", database))
+    left = run("heddle.ovn.resource_info", socket=database.remote)
+    assert (left["objects"], left["digest"]) == (empty["objects"], empty["digest"])
+
+
+def test_readiness_is_written_once_and_kept_by_the_next_run(database):
+    run("heddle.ovn.resource", **intent(RED, database))
+    info = run("heddle.ovn.resource_info", socket=database.remote)
+    assert conditions(info)["NetworkReady"] == "Unknown"
+    hosts = {name: {**GOOD, "digest": info["digest"]} for name in info["nodes"]}
+    arguments = {"socket": database.remote, "hosts": hosts}
+
+    before = database.dump()
+    assert run("heddle.ovn.readiness", check=True, **arguments)["changed"]
+    assert database.dump() == before
+    told = run("heddle.ovn.readiness", **arguments)
+    assert f"status {NET}: NetworkReady Unknown -> True (AllHostsReady)" in told["changes"]
+    stored = database.dump()
+    assert not run("heddle.ovn.readiness", **arguments)["changed"]
+    assert not run("heddle.ovn.resource", **intent(RED, database))["changed"]
+    assert database.dump() == stored
+
+    hosts["node2"] = {}
+    assert run("heddle.ovn.readiness", **arguments)["changed"]
+    info = run("heddle.ovn.resource_info", socket=database.remote)
+    assert info["objects"][NET]["status"]["hosts"] == {"node1": "ready", "node2": "no answer", "node3": "ready"}
+
+
+def test_definitions_are_kept_as_objects_with_their_ids(database):
+    run("heddle.ovn.resource", **intent(RED, database))
+    with database.client() as client:
+        entry = read(client).objects["NetworkAttachmentDefinition/red/net"]
+    metadata = entry.manifest["metadata"]
+    assert metadata["annotations"]["k8s.ovn.org/tunnel-keys"] == "[16711684,16715779]"
+    assert json.loads(entry.manifest["spec"]["config"])["netAttachDefName"] == "red/net"
+    info = run("heddle.ovn.resource_info", socket=database.remote)
+    shown = info["objects"]["NetworkAttachmentDefinition/red/net"]
+    assert shown["metadata"]["ownerReferences"][0]["uid"] == info["objects"][NET]["metadata"]["uid"]
