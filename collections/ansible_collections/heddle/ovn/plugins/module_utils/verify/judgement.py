@@ -106,7 +106,8 @@ def _by_network(plan: dict, pairs: list[dict]) -> list[dict]:
     counts = Counter((pair["network"], pair["family"], pair["reach"], pair["verdict"]) for pair in pairs)
     rows = []
     for network, described in plan["networks"].items():
-        for number in described["families"]:
+        # A network without addresses is tested with link-local ones.
+        for number in described["families"] or [6]:
             cells = {
                 (reach, verdict): counts[network, number, reach, verdict]
                 for reach in (True, False)

@@ -8,9 +8,10 @@ import resource
 import socket
 from dataclasses import dataclass
 
-from ..addressing import family, plain
+from ..addressing import family
 from ..apply import kernel
 from ..naming import workload_namespace
+from .expectation import addresses_of
 
 _SPARE_DESCRIPTORS = 64
 _FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
@@ -18,12 +19,13 @@ _FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """One address that a workload answers on."""
+    """One address that a workload answers on; a link-local one is that of an interface."""
 
     workload: str
     namespace: str
     network: str
     address: str
+    interface: str = ""
 
 
 def local_workloads(plan: dict, node: str) -> dict[str, str]:
@@ -38,10 +40,10 @@ def local_workloads(plan: dict, node: str) -> dict[str, str]:
 def listeners(plan: dict, node: str) -> list[Listener]:
     """Return all addresses that a node's workloads answer on."""
     return [
-        Listener(name, namespace, interface["network"], plain(address))
+        Listener(name, namespace, interface["network"], address, "" if interface["addresses"] else interface["name"])
         for name, namespace in local_workloads(plan, node).items()
         for interface in plan["workloads"][name]["interfaces"]
-        for address in interface["addresses"]
+        for address in addresses_of(interface)
     ]
 
 
@@ -57,7 +59,7 @@ def open_listeners(wanted: list[Listener], port: int) -> tuple[dict[socket.socke
             continue
         try:
             with kernel.inside(listener.namespace):
-                opened[_bound(listener.address, port)] = listener
+                opened[_bound(listener, port)] = listener
         except OSError as error:
             problems.append(f"{listener.workload}: {listener.address} port {port}: {error.strerror or error}")
     return opened, sorted(set(problems))
@@ -71,10 +73,15 @@ def open_sender(namespace: str, number: int) -> socket.socket:
     return sender
 
 
-def _bound(address: str, port: int) -> socket.socket:
-    opened = socket.socket(_FAMILIES[family(address)], socket.SOCK_DGRAM)
+def destination(address: str, port: int, interface: str) -> tuple:
+    """Return what a socket in the current namespace binds or sends to; a link-local address needs the interface."""
+    return (address, port, 0, socket.if_nametoindex(interface)) if interface else (address, port)
+
+
+def _bound(listener: Listener, port: int) -> socket.socket:
+    opened = socket.socket(_FAMILIES[family(listener.address)], socket.SOCK_DGRAM)
     try:
-        opened.bind((address, port))
+        opened.bind(destination(listener.address, port, listener.interface))
     except OSError:
         opened.close()
         raise

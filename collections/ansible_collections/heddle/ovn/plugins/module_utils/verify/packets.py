@@ -15,6 +15,7 @@ from .datagram import PORT
 from .expectation import LOCKED
 
 TIME_TO_LIVE = 64
+TUNNELLED = ("Layer2", "Layer3")
 
 
 def traced_packets(plan: dict) -> list[dict]:
@@ -32,7 +33,8 @@ def _pairs(plan: dict) -> list[tuple[str, str, str]]:
     attached: dict[str, list[str]] = {}
     for name, workload in plan["workloads"].items():
         for interface in workload["interfaces"]:
-            if interface["role"] != LOCKED:
+            topology = plan["networks"][interface["network"]]["topology"]
+            if interface["role"] != LOCKED and interface["addresses"] and topology in TUNNELLED:
                 attached.setdefault(interface["network"], []).append(name)
     return [
         (network, source, target)

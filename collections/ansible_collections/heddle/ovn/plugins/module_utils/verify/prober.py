@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from ..apply import kernel
 from .datagram import SIZE, question, read_answer
 from .expectation import Pair
-from .listening import allow_descriptors, open_sender
+from .listening import allow_descriptors, destination, open_sender
 
 INTERVAL = 0.5
 # Silence is believed after so many questions and so many seconds, and twice what the slowest answer took.
@@ -25,6 +25,7 @@ FEWEST_SECONDS = 2.0
 class _Probe:
     pair: Pair
     sender: socket.socket
+    destination: tuple
     sent: list[float] = field(default_factory=list)
     answered_by: str | None = None
     answered_on: str | None = None
@@ -42,14 +43,24 @@ def probe(pairs: list[Pair], namespaces: dict[str, str], port: int, timeout: flo
     """
     with contextlib.ExitStack() as stack:
         senders, problems = _senders(pairs, namespaces, stack)
-        probes = [
-            _Probe(pair, senders[pair.source, pair.family]) for pair in pairs if (pair.source, pair.family) in senders
-        ]
+        probes = []
+        for pair in (one for one in pairs if (one.source, one.family) in senders):
+            try:
+                where = _destination(pair, namespaces[pair.source], port)
+            except OSError:
+                problems.append(f"{pair.source}: there is no interface {pair.interface}")
+            else:
+                probes.append(_Probe(pair, senders[pair.source, pair.family], where))
         selector = stack.enter_context(selectors.DefaultSelector())
         for sender in senders.values():
             selector.register(sender, selectors.EVENT_READ)
-        _converse(probes, selector, port, timeout)
-    return [_seen(found) for found in probes], problems
+        _converse(probes, selector, timeout)
+    return [_seen(found) for found in probes], sorted(set(problems))
+
+
+def _destination(pair: Pair, namespace: str, port: int) -> tuple:
+    with kernel.inside(namespace) if pair.interface else contextlib.nullcontext():
+        return destination(pair.address, port, pair.interface)
 
 
 def _senders(pairs: list[Pair], namespaces: dict[str, str], stack: contextlib.ExitStack) -> tuple[dict, list[str]]:
@@ -63,10 +74,10 @@ def _senders(pairs: list[Pair], namespaces: dict[str, str], stack: contextlib.Ex
             senders[source, number] = stack.enter_context(open_sender(namespace, number))
         else:
             problems.append(f"{source}: there is no network namespace {namespace}")
-    return senders, sorted(set(problems))
+    return senders, problems
 
 
-def _converse(probes: list[_Probe], selector: selectors.BaseSelector, port: int, timeout: float) -> None:
+def _converse(probes: list[_Probe], selector: selectors.BaseSelector, timeout: float) -> None:
     run = secrets.token_hex(4)
     began = time.monotonic()
     rounds = 0
@@ -76,7 +87,7 @@ def _converse(probes: list[_Probe], selector: selectors.BaseSelector, port: int,
             return
         for number, one in enumerate(probes):
             if not one.reached:
-                _ask(one, f"{run}/{number}/{rounds}", port)
+                _ask(one, f"{run}/{number}/{rounds}")
         rounds += 1
         until = min(began + rounds * INTERVAL, began + timeout)
         while (left := until - time.monotonic()) > 0:
@@ -84,11 +95,11 @@ def _converse(probes: list[_Probe], selector: selectors.BaseSelector, port: int,
                 _hear(key.fileobj, run, probes)
 
 
-def _ask(one: _Probe, token: str, port: int) -> None:
+def _ask(one: _Probe, token: str) -> None:
     one.sent.append(time.monotonic())
     # A full buffer or no route: it is asked again in the next round.
     with contextlib.suppress(OSError):
-        one.sender.sendto(question(token, one.pair.source), (one.pair.address, port))
+        one.sender.sendto(question(token, one.pair.source), one.destination)
 
 
 def _hear(sender: socket.socket, run: str, probes: list[_Probe]) -> None:
