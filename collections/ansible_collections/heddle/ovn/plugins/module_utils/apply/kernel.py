@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import array
 import contextlib
+import ctypes
 import errno
 import fcntl
 import os
@@ -31,6 +32,7 @@ except ImportError:
 # What marks a route as Heddle's own; ovn-kubernetes uses the same number (rtnetlink(7), rtm_protocol).
 ROUTE_PROTOCOL = 85
 _NO_DAD = 0x02
+_NEW_NETWORK = 0x40000000
 _PERMANENT = 0x80
 _SIOCETHTOOL = 0x8946
 _GET_TX_CHECKSUM, _SET_TX_CHECKSUM = 0x16, 0x17
@@ -64,6 +66,24 @@ def inside(namespace: str | None):
         yield
     finally:
         network_namespace.popns()
+
+
+@contextlib.contextmanager
+def scratch():
+    """Run in an empty network namespace without a name, which goes with this block or this process."""
+    with open("/proc/thread-self/ns/net", encoding="utf-8") as home:
+        _call_kernel("unshare", _NEW_NETWORK)
+        try:
+            yield
+        finally:
+            _call_kernel("setns", home.fileno(), _NEW_NETWORK)
+
+
+def _call_kernel(name: str, *arguments: int) -> None:
+    """Call a function of the C library that Python has since 3.12 only."""
+    if getattr(ctypes.CDLL(None, use_errno=True), name)(*arguments):
+        number = ctypes.get_errno()
+        raise OSError(number, f"{name}: {os.strerror(number)}")
 
 
 def namespaces() -> list[str]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import os
 
 from ..host_network import PROTOCOL
 from . import kernel
@@ -207,15 +206,11 @@ def _no_error(code: int):
 
 def vrf_supported() -> bool:
     """Tell whether this kernel has VRFs; tried in a namespace of its own, which also loads the module."""
-    scratch = f"heddle-probe-{os.getpid()}"
-    kernel.create_namespace(scratch, "")
     try:
-        with kernel.inside(scratch), HostKernel() as inside:
+        with kernel.scratch(), HostKernel() as inside:
             inside.create_vrf("probe", 10, "")
     except kernel.NetlinkFailure as error:
         if error.code != errno.EOPNOTSUPP:
             raise
         return False
-    finally:
-        kernel.remove_namespace(scratch)
     return True

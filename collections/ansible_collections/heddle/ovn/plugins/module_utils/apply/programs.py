@@ -20,6 +20,10 @@ class ProgramError(Exception):
         super().__init__(f"{name}: {self.stderr}")
 
 
+class NotInstalled(ProgramError):
+    """A program is not there."""
+
+
 def run(argv: list[str], text: str = "") -> str:
     """Run a program to its end and return what it printed."""
     environment = {**os.environ, "LC_ALL": "C", "PATH": f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"}
@@ -28,7 +32,7 @@ def run(argv: list[str], text: str = "") -> str:
             argv, input=text, capture_output=True, text=True, timeout=TIMEOUT, check=False, env=environment
         )
     except FileNotFoundError:
-        raise ProgramError(argv[0], "is not installed on this host; run playbooks/install.yml") from None
+        raise NotInstalled(argv[0], "is not installed on this host; run playbooks/install.yml") from None
     except subprocess.TimeoutExpired:
         raise ProgramError(argv[0], f"did not end within {TIMEOUT:g} s") from None
     if done.returncode != 0:
