@@ -11,6 +11,7 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.apply import kernel, takeover
 from ansible_collections.heddle.ovn.plugins.module_utils.apply.kernel_device import default_gateways, read_device
+from ansible_collections.heddle.ovn.plugins.module_utils.apply.kernel_host import HostKernel
 from ansible_collections.heddle.ovn.plugins.module_utils.apply.step import NetlinkError
 from ansible_collections.heddle.ovn.plugins.module_utils.apply.takeover import move_device
 
@@ -108,6 +109,14 @@ def test_cut_off_anywhere_nothing_is_lost_and_the_next_run_completes(card, monke
     move_device("card", "bridge", write=True)
     assert listing("bridge") == before
     assert not listing("card")
+
+
+def test_what_the_gateways_add_to_the_bridge_stays_there(card):
+    move_device("card", "bridge", write=True)
+    with HostKernel() as kernel_host:
+        kernel_host.add_address("bridge", "169.254.0.2/17", deprecated=False, prefix_route=True)
+    ip("route", "add", "10.96.0.0/16", "via", "169.254.0.4", "dev", "bridge", "proto", "85")
+    assert not any("169.254" in item.text for item in read_device("bridge").addresses + read_device("bridge").routes)
 
 
 def test_a_leased_address_is_left_to_its_dhcp_client(card):

@@ -11,6 +11,7 @@ import errno
 import socket
 from dataclasses import dataclass
 
+from ..host_network import PROTOCOL
 from .kernel import NetlinkFailure
 
 try:
@@ -19,14 +20,17 @@ try:
     from pyroute2.netlink.rtnl import RTM_NEWADDR, RTM_NEWROUTE
     from pyroute2.netlink.rtnl.ifaddrmsg import ifaddrmsg
     from pyroute2.netlink.rtnl.rtmsg import rtmsg
+
+    from .host_state import AddressMessage
 except ImportError:
     IPRoute = None
 
 _PERMANENT = 0x80
 _NO_DAD = 0x02
 _LOCAL_TABLE = 255
-# rtnetlink(7): routes that the kernel makes itself with an address, and those out of router advertisements.
-_KERNEL_PROTOCOLS = (2, 9)
+# Routes that the kernel makes itself with an address, those out of router advertisements (rtnetlink(7)), and those of
+# the gateways, which are brought after the bridge.
+_OTHERS_ROUTES = (2, 9, PROTOCOL)
 _UNICAST = 1
 
 
@@ -41,6 +45,8 @@ class Held:
 @dataclass(frozen=True)
 class Device:
     """A network card: `addresses` of global scope, `routes` that somebody added, and `leased` addresses.
+
+    What the gateways add to a bridge is not among them.
 
     A leased address has an end; it belongs to a DHCP client.
     """
@@ -61,6 +67,7 @@ class Device:
 def read_device(name: str) -> Device | None:
     """Return a network card, or None when there is none of that name."""
     with IPRoute() as netlink:
+        netlink.marshal.msg_map = {**netlink.marshal.msg_map, RTM_NEWADDR: AddressMessage}
         found = netlink.link_lookup(ifname=name)
         if not found:
             return None
@@ -69,7 +76,7 @@ def read_device(name: str) -> Device | None:
         for message in netlink.get_addr(index=found[0]):
             flags = message.get_attr("IFA_FLAGS") or message["flags"]
             text = f"{message.get_attr('IFA_LOCAL') or message.get_attr('IFA_ADDRESS')}/{message['prefixlen']}"
-            if message["scope"] != 0:
+            if message["scope"] != 0 or message.get_attr("IFA_PROTO") == PROTOCOL:
                 continue
             if flags & _PERMANENT:
                 addresses.append(Held(text, message))
@@ -93,7 +100,7 @@ def _routes(netlink, index: int) -> list[Held]:
         for message in netlink.get_routes(family=family):
             table = message.get_attr("RTA_TABLE") or message["table"]
             on_device = message.get_attr("RTA_OIF") == index and message["type"] == _UNICAST
-            if on_device and table != _LOCAL_TABLE and message["proto"] not in _KERNEL_PROTOCOLS:
+            if on_device and table != _LOCAL_TABLE and message["proto"] not in _OTHERS_ROUTES:
                 found.append(Held(_route_text(message, family, table), message))
     return sorted(found, key=lambda item: (bool(item.message.get_attr("RTA_GATEWAY")), item.text))
 
