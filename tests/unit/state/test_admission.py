@@ -13,22 +13,13 @@ CLUSTER = (
     "spec: {{namespaceSelector: {{}}, network: {{topology: {}}}}}\n"
 )
 LOCALNET = CLUSTER.format("Localnet, localnet: {role: Secondary, physicalNetworkName: phys, subnets: [10.7.0.0/24]}")
-WITHOUT_IPAM = CLUSTER.format("Layer2, layer2: {role: Secondary, ipam: {mode: Disabled}}")
 RED = namespace("red") + layer2("red", "net", "10.0.0.0/24")
 
 
 @pytest.mark.parametrize(
     ("text", "fragment"),
     [
-        (
-            namespace("red")
-            + layer2("red", "net", "10.0.0.0/24").replace(
-                "role: Primary", "role: Primary, defaultGatewayIPs: [10.0.0.9]"
-            ),
-            "chosen gateway addresses are not supported yet",
-        ),
         (RED + LOCALNET, "Localnet networks are not supported yet"),
-        (RED + WITHOUT_IPAM, "networks without IPAM are not supported yet"),
         (layer2("red", "net", "10.0.0.0/24"), "namespace red does not exist"),
         (RED + workload("red", "w", "nowhere"), "node nowhere is not in the inventory"),
         (RED + workload("blue", "w", "node1"), "namespace blue does not exist"),

@@ -123,12 +123,6 @@ def _check_supported(snapshot: Snapshot) -> list[Refusal]:
         if entry.spec["topology"] == "Localnet":
             rule = "Localnet networks are not supported yet"
             found.append((entry.key, "spec.topology", rule, "use Layer2 or Layer3"))
-        elif entry.spec["ipam"]["mode"] == "Disabled":
-            rule = "networks without IPAM are not supported yet"
-            found.append((entry.key, "spec.ipam.mode", rule, "give subnets"))
-        if entry.spec["defaultGatewayIPs"]:
-            rule = "chosen gateway addresses are not supported yet; the first address of a subnet is its gateway"
-            found.append((entry.key, "spec.defaultGatewayIPs", rule, "leave the field out"))
         found += [(entry.key, *mistake) for mistake in not_carried_out(entry.spec)]
     return found
 
