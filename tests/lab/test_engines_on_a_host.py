@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The live tests of the kernel's engines on a host: with its kernel, which may have VRFs, and its Python and nft."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import io
+import subprocess
+import tarfile
+from pathlib import Path
+
+from .conftest import ROOT
+
+SOURCES = ("collections/ansible_collections/heddle/ovn/plugins", "tests/conftest.py", "tests/live", "pyproject.toml")
+TESTS = ("tests/live/host_network", "tests/live/firewall")
+# pytest and what it needs, all of it plain Python: hosts do not have it.
+PYTEST = ("pytest", "pluggy", "iniconfig", "packaging", "pygments")
+
+
+def archive() -> bytes:
+    """Return a tar archive of the tests, what they test, and pytest."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as tar:
+        for name in SOURCES:
+            tar.add(ROOT / name, name, filter=_without_caches)
+        for name in PYTEST:
+            for file in importlib.metadata.distribution(name).files:
+                if file.suffix == ".py":
+                    tar.add(file.locate(), f"site/{file}")
+    return packed.getvalue()
+
+
+def _without_caches(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    return None if Path(member.name).name == "__pycache__" else member
+
+
+def test_the_engines_of_the_kernel_do_on_a_host_what_they_do_here(lab):
+    ssh = ["ssh", "-F", str(lab.directory / "ssh_config"), "node1"]
+    folder = lab.ssh("node1", "mktemp", "-d").strip()
+    try:
+        subprocess.run([*ssh, "tar", "-xzf", "-", "-C", folder], input=archive(), check=True)
+        words = ["cd", folder, "&&", "PYTHONPATH=site", "python3", "-m", "pytest", "-p", "no:cacheprovider", *TESTS]
+        done = subprocess.run([*ssh, *words], capture_output=True, text=True, check=False, timeout=300)
+        print(done.stdout)
+        assert done.returncode == 0, done.stdout[-6000:] + done.stderr
+        assert " passed" in done.stdout
+    finally:
+        lab.ssh("node1", "rm", "-rf", folder)
