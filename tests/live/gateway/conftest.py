@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One whole host without a kernel: its databases, northd, ovn-controller and an ovs-vswitchd with dummy interfaces."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.module_utils.apply.openflow import reconcile_flows
+from ansible_collections.heddle.ovn.plugins.module_utils.apply.openflow_switch import Switch
+from ansible_collections.heddle.ovn.plugins.module_utils.apply.programs import ProgramError
+from ansible_collections.heddle.ovn.plugins.module_utils.render.bridge_flows import (
+    render_bridge_flows,
+    render_flood_ports,
+    render_static_macs,
+)
+from tests.live.conftest import start, stop, wait_for
+from tests.live.gateway.packets import Packet, Question, decode, read_capture
+from tests.live.topology.zone import Zone
+from tests.pipeline import with_gateways
+
+BRIDGE, UPLINK, MAC = "breth1", "eth1", "02:00:00:00:00:01"
+NEXT_HOP_MAC = "0a:00:00:00:00:fe"
+NEXT_HOPS = ("192.0.2.1", "2001:db8::1")
+
+
+class Host:
+    """node1 of a plan, with every packet that its interfaces send."""
+
+    def __init__(self, tools, folder, vswitch) -> None:
+        self.tools, self.folder, self.vswitch = tools, folder, vswitch
+        self.processes = []
+
+    def start(self, southbound) -> None:
+        """Start Open vSwitch and ovn-controller."""
+        tools, folder, vswitch = self.tools, self.folder, self.vswitch
+        self.vsctl("--no-wait", "init")
+        settings = {
+            "system-id": "chassis-of-node1", "ovn-remote": southbound.remote, "ovn-encap-type": "geneve",
+            "ovn-encap-ip": "198.18.1.11", "ovn-is-interconn": "true", "ovn-monitor-all": "true",
+            "ovn-bridge-mappings": f"physnet:{BRIDGE}",
+        }  # fmt: skip
+        ids = [f"external_ids:{key}={value}" for key, value in settings.items()]
+        self.vsctl("--no-wait", "set", "Open_vSwitch", ".", *ids)
+        options = ("--enable-dummy=override", "--disable-system", vswitch.remote)
+        self.processes.append(start(tools, folder, "vswitchd", "ovs-vswitchd", *options))
+        wait_for(self.answers, "ovs-vswitchd", self.processes[-1])
+        self.vsctl("add-br", "br-int", "--", "set", "Bridge", "br-int", "fail_mode=secure")
+        self.vsctl("add-br", BRIDGE, "--", "set", "Bridge", BRIDGE, f'other_config:hwaddr="{MAC}"')
+        self.vsctl("add-port", BRIDGE, UPLINK)
+        self.capture(UPLINK)
+        self.capture(BRIDGE)
+        self.processes.append(start(tools, folder, "controller", "ovn-controller", vswitch.remote))
+        wait_for(lambda: southbound.rows("Chassis"), "ovn-controller", self.processes[-1])
+
+    def answers(self) -> bool:
+        """Whether ovs-vswitchd takes commands."""
+        try:
+            self.run(["ovs-appctl", "version"])
+        except ProgramError:
+            return False
+        return True
+
+    def vsctl(self, *arguments: str) -> None:
+        """Change the database of Open vSwitch."""
+        self.tools.run("ovs-vsctl", f"--db={self.vswitch.remote}", "--timeout=20", *arguments)
+
+    def run(self, argv: list[str], text: str = "") -> str:
+        """Run a program of Open vSwitch against this one."""
+        name, *arguments = argv
+        if name == "ovs-appctl":
+            arguments = ["-t", str(self.folder / "vswitchd.ctl"), *arguments]
+        done = subprocess.run(
+            self.tools.command(name, *arguments), input=text, capture_output=True, text=True, timeout=60, check=False
+        )
+        if done.returncode:
+            raise ProgramError(name, done.stderr)
+        return done.stdout
+
+    def capture(self, interface: str) -> None:
+        """Keep what Open vSwitch sends to an interface."""
+        self.vsctl("set", "Interface", interface, f'options:tx_pcap="{self.folder / interface}.pcap"')
+
+    def sent(self, interface: str) -> list[Packet | Question]:
+        """What Open vSwitch has sent to an interface, without what no test looks at."""
+        found = map(decode, read_capture(self.folder / f"{interface}.pcap"))
+        return [packet for packet in found if packet is not None]
+
+    def receive(self, interface: str, frame: bytes) -> None:
+        """Let a frame come in at an interface."""
+        self.run(["ovs-appctl", "netdev-dummy/receive", interface, frame.hex()])
+
+    def attach(self, interface: str, port: str) -> None:
+        """Add the interface of a workload and wait until OVN has bound it."""
+        self.vsctl(
+            "add-port", "br-int", interface, "--", "set", "Interface", interface, f"external_ids:iface-id={port}"
+        )
+        self.capture(interface)
+
+    def apply(self, plan: dict, *, write: bool = True):
+        """Bring the provider bridge to what the plan says; returns the outcome."""
+        parts = [render(plan, "node1") for render in (render_bridge_flows, render_flood_ports, render_static_macs)]
+        with self.vswitch.client() as client:
+            return reconcile_flows(Switch(client, self.run), [BRIDGE], *parts, write=write)
+
+    def exchange(self, condition, what: str) -> None:
+        """Be the provider network's router until something has happened: answer who asks for it."""
+        answered: set[tuple[int, Question]] = set()
+
+        def step() -> bool:
+            for entry in enumerate(self.sent(UPLINK)):
+                if isinstance(entry[1], Question) and entry not in answered and entry[1].asked in NEXT_HOPS:
+                    answered.add(entry)
+                    self.receive(UPLINK, entry[1].answer(NEXT_HOP_MAC))
+            return condition()
+
+        wait_for(step, what)
+
+
+@pytest.fixture
+def host(tools, folder, vswitch, northbound, southbound, northd, monkeypatch):
+    """A function `(manifests, mode) -> (host, zone)` that brings node1 to them."""
+    monkeypatch.setenv("OVS_RUNDIR", str(folder))
+    machine = Host(tools, folder, vswitch)
+
+    def make(manifests: str, mode: str = "shared"):
+        machine.start(southbound)
+        zone = Zone(tools, northbound, southbound, manifests, with_gateways(mode))
+        for workload in zone.plan["workloads"].values():
+            if workload["node"] == "node1":
+                interface = workload["interfaces"][-1]
+                machine.attach(f"if-{workload['namespace']}", interface["port"])
+        machine.apply(zone.plan)
+        bound = {interface["interfaces"][-1]["port"] for interface in zone.plan["workloads"].values()}
+        rows = lambda: northbound.rows("Logical_Switch_Port", "name", "up")  # noqa: E731
+        wait_for(lambda: bound <= {row["name"] for row in rows() if row["up"] is True}, "the workloads' ports")
+        return machine, zone
+
+    yield make
+    for process in reversed(machine.processes):
+        stop(process)

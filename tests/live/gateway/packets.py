@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ethernet frames as bytes: ARP, neighbour discovery, UDP and echo, IPv4 and IPv6. Only what the tests send or read."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, replace
+from ipaddress import ip_address
+from pathlib import Path
+
+ARP, IPV4, IPV6 = 0x0806, 0x0800, 0x86DD
+ICMP, TCP, UDP, ICMPV6 = 1, 6, 17, 58
+SOLICITATION, ADVERTISEMENT = 135, 136
+
+
+def mac_bytes(mac: str) -> bytes:
+    return bytes.fromhex(mac.replace(":", ""))
+
+
+def mac_text(octets: bytes) -> str:
+    return ":".join(f"{octet:02x}" for octet in octets)
+
+
+def checksum(data: bytes) -> int:
+    data += b"\0" * (len(data) % 2)
+    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
+
+
+@dataclass(frozen=True)
+class Packet:
+    """An IP packet in its frame. For an echo, `source_port` is the identifier and `target_port` 0; `kind` its type."""
+
+    source_mac: str
+    target_mac: str
+    source: str
+    target: str
+    protocol: int
+    source_port: int = 0
+    target_port: int = 0
+    kind: int = 0
+    payload: bytes = b"heddle"
+
+    def answer(self) -> Packet:
+        """The packet that whoever got this one would send back."""
+        kinds = {8: 0, 128: 129}
+        ports = (self.source_port, 0) if self.is_echo else (self.target_port, self.source_port)
+        return replace(
+            self,
+            source_mac=self.target_mac, target_mac=self.source_mac, source=self.target, target=self.source,
+            source_port=ports[0], target_port=ports[1], kind=kinds.get(self.kind, 0),
+        )  # fmt: skip
+
+    @property
+    def is_echo(self) -> bool:
+        return self.protocol in (ICMP, ICMPV6)
+
+    def encode(self) -> bytes:
+        source, target = ip_address(self.source), ip_address(self.target)
+        if self.is_echo:
+            body = struct.pack("!BBHHH", self.kind, 0, 0, self.source_port, 1) + self.payload
+            place = 2
+        else:
+            body = struct.pack("!HHHH", self.source_port, self.target_port, 8 + len(self.payload), 0) + self.payload
+            place = 6
+        pseudo = source.packed + target.packed + struct.pack("!IHBB", len(body), 0, 0, self.protocol)
+        total = checksum(body if self.protocol == ICMP else pseudo + body)
+        body = body[:place] + struct.pack("!H", total) + body[place + 2 :]
+        if source.version == 4:
+            header = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(body), 1, 0, 64, self.protocol, 0)
+            header += source.packed + target.packed
+            header = header[:10] + struct.pack("!H", checksum(header)) + header[12:]
+        else:
+            header = struct.pack("!IHBB", 6 << 28, len(body), self.protocol, 64) + source.packed + target.packed
+        kind = IPV4 if source.version == 4 else IPV6
+        return mac_bytes(self.target_mac) + mac_bytes(self.source_mac) + struct.pack("!H", kind) + header + body
+
+
+@dataclass(frozen=True)
+class Question:
+    """Who has an address: an ARP request or a neighbour solicitation."""
+
+    source_mac: str
+    source: str
+    asked: str
+
+    def answer(self, mac: str) -> bytes:
+        """The frame with which its holder answers."""
+        to, asked, source = mac_bytes(self.source_mac), ip_address(self.asked).packed, ip_address(self.source).packed
+        own = mac_bytes(mac)
+        if len(asked) == 4:
+            return to + own + struct.pack("!HHHBBH", ARP, 1, IPV4, 6, 4, 2) + own + asked + to + source
+        body = struct.pack("!BBHI", ADVERTISEMENT, 0, 0, 0x60000000) + asked + b"\x02\x01" + own
+        total = checksum(asked + source + struct.pack("!IHBB", len(body), 0, 0, ICMPV6) + body)
+        body = body[:2] + struct.pack("!H", total) + body[4:]
+        header = struct.pack("!IHBB", 6 << 28, len(body), ICMPV6, 255) + asked + source
+        return to + own + struct.pack("!H", IPV6) + header + body
+
+
+def decode(frame: bytes) -> Packet | Question | None:
+    """Read a frame; None for what no test looks at."""
+    target_mac, source_mac = mac_text(frame[:6]), mac_text(frame[6:12])
+    kind, rest = struct.unpack("!H", frame[12:14])[0], frame[14:]
+    if kind == ARP:
+        if rest[7] != 1:
+            return None
+        return Question(source_mac, str(ip_address(rest[14:18])), str(ip_address(rest[24:28])))
+    if kind == IPV4:
+        length = (rest[0] & 15) * 4
+        source, target, protocol = ip_address(rest[12:16]), ip_address(rest[16:20]), rest[9]
+        body = rest[length : struct.unpack("!H", rest[2:4])[0]]
+    elif kind == IPV6:
+        source, target, protocol = ip_address(rest[8:24]), ip_address(rest[24:40]), rest[6]
+        body = rest[40 : 40 + struct.unpack("!H", rest[4:6])[0]]
+    else:
+        return None
+    if protocol == ICMPV6 and body[0] == SOLICITATION:
+        return Question(source_mac, str(source), str(ip_address(body[8:24])))
+    found = Packet(source_mac, target_mac, str(source), str(target), protocol)
+    if protocol in (ICMP, ICMPV6):
+        return replace(found, kind=body[0], source_port=struct.unpack("!H", body[4:6])[0], payload=body[8:])
+    if protocol == UDP:
+        ports = struct.unpack("!HH", body[:4])
+        return replace(found, source_port=ports[0], target_port=ports[1], payload=body[8:])
+    return None
+
+
+def read_capture(path: Path) -> list[bytes]:
+    """The frames of a capture file that is being written."""
+    data = path.read_bytes() if path.exists() else b""
+    frames, place = [], 24
+    while place + 16 <= len(data):
+        length = struct.unpack("=I", data[place + 8 : place + 12])[0]
+        if place + 16 + length > len(data):
+            break
+        frames.append(data[place + 16 : place + 16 + length])
+        place += 16 + length
+    return frames
