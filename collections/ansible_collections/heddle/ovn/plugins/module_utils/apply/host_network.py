@@ -93,16 +93,21 @@ class _Decision:
         self._desired, self._owner, self._kernel, self._state = desired, owner, kernel, state
         self._steps: list[Step] = []
         self._tables = {vrf.name: self._table(vrf) for vrf in desired.vrfs}
+        self._vrf_names = {number: name for name, number in self._tables.items() if number}
+        own = mark(owner) + ":"
+        self._own_vrfs = {
+            name for name, link in state.links.items() if link.kind == "vrf" and link.alias.startswith(own)
+        }
         # Links that lose addresses, routes and neighbours by what is done to them: those are set anew.
         self._disturbed: set[str] = set()
 
     def steps(self) -> list[Step]:
         """Return what is to do: first what goes, from the outside to the inside, then what comes."""
         self._rules_that_go()
-        vrfs_that_go = self._vrfs_that_go()
-        self._disturbed |= {name for name, link in self._state.links.items() if link.master in vrfs_that_go}
-        self._vrfs()
-        self._links()
+        gone = self._vrfs_that_go()
+        self._disturbed |= {name for name, link in self._state.links.items() if link.master in gone}
+        self._vrfs(gone)
+        self._links(gone)
         self._sysctls()
         self._addresses()
         self._routes()
@@ -132,32 +137,25 @@ class _Decision:
 
     def _vrfs_that_go(self) -> set[str]:
         """A VRF's table cannot change, so one whose link was made anew is made anew too."""
-        wanted = {vrf.name for vrf in self._desired.vrfs}
-        own = mark(self._owner) + ":"
-        gone = set()
-        for name, link in sorted(self._state.links.items()):
-            if link.kind != "vrf" or not link.alias.startswith(own):
-                continue
-            if name not in wanted or link.table != self._tables[name]:
-                network = link.alias.removeprefix(own)
-                self._step("delete", "VRF", name, network, {"table": link.table}, {}, self._kernel.remove_link, name)
-                gone.add(name)
+        gone = {name for name in self._own_vrfs if self._state.links[name].table != self._tables.get(name)}
+        for name in sorted(gone):
+            link = self._state.links[name]
+            network = link.alias.removeprefix(mark(self._owner) + ":")
+            self._step("delete", "VRF", name, network, {"table": link.table}, {}, self._kernel.remove_link, name)
         return gone
 
-    def _vrfs(self) -> None:
-        own = mark(self._owner) + ":"
+    def _vrfs(self, gone: set[str]) -> None:
         for vrf in self._desired.vrfs:
             table, alias = self._tables[vrf.name], mark(self._owner, vrf.network)
-            there = self._state.links.get(vrf.name)
-            if there and there.alias.startswith(own) and there.table != table:
-                there = None
+            there = None if vrf.name in gone else self._state.links.get(vrf.name)
             if there is None:
                 after = {"table": table or f"index of {vrf.link} + {TABLE_OFFSET}"}
                 arguments = (vrf.name, table, alias)
                 self._step("create", "VRF", vrf.name, vrf.network, {}, after, self._kernel.create_vrf, *arguments)
             elif there.alias != alias or not there.up:
                 # A creation that was cut off leaves a VRF without mark.
-                if there.kind != "vrf" or there.table != table or (there.alias and not there.alias.startswith(own)):
+                cut_off = there.kind == "vrf" and there.table == table and not there.alias
+                if vrf.name not in self._own_vrfs and not cut_off:
                     raise NetlinkError(f"link {vrf.name} exists and is not Heddle's; remove it, then run again")
                 before, after = {"mark": there.alias, "up": there.up}, {"mark": alias, "up": True}
                 self._step(
@@ -166,7 +164,7 @@ class _Decision:
 
     # Links
 
-    def _links(self) -> None:
+    def _links(self, gone: set[str]) -> None:
         for link in self._desired.links:
             if link.vrf and link.vrf not in self._tables:
                 raise NetlinkError(f"link {link.name}: there is no VRF {link.vrf}")
@@ -174,40 +172,22 @@ class _Decision:
             wanted = {"up": True}
             wanted |= {"mac": link.mac} if link.mac else {}
             wanted |= {"mtu": link.mtu} if link.mtu else {}
-            master = self._master(there)
-            if link.vrf or master in self._own_vrfs():
+            master = "" if there.master in gone else there.master
+            if link.vrf or master in self._own_vrfs:
                 wanted["vrf"] = link.vrf
             present = {"up": there.up, "mac": there.mac, "mtu": there.mtu, "vrf": master}
             different = {key: value for key, value in wanted.items() if present[key] != value}
             if not different:
                 continue
-            if "vrf" in different and master and master not in self._own_vrfs():
+            if "vrf" in different and master and master not in self._own_vrfs:
                 raise NetlinkError(f"link {link.name} belongs to {master}, which is not Heddle's; take it out first")
             if {"vrf", "mac"} & set(different):
                 self._disturbed.add(link.name)
             before = {key: present[key] for key in different}
             self._step(
-                "update",
-                "link",
-                link.name,
-                link.network,
-                before,
-                different,
-                _set_link,
-                self._kernel,
-                link.name,
-                different,
-            )
-
-    def _own_vrfs(self) -> set[str]:
-        own = mark(self._owner) + ":"
-        there = {name for name, link in self._state.links.items() if link.kind == "vrf" and link.alias.startswith(own)}
-        return there | set(self._tables)
-
-    def _master(self, link: LinkState) -> str:
-        """Return what a link belongs to once the VRFs that go have gone."""
-        gone = any(step.change.action == "delete" and step.change.name == link.master for step in self._steps)
-        return "" if gone else link.master
+                "update", "link", link.name, link.network, before, different,
+                _set_link, self._kernel, link.name, different,
+            )  # fmt: skip
 
     def _sysctls(self) -> None:
         for sysctl in self._desired.sysctls:
@@ -277,8 +257,7 @@ class _Decision:
 
     def _route_name(self, key: tuple[int | str, str, int]) -> str:
         table, to, metric = key
-        names = {number: name for name, number in self._tables.items() if number}
-        where = "" if table == MAIN_TABLE else f"{names.get(table, table)} "
+        where = "" if table == MAIN_TABLE else f"{self._vrf_names.get(table, table)} "
         return f"{where}{to}" + (f" metric {metric}" if metric not in DEFAULT_METRIC.values() else "")
 
     # Neighbours
