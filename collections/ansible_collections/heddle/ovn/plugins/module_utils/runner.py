@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from .apply.change import Outcome
 from .apply.kernel import NetlinkFailure
+from .apply.nftables import FirewallError
 from .apply.openflow_text import OpenFlowError
 from .apply.ovsdb_wanted import InvalidRows
 from .apply.step import NetlinkError
@@ -43,7 +44,7 @@ def reported(module) -> Iterator[None]:
         module.fail_json(msg=f"{error}. Is the service running? The install playbook starts it.")
     except (OSError, NetlinkFailure) as error:
         module.fail_json(msg=f"the kernel refused something that Heddle needs (it runs as root on hosts): {error}")
-    except (Failure, OvsdbError, NetlinkError, OpenFlowError, InvalidRows) as error:
+    except (Failure, OvsdbError, NetlinkError, OpenFlowError, FirewallError, InvalidRows) as error:
         module.fail_json(msg=str(error))
 
 

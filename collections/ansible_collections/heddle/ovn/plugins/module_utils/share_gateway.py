@@ -8,9 +8,11 @@ import os
 from .apply import kernel
 from .apply.change import Outcome
 from .apply.host_network import planned_host_network, reconcile_host_network
+from .apply.nftables import reconcile_firewall
 from .apply.openflow import planned_flows, reconcile_flows
 from .apply.openflow_switch import Switch
 from .render.bridge_flows import render_bridge_flows, render_flood_ports, render_static_macs
+from .render.firewall import render_firewall
 from .render.host_network import render_host_network, render_management_ports
 from .render.provider import provider_of
 from .render.vswitch import TABLES
@@ -30,6 +32,7 @@ def apply_gateway(module) -> Outcome:
     outcome = _management_ports(module, plan, node, owner, write=write)
     outcome += _host_network(module, plan, node, owner, write=write)
     outcome += _flows(module, plan, node, write=write)
+    outcome += reconcile_firewall(render_firewall(plan, node), write=write)
     if write:
         _remember(plan["digest"])
     return outcome
@@ -87,8 +90,11 @@ def gateway_size(plan: dict, node: str) -> int:
     """Return of how many objects the host's part of the gateways consists."""
     network = render_host_network(plan, node)
     kinds = (network.links, network.vrfs, network.addresses, network.routes, network.rules, network.neighbours)
+    firewall = render_firewall(plan, node)
     return (
         len(render_management_ports(plan, node))
+        + len(firewall.chains)
+        + len(firewall.sets)
         + sum(map(len, kinds))
         + len(network.sysctls)
         + len(render_bridge_flows(plan, node))

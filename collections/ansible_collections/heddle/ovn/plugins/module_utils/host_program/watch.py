@@ -9,6 +9,7 @@ import sys
 import time
 
 from ..apply.change import Outcome
+from ..apply.nftables import FirewallError
 from ..apply.openflow_text import OpenFlowError
 from ..apply.step import NetlinkError
 from ..invocation import only_writer
@@ -20,7 +21,7 @@ from .parts import parts, read_host, read_plan
 
 RETRY_SECONDS = 1.0
 _AFTER_EVENT = {"switch restarted": ("chassis", "gateway", "workloads"), "ports changed": ("gateway",)}
-ERRORS = (Failure, OvsdbError, NetlinkError, OpenFlowError, OSError)
+ERRORS = (Failure, OvsdbError, NetlinkError, OpenFlowError, FirewallError, OSError)
 
 
 def watch() -> None:

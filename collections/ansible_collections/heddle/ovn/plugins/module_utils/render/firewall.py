@@ -27,6 +27,8 @@ def render_firewall(plan: dict, node: str) -> Firewall:
         return Firewall()
     default = next(view for view in views if view.is_default)
     chains = [_isolation(default), _management(default)]
+    if default.provider.userspace_cards:
+        chains.append(_userspace_cards(default.provider.userspace_cards))
     if default.provider.is_local:
         chains += _local_gateway(default)
     sets = [Set(_locked(number), _FAMILIES[number][1], _locked_addresses(plan, node, number)) for number in (4, 6)]
@@ -64,6 +66,12 @@ def _isolation(view: View) -> Chain:
             rules.append(f'socket cgroupv2 level {level} "{prober.strip("/")}" {destination} accept')
         rules.append(f"{destination} drop")
     return Chain("udn-isolation", tuple(rules), hook="output")
+
+
+def _userspace_cards(cards: list[str]) -> Chain:
+    """A userspace datapath reads a copy of what comes in; the kernel's own would be answered as well, with resets."""
+    names = ", ".join(f'"{card}"' for card in cards)
+    return Chain("userspace-cards", (f"iifname {{ {names} }} drop",), hook="prerouting", priority="raw")
 
 
 def _management(view: View) -> Chain:

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from ..apply import kernel
 from ..apply.change import Foreign, Outcome
 from ..apply.netlink import mark, reconcile_endpoints
+from ..apply.nftables import FirewallError
 from ..apply.openflow_text import OpenFlowError
 from ..apply.ovsdb import reconcile
 from ..apply.ovsdb_values import Scope
@@ -56,7 +57,7 @@ class Comparison:
         for part in parts:
             try:
                 outcome += part()
-            except (Failure, OvsdbError, NetlinkError, OpenFlowError, OSError) as error:
+            except (Failure, OvsdbError, NetlinkError, OpenFlowError, FirewallError, OSError) as error:
                 problems.append(str(error))
         rows = self.northbound_rows + self.southbound_rows + self.port_rows
         return {
