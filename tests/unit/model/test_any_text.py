@@ -9,10 +9,13 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.heddle.ovn.plugins.module_utils.model import read_manifests
+from ansible_collections.heddle.ovn.plugins.module_utils.model import check_update, not_carried_out, read_manifests
+from tests.unit.model.case_tables import all_cases, manifest, update_cases
 
 ROOT = Path(__file__).parents[3]
 GOOD = [path.read_text() for path in sorted((ROOT / "inventories").rglob("manifests/*.yml"))]
+CASES = [document for _name, document, _says in all_cases()]
+VERSIONS = [spec for _name, old, new, _says in update_cases() for spec in (old, new)]
 WRONG = [path.read_text() for path in sorted((ROOT / "tests" / "golden" / "errors").glob("*.yml"))]
 
 # Characters and words that mean something to YAML or to a manifest.
@@ -35,6 +38,9 @@ def check(text: str, name: str = "a.yml") -> None:
     for resource in resources:
         stored = json.dumps([resource.manifest, resource.spec, resource.labels, resource.annotations], allow_nan=False)
         stored.encode()
+        if resource.kind in ("UserDefinedNetwork", "ClusterUserDefinedNetwork"):
+            assert all(len(rule.splitlines()) == 1 for _path, rule, _remedy in not_carried_out(resource.spec))
+            assert check_update(resource, resource) == []
 
 
 @given(st.text(st.characters()))
@@ -69,6 +75,125 @@ def test_any_value_in_any_field(text: str, data: st.DataObject) -> None:
         place = place[key]
     place[key] = data.draw(values)
     check(json.dumps(manifest))
+
+
+# Words that the rules know, so that a made-up network gets past the first of them.
+FIELDS = st.sampled_from(
+    [
+        "topology",
+        "layer2",
+        "layer3",
+        "localnet",
+        "role",
+        "mtu",
+        "subnets",
+        "cidr",
+        "hostSubnet",
+        "joinSubnets",
+        "excludeSubnets",
+        "reservedSubnets",
+        "ipam",
+        "mode",
+        "infrastructureSubnets",
+        "defaultGatewayIPs",
+        "lifecycle",
+        "ipamLifecycle",
+        "physicalNetworkName",
+        "vlan",
+        "access",
+        "id",
+        "transport",
+        "evpn",
+        "vtep",
+        "noOverlay",
+        "outboundSNAT",
+        "routing",
+        "macVRF",
+        "ipVRF",
+        "vni",
+        "routeTarget",
+        "namespaceSelector",
+        "network",
+        "template",
+        "spec",
+        "uplinks",
+        "matchLabels",
+        "matchExpressions",
+        "key",
+        "operator",
+        "values",
+    ]
+)
+WORDS = st.sampled_from(
+    [
+        "Layer2",
+        "Layer3",
+        "Localnet",
+        "Primary",
+        "Secondary",
+        "Enabled",
+        "Disabled",
+        "Persistent",
+        "Access",
+        "EVPN",
+        "NoOverlay",
+        "Managed",
+        "10.0.0.0/24",
+        "10.0.0.0/16/24",
+        "fd00::/64",
+        "10.0.0.1",
+        "fd00::1",
+        "65000:7",
+        "*:7",
+        "In",
+        "NotIn",
+        "Exists",
+        "a",
+    ]
+)
+networks = st.recursive(
+    WORDS | st.integers(-1, 70000) | st.none() | st.booleans() | st.floats() | st.text(max_size=5),
+    lambda children: st.lists(children, max_size=4) | st.dictionaries(FIELDS, children, max_size=6),
+    max_leaves=30,
+)
+
+
+@given(st.sampled_from(["UserDefinedNetwork", "ClusterUserDefinedNetwork"]), networks)
+def test_any_network(kind: str, spec) -> None:
+    check(json.dumps(manifest(spec, kind)))
+
+
+@given(st.sampled_from(CASES), st.data())
+def test_any_change_of_a_case(document: dict, data: st.DataObject) -> None:
+    """Replace, add or remove fields of a network, valid or not."""
+    document = json.loads(json.dumps(document))
+    for _time in range(data.draw(st.integers(1, 3))):
+        places = list(containers(document))
+        place = data.draw(st.sampled_from(places))
+        if isinstance(place, list):
+            place.append(data.draw(networks))
+        elif place and data.draw(st.booleans()):
+            del place[data.draw(st.sampled_from(sorted(place)))]
+        else:
+            place[data.draw(FIELDS)] = data.draw(networks)
+    check(json.dumps(document))
+
+
+@given(st.sampled_from(VERSIONS), st.sampled_from(VERSIONS))
+def test_any_update(old: dict, new: dict) -> None:
+    """Any version of a network may follow any other."""
+    ((stored,), _problems) = read_manifests([("old.json", json.dumps(manifest(old)))])
+    ((wanted,), _problems) = read_manifests([("new.json", json.dumps(manifest(new)))])
+    for problem in check_update(stored, wanted):
+        assert len(str(problem).splitlines()) == 1
+
+
+def containers(value):
+    """A value and all mappings and lists in it."""
+    if isinstance(value, dict | list):
+        yield value
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from containers(item)
 
 
 def test_good_manifests_are_good() -> None:

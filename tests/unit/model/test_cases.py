@@ -8,64 +8,11 @@ only the form of OKEP-5193 has.
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
-import yaml
 
 from ansible_collections.heddle.ovn.plugins.module_utils.model import Resource, check_update, read_manifests
-
-CASES = Path(__file__).parent / "cases"
-
-
-def load(name: str) -> dict:
-    """A table."""
-    return yaml.safe_load((CASES / f"{name}.yml").read_text())
-
-
-def manifest(spec, kind: str = "ClusterUserDefinedNetwork") -> dict:
-    """A network named blue."""
-    namespace = {"namespace": "red"} if kind == "UserDefinedNetwork" else {}
-    metadata = {"name": "blue", **namespace}
-    return {"apiVersion": "k8s.ovn.org/v1", "kind": kind, "metadata": metadata, "spec": spec}
-
-
-def merged(base: dict, fields: dict) -> dict:
-    """The base with some fields replaced; null takes one away."""
-    return {name: value for name, value in {**base, **fields}.items() if value is not None or name in fields}
-
-
-def section_cases(name: str):
-    """The cases of a table about the section of one topology."""
-    table = load(name)
-    for case in table["cases"]:
-        network = {"topology": table["topology"], name: merged(table["base"], case.get("with", {}))}
-        yield f"{name}: {case['name']}", manifest({"namespaceSelector": {}, "network": network}), case.get("says", [])
-
-
-def all_cases():
-    """Name, manifest and the expected fragments of its messages."""
-    for name in ("layer2", "layer3", "localnet"):
-        yield from section_cases(name)
-    for case in load("network")["cases"]:
-        spec = {"namespaceSelector": {}, "network": case["network"]}
-        yield f"network: {case['name']}", manifest(spec), case.get("says", [])
-    table = load("cluster")
-    for case in table["cases"]:
-        spec = merged(table["base"], case.get("with", {}))
-        yield f"cluster: {case['name']}", manifest(spec), case.get("says", [])
-    for case in load("namespaced")["cases"]:
-        spec = manifest(case["spec"], "UserDefinedNetwork")
-        yield f"namespaced: {case['name']}", spec, case.get("says", [])
-    table = load("route_target")
-    for text, says in {**dict.fromkeys(table["valid"], ()), **table["invalid"]}.items():
-        network = {
-            "topology": "Layer2",
-            "layer2": {"role": "Primary", "subnets": ["10.0.0.0/24"]},
-            "transport": "EVPN",
-            "evpn": {"vtep": "evpn", "macVRF": {"vni": 1, "routeTarget": text}},
-        }
-        yield f"routeTarget: {text}", manifest({"namespaceSelector": {}, "network": network}), says
+from tests.unit.model.case_tables import all_cases, load, manifest, update_cases
 
 
 def read(document: dict) -> tuple[list[Resource], list[str]]:
@@ -102,16 +49,11 @@ def test_cidr(text: str, normal_form: str | None) -> None:
         assert ("Too long: may not be more than 43 bytes" if len(text) > 43 else "CIDR is invalid") in messages[0]
 
 
-UPDATES = [
-    pytest.param(case["old"], case["new"], case.get("says", []), id=case["name"]) for case in load("updates")["cases"]
-]
-
-
-@pytest.mark.parametrize(("old", "new", "says"), UPDATES)
+@pytest.mark.parametrize(("old", "new", "says"), [pytest.param(*case, id=name) for name, *case in update_cases()])
 @pytest.mark.parametrize("labels", [{}, {"tenant": "red"}], ids=["same namespaces", "other namespaces"])
 def test_update(old: dict, new: dict, says: list[str], labels: dict) -> None:
-    ((stored,), before) = read(manifest({"namespaceSelector": {}, **old}))
-    ((wanted,), after) = read(manifest({"namespaceSelector": {"matchLabels": labels}, **new}))
+    ((stored,), before) = read(manifest(old))
+    ((wanted,), after) = read(manifest({**new, "namespaceSelector": {"matchLabels": labels}}))
     assert (before, after) == ([], [])
     problems = check_update(stored, wanted)
     assert len(problems) == len(says), problems

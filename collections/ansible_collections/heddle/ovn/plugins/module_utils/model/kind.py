@@ -16,6 +16,7 @@ class Kind:
 
     ``read_spec`` gets the field ``spec`` (its value may be None) and returns the normalised spec.
     ``read_name`` reads ``metadata.name``. ``own_labels`` are labels that every object of the kind carries by itself.
+    ``default_namespace`` is the namespace of an object that names none; without one it has to.
     """
 
     name: str
@@ -23,5 +24,6 @@ class Kind:
     namespaced: bool
     read_spec: Callable[[Node], dict | None]
     api_version_required: bool = True
+    default_namespace: str | None = None
     read_name: Callable[[Node], str | None] = read_dns_subdomain
     own_labels: Callable[[str], dict[str, str]] = lambda name: {}

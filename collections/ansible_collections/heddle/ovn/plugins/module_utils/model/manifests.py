@@ -133,6 +133,8 @@ def _read_header(fields: Fields, kind: Kind) -> _Header:
 
 
 def _read_namespace(metadata: Fields, kind: Kind) -> str | None:
+    if kind.namespaced and kind.default_namespace and metadata.get("namespace") is None:
+        return kind.default_namespace
     if kind.namespaced:
         node = metadata.require("namespace", f"{kind.name} lives in a namespace")
         return read_dns_label(node) if node else None

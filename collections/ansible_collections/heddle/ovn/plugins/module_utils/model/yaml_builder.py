@@ -58,6 +58,7 @@ class _Frame:
         self.key = _NO_KEY
         self.key_line = 0
         self.size = 1
+        self.height = 1
 
 
 class DocumentBuilder:
@@ -81,7 +82,7 @@ class DocumentBuilder:
         value = plain_value(event.value) if plain else event.value
         size = 1 + len(event.value)
         if event.anchor is not None:
-            self._anchors[event.anchor] = (value, size)
+            self._anchors[event.anchor] = (value, size, 0)
         if self._expects_key():
             self._take_key(value, event.value, line, plain)
         else:
@@ -94,20 +95,20 @@ class DocumentBuilder:
             self._refuse(
                 line, f"alias {show('*' + event.anchor)} names no complete value before it", "write the value out"
             )
-        value, size = self._anchors[event.anchor]
+        value, size, height = self._anchors[event.anchor]
         if not self._budget.spend(size):
             self._refuse(line, "aliases make this file too large", "write the values out")
+        self._check_depth(height, line)
         if self._expects_key():
             self._take_key(value, show(value), line, False)
         else:
             self._place(value, line)
-        self._grow(size)
+        self._grow(size, height)
 
     def start(self, container, event, line: int) -> None:
         """Open a mapping or list."""
         self._check_tag(event, line)
-        if len(self._frames) >= MAXIMUM_DEPTH:
-            self._refuse(line, f"nested deeper than {MAXIMUM_DEPTH} levels", "no manifest needs that")
+        self._check_depth(1, line)
         if self._expects_key():
             self._refuse(line, f"a key must be text, not {show(container)}", "")
         path = self._place(container, line)
@@ -117,8 +118,8 @@ class DocumentBuilder:
         """Close the innermost mapping or list. Only now may an alias name it, so nothing contains itself."""
         frame = self._frames.pop()
         if frame.anchor is not None:
-            self._anchors[frame.anchor] = (frame.container, frame.size)
-        self._grow(frame.size)
+            self._anchors[frame.anchor] = (frame.container, frame.size, frame.height)
+        self._grow(frame.size, frame.height)
 
     def _expects_key(self) -> bool:
         return bool(self._frames) and isinstance(self._frames[-1].container, dict) and self._frames[-1].key is _NO_KEY
@@ -159,9 +160,17 @@ class DocumentBuilder:
         frame.key = _NO_KEY
         return path
 
-    def _grow(self, size: int) -> None:
+    def _grow(self, size: int, height: int = 0) -> None:
+        """Add what was placed to the size and height of the innermost container."""
         if self._frames:
-            self._frames[-1].size += size
+            frame = self._frames[-1]
+            frame.size += size
+            frame.height = max(frame.height, height + 1)
+
+    def _check_depth(self, height: int, line: int) -> None:
+        """Aliases too may nest no deeper than the text itself may."""
+        if len(self._frames) + height > MAXIMUM_DEPTH:
+            self._refuse(line, f"nested deeper than {MAXIMUM_DEPTH} levels", "no manifest needs that")
 
     def _check_tag(self, event, line: int) -> None:
         if event.tag not in _PLAIN_TAGS:

@@ -22,5 +22,7 @@ KIND = Kind(
     # OKEP-5193's own examples have none.
     api_version_required=False,
     namespaced=True,
+    # As kubectl has it.
+    default_namespace="default",
     read_spec=_read_spec,
 )
