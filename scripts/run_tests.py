@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All tests, or the groups named on the command line: lint, sanity, unit, live, lab, vm.
+"""All tests, or the groups named on the command line: lint, sanity, unit, live, lab, upgrade, vm.
 
 The lab groups start labs of their own, so a lab that `make lab` made is left alone.
 """
@@ -74,6 +74,22 @@ def lab() -> list[Stage]:
     ]
 
 
+def upgrade() -> list[Stage]:
+    """The upgrade of Layer2 networks on containers that began with the old topology."""
+    environment = lab_environment("nspawn")
+    settings = '{"heddle_settings": {"layer2_topology": "gateway-router"}}'
+    return [
+        Stage("packages of the lab", [*LAB, "packages"]),
+        # The topology is chosen when a cluster begins, so it has to be a new one.
+        Stage("upgrade: no hosts", [*LAB, "down"], environment),
+        Stage("upgrade: hosts", [*LAB, "up"], environment),
+        Stage("upgrade: site with the old topology", [PLAY, "playbooks/site.yml", "-e", settings], environment),
+        Stage("upgrade: verify", [PLAY, "playbooks/verify.yml"], environment),
+        Stage("upgrade: preflight", [PLAY, "playbooks/upgrade_layer2.yml", "--check"], environment),
+        Stage("upgrade: tests", [str(BIN / "pytest"), "tests/upgrade"], environment),
+    ]
+
+
 def vm() -> list[Stage]:
     """The real playbooks on virtual machines: kernel datapath, kernel Geneve."""
     environment = lab_environment("vm")
@@ -91,8 +107,8 @@ def removal(driver: str) -> Stage:
     return Stage(f"remove the {driver} lab", [*LAB, "down"], lab_environment(driver))
 
 
-GROUPS = {"lint": lint, "sanity": sanity, "unit": unit, "live": live, "lab": lab, "vm": vm}
-LABS = {"lab": "nspawn", "vm": "vm"}
+GROUPS = {"lint": lint, "sanity": sanity, "unit": unit, "live": live, "lab": lab, "upgrade": upgrade, "vm": vm}
+LABS = {"lab": "nspawn", "upgrade": "nspawn", "vm": "vm"}
 
 
 def main() -> int:

@@ -9,7 +9,7 @@ from ..row import Row
 from .external import render_external
 from .gateway import gateway_router_row, inner_router_options, management_rows, outward_routes
 from .layer2_gateway_routers import has_transit_router, render_gateway_routers, router_advertisement
-from .layer2_upgrade import gateway_router_on_switch, masquerade_interfaces, upgrade_ports
+from .layer2_upgrade import gateway_router_on_switch, masquerade_interfaces, on_link_join_subnets, upgrade_ports
 from .port import gateway_chassis, peering, route, router, router_port, switch
 from .view import View, first_mac, switch_config
 
@@ -63,7 +63,7 @@ def _transit_router(view: View) -> list[Row]:
         ),
         router_port(view, on, port, first_mac(gateways), networks, options, **router_advertisement(view)),
         gateway_chassis(view, port),
-        peering(view, name, f"stotr-{name}", port),
+        peering(view, name, f"stotr-{name}", port, on_link_join_subnets(view)),
     ]
 
 

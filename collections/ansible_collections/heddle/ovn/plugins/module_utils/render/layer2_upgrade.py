@@ -38,6 +38,16 @@ def upgrade_ports(view: View) -> list[Row]:
     ]
 
 
+def on_link_join_subnets(view: View) -> dict:
+    """Option of the gateway's own port on the switch: it answers for whatever nobody else answers for in IPv6.
+
+    Gateway routers on the switch announce the join subnet as on-link, on all nodes, so workloads ask for join addresses
+    that only the transit router knows by now.
+    """
+    subnets = [subnet for subnet in view.network["join_subnets"] if family(subnet) == 6]
+    return {"arp_proxy": " ".join(subnets)} if is_open(view) and subnets else {}
+
+
 def masquerade_interfaces(view: View) -> list[str]:
     """Addresses that the gateway's own port holds while there are two ports, so that only this one answers for them."""
     if not is_open(view):

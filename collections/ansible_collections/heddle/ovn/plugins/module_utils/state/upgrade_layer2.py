@@ -52,6 +52,7 @@ class Survey:
     """What an upgrade or a roll back would do: batches of nodes, moves by node that is left, and what is in the way."""
 
     open: bool
+    goal: str
     versions: dict[str, str]
     batches: list[list[str]] = field(default_factory=list)
     moves: list[Move] = field(default_factory=list)
@@ -140,7 +141,7 @@ def survey(snapshot: Snapshot, version: str, wanted: list[str], serial: int) -> 
     `wanted` are the nodes to change, all when empty; `serial` is how many change at a time.
     """
     nodes = snapshot.of_kind("Node")
-    found = Survey(is_open(snapshot), {node.name: version_of(node) for node in nodes})
+    found = Survey(is_open(snapshot), version, {node.name: version_of(node) for node in nodes})
     found.blockers += [
         Blocker("is not a node of this cluster", f"known are {', '.join(found.versions)}", name)
         for name in wanted

@@ -1,0 +1,148 @@
+#!/usr/bin/python
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Take one step of the upgrade of Layer2 networks to the transit router."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: layer2_upgrade
+short_description: Take one step of the upgrade of Layer2 networks to the transit router
+version_added: 0.2.0
+author:
+  - Heddle maintainers (@heddle)
+description:
+  - Changes which Layer2 topology nodes have, in the state database. Each step leads to a plan, which the other modules
+    bring to the hosts; without that no host changes.
+  - A node changes only while it has no workload of a primary Layer2 network.
+  - Nothing but the state decides what is left to do, so a run that was cut off is completed by the next one.
+  - Runs on the state host. C(playbooks/upgrade_layer2.yml) takes the steps in order.
+extends_documentation_fragment:
+  - heddle.ovn.attributes
+options:
+  step:
+    description:
+      - V(surveyed) goes through all steps without taking any and tells what would happen and what is in the way.
+      - V(drained) gives the Layer2 workloads of O(nodes) another node, if possible one that has O(topology) already.
+      - V(changed) gives O(nodes) the topology O(topology).
+      - V(cleaned) gives the old topology up, after which there is no way back.
+    type: str
+    choices: [surveyed, drained, changed, cleaned]
+    default: surveyed
+  nodes:
+    description: The nodes of this step. V(surveyed) takes an empty list as all nodes.
+    type: list
+    elements: str
+    default: []
+  topology:
+    description: The topology that the nodes are to have; V(gateway-router) is the way back.
+    type: str
+    choices: [transit-router, gateway-router]
+    default: transit-router
+  serial:
+    description: How many nodes change at a time.
+    type: int
+    default: 1
+  socket:
+    description: Where the state database listens.
+    type: str
+    default: unix:/run/heddle-state/heddle.sock
+seealso:
+  - module: heddle.ovn.plan
+  - module: heddle.ovn.topology
+"""
+
+EXAMPLES = r"""
+- name: See what the upgrade would do
+  heddle.ovn.layer2_upgrade:
+  register: upgrade
+
+- name: Move the workloads away from a node
+  heddle.ovn.layer2_upgrade:
+    step: drained
+    nodes: [node1]
+  register: drained
+"""
+
+RETURN = r"""
+survey:
+  description: What is left to do after this step.
+  returned: success
+  type: dict
+  contains:
+    open:
+      description: Whether nodes may have either topology.
+      type: bool
+    goal:
+      description: The topology version that the nodes are to have.
+      type: str
+    versions:
+      description: The topology version of each node, V(1.0) or V(2.0).
+      type: dict
+    batches:
+      description: The nodes that are left, in the order in which they change.
+      type: list
+      elements: list
+    moves:
+      description: Workloads that will change their node.
+      type: list
+      elements: dict
+    blockers:
+      description: What is in the way, with node, network and workload as far as it is one, and as a line of text.
+      type: list
+      elements: dict
+    notes:
+      description: What is worth knowing and not in the way.
+      type: list
+      elements: str
+moved:
+  description: Workloads that this step gave another node.
+  returned: success
+  type: list
+  elements: dict
+  sample: [{"workload": "red/red1", "kind": "netns", "network": "red_red", "source": "node1", "target": "node2"}]
+differences:
+  description: What differs in the state.
+  returned: success
+  type: list
+  elements: str
+document:
+  description: The plan after this step, in one word.
+  returned: when there are nodes
+  type: str
+  sample: eJyLjgUAARUAuQ==
+revision:
+  description: Revision of the state that the plan was made of.
+  returned: success
+  type: int
+  sample: 9
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.heddle.ovn.plugins.module_utils.layer2_upgrade import STEPS, TOPOLOGIES, carry_out
+from ansible_collections.heddle.ovn.plugins.module_utils.runner import STATE, connected, reported
+
+
+def main():
+    """Take the step and report."""
+    module = AnsibleModule(
+        argument_spec={
+            "step": {"type": "str", "choices": list(STEPS), "default": STEPS[0]},
+            "nodes": {"type": "list", "elements": "str", "default": []},
+            "topology": {"type": "str", "choices": list(TOPOLOGIES), "default": "transit-router"},
+            "serial": {"type": "int", "default": 1},
+            "socket": {"type": "str", "default": STATE},
+        },
+        supports_check_mode=True,
+    )
+    with reported(module):
+        if module.params["serial"] < 1:
+            module.fail_json(msg="serial: at least one node changes at a time")
+        with connected(module, module.params["socket"]) as client:
+            result = carry_out(client, module.params, write=not module.check_mode)
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The module `layer2_upgrade`, run by Ansible against a real state database: every step, twice, and cut off."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.filter.layer2_upgrade_table import layer2_upgrade_table
+from ansible_collections.heddle.ovn.plugins.module_utils.document import unpack
+from ansible_collections.heddle.ovn.plugins.module_utils.layer2_upgrade import carry_out
+from ansible_collections.heddle.ovn.plugins.module_utils.runner import Failure
+from ansible_collections.heddle.ovn.plugins.module_utils.state.apply_manifests import store
+from tests.live.state.ansible_run import run
+from tests.pipeline import decide, layer2, namespace, workload
+
+RED = namespace("red") + layer2("red", "net", "10.0.0.0/24") + workload("red", "w1", "node1")
+OLD = {"layer2_topology": "gateway-router"}
+
+
+@pytest.fixture
+def step(database):
+    with database.client() as client:
+        store(client, lambda before: decide(RED, before, settings=OLD), write=True)
+
+    def take(name="surveyed", *, write=True, nodes=(), topology="transit-router"):
+        params = {"step": name, "nodes": list(nodes), "topology": topology, "serial": 1}
+        with database.client(read_only=not write) as client:
+            return carry_out(client, params, write=write)
+
+    return take
+
+
+def test_the_module_in_check_mode_and_for_real(step, database):
+    before = database.dump()
+    arguments = {"step": "drained", "nodes": ["node1"], "socket": database.remote}
+    assert run("heddle.ovn.layer2_upgrade", check=True, **arguments)["changed"]
+    assert database.dump() == before
+    drained = run("heddle.ovn.layer2_upgrade", **arguments)
+    assert [move["workload"] for move in drained["moved"]] == ["red/w1"]
+    assert unpack(drained["document"])["workloads"]["red/w1"]["node"] == "node2"
+
+
+def test_all_steps_and_none_twice(step, database):
+    before = database.dump()
+    assert not step()["changed"]
+    assert step("drained", write=False, nodes=["node1"])["changed"]
+    assert database.dump() == before
+    for name in ("node1", "node2", "node3"):
+        step("drained", nodes=[name])
+        assert not step("drained", nodes=[name])["changed"]
+        changed = step("changed", nodes=[name])
+        assert changed["changed"]
+        assert unpack(changed["document"])["nodes"][name]["layer2_topology_version"] == "2.0"
+        assert not step("changed", nodes=[name])["changed"]
+    assert step()["survey"]["batches"] == []
+    assert step("cleaned")["changed"]
+    assert not step("cleaned")["changed"]
+    assert not step()["survey"]["open"]
+
+
+def test_what_blocks_is_told_and_nothing_is_written(step, database):
+    before = database.dump()
+    blocked = "node node1, network red_net, workload red/w1: is still on the node; drain the node first"
+    with pytest.raises(Failure, match=blocked):
+        step("changed", nodes=["node1"])
+    with pytest.raises(Failure, match="node node3: still has gateway routers on its Layer2 switches"):
+        step("cleaned")
+    assert database.dump() == before
+
+
+def test_the_same_manifests_leave_a_drained_node_empty(step, database):
+    drained = step("drained", nodes=["node1"])
+    with database.client() as client:
+        store(client, lambda before: decide(RED, before, settings=OLD), write=True)
+    plan = unpack(step()["document"])
+    assert plan["workloads"] == unpack(drained["document"])["workloads"]
+    assert plan["workloads"]["red/w1"]["node"] != "node1"
+
+
+def test_the_survey_as_a_table(step):
+    lines = "\n".join(layer2_upgrade_table(step(nodes=["node1", "node9"])["survey"]))
+    assert "node1  gateway routers  1" in lines
+    assert "red/w1    netns  red_net  node1  node2" in lines
+    assert "node2  gateway routers  not now" in lines
+    assert "node node9: is not a node of this cluster" in lines
