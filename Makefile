@@ -7,6 +7,7 @@ PLAY := scripts/play
 PYTEST := .venv/bin/pytest
 LAB := .venv/bin/python -m lab
 DRIVER ?= auto
+BENCH_SIZES ?= 10 100 1000 4000
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .PHONY: help setup lab lab-up lab-down lab-status lab-reboot lab-kill lab-start verify audit report \
@@ -72,8 +73,8 @@ test-lab: setup ## molecule and lab tests on containers
 test-vm: setup ## boot and converge virtual machines
 	@.venv/bin/python -m scripts.run_tests vm
 
-bench: setup ## figures, as ratios against something measured in the same run
-	@$(LAB) packages && .venv/bin/python -m scripts.ovn_root .venv/bin/python tests/bench/ovsdb_engine.py
+bench: setup ## figures, as ratios against something measured in the same run (BENCH_SIZES="10 100" is quick)
+	@$(LAB) packages && .venv/bin/python -m scripts.ovn_root .venv/bin/python -m tests.bench --sizes $(BENCH_SIZES)
 
 collection: setup ## build the collection and install it from its tarball into a temporary directory
 	@scripts/collection

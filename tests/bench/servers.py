@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real servers in a temporary directory for the time of a `with` block."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.live.conftest import Server, make_toolbox, start, stop, wait_for
+
+from . import ROOT
+
+NORTHBOUND, SOUTHBOUND, STATE = "OVN_Northbound", "OVN_Southbound", "Heddle"
+STATE_SCHEMA = ROOT / "roles" / "state" / "files" / "heddle.ovsschema"
+
+
+@contextlib.contextmanager
+def served(*databases: str) -> Iterator[list[Server]]:
+    """Run one ovsdb-server per database; a name that occurs twice gets two."""
+    tools = make_toolbox()
+    with tempfile.TemporaryDirectory(prefix="heddle-") as name, contextlib.ExitStack() as stack:
+        servers = []
+        for number, database in enumerate(databases):
+            folder = Path(name) / str(number)
+            folder.mkdir()
+            schema = STATE_SCHEMA if database == STATE else tools.schema(database)
+            server = Server(tools, folder, database, schema)
+            stack.callback(stop, server.process)
+            servers.append(server)
+        yield servers
+
+
+@contextlib.contextmanager
+def translating(northbound: Server, southbound: Server, *options: str) -> Iterator[int]:
+    """Run ovn-northd between two databases; the value is its process id."""
+    remotes = (f"--ovnnb-db={northbound.remote}", f"--ovnsb-db={southbound.remote}")
+    process = start(northbound.tools, northbound.folder, "northd", "ovn-northd", *remotes, *options)
+    try:
+        wait_for(lambda: northbound.rows("NB_Global") and southbound.rows("SB_Global"), "ovn-northd", process)
+        yield process.pid
+    finally:
+        stop(process)
+
+
+def processor_seconds(process: int) -> float:
+    """Return how much processor time a process has used, all its threads together (proc(5), stat)."""
+    fields = Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def resident_megabytes(process: int) -> float:
+    """Return the largest resident size that a process has had."""
+    status = Path(f"/proc/{process}/status").read_text(encoding="ascii")
+    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
