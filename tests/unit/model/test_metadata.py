@@ -70,6 +70,7 @@ def test_what_a_server_adds_is_ignored() -> None:
         workload(labels={".".join(["a" * 62] * 4) + "/x": "x"}),
         workload(labels=None, annotations=None),
         workload(annotations={"Example.com/X": "any text: \n {}", "empty": ""}),
+        workload(annotations={"a": "x" * (256 * 1024 - 1)}),
     ],
 )
 def test_allowed(manifest: str) -> None:
@@ -108,6 +109,7 @@ def test_allowed(manifest: str) -> None:
         (workload(annotations={"a b": "x"}), "is not a label key"),
         (workload(annotations={"a": 1}), "expected text, got 1"),
         (workload(annotations={"a": "x" * 256 * 1024}), "annotations are larger than 256 KiB"),
+        (workload(annotations={"a": "\u00e9" * 128 * 1024}), "annotations are larger than 256 KiB"),
         (workload(generateName="web-"), "metadata.generateName: unknown field"),
         (document("Workload", [], apiVersion="heddle.dev/v1", spec={"node": "a"}), "metadata: expected a mapping"),
         (document("Workload", None, apiVersion="heddle.dev/v1", spec={"node": "a"}), "metadata: Required value"),
@@ -126,6 +128,14 @@ def test_refused_once(manifest: str, fragment: str) -> None:
     found = messages(manifest)
     assert len(found) == 1
     assert fragment in found[0]
+
+
+def test_a_network_without_namespace_is_in_default() -> None:
+    spec = {"topology": "Layer2", "layer2": {"role": "Primary", "subnets": ["10.0.0.0/24"]}}
+    text = document("UserDefinedNetwork", {"name": "blue"}, spec=spec)
+    ((resource,), problems) = read_manifests([("a.yml", text)])
+    assert problems == []
+    assert resource.key == "UserDefinedNetwork/default/blue"
 
 
 def test_names_are_unique_per_kind_and_namespace() -> None:

@@ -102,7 +102,7 @@ def read_annotations(node: Node | None) -> dict[str, str]:
     for key, value in node.entries() if node else []:
         if check_label_key(value, key.lower()):
             annotations[key] = value.text()
-    size = sum(len(key) + len(value or "") for key, value in annotations.items())
+    size = sum(len(key.encode()) + len((value or "").encode()) for key, value in annotations.items())
     if node and size > LARGEST_ANNOTATIONS:
         node.refuse(f"annotations are larger than {LARGEST_ANNOTATIONS // 1024} KiB")
     return annotations
