@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who keeps what, who gets what next, and what rests."""
 
+import pytest
+
 from ansible_collections.heddle.ovn.plugins.module_utils.state.transit import first_clear
 from tests.pipeline import decide, layer2, layer3, namespace, nodes, plan_of, workload
 
@@ -71,3 +73,65 @@ def test_transit_subnet_moves_past_what_it_overlaps():
     chosen = plan_of(namespace("red") + layer2("red", "net", "100.88.0.0/17", "fd01::/64"))["networks"]["red_net"]
     assert chosen["transit_subnets"] == ["100.89.0.0/16", "fd97::/64"]
     assert first_clear("100.88.0.0/16", ["100.80.0.0/12"]) == "100.96.0.0/16"
+
+
+def overlapping_chain(count):
+    """Subnets of which each lies where the search goes on behind the one before."""
+    return [f"100.{88 + number}.0.0/16" for number in range(count)]
+
+
+def test_the_transit_subnet_is_searched_for_ten_times():
+    assert first_clear("100.88.0.0/16", overlapping_chain(10)) == "100.98.0.0/16"
+    with pytest.raises(ValueError, match="within 10 attempts"):
+        first_clear("100.88.0.0/16", overlapping_chain(11))
+
+
+@pytest.mark.parametrize(
+    ("candidate", "others", "chosen"),
+    [
+        ("100.88.0.0/16", [], "100.88.0.0/16"),
+        ("100.88.0.0/16", ["100.88.255.0/24"], "100.89.0.0/16"),
+        ("100.88.0.0/16", ["100.64.0.0/10"], "100.128.0.0/16"),
+        ("fd97::/64", ["fd97::/16", "fd98::/64"], "fd98:0:0:1::/64"),
+    ],
+)
+def test_the_search_goes_on_behind_the_larger_one(candidate, others, chosen):
+    assert first_clear(candidate, others) == chosen
+
+
+def test_the_search_does_not_leave_the_address_space():
+    with pytest.raises(ValueError, match="no transit subnet beside"):
+        first_clear("255.255.0.0/16", ["255.0.0.0/8"])
+
+
+def test_a_chosen_transit_subnet_stays_while_it_overlaps_with_nothing():
+    text = namespace("red") + layer2("red", "net", "100.88.0.0/17")
+    before, _problems = decide(text)
+    assert before.allocations["transit-subnet/red_net"] == {"v4": "100.89.0.0/16"}
+    for settings, chosen in (
+        ({"transit_subnets": ["100.90.0.0/16", "fd97::/64"]}, "100.89.0.0/16"),
+        ({"transit_subnets": ["100.90.0.0/17", "fd97::/64"]}, "100.90.0.0/17"),
+        ({"service_subnets": ["100.89.7.0/24", "fd00:10:96::/112"]}, "100.90.0.0/16"),
+    ):
+        after, problems = decide(text, before, settings=settings)
+        assert not problems
+        assert after.allocations["transit-subnet/red_net"] == {"v4": chosen}
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "last"),
+    [
+        ("network-id", 1, 4095),
+        ("node-id", 2, 4999),
+        ("tunnel-key", 16715779, 16777215),
+    ],
+)
+def test_numbers_wrap_at_the_end_of_their_range(name, first, last):
+    text = tenants("red", "blue")
+    before, _problems = decide("")
+    before.cursors = {"network-id": 4095, "node-id": 4999, "tunnel-key": 16777215}
+    before.allocations["node-id"] = {}
+    after, _problems = decide(text, before)
+    given = sorted(map(int, after.allocations[name].values()))
+    assert given[-1] == last
+    assert given[:-1] == list(range(first, first + len(given) - 1))
