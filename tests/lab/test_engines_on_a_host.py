@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import io
+import shlex
 import subprocess
 import tarfile
 from pathlib import Path
@@ -13,6 +14,8 @@ from .conftest import ROOT
 
 SOURCES = ("collections/ansible_collections/heddle/ovn/plugins", "tests/conftest.py", "tests/live", "pyproject.toml")
 TESTS = ("tests/live/host_network", "tests/live/firewall")
+# A virtual machine without KVM takes seconds for each test: those that may turn out differently on another kernel.
+CHOSEN = "vrf or enslaved or anew or all_is_made or table_is_made or cgroup"
 # pytest and what it needs, all of it plain Python: hosts do not have it.
 PYTEST = ("pytest", "pluggy", "iniconfig", "packaging", "pygments")
 
@@ -25,7 +28,7 @@ def archive() -> bytes:
             tar.add(ROOT / name, name, filter=_without_caches)
         for name in PYTEST:
             for file in importlib.metadata.distribution(name).files:
-                if file.suffix == ".py":
+                if file.suffix == ".py" or file.name == "METADATA":
                     tar.add(file.locate(), f"site/{file}")
     return packed.getvalue()
 
@@ -40,6 +43,7 @@ def test_the_engines_of_the_kernel_do_on_a_host_what_they_do_here(lab):
     try:
         subprocess.run([*ssh, "tar", "-xzf", "-", "-C", folder], input=archive(), check=True)
         words = ["cd", folder, "&&", "PYTHONPATH=site", "python3", "-m", "pytest", "-p", "no:cacheprovider", *TESTS]
+        words += ["-k", shlex.quote(CHOSEN)]
         done = subprocess.run([*ssh, *words], capture_output=True, text=True, check=False, timeout=300)
         print(done.stdout)
         assert done.returncode == 0, done.stdout[-6000:] + done.stderr
