@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.naming import layer2_switch, node_switch
+from ansible_collections.heddle.ovn.plugins.module_utils.naming import layer2_switch, localnet_switch, node_switch
 from tests.live.topology.zone import Zone
 from tests.pipeline import namespace, workload
 
@@ -110,3 +110,26 @@ def test_without_ipam_another_mac_does_not_pass(zone):
     forged = {**a, "mac": "02:00:00:00:00:99", "addresses": ["192.0.2.7/24"]}
     seen = zone.trace(layer2_switch("many_wire"), a["port"], forged, "192.0.2.8", b["mac"])
     assert "output(" not in seen, seen
+
+
+def test_a_localnet_switch_leads_to_the_physical_network_with_its_tag(zone):
+    text = BASE + (
+        "---\napiVersion: k8s.ovn.org/v1\nkind: ClusterUserDefinedNetwork\nmetadata: {name: plant}\n"
+        "spec: {namespaceSelector: {}, network: {topology: Localnet, localnet: {role: Secondary, "
+        "physicalNetworkName: factory, subnets: [10.66.0.0/24], vlan: {mode: Access, access: {id: 100}}}}}\n"
+    )
+    zone.apply(text)
+    assert not zone.apply(text).changed
+    name = "cluster_udn_plant_ovn_localnet_port"
+    bound = next(
+        row
+        for row in zone.southbound.rows("Port_Binding", "logical_port", "type", "tag", "options")
+        if row["logical_port"] == name
+    )
+    assert (bound["type"], bound["tag"]) == ("localnet", 100)
+    assert dict(bound["options"][1])["network_name"] == "factory"
+    a, b, far = (zone.interface(f"many/{one}", "cluster_udn_plant") for one in ("a", "b", "far"))
+    for there, port in ((b, b["port"]), (far, name)):
+        address = there["addresses"][0].partition("/")[0]
+        seen = zone.trace(localnet_switch("cluster_udn_plant"), a["port"], a, address, there["mac"])
+        assert f'output("{port}")' in seen, seen

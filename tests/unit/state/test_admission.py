@@ -12,14 +12,12 @@ CLUSTER = (
     "---\napiVersion: k8s.ovn.org/v1\nkind: ClusterUserDefinedNetwork\nmetadata: {{name: wide}}\n"
     "spec: {{namespaceSelector: {{}}, network: {{topology: {}}}}}\n"
 )
-LOCALNET = CLUSTER.format("Localnet, localnet: {role: Secondary, physicalNetworkName: phys, subnets: [10.7.0.0/24]}")
 RED = namespace("red") + layer2("red", "net", "10.0.0.0/24")
 
 
 @pytest.mark.parametrize(
     ("text", "fragment"),
     [
-        (RED + LOCALNET, "Localnet networks are not supported yet"),
         (layer2("red", "net", "10.0.0.0/24"), "namespace red does not exist"),
         (RED + workload("red", "w", "nowhere"), "node nowhere is not in the inventory"),
         (RED + workload("blue", "w", "node1"), "namespace blue does not exist"),

@@ -5,7 +5,7 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.state.snapshot import Snapshot
-from tests.pipeline import decide, layer2, layer3, namespace, plan_of, workload
+from tests.pipeline import THREE_NODES, decide, layer2, layer3, namespace, plan_of, workload
 
 RED = namespace("red") + (
     "---\napiVersion: k8s.ovn.org/v1\nkind: UserDefinedNetwork\nmetadata: {name: net, namespace: red}\n"
@@ -204,3 +204,33 @@ def test_without_ipam_there_is_a_mac_that_stays_and_no_address():
             assert macs.setdefault(name, found["mac"]) == found["mac"]
     assert len(set(macs.values())) == len(macs) == 2
     assert not [pool for pool in after(base + workload("red", "b", "node1"), "").allocations if "wire" in pool]
+
+
+LOCALNET = namespace("red", primary=False) + (
+    "---\napiVersion: k8s.ovn.org/v1\nkind: ClusterUserDefinedNetwork\nmetadata: {name: plant}\n"
+    "spec: {namespaceSelector: {}, network: {topology: Localnet, localnet: {role: Secondary, "
+    "physicalNetworkName: factory, subnets: [10.66.0.0/24], excludeSubnets: [10.66.0.0/30]}}}\n"
+)
+
+
+def test_a_localnet_workload_has_an_address_and_the_mtu_of_the_provider_network_and_no_route():
+    found = build_plan(after(LOCALNET + workload("red", "w", "node1")))["workloads"]["red/w"]["interfaces"][1]
+    assert (found["addresses"], found["mtu"], found["routes"], found["tunnel_id"]) == (["10.66.0.4/24"], 1500, [], None)
+
+
+@pytest.mark.parametrize(
+    ("told", "fragment"),
+    [
+        ({"physical_networks": {"factory": "br-ex"}}, None),
+        ({"physical_networks": {"office": "br-ex"}}, "node1 does not lead to the physical network factory of"),
+        ({"mode": "shared"}, "it has physnet; name others in the inventory"),
+        # What a host did not tell is not known to be wrong.
+        (None, None),
+    ],
+)
+def test_a_localnet_workload_waits_on_a_node_that_leads_elsewhere(told, fragment):
+    hosts = {name: {**host, "gateway": told} for name, host in THREE_NODES.items()}
+    snapshot, problems = decide(LOCALNET + workload("red", "w", "node1"), hosts=hosts)
+    assert not problems
+    assert fragment is None or fragment in message(snapshot, "w")
+    assert ("red/w" in build_plan(snapshot)["workloads"]) == (fragment is None)

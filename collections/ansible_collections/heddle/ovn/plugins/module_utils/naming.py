@@ -15,6 +15,8 @@ EXTERNAL_ID_NAD = "k8s.ovn.org/nad"
 EXTERNAL_ID_NODE = "k8s.ovn.org/node"
 ROUTER_MARK = "k8s-cluster-router"
 INTEGRATION_BRIDGE = "br-int"
+# What the provider bridge leads to.
+DEFAULT_PHYSICAL_NETWORK = "physnet"
 
 _INTERFACE_NAME_LIMIT = 15
 

@@ -118,13 +118,9 @@ def _nodes(before: Snapshot, nodes: dict[str, dict]) -> list[StoredObject]:
 
 def _check_supported(snapshot: Snapshot) -> list[Refusal]:
     """Refuse what the API knows and this version cannot carry out, instead of leaving it out silently."""
-    found: list[Refusal] = []
-    for entry in snapshot.of_kind(*NETWORK_KINDS):
-        if entry.spec["topology"] == "Localnet":
-            rule = "Localnet networks are not supported yet"
-            found.append((entry.key, "spec.topology", rule, "use Layer2 or Layer3"))
-        found += [(entry.key, *mistake) for mistake in not_carried_out(entry.spec)]
-    return found
+    return [
+        (entry.key, *mistake) for entry in snapshot.of_kind(*NETWORK_KINDS) for mistake in not_carried_out(entry.spec)
+    ]
 
 
 def _carry_out(before: Snapshot, after: Snapshot, order: dict[str, int], now: str) -> list[Refusal]:

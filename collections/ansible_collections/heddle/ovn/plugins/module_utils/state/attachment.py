@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..addressing import family, mac_of_address, network_of, overlapping
-from ..naming import PRIMARY_NETWORK_LABEL
+from ..naming import DEFAULT_PHYSICAL_NETWORK, PRIMARY_NETWORK_LABEL
 from .networks import Network, running_workloads
+from .placement import node_of
 from .pools import Failure, local_mac
 from .router_addresses import gateway_address, management_address, reserved_addresses
 from .snapshot import Snapshot, StoredObject
@@ -72,6 +73,7 @@ def attachment_problems(snapshot: Snapshot, serving: dict[str, list[Network]]) -
     """Return why workloads cannot have the addresses and MACs that they ask for."""
     failures: list[Failure] = []
     asking: dict[str, list[StoredObject]] = {}
+    failures += _unconnected(snapshot, serving)
     for workload in running_workloads(snapshot):
         if not workload.spec.get("addresses") and not workload.spec.get("mac"):
             continue
@@ -86,6 +88,23 @@ def attachment_problems(snapshot: Snapshot, serving: dict[str, list[Network]]) -
     if asking:
         failures += _mac_problems(snapshot, serving, asking)
     return failures
+
+
+def _unconnected(snapshot: Snapshot, serving: dict[str, list[Network]]) -> Iterator[Failure]:
+    """Workloads of Localnet networks on nodes that told where they lead to, and lead elsewhere."""
+    if not any(network.topology == "Localnet" for networks in serving.values() for network in networks):
+        return
+    told = {node.name: node.spec.get("gateway") for node in snapshot.of_kind("Node")}
+    for workload in running_workloads(snapshot):
+        node = node_of(workload)
+        for network in serving.get(workload.namespace, []):
+            gateway = told.get(node)
+            if network.topology != "Localnet" or not gateway:
+                continue
+            known = [DEFAULT_PHYSICAL_NETWORK, *gateway.get("physical_networks", {})]
+            if network.physical_network not in known:
+                rule = f"node {node} does not lead to the physical network {network.physical_network} of {network.name}"
+                yield workload.key, rule, f"it has {', '.join(known)}; name others in the inventory and install again"
 
 
 def _address_problems(workload: StoredObject, network: Network) -> Iterator[tuple[str, str]]:
