@@ -283,6 +283,8 @@ def test_the_last_address_of_a_subnet_can_be_used_and_one_more_workload_waits():
     status, reason, message = told(after, "Workload/red/w9", "Ready")
     assert (status, reason) == ("False", "AllocationFailed")
     assert "5 are wanted, all 4 are taken" in message
+    later = stored(full + workload("red", "w9", "node2"), after, now="2027-01-01T00:00:00Z")
+    assert later == after
     again = stored(text + "".join(workload("red", f"w{number}", "node1") for number in (0, 1, 2, 9)), after)
     assert told(again, "Workload/red/w9", "Ready")[0] == "True"
 

@@ -40,7 +40,9 @@ def settle_workloads(
         attachments = None if waits else sorted(nad_key(workload.namespace, network.nad_name) for network in networks)
         reason, message = waits or ("Attached", _running(networks))
         status = FALSE if waits else TRUE
-        changed = with_conditions(workload, [described(WORKLOAD_READY, status, reason, message)], now)
+        # Since when is decided by what is stored: this may be the second attempt of one run.
+        known = workload.with_status(conditions=stored.status.get("conditions") if stored else None)
+        changed = with_conditions(known, [described(WORKLOAD_READY, status, reason, message)], now)
         snapshot.objects[workload.key] = changed.with_status(attachments=attachments)
 
 
