@@ -77,9 +77,9 @@ def stored(text: str, before: Snapshot | None = None, **more) -> Snapshot:
     return after
 
 
-def plan_of(text: str, before: Snapshot | None = None, hosts: dict | None = None) -> dict:
+def plan_of(text: str, before: Snapshot | None = None, hosts: dict | None = None, settings: dict | None = None) -> dict:
     """Return the plan of manifests without mistakes."""
-    after, problems = decide(text, before, hosts)
+    after, problems = decide(text, before, hosts, settings)
     assert not problems, "\n".join(map(str, problems))
     return build_plan(after)
 

@@ -9,14 +9,18 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.apply.openflow import reconcile_flows
 from ansible_collections.heddle.ovn.plugins.module_utils.apply.openflow_switch import Switch
+from ansible_collections.heddle.ovn.plugins.module_utils.apply.ovsdb import reconcile
+from ansible_collections.heddle.ovn.plugins.module_utils.apply.ovsdb_values import Scope
 from ansible_collections.heddle.ovn.plugins.module_utils.apply.programs import ProgramError
 from ansible_collections.heddle.ovn.plugins.module_utils.render.bridge_flows import (
     render_bridge_flows,
     render_flood_ports,
     render_static_macs,
 )
+from ansible_collections.heddle.ovn.plugins.module_utils.render.host_network import render_management_ports
+from ansible_collections.heddle.ovn.plugins.module_utils.render.vswitch import TABLES
 from tests.live.conftest import start, stop, wait_for
-from tests.live.gateway.packets import Packet, Question, decode, read_capture
+from tests.live.gateway.packets import Answer, Packet, Question, decode, read_capture
 from tests.live.topology.zone import Zone
 from tests.pipeline import with_gateways
 
@@ -82,7 +86,7 @@ class Host:
         """Keep what Open vSwitch sends to an interface."""
         self.vsctl("set", "Interface", interface, f'options:tx_pcap="{self.folder / interface}.pcap"')
 
-    def sent(self, interface: str) -> list[Packet | Question]:
+    def sent(self, interface: str) -> list[Packet | Question | Answer]:
         """What Open vSwitch has sent to an interface, without what no test looks at."""
         found = map(decode, read_capture(self.folder / f"{interface}.pcap"))
         return [packet for packet in found if packet is not None]
@@ -98,19 +102,28 @@ class Host:
         )
         self.capture(interface)
 
+    def add_management_ports(self, plan: dict) -> None:
+        """Add the host's own interfaces in its networks."""
+        rows = render_management_ports(plan, "node1")
+        with self.vswitch.client() as client:
+            reconcile(client, "Open_vSwitch", rows, owner="t", scope=Scope(tables=frozenset(TABLES)))
+        for row in rows:
+            if row.table == "Interface":
+                self.capture(row.key)
+
     def apply(self, plan: dict, *, write: bool = True):
         """Bring the provider bridge to what the plan says; returns the outcome."""
         parts = [render(plan, "node1") for render in (render_bridge_flows, render_flood_ports, render_static_macs)]
         with self.vswitch.client() as client:
             return reconcile_flows(Switch(client, self.run), [BRIDGE], *parts, write=write)
 
-    def exchange(self, condition, what: str) -> None:
-        """Be the provider network's router until something has happened: answer who asks for it."""
+    def exchange(self, condition, what: str, holders=NEXT_HOPS) -> None:
+        """Be the provider network until something has happened: answer who asks for `holders`, all with one MAC."""
         answered: set[tuple[int, Question]] = set()
 
         def step() -> bool:
             for entry in enumerate(self.sent(UPLINK)):
-                if isinstance(entry[1], Question) and entry not in answered and entry[1].asked in NEXT_HOPS:
+                if isinstance(entry[1], Question) and entry not in answered and entry[1].asked in holders:
                     answered.add(entry)
                     self.receive(UPLINK, entry[1].answer(NEXT_HOP_MAC))
             return condition()
@@ -124,9 +137,10 @@ def host(tools, folder, vswitch, northbound, southbound, northd, monkeypatch):
     monkeypatch.setenv("OVS_RUNDIR", str(folder))
     machine = Host(tools, folder, vswitch)
 
-    def make(manifests: str, mode: str = "shared"):
+    def make(manifests: str, mode: str = "shared", settings: dict | None = None, **facts):
         machine.start(southbound)
-        zone = Zone(tools, northbound, southbound, manifests, with_gateways(mode))
+        zone = Zone(tools, northbound, southbound, manifests, with_gateways(mode, **facts), settings)
+        machine.add_management_ports(zone.plan)
         for workload in zone.plan["workloads"].values():
             if workload["node"] == "node1":
                 interface = workload["interfaces"][-1]

@@ -86,6 +86,19 @@ class Question:
     source: str
     asked: str
 
+    def encode(self) -> bytes:
+        """The frame with which somebody asks."""
+        own, asked, source = mac_bytes(self.source_mac), ip_address(self.asked).packed, ip_address(self.source).packed
+        if len(asked) == 4:
+            head = b"\xff" * 6 + own + struct.pack("!HHHBBH", ARP, 1, IPV4, 6, 4, 1)
+            return head + own + source + bytes(6) + asked
+        target = ip_address("ff02::1:ff00:0").packed[:13] + asked[13:]
+        body = struct.pack("!BBHI", SOLICITATION, 0, 0, 0) + asked + b"\x01\x01" + own
+        total = checksum(source + target + struct.pack("!IHBB", len(body), 0, 0, ICMPV6) + body)
+        body = body[:2] + struct.pack("!H", total) + body[4:]
+        header = struct.pack("!IHBB", 6 << 28, len(body), ICMPV6, 255) + source + target
+        return b"\x33\x33" + target[12:] + own + struct.pack("!H", IPV6) + header + body
+
     def answer(self, mac: str) -> bytes:
         """The frame with which its holder answers."""
         to, asked, source = mac_bytes(self.source_mac), ip_address(self.asked).packed, ip_address(self.source).packed
@@ -99,13 +112,21 @@ class Question:
         return to + own + struct.pack("!H", IPV6) + header + body
 
 
-def decode(frame: bytes) -> Packet | Question | None:
+@dataclass(frozen=True)
+class Answer:
+    """Who has an address: an ARP reply or a neighbour advertisement."""
+
+    address: str
+    mac: str
+
+
+def decode(frame: bytes) -> Packet | Question | Answer | None:
     """Read a frame; None for what no test looks at."""
     target_mac, source_mac = mac_text(frame[:6]), mac_text(frame[6:12])
     kind, rest = struct.unpack("!H", frame[12:14])[0], frame[14:]
     if kind == ARP:
-        if rest[7] != 1:
-            return None
+        if rest[7] == 2:
+            return Answer(str(ip_address(rest[14:18])), mac_text(rest[8:14]))
         return Question(source_mac, str(ip_address(rest[14:18])), str(ip_address(rest[24:28])))
     if kind == IPV4:
         length = (rest[0] & 15) * 4
@@ -118,6 +139,8 @@ def decode(frame: bytes) -> Packet | Question | None:
         return None
     if protocol == ICMPV6 and body[0] == SOLICITATION:
         return Question(source_mac, str(source), str(ip_address(body[8:24])))
+    if protocol == ICMPV6 and body[0] == ADVERTISEMENT:
+        return Answer(str(ip_address(body[8:24])), mac_text(body[26:32]))
     found = Packet(source_mac, target_mac, str(source), str(target), protocol)
     if protocol in (ICMP, ICMPV6):
         return replace(found, kind=body[0], source_port=struct.unpack("!H", body[4:6])[0], payload=body[8:])

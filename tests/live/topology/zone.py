@@ -14,13 +14,14 @@ from tests.pipeline import plan_of
 class Zone:
     """node1's zone; `hosts` are the inventory facts of all hosts."""
 
-    def __init__(self, tools, northbound, southbound_server, text, hosts=None):
-        self.tools, self.northbound, self.southbound, self.hosts = tools, northbound, southbound_server, hosts
+    def __init__(self, tools, northbound, southbound_server, text, hosts=None, settings=None):
+        self.tools, self.northbound, self.southbound = tools, northbound, southbound_server
+        self.hosts, self.settings = hosts, settings
         self.apply(text)
 
     def apply(self, text):
         """Bring the databases to what the manifests ask for; returns the outcome."""
-        return self.bring(plan_of(text, hosts=self.hosts), "node1")
+        return self.bring(plan_of(text, hosts=self.hosts, settings=self.settings), "node1")
 
     def bring(self, plan, node):
         """Bring the databases to a node's share of a plan; returns the outcome."""

@@ -45,7 +45,8 @@ def primary_views(plan: dict, node: str) -> list[View]:
     """Return all networks with gateway routers, the default network first; none on a node without a way out."""
     views = [View(plan, name, node, []) for name, network in plan["networks"].items() if is_on(network, node)]
     found = [view for view in views if view.is_primary and view.provider]
-    return sorted(found, key=lambda view: view.network["id"])
+    found.sort(key=lambda view: view.network["id"])
+    return found if found and found[0].is_default else []
 
 
 def render_flood_ports(plan: dict, node: str) -> list[FloodPort]:
@@ -292,10 +293,31 @@ class Bridge:
                     f"ct(zone={HOST_ZONE},nat,table=3)", view.name,
                 )  # fmt: skip
             self.add(0, 115, f"{port},{ip},{target}={services}", "drop", view.name)
+        if not self.provider.vrf and not view.is_default:
+            self._services_without_vrf(view, number)
         if self.provider.is_local:
             for transport in _TRANSPORTS[number]:
                 match = f"{port},{transport},{source}={address}"
                 self.add(0, 175, match, f"ct(zone={HOST_ZONE},table=4)", view.name)
+
+    def _services_without_vrf(self, view: View, number: int) -> None:
+        """Lead to the services that every network may reach, and back, with the host's kernel as a mere next hop.
+
+        ovn-kubernetes goes over the management port's VRF. Without one, packets keep the masquerade address of their
+        gateway router. They cannot go from router to router at once: the userspace datapath drops what it has looked
+        up more than six times on the way.
+        """
+        ip, source, target = _IP[number], _SOURCE[number], _TARGET[number]
+        own = next(item for item in view.masquerade_addresses(0) if family(item) == number)
+        port, default = f"in_port={{{self.patch(view)}}}", f"in_port={{{self.patch(self.default)}}}"
+        for service in view.shared_services():
+            if family(service) == number:
+                asked = f"{ip},{source}={own},{target}={service}"
+                told = f"{ip},{source}={service},{target}={own}"
+                self.add(0, 120, f"{port},dl_src={self.mac},{asked}", "resubmit(,3)", view.name)
+                self.add(0, 560, f"in_port=LOCAL,{asked}", self.host_to_router[DEFAULT_NETWORK], view.name)
+                self.add(0, 510, f"{default},{told}", "resubmit(,3)", view.name)
+                self.add(0, 560, f"in_port=LOCAL,{told}", self.host_to_router[view.name], view.name)
 
     def _other_addresses(self, number: int) -> list[str]:
         """Return the host's addresses besides its primary one."""

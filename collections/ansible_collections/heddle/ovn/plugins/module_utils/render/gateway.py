@@ -52,7 +52,8 @@ def outward_routes(view: View, on: str, gateways: list[str]) -> list[Row]:
     """Routes that lead what comes from this node's workloads out of the network.
 
     `on` is the router next to the workloads, `gateways` the gateway router's addresses there. In local gateway mode
-    the node itself is the next hop, in shared mode only for the services that every network may reach.
+    the node itself is the next hop, in shared mode only for the services that every network may reach. A node without
+    VRFs has no interface in the network; there the provider bridge leads to those services.
     """
     local = view.provider is not None and view.provider.is_local
     nexthops = view.management_addresses() if local else gateways
@@ -62,7 +63,7 @@ def outward_routes(view: View, on: str, gateways: list[str]) -> list[Row]:
         for nexthop in nexthops
         if family(nexthop) == family(subnet)
     ]
-    if view.provider and not local and not view.is_default:
+    if view.provider and view.provider.vrf and not local and not view.is_default:
         ids = {**view.external_ids(), "k8s.ovn.org/udn-enabled-default-service": ""}
         rows += [
             route(view, on, host_route(service), nexthop, external_ids=ids)

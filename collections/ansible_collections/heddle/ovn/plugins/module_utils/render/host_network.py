@@ -71,7 +71,7 @@ def render_host_network(plan: dict, node: str) -> HostNetwork:
             *_neighbours(plan, provider),
             *(neighbour for view in views if not view.is_default for neighbour in _router_neighbours(view, provider)),
         ),
-        sysctls=_sysctls(managed, provider),
+        sysctls=_sysctls(managed, {number for view in views for number in view.network["families"]}, provider),
     )
 
 
@@ -216,7 +216,7 @@ def _router_neighbours(view: View, provider: Provider) -> list[Neighbour]:
     ]
 
 
-def _sysctls(managed: list[View], provider: Provider) -> tuple[Sysctl, ...]:
+def _sysctls(managed: list[View], families: set[int], provider: Provider) -> tuple[Sysctl, ...]:
     """Forwarding between networks and the bridge, where replies do not come back the way that requests went."""
     found = [Sysctl(f"net/ipv4/conf/{provider.bridge}/forwarding", "1")]
     for view in managed:
@@ -225,7 +225,7 @@ def _sysctls(managed: list[View], provider: Provider) -> tuple[Sysctl, ...]:
             Sysctl(f"net/ipv4/conf/{name}/forwarding", "1", network=view.name),
             Sysctl(f"net/ipv4/conf/{name}/rp_filter", "2", network=view.name),
         ]
-    if any(6 in view.network["families"] for view in managed):
+    if 6 in families:
         nexthop = provider.next_hop(6)
         if nexthop and nexthop.startswith("fe80:"):
             # It was learned from an advertisement; a host that forwards keeps to those only with 2.

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every network may reach of the default network, and that it is nothing else; on a host without VRFs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.live.gateway.conftest import BRIDGE, MAC, NEXT_HOPS, UPLINK
+from tests.live.gateway.packets import UDP, Packet
+from tests.live.gateway.test_way_out import MANIFESTS, NAMES, NODE, request_of
+
+SERVICE = {4: "10.96.0.10", 6: "fd00:10:96::a"}
+OTHER = {4: "10.96.0.11", 6: "fd00:10:96::b"}
+SERVER = {4: "192.0.2.53", 6: "2001:db8::53"}
+DUMMY_MAC = "0a:58:a9:fe:00:04"
+SETTINGS = {
+    "shared_services": [
+        {
+            "name": f"kube-system/dns-v{family}", "address": SERVICE[family], "endpoints": [SERVER[family]],
+            "ports": [{"protocol": "UDP", "port": 53, "target": 5353}],
+        }
+        for family in (4, 6)
+    ]
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("family", [4, 6])
+def test_every_network_reaches_the_service_and_no_other(host, family):
+    machine, zone = host(MANIFESTS, settings=SETTINGS, vrf=False)
+    requests = {name: request_of(zone, name, UDP, family) for name in NAMES}
+    holders = (*NEXT_HOPS, *SERVER.values())
+
+    def asked():
+        found = [packet for packet in machine.sent(UPLINK) if isinstance(packet, Packet)]
+        return {packet.payload.decode(): packet for packet in found if packet.target == SERVER[family]}
+
+    forwarded = set()
+
+    def kernel():
+        """The host forwards what is neither from it nor for it, back to where it came from."""
+        for entry in enumerate(machine.sent(BRIDGE)):
+            packet = entry[1]
+            meant = isinstance(packet, Packet) and packet.target_mac == MAC and packet.target != NODE[family]
+            if meant and entry not in forwarded:
+                forwarded.add(entry)
+                machine.receive(BRIDGE, replace(packet, source_mac=MAC, target_mac=DUMMY_MAC).encode())
+        return True
+
+    # One after the other: while a neighbour is looked for, ovn-controller keeps four packets and no more.
+    for name, packet in requests.items():
+        wanted = {**vars(packet), "target": SERVICE[family], "target_port": 53}
+        machine.receive(f"if-{name}", Packet(**{**wanted, "target": OTHER[family], "payload": b"other"}).encode())
+        machine.receive(f"if-{name}", Packet(**wanted).encode())
+        machine.exchange(lambda name=name: kernel() and name in asked(), f"what {name} asked", holders)
+    assert {(packet.source, packet.target_port) for packet in asked().values()} == {(NODE[family], 5353)}
+    for packet in asked().values():
+        machine.receive(UPLINK, packet.answer().encode())
+    for name, packet in requests.items():
+
+        def back(name=name):
+            kernel()
+            return [entry for entry in machine.sent(f"if-{name}") if isinstance(entry, Packet)]
+
+        machine.exchange(back, f"the answer to {name}", holders)
+        [answer] = back()
+        assert (answer.source, answer.source_port) == (SERVICE[family], 53)
+        assert (answer.target, answer.target_port, answer.payload) == (packet.source, 5000, name.encode())
+    assert not [entry for entry in machine.sent(UPLINK) if isinstance(entry, Packet) and entry.payload == b"other"]
