@@ -295,6 +295,9 @@ def test_every_stage_and_back_again(cluster):
                 seen = side.echo(SWITCH, port("c"), end, (TRANSIT_MAC, JOIN[other][family]), family)
                 there = port("c") if other == number else f"trtor-GR_red_net_node{other}"
                 assert {out for out, _ in seen} == {there}, seen
+        # Workloads that run on believe for ever that these addresses are on-link.
+        for other in (1, 2, 3):
+            _check_answer(side, port("c"), side.end_of("c", 6), JOIN[other][6], TRANSIT_MAC)
         assert not complaints(side)
 
 

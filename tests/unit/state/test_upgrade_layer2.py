@@ -128,10 +128,12 @@ def test_the_keys_stay_until_the_clean_up_and_then_go_for_good():
     assert keys(done) is None
     _after, blockers = change_version(done, ["node1"], GATEWAY_ROUTERS)
     assert "was cleaned up" in str(blockers[0])
+    assert build_plan(done)["networks"]["red_net"]["join_subnets_on_link"]
     # The inventory may keep the setting: later nodes have the new topology all the same.
     later, problems = decide(TEXT, done, settings=OLD, hosts=nodes("node1", "node2", "node3", "node4"))
     assert not problems
     assert set(versions(later).values()) == {TRANSIT_ROUTER}
+    assert "join_subnets_on_link" in build_plan(later)["networks"]["red_net"]
 
 
 def test_no_clean_up_while_a_node_is_old():

@@ -11,7 +11,7 @@ from ..addressing import family
 from ..document import digest
 from ..naming import DEFAULT_NETWORK
 from ..state.allocation import gateway_router_owner, host_subnets, tunnel_id_pool, tunnel_key, workload_subnets
-from ..state.layer2_version import is_open, version_of
+from ..state.layer2_version import is_open, version_of, was_on_link
 from ..state.networks import Network, networks, networks_by_namespace, running_workloads
 from ..state.placement import node_of
 from ..state.router_addresses import gateway_address, management_address
@@ -92,6 +92,8 @@ def _network(network: Network, nodes: list[StoredObject], snapshot: Snapshot) ->
         subnets = workload_subnets(snapshot, network, "")
         described["gateways"] = [gateway_address(network, subnet) for subnet in subnets]
         described["management"] = [management_address(network, subnet) for subnet in subnets]
+        if was_on_link(snapshot, network.name):
+            described["join_subnets_on_link"] = True
         if is_open(snapshot):
             owners = {node.name: gateway_router_owner(node.name) for node in snapshot.of_kind("Node")}
             held = snapshot.allocations[tunnel_id_pool(network.name)]

@@ -41,11 +41,11 @@ def upgrade_ports(view: View) -> list[Row]:
 def on_link_join_subnets(view: View) -> dict:
     """Option of the gateway's own port on the switch: it answers for whatever nobody else answers for in IPv6.
 
-    Gateway routers on the switch announce the join subnet as on-link, on all nodes, so workloads ask for join addresses
-    that only the transit router knows by now.
+    Gateway routers on the switch announce the join subnet as on-link, on all nodes and for ever, so workloads ask for
+    join addresses that only the transit router knows by now. Those that run on ask after the clean-up, too.
     """
     subnets = [subnet for subnet in view.network["join_subnets"] if family(subnet) == 6]
-    return {"arp_proxy": " ".join(subnets)} if is_open(view) and subnets else {}
+    return {"arp_proxy": " ".join(subnets)} if view.network.get("join_subnets_on_link") and subnets else {}
 
 
 def masquerade_interfaces(view: View) -> list[str]:

@@ -19,6 +19,7 @@ SETTING = "layer2_topology"
 TOPOLOGIES = {"transit-router": TRANSIT_ROUTER, "gateway-router": GATEWAY_ROUTERS}
 _FIELD = "layer2_topology_version"
 _OPEN = StoredObject(kind="Layer2Topology", name="upgrade", spec={"clean_up": "pending"})
+_UPGRADED = StoredObject(kind="Layer2Topology", name="upgraded-networks", spec={"networks": []})
 
 
 def version_of(node: StoredObject) -> str:
@@ -36,9 +37,19 @@ def is_open(snapshot: Snapshot) -> bool:
     return _OPEN.key in snapshot.objects
 
 
-def close(snapshot: Snapshot) -> None:
-    """Give the old topology up for good."""
-    snapshot.objects.pop(_OPEN.key, None)
+def close(snapshot: Snapshot, networks: list[str]) -> None:
+    """Give the old topology up for good; `networks` are those that may have had it."""
+    del snapshot.objects[_OPEN.key]
+    snapshot.objects[_UPGRADED.key] = dataclasses.replace(_UPGRADED, spec={"networks": sorted(networks)})
+
+
+def was_on_link(snapshot: Snapshot, network: str) -> bool:
+    """Tell whether workloads may have learnt that the network's join subnets are on-link.
+
+    The old gateway routers announced that in IPv6, and for ever: a machine that runs on believes it after the upgrade.
+    """
+    upgraded = snapshot.objects.get(_UPGRADED.key, _UPGRADED)
+    return is_open(snapshot) or network in upgraded.spec["networks"]
 
 
 def begin(snapshot: Snapshot, before: Snapshot) -> None:
@@ -47,6 +58,8 @@ def begin(snapshot: Snapshot, before: Snapshot) -> None:
     Only the very first nodes open a cluster.
     """
     wanted = TOPOLOGIES[snapshot.settings[SETTING]]
+    if _UPGRADED.key in before.objects:
+        snapshot.objects[_UPGRADED.key] = before.objects[_UPGRADED.key]
     if is_open(before) or (wanted == GATEWAY_ROUTERS and not before.of_kind("Node")):
         snapshot.objects[_OPEN.key] = _OPEN
     known = {node.name for node in before.of_kind("Node")}

@@ -131,7 +131,7 @@ def clean_up(before: Snapshot) -> tuple[Snapshot, list[Blocker]]:
         for node in before.of_kind("Node")
         if version_of(node) == GATEWAY_ROUTERS
     ]
-    close(after)
+    close(after, [network.name for network in networks(after).values() if network.is_transit_routed])
     return after, blockers or _allocated(after)
 
 
