@@ -4,6 +4,7 @@
 import os
 import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,8 @@ from ansible_collections.heddle.ovn.plugins.module_utils.apply.programs import N
 from ansible_collections.heddle.ovn.plugins.module_utils.firewall import Chain, Firewall, Map, Set
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
+
+CGROUPS = Path("/sys/fs/cgroup")
 
 # All forms that the tables of ovn-kubernetes have (gateway_nftables.go, udn_isolation.go), in spellings that nft prints
 # in another way.
@@ -206,6 +209,31 @@ def test_the_check_of_a_table_leaves_no_namespace_behind(run):
         reconcile_firewall(with_rules("closed", "nonsense"), write=False, run=run)
     assert os.readlink("/proc/thread-self/ns/net") == home
     assert kernel.namespaces() == before
+
+
+@pytest.fixture
+def cgroup():
+    if not (CGROUPS / "cgroup.controllers").exists():
+        pytest.skip("this machine has no cgroup v2 where systemd mounts it; the virtual machines of the lab have")
+    folder = CGROUPS / f"heddle-test-{os.getpid()}" / "prober"
+    folder.mkdir(parents=True)
+    yield folder
+    folder.rmdir()
+    folder.parent.rmdir()
+
+
+def test_a_cgroup_that_was_made_anew_is_matched_again(run, cgroup):
+    """A rule holds a cgroup's number, which is another one after its service was restarted."""
+    path = cgroup.relative_to(CGROUPS)
+    wanted = with_rules("udn-isolation", f'socket cgroupv2 level 2 "{path}" accept')
+    reconcile_firewall(wanted, write=True, run=run)
+    assert not reconcile_firewall(wanted, write=True, run=run).changed
+    cgroup.rmdir()
+    cgroup.mkdir()
+    assert reconcile_firewall(wanted, write=True, run=run).changed
+    assert not reconcile_firewall(wanted, write=True, run=run).changed
+    other = with_rules("udn-isolation", f'socket cgroupv2 level 1 "{path}" accept')
+    assert reconcile_firewall(other, write=False, run=run).changed
 
 
 def test_without_nft_everything_is_missing_in_check_mode_and_an_error_otherwise():
