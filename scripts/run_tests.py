@@ -99,6 +99,7 @@ def vm() -> list[Stage]:
         Stage("virtual machines: site", [PLAY, "playbooks/site.yml"], environment),
         Stage("virtual machines: verify", [PLAY, "playbooks/verify.yml"], environment),
         Stage("virtual machines: audit", [PLAY, "playbooks/audit.yml"], environment),
+        Stage("virtual machines: engines", [str(BIN / "pytest"), "tests/lab/test_engines_on_a_host.py"], environment),
     ]
 
 
