@@ -11,7 +11,7 @@ BENCH_SIZES ?= 10 100 1000 4000
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .PHONY: help setup lab lab-up lab-down lab-status lab-reboot lab-kill lab-start verify audit report \
-    test lint sanity test-unit test-live test-notebook test-lab test-vm bench collection clean
+    test lint sanity test-unit test-live test-notebook test-lab test-upgrade test-vm bench collection clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -69,6 +69,9 @@ test-notebook: setup ## run the notebooks on sample data
 
 test-lab: setup ## molecule and lab tests on containers
 	@.venv/bin/python -m scripts.run_tests lab
+
+test-upgrade: setup ## the upgrade of Layer2 networks on containers
+	@.venv/bin/python -m scripts.run_tests upgrade
 
 test-vm: setup ## boot and converge virtual machines
 	@.venv/bin/python -m scripts.run_tests vm

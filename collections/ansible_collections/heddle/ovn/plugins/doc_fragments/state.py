@@ -26,6 +26,7 @@ options:
     description:
       - Cluster-wide settings C(cluster_subnets), C(service_subnets), C(join_subnets), C(network_join_subnets),
         C(transit_subnets), C(masquerade_subnets), C(mtu). What is left out has ovn-kubernetes's default.
+      - C(layer2_topology) is what a fresh cluster begins with, C(transit-router) (the default) or C(gateway-router).
       - C(networks_total) (4095) and C(networks_per_namespace) (0) limit how many networks there may be; 0 is no limit.
     type: dict
     default: {}
