@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is rendered for a host's own kernel is accepted there, is complete after one run, and does what it should."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.module_utils.apply import kernel
+from ansible_collections.heddle.ovn.plugins.module_utils.apply.host_network import reconcile_host_network
+from ansible_collections.heddle.ovn.plugins.module_utils.apply.kernel_host import vrf_supported
+from ansible_collections.heddle.ovn.plugins.module_utils.apply.nftables import reconcile_firewall
+from ansible_collections.heddle.ovn.plugins.module_utils.apply.programs import ProgramError
+from ansible_collections.heddle.ovn.plugins.module_utils.firewall import Firewall
+from ansible_collections.heddle.ovn.plugins.module_utils.host_network import HostNetwork
+from ansible_collections.heddle.ovn.plugins.module_utils.render.firewall import render_firewall
+from ansible_collections.heddle.ovn.plugins.module_utils.render.host_network import render_host_network
+from tests.live.gateway.test_way_out import MANIFESTS
+from tests.pipeline import plan_of, with_gateways
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
+
+NAME = f"g{os.getpid()}-host"
+OWNER = "test:gateway"
+
+
+def ip(*arguments):
+    done = subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False, timeout=20)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(params=["shared", "local"])
+def plan(request):
+    """A plan for a namespace that stands for node1, with its bridge and management ports."""
+    vrf = vrf_supported()
+    found = plan_of(MANIFESTS, hosts=with_gateways(request.param, vrf=vrf))
+    kernel.create_namespace(NAME, "")
+    try:
+        with kernel.inside(NAME):
+            ip("link", "set", "lo", "up")
+            names = ["breth1", *(link.name for link in render_host_network(found, "node1").links)]
+            for name in names:
+                ip("link", "add", name, "type", "veth", "peer", "name", f"far-{name[-5:]}")
+                ip("link", "set", f"far-{name[-5:]}", "up")
+            ip("link", "set", "breth1", "up")
+            for address in found["nodes"]["node1"]["gateway"]["addresses"]:
+                ip("address", "add", address, "dev", "breth1", *(["nodad"] if ":" in address else []))
+            yield found
+    finally:
+        kernel.remove_namespace(NAME)
+
+
+def test_the_kernel_takes_the_host_network_and_gives_all_of_it_back(plan):
+    wanted = render_host_network(plan, "node1")
+    assert wanted.routes
+    assert reconcile_host_network(wanted, owner=OWNER, write=True).changed
+    assert not reconcile_host_network(wanted, owner=OWNER, write=True).changed
+    assert reconcile_host_network(HostNetwork(), owner=OWNER, write=True).changed
+    assert not reconcile_host_network(HostNetwork(), owner=OWNER, write=False).changed
+
+
+def test_a_process_of_the_host_does_not_reach_a_workload_over_the_default_network(tools, plan):
+    def run(argv, text=""):
+        done = subprocess.run(tools.command(*argv), input=text, capture_output=True, text=True, timeout=60, check=False)
+        if done.returncode:
+            raise ProgramError(argv[0], done.stderr)
+        return done.stdout
+
+    reconcile_host_network(render_host_network(plan, "node1"), owner=OWNER, write=True)
+    interfaces = {name: entry["interfaces"][0]["addresses"] for name, entry in plan["workloads"].items()}
+    locked, plain = interfaces["flat/a"], interfaces["plain/a"]
+    wanted = render_firewall(plan, "node1")
+    for firewall, refused in ((wanted, True), (Firewall(), False)):
+        assert reconcile_firewall(firewall, write=True, run=run).changed
+        assert not reconcile_firewall(firewall, write=True, run=run).changed
+        for address in locked:
+            assert sends(address.partition("/")[0]) is not refused, address
+        for address in plain:
+            assert sends(address.partition("/")[0]), address
+
+
+def sends(address: str) -> bool:
+    """Whether the kernel lets a datagram out."""
+    with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        try:
+            sender.sendto(b"heddle", (address, 9))
+        except PermissionError:
+            return False
+        return True
