@@ -269,6 +269,23 @@ def test_an_address_that_changes_takes_its_routes_along(host):
     assert not apply(moved).changed
 
 
+@pytest.mark.parametrize("written", range(0, 25, 3))
+def test_a_run_that_was_cut_off_is_completed_by_the_next(host, written):
+    class CutOff(HostKernel):
+        left = written
+
+        def _send(self, message, kind, flags):
+            if not self.left:
+                raise OSError("cut off")
+            self.left -= 1
+            super()._send(message, kind, flags)
+
+    with CutOff() as kernel_side, pytest.raises(NetlinkError, match="cut off"):
+        reconcile_host_network(WITHOUT_VRF, owner=OWNER, write=True, kernel=kernel_side)
+    assert len(apply(WITHOUT_VRF).changes) == size(WITHOUT_VRF) - written
+    assert not apply(WITHOUT_VRF).changed
+
+
 def test_two_routes_in_one_place_are_refused(host):
     routes = (HostRoute("10.0.0.0/8", "192.0.2.1", "br-ex"), HostRoute("10.0.0.0/8", "192.0.2.2", "br-ex"))
     with pytest.raises(NetlinkError, match="wanted twice"):

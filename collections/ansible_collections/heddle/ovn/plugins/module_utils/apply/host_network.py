@@ -287,6 +287,12 @@ class _Decision:
 
     # Rules
 
+    def _rule_name(self, state: RuleState, vrf: str = "") -> str:
+        to = f" to {state.to}" if state.to else ""
+        fwmark = f" mark {state.fwmark:#x}" if state.fwmark else ""
+        names = {MAIN_TABLE: "main", **self._vrf_names}
+        return f"IPv{state.family} {state.priority}{to}{fwmark} table {vrf or names.get(state.table, state.table)}"
+
     def _wanted_rules(self) -> dict[RuleState, object]:
         wanted = {}
         for rule in self._desired.rules:
@@ -298,7 +304,7 @@ class _Decision:
         wanted, seen = self._wanted_rules(), set()
         for state, message in self._state.rules:
             if state not in wanted or state in seen:
-                name = _rule_name(state) if state else "of a form that is not Heddle's"
+                name = self._rule_name(state) if state else "of a form that is not Heddle's"
                 before = {"table": state.table} if state else {}
                 self._step("delete", "rule", name, "", before, {}, self._kernel.remove_rule, message)
             seen.add(state)
@@ -308,7 +314,16 @@ class _Decision:
         for state, rule in self._wanted_rules().items():
             if state not in there:
                 after = {"table": state.table or f"of {rule.vrf}"}
-                self._step("create", "rule", _rule_name(state), rule.network, {}, after, self._kernel.add_rule, state)
+                self._step(
+                    "create",
+                    "rule",
+                    self._rule_name(state, rule.vrf),
+                    rule.network,
+                    {},
+                    after,
+                    self._kernel.add_rule,
+                    state,
+                )
 
 
 def _mark_link(kernel: HostKernel, name: str, alias: str) -> None:
@@ -344,9 +359,3 @@ def _route_text(route: RouteState) -> dict:
         "on link": route.on_link,
     }  # fmt: skip
     return {name: value for name, value in values.items() if value}
-
-
-def _rule_name(state: RuleState) -> str:
-    to = f" to {state.to}" if state.to else ""
-    fwmark = f" mark {state.fwmark:#x}" if state.fwmark else ""
-    return f"IPv{state.family} {state.priority}{to}{fwmark} table {state.table}"
