@@ -116,6 +116,11 @@ def test_a_namespace_waits_for_what_other_sets_have_in_it():
     assert ["unable to create new content in namespace red" in str(problem) for problem in problems] == [True]
     stored(workload("red", "w", "node1"), waiting)
 
+    networks = stored(RED.removeprefix(SPACE), stored(SPACE, manifest_set="other"))
+    ending = stored("", networks, manifest_set="other")
+    assert told(ending, NET)[2] == "namespace red is being terminated"
+    assert set(build_plan(ending)["networks"]) == {"default"}
+
     gone = stored("", waiting)
     assert kinds(gone) == set()
     assert set(build_plan(gone)["networks"]) == {"default"}

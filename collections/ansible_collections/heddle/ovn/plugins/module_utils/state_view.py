@@ -33,7 +33,7 @@ def state_view(snapshot: Snapshot) -> dict:
 
 
 def object_status(document: dict) -> str:
-    """Return an object's status in a word: `Ready`, or the reason of the first condition that is not as it should be."""
+    """Return an object's status in a word: `Ready`, or the reason of the first condition that is not as it should."""
     if "deletionTimestamp" in document["metadata"]:
         return "Deleting"
     status = document.get("status", {})
@@ -48,7 +48,7 @@ def attention(objects: dict[str, dict]) -> list[str]:
     lines = []
     for key, document in objects.items():
         for one in document.get("status", {}).get("conditions", ()):
-            if (one["type"] in _GOOD_WHEN_TRUE) == (one["status"] != "True"):
+            if one["status"] == ("False" if one["type"] in _GOOD_WHEN_TRUE else "True"):
                 lines.append(f"{key}: {one['type']} {one['status']} ({one['reason']}): {one['message']}")
     return lines
 

@@ -91,6 +91,9 @@ class _Claiming:
         """Make a network's missing definitions, or note why not."""
         overlaps = with_shared_subnets(network, self.wanted, self.snapshot.settings)
         errors = list(overlaps)
+        entry = self.snapshot.objects[network.object_key]
+        if entry.namespace and not network.namespaces and not entry.is_deleting:
+            errors.append(f"namespace {entry.namespace} is being terminated")
         standing = False
         for name in network.namespaces:
             definition = self.snapshot.objects.get(definition_key(name, network.nad_name))

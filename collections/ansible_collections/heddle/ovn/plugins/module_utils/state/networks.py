@@ -92,20 +92,20 @@ def wanted_networks(snapshot: Snapshot) -> dict[str, Network]:
     """
     default = _default(snapshot)
     found = {default.name: default}
-    known = [entry for entry in snapshot.of_kind("Namespace") if not entry.is_deleting]
+    known = {entry.name: namespace_labels(entry) for entry in snapshot.of_kind("Namespace") if not entry.is_deleting}
     for entry in snapshot.of_kind(*NETWORK_KINDS):
         network = _network(entry, _selected(entry, known), snapshot.settings)
         found[network.name] = network
     return found
 
 
-def _selected(entry: StoredObject, known: list[StoredObject]) -> tuple:
+def _selected(entry: StoredObject, known: dict[str, dict]) -> tuple:
+    """Return the namespaces that a network asks for; `known` are the labels of those there are."""
     if entry.is_deleting:
         return ()
     if entry.kind == "UserDefinedNetwork":
-        return tuple(namespace.name for namespace in known if namespace.name == entry.namespace)
-    selector = entry.spec["namespaceSelector"]
-    return tuple(namespace.name for namespace in known if matches(selector, namespace_labels(namespace)))
+        return (entry.namespace,) if entry.namespace in known else ()
+    return tuple(name for name, labels in known.items() if matches(entry.spec["namespaceSelector"], labels))
 
 
 def _default(snapshot: Snapshot) -> Network:
