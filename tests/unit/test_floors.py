@@ -23,7 +23,7 @@ PURE = ARITHMETIC | WORDS | {"model", "plan", "render"}
 TOP = {
     "decide", "host_program", "invocation", "keep", "layer2_upgrade", "observe", "preflight", "readiness",
     "runner", "share", "share_chassis",
-    "share_gateway", "state_view", "verify",
+    "share_gateway", "share_topology", "state_view", "verify",
 }  # fmt: skip
 
 # Floor -> what it may import besides itself. `state` talks to its database but never through `apply`; `apply` knows

@@ -6,14 +6,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import sys
 from collections.abc import Iterator
 
-from .apply.change import Outcome
-from .apply.kernel import NetlinkFailure
-from .apply.nftables import FirewallError
+from .apply.change import FirewallError, NetlinkError, Outcome
 from .apply.openflow_text import OpenFlowError
 from .apply.ovsdb_wanted import InvalidRows
-from .apply.step import NetlinkError
 from .document import unpack
 from .ovsdb_client import Client, OvsdbError, Unreachable
 
@@ -42,10 +40,16 @@ def reported(module) -> Iterator[None]:
         yield
     except Unreachable as error:
         module.fail_json(msg=f"{error}. Is the service running? The install playbook starts it.")
-    except (OSError, NetlinkFailure) as error:
+    except _kernel_refusals() as error:
         module.fail_json(msg=f"the kernel refused something that Heddle needs (it runs as root on hosts): {error}")
     except (Failure, OvsdbError, NetlinkError, OpenFlowError, FirewallError, InvalidRows) as error:
         module.fail_json(msg=str(error))
+
+
+def _kernel_refusals() -> tuple[type[Exception], ...]:
+    """What the kernel's refusals are raised as. What needs no netlink need not load pyroute2, which is slow."""
+    kernel = sys.modules.get(f"{__package__}.apply.kernel")
+    return (OSError, kernel.NetlinkFailure) if kernel else (OSError,)
 
 
 @contextlib.contextmanager

@@ -1,47 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host's share of the plan: which rows go to which database, in which order, and what is waited for."""
+"""A host's share of the workloads: their links, their ports on the bridge, and the wait until OVN has them up."""
 
 from __future__ import annotations
 
 from .apply import kernel
 from .apply.change import Outcome
 from .apply.netlink import planned_endpoints, reconcile_endpoints
-from .apply.ovsdb import reconcile
-from .apply.ovsdb_absent import planned
-from .apply.ovsdb_values import Scope
-from .apply.ovsdb_wait import caught_up, synchronise
 from .naming import INTEGRATION_BRIDGE
 from .observe import wait_for_ports
-from .render import northbound, render_endpoints, render_northbound, render_southbound, southbound, vswitch
+from .render import render_endpoints, vswitch
 from .render.vswitch import render_workload_ports
-from .row import Row
-from .runner import NORTHBOUND, SOUTHBOUND, VSWITCH, Failure, connected, known_node, load_plan
+from .runner import NORTHBOUND, VSWITCH, Failure, connected, known_node, load_plan
+from .share_topology import rows_to
 
 VSWITCH_DATABASE = "Open_vSwitch"
-
-
-def rows_to(client, database: str, rows: list[Row], owner: str, tables: tuple[str, ...], *, write: bool) -> Outcome:
-    """Reconcile rows with a database; without a database every row counts as missing."""
-    if client is None:
-        return planned(database, rows)
-    return reconcile(client, database, rows, owner=owner, scope=Scope(tables=frozenset(tables)), write=write)
-
-
-def apply_topology(module) -> Outcome:
-    """Remote chassis first: northd makes a port remote only if its chassis is known to be (OVN, `northd.c`)."""
-    plan = load_plan(module)
-    node = known_node(plan, module.params["node"])
-    owner, write = f"{plan['deployment']}:topology", not module.check_mode
-    timeout = module.params["wait_timeout"]
-    with connected(module, SOUTHBOUND) as client:
-        rows = render_southbound(plan, node)
-        outcome = rows_to(client, "OVN_Southbound", rows, owner, southbound.TABLES, write=write)
-    with connected(module, NORTHBOUND) as client:
-        rows = render_northbound(plan, node)
-        outcome += rows_to(client, "OVN_Northbound", rows, owner, northbound.TABLES, write=write)
-        if write and timeout and (outcome.changed or not caught_up(client)):
-            synchronise(client, timeout)
-    return outcome
 
 
 def apply_workloads(module) -> Outcome:

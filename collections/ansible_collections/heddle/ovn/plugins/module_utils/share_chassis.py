@@ -10,7 +10,8 @@ from .apply.takeover import move_device, wait_for_device
 from .keep import keep_host
 from .render.vswitch import BRIDGE_UPLINK, SOUTHBOUND_SOCKET, TABLES, UNDERLAY_BRIDGE, render_integration_bridge
 from .runner import HOST_FILE, VSWITCH, Failure, connected
-from .share import VSWITCH_DATABASE, rows_to
+from .share import VSWITCH_DATABASE
+from .share_topology import rows_to
 
 LATER = "(known once pyroute2 is installed)"
 

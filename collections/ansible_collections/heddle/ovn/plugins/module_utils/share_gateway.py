@@ -17,7 +17,8 @@ from .render.host_network import render_host_network, render_management_ports
 from .render.provider import provider_of
 from .render.vswitch import TABLES
 from .runner import VSWITCH, Failure, connected, known_node, load_plan
-from .share import VSWITCH_DATABASE, integration_bridge, rows_to
+from .share import VSWITCH_DATABASE, integration_bridge
+from .share_topology import rows_to
 
 # Holds the digest of the plan that the gateway was brought to; gone after a reboot, like flows and routes.
 APPLIED_FILE = "/run/heddle/applied"

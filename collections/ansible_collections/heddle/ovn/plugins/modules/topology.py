@@ -47,7 +47,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.heddle.ovn.plugins.module_utils.invocation import only_writer
 from ansible_collections.heddle.ovn.plugins.module_utils.runner import PLAN_ARGUMENTS, reported, result
-from ansible_collections.heddle.ovn.plugins.module_utils.share import apply_topology
+from ansible_collections.heddle.ovn.plugins.module_utils.share_topology import apply_topology
 
 
 def main():

@@ -20,6 +20,14 @@ _PLAIN = re.compile(r"[A-Za-z_/][A-Za-z0-9_./-]*\Z")
 _NOT_TEXT = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
 
 
+class NetlinkError(Exception):
+    """The kernel's state does not allow what is wanted, or a write failed; the text says what to do."""
+
+
+class FirewallError(Exception):
+    """nft does not accept the table that is wanted, or it could not be read or written."""
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """One object before and after; `update` carries only what differs.

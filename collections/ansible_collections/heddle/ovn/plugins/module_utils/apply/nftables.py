@@ -10,15 +10,11 @@ from __future__ import annotations
 
 from ..firewall import FAMILY, TABLE, Firewall
 from . import kernel, programs
-from .change import Change, Foreign, Outcome
+from .change import Change, FirewallError, Foreign, Outcome
 from .nftables_text import described, is_empty, read_objects, replacement_text, table_text
 
 SUBSTRATE = "nftables"
 Objects = dict[tuple[str, str], dict]
-
-
-class FirewallError(Exception):
-    """nft does not accept the table that is wanted, or it could not be read or written."""
 
 
 def reconcile_firewall(firewall: Firewall, *, write: bool, run: programs.Run = programs.run) -> Outcome:

@@ -6,12 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .change import Change, Outcome
+from .change import Change, NetlinkError, Outcome
 from .kernel import NetlinkFailure
 
-
-class NetlinkError(Exception):
-    """The kernel's state does not allow what is wanted, or a write failed; the text says what to do."""
+__all__ = ["NetlinkError", "Step", "perform"]
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from ..apply.change import Outcome
 from ..invocation import Invocation
 from ..runner import HOST_FILE, PLAN_FILE, Failure
-from ..share import apply_topology, apply_workloads
+from ..share import apply_workloads
 from ..share_chassis import apply_chassis
 from ..share_gateway import apply_gateway
+from ..share_topology import apply_topology
 
 WAIT_TIMEOUT = 60
 
