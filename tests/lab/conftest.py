@@ -54,12 +54,16 @@ class Lab:
 
     def ssh(self, host: str, *command: str) -> str:
         """Run a command on a host and return what it printed."""
-        done = subprocess.run(
+        done = self.try_ssh(host, *command)
+        assert done.returncode == 0, f"{host}: {' '.join(command)}: {done.stderr}"
+        return done.stdout
+
+    def try_ssh(self, host: str, *command: str) -> subprocess.CompletedProcess:
+        """Run a command on a host, which may fail."""
+        return subprocess.run(
             ["ssh", "-F", str(self.directory / "ssh_config"), host, *command],
             capture_output=True, text=True, check=False, timeout=60,
         )  # fmt: skip
-        assert done.returncode == 0, f"{host}: {' '.join(command)}: {done.stderr}"
-        return done.stdout
 
     def verb(self, *arguments: str) -> None:
         """Run a verb of the lab's own program."""

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A host gets its share back by itself: after a reboot, and after each daemon was restarted or killed."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+NODE = "node2"
+DEADLINE_SECONDS = 120
+VSWITCHD, CONTROLLER = "/run/openvswitch/ovs-vswitchd.pid", "/run/ovn/ovn-controller.pid"
+
+
+def process(lab, pid_file: str) -> str:
+    """Return the process id in a file, "" while a daemon is between two lives."""
+    done = lab.try_ssh(NODE, "cat", pid_file)
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def eventually(condition, what: str):
+    """Return the condition's value once it holds."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while time.monotonic() < deadline:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.2)
+    pytest.fail(f"{what}: not within {DEADLINE_SECONDS} s")
+
+
+def has_its_share(lab) -> bool:
+    done = lab.try_ssh(NODE, "heddle-host", "status", "--json")
+    return done.returncode == 0 and json.loads(done.stdout)["clean"]
+
+
+def audit_is_clean(lab) -> None:
+    eventually(lambda: has_its_share(lab), f"{NODE} has its share")
+    lab.play("audit.yml")
+
+
+@pytest.mark.parametrize("daemon", ["ovs-vswitchd", "ovn-controller"])
+@pytest.mark.parametrize("how", ["restart", "kill"])
+def test_a_daemon_comes_back_with_everything(lab, daemon, how):
+    pid_file = VSWITCHD if daemon == "ovs-vswitchd" else CONTROLLER
+    before = process(lab, pid_file)
+    assert before
+    command = ["systemctl", "restart", daemon] if how == "restart" else ["kill", "-KILL", before]
+    lab.ssh(NODE, *command)
+    eventually(lambda: process(lab, pid_file) not in ("", before), f"{daemon} runs again")
+    audit_is_clean(lab)
+
+
+def test_a_reboot_brings_everything_back_without_a_playbook(lab):
+    lab.verb("reboot", NODE)
+    audit_is_clean(lab)
+    lab.play("verify.yml")
+    assert set(lab.play("site.yml").changed.values()) == {0}
+
+
+def test_the_program_shows_what_differs_and_mends_it(lab):
+    lab.ssh(NODE, "ip", "neighbour", "delete", "169.254.0.4", "dev", "br-ex")
+    shown = lab.try_ssh(NODE, "heddle-host", "diff")
+    assert shown.returncode == 1
+    assert "169.254.0.4" in shown.stdout
+    assert "169.254.0.4" in lab.ssh(NODE, "heddle-host", "apply")
+    assert has_its_share(lab)
