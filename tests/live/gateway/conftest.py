@@ -111,6 +111,10 @@ class Host:
             if row.table == "Interface":
                 self.capture(row.key)
 
+    def flows(self, plan: dict) -> list:
+        """What the plan says about the provider bridge."""
+        return render_bridge_flows(plan, "node1")
+
     def apply(self, plan: dict, *, write: bool = True):
         """Bring the provider bridge to what the plan says; returns the outcome."""
         parts = [render(plan, "node1") for render in (render_bridge_flows, render_flood_ports, render_static_macs)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.heddle.ovn.plugins.module_utils.render import bridge_flows
 from tests.live.gateway.conftest import BRIDGE, MAC, NEXT_HOP_MAC, UPLINK
 from tests.live.gateway.packets import ICMP, ICMPV6, UDP, Packet
 from tests.pipeline import layer2, namespace, workload
@@ -52,9 +53,12 @@ def request_of(zone, name: str, protocol: int, family: int) -> Packet:
     return Packet(**{**vars(found), "kind": 8 if family == 4 else 128})
 
 
+@pytest.mark.parametrize("group", [50, 1])
 @pytest.mark.parametrize("family", [4, 6])
-def test_everybody_gets_out_at_once_and_each_reply_finds_back(host, family):
+def test_everybody_gets_out_at_once_and_each_reply_finds_back(host, family, group, monkeypatch):
+    monkeypatch.setattr(bridge_flows, "GROUP_SIZE", group)
     machine, zone = host(MANIFESTS)
+    assert any(flow.table >= bridge_flows.GROUP_TABLES for flow in machine.flows(zone.plan)) is (group == 1)
     assert not machine.apply(zone.plan).changed
     for protocol in (UDP, ICMP if family == 4 else ICMPV6):
         requests = {name: request_of(zone, name, protocol, family) for name in NAMES}

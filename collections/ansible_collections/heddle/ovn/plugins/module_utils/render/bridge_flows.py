@@ -7,6 +7,7 @@ a user-defined network, whose masquerade address becomes the node's at the same 
 
 Table 0 takes what comes in, 1 replies from outside, 2 from the host to a gateway router, 3 to the host, 4 and 5
 translate what the default network and the host say to each other, 11 sorts out large packets in local gateway mode.
+Each from 20 on gives a packet to a group of gateway routers.
 Route advertisements, several external gateways and egress addresses are not part of it.
 """
 
@@ -23,6 +24,7 @@ OVN_MARK, HOST_MARK, NETWORK_MARK_BASE = 1, 2, 3
 PACKET_MARK_BASE = 4096
 GENEVE_PORT = 6081
 ETHERNET_HEADER = 14
+GROUP_SIZE, GROUP_TABLES = 50, 20
 BROADCAST, ALL_NODES = "ff:ff:ff:ff:ff:ff", "33:33:00:00:00:01"
 _IP = {4: "ip", 6: "ipv6"}
 _SOURCE, _TARGET = {4: "nw_src", 6: "ipv6_src"}, {4: "nw_dst", 6: "ipv6_dst"}
@@ -72,6 +74,7 @@ def render_bridge_flows(plan: dict, node: str) -> list[Flow]:
     bridge = Bridge(plan, node)
     if not bridge.views:
         return []
+    bridge.groups()
     bridge.neighbours()
     bridge.underlay()
     bridge.replies()
@@ -108,6 +111,8 @@ class Bridge:
         self.to_uplink = f"output:{self.uplink}"
         self.host_to_uplink = tagged + self.to_uplink
         self.to_host = f"{untagged}output:LOCAL"
+        outputs = [f"output:{{{self.patch(view)}}}" for view in self.views if not view.is_default]
+        self._groups = [outputs[start : start + GROUP_SIZE] for start in range(0, len(outputs), GROUP_SIZE)]
         # From the host to a gateway router, whose MAC is the host's own.
         self.host_to_router = {
             view.name: f"set_field:{self.mac}->eth_dst,{tagged}output:{{{self.patch(view)}}}" for view in self.views
@@ -129,22 +134,41 @@ class Bridge:
         """Return a masquerade address with a fixed meaning."""
         return nth_address(self.subnets("masquerade_subnets", number)[0], offset)
 
+    def other_routers(self, protocol: str) -> list[str]:
+        """Return actions that give a packet of an Ethernet type to the gateway routers of all networks but the default.
+
+        They must come last. For one packet, Open vSwitch gives up after 4096 lookups, and each router needs more than
+        50. Many are therefore served in groups, before each of which the packet is looked up anew. What makes Open
+        vSwitch do so is a label that is put on and taken off again; the packet itself never has it.
+        """
+        first, *more = self._groups or [[]]
+        anew = f"push_mpls:0x8847,pop_mpls:{protocol}"
+        return [*first, *(f"{anew},resubmit(,{GROUP_TABLES + number})" for number in range(len(more)))]
+
+    def groups(self) -> None:
+        """A table for each further group of gateway routers."""
+        for number, group in enumerate(self._groups[1:]):
+            self.add(GROUP_TABLES + number, 0, "", ",".join(group))
+
     def neighbours(self) -> None:
         """ARP and neighbour discovery: questions go to one router, answers to all."""
-        patches = [f"output:{{{self.patch(view)}}}" for view in self.views]
-        everybody = ",".join([*patches, "NORMAL"])
+        default = f"output:{{{self.patch(self.default)}}}"
         for address in map(plain, self.provider.addresses):
             asked = (
                 f"arp,arp_op=1,arp_tpa={address}"
                 if family(address) == 4
                 else f"icmp6,icmp_type={_SOLICITATION},icmp_code=0,nd_target={address}"
             )
-            self.add(0, 12, asked, f"{patches[0]},NORMAL")
+            self.add(0, 12, asked, f"{default},NORMAL")
         if len(self.views) > 1:
             told = f"icmp6,icmp_type={_ADVERTISEMENT},icmp_code=0,dl_dst={ALL_NODES}"
-            self.add(0, 11, f"in_port={self.uplink},arp,dl_dst={BROADCAST}", everybody)
-            self.add(0, 11, f"in_port={self.uplink},{told}", everybody)
-        self.add(0, 10, f"dl_dst={self.mac}", everybody)
+            arp = ",".join([default, "NORMAL", *self.other_routers("0x0806")])
+            self.add(0, 11, f"in_port={self.uplink},arp,dl_dst={BROADCAST}", arp)
+            self.add(
+                0, 11, f"in_port={self.uplink},{told}", ",".join([default, "NORMAL", *self.other_routers("0x86dd")])
+            )
+            self.add(0, 11, f"arp,dl_dst={self.mac}", arp)
+        self.add(0, 10, f"dl_dst={self.mac}", f"{default},NORMAL")
         for view in self.views:
             port = f"in_port={{{self.patch(view)}}}"
             self.add(0, 10, f"{port},dl_src={self.mac}", "NORMAL", view.name)
@@ -153,9 +177,8 @@ class Bridge:
 
     def replies(self) -> None:
         """Table 1: what comes from outside for the node's address, connections looked up."""
-        others = [f"output:{{{self.patch(view)}}}" for view in self.views if not view.is_default]
         for kind in (_ROUTER_ADVERTISEMENT, _ADVERTISEMENT):
-            self.add(1, 14, f"icmp6,icmp_type={kind}", ",".join([*others, "FLOOD"]))
+            self.add(1, 14, f"icmp6,icmp_type={kind}", ",".join(["FLOOD", *self.other_routers("0x86dd")]))
         self.add(1, 10, f"dl_dst={self.mac}", self.to_host)
         self.add(1, 0, "", "NORMAL")
         for number in (4, 6):
