@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from ansible_collections.heddle.ovn.plugins.module_utils.model import read_manifests
 from ansible_collections.heddle.ovn.plugins.module_utils.state.documents import document
 from tests.pipeline import decide, namespace, stored
 
@@ -124,6 +125,28 @@ def test_a_managed_definition_cannot_be_applied_by_hand():
     before = stored(text)
     _after, problems = decide(text + by_hand, before)
     assert ["is the attachment definition of UserDefinedNetwork/red/net" in str(one) for one in problems] == [True]
+
+
+@pytest.mark.parametrize(
+    ("spec", "fragments"),
+    [
+        ("{config: '{}'}", []),
+        ("{config: ''}", []),
+        ("{}", []),
+        ("null", []),
+        ("{config: 3}", ["expected text, got 3"]),
+        ("{config: '{}', mtu: 3}", ["mtu"]),
+        ("[]", ["spec"]),
+    ],
+)
+def test_a_users_definition_may_hold_any_configuration(spec, fragments):
+    text = (
+        "apiVersion: k8s.cni.cncf.io/v1\nkind: NetworkAttachmentDefinition\n"
+        f"metadata: {{name: mine, namespace: red}}\nspec: {spec}\n"
+    )
+    resources, problems = read_manifests([("t.yml", text)])
+    assert len(resources) == (not fragments)
+    assert [fragment in str(one) for one, fragment in zip(problems, fragments, strict=True)] == [True] * len(fragments)
 
 
 def test_documents_show_what_a_server_would():

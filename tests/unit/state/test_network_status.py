@@ -5,6 +5,7 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
+from ansible_collections.heddle.ovn.plugins.module_utils.state import allocation
 from ansible_collections.heddle.ovn.plugins.module_utils.state.conditions import condition
 from ansible_collections.heddle.ovn.plugins.module_utils.state.networks import networks, running_workloads
 from tests.pipeline import decide, layer2, layer3, namespace, nodes, stored, workload
@@ -270,6 +271,37 @@ def test_a_host_too_many_does_not_take_a_network_from_the_others():
     before = stored(text, hosts=nodes("node1", "node2"))
     after = stored(text, before)
     assert set(build_plan(after)["networks"]["red_net"]["host_subnets"]) == {"node1", "node2"}
+
+
+def test_a_primary_network_has_only_families_that_the_cluster_has():
+    text = namespace("red") + layer2("red", "net", "10.0.0.0/24", "fd01::/64")
+    settings = {"cluster_subnets": ["10.244.0.0/16/24"]}
+    assert told(stored(text, settings=settings), NET)[2] == "the network has IPv6 subnets, and the cluster has no IPv6"
+    secondary = text.replace("role: Primary", "role: Secondary")
+    assert told(stored(secondary, settings=settings), NET)[0] == "True"
+
+
+@pytest.mark.parametrize(
+    ("pool", "ends", "fragment"),
+    [("NETWORK_IDS", (1, 1), "network ids"), ("DYNAMIC_TUNNEL_KEYS", (16715779, 16715779), "tunnel keys")],
+)
+def test_when_numbers_run_out_the_others_keep_theirs(monkeypatch, pool, ends, fragment):
+    monkeypatch.setattr(allocation, pool, ends)
+    text = RED + namespace("blue") + layer2("blue", "net", "10.0.0.0/24") + workload("blue", "w", "node1")
+    before = stored(RED)
+    after = stored(text, before)
+    key = "UserDefinedNetwork/blue/net"
+    status, reason, message = told(after, key, "NetworkAllocationSucceeded")
+    assert (status, reason, fragment in message) == ("False", "InternalError", True), message
+    assert planned(after) == {"red_net"}
+    assert told(after, "Workload/blue/w", "Ready")[1] == "PrimaryNetworkMissing"
+    assert (after.allocations["network-id"], after.cursors) == (before.allocations["network-id"], before.cursors)
+    annotations = after.objects["NetworkAttachmentDefinition/blue/net"].manifest["metadata"]["annotations"]
+    assert annotations == {"k8s.ovn.org/network-name": "blue_net"}
+    assert stored(text, after, now="2027-01-01T00:00:00Z") == after
+    freed = stored(text.removeprefix(RED), after)
+    assert planned(freed) == {"blue_net"}
+    assert told(freed, "Workload/blue/w", "Ready")[0] == "True"
 
 
 def test_the_last_address_of_a_subnet_can_be_used_and_one_more_workload_waits():

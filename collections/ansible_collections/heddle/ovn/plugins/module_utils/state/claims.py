@@ -21,7 +21,7 @@ from .attachment_definition import (
 )
 from .deletion import why_it_stays
 from .networks import Network, attached_networks, wanted_networks
-from .overlaps import with_neighbour, with_shared_subnets
+from .overlaps import lacking_family, with_neighbour, with_shared_subnets
 from .snapshot import Snapshot, StoredObject
 
 
@@ -89,8 +89,9 @@ class _Claiming:
 
     def claim(self, network: Network) -> None:
         """Make a network's missing definitions, or note why not."""
-        overlaps = with_shared_subnets(network, self.wanted, self.snapshot.settings)
-        errors = list(overlaps)
+        mistakes = with_shared_subnets(network, self.wanted, self.snapshot.settings)
+        mistakes += lacking_family(network, self.wanted)
+        errors = list(mistakes)
         entry = self.snapshot.objects[network.object_key]
         if entry.namespace and not network.namespaces and not entry.is_deleting:
             errors.append(f"namespace {entry.namespace} is being terminated")
@@ -100,10 +101,10 @@ class _Claiming:
             if definition is not None and is_own(definition) and definition.spec["owner"] == network.object_key:
                 standing = True
                 self._keep(network, name, definition, errors)
-            elif not overlaps:
+            elif not mistakes:
                 self._make(network, name, definition, errors)
-        if overlaps and standing:
-            self.claims.broken[network.object_key] = overlaps
+        if mistakes and standing:
+            self.claims.broken[network.object_key] = mistakes
         self._note_leftovers(network, errors)
         if errors:
             self.claims.errors[network.object_key] = errors

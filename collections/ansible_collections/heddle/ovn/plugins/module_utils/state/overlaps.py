@@ -42,6 +42,12 @@ def with_shared_subnets(network: Network, found: dict[str, Network], settings: d
     return errors
 
 
+def lacking_family(network: Network, found: dict[str, Network]) -> list[str]:
+    """Return which address family of a primary network the cluster does not have."""
+    missing = set(network.families) - set(found[DEFAULT_NETWORK].families) if network.role == "Primary" else set()
+    return [f"the network has IPv{number} subnets, and the cluster has no IPv{number}" for number in sorted(missing)]
+
+
 def with_neighbour(network: Network, other: Network, namespace: str) -> str:
     """Return how two networks that serve one namespace overlap, "" when they do not: its workloads join both."""
     for subnet in own_subnets(network):
