@@ -16,14 +16,13 @@ ABSOLUTE = "ansible_collections.heddle.ovn.plugins.module_utils"
 
 ARITHMETIC = {"addressing", "naming"}
 # What floors say to each other: data without behaviour.
-WORDS = {"document", "endpoint", "firewall", "flow", "host_network", "row"}
+WORDS = {"document", "endpoint", "firewall", "flow", "host_network", "row", "virtual_machine"}
 CONNECTION = {"ovsdb_client", "ovsdb_framing"}
 PURE = ARITHMETIC | WORDS | {"model", "plan", "render"}
 # Put the floors together for the modules and the host's program.
 TOP = {
-    "decide", "host_program", "invocation", "keep", "layer2_upgrade", "observe", "preflight", "readiness",
-    "runner", "share", "share_chassis",
-    "share_gateway", "share_topology", "state_view", "verify",
+    "decide", "guest", "host_program", "invocation", "keep", "layer2_upgrade", "migration", "observe", "preflight",
+    "readiness", "runner", "share", "share_chassis", "share_gateway", "share_topology", "state_view", "verify",
 }  # fmt: skip
 
 # Floor -> what it may import besides itself. `state` talks to its database but never through `apply`; `apply` knows
@@ -37,6 +36,7 @@ MAY_IMPORT = {
     "flow": set(),
     "host_network": set(),
     "row": set(),
+    "virtual_machine": set(),
     "ovsdb_framing": set(),
     "ovsdb_client": {"ovsdb_framing"},
     "model": ARITHMETIC,

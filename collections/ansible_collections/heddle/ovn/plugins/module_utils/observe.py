@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import time
 
+from .apply.ovsdb_wait import wait_until
+
 NORTHBOUND_DATABASE = "OVN_Northbound"
 
 
@@ -15,6 +17,20 @@ def ports_not_up(client, ports: list[str]) -> list[str]:
     rows = client.transact(NORTHBOUND_DATABASE, [select])[0]["rows"] if ports else []
     up = {row["name"] for row in rows if row["up"] is True}
     return [port for port in ports if port not in up]
+
+
+def wait_for_flows(client, ports: list[str], timeout: float) -> None:
+    """Wait until ovn-controller has bound the ports on this host and installed their flows; TimedOut otherwise.
+
+    A port that has its first chassis elsewhere is never told to be up here, but its interface is marked (OVN,
+    `controller/binding.c`, `ovn-installed`).
+    """
+    wait_until(
+        client, "Open_vSwitch", "Interface", [["external_ids", "includes", ["map", [["ovn-installed", "true"]]]]],
+        ["external_ids"],
+        lambda rows: set(ports) <= {dict(row["external_ids"][1]).get("iface-id") for row in rows},
+        timeout,
+    )  # fmt: skip
 
 
 def wait_for_ports(client, ports: list[str], timeout: float) -> list[str]:

@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Iterator
 
-from .apply.change import FirewallError, NetlinkError, Outcome
+from .apply.change import FirewallError, HypervisorError, NetlinkError, Outcome
 from .apply.openflow_text import OpenFlowError
 from .apply.ovsdb_wanted import InvalidRows
 from .document import unpack
@@ -42,7 +42,9 @@ def reported(module) -> Iterator[None]:
         module.fail_json(msg=f"{error}. Is the service running? The install playbook starts it.")
     except _kernel_refusals() as error:
         module.fail_json(msg=f"the kernel refused something that Heddle needs (it runs as root on hosts): {error}")
-    except (Failure, OvsdbError, NetlinkError, OpenFlowError, FirewallError, InvalidRows) as error:
+    except (
+        Failure, HypervisorError, OvsdbError, NetlinkError, OpenFlowError, FirewallError, InvalidRows,
+    ) as error:  # fmt: skip
         module.fail_json(msg=str(error))
 
 

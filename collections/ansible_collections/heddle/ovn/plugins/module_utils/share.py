@@ -6,9 +6,10 @@ from __future__ import annotations
 from .apply import kernel
 from .apply.change import Outcome
 from .apply.netlink import planned_endpoints, reconcile_endpoints
+from .apply.virtual_machine import end_machines, reconcile_machines, reconcile_taps
 from .naming import INTEGRATION_BRIDGE
-from .observe import wait_for_ports
-from .render import render_endpoints, vswitch
+from .observe import wait_for_flows, wait_for_ports
+from .render import render_endpoints, render_virtual_machines, vswitch
 from .render.vswitch import render_workload_ports
 from .runner import NORTHBOUND, VSWITCH, Failure, connected, known_node, load_plan
 from .share_topology import rows_to
@@ -21,13 +22,15 @@ def apply_workloads(module) -> Outcome:
     plan = load_plan(module)
     node = known_node(plan, module.params["node"])
     owner, write = f"{plan['deployment']}:workload", not module.check_mode
-    endpoints = render_endpoints(plan, node)
+    endpoints, machines = render_endpoints(plan, node), render_virtual_machines(plan, node)
+    outcome = end_machines(machines, owner=owner, write=write)
     if kernel.PYROUTE2_IMPORT_ERROR is None:
         with connected(module, VSWITCH) as client:
             userspace = uses_userspace(client)
-        outcome = reconcile_endpoints(endpoints, owner=owner, userspace=userspace, write=write)
+        outcome += reconcile_endpoints(endpoints, owner=owner, userspace=userspace, write=write)
+        outcome += reconcile_taps(machines, owner=f"{plan['deployment']}:vm", write=write)
     elif module.check_mode:
-        outcome = planned_endpoints(endpoints)
+        outcome += planned_endpoints(endpoints)
     else:
         raise Failure("pyroute2 is missing on this host; run playbooks/install.yml")
     with connected(module, VSWITCH) as client:
@@ -37,6 +40,7 @@ def apply_workloads(module) -> Outcome:
                 raise Failure(f"there is no bridge {INTEGRATION_BRIDGE}; run playbooks/install.yml on this host")
             client = None
         outcome += rows_to(client, VSWITCH_DATABASE, rows, owner, vswitch.TABLES, write=write)
+    outcome += reconcile_machines(machines, owner=owner, write=write)
     if write and module.params["wait_timeout"]:
         _wait_for_workloads(module, plan, node)
     if write and outcome.changed:
@@ -45,14 +49,21 @@ def apply_workloads(module) -> Outcome:
     return outcome
 
 
-def _wait_for_workloads(module, plan: dict, node: str) -> None:
-    ports = [
+def _ports(plan: dict, node: str, where: str) -> list[str]:
+    return [
         interface["port"]
         for workload in plan["workloads"].values()
-        if workload["node"] == node
+        if workload.get(where) == node
         for interface in workload["interfaces"]
     ]
-    timeout = module.params["wait_timeout"]
+
+
+def _wait_for_workloads(module, plan: dict, node: str) -> None:
+    ports, timeout = _ports(plan, node, "node"), module.params["wait_timeout"]
+    arriving = _ports(plan, node, "moving_to")
+    if arriving:
+        with connected(module, VSWITCH) as client:
+            wait_for_flows(client, arriving, timeout)
     with connected(module, NORTHBOUND) as client:
         missing = wait_for_ports(client, ports, timeout)
     if missing:

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from .apply.change import Outcome
+from .apply.extra_chassis import reconcile_extra_chassis
 from .apply.ovsdb import reconcile
 from .apply.ovsdb_absent import planned
 from .apply.ovsdb_values import Scope
 from .apply.ovsdb_wait import caught_up, synchronise
-from .render import northbound, render_northbound, render_southbound, southbound
+from .render import northbound, render_extra_chassis, render_northbound, render_southbound, southbound
 from .row import Row
 from .runner import NORTHBOUND, SOUTHBOUND, connected, known_node, load_plan
 
@@ -34,4 +35,6 @@ def apply_topology(module) -> Outcome:
         outcome += rows_to(client, "OVN_Northbound", rows, owner, northbound.TABLES, write=write)
         if write and timeout and (outcome.changed or not caught_up(client)):
             synchronise(client, timeout)
-    return outcome
+    # Last, because taking a second chassis away must wait until packets go to the first one.
+    with connected(module, SOUTHBOUND) as client:
+        return outcome + reconcile_extra_chassis(client, render_extra_chassis(plan, node), write=write)

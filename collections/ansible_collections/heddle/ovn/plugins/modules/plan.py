@@ -55,6 +55,12 @@ document:
   returned: when computed
   type: str
   sample: eJyLjgUAARUAuQ==
+kinds:
+  description: The kinds of workloads in the plan.
+  returned: when computed
+  type: list
+  elements: str
+  sample: [netns, vm]
 digest:
   description: Fingerprint of the plan; equal for plans that say the same.
   returned: success
@@ -100,7 +106,8 @@ def main():
         if not module.check_mode and operations(before, after):
             raise Failure("the state changed after these manifests were admitted; run the playbook again")
         plan = build_plan(after)
-    module.exit_json(changed=False, document=pack(plan), digest=plan["digest"], revision=plan["revision"])
+    kinds = sorted({workload["kind"] for workload in plan["workloads"].values()})
+    module.exit_json(changed=False, document=pack(plan), digest=plan["digest"], revision=plan["revision"], kinds=kinds)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,10 @@ class NetlinkError(Exception):
     """The kernel's state does not allow what is wanted, or a write failed; the text says what to do."""
 
 
+class HypervisorError(Exception):
+    """This host cannot run a virtual machine as wanted; the text says what to do."""
+
+
 class FirewallError(Exception):
     """nft does not accept the table that is wanted, or it could not be read or written."""
 

@@ -156,6 +156,12 @@ def create_link(namespace: str, link, mark: str) -> None:
         route.link("set", index=index, ifalias=mark, state="up")
 
 
+def create_tap(name: str, user: int) -> None:
+    """Create a tap device that stays when nobody has it open, and that a user may open."""
+    with IPRoute() as route:
+        route.link("add", ifname=name, kind="tuntap", mode="tap", uid=user)
+
+
 def remove_link(name: str) -> None:
     """Remove a link of the host; its other end goes with it.
 

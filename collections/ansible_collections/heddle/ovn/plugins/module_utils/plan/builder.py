@@ -11,7 +11,9 @@ from ..addressing import family
 from ..document import digest
 from ..naming import DEFAULT_NETWORK
 from ..state.allocation import gateway_router_owner, host_subnets, tunnel_id_pool, tunnel_key, workload_subnets
+from ..state.attachment import moves_live
 from ..state.layer2_version import is_open, version_of, was_on_link
+from ..state.move import moving_to
 from ..state.networks import Network, networks, networks_by_namespace, running_workloads
 from ..state.placement import node_of
 from ..state.router_addresses import gateway_address, management_address
@@ -43,11 +45,18 @@ def build_plan(snapshot: Snapshot) -> dict:
                 "interfaces": workload_interfaces(
                     workload, found[DEFAULT_NETWORK], serving.get(workload.namespace, []), snapshot
                 ),
+                **_virtual_machine(workload),
             }
             for workload in running_workloads(snapshot)
         },
     }
     return {**plan, "digest": digest(plan), "revision": snapshot.revision}
+
+
+def _virtual_machine(workload: StoredObject) -> dict:
+    if not moves_live(workload):
+        return {}
+    return {"memory": workload.spec["memory"], "moving_to": moving_to(workload)}
 
 
 def _node(node, snapshot: Snapshot) -> dict:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from ..addressing import family, prefix_length
 from ..naming import nad_key, workload_port
 from ..state.allocation import address_pool, interface_pool, tunnel_id_pool, workload_subnets
-from ..state.attachment import workload_key, workload_mac
+from ..state.attachment import moves_live, workload_key, workload_mac
 from ..state.networks import Network
 from ..state.placement import node_of
 from ..state.router_addresses import gateway_address
@@ -21,10 +21,10 @@ def workload_interfaces(
 ) -> list[dict]:
     """Return a workload's interfaces: the default network first, then the primary one, then the others in order."""
     has_primary = any(network.role == "Primary" for network in attached)
-    interfaces = [
-        _interface(workload, default, DEFAULT_INTERFACE,
-                   "infrastructure-locked" if has_primary else "primary", snapshot)
-    ]  # fmt: skip
+    interfaces = []
+    if not moves_live(workload):
+        role = "infrastructure-locked" if has_primary else "primary"
+        interfaces.append(_interface(workload, default, DEFAULT_INTERFACE, role, snapshot))
     secondary = {}
     for network in attached:
         if network.role == "Primary":

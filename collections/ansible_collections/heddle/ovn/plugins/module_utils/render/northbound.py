@@ -22,9 +22,9 @@ PUNTED_PACKETS_PER_SECOND = 25
 
 # What a purge may look at: every table that this floor writes.
 TABLES = (
-    "ACL", "Copp", "Gateway_Chassis", "Load_Balancer", "Logical_Router", "Logical_Router_Policy", "Logical_Router_Port",
-    "Logical_Router_Static_Route", "Logical_Switch", "Logical_Switch_Port", "Meter", "Meter_Band", "NAT", "Port_Group",
-    "Static_MAC_Binding",
+    "ACL", "Copp", "DHCP_Options", "Gateway_Chassis", "Load_Balancer", "Logical_Router", "Logical_Router_Policy",
+    "Logical_Router_Port", "Logical_Router_Static_Route", "Logical_Switch", "Logical_Switch_Port", "Meter",
+    "Meter_Band", "NAT", "Port_Group", "Static_MAC_Binding",
 )  # fmt: skip
 
 _TOPOLOGIES = {"Layer2": render_layer2, "Layer3": render_layer3, "Localnet": render_localnet}

@@ -6,6 +6,7 @@ from __future__ import annotations
 from ..addressing import plain
 from ..naming import INTEGRATION_BRIDGE, host_interface
 from ..row import Keys, Parent, Row
+from .hosting import hosts
 
 TABLES = ("Bridge", "Port", "Interface")
 UNDERLAY_BRIDGE = "br-underlay"
@@ -87,7 +88,7 @@ def render_workload_ports(plan: dict, node: str) -> list[Row]:
     """Return the ports of the integration bridge for a node's workloads (ovn-architecture, "Life Cycle of a VIF")."""
     rows = [Row("Bridge", INTEGRATION_BRIDGE, {}, match={"name": INTEGRATION_BRIDGE})]
     for workload in plan["workloads"].values():
-        if workload["node"] != node:
+        if node not in hosts(workload):
             continue
         for interface in workload["interfaces"]:
             name = host_interface(interface["port"], HOST_END)

@@ -6,6 +6,8 @@ from __future__ import annotations
 from ..addressing import plain
 from ..naming import EXTERNAL_ID_NAD, layer2_switch, localnet_switch, node_switch
 from ..row import Row
+from .dhcp import dhcp_columns, dhcp_rows
+from .hosting import hosts
 from .port import switch_port
 from .view import View
 
@@ -14,17 +16,21 @@ def render_workload_switch_ports(view: View) -> list[Row]:
     """Ports of this node's workloads; a Layer2 network also has the others' as remote ports."""
     rows = []
     for workload, interface in view.workloads:
-        if workload["node"] == view.node or (view.network["topology"] == "Layer2" and workload["node"] in view.remotes):
-            rows.append(_port(view, workload, interface))
+        if view.node in hosts(workload) or (view.network["topology"] == "Layer2" and workload["node"] in view.remotes):
+            rows += [_port(view, workload, interface), *dhcp_rows(view, workload, interface)]
     return rows
 
 
 def _port(view: View, workload: dict, interface: dict) -> Row:
-    is_local = workload["node"] == view.node
+    is_local = view.node in hosts(workload)
     layer2 = view.network["topology"] == "Layer2"
     # Without IPAM there is a MAC only, and port security then lets every address of that MAC pass.
     addresses = " ".join([interface["mac"], *map(plain, interface["addresses"])])
     options = {"requested-chassis": view.chassis(workload["node"])}
+    if workload.get("moving_to") == view.node:
+        # The other zone still has the workload; what comes for it goes there until the workload shows up here.
+        options["requested-chassis"] += f",{view.chassis()}"
+        options["activation-strategy"] = "rarp"
     if layer2:
         options["requested-tnl-key"] = str(interface["tunnel_id"])
     ids = {**view.external_ids(), "namespace": workload["namespace"], "pod": "true"}
@@ -39,6 +45,7 @@ def _port(view: View, workload: dict, interface: dict) -> Row:
         addresses={addresses},
         port_security={addresses} if is_local else set(),
         options=options,
+        **dhcp_columns(view, workload, interface),
     )
 
 

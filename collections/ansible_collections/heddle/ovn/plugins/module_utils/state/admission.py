@@ -22,6 +22,7 @@ from .refusals import Refusal
 from .running import settle_workloads
 from .snapshot import Snapshot, StoredObject
 from .verdicts import judge
+from .virtual_machines import check_moving
 
 BEGINNING = "1970-01-01T00:00:00Z"
 
@@ -64,6 +65,7 @@ def admit(
         *refusals.check_placement(after.of_kind("Workload"), set(nodes)),
         *refusals.check_limits(before, after),
         *check_path_mtu(after),
+        *check_moving(before, after),
     ]
     if not problems and not found:
         found = _carry_out(before, after, {resource.key: place for place, resource in enumerate(resources)}, now)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from ..addressing import family, free_addresses, nth_subnet, overlapping, subnet_capacity
 from ..naming import DEFAULT_NETWORK
-from .attachment import asked_addresses, attachment_problems, settle_macs, workload_key
+from .attachment import asked_addresses, attachment_problems, networks_of, settle_macs, workload_key
 from .layer2_version import is_open
 from .networks import Network, networks_by_namespace, running_workloads
 from .placement import node_of
@@ -147,7 +147,7 @@ def _workload_pools(snapshot: Snapshot, found: dict[str, Network]) -> Iterator[P
                 _address_pool(pools, network, subnet)
     for workload in running_workloads(snapshot):
         owner = workload_key(workload)
-        for network in [found[DEFAULT_NETWORK], *serving.get(workload.namespace, [])]:
+        for network in networks_of(workload, found[DEFAULT_NETWORK], serving):
             for subnet in workload_subnets(snapshot, network, node_of(workload)):
                 pool = _address_pool(pools, network, subnet)
                 pool.owners[owner] = workload.key

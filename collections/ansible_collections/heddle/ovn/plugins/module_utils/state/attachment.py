@@ -25,6 +25,17 @@ def workload_key(workload: StoredObject) -> str:
     return f"{workload.namespace}/{workload.name}"
 
 
+def moves_live(workload: StoredObject) -> bool:
+    """Tell whether a workload changes hosts while it runs, so that it can have no address that belongs to a host."""
+    return workload.spec["kind"] == "vm"
+
+
+def networks_of(workload: StoredObject, default: Network, serving: dict[str, list[Network]]) -> list[Network]:
+    """Return the networks that a workload is attached to; `serving` are the user-defined ones by namespace."""
+    networks = serving.get(workload.namespace, [])
+    return networks if moves_live(workload) else [default, *networks]
+
+
 def mac_pool(network: str) -> str:
     """Name of the pool with the MACs of a network that gives no addresses."""
     return f"mac/{network}"

@@ -8,11 +8,13 @@ waits until its namespace has a primary network, and never falls back to the def
 from __future__ import annotations
 
 from ..naming import PRIMARY_NETWORK_LABEL, nad_key
+from .attachment import moves_live
 from .attachment_definition import definition_key
 from .conditions import FALSE, TRUE, WORKLOAD_READY, described, with_conditions
 from .networks import Network, networks_by_namespace
 from .placement import node_of
 from .snapshot import Snapshot, StoredObject
+from .virtual_machines import why_it_waits
 
 
 def settle_workloads(
@@ -38,7 +40,7 @@ def settle_workloads(
         else:
             waits = _waits(snapshot, workload, networks, attached, unserved)
         attachments = None if waits else sorted(nad_key(workload.namespace, network.nad_name) for network in networks)
-        reason, message = waits or ("Attached", _running(networks))
+        reason, message = waits or ("Attached", _running(workload, networks))
         status = FALSE if waits else TRUE
         # Since when is decided by what is stored: this may be the second attempt of one run.
         known = workload.with_status(conditions=stored.status.get("conditions") if stored else None)
@@ -46,8 +48,8 @@ def settle_workloads(
         snapshot.objects[workload.key] = changed.with_status(attachments=attachments)
 
 
-def _running(networks: list[Network]) -> str:
-    names = ["default", *(network.name for network in networks)]
+def _running(workload: StoredObject, networks: list[Network]) -> str:
+    names = [*([] if moves_live(workload) else ["default"]), *(network.name for network in networks)]
     return f"attached to: {', '.join(names)}"
 
 
@@ -72,4 +74,4 @@ def _waits(
             "PrimaryNetworkMissing",
             f"namespace {name} is labelled for a primary network and has none that can be used",
         )
-    return None
+    return why_it_waits(workload, networks)

@@ -12,6 +12,10 @@ from ..node import Node
 from ..problem import show
 
 _NETWORK_NAMESPACE = "netns"
+_VIRTUAL_MACHINE = "vm"
+# MiB. The guest's kernel does not start with less than the smallest.
+_MEMORY = (64, 65536)
+_DEFAULT_MEMORY = 96
 _MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
 _NO_MAC = "00:00:00:00:00:00"
 
@@ -20,19 +24,24 @@ def _read_spec(node: Node) -> dict | None:
     if node.value is None:
         node.refuse("is required", "add it with node")
         return None
-    fields = node.mapping(("node", "kind", "movable", "addresses", "mac"))
+    fields = node.mapping(("node", "kind", "memory", "movable", "addresses", "mac"))
     host = fields.require("node", "name the host that it runs on")
-    kind = fields.get("kind")
+    kind, memory = fields.get("kind"), fields.get("memory")
     movable = fields.get("movable")
-    return {
+    spec = {
         "node": read_dns_subdomain(host) if host else None,
-        "kind": kind.choice((_NETWORK_NAMESPACE,)) if kind else _NETWORK_NAMESPACE,
+        "kind": kind.choice((_NETWORK_NAMESPACE, _VIRTUAL_MACHINE)) if kind else _NETWORK_NAMESPACE,
         # Whether an operation that empties the node may stop it there and start it elsewhere.
         "movable": movable.boolean() if movable else True,
         # On the primary Layer2 network (ovn-kubernetes, preconfigured addresses); what is not asked for is chosen.
         "addresses": [str(field.value) for field in read_addresses(fields.get("addresses"), 2)],
         "mac": _read_mac(fields.get("mac")),
     }
+    if spec["kind"] == _VIRTUAL_MACHINE:
+        spec["memory"] = memory.integer(*_MEMORY) if memory else _DEFAULT_MEMORY
+    elif memory:
+        memory.refuse("is for virtual machines", f"set kind to {_VIRTUAL_MACHINE}, or leave it out")
+    return spec
 
 
 def _read_mac(node: Node | None) -> str | None:

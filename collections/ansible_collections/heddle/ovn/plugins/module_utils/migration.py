@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A virtual machine from one host to another while it runs: the record of it in the state, and QEMU's part on hosts.
+
+The order that makes it safe: record the move, let every zone send to both hosts, move, look which of the two runs,
+record that, let every zone send there. Whatever ends it early, the record is there and the two QEMUs say the rest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import time
+from pathlib import Path
+
+from .apply import hypervisor
+from .apply.qmp import Qmp, QmpError
+from .document import pack
+from .naming import workload_namespace
+from .plan import build_plan
+from .runner import STATE, Failure
+from .state.apply_manifests import store
+from .state.move import MoveRefused, begin_move, end_move
+from .state.snapshot import Snapshot
+
+STATE_ARGUMENTS = {
+    "workload": {"type": "str", "required": True},
+    "node": {"type": "str", "required": True},
+    "state": {"type": "str", "choices": ["begun", "ended"], "required": True},
+    "socket": {"type": "str", "default": STATE},
+}
+HOST_ARGUMENTS = {
+    "workload": {"type": "str", "required": True},
+    "state": {"type": "str", "choices": ["receiving", "sent"], "required": True},
+    "address": {"type": "str", "required": True},
+    "port": {"type": "int"},
+    "key": {"type": "str", "no_log": True},
+    "downtime_limit": {"type": "int", "default": 150},
+    "timeout": {"type": "int", "default": 300},
+}
+_SECRET_FILE = "keys.psk"
+_CREDENTIALS = "move"
+_PAUSE = 0.02
+
+
+def record_move(params: dict, client, *, write: bool) -> tuple[Snapshot, Snapshot, dict]:
+    """Record the beginning or the end of a move; returns the states before and after, and the result for the user.
+
+    The result has `move` and `document`, the plan with which every host is to go on.
+    """
+    move: dict = {}
+
+    def decide(before: Snapshot) -> tuple[Snapshot, list]:
+        if params["state"] == "begun":
+            after, told = begin_move(before, params["workload"], params["node"])
+            move.update(told)
+        else:
+            after = end_move(before, params["workload"], params["node"])
+        return after, []
+
+    if client is None:
+        raise Failure("there is no state database yet; run playbooks/site.yml")
+    try:
+        before, after = store(client, decide, write=write)
+    except MoveRefused as error:
+        raise Failure(str(error)) from error
+    return before, after, {"move": move, "node": params["node"], "document": pack(build_plan(after))}
+
+
+def machine_name(workload: str) -> str:
+    """Return the name that a host knows the virtual machine NAMESPACE/NAME by."""
+    namespace, slash, name = workload.partition("/")
+    if not slash or not namespace or not name:
+        raise Failure(f"workload {workload!r} is not written as NAMESPACE/NAME")
+    return workload_namespace(namespace, name)
+
+
+def receive(params: dict) -> dict:
+    """Make the waiting QEMU listen on one address, for one who knows a fresh key; returns `port` and `key`.
+
+    One that listens already, because an earlier run was cut off, goes on with what it has.
+    """
+    name = machine_name(params["workload"])
+    secret = Path(hypervisor.socket_of(name, _SECRET_FILE))
+    with Qmp(hypervisor.socket_of(name)) as machine:
+        status = machine.execute("query-status")["status"]
+        if status != "inmigrate":
+            raise Failure(f"{params['workload']} does not wait for its move on this host; it is {status} here")
+        listening = machine.execute("query-migrate").get("socket-address")
+        if listening:
+            return {"changed": False, "port": int(listening[0]["port"]), "key": secret.read_text().partition(":")[2]}
+        key = secrets.token_hex(32)
+        _agree_on(machine, secret, key, "server")
+        address = f"[{params['address']}]" if ":" in params["address"] else params["address"]
+        machine.execute("migrate-incoming", {"uri": f"tcp:{address}:0"})
+        listening = machine.execute("query-migrate")["socket-address"]
+    return {"changed": True, "port": int(listening[0]["port"]), "key": key}
+
+
+def send(params: dict) -> dict:
+    """Move the running machine to the QEMU that listens; returns QEMU's own figures, in milliseconds and bytes.
+
+    Raises Failure when it still runs here afterwards.
+    """
+    name = machine_name(params["workload"])
+    secret = Path(hypervisor.socket_of(name, _SECRET_FILE))
+    with Qmp(hypervisor.socket_of(name)) as machine:
+        if machine.execute("query-status")["status"] != "postmigrate":
+            _agree_on(machine, secret, params["key"], "client")
+            machine.execute("migrate-set-parameters", {"downtime-limit": params["downtime_limit"]})
+            address = f"[{params['address']}]" if ":" in params["address"] else params["address"]
+            machine.execute("migrate", {"uri": f"tcp:{address}:{params['port']}"})
+        told = _finished(machine, params["timeout"])
+    secret.unlink(missing_ok=True)
+    if told["status"] != "completed":
+        raise Failure(
+            f"{params['workload']} was not moved, it goes on running here: {told.get('error-desc', told['status'])}"
+        )
+    return {
+        "changed": True,
+        "downtime_ms": told["downtime"],
+        "total_ms": told["total-time"],
+        "transferred_bytes": told["ram"]["transferred"],
+    }
+
+
+def _agree_on(machine: Qmp, secret: Path, key: str, endpoint: str) -> None:
+    """Give QEMU the key for TLS with a pre-shared one (QEMU, "TLS setup for network services")."""
+    secret.unlink(missing_ok=True)
+    descriptor = os.open(secret, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(f"qemu:{key}")
+        os.fchown(file.fileno(), hypervisor.user_id(), -1)
+    machine.execute("migrate-set-parameters", {"tls-creds": ""})
+    with contextlib.suppress(QmpError):  # there is one only after a move that failed
+        machine.execute("object-del", {"id": _CREDENTIALS})
+    machine.execute(
+        "object-add",
+        {"qom-type": "tls-creds-psk", "id": _CREDENTIALS, "dir": str(secret.parent), "endpoint": endpoint},
+    )
+    machine.execute("migrate-set-parameters", {"tls-creds": _CREDENTIALS})
+
+
+def _finished(machine: Qmp, timeout: float) -> dict:
+    deadline = time.monotonic() + timeout
+    cancelled = False
+    while True:
+        told = machine.execute("query-migrate")
+        if told.get("status") in ("completed", "failed", "cancelled"):
+            return told
+        if time.monotonic() > deadline and not cancelled:
+            machine.execute("migrate_cancel")
+            cancelled = True
+        time.sleep(_PAUSE)

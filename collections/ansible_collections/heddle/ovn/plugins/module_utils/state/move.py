@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A workload on its way from one node to another while it runs.
+
+The move is recorded before anything happens and until it is over, so that whoever looks meanwhile knows of both ends.
+Where the workload ends up is its placement.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+
+from .placement import moved, node_of
+from .snapshot import Snapshot, StoredObject
+
+_STATUS = "moving_to"
+
+
+class MoveRefused(Exception):
+    """The workload cannot be moved there; the text says why and what to do."""
+
+
+def moving_to(workload: StoredObject) -> str | None:
+    """Return the node that a workload is being moved to, if any."""
+    return workload.status.get(_STATUS)
+
+
+def begin_move(before: Snapshot, name: str, node: str) -> tuple[Snapshot, dict]:
+    """Record that a workload (`namespace/name`) is on its way to a node; returns the next snapshot and the move.
+
+    The move has `workload`, `from`, `to` and `pending`: whether there is anything to do. A move that is under way may
+    be gone on with, or taken back by naming the node that it started from. Raises MoveRefused.
+    """
+    workload = _workload(before, name)
+    here, pending = node_of(workload), moving_to(workload)
+    if workload.spec["kind"] != "vm":
+        raise MoveRefused(
+            f"workload {name} is a network namespace, and nothing can move that while it runs; name the other node in "
+            "its manifest, and playbooks/networks.yml starts it there"
+        )
+    nodes = {entry.name: entry.spec for entry in before.of_kind("Node")}
+    if not nodes.get(node, {}).get("chassis"):
+        known = ", ".join(name for name, spec in nodes.items() if spec.get("chassis"))
+        raise MoveRefused(f"node {node} is not known as a chassis; these are: {known}")
+    if pending not in (None, node) and node != here:
+        raise MoveRefused(
+            f"workload {name} is on its way from {here} to {pending}: finish that with to={pending}, or take it back "
+            f"with to={here}"
+        )
+    move = {"workload": name, "from": here, "to": pending or node, "pending": pending is not None or node != here}
+    if node == here:
+        return before, move
+    return _with_status(before, workload, {**workload.status, _STATUS: node}), move
+
+
+def end_move(before: Snapshot, name: str, node: str) -> Snapshot:
+    """Record on which of its two nodes a workload runs, now that its move is over. Raises MoveRefused."""
+    workload = _workload(before, name)
+    if node not in (node_of(workload), moving_to(workload)):
+        raise MoveRefused(f"workload {name} runs on {node_of(workload)} and is not on its way to {node}")
+    there = moved(workload, node)
+    return _with_status(before, workload, {key: value for key, value in there.status.items() if key != _STATUS})
+
+
+def _workload(snapshot: Snapshot, name: str) -> StoredObject:
+    workload = snapshot.objects.get(f"Workload/{name}")
+    if workload is None:
+        raise MoveRefused(f"there is no workload {name}; write it as NAMESPACE/NAME")
+    return workload
+
+
+def _with_status(before: Snapshot, workload: StoredObject, status: dict) -> Snapshot:
+    after = copy.deepcopy(before)
+    after.objects[workload.key] = replace(workload, status=status)
+    return after

@@ -1,0 +1,65 @@
+#!/usr/bin/python
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Build what virtual machines boot."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: guest_image
+short_description: Build what virtual machines boot
+version_added: 0.2.0
+author:
+  - Heddle maintainers (@heddle)
+description:
+  - Puts a kernel and an initramfs into a directory, made of the newest kernel of the host, the module of its network
+    card, its static busybox, and two scripts.
+  - It is built anew when one of these changed.
+extends_documentation_fragment:
+  - heddle.ovn.attributes
+options:
+  path:
+    description: Where to put them.
+    type: path
+    default: /var/lib/heddle/guest
+  scripts:
+    description: Directory with the guest's C(init) and C(lease).
+    type: path
+    default: /var/lib/heddle/guest/scripts
+"""
+
+EXAMPLES = r"""
+- name: Build what virtual machines boot
+  heddle.ovn.guest_image:
+"""
+
+RETURN = r"""
+changes:
+  description: How many images were created and updated.
+  returned: success
+  type: dict
+  sample: {"create": 1, "update": 0, "delete": 0, "foreign": 0, "objects": []}
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.heddle.ovn.plugins.module_utils.apply.guest_image import reconcile_guest_image
+from ansible_collections.heddle.ovn.plugins.module_utils.runner import reported, result
+
+
+def main():
+    """Build and report."""
+    module = AnsibleModule(
+        argument_spec={
+            "path": {"type": "path", "default": "/var/lib/heddle/guest"},
+            "scripts": {"type": "path", "default": "/var/lib/heddle/guest/scripts"},
+        },
+        supports_check_mode=True,
+    )
+    with reported(module):
+        outcome = reconcile_guest_image(module.params["path"], module.params["scripts"], write=not module.check_mode)
+    module.exit_json(**result(outcome))
+
+
+if __name__ == "__main__":
+    main()
