@@ -20,7 +20,7 @@ def logical(plan: dict, network: str) -> str:
     attached = attachments(plan).get(network, [])
     views = [View(plan, network, node, attached) for node in plan["nodes"]]
     _title(drawing, network, described, color)
-    y = _layer2(drawing, views, color) if described["topology"] == "Layer2" else _layer3(drawing, views, color)
+    y = _DRAWN[described["topology"]](drawing, views, color)
     for number, view in enumerate(views):
         _workloads(drawing, view, _left(number), y, color)
     return drawing.svg()
@@ -121,6 +121,23 @@ def _layer2(drawing: Drawing, views: list[View], color: Color) -> float:
     return lower
 
 
+def _localnet(drawing: Drawing, views: list[View], color: Color) -> float:
+    """The physical network, and in each column a switch that leads to it."""
+    view = views[0]
+    vlan = view.network["vlan"]
+    told = f"VLAN {vlan}" if vlan else "untagged"
+    name = view.network["physical_network"]
+    top = _element(drawing, LEFT, 84, _wide(views), "PHYSICAL NETWORK", name, [told], color, router=False)
+    lowest = 0.0
+    for number, one in enumerate(views):
+        x, y = _left(number), top + 34
+        drawing.line(x + COLUMN / 2, top, x + COLUMN / 2, y, color=color.strong, thick=2)
+        lines = ["  ".join(one.subnets())]
+        name = naming.localnet_switch(one.name)
+        lowest = max(lowest, _element(drawing, x, y, COLUMN, "SWITCH", name, lines, color, router=False))
+    return lowest
+
+
 def _layer3(drawing: Drawing, views: list[View], color: Color) -> float:
     """The transit switch, which is in all zones, and in each column the routers and the switch of a host."""
     view = views[0]
@@ -158,6 +175,9 @@ def _layer3(drawing: Drawing, views: list[View], color: Color) -> float:
             ),
         )
     return lowest
+
+
+_DRAWN = {"Layer2": _layer2, "Layer3": _layer3, "Localnet": _localnet}
 
 
 def _gateway_router(drawing: Drawing, view: View, x: float, y: float, width: float, color: Color) -> float:

@@ -116,6 +116,35 @@ def test_a_logical_picture_has_all_addresses_and_keys_of_its_network(network: st
                 assert all(address in shown for address in interface["addresses"])
 
 
+@pytest.mark.parametrize(
+    "spec, wanted",
+    [
+        (
+            "topology: Layer2, layer2: {role: Secondary, subnets: [10.7.0.0/24]}",
+            ["net1", "10.7.0.1/24", "cluster_udn_x_ovn_layer2_switch"],
+        ),
+        ("topology: Layer2, layer2: {role: Secondary, ipam: {mode: Disabled}}", ["net1", "port key 1"]),
+        (
+            "topology: Layer3, layer3: {role: Secondary, subnets: [{cidr: 10.7.0.0/16}]}",
+            ["net1", "10.7.0.3/24", "cluster_udn_x_transit_switch"],
+        ),
+        (
+            "topology: Localnet, localnet: {role: Secondary, physicalNetworkName: factory, subnets: [10.7.0.0/24], "
+            "vlan: {mode: Access, access: {id: 100}}}",
+            ["net1", "10.7.0.1/24", "factory", "VLAN 100", "cluster_udn_x_ovn_localnet_switch"],
+        ),
+    ],
+)  # fmt: skip
+def test_secondary_networks_have_a_logical_picture(spec: str, wanted: list[str]) -> None:
+    manifest = (
+        "---\napiVersion: k8s.ovn.org/v1\nkind: ClusterUserDefinedNetwork\nmetadata: {name: x}\n"
+        f"spec: {{namespaceSelector: {{}}, network: {{{spec}}}}}\n"
+    )
+    plan = plan_of(namespace("many", primary=False) + manifest + workload("many", "w", "node1"))
+    shown = " ".join(texts(logical(plan, "cluster_udn_x")))
+    assert [text for text in wanted if text not in shown] == []
+
+
 def test_the_matrix_has_a_cell_for_each_pair() -> None:
     svg = matrix(PLAN, VERIFY)
     names = list(PLAN["workloads"])
