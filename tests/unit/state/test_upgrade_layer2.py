@@ -173,6 +173,7 @@ def test_the_survey_goes_through_all_steps(serial, batches):
 def test_the_survey_of_what_is_left_and_of_what_is_done():
     found = survey(upgraded(old_cluster(), "node2"), TRANSIT_ROUTER, [], 1)
     assert found.batches == [["node1"], ["node3"]]
+    assert found.last_changed == ["node2"]
     assert not survey(upgraded(old_cluster(), "node1", "node2", "node3"), TRANSIT_ROUTER, [], 1).batches
     fresh, _problems = decide(TEXT)
     done = survey(fresh, TRANSIT_ROUTER, [], 1)

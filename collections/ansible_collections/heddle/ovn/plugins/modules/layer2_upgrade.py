@@ -79,6 +79,10 @@ survey:
     versions:
       description: The topology version of each node, V(1.0) or V(2.0).
       type: dict
+    last_changed:
+      description: The nodes that changed last; whether the hosts have heard of it is not known here.
+      type: list
+      elements: str
     batches:
       description: The nodes that are left, in the order in which they change.
       type: list

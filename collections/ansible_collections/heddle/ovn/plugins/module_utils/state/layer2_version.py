@@ -18,7 +18,7 @@ SETTING = "layer2_topology"
 # What the setting may say: the topology that a fresh cluster begins with.
 TOPOLOGIES = {"transit-router": TRANSIT_ROUTER, "gateway-router": GATEWAY_ROUTERS}
 _FIELD = "layer2_topology_version"
-_OPEN = StoredObject(kind="Layer2Topology", name="upgrade", spec={"clean_up": "pending"})
+_OPEN = StoredObject(kind="Layer2Topology", name="upgrade", spec={"last_changed": []})
 _UPGRADED = StoredObject(kind="Layer2Topology", name="upgraded-networks", spec={"networks": []})
 
 
@@ -35,6 +35,19 @@ def with_version(node: StoredObject, version: str) -> StoredObject:
 def is_open(snapshot: Snapshot) -> bool:
     """Tell whether nodes may have either topology."""
     return _OPEN.key in snapshot.objects
+
+
+def change(snapshot: Snapshot, nodes: list[str], version: str) -> None:
+    """Give nodes another version, and remember which ones: on the hosts their order matters."""
+    for node in snapshot.of_kind("Node"):
+        if node.name in nodes:
+            snapshot.objects[node.key] = with_version(node, version)
+    snapshot.objects[_OPEN.key] = dataclasses.replace(_OPEN, spec={"last_changed": sorted(nodes)})
+
+
+def last_changed(snapshot: Snapshot) -> list[str]:
+    """Return the nodes that changed last, as long as the cluster is open."""
+    return list(snapshot.objects.get(_OPEN.key, _OPEN).spec["last_changed"])
 
 
 def close(snapshot: Snapshot, networks: list[str]) -> None:
@@ -61,7 +74,7 @@ def begin(snapshot: Snapshot, before: Snapshot) -> None:
     if _UPGRADED.key in before.objects:
         snapshot.objects[_UPGRADED.key] = before.objects[_UPGRADED.key]
     if is_open(before) or (wanted == GATEWAY_ROUTERS and not before.of_kind("Node")):
-        snapshot.objects[_OPEN.key] = _OPEN
+        snapshot.objects[_OPEN.key] = before.objects.get(_OPEN.key, _OPEN)
     known = {node.name for node in before.of_kind("Node")}
     for node in snapshot.of_kind("Node"):
         if _FIELD not in node.spec and node.name not in known:

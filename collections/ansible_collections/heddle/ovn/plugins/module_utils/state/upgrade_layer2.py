@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 
 from .allocation import allocate
 from .capacity import shortages
-from .layer2_version import GATEWAY_ROUTERS, TRANSIT_ROUTER, close, is_open, version_of, with_version
+from .layer2_version import GATEWAY_ROUTERS, TRANSIT_ROUTER, change, close, is_open, last_changed, version_of
 from .networks import Network, networks, networks_by_namespace, running_workloads
 from .placement import moved, node_of
 from .snapshot import Snapshot, StoredObject
@@ -54,6 +54,7 @@ class Survey:
     open: bool
     goal: str
     versions: dict[str, str]
+    last_changed: list[str]
     batches: list[list[str]] = field(default_factory=list)
     moves: list[Move] = field(default_factory=list)
     blockers: list[Blocker] = field(default_factory=list)
@@ -117,9 +118,7 @@ def change_version(before: Snapshot, nodes: list[str], version: str) -> tuple[Sn
                 f"{workload.namespace}/{workload.name}")
         for workload, network in layer2_workloads(before, set(nodes))
     ]  # fmt: skip
-    for node in after.of_kind("Node"):
-        if node.name in nodes:
-            after.objects[node.key] = with_version(node, version)
+    change(after, nodes, version)
     return after, blockers or _allocated(after)
 
 
@@ -141,7 +140,8 @@ def survey(snapshot: Snapshot, version: str, wanted: list[str], serial: int) -> 
     `wanted` are the nodes to change, all when empty; `serial` is how many change at a time.
     """
     nodes = snapshot.of_kind("Node")
-    found = Survey(is_open(snapshot), version, {node.name: version_of(node) for node in nodes})
+    versions = {node.name: version_of(node) for node in nodes}
+    found = Survey(is_open(snapshot), version, versions, last_changed(snapshot))
     found.blockers += [
         Blocker("is not a node of this cluster", f"known are {', '.join(found.versions)}", name)
         for name in wanted
