@@ -12,12 +12,13 @@ from tests.pipeline import plan_of
 
 
 class Zone:
-    """node1's zone; `hosts` are the inventory facts of all hosts."""
+    """node1's zone, or with `bring` another one's; `hosts` are the inventory facts of all hosts."""
 
-    def __init__(self, tools, northbound, southbound_server, text, hosts=None, settings=None):
+    def __init__(self, tools, northbound, southbound_server, text=None, hosts=None, settings=None):
         self.tools, self.northbound, self.southbound = tools, northbound, southbound_server
         self.hosts, self.settings = hosts, settings
-        self.apply(text)
+        if text is not None:
+            self.apply(text)
 
     def apply(self, text):
         """Bring the databases to what the manifests ask for; returns the outcome."""
