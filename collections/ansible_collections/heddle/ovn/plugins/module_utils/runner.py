@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from .apply.change import FirewallError, HypervisorError, NetlinkError, Outcome
 from .apply.openflow_text import OpenFlowError
 from .apply.ovsdb_wanted import InvalidRows
+from .apply.programs import ProgramError
 from .document import unpack
 from .ovsdb_client import Client, OvsdbError, Unreachable
 
@@ -43,7 +44,8 @@ def reported(module) -> Iterator[None]:
     except _kernel_refusals() as error:
         module.fail_json(msg=f"the kernel refused something that Heddle needs (it runs as root on hosts): {error}")
     except (
-        Failure, HypervisorError, OvsdbError, NetlinkError, OpenFlowError, FirewallError, InvalidRows,
+        Failure, HypervisorError, OvsdbError, NetlinkError, OpenFlowError, FirewallError, ProgramError,
+        InvalidRows,
     ) as error:  # fmt: skip
         module.fail_json(msg=str(error))
 

@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import os
+
 from .apply import kernel
 from .apply.change import Outcome
 from .apply.kernel_device import default_gateways, read_device
+from .apply.kernel_host import vrf_supported
 from .apply.takeover import move_device, wait_for_device
 from .keep import keep_host
 from .render.vswitch import BRIDGE_UPLINK, SOUTHBOUND_SOCKET, TABLES, UNDERLAY_BRIDGE, render_integration_bridge
@@ -26,7 +29,7 @@ def apply_chassis(module) -> tuple[Outcome, dict]:
     ready = kernel.PYROUTE2_IMPORT_ERROR is None
     if not ready and write:
         raise Failure("pyroute2 is missing on this host; install python3-pyroute2")
-    if params["provider"] and params["provider"]["mode"] == "local" and not kernel.has_module("vrf"):
+    if params["provider"] and params["provider"]["mode"] == "local" and ready and not vrf_supported():
         raise Failure(
             f"the kernel of {params['name']} has no VRFs, which local gateway mode needs (CONFIG_NET_VRF); "
             "install a kernel with the vrf module, or set heddle_gateway_mode: shared for this host"
@@ -81,7 +84,7 @@ def _given_back(client, owner: str, bridges: list[dict], *, write: bool) -> Outc
 
 
 def _bridges(params: dict, datapath: str, ready: bool) -> list[dict]:
-    """Return the bridges besides the integration bridge: `name`, `interface`, `mac`, `physical_networks`."""
+    """Return the bridges besides the integration bridge, as `render_integration_bridge` takes them."""
     wanted: dict[str, dict] = {}
     if datapath == "netdev":
         if not params["underlay_interface"]:
@@ -95,12 +98,26 @@ def _bridges(params: dict, datapath: str, ready: bool) -> list[dict]:
     if provider:
         wanted[provider["bridge"]] = {"interface": provider["interface"], "physical_networks": ["physnet"]}
     for network, given in sorted(params["physical_networks"].items()):
+        if "bridge" not in given or given.keys() - {"bridge", "interface"}:
+            raise Failure(f"physical network {network}: must have bridge and, if no other gives it, interface")
         bridge = wanted.setdefault(given["bridge"], {"interface": given.get("interface"), "physical_networks": []})
+        if given.get("interface", bridge["interface"]) != bridge["interface"]:
+            raise Failure(
+                f"physical network {network}: bridge {given['bridge']} takes {bridge['interface']} over already, not "
+                f"{given['interface']}; give it a bridge of its own"
+            )
         bridge["physical_networks"].append(network)
     bridges = []
     for name, bridge in wanted.items():
-        bridges.append({"name": name, **bridge, "mac": _mac(bridge["interface"]) if ready else LATER})
+        vlan = provider["vlan"] if provider and name == provider["bridge"] else None
+        mac = _mac(bridge["interface"]) if ready else LATER
+        bridges.append({"name": name, **bridge, "mac": mac, "vlan": vlan})
     return bridges
+
+
+def _has_unified_cgroups() -> bool:
+    """Tell whether nftables can match the prober's cgroup: only the unified hierarchy (version 2) has it."""
+    return os.path.exists("/sys/fs/cgroup/cgroup.controllers")
 
 
 def _mac(interface: str | None) -> str | None:
@@ -113,10 +130,13 @@ def _mac(interface: str | None) -> str | None:
 
 
 def _gateway(params: dict, bridges: list[dict], datapath: str, ready: bool) -> dict | None:
-    """Return how this host is connected to the provider network, as `render/provider.py` describes it."""
+    """Return how this host is connected to the provider network, as `render/provider.py` describes it.
+
+    Empty without a provider network, which takes away what the host told before; None when it cannot be told.
+    """
     provider = params["provider"]
     if not provider or not ready:
-        return None
+        return None if provider else {}
     bridge, card = read_device(provider["bridge"]), read_device(provider["interface"])
     # In check mode the bridge may still be to come; then the card has what it will have.
     addresses = [held.text for device in (bridge, card) if device for held in device.addresses]
@@ -136,7 +156,8 @@ def _gateway(params: dict, bridges: list[dict], datapath: str, ready: bool) -> d
             for network in bridge["physical_networks"]
             if network != "physnet"
         },
-        "vrf": kernel.has_module("vrf"),
+        "vrf": vrf_supported(),
+        "prober": provider["prober"] if _has_unified_cgroups() else "",
         "userspace_cards": sorted(bridge["interface"] for bridge in bridges if bridge["interface"])
         if datapath == "netdev"
         else [],

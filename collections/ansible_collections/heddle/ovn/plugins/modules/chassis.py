@@ -69,8 +69,15 @@ options:
         elements: str
         default: []
       vlan:
-        description: VLAN tag of what the gateway routers send.
+        description: VLAN of the provider network, in which the host itself and the gateway routers are.
         type: int
+      prober:
+        description:
+          - Cgroup (version 2) whose processes may reach workloads over the default network although they have a primary
+            network of their own, as health probers must. A path below the root, like V(system.slice/prober.service).
+          - The cgroup must exist. Without it, and on hosts with cgroup version 1, nobody may.
+        type: str
+        default: ""
   physical_networks:
     description:
       - Further physical networks that Localnet networks can lead to. The key is the C(physicalNetworkName) of the
@@ -138,6 +145,7 @@ PROVIDER_OPTIONS = {
     "next_hops": {"type": "list", "elements": "str", "default": []},
     "addresses": {"type": "list", "elements": "str", "default": []},
     "vlan": {"type": "int"},
+    "prober": {"type": "str", "default": ""},
 }
 
 

@@ -19,7 +19,8 @@ def render_integration_bridge(host: dict) -> list[Row]:
     """Return the rows that make a host a chassis.
 
     `host`: `name`, `encapsulation` (addresses), `datapath` (`system` or `netdev`), and `bridges` besides the
-    integration bridge: `name`, `interface` that it takes over or None, its `mac`, `physical_networks` that it leads to.
+    integration bridge: `name`, `interface` that it takes over or None, its `mac`, `physical_networks` that it leads to,
+    and the `vlan` in which the host itself is, or None.
     Keys as ovn-kubernetes sets them (ovn-controller(8), "Configuration").
     """
     mappings = [f"{network}:{bridge['name']}" for bridge in host["bridges"] for network in bridge["physical_networks"]]
@@ -55,12 +56,13 @@ def _external_bridge(bridge: dict, datapath: str) -> list[Row]:
     columns: dict = {"fail_mode": "standalone", "external_ids": Keys({"bridge-id": name})}
     if uplink is None:
         return _bridge(name, datapath, columns)
+    own = {"tag": bridge["vlan"]} if bridge["vlan"] else {}
     columns["external_ids"] = Keys({"bridge-id": name, BRIDGE_UPLINK: uplink})
     columns["other_config"] = Keys({"hwaddr": bridge["mac"]})
-    return [*_bridge(name, datapath, columns), *_port(name, uplink, {})]
+    return [*_bridge(name, datapath, columns, own), *_port(name, uplink, {})]
 
 
-def _bridge(name: str, datapath: str, columns: dict) -> list[Row]:
+def _bridge(name: str, datapath: str, columns: dict, own_port: dict | None = None) -> list[Row]:
     bridge = Row(
         "Bridge",
         name,
@@ -68,12 +70,18 @@ def _bridge(name: str, datapath: str, columns: dict) -> list[Row]:
         parent=Parent("Open_vSwitch", "host", "bridges"),
         match={"name": name},
     )
-    return [bridge, *_port(name, name, {"type": "internal"})]
+    return [bridge, *_port(name, name, {"type": "internal"}, own_port)]
 
 
-def _port(bridge: str, name: str, interface: dict) -> list[Row]:
+def _port(bridge: str, name: str, interface: dict, columns: dict | None = None) -> list[Row]:
     return [
-        Row("Port", name, {"name": name}, parent=Parent("Bridge", bridge, "ports"), match={"name": name}),
+        Row(
+            "Port",
+            name,
+            {"name": name, **(columns or {})},
+            parent=Parent("Bridge", bridge, "ports"),
+            match={"name": name},
+        ),
         Row(
             "Interface",
             name,
