@@ -201,7 +201,7 @@ def test_a_waiting_workload_starts_when_its_network_comes():
 def test_no_primary_network_where_workloads_run_without_one():
     base = namespace("red", primary=False) + workload("red", "w", "node1")
     after = stored(base + layer2("red", "net", "10.0.0.0/24"), stored(base))
-    assert "namespace red has workloads already, without a primary network: [red/w]" in told(after, NET)[2]
+    assert "namespace red has workloads without a primary network: [red/w]" in told(after, NET)[2]
     assert "eth0" in {one["name"] for one in build_plan(after)["workloads"]["red/w"]["interfaces"]}
 
 

@@ -20,7 +20,7 @@ from .attachment_definition import (
     own_definitions,
 )
 from .deletion import why_it_stays
-from .networks import Network, attached_networks, wanted_networks
+from .networks import Network, attached_networks, is_pending, wanted_networks
 from .overlaps import lacking_family, with_neighbour, with_shared_subnets
 from .snapshot import Snapshot, StoredObject
 
@@ -74,8 +74,10 @@ class _Claiming:
             self._note_running(workload, before.objects.get(workload.key))
 
     def _note_running(self, workload: StoredObject, stored: StoredObject | None) -> None:
-        namespace = self.namespaces.get(workload.namespace)
-        if namespace is None or stored is None or stored.status.get("attachments") is None:
+        namespace = self.namespaces[workload.namespace]
+        if PRIMARY_NETWORK_LABEL not in namespace.labels:
+            namespace.workloads.append(f"{workload.namespace}/{workload.name}")
+        if PRIMARY_NETWORK_LABEL not in namespace.labels or stored is None or is_pending(stored):
             return
         primaries = {one.nad_name for one in namespace.networks if one.role == "Primary"}
         attached = {attachment.rpartition("/")[2] for attachment in stored.status["attachments"]}
@@ -161,7 +163,7 @@ class _Claiming:
             yield f"primary network already exist in namespace {name}: {holder or namespace.foreign_primary}"
         elif namespace.workloads:
             workloads = ", ".join(namespace.workloads)
-            yield f"namespace {name} has workloads already, without a primary network: [{workloads}]"
+            yield f"namespace {name} has workloads without a primary network: [{workloads}]"
 
     def _note_leftovers(self, network: Network, errors: list[str]) -> None:
         """Tell of definitions in namespaces that the network does not want any more."""
@@ -177,8 +179,14 @@ class _Claiming:
             return entry.status.get("creationTimestamp", ""), order.get(entry.key, -1), entry.key
 
         networks = [network for network in self.wanted.values() if not network.is_default]
-        for network in sorted(networks, key=place):
+        networks.sort(key=place)
+        for network in networks:
             self.claim(network)
+        if self.claims.errors:
+            # Those who came first see only now who has what they did not get, as they will in the next run.
+            self.claims = Claims()
+            for network in networks:
+                self.claim(network)
         return self.claims
 
 
