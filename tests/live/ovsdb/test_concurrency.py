@@ -11,7 +11,7 @@ import pytest
 from ansible_collections.heddle.ovn.plugins.module_utils.apply.ovsdb import reconcile
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb_client import Conflict, OvsdbError
 
-from .network import DATABASE, actions, changed, converge, rows
+from .network import DATABASE, OWNER, actions, changed, converge, rows
 
 WORKERS = 4
 NAMES = [f"n{number}" for number in range(30)]
@@ -117,6 +117,44 @@ def test_premises_change_under_way(northbound, times, arrives):
         else:
             with pytest.raises(Conflict):
                 reconcile(interfering, DATABASE, desired, **options)
+
+
+class Between:
+    """A client that lets somebody else write before one table is read, once the others' rows have been read."""
+
+    def __init__(self, client, table, write):
+        self._client, self._table, self._write = client, table, write
+
+    def __getattr__(self, name):
+        return getattr(self._client, name)
+
+    def start(self, database, operations):
+        """Hold the question about that table back."""
+        if self._write and operations[0]["table"] == self._table and operations[0]["op"] == "select":
+            return operations
+        return self._client.start(database, operations)
+
+    def finish(self, started):
+        """Ask it now, after the other's write."""
+        if isinstance(started, list):
+            self._write()
+            self._write = None
+            started = self._client.start(DATABASE, started)
+        return self._client.finish(started)
+
+
+@pytest.mark.parametrize("appears", [True, False])
+def test_member_comes_or_goes_between_the_reads_of_two_tables(northbound, appears):
+    """Ports are read before the switches that hold them."""
+    without = [row for row in rows("A") if row.key != "A_a"]
+    converge(northbound, without if appears else rows("A"))
+    theirs = rows("A") if appears else without
+    desired = changed(rows("A"), "ACL", "A_acl", priority=7)
+    with northbound.client() as client:
+        between = Between(client, "Logical_Switch", lambda: converge(northbound, theirs))
+        reconcile(between, DATABASE, desired, owner=OWNER)
+    assert not converge(northbound, desired).changed
+    assert {row["name"] for row in northbound.rows("Logical_Switch_Port", "name")} == {"A_a", "A_r"}
 
 
 def test_error_names_operation_and_table(northbound):

@@ -31,7 +31,7 @@ class OvsdbError(Exception):
 
 
 class Conflict(OvsdbError):
-    """A `wait` did not hold: somebody changed what the transaction was based on."""
+    """Somebody changed what the transaction was based on: a `wait` did not hold, or a row it refers to is gone."""
 
 
 class Duplicate(Conflict):
@@ -225,7 +225,7 @@ def _error(database, result, index, operation):
     """The exception for an error object (RFC 7047 section 3.1; `duplicate uuid`: ovsdb-server(7) 5.2.1)."""
     error, details = result["error"], result.get("details", "")
     kind = OvsdbError
-    if error == "timed out":
+    if error in ("timed out", "referential integrity violation"):
         kind = Conflict
     elif error == "duplicate uuid" or (error == "constraint violation" and "identical values" in details):
         kind = Duplicate
