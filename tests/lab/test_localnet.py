@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Workloads straight on the provider's segment, in VLANs, and on a physical network that leads nowhere."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from tests.lab.conftest import MANIFESTS
+
+NETWORK = """
+apiVersion: k8s.ovn.org/v1
+kind: ClusterUserDefinedNetwork
+metadata: {{name: {name}}}
+spec:
+  namespaceSelector: {{matchLabels: {{kubernetes.io/metadata.name: {name}}}}}
+  network:
+    topology: Localnet
+    localnet:
+      role: Secondary
+      physicalNetworkName: {physical}
+      subnets: ["{prefix}.2.0/24", "{prefix6}:2::/64"]
+      excludeSubnets: ["{prefix}.2.0/25", "{prefix6}:2::/120"]
+{vlan}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {{name: {name}}}
+---
+"""
+WORKLOAD = """
+apiVersion: heddle.dev/v1
+kind: Workload
+metadata: {{name: {name}, namespace: {namespace}}}
+spec: {{node: {node}}}
+---
+"""
+VLAN = "      vlan: {{mode: Access, access: {{id: {}}}}}"
+NETWORKS = {
+    "flat": ("provider", "", ("node1", "node2")),
+    "seven": ("provider", VLAN.format(7), ("node1", "node2")),
+    "eight": ("provider", VLAN.format(8), ("node2",)),
+    "apart": ("apart", "", ("node1", "node1", "node2")),
+}
+
+
+def prefixes(lab) -> dict[str, str]:
+    v4, v6 = lab.ssh("node1", "ip -o address show dev br-ex scope global").splitlines(), ""
+    four = next(line.split()[3] for line in v4 if " inet " in line and "169.254" not in line)
+    v6 = next(line.split()[3] for line in v4 if " inet6 " in line and "fd69" not in line)
+    return {"prefix": ".".join(four.split(".")[:2]), "prefix6": ":".join(v6.split(":")[:2])}
+
+
+@pytest.fixture(scope="module")
+def localnets(lab, tmp_path_factory):
+    """Bring the networks beside those of the lab; afterwards the lab has only its own again."""
+    directory = shutil.copytree(MANIFESTS, tmp_path_factory.mktemp("localnet") / "manifests")
+    text = ""
+    for name, (physical, vlan, nodes) in NETWORKS.items():
+        text += NETWORK.format(name=name, physical=physical, vlan=vlan, **prefixes(lab))
+        for number, node in enumerate(nodes, start=1):
+            text += WORKLOAD.format(name=f"w{number}", namespace=name, node=node)
+    (directory / "localnet.yml").write_text(text)
+    lab.play("networks.yml", manifests=directory)
+    yield directory
+    lab.play("networks.yml")
+
+
+def addresses(lab, workload: str) -> list[str]:
+    """Return a workload's addresses on its Localnet, IPv4 first."""
+    namespace, _slash, name = workload.partition("/")
+    node = NETWORKS[namespace][2][int(name[1:]) - 1]
+    lines = lab.ssh(node, f"ip netns exec {namespace}_{name} ip -o address show dev net1 scope global").splitlines()
+    found = [line.split()[3].partition("/")[0] for line in lines]
+    assert len(found) == 2, lines
+    return sorted(found, key=lambda address: ":" in address)
+
+
+def reaches(lab, source: str, address: str) -> bool:
+    namespace, _slash, name = source.partition("/")
+    node = NETWORKS[namespace][2][int(name[1:]) - 1]
+    done = lab.try_ssh(node, f"ip netns exec {namespace}_{name} ping -I net1 -c 3 -i 0.2 -W 1 {address}")
+    return done.returncode == 0
+
+
+def outside(lab) -> list[str]:
+    lines = lab.ssh("outside", "ip -o address show dev eth2 scope global").splitlines()
+    return [line.split()[3].partition("/")[0] for line in lines]
+
+
+def test_untagged_workloads_are_on_the_provider_segment_both_ways(lab, localnets):
+    for address in outside(lab):
+        assert reaches(lab, "flat/w1", address), address
+        assert reaches(lab, "flat/w2", address), address
+    for address in addresses(lab, "flat/w1"):
+        assert reaches(lab, "flat/w2", address), address
+        assert lab.try_ssh("outside", f"ping -c 3 -i 0.2 -W 1 {address}").returncode == 0, address
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "expected"),
+    [
+        ("seven/w1", "seven/w2", True),
+        ("seven/w2", "seven/w1", True),
+        ("seven/w1", "eight/w1", False),
+        ("seven/w1", "flat/w2", False),
+        ("flat/w1", "seven/w2", False),
+        ("apart/w1", "apart/w2", True),
+        ("apart/w1", "apart/w3", False),
+        ("apart/w1", "flat/w1", False),
+    ],
+)
+def test_vlans_and_physical_networks_keep_apart(lab, localnets, source, target, expected):
+    own = addresses(lab, source)
+    for address in addresses(lab, target):
+        # All have one range, so two may have one address; of those, one's own would answer.
+        if address not in own:
+            assert reaches(lab, source, address) is expected, address
+
+
+def test_a_vlan_does_not_reach_the_outside_host(lab, localnets):
+    for address in outside(lab):
+        assert not reaches(lab, "seven/w1", address), address
+
+
+def test_larger_packets_than_through_a_tunnel_fit_and_a_second_run_changes_nothing(lab, localnets):
+    link = lab.ssh("node1", "ip netns exec flat_w1 ip -o link show dev net1")
+    assert " mtu 1500 " in link
+    assert set(lab.play("networks.yml", manifests=localnets).changed.values()) == {0}
+    lab.play("audit.yml")
