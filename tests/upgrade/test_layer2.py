@@ -52,7 +52,7 @@ def unreached(lab):
 
 def old_objects(lab):
     """Objects of the old topology, and of the time between, by node."""
-    pattern = re.compile(r"(?:stor|rtos)-\S+_ovn_layer2_switch\S*|\S+-upgrade")
+    pattern = re.compile(r"^(?:(?:stor|rtos)-\S+_ovn_layer2_switch\S*|\S+-upgrade)$", re.MULTILINE)
     found = {}
     for node in NODES:
         listed = lab.ssh(node, "ovn-nbctl", "--bare", "--columns=name", "list", "Logical_Switch_Port")
