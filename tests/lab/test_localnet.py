@@ -38,9 +38,9 @@ spec: {{node: {node}}}
 """
 VLAN = "      vlan: {{mode: Access, access: {{id: {}}}}}"
 NETWORKS = {
-    "flat": ("provider", "", ("node1", "node2")),
-    "seven": ("provider", VLAN.format(7), ("node1", "node2")),
-    "eight": ("provider", VLAN.format(8), ("node2",)),
+    "flat": ("factory", "", ("node1", "node2")),
+    "seven": ("factory", VLAN.format(7), ("node1", "node2")),
+    "eight": ("factory", VLAN.format(8), ("node2",)),
     "apart": ("apart", "", ("node1", "node1", "node2")),
 }
 
