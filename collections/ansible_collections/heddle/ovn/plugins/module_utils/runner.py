@@ -92,10 +92,13 @@ def known_node(plan: dict, name: str) -> str:
     return name
 
 
-def result(outcome: Outcome) -> dict:
-    """Return what every module that writes reports: `changed`, `diff`, `changes`."""
+def result(outcome: Outcome, *, diff: bool = True) -> dict:
+    """Return what every module that writes reports: `changed`, `diff`, `changes`.
+
+    Without `diff`, which the text of thousands of rows takes longer than the rows themselves, that part is left out.
+    """
     return {
         "changed": outcome.changed,
-        "diff": outcome.diff(),
+        **({"diff": outcome.diff()} if diff else {}),
         "changes": {**outcome.summary(), "objects": [str(change) for change in outcome.changes[:100]]},
     }

@@ -57,7 +57,7 @@ def main():
     )
     with reported(module), only_writer(write=not module.check_mode):
         outcome = apply_topology(module)
-    module.exit_json(**result(outcome))
+    module.exit_json(**result(outcome, diff=module._diff))
 
 
 if __name__ == "__main__":

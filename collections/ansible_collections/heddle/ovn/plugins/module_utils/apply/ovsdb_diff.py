@@ -108,7 +108,7 @@ def birth_row(wanted, later=NOTHING):
 
 def described(value):
     """A column value as a user wrote it, for a diff: references by name."""
-    if isinstance(value, (str, int, float)):
+    if isinstance(value, (str, int, float)) or (type(value) is dict and Ref not in map(type, value.values())):
         return value
     if isinstance(value, Ref):
         return f"{value.table}/{value.key}"
@@ -118,7 +118,7 @@ def described(value):
         return sorted(map(described, value), key=str)
     if isinstance(value, (list, tuple)):
         return list(map(described, value))
-    if isinstance(value, Mapping) and any(isinstance(item, Ref) for item in value.values()):
+    if isinstance(value, Mapping):
         return {key: described(item) for key, item in value.items()}
     return value
 
