@@ -74,13 +74,13 @@ def test_mistakes_are_all_named_and_nothing_is_written(lab, manifests):
     before, known = lab.dump(), revision(lab)
     (manifests / "bad.yml").write_text(
         "kind: UserDefinedNetwork\nmetadata: {name: net, namespace: red}\n"
-        "spec: {topology: Layer2, role: Primary, subnets: [10.0.0.1/24], sise: 3}\n"
+        "spec: {topology: Layer2, role: Primary, subnets: [10.0.0.0/33], sise: 3}\n"
         "---\nkind: Nonsense\nmetadata: {name: x}\n"
         "---\n- [malformed\n"
     )
     run = lab.play("site.yml", manifests=manifests, success=False)
     assert run.code == 2
-    for fragment in ("bad.yml:3", "sise", "10.0.0.0/24", "bad.yml:5", "Nonsense", "document 3"):
+    for fragment in ("bad.yml:3", "sise", "CIDR is invalid", "bad.yml:5", "Nonsense", "document 3"):
         assert fragment in run.output, fragment
     assert (lab.dump(), revision(lab)) == (before, known)
 
