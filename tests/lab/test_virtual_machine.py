@@ -20,6 +20,7 @@ NOTHING = ROOT / "molecule" / "manifests" / "none"
 OWN_SET = ("-e", "heddle_manifest_set=virtual-machine")
 MACHINE, UNIT = "violet/vm1", "heddle-vm@violet_vm1"
 ADDRESSES, GATEWAYS = ("10.5.0.5", "fd00:10:5::5"), ("10.5.0.1", "fd00:10:5::1")
+GATEWAY_LINK_LOCAL = "fe80::858:aff:fe05:1"
 PORT = "7000"
 # Watchers and the hosts they run on: one beside the machine, one elsewhere.
 WATCHERS = {"violet_near": "node1", "violet_peer": "node3"}
@@ -53,7 +54,11 @@ class Machine:
         return {
             "addresses": set(re.findall(r"inet6? (\S+)", addresses)),
             "gateways": set(re.findall(r"default via (\S+)", routes)),
-            "gateway MACs": set(re.findall(r"(\S+) dev eth0 lladdr (\S+)", neighbours)),
+            "gateway MACs": {
+                (address, mac)
+                for address, mac in re.findall(r"(\S+) dev eth0 lladdr (\S+)", neighbours)
+                if address in (*GATEWAYS, GATEWAY_LINK_LOCAL)
+            },
             "MAC": neighbours.split()[-1],
         }
 
@@ -116,10 +121,10 @@ def test_it_is_reached_and_reaches_in_both_families(lab, machine):
         for address in ADDRESSES:
             lab.ssh(host, "ip", "netns", "exec", namespace, "ping", "-c1", "-W5", address)
     identity = machine.identity("node1")
-    assert identity["gateways"] == {"10.5.0.1", "fe80::858:aff:fe05:1"}
+    assert identity["gateways"] == {"10.5.0.1", GATEWAY_LINK_LOCAL}
     assert {"10.5.0.5/24", "fd00:10:5::5/128", "fe80::858:aff:fe05:5/64"} == identity["addresses"]
     assert ("10.5.0.1", "0a:58:0a:05:00:01") in identity["gateway MACs"]
-    assert ("fe80::858:aff:fe05:1", "0a:58:0a:05:00:01") in identity["gateway MACs"]
+    assert (GATEWAY_LINK_LOCAL, "0a:58:0a:05:00:01") in identity["gateway MACs"]
 
 
 def test_it_moves_with_its_connections_and_stays_who_it_is(lab, machine, capsys):

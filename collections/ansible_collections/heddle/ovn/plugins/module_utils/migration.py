@@ -38,7 +38,6 @@ HOST_ARGUMENTS = {
     "downtime_limit": {"type": "int", "default": 150},
     "timeout": {"type": "int", "default": 300},
 }
-_SECRET_FILE = "keys.psk"
 _CREDENTIALS = "move"
 _PAUSE = 0.02
 
@@ -81,7 +80,7 @@ def receive(params: dict) -> dict:
     One that listens already, because an earlier run was cut off, goes on with what it has.
     """
     name = machine_name(params["workload"])
-    secret = Path(hypervisor.socket_of(name, _SECRET_FILE))
+    secret = Path(hypervisor.socket_of(name, hypervisor.KEY_FILE))
     with Qmp(hypervisor.socket_of(name)) as machine:
         status = machine.execute("query-status")["status"]
         if status != "inmigrate":
@@ -103,7 +102,7 @@ def send(params: dict) -> dict:
     Raises Failure when it still runs here afterwards.
     """
     name = machine_name(params["workload"])
-    secret = Path(hypervisor.socket_of(name, _SECRET_FILE))
+    secret = Path(hypervisor.socket_of(name, hypervisor.KEY_FILE))
     with Qmp(hypervisor.socket_of(name)) as machine:
         if machine.execute("query-status")["status"] != "postmigrate":
             _agree_on(machine, secret, params["key"], "client")

@@ -18,6 +18,7 @@ from .qmp import Qmp, QmpError, wait_for
 
 RUNTIME = Path("/run/heddle-vm")
 USER = "heddle-vm"
+KEY_FILE = "keys.psk"  # QEMU's name for it
 UNIT = Path("/etc/systemd/system/heddle-vm@.service")
 _START_TIMEOUT = 30.0
 
@@ -89,8 +90,9 @@ def stop(name: str) -> None:
 
 
 def forget_incoming(name: str) -> None:
-    """A machine that has taken over starts like any other from now on."""
-    (RUNTIME / name / "incoming").unlink(missing_ok=True)
+    """A machine that has taken over starts like any other from now on, and its key is of no more use."""
+    for file in ("incoming", KEY_FILE):
+        (RUNTIME / name / file).unlink(missing_ok=True)
 
 
 def status(name: str) -> str:
