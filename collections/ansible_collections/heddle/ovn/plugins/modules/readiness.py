@@ -12,8 +12,8 @@ version_added: 0.2.0
 author:
   - Heddle maintainers (@heddle)
 description:
-  - Writes the condition C(NetworkReady) of every network that is carried out. It is true when every host has the plan of
-    the stored manifests, has carried it out, and nothing of the network differs there.
+  - Writes the condition C(NetworkReady) of every network that is carried out. It is true when every host has the plan
+    of the stored manifests, has carried it out, and nothing of the network differs there.
   - What every host said is kept in the network's status.
   - Runs on the state host, after M(heddle.ovn.topology) and M(heddle.ovn.workload) ran on all hosts.
 extends_documentation_fragment:
