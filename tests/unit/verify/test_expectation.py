@@ -86,3 +86,11 @@ def test_a_host_asks_for_its_own_workloads_only() -> None:
 
 def test_an_empty_plan_asks_for_nothing() -> None:
     assert expected(plan_of("")) == []
+
+
+def test_a_virtual_machine_neither_asks_nor_is_asked() -> None:
+    machine = workload("red", "vm", "node1, kind: vm")
+    alone = namespace("red") + layer2("red", "net", "10.0.0.0/24") + workload("red", "a", "node1")
+    assert expected(plan_of(alone + machine)) == []
+    pairs = expected(plan_of(alone + machine + workload("red", "b", "node2")))
+    assert {(pair.source, pair.target) for pair in pairs} == {("red/a", "red/b"), ("red/b", "red/a")}
