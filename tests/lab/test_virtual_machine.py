@@ -33,14 +33,19 @@ class Machine:
         self.lab = lab
 
     def info(self, node: str, command: str = "") -> dict:
+        return self.asked(node, command)[node]
+
+    def asked(self, nodes: str, command: str = "") -> dict[str, dict]:
+        """What the hosts of a pattern say, by host."""
         arguments = {"workload": MACHINE, "timeout": 60, **({"command": command} if command else {})}
         done = subprocess.run(
-            [str(Path(sys.executable).parent / "ansible"), node, "--one-line",
+            [str(Path(sys.executable).parent / "ansible"), nodes, "--one-line",
              "--module-name", "heddle.ovn.virtual_machine_info", "--args", json.dumps(arguments)],
             cwd=ROOT, env={**os.environ, "ANSIBLE_NOCOLOR": "1"}, capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
-        return json.loads(done.stdout.partition("=> ")[2])
+        lines = [line.partition(" | SUCCESS => ") for line in done.stdout.splitlines()]
+        return {host: json.loads(answer) for host, found, answer in lines if found}
 
     def identity(self, node: str) -> dict:
         """What must be the same wherever the machine runs, as it sees it itself."""
@@ -64,7 +69,9 @@ class Machine:
 
     def runs_on(self) -> list[str]:
         """The hosts on which QEMU has it running."""
-        return [node for node in ("node1", "node2", "node3") if self.info(node)["status"] == "running"]
+        told = self.asked("heddle_nodes")
+        assert len(told) == 3
+        return [node for node in sorted(told) if told[node]["status"] == "running"]
 
     def move(self, node: str, **options):
         return self.lab.play("migrate_workload.yml", "-e", f"workload={MACHINE}", "-e", f"to={node}", **options)
