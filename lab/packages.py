@@ -8,8 +8,8 @@ import subprocess
 from lab.errors import LabError
 
 COMMON = (
-    "busybox-static", "ca-certificates", "cpio", "debian-archive-keyring", "e2fsprogs", "ethtool", "iproute2", "mmdebstrap",
-    "openssh-client", "squashfs-tools", "util-linux",
+    "busybox-static", "ca-certificates", "cpio", "debian-archive-keyring", "e2fsprogs", "ethtool", "iproute2",
+    "mmdebstrap", "openssh-client", "squashfs-tools", "util-linux",
 )  # fmt: skip
 PER_DRIVER = {"vm": ("qemu-system-x86", "qemu-utils"), "nspawn": ("systemd-container",)}
 

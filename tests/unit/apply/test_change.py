@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import yaml
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.heddle.ovn.plugins.module_utils.apply.change import HIDDEN, Change, Foreign, Outcome, render
@@ -50,6 +50,7 @@ def test_secrets_are_hidden():
     }
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.dictionaries(st.text("abcnoyesNO01.:- "), PLAIN, max_size=5))
 def test_text_is_yaml_and_stable(value):
     text = render(value)

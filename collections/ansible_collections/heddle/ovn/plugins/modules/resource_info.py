@@ -12,7 +12,8 @@ version_added: 0.1.0
 author:
   - Heddle maintainers (@heddle)
 description:
-  - Returns all objects with their status, and nodes, networks and workloads with everything that was allocated for them.
+  - Returns all objects with their status, and nodes, networks and workloads with everything that was allocated for
+    them.
   - Among the objects are the network attachment definitions that networks have in their namespaces.
   - Runs on the state host.
 extends_documentation_fragment:

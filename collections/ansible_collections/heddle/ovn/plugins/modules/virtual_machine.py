@@ -19,7 +19,8 @@ description:
     C(playbooks/migrate_workload.yml) does all of it in the right order.
 attributes:
   check_mode:
-    description: Reports a change and does nothing.
+    description: Whether the operation can be run in check mode.
+    details: Reports a change and does nothing; what would change is known only when the machine has moved.
     support: partial
   diff_mode:
     description: What changes is where the machine runs, which M(heddle.ovn.migration) shows.

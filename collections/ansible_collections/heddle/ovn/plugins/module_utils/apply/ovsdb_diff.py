@@ -108,7 +108,9 @@ def birth_row(wanted, later=NOTHING):
 
 def described(value):
     """A column value as a user wrote it, for a diff: references by name."""
-    if isinstance(value, (str, int, float)) or (type(value) is dict and Ref not in map(type, value.values())):
+    if isinstance(value, (str, int, float)) or (
+        isinstance(value, dict) and not any(isinstance(item, Ref) for item in value.values())
+    ):
         return value
     if isinstance(value, Ref):
         return f"{value.table}/{value.key}"

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from typing import TextIO
 
 from ..apply.change import Outcome
 from ..invocation import only_writer
@@ -32,7 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
             watch()
         outcomes = _outcomes(write=chosen.verb == "apply")
     except ERRORS as error:
-        print(f"heddle-host: {error}", file=sys.stderr)
+        _write(f"heddle-host: {error}", sys.stderr)
         return EXIT_FAILED
     return _VERBS[chosen.verb](outcomes, chosen)
 
@@ -50,32 +51,41 @@ def _status(outcomes: dict[str, Outcome], chosen: argparse.Namespace) -> int:
         "plan": plan.get("digest"), "revision": plan.get("revision"), "clean": clean, "differs": differs,
     }  # fmt: skip
     if chosen.json:
-        print(json.dumps(told, indent=1))
+        _write(json.dumps(told, indent=1))
     elif not plan:
-        print("no plan yet; run playbooks/networks.yml")
+        _write("no plan yet; run playbooks/networks.yml")
     else:
-        print(f"plan {told['plan']} (revision {told['revision']})")
+        _write(f"plan {told['plan']} (revision {told['revision']})")
         for name, changes in differs.items():
-            print(f"{name:<10} {'as planned' if not changes else f'{len(changes)} differences'}")
+            _write(f"{name:<10} {'as planned' if not changes else f'{len(changes)} differences'}")
             for change in changes:
-                print(f"           {change}")
+                _write(f"           {change}")
     return EXIT_CLEAN if clean else EXIT_DRIFT
 
 
 def _diff(outcomes: dict[str, Outcome], _chosen: argparse.Namespace) -> int:
     for outcome in outcomes.values():
         for change, texts in zip(outcome.changes, outcome.diff(), strict=True):
-            print(change)
-            print("".join(f"- {line}\n" for line in texts["before"].splitlines()), end="")
-            print("".join(f"+ {line}\n" for line in texts["after"].splitlines()), end="")
+            _write(str(change))
+            _write_lines("- ", texts["before"])
+            _write_lines("+ ", texts["after"])
     return EXIT_DRIFT if any(outcome.changed for outcome in outcomes.values()) else EXIT_CLEAN
 
 
 def _apply(outcomes: dict[str, Outcome], _chosen: argparse.Namespace) -> int:
     for outcome in outcomes.values():
         for change in outcome.changes:
-            print(change)
+            _write(str(change))
     return EXIT_CLEAN
+
+
+def _write_lines(mark: str, text: str) -> None:
+    for line in text.splitlines():
+        _write(mark + line)
+
+
+def _write(text: str, stream: TextIO | None = None) -> None:
+    (stream or sys.stdout).write(text + "\n")
 
 
 _VERBS = {"status": _status, "diff": _diff, "apply": _apply}

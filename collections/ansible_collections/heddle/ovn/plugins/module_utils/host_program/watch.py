@@ -78,7 +78,8 @@ def _settled() -> bool:
 
 def say(text: str) -> None:
     """One line for the journal."""
-    print(text, file=sys.stderr, flush=True)
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
 
 
 def _tell_systemd(text: str) -> None:

@@ -68,8 +68,12 @@ def _is_port(port) -> bool:
         and port.keys() >= {"protocol", "port"}
         and not port.keys() - _PORT_FIELDS
         and port["protocol"] in PROTOCOLS
-        and all(type(port[key]) is int and 0 < port[key] < 65536 for key in ("port", "target") if key in port)
+        and all(_is_number(port[key]) for key in ("port", "target") if key in port)
     )
+
+
+def _is_number(value) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value < 65536
 
 
 def _is_endpoint(text, service) -> bool:
