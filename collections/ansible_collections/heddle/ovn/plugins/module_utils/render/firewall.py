@@ -26,7 +26,7 @@ def render_firewall(plan: dict, node: str) -> Firewall:
     if not views:
         return Firewall()
     default = next(view for view in views if view.is_default)
-    chains = [_isolation(default), _management(default)]
+    chains = [_isolation(default), _outside(), _management(default)]
     if default.provider.userspace_cards:
         chains.append(_userspace_cards(default.provider.userspace_cards))
     if default.provider.is_local:
@@ -66,6 +66,17 @@ def _isolation(view: View) -> Chain:
             rules.append(f'socket cgroupv2 level {level} "{prober.strip("/")}" {destination} accept')
         rules.append(f"{destination} drop")
     return Chain("udn-isolation", tuple(rules), hook="output")
+
+
+def _outside() -> Chain:
+    """The host forwards replies to workloads, in local gateway mode; nothing else that it was not asked for itself.
+
+    Without this, whoever sends to a workload's address by the host's MAC gets to it, even where the default network is
+    locked, because the management port gives the packet the host's own address. ovn-kubernetes leaves that open unless
+    it is told to disable forwarding.
+    """
+    inward = f'oifname "{management_interface(0)}"'
+    return Chain("outside", (f"{inward} ct state established,related accept", f"{inward} drop"), hook="forward")
 
 
 def _userspace_cards(cards: list[str]) -> Chain:
