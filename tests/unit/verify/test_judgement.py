@@ -36,6 +36,7 @@ def perfect(plan: dict = PLAN) -> dict[str, dict]:
                     "answered_by": pair.target if pair.reach else None,
                     "answered_on": pair.network if pair.reach else None,
                     "milliseconds": 1.5 if pair.reach else None,
+                    "large": pair.reach,
                 }
                 for pair in expected(plan, node)
             ],
@@ -100,7 +101,10 @@ blue/b1 is not attached to red_net
 Problems (1)
   node1: red/r1: 10.0.0.3 port 7654: Address already in use
 
-FAILED: 18 addresses, 0 reached, 14 isolated, 4 failed, 0 not tested; slowest answer 1.5 ms"""
+Left out (1)
+  no host has a way out
+
+FAILED: 18 addresses, 0 reached, 14 isolated; 0 ways in and out; 4 failed, 0 not tested; slowest answer 1.5 ms"""
     )
 
 

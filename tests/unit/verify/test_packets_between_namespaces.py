@@ -20,7 +20,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.verify.control import R
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.datagram import answer, question, read_question
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectation import expected
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.judgement import judge
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.listening import Listener, listeners, local_workloads
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.listening import Listener, listeners, places
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.prober import probe
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
@@ -61,7 +61,7 @@ PLAN = {
     "digest": "d",
     "revision": 1,
     "nodes": {"here": {"id": 2, "chassis": "c", "encapsulation": [], "addresses": []}},
-    "networks": {f"{tenant}_net": {"id": 1, "families": [4, 6]} for tenant in ("red", "blue")},
+    "networks": {f"{tenant}_net": {"id": 1, "families": [4, 6], "mtu": 1400} for tenant in ("red", "blue")},
     "workloads": {f"{tenant}/{number}": workload(tenant, number) for tenant in ("red", "blue") for number in "12"},
 }
 
@@ -108,7 +108,7 @@ def start(responder: Responder, lifetime: float = 60) -> tuple[bool, list[str]]:
 
 
 def ask(timeout: float = 5) -> tuple[list[dict], list[str]]:
-    return probe(expected(PLAN, "here"), local_workloads(PLAN, "here"), PORT, timeout)
+    return probe(expected(PLAN, "here"), places(PLAN, "here"), PORT, timeout)
 
 
 def process_of(responder: Responder) -> int:
@@ -162,7 +162,8 @@ def test_a_missing_namespace_and_a_taken_port_are_named(wires: None, responder: 
         taken.bind(("10.0.0.3", PORT))
     with contextlib.closing(taken):
         _changed, problems = start(responder)
-    assert problems == [
+    # The wire of blue/2 goes with its other end, sooner or later.
+    assert [line for line in problems if not line.startswith("blue/2: ")] == [
         f"blue/1: there is no network namespace {namespace_of('blue', '1')}",
         f"red/1: 10.0.0.3 port {PORT}: Address already in use",
     ]

@@ -20,6 +20,13 @@ options:
       - A host that did not answer is left out.
     type: dict
     required: true
+  outside:
+    description: The module's option of the same name; these hosts' results belong into the input too.
+    type: dict
+    default: {}
+  targets:
+    description: The module's option of the same name.
+    type: int
 """
 
 EXAMPLES = r"""
@@ -37,7 +44,7 @@ _value:
       packets worth tracing.
     - In the report, C(passed) says whether everything was tested and as it must be; C(failures), C(not_tested) and
       C(problems) are lines of text; C(networks) has counts by network and family; C(matrix) has one symbol for each
-      target in a row for each source; C(pairs) has every address.
+      target in a row for each source; C(pairs) has every address; C(north_south) has what crosses networks' borders.
   type: dict
 """
 
@@ -47,7 +54,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.document import unpack
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.judgement import judge
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.packets import traced_packets
 
-NOBODY = {"deployment": "", "digest": "", "revision": 0, "nodes": {}, "networks": {}, "workloads": {}}
+NOBODY = {"deployment": "", "digest": "", "revision": 0, "nodes": {}, "networks": {}, "workloads": {}, "settings": {}}
 
 
 def _host(results: dict) -> dict:
@@ -63,14 +70,14 @@ def _host(results: dict) -> dict:
     }
 
 
-def reachability_report(results: dict) -> dict:
+def reachability_report(results: dict, outside: dict | None = None, targets: int | None = None) -> dict:
     """Return report, plan and packets worth tracing."""
     documents = [
         result["probed"]["document"] for result in results.values() if "document" in (result.get("probed") or {})
     ]
     plans = [unpack(document) for document in dict.fromkeys(documents)]
     plan = max(plans, key=lambda one: one["revision"], default=None)
-    report = judge(plan or NOBODY, {name: _host(result) for name, result in results.items()})
+    report = judge(plan or NOBODY, {name: _host(result) for name, result in results.items()}, outside, targets)
     time = datetime.now(UTC).isoformat(timespec="seconds")
     return {"report": {"time": time, **report}, "plan": plan, "packets": traced_packets(plan) if plan else []}
 

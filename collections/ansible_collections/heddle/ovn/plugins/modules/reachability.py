@@ -1,21 +1,26 @@
 #!/usr/bin/python
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Send packets between workloads and see who answers."""
+"""Send packets between workloads, into and out of networks, and see who answers."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: reachability
-short_description: Send packets between workloads and see who answers
+short_description: Send packets between workloads, into and out of networks, and see who answers
 version_added: 0.1.0
 author:
   - Heddle maintainers (@heddle)
 description:
   - With O(state=responding) a background process answers UDP in the name of each workload of the host, in the
-    workload's network namespace and on its own addresses only. It ends by itself after O(lifetime) seconds.
-  - With O(state=probed) each workload of the host asks every address of every other workload of the plan. An answer
-    carries the name of its giver, so that networks with equal subnets can be told apart.
+    workload's network namespace and on its own addresses only, and in the host's own name on its address of the
+    provider network. It ends by itself after O(lifetime) seconds.
+  - With O(state=probed) each workload of the host asks the addresses of other workloads of the plan, hosts outside, its
+    own host and the next one, and the shared services; the host asks its own workloads and those of the next node. An
+    answer carries the name of its giver, so that networks with equal subnets can be told apart, and the address that
+    the question seemed to come from. What must reach is asked with packets of the network's MTU as well.
+  - On a host of O(outside), which needs nothing of Heddle, O(state=probed) sends frames with workloads' addresses to
+    their nodes.
   - With O(state=stopped) the process ends, and whose packets came in is returned. A packet that arrived where it must
     not is a leak even if the answer got lost.
   - All hosts should be responding before the first is probed. The P(heddle.ovn.reachability_report#filter) filter puts
@@ -43,8 +48,19 @@ options:
       - It takes about two seconds when all who must answer do so at once.
     type: int
     default: 10
+  outside:
+    description:
+      - Hosts of the provider network that are no nodes, and a list of addresses of each.
+      - Without them nothing is asked outside.
+    type: dict
+    default: {}
+  targets:
+    description:
+      - How many others each workload asks of each of its networks, and of all.
+      - All of them where this is not given and the plan has at most 100 workloads, else 10.
+    type: int
 requirements:
-  - pyroute2
+  - pyroute2, except on hosts outside
 seealso:
   - module: heddle.ovn.audit
 """
@@ -70,9 +86,11 @@ EXAMPLES = r"""
 RETURN = r"""
 seen:
   description:
-    - One entry for each address of each other workload and each local source.
-    - C(answered_by) is the workload that answered and C(answered_on) its network; both are none when
-      nobody did.
+    - One entry for each address that a local source asked.
+    - C(answered_by) is the workload or host that answered and C(answered_on) its network; both are none when
+      nobody did. C(asker) is the source address that it saw.
+    - C(large) tells whether a large packet got its answer too, C(stranger) whether an answer got through of somebody
+      who was not asked.
   returned: when O(state=probed)
   type: list
   elements: dict
@@ -85,6 +103,9 @@ seen:
       answered_by: red/red2
       answered_on: red_red
       milliseconds: 1.42
+      asker: 10.128.1.3
+      stranger: false
+      large: true
 heard:
   description: Whose packets came in, as source, target, network and address.
   returned: when O(state=stopped)
@@ -104,7 +125,7 @@ digest:
   sample: 3b0c44298fc1c149
 document:
   description: The plan in use, in one word.
-  returned: when O(state=probed)
+  returned: when O(state=responding) or O(state=probed), except on hosts outside
   type: str
   sample: eJyLjgUAARUAuQ==
 """
@@ -124,6 +145,8 @@ def main():
             "port": {"type": "int", "default": 7654},
             "lifetime": {"type": "int", "default": 600},
             "timeout": {"type": "int", "default": 10},
+            "outside": {"type": "dict", "default": {}},
+            "targets": {"type": "int"},
         },
         supports_check_mode=True,
     )

@@ -10,18 +10,20 @@ from __future__ import annotations
 import json
 
 PORT = 7654
-SIZE = 1024
-_QUESTION, _ANSWER = {"ask", "source"}, {"answer", "workload", "network"}
+SIZE = 65536
+# What whoever was not asked says in an answer's place of a workload.
+STRANGER = "a stranger"
+_QUESTION, _ANSWER = {"ask", "source"}, {"answer", "workload", "network", "asker"}
 
 
-def question(token: str, source: str) -> bytes:
-    """Return a question; the answer to it carries the token."""
-    return json.dumps({"ask": token, "source": source}).encode()
+def question(token: str, source: str, size: int = 0) -> bytes:
+    """Return a question; the answer to it carries the token. Blanks make it `size` bytes long."""
+    return json.dumps({"ask": token, "source": source}).encode().ljust(size)
 
 
-def answer(token: str, workload: str, network: str) -> bytes:
-    """Return the answer to a question."""
-    return json.dumps({"answer": token, "workload": workload, "network": network}).encode()
+def answer(token: str, workload: str, network: str, asker: str = "") -> bytes:
+    """Return the answer to a question; `asker` is the address that it came from."""
+    return json.dumps({"answer": token, "workload": workload, "network": network, "asker": asker}).encode()
 
 
 def read_question(data: bytes) -> dict | None:
@@ -30,7 +32,7 @@ def read_question(data: bytes) -> dict | None:
 
 
 def read_answer(data: bytes) -> dict | None:
-    """Return `answer`, `workload` and `network` of an answer; None when it is none."""
+    """Return `answer`, `workload`, `network` and `asker` of an answer; None when it is none."""
     return _read(data, _ANSWER)
 
 

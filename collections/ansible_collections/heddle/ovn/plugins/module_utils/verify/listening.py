@@ -6,26 +6,42 @@ from __future__ import annotations
 import contextlib
 import resource
 import socket
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..addressing import family
 from ..apply import kernel
 from ..naming import workload_namespace
+from .crossing import host_addresses, in_vrf, vrf_devices
 from .expectation import addresses_of
 
 _SPARE_DESCRIPTORS = 64
 _FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
+# Linux's numbers (ip(7), ipv6(7)): packets are not fragmented on their way, whatever their size.
+_DO_NOT_FRAGMENT = {4: (socket.IPPROTO_IP, 10, 2), 6: (socket.IPPROTO_IPV6, 23, 2)}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a source's sockets are: a network namespace, None for the host's own, and a VRF if `device` names one."""
+
+    namespace: str | None = None
+    device: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """One address that a workload answers on; a link-local one is that of an interface."""
+    """One address that a workload or host answers on; a link-local one is that of an interface.
+
+    With `stranger` somebody else there answers each question as well.
+    """
 
     workload: str
-    namespace: str
+    namespace: str | None
     network: str
     address: str
     interface: str = ""
+    stranger: bool = False
 
 
 def local_workloads(plan: dict, node: str) -> dict[str, str]:
@@ -37,9 +53,18 @@ def local_workloads(plan: dict, node: str) -> dict[str, str]:
     }
 
 
+def places(plan: dict, node: str) -> dict[str, Place]:
+    """Return the sources of a node: its workloads, itself, and itself in each VRF."""
+    found = {name: Place(namespace) for name, namespace in local_workloads(plan, node).items()}
+    found[node] = Place()
+    for network, device in vrf_devices(plan, node).items():
+        found[in_vrf(node, network)] = Place(None, device)
+    return found
+
+
 def listeners(plan: dict, node: str) -> list[Listener]:
-    """Return all addresses that a node's workloads answer on."""
-    return [
+    """Return all addresses that a node's workloads and the node answer on."""
+    return [Listener(node, None, "", address) for address in host_addresses(plan, node)] + [
         Listener(name, namespace, interface["network"], address, "" if interface["addresses"] else interface["name"])
         for name, namespace in local_workloads(plan, node).items()
         for interface in plan["workloads"][name]["interfaces"]
@@ -47,10 +72,15 @@ def listeners(plan: dict, node: str) -> list[Listener]:
     ]
 
 
+def outside_listeners(name: str, addresses: list[str]) -> list[Listener]:
+    """Return the addresses that a host outside answers on."""
+    return [Listener(name, None, "", address, stranger=True) for address in addresses]
+
+
 def open_listeners(wanted: list[Listener], port: int) -> tuple[dict[socket.socket, Listener], list[str]]:
     """Open a socket on each address, and on no other; returns them and one line for each that could not be."""
     allow_descriptors(len(wanted))
-    present = set(kernel.namespaces())
+    present = present_namespaces(listener.namespace for listener in wanted)
     opened: dict[socket.socket, Listener] = {}
     problems = []
     for listener in wanted:
@@ -65,12 +95,30 @@ def open_listeners(wanted: list[Listener], port: int) -> tuple[dict[socket.socke
     return opened, sorted(set(problems))
 
 
-def open_sender(namespace: str, number: int) -> socket.socket:
-    """Open a socket that sends from inside a namespace, by its routes; `number` is the family, 4 or 6."""
-    with kernel.inside(namespace):
-        sender = socket.socket(_FAMILIES[number], socket.SOCK_DGRAM)
-    sender.setblocking(False)
-    return sender
+def present_namespaces(wanted: Iterable[str | None]) -> set[str | None]:
+    """Return the network namespaces of this host, among them its own, which has no name."""
+    return {None, *kernel.namespaces()} if any(wanted) else {None}
+
+
+def open_socket(place: Place, number: int, kind: int) -> socket.socket:
+    """Open a socket at a place, whose routes it will use; `number` is the family, `kind` as in socket(2)."""
+    with kernel.inside(place.namespace):
+        opened = socket.socket(_FAMILIES[number], kind)
+    try:
+        if place.device:
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, place.device.encode())
+    except OSError:
+        opened.close()
+        raise
+    opened.setblocking(False)
+    return opened
+
+
+def open_sender(place: Place, number: int) -> socket.socket:
+    """Open a socket that sends datagrams from a place, none of which may be fragmented."""
+    opened = open_socket(place, number, socket.SOCK_DGRAM)
+    opened.setsockopt(*_DO_NOT_FRAGMENT[number])
+    return opened
 
 
 def destination(address: str, port: int, interface: str) -> tuple:

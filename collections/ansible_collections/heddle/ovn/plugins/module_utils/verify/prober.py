@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ask every address of every workload from each of a host's own, all at once, and note who answers."""
+"""Ask addresses from each of a host's workloads and from the host, all at once, and note who answers.
+
+What must reach and did is asked once more, with packets as large as its network allows.
+"""
 
 from __future__ import annotations
 
@@ -8,72 +11,124 @@ import secrets
 import selectors
 import socket
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ..apply import kernel
-from .datagram import SIZE, question, read_answer
+from .crossing import Crossing
+from .datagram import SIZE, STRANGER, question, read_answer
 from .expectation import Pair
-from .listening import allow_descriptors, destination, open_sender
+from .frame import card_of, open_card, udp_frame
+from .listening import Place, allow_descriptors, destination, open_sender, present_namespaces
 
 INTERVAL = 0.5
 # Silence is believed after so many questions and so many seconds, and twice what the slowest answer took.
 FEWEST_ROUNDS = 4
 FEWEST_SECONDS = 2.0
+# IP and UDP headers of a datagram.
+_HEADERS = {4: 28, 6: 48}
 
 
 @dataclass(slots=True)
 class _Probe:
-    pair: Pair
+    pair: Pair | Crossing
     sender: socket.socket
-    destination: tuple
+    transmit: Callable[[bytes], object]
+    size: int = 0
     sent: list[float] = field(default_factory=list)
     answered_by: str | None = None
     answered_on: str | None = None
     milliseconds: float | None = None
+    asker: str | None = None
+    stranger: bool = False
+    large: bool = False
 
     @property
     def reached(self) -> bool:
         return (self.answered_by, self.answered_on) == (self.pair.target, self.pair.network)
 
 
-def probe(pairs: list[Pair], namespaces: dict[str, str], port: int, timeout: float) -> tuple[list[dict], list[str]]:
+def probe(
+    pairs: list[Pair | Crossing], places: dict[str, Place], port: int, timeout: float
+) -> tuple[list[dict], list[str]]:
     """Return what was seen of each pair, and one line for each source that could not send.
 
-    `namespaces` holds the network namespace of each source; `timeout` is in seconds.
+    `places` holds where each source's sockets are; `timeout` is in seconds.
     """
     with contextlib.ExitStack() as stack:
-        senders, problems = _senders(pairs, namespaces, stack)
+        senders, problems = _senders(pairs, places, stack)
+        cards = _Cards(stack, port)
         probes = []
         for pair in (one for one in pairs if (one.source, one.family) in senders):
+            sender = senders[pair.source, pair.family]
             try:
-                where = _destination(pair, namespaces[pair.source], port)
-            except OSError:
-                problems.append(f"{pair.source}: there is no interface {pair.interface}")
+                transmit = cards.transmit(pair, sender) or _to(sender, _destination(pair, places[pair.source], port))
+            except OSError as error:
+                name = pair.interface or pair.address
+                problems.append(f"{pair.source}: cannot send to {name}: {error.strerror or error}")
             else:
-                probes.append(_Probe(pair, senders[pair.source, pair.family], where))
+                probes.append(_Probe(pair, sender, transmit))
         selector = stack.enter_context(selectors.DefaultSelector())
         for sender in senders.values():
             selector.register(sender, selectors.EVENT_READ)
         _converse(probes, selector, timeout)
+        large = [one for one in probes if one.pair.reach and one.pair.mtu and one.reached]
+        again = [_Probe(one.pair, one.sender, one.transmit, one.pair.mtu - _HEADERS[one.pair.family]) for one in large]
+        _converse(again, selector, timeout)
+        for one, other in zip(large, again, strict=True):
+            one.large = other.reached
     return [_seen(found) for found in probes], sorted(set(problems))
 
 
-def _destination(pair: Pair, namespace: str, port: int) -> tuple:
-    with kernel.inside(namespace) if pair.interface else contextlib.nullcontext():
+def _to(sender: socket.socket, where: tuple) -> Callable[[bytes], object]:
+    return lambda data: sender.sendto(data, where)
+
+
+def _destination(pair: Pair | Crossing, place: Place, port: int) -> tuple:
+    with kernel.inside(place.namespace) if pair.interface else contextlib.nullcontext():
         return destination(pair.address, port, pair.interface)
 
 
-def _senders(pairs: list[Pair], namespaces: dict[str, str], stack: contextlib.ExitStack) -> tuple[dict, list[str]]:
+class _Cards:
+    """Sends frames past the routes of this host; answers to them come to an ordinary socket."""
+
+    def __init__(self, stack: contextlib.ExitStack, port: int) -> None:
+        self.stack, self.port = stack, port
+        self.opened: dict[str, tuple] = {}
+
+    def transmit(self, pair: Pair | Crossing, sender: socket.socket) -> Callable[[bytes], object] | None:
+        """Return what sends a frame if the pair asks for one. OSError: no card has the sender's address."""
+        if not getattr(pair, "mac", ""):
+            return None
+        source = pair.seen_as
+        if source not in self.opened:
+            card = card_of(source)
+            if card is None:
+                raise OSError(f"no network card of this host has {source}")
+            sender.bind((source, 0))
+            self.opened[source] = card, self.stack.enter_context(open_card(card))
+        card, opened = self.opened[source]
+        ports = sender.getsockname()[1], self.port
+        macs, addresses = (card.mac, pair.mac), (source, pair.address)
+        return lambda data: opened.send(udp_frame(macs, addresses, ports, data))
+
+
+def _senders(
+    pairs: list[Pair | Crossing], places: dict[str, Place], stack: contextlib.ExitStack
+) -> tuple[dict, list[str]]:
     wanted = sorted({(pair.source, pair.family) for pair in pairs})
     allow_descriptors(len(wanted))
-    present = set(kernel.namespaces())
+    present = present_namespaces(place.namespace for place in places.values())
     senders, problems = {}, []
     for source, number in wanted:
-        namespace = namespaces.get(source)
-        if namespace in present:
-            senders[source, number] = stack.enter_context(open_sender(namespace, number))
-        else:
-            problems.append(f"{source}: there is no network namespace {namespace}")
+        place = places[source]
+        if place.namespace not in present:
+            problems.append(f"{source}: there is no network namespace {place.namespace}")
+            continue
+        try:
+            senders[source, number] = stack.enter_context(open_sender(place, number))
+        except OSError as error:
+            problems.append(f"{source}: no socket in {place.device or place.namespace}: {error.strerror or error}")
     return senders, problems
 
 
@@ -90,16 +145,21 @@ def _converse(probes: list[_Probe], selector: selectors.BaseSelector, timeout: f
                 _ask(one, f"{run}/{number}/{rounds}")
         rounds += 1
         until = min(began + rounds * INTERVAL, began + timeout)
-        while (left := until - time.monotonic()) > 0:
+        while (left := until - time.monotonic()) > 0 and not _all_reached(probes):
             for key, _events in selector.select(left):
                 _hear(key.fileobj, run, probes)
+
+
+def _all_reached(probes: list[_Probe]) -> bool:
+    """Whether nothing is left to wait for: large packets are asked for only where all must reach."""
+    return all(one.size and one.reached for one in probes)
 
 
 def _ask(one: _Probe, token: str) -> None:
     one.sent.append(time.monotonic())
     # A full buffer or no route: it is asked again in the next round.
     with contextlib.suppress(OSError):
-        one.sender.sendto(question(token, one.pair.source), one.destination)
+        one.transmit(question(token, one.pair.source, one.size))
 
 
 def _hear(sender: socket.socket, run: str, probes: list[_Probe]) -> None:
@@ -116,12 +176,19 @@ def _hear(sender: socket.socket, run: str, probes: list[_Probe]) -> None:
         if whose != run or not number.isdecimal() or not asked.isdecimal() or int(number) >= len(probes):
             continue
         one = probes[int(number)]
-        if one.sender is sender and int(asked) < len(one.sent) and not one.reached:
+        if one.sender is not sender or int(asked) >= len(one.sent):
+            continue
+        if said["workload"] == STRANGER:
+            one.stranger = True
+        elif not one.reached:
             one.answered_by, one.answered_on = said["workload"], said["network"]
+            one.asker = said["asker"]
             one.milliseconds = round((time.monotonic() - one.sent[int(asked)]) * 1000, 2)
 
 
 def _settled(probes: list[_Probe], rounds: int, seconds: float) -> bool:
+    if _all_reached(probes):
+        return True
     if rounds < FEWEST_ROUNDS or any(one.pair.reach and not one.reached for one in probes):
         return False
     slowest = max((one.milliseconds or 0 for one in probes), default=0) / 1000
@@ -139,4 +206,7 @@ def _seen(one: _Probe) -> dict:
         "answered_by": one.answered_by,
         "answered_on": one.answered_on,
         "milliseconds": one.milliseconds,
+        "asker": one.asker,
+        "stranger": one.stranger,
+        "large": one.large,
     }

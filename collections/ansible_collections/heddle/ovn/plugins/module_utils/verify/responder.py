@@ -15,7 +15,7 @@ import signal
 import socket
 import time
 
-from .datagram import SIZE, answer, read_question
+from .datagram import SIZE, STRANGER, answer, read_question
 from .listening import Listener
 
 _BURST = 64
@@ -93,15 +93,24 @@ def serve(sockets: dict[socket.socket, Listener], deadline: float, heard: set) -
     Whose packet came in is added to `heard`, as (source, target, network, address): a packet that arrives where it
     must not is a leak even if the answer gets lost.
     """
-    with selectors.DefaultSelector() as selector:
+    with selectors.DefaultSelector() as selector, contextlib.ExitStack() as stack:
         for opened, listener in sockets.items():
-            selector.register(opened, selectors.EVENT_READ, listener)
+            stranger = stack.enter_context(_another(opened)) if listener.stranger else None
+            selector.register(opened, selectors.EVENT_READ, (listener, stranger))
         while (left := deadline - time.monotonic()) > 0:
             for key, _events in selector.select(left):
-                _answer(key.fileobj, key.data, heard)
+                _answer(key.fileobj, *key.data, heard)
 
 
-def _answer(opened: socket.socket, listener: Listener, heard: set) -> None:
+def _another(opened: socket.socket) -> socket.socket:
+    """Return a socket of the same address with another port."""
+    another = socket.socket(opened.family, socket.SOCK_DGRAM)
+    another.bind((opened.getsockname()[0], 0))
+    another.setblocking(False)
+    return another
+
+
+def _answer(opened: socket.socket, listener: Listener, stranger: socket.socket | None, heard: set) -> None:
     for _number in range(_BURST):
         try:
             data, sender = opened.recvfrom(SIZE)
@@ -114,4 +123,7 @@ def _answer(opened: socket.socket, listener: Listener, heard: set) -> None:
         if len(heard) < _MOST_HEARD:
             heard.add((asked["source"], listener.workload, listener.network, listener.address))
         with contextlib.suppress(OSError):
-            opened.sendto(answer(asked["ask"], listener.workload, listener.network), sender)
+            opened.sendto(answer(asked["ask"], listener.workload, listener.network, sender[0]), sender)
+        if stranger is not None:
+            with contextlib.suppress(OSError):
+                stranger.sendto(answer(asked["ask"], STRANGER, listener.network), sender)

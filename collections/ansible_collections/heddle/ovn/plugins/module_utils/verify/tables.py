@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from .judgement import ISOLATED, NOT_TESTED, REACHED
+from .verdict import ISOLATED, NOT_TESTED, REACHED
 
 MOST_LINES = 100
 
@@ -46,12 +46,56 @@ def reachability_table(report: dict) -> list[str]:
     return [
         *table(f"Addresses, by their network (plan {report['plan']})", head, rows),
         *_matrix(report),
+        *_north_south(report["north_south"]),
         *shortened("Failed", report["failures"]),
         *shortened("Not tested", report["not_tested"]),
         *shortened("Problems", report["problems"]),
-        f"{verdict}: {counts['pairs']} addresses, {counts[REACHED]} reached, {counts[ISOLATED]} isolated, "
-        f"{len(report['failures'])} failed, {counts[NOT_TESTED]} not tested; "
+        *shortened("Left out", report["north_south"]["left_out"]),
+        f"{verdict}: {counts['pairs']} addresses, {counts[REACHED]} reached, {counts[ISOLATED]} isolated; "
+        f"{len(report['north_south']['crossings'])} ways in and out; "
+        f"{len(report['failures'])} failed, {_untested(report)} not tested; "
         f"slowest answer {report['slowest_milliseconds']:g} ms",
+    ]
+
+
+def _untested(report: dict) -> int:
+    crossings = report["north_south"]["crossings"]
+    return report["counts"][NOT_TESTED] + sum(one["verdict"] == NOT_TESTED for one in crossings)
+
+
+def _north_south(found: dict) -> list[str]:
+    """Counts of what crosses networks' borders, and a row of symbols for each workload."""
+    head = ["way", "family", "must reach", "reached", "must not", "isolated", "not tested"]
+    rows = [
+        [
+            row["kind"], f"IPv{row['family']}", row["must_reach"], row["reached"], row["must_not"], row["isolated"],
+            row["not_tested"],
+        ]
+        for row in found["counts"]
+    ]  # fmt: skip
+    if not rows:
+        return []
+    lines = table("North-south", head, rows)
+    if len(found["workloads"]) > MOST_LINES:
+        return lines
+    present = [
+        place for place in range(len(found["kinds"])) if any(row[place] != " " for row in found["workloads"].values())
+    ]
+    width = max(map(len, found["workloads"]), default=0)
+    title = (
+        "North-south by workload ("
+        + ", ".join(f"{number} {found['kinds'][place]}" for number, place in enumerate(present, start=1))
+        + ")"
+    )
+    return [
+        *lines,
+        title,
+        "  " + " " * width + " " + " ".join(str(number) for number in range(1, len(present) + 1)),
+        *(
+            f"  {name.ljust(width)} " + " ".join(row[place] for place in present)
+            for name, row in found["workloads"].items()
+        ),
+        "",
     ]
 
 

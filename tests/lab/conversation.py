@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Both ends of conversations over a provider network, run on hosts by `ssh HOST python3 - ...`.
+
+`serve` answers TCP and UDP with who asked, and says on its output what came in. `talk` asks from one address and port
+in several ways, prints the answers as one line of JSON, waits for a line of input, asks everybody again on what is
+still open, and prints once more. So a test can have several of them open at the same time, without clocks.
+"""
+
+import json
+import os
+import selectors
+import socket
+import struct
+import sys
+
+ECHO = {4: (8, 0, socket.IPPROTO_ICMP), 6: (128, 129, socket.IPPROTO_ICMPV6)}
+TIMEOUT = 10
+# Linux's numbers (ip(7), ipv6(7)).
+MTU_DISCOVER = {4: (socket.IPPROTO_IP, 10), 6: (socket.IPPROTO_IPV6, 23)}
+PATH_MTU = {4: (socket.IPPROTO_IP, 14), 6: (socket.IPPROTO_IPV6, 24)}
+
+
+def family(address):
+    return 6 if ":" in address else 4
+
+
+def number(address):
+    return socket.AF_INET6 if family(address) == 6 else socket.AF_INET
+
+
+def peer(address):
+    return [address[0].removeprefix("::ffff:"), address[1]]
+
+
+def serve(port, *addresses):
+    """Answer until the input ends."""
+    selector = selectors.DefaultSelector()
+    for address in addresses:
+        listening = socket.create_server((address, port), family=number(address), backlog=64)
+        selector.register(listening, selectors.EVENT_READ, "accept")
+        datagrams = socket.socket(number(address), socket.SOCK_DGRAM)
+        datagrams.setsockopt(*MTU_DISCOVER[family(address)], 2)
+        datagrams.bind((address, port))
+        selector.register(datagrams, selectors.EVENT_READ, "udp")
+    selector.register(sys.stdin, selectors.EVENT_READ, "input")
+    print("ready", flush=True)
+    while True:
+        for key, _events in selector.select():
+            if key.data == "input":
+                return
+            if key.data == "accept":
+                opened, _address = key.fileobj.accept()
+                selector.register(opened, selectors.EVENT_READ, "tcp")
+            elif key.data == "udp":
+                data, address = key.fileobj.recvfrom(65535)
+                answer(key.fileobj, "udp", data, address)
+            else:
+                data = key.fileobj.recv(65535)
+                if data:
+                    answer(key.fileobj, "tcp", data, key.fileobj.getpeername())
+                else:
+                    selector.unregister(key.fileobj)
+                    key.fileobj.close()
+
+
+def answer(opened, how, data, address):
+    """Tell the asker how it looks from here; `give N` gets N bytes after that, over TCP, or in one datagram."""
+    asked = data.decode()
+    print(json.dumps([how, asked, peer(address)]), flush=True)
+    told = json.dumps([asked, peer(address)]).encode()
+    word, _blank, count = asked.rpartition(" ")
+    if word.endswith("give") and how == "tcp":
+        opened.setblocking(True)
+        opened.sendall(bytes(int(count)))
+        path = opened.getsockopt(*PATH_MTU[family(address[0])])
+        print(json.dumps(["path", asked, path]), flush=True)
+    elif word.endswith("give"):
+        try:
+            opened.sendto(told.ljust(int(count)), address)
+        except OSError as error:
+            print(json.dumps(["refused", asked, error.errno]), flush=True)
+    else:
+        opened.sendall(told) if how == "tcp" else opened.sendto(told, address)
+
+
+def talk(name, target, port, own_port, identifier):
+    """Ask by TCP, UDP and echo, twice, with everything open in between."""
+    tcp = socket.socket(number(target), socket.SOCK_STREAM)
+    udp = socket.socket(number(target), socket.SOCK_DGRAM)
+    for opened in (tcp, udp):
+        opened.settimeout(TIMEOUT)
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        opened.bind(("", own_port))
+    tcp.connect((target, port))
+    for turn in (1, 2):
+        said = {"own": tcp.getsockname()[0]}
+        for how, opened in (("tcp", tcp), ("udp", udp)):
+            asked = f"{name} {how} {turn}"
+            opened.send(asked.encode()) if how == "tcp" else opened.sendto(asked.encode(), (target, port))
+            said[how] = json.loads(opened.recv(65535))
+        said["icmp"] = echo(target, identifier, turn, f"{name} icmp {turn}")
+        print(json.dumps(said), flush=True)
+        sys.stdin.readline()
+
+
+def echo(target, identifier, sequence, text):
+    """Return the text that came back with our identifier."""
+    asked, told, protocol = ECHO[family(target)]
+    opened = socket.socket(number(target), socket.SOCK_RAW, protocol)
+    opened.settimeout(TIMEOUT)
+    packet = struct.pack("!BBHHH", asked, 0, 0, identifier, sequence) + text.encode().ljust(64)
+    if family(target) == 4:
+        total = sum(struct.unpack(f"!{len(packet) // 2}H", packet))
+        total = (total >> 16) + (total & 0xFFFF)
+        packet = packet[:2] + struct.pack("!H", ~(total + (total >> 16)) & 0xFFFF) + packet[4:]
+    opened.sendto(packet, (target, 0))
+    while True:
+        data = opened.recv(2048)
+        data = data[20:] if family(target) == 4 else data
+        kind, _code, _sum, who, _sequence = struct.unpack("!BBHHH", data[:8])
+        if (kind, who) == (told, identifier):
+            return data[8:].decode().rstrip()
+
+
+def fetch(name, target, port, count):
+    """Have the other end send so many bytes over one TCP connection; print how many came."""
+    with socket.create_connection((target, port), timeout=60) as opened:
+        opened.sendall(f"{name} give {count}".encode())
+        left = count
+        while left and (data := opened.recv(65536)):
+            left -= len(data)
+        print(json.dumps(count - left), flush=True)
+
+
+def receive(name, target, port, size):
+    """Ask for a datagram of a size, not to be fragmented, until one comes or it is refused twice; print its length."""
+    with socket.socket(number(target), socket.SOCK_DGRAM) as opened:
+        opened.settimeout(2)
+        opened.connect((target, port))
+        for _attempt in range(3):
+            opened.send(f"{name} give {size}".encode())
+            try:
+                print(json.dumps(len(opened.recv(65535))), flush=True)
+                return
+            except TimeoutError:
+                continue
+        print("0", flush=True)
+
+
+if __name__ == "__main__":
+    verb, *words = json.loads(os.environ["CONVERSATION"])
+    {"serve": serve, "talk": talk, "fetch": fetch, "receive": receive}[verb](*words)
