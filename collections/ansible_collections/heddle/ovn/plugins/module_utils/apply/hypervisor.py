@@ -45,7 +45,8 @@ def socket_of(name: str, which: str = "qmp") -> str:
 def read_machines() -> dict[str, dict]:
     """Return the machines that Heddle made on this host.
 
-    Name -> `owner`, `arguments`, `incoming` (whether it was started to take over another one) and `active`.
+    Name -> `owner`, `arguments`, `incoming` (whether it was started to take over another one), `moving` (whether it is
+    on its way to another host) and `active`.
     """
     found = {}
     for directory in sorted(RUNTIME.iterdir()) if RUNTIME.is_dir() else []:
@@ -55,6 +56,7 @@ def read_machines() -> dict[str, dict]:
                 "owner": owner,
                 "arguments": _text(directory / "arguments") or "",
                 "incoming": (directory / "incoming").exists(),
+                "moving": (directory / "moving").exists(),
                 "active": _systemctl("is-active", "--quiet", directory.name, check=False) == 0,
             }
     return found
@@ -74,6 +76,7 @@ def start(name: str, owner: str, arguments: str, *, incoming: bool) -> None:
         (directory / "incoming").write_text("HEDDLE_INCOMING=-incoming defer\n", encoding="utf-8")
     else:
         forget_incoming(name)
+    forget_moving(name)
     if _systemctl("start", name, check=False):
         raise HypervisorError(f"{name} did not start; see: journalctl -u heddle-vm@{name}")
     try:
@@ -93,6 +96,16 @@ def forget_incoming(name: str) -> None:
     """A machine that has taken over starts like any other from now on, and its key is of no more use."""
     for file in ("incoming", KEY_FILE):
         (RUNTIME / name / file).unlink(missing_ok=True)
+
+
+def note_moving(name: str) -> None:
+    """Keep systemd from starting the machine anew when its QEMU ends."""
+    (RUNTIME / name / "moving").touch()
+
+
+def forget_moving(name: str) -> None:
+    """From now on the machine is started anew when its QEMU ends."""
+    (RUNTIME / name / "moving").unlink(missing_ok=True)
 
 
 def status(name: str) -> str:

@@ -58,7 +58,7 @@ def reconcile_machines(machines: list[VirtualMachine], *, owner: str, write: boo
 
 def _machine_steps(machine: VirtualMachine, there: dict | None, owner: str) -> list[Step]:
     if machine.role == "source":
-        return []
+        return _source_steps(machine, there, owner)
     if there is not None and there["owner"] != owner:
         raise NetlinkError(f"virtual machine {machine.name} belongs to {there['owner']}; rename the workload")
     text, incoming = arguments(machine), machine.role == "target"
@@ -79,7 +79,17 @@ def _machine_steps(machine: VirtualMachine, there: dict | None, owner: str) -> l
     if there["incoming"]:
         change = _change("update", machine.name, {"incoming": True}, {"incoming": False})
         return [Step(change, partial(hypervisor.forget_incoming, machine.name))]
+    if there["moving"]:
+        change = _change("update", machine.name, {"moving": True}, {"moving": False})
+        return [Step(change, partial(hypervisor.forget_moving, machine.name))]
     return []
+
+
+def _source_steps(machine: VirtualMachine, there: dict | None, owner: str) -> list[Step]:
+    if there is None or there["owner"] != owner or there["moving"]:
+        return []
+    change = _change("update", machine.name, {"moving": False}, {"moving": True})
+    return [Step(change, partial(hypervisor.note_moving, machine.name))]
 
 
 def _change(action: str, name: str, before: dict, after: dict) -> Change:

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the engine does with a machine that it finds; systemd is not asked."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.module_utils.apply import hypervisor
+from ansible_collections.heddle.ovn.plugins.module_utils.apply.virtual_machine import (
+    arguments,
+    end_machines,
+    reconcile_machines,
+)
+from ansible_collections.heddle.ovn.plugins.module_utils.virtual_machine import Card, VirtualMachine
+
+CARD = Card("tap0", "0a:58:0a:00:00:05", 1400, "net")
+
+
+def machine(role):
+    return VirtualMachine("red_vm", 96, (CARD,), role)
+
+
+@pytest.fixture
+def host(tmp_path, monkeypatch):
+    """A host that has the machine with some marks; `lives` says whether its QEMU does."""
+    monkeypatch.setattr(hypervisor, "RUNTIME", tmp_path)
+    monkeypatch.setattr(hypervisor, "ready", lambda: True)
+
+    def make(*marks, lives=True, owner="heddle"):
+        monkeypatch.setattr(hypervisor, "_systemctl", lambda *_words, check=True: 0 if lives else 3)
+        (tmp_path / "red_vm").mkdir()
+        (tmp_path / "red_vm" / "owner").write_text(f"{owner}\n")
+        (tmp_path / "red_vm" / "arguments").write_text(f"HEDDLE_ARGUMENTS={arguments(machine('run'))}\n")
+        for mark in marks:
+            (tmp_path / "red_vm" / mark).touch()
+        return tmp_path / "red_vm"
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("role", "marks", "lives", "actions"),
+    [
+        ("run", [], True, []),
+        ("run", [], False, ["create"]),
+        ("run", ["moving"], True, ["update"]),
+        ("run", ["incoming"], True, ["update"]),
+        ("source", [], True, ["update"]),
+        ("source", ["moving"], True, []),
+        ("source", ["moving"], False, []),
+        ("target", ["incoming"], True, []),
+        ("target", [], False, ["create"]),
+    ],
+)
+def test_what_is_done_with_a_machine(host, role, marks, lives, actions):
+    host(*marks, lives=lives)
+    outcome = reconcile_machines([machine(role)], owner="heddle", write=False)
+    assert [change.action for change in outcome.changes] == actions
+
+
+def test_one_that_moves_is_not_begun_anew_until_its_move_is_over(host):
+    directory = host()
+    for role, marked in (("source", True), ("run", False)):
+        assert reconcile_machines([machine(role)], owner="heddle", write=True).changed
+        assert (directory / "moving").exists() is marked
+        assert not reconcile_machines([machine(role)], owner="heddle", write=True).changed
+
+
+def test_what_moves_elsewhere_and_is_not_here_is_not_marked(tmp_path, monkeypatch):
+    monkeypatch.setattr(hypervisor, "RUNTIME", tmp_path)
+    monkeypatch.setattr(hypervisor, "ready", lambda: True)
+    assert not reconcile_machines([machine("source")], owner="heddle", write=True).changed
+
+
+def test_machines_of_others_are_not_ended(host):
+    host(owner="somebody")
+    assert not end_machines([], owner="heddle", write=False).changed
+    assert end_machines([], owner="somebody", write=False).changed
