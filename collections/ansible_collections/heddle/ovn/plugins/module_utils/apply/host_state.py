@@ -11,6 +11,7 @@ import socket
 from dataclasses import dataclass
 
 from ..host_network import PROTOCOL
+from .kernel import read_whole
 
 try:
     from pyroute2.netlink import nlmsg
@@ -128,6 +129,7 @@ class HostState:
     neighbours: dict[tuple[str, str], NeighbourState]
 
 
+@read_whole
 def read_state(netlink) -> HostState:
     """Return what the namespace of a netlink socket has."""
     links = _links(netlink)

@@ -12,9 +12,11 @@ import contextlib
 import ctypes
 import errno
 import fcntl
+import functools
 import os
 import socket
 import struct
+import time
 import traceback
 
 try:
@@ -24,9 +26,11 @@ try:
 
     # What the kernel answers when it refuses something.
     NetlinkFailure = exceptions.NetlinkError
+    _Interrupted = exceptions.NetlinkDumpInterrupted
     PYROUTE2_IMPORT_ERROR = None
 except ImportError:
     NetlinkFailure = OSError
+    _Interrupted = InterruptedError
     PYROUTE2_IMPORT_ERROR = traceback.format_exc()
 
 # What marks a route as Heddle's own; ovn-kubernetes uses the same number (rtnetlink(7), rtm_protocol).
@@ -36,6 +40,25 @@ _NEW_NETWORK = 0x40000000
 _PERMANENT = 0x80
 _SIOCETHTOOL = 0x8946
 _GET_TX_CHECKSUM, _SET_TX_CHECKSUM = 0x16, 0x17
+_READINGS, _PAUSE_SECONDS = 20, 0.01
+
+
+def read_whole(function):
+    """Decorate what reads lists of the kernel: it begins anew when one changed while it was read (NLM_F_DUMP_INTR).
+
+    That happens whenever Open vSwitch makes links at the same time.
+    """
+
+    @functools.wraps(function)
+    def reading(*arguments, **named):
+        for number in range(1, _READINGS):
+            try:
+                return function(*arguments, **named)
+            except _Interrupted:
+                time.sleep(number * _PAUSE_SECONDS)
+        return function(*arguments, **named)
+
+    return reading
 
 
 def datapath_type() -> str:
@@ -91,6 +114,7 @@ def namespaces() -> list[str]:
     return sorted(network_namespace.listnetns())
 
 
+@read_whole
 def read_links(namespace: str | None) -> dict[str, dict]:
     """Return the links of a namespace by name: `mac`, `mtu`, `up`, `alias`, `kind`, `index`, `addresses`, `routes`.
 

@@ -12,7 +12,7 @@ import socket
 from dataclasses import dataclass
 
 from ..host_network import PROTOCOL
-from .kernel import NetlinkFailure
+from .kernel import NetlinkFailure, read_whole
 
 try:
     from pyroute2 import IPRoute
@@ -64,6 +64,7 @@ class Device:
         return {"addresses": [item.text for item in self.addresses], "routes": [item.text for item in self.routes]}
 
 
+@read_whole
 def read_device(name: str) -> Device | None:
     """Return a network card, or None when there is none of that name."""
     with IPRoute() as netlink:
