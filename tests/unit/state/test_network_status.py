@@ -340,3 +340,48 @@ def test_the_same_manifests_later_change_nothing():
     text = SPACES + FIRST + SECOND + workload("c", "w", "node1") + workload("d", "w", "node2")
     before = stored(text)
     assert stored(text, before, now="2027-01-01T00:00:00Z") == before
+
+
+def test_a_manifest_set_without_a_name_is_a_set_like_any_other():
+    text = RED + workload("red", "w", "node1")
+    before = stored(text, manifest_set="")
+    assert stored(text, before, manifest_set="", now="2027-01-01T00:00:00Z") == before
+
+
+RUNNING = RED + "".join(workload("red", f"w{number}", f"node{number}") for number in (1, 2, 3))
+
+
+@pytest.mark.parametrize(
+    ("change", "key", "fragment"),
+    [
+        (
+            layer2("red", "small", "10.9.0.0/30").replace("Primary", "Secondary"),
+            "Workload/red/w3",
+            "it runs, and would have to stop: addresses in 10.9.0.0/30 of red_small: 3 are wanted, all 2 are taken",
+        ),
+        (
+            layer3("red", "small", "10.9.0.0/24", 25).replace("Primary", "Secondary"),
+            "Workload/red/w3",
+            "it runs, and would have to stop: UserDefinedNetwork/red/small got no subnets for node node3",
+        ),
+    ],
+)
+def test_no_new_network_stops_a_workload_that_runs(change, key, fragment):
+    before = stored(RUNNING)
+    _after, problems = decide(RUNNING + change, before)
+    assert [problem.resource for problem in problems] == [key]
+    assert fragment in str(problems[0])
+    fewer = RUNNING.replace(workload("red", "w3", "node3"), "")
+    assert not decide(fewer + change, before)[1]
+    assert before == stored(RUNNING, before)
+
+
+def test_who_asks_for_the_mac_of_a_running_workload_waits_whatever_it_is_called():
+    with_mac = "spec: {node: node1, mac: '02:00:00:00:00:01'}"
+    running = RED + workload("red", "b", "node1").replace("spec: {node: node1}", with_mac)
+    before = stored(running)
+    after = stored(running + workload("red", "a", "node1").replace("spec: {node: node1}", with_mac), before)
+    assert told(after, "Workload/red/b", "Ready")[0] == "True"
+    status, reason, message = told(after, "Workload/red/a", "Ready")
+    assert (status, reason) == ("False", "AllocationFailed")
+    assert "MAC 02:00:00:00:00:01 is already that of red/b" in message

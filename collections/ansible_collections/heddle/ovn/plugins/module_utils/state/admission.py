@@ -12,11 +12,12 @@ import dataclasses
 from ..model import Problem, Resource, not_carried_out
 from . import layer2_version, placement, refusals
 from .allocation import allocate, host_subnets
-from .attachment_definition import own_definitions
+from .attachment_definition import is_own, own_definitions
 from .capacity import shortages
 from .claims import Claims, claim_namespaces
+from .conditions import WORKLOAD_READY, condition
 from .deletion import asked_to_go, has_finalizer, release, users
-from .networks import NETWORK_KINDS, Network, attached_networks
+from .networks import NETWORK_KINDS, Network, attached_networks, is_pending, running_workloads
 from .path_mtu import check_path_mtu
 from .refusals import Refusal
 from .running import settle_workloads
@@ -91,7 +92,7 @@ def _objects(before: Snapshot, resources: list[Resource], manifest_set: str, now
     for key, entry in before.objects.items():
         if entry.kind == "Node" or (entry.manifest_set == manifest_set and key in given):
             continue
-        if entry.manifest and entry.manifest_set == manifest_set:
+        if entry.manifest and entry.manifest_set == manifest_set and not is_own(entry):
             if has_finalizer(entry):
                 objects[key] = asked_to_go(entry, now)
         else:
@@ -149,6 +150,7 @@ class _Allocating:
         self.now = now
         self.networks = attached_networks(after)
         known = before.allocations.get("network-id", {})
+        self.running = {workload.key for workload in running_workloads(before)}
         self.carried_out = {one.spec["owner"] for one in own_definitions(before) if one.spec["network"] in known}
         self.without: set[str] = set()
         self.failed: dict[str, str] = {}
@@ -160,11 +162,15 @@ class _Allocating:
         while True:
             found = {name: one for name, one in self.networks.items() if one.object_key not in self.without}
             settle_workloads(self.after, self.before, found, self.failed, self.unserved, self.now)
+            stopped = self._stopped()
+            if stopped:
+                return stopped
             self.after.allocations = {pool: dict(held) for pool, held in self.before.allocations.items()}
             self.after.cursors = dict(self.before.cursors)
             known = (len(self.without), len(self.failed), len(self.unserved))
             refused = []
-            for key, rule, remedy in allocate(self.after, found) + shortages(self.after, found):
+            failures = allocate(self.after, found, self.running) + shortages(self.after, found)
+            for key, rule, remedy in failures:
                 refused += self._leave_out(found, key, rule, remedy)
             if refused:
                 return refused
@@ -196,6 +202,19 @@ class _Allocating:
         told.append(message)
         self.without.add(key)
         return []
+
+    def _stopped(self) -> list[Refusal]:
+        """Refuse to stop a workload that runs: it would lose its addresses, which no change of a network may do."""
+        return [
+            (
+                workload.key,
+                "spec",
+                f"it runs, and would have to stop: {condition(workload, WORKLOAD_READY)['message']}",
+                "leave out what takes that from it, or take the workload away first",
+            )
+            for workload in self.after.of_kind("Workload")
+            if workload.key in self.running and is_pending(workload)
+        ]
 
     def _nodes_without(self, network: Network) -> list[str]:
         if network.topology != "Layer3":

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 
 from ..addressing import family, free_addresses, nth_subnet, overlapping, subnet_capacity
 from ..naming import DEFAULT_NETWORK
@@ -69,8 +69,8 @@ def workload_subnets(snapshot: Snapshot, network: Network, node: str) -> list[st
     return sorted((subnet["cidr"] for subnet in network.subnets), key=family)
 
 
-def allocate(snapshot: Snapshot, found: dict[str, Network]) -> list[Failure]:
-    """Bring the snapshot's allocations to what its objects claim.
+def allocate(snapshot: Snapshot, found: dict[str, Network], running: Set[str] = frozenset()) -> list[Failure]:
+    """Bring the snapshot's allocations to what its objects claim; `running` are the workloads that had theirs before.
 
     Returns what could not be given, as (object key, rule, remedy); the snapshot is then not to be stored. Objects that
     other rules refuse do no harm here, so shortages can be told together with other mistakes.
@@ -87,7 +87,7 @@ def allocate(snapshot: Snapshot, found: dict[str, Network]) -> list[Failure]:
             failures += choose_transit_subnets(snapshot, network, found)
     serving = networks_by_namespace(found)
     wanted |= settle_macs(snapshot, found, serving)
-    failures += attachment_problems(snapshot, serving)
+    failures += attachment_problems(snapshot, serving, running)
     for name in set(snapshot.allocations) - wanted:
         del snapshot.allocations[name]
     snapshot.cursors = {name: position for name, position in snapshot.cursors.items() if name in wanted}

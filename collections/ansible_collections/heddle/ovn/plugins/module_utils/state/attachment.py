@@ -7,7 +7,7 @@ not out of what is kept for infrastructure; `reservedSubnets` are given to nobod
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 from ..addressing import family, mac_of_address, network_of, overlapping
 from ..naming import DEFAULT_PHYSICAL_NETWORK, PRIMARY_NETWORK_LABEL
@@ -80,8 +80,11 @@ def settle_macs(snapshot: Snapshot, found: dict[str, Network], serving: dict[str
     return {mac_pool(name) for name in owners}
 
 
-def attachment_problems(snapshot: Snapshot, serving: dict[str, list[Network]]) -> list[Failure]:
-    """Return why workloads cannot have the addresses and MACs that they ask for."""
+def attachment_problems(snapshot: Snapshot, serving: dict[str, list[Network]], running: Set[str]) -> list[Failure]:
+    """Return why workloads cannot have the addresses and MACs that they ask for.
+
+    Of two that want one MAC it is the one of `running` that keeps it.
+    """
     failures: list[Failure] = []
     asking: dict[str, list[StoredObject]] = {}
     failures += _unconnected(snapshot, serving)
@@ -97,7 +100,7 @@ def attachment_problems(snapshot: Snapshot, serving: dict[str, list[Network]]) -
         if workload.spec.get("mac"):
             asking.setdefault(network.name, []).append(workload)
     if asking:
-        failures += _mac_problems(snapshot, serving, asking)
+        failures += _mac_problems(snapshot, serving, asking, running)
     return failures
 
 
@@ -147,10 +150,13 @@ def _refusal(address: str, network: Network, subnet: str) -> str:
 
 
 def _mac_problems(
-    snapshot: Snapshot, serving: dict[str, list[Network]], asking: dict[str, list[StoredObject]]
+    snapshot: Snapshot,
+    serving: dict[str, list[Network]],
+    asking: dict[str, list[StoredObject]],
+    running: Set[str],
 ) -> Iterator[Failure]:
     holders: dict[str, dict[str, str]] = {name: {} for name in asking}
-    for workload in running_workloads(snapshot):
+    for workload in sorted(running_workloads(snapshot), key=lambda one: one.key not in running):
         network = next((one for one in serving.get(workload.namespace, []) if one.name in holders), None)
         if network is None:
             continue
