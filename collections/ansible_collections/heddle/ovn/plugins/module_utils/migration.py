@@ -14,11 +14,14 @@ import time
 from pathlib import Path
 
 from .apply import hypervisor
+from .apply.packet_out import send_out
 from .apply.qmp import Qmp, QmpError
 from .document import pack
-from .naming import workload_namespace
+from .naming import INTEGRATION_BRIDGE, workload_namespace
 from .plan import build_plan
-from .runner import STATE, Failure
+from .render.announcement import render_announcements
+from .render.hosting import hosts
+from .runner import STATE, Failure, known_node, load_plan
 from .state.apply_manifests import store
 from .state.move import MoveRefused, begin_move, end_move
 from .state.snapshot import Snapshot
@@ -151,3 +154,20 @@ def _finished(machine: Qmp, timeout: float) -> dict:
             machine.execute("migrate_cancel")
             cancelled = True
         time.sleep(_PAUSE)
+
+
+def announce(module) -> dict:
+    """Tell a machine that has come to this host who its routers are now; returns what it was told."""
+    plan, name = load_plan(module), module.params["workload"]
+    node = known_node(plan, module.params["node"])
+    if name not in plan["workloads"]:
+        raise Failure(f"there is no workload {name} in the plan; write it as NAMESPACE/NAME")
+    if node not in hosts(plan["workloads"][name]):
+        raise Failure(f"workload {name} is not on {node}; it is told on the node that it has come to")
+    announcements = render_announcements(plan, node, name)
+    for told in announcements if not module.check_mode else ():
+        send_out(INTEGRATION_BRIDGE, told.host_name, told.frame)
+    return {
+        "changed": bool(announcements),
+        "announced": [{"router": told.router, "mac": told.mac, "lifetime": told.lifetime} for told in announcements],
+    }

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a virtual machine must hear after a move, where its gateway may have another MAC now.
+
+While gateway routers are on the switch, each has its own MAC and link-local address, and a machine that was moved goes
+on with those of the node that it came from (OKEP-5094, "Virtual machine live migration and default gateway"). As
+ovn-kubernetes does, it is told the gateway's MAC by a gratuitous ARP, and its IPv6 routers by advertisements: an
+endless one of its new router, and one for each other with a lifetime of zero, which ends that one.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import struct
+from dataclasses import dataclass
+
+from ..addressing import family, link_local_address, plain
+from ..naming import host_interface
+from .layer2_gateway_routers import has_transit_router
+from .layer2_upgrade import is_open
+from .view import View, attachments, first_mac
+from .vswitch import HOST_END
+
+_BROADCAST = b"\xff" * 6
+_ARP, _IPV6 = 0x0806, 0x86DD
+_ARP_REQUEST = struct.pack("!HHBBH", 1, 0x0800, 6, 4, 1)
+_ICMPV6, _ADVERTISEMENT, _SOURCE_LINK_LAYER = 58, 134, 1
+_HOP_LIMIT = 255
+# "Addresses come from DHCPv6", and a preference below that of routes from elsewhere (RFC 4861, 4.2; RFC 4191, 2.2).
+_MANAGED, _LOW = 0x80, 0x18
+_ENDLESS = 0xFFFF
+
+
+@dataclass(frozen=True)
+class Announcement:
+    """A frame for one workload: out of which link of the host, and which router it tells of for how many seconds."""
+
+    host_name: str
+    router: str
+    mac: str
+    lifetime: int | None
+    frame: bytes
+
+
+def render_announcements(plan: dict, node: str, workload: str) -> list[Announcement]:
+    """Return what a workload (`namespace/name`) must hear when it has come to a node; nothing where that is the same.
+
+    All nodes' routers are the same to a workload once the old topology was given up.
+    """
+    found = []
+    interfaces = [one for one in plan["workloads"][workload]["interfaces"] if one["role"] == "primary"]
+    for interface in interfaces:
+        view = View(plan, interface["network"], node, attachments(plan)[interface["network"]])
+        if is_open(view):
+            found += _announcements(view, interface)
+    return found
+
+
+def _announcements(view: View, interface: dict) -> list[Announcement]:
+    link = host_interface(interface["port"], HOST_END)
+    shared = first_mac(view.gateway_interfaces())
+    own = shared if has_transit_router(view) else first_mac(view.join_interfaces())
+    macs = {shared, *(first_mac(view.join_interfaces(name)) for name in view.plan["nodes"])}
+    found = []
+    for gateway in map(plain, view.gateway_interfaces()):
+        if family(gateway) == 4:
+            found.append(Announcement(link, gateway, own, None, gratuitous_arp(own, gateway)))
+    for address in map(plain, interface["addresses"]):
+        if family(address) == 6:
+            ends = (interface["mac"], address)
+            found += [_router(link, mac, ends, 0) for mac in sorted(macs - {own})]
+            found.append(_router(link, own, ends, _ENDLESS))
+    return found
+
+
+def _router(link: str, mac: str, ends: tuple[str, str], lifetime: int) -> Announcement:
+    return Announcement(link, link_local_address(mac), mac, lifetime, router_advertisement(mac, *ends, lifetime))
+
+
+def gratuitous_arp(mac: str, address: str) -> bytes:
+    """Return the frame in which an address asks for itself, so that all know its MAC (RFC 5227, section 3)."""
+    sender = _octets(mac) + ipaddress.IPv4Address(address).packed
+    target = bytes(6) + ipaddress.IPv4Address(address).packed
+    return _BROADCAST + _octets(mac) + struct.pack("!H", _ARP) + _ARP_REQUEST + sender + target
+
+
+def router_advertisement(mac: str, target_mac: str, target: str, lifetime: int) -> bytes:
+    """Return the frame in which a router tells one machine for how many seconds it is one (RFC 4861, 4.2)."""
+    source = ipaddress.IPv6Address(link_local_address(mac)).packed
+    ends = source + ipaddress.IPv6Address(target).packed
+    # A router that ends has no preference (RFC 4191, 2.2).
+    flags = _MANAGED | _LOW if lifetime else _MANAGED
+    option = struct.pack("!BB", _SOURCE_LINK_LAYER, 1) + _octets(mac)
+    message = struct.pack("!BBHBBHII", _ADVERTISEMENT, 0, 0, _HOP_LIMIT, flags, lifetime, 0, 0) + option
+    total = _checksum(ends + struct.pack("!II", len(message), _ICMPV6) + message)
+    message = message[:2] + struct.pack("!H", total) + message[4:]
+    head = struct.pack("!IHBB", 6 << 28, len(message), _ICMPV6, _HOP_LIMIT) + ends
+    return _octets(target_mac) + _octets(mac) + struct.pack("!H", _IPV6) + head + message
+
+
+def _octets(mac: str) -> bytes:
+    return bytes.fromhex(mac.replace(":", ""))
+
+
+def _checksum(data: bytes) -> int:
+    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    total = (total & 0xFFFF) + (total >> 16)
+    return ~(total + (total >> 16)) & 0xFFFF
