@@ -13,7 +13,10 @@ _LONGEST_SHOWN_TEXT = 60
 
 @dataclass(frozen=True)
 class Source:
-    """A place in the manifests: file, number of the document in it (from 1), line in the file (from 1)."""
+    """A place in the manifests: file, number of the document in it (from 1), line in the file (from 1).
+
+    What stands in no manifest has the document 0 and the line 0.
+    """
 
     file: str
     document: int
@@ -34,11 +37,12 @@ class Problem:
     remedy: str = ""
 
     def __str__(self) -> str:
-        document = f"document {self.source.document}"
-        place = f"{document}, {self.resource}" if self.resource else document
+        document = f"document {self.source.document}" if self.source.document else ""
+        place = ", ".join(part for part in (document, self.resource) if part)
         path = f"{self.path}: " if self.path else ""
         remedy = f"; {self.remedy}" if self.remedy else ""
-        return f"{_one_line(self.source.file)}:{self.source.line} ({place}): {path}{self.rule}{remedy}"
+        line = f":{self.source.line}" if self.source.line else ""
+        return f"{_one_line(self.source.file)}{line} ({place}): {path}{self.rule}{remedy}"
 
 
 def show(value) -> str:

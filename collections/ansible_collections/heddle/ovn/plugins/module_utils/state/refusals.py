@@ -19,7 +19,7 @@ from .networks import NETWORK_KINDS, wanted_networks
 from .placement import node_of
 from .snapshot import Snapshot, StoredObject
 
-STORED = Source("state database", 1, 1)
+STORED, INVENTORY = Source("state database", 0, 0), Source("inventory", 0, 0)
 NODE_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
 # Object key, field, rule, remedy.
 Refusal = tuple[str, str, str, str]
@@ -28,8 +28,11 @@ Refusal = tuple[str, str, str, str]
 def problems(refusals: Iterable[Refusal], resources: list[Resource]) -> list[Problem]:
     """Return refusals as problems, each at the place of its manifest."""
     sources = {resource.key: resource.source for resource in resources}
-    found = [Problem(sources.get(refusal[0], STORED), *refusal) for refusal in refusals]
-    return list(dict.fromkeys(found))
+
+    def source(key: str) -> Source:
+        return sources.get(key) or (INVENTORY if key.partition("/")[0] in ("Settings", "Node") else STORED)
+
+    return list(dict.fromkeys(Problem(source(refusal[0]), *refusal) for refusal in refusals))
 
 
 def update_problems(resource: Resource, stored: StoredObject | None, manifest_set: str) -> Iterator[Problem]:
