@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
 import socket
 import subprocess
@@ -11,9 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.host_program import command, parts
+from ansible_collections.heddle.ovn.plugins.module_utils.apply.change import Outcome
+from ansible_collections.heddle.ovn.plugins.module_utils.host_program import command, parts, watch
 from ansible_collections.heddle.ovn.plugins.module_utils.host_program.bundle import bundle
 from ansible_collections.heddle.ovn.plugins.module_utils.host_program.events import Events
+from ansible_collections.heddle.ovn.plugins.module_utils.host_program.settled import Settled
+from ansible_collections.heddle.ovn.plugins.module_utils.runner import Failure
 
 
 def test_equal_sources_give_an_equal_file_that_runs_alone(tmp_path: Path):
@@ -58,14 +63,24 @@ def database(tmp_path: Path):
 def test_events_are_a_new_process_and_an_update_of_patch_ports(tmp_path: Path, database: Database):
     pid_file = tmp_path / "pid"
     pid_file.write_text("1")
-    events = Events(str(pid_file), f"unix:{database.path}")
+    settled = [True]
+    events = Events(str(pid_file), f"unix:{database.path}", lambda: settled[0])
+    # What happened before the connection nobody tells, so it counts as a change.
+    assert events.wait() == "ports changed"
     assert events.wait() is None
     connection = database.accept()
     assert b'"monitor_cond"' in connection.recv(4096)
     connection.sendall(b'{"id":"echo","method":"echo","params":[]}')
     assert events.wait() is None
     assert b'"id": "echo"' in connection.recv(4096)
-    connection.sendall(b'{"id":null,"method":"update2","params":["patch ports",{}]}')
+    update = b'{"id":null,"method":"update2","params":["patch ports",{}]}'
+    connection.sendall(update)
+    assert events.wait() == "ports changed"
+    # While a playbook brings a new plan it waits, and is not forgotten.
+    settled[0] = False
+    connection.sendall(update)
+    assert events.wait() is None
+    settled[0] = True
     assert events.wait() == "ports changed"
     pid_file.write_text(str(os.getpid()))
     assert events.wait() == "switch restarted"
@@ -73,5 +88,105 @@ def test_events_are_a_new_process_and_an_update_of_patch_ports(tmp_path: Path, d
     assert events.wait() is None
     connection.close()
     assert events.wait() is None
-    assert events.wait() is None
+    assert events.wait() == "ports changed"
     assert b'"monitor_cond"' in database.accept().recv(4096)
+
+
+class Scene:
+    """The service with parts of the test's own; nothing of this machine."""
+
+    def __init__(self, monkeypatch) -> None:
+        self.now, self.happens, self.fails, self.done, self.told = 0.0, [], {}, [], []
+        self.followed: list[frozenset] = []
+        self.host = {"node": "n", "chassis": 1}
+        monkeypatch.setattr(watch.time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(watch, "read_host", lambda: self.host)
+        monkeypatch.setattr(watch, "taken_cards", lambda host: frozenset([str(host["chassis"])]))
+        monkeypatch.setattr(watch, "only_writer", lambda write: contextlib.nullcontext())
+        monkeypatch.setattr(watch, "say", self.told.append)
+        monkeypatch.setattr(watch, "tell_systemd", self.told.append)
+        monkeypatch.setattr(watch, "parts", self.parts)
+        self.keeper = watch.Keeper(self)
+
+    def parts(self, host: dict, *, write: bool) -> dict:
+        def part(name):
+            if name in self.fails:
+                raise Failure(self.fails[name])
+            self.done.append((name, host["chassis"]))
+            return Outcome()
+
+        return {name: functools.partial(part, name) for name in parts.PARTS}
+
+    def wait(self) -> str | None:
+        self.now += 0.1
+        return self.happens.pop(0) if self.happens else None
+
+    def follow(self, cards: frozenset) -> None:
+        self.followed.append(cards)
+
+    def run(self, seconds: float) -> list:
+        """Return what was brought about meanwhile."""
+        self.done = []
+        end = self.now + seconds
+        while self.now < end:
+            self.keeper.step()
+        return self.done
+
+
+@pytest.fixture
+def scene(monkeypatch) -> Scene:
+    return Scene(monkeypatch)
+
+
+def test_the_service_brings_all_once_and_says_that_it_is_ready(scene):
+    assert scene.run(100) == [(name, 1) for name in parts.PARTS]
+    assert [text for text in scene.told if "READY=1" in text] == scene.told
+
+
+def test_a_part_that_fails_is_tried_less_and_less_often_alone_and_told_once(scene):
+    scene.fails["gateway"] = "no bridge"
+    assert scene.run(1) == [("chassis", 1), ("topology", 1), ("workloads", 1)]
+    assert scene.run(600) == []
+    attempts = [text for text in scene.told if text.startswith("STATUS=gateway: no bridge")]
+    assert 50 < len(attempts) < 80
+    assert [text for text in scene.told if "STATUS" not in text] == ["gateway: no bridge; trying again"]
+    del scene.fails["gateway"]
+    assert scene.run(11) == [("gateway", 1)]
+    assert scene.told[-1].endswith("READY=1")
+
+
+def test_after_the_install_playbook_the_service_goes_by_the_new_arguments(scene):
+    scene.run(1)
+    scene.host = {"node": "n", "chassis": 2}
+    scene.happens = ["switch restarted"]
+    assert scene.run(1) == [("chassis", 2), ("gateway", 2), ("workloads", 2)]
+    assert scene.followed[-1] == {"2"}
+
+
+def test_an_event_does_not_wait_for_the_next_attempt(scene):
+    scene.fails["chassis"] = "a leased address"
+    scene.run(100)
+    del scene.fails["chassis"]
+    scene.happens = ["card changed"]
+    assert scene.run(0.3) == [("chassis", 1)]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"digest": "1"}'])
+def test_a_damaged_plan_is_told_and_the_host_keeps_its_cards(tmp_path: Path, monkeypatch, text):
+    plan = tmp_path / "plan.json"
+    plan.write_text(text)
+    monkeypatch.setattr(parts, "PLAN_FILE", str(plan))
+    found = parts.parts({"node": "n", "chassis": {}}, write=True)
+    assert list(found) == list(parts.PARTS)
+    for name in ("topology", "gateway", "workloads"):
+        with pytest.raises(Failure, match=r"networks\.yml, which brings it"):
+            found[name]()
+    assert Settled(str(plan))() is False
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"node": "n"}'])
+def test_a_damaged_file_of_the_host_is_told(tmp_path: Path, text):
+    path = tmp_path / "host.json"
+    path.write_text(text)
+    with pytest.raises(Failure, match=r"install\.yml, which brings it"):
+        parts.read_host(str(path))

@@ -73,4 +73,7 @@ def _replace(path: str, text: str) -> None:
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(text)
         os.fchmod(file.fileno(), 0o644)
+        # Or a power cut may leave an empty file, and the host would come up without its share.
+        file.flush()
+        os.fsync(file.fileno())
     os.replace(temporary, path)

@@ -34,6 +34,12 @@ class Failure(Exception):
     """Something that the user has to know and can act on; the text says how."""
 
 
+KNOWN_ERRORS = (
+    Failure, HypervisorError, OvsdbError, NetlinkError, OpenFlowError, FirewallError, ProgramError, InvalidRows,
+)  # fmt: skip
+_PLAN_PARTS = {"deployment", "digest", "networks", "nodes", "revision", "settings", "workloads"}
+
+
 @contextlib.contextmanager
 def reported(module) -> Iterator[None]:
     """Turn errors of the engines into one clear message of the module."""
@@ -43,10 +49,7 @@ def reported(module) -> Iterator[None]:
         module.fail_json(msg=f"{error}. Is the service running? The install playbook starts it.")
     except _kernel_refusals() as error:
         module.fail_json(msg=f"the kernel refused something that Heddle needs (it runs as root on hosts): {error}")
-    except (
-        Failure, HypervisorError, OvsdbError, NetlinkError, OpenFlowError, FirewallError, ProgramError,
-        InvalidRows,
-    ) as error:  # fmt: skip
+    except KNOWN_ERRORS as error:
         module.fail_json(msg=str(error))
 
 
@@ -74,12 +77,19 @@ def load_plan(module) -> dict:
             return unpack(module.params["document"])
         except ValueError as error:
             raise Failure(f"document: {error}") from error
-    path = module.params["plan"]
+    return read_plan_file(module.params["plan"])
+
+
+def read_plan_file(path: str) -> dict:
+    """Return the plan in a file; Failure when there is none or it is damaged."""
     try:
         with open(path, encoding="utf-8") as text:
-            return json.load(text)
+            plan = json.load(text)
     except (OSError, ValueError) as error:
         raise Failure(f"no plan in {path}: {error}. Run playbooks/networks.yml, which brings it.") from error
+    if not isinstance(plan, dict) or not plan.keys() >= _PLAN_PARTS:
+        raise Failure(f"no plan in {path}: the file is damaged. Run playbooks/networks.yml, which brings it.")
+    return plan
 
 
 def known_node(plan: dict, name: str) -> str:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 from .apply import kernel
 from .apply.change import Outcome
@@ -11,12 +12,15 @@ from .apply.kernel_device import default_gateways, read_device
 from .apply.kernel_host import vrf_supported
 from .apply.takeover import move_device, wait_for_device
 from .keep import keep_host
+from .naming import INTEGRATION_BRIDGE
+from .render.provider import PHYSICAL_NETWORK
 from .render.vswitch import BRIDGE_UPLINK, SOUTHBOUND_SOCKET, TABLES, UNDERLAY_BRIDGE, render_integration_bridge
 from .runner import HOST_FILE, VSWITCH, Failure, connected
 from .share import VSWITCH_DATABASE
 from .share_topology import rows_to
 
 LATER = "(known once pyroute2 is installed)"
+_LINK_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,14}")
 
 
 def apply_chassis(module) -> tuple[Outcome, dict]:
@@ -85,6 +89,22 @@ def _given_back(client, owner: str, bridges: list[dict], *, write: bool) -> Outc
 
 def _bridges(params: dict, datapath: str, ready: bool) -> list[dict]:
     """Return the bridges besides the integration bridge, as `render_integration_bridge` takes them."""
+    provider = params["provider"]
+    bridges = []
+    for bridge in wanted_bridges(params, datapath):
+        vlan = provider["vlan"] if provider and bridge["name"] == provider["bridge"] else None
+        mac = _mac(bridge["interface"]) if ready else LATER
+        bridges.append({**bridge, "mac": mac, "vlan": vlan})
+    return bridges
+
+
+def wanted_bridges(params: dict, datapath: str | None = None) -> list[dict]:
+    """Return `name`, `interface` (a card that it takes over, or None) and `physical_networks` of each bridge.
+
+    Without `datapath` the kernel is asked. Failure when the arguments contradict each other.
+    """
+    if datapath is None:
+        datapath = kernel.datapath_type() if params["datapath"] == "auto" else params["datapath"]
     wanted: dict[str, dict] = {}
     if datapath == "netdev":
         if not params["underlay_interface"]:
@@ -96,23 +116,44 @@ def _bridges(params: dict, datapath: str, ready: bool) -> list[dict]:
         wanted[UNDERLAY_BRIDGE] = {"interface": params["underlay_interface"], "physical_networks": []}
     provider = params["provider"]
     if provider:
-        wanted[provider["bridge"]] = {"interface": provider["interface"], "physical_networks": ["physnet"]}
+        wanted[provider["bridge"]] = {"interface": provider["interface"], "physical_networks": [PHYSICAL_NETWORK]}
     for network, given in sorted(params["physical_networks"].items()):
         if "bridge" not in given or given.keys() - {"bridge", "interface"}:
             raise Failure(f"physical network {network}: must have bridge and, if no other gives it, interface")
         bridge = wanted.setdefault(given["bridge"], {"interface": given.get("interface"), "physical_networks": []})
+        if bridge["interface"] is None:
+            bridge["interface"] = given.get("interface")
         if given.get("interface", bridge["interface"]) != bridge["interface"]:
             raise Failure(
                 f"physical network {network}: bridge {given['bridge']} takes {bridge['interface']} over already, not "
                 f"{given['interface']}; give it a bridge of its own"
             )
         bridge["physical_networks"].append(network)
-    bridges = []
-    for name, bridge in wanted.items():
-        vlan = provider["vlan"] if provider and name == provider["bridge"] else None
-        mac = _mac(bridge["interface"]) if ready else LATER
-        bridges.append({"name": name, **bridge, "mac": mac, "vlan": vlan})
+    bridges = [{"name": name, **bridge} for name, bridge in wanted.items()]
+    _refuse_names(bridges)
     return bridges
+
+
+def _refuse_names(bridges: list[dict]) -> None:
+    """Refuse what neither Open vSwitch nor the kernel would take, before anything is made."""
+    holders: dict[str, str] = {}
+    for bridge in bridges:
+        name, card = bridge["name"], bridge["interface"]
+        if not _LINK_NAME.fullmatch(name) or name == INTEGRATION_BRIDGE:
+            raise Failure(
+                f"bridge {name}: choose a name of 1 to 15 letters, digits, dots, hyphens and underscores, "
+                f"and not {INTEGRATION_BRIDGE}"
+            )
+        for network in bridge["physical_networks"]:
+            if not network or set(network) & set(":, "):
+                raise Failure(f"physical network {network!r}: the name must have no colon, comma or space")
+        if bridge["physical_networks"].count(PHYSICAL_NETWORK) > 1:
+            raise Failure(f"physical network {PHYSICAL_NETWORK}: that is what the provider network is called already")
+        if card and holders.setdefault(card, name) != name:
+            raise Failure(f"{card} cannot be a port of both {holders[card]} and {name}; put both on one bridge")
+    for bridge in bridges:
+        if bridge["name"] in holders:
+            raise Failure(f"bridge {bridge['name']} has the name of a network card; choose another one")
 
 
 def _has_unified_cgroups() -> bool:
@@ -154,7 +195,7 @@ def _gateway(params: dict, bridges: list[dict], datapath: str, ready: bool) -> d
             network: bridge["name"]
             for bridge in bridges
             for network in bridge["physical_networks"]
-            if network != "physnet"
+            if network != PHYSICAL_NETWORK
         },
         "vrf": vrf_supported(),
         "prober": provider["prober"] if _has_unified_cgroups() else "",

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What takes parts of a host's share away while it runs: a restart of ovs-vswitchd, and patch ports made anew.
+"""What takes parts of a host's share away while it runs: ovs-vswitchd is another one, patch ports are, or a card has
+addresses again that a bridge took over.
 
 ovs-vswitchd keeps flows and MAC tables in memory only, and a flow names ports by their numbers, which ovn-controller's
 patch ports get anew when they are made anew.
@@ -12,9 +13,12 @@ import json
 import os
 import select
 import socket
+from collections.abc import Callable
 
 from ..ovsdb_framing import Framer, FramingError
 from ..runner import VSWITCH
+from .cards import Cards
+from .settled import Settled
 
 PROCESS_FILE = "/run/openvswitch/ovs-vswitchd.pid"
 POLL_SECONDS = 0.1
@@ -32,20 +36,46 @@ _REQUEST = {
 class Events:
     """Tells that something happened since it was asked last."""
 
-    def __init__(self, process_file: str = PROCESS_FILE, database: str = VSWITCH) -> None:
+    def __init__(
+        self, process_file: str = PROCESS_FILE, database: str = VSWITCH, settled: Callable[[], bool] | None = None
+    ) -> None:
         self._process_file, self._path = process_file, database.removeprefix("unix:")
+        self._settled = settled or Settled()
         self._socket: socket.socket | None = None
         self._framer = Framer()
         self._process = self._identity()
+        self._cards = Cards()
+        self._ports_differ = False
+
+    def follow(self, cards: frozenset[str]) -> None:
+        """Say which network cards should have no addresses."""
+        self._cards.names = cards
 
     def wait(self) -> str | None:
-        """Wait a moment; return what happened: `switch restarted`, `ports changed`, or None."""
-        changed = self._ports_changed()
+        """Wait a moment; return what happened: `switch restarted`, `card changed`, `ports changed`, or None.
+
+        Changed ports are told when no playbook is between a plan and its gateways: until then they go on changing.
+        """
+        readable = self._wait()
+        if self._socket in readable and self._ports_changed():
+            self._ports_differ = True
         process = self._identity()
         if process != self._process:
             self._process = process
             return "switch restarted" if process else None
-        return "ports changed" if changed else None
+        if self._cards in readable and self._cards.changed():
+            return "card changed"
+        if self._ports_differ and self._settled():
+            self._ports_differ = False
+            return "ports changed"
+        return None
+
+    def _wait(self) -> list:
+        """Return what can be read: the database's connection, the kernel's."""
+        if self._socket is None:
+            self._connect()
+        sources = [source for source in (self._socket, self._cards) if source is not None]
+        return select.select(sources, [], [], POLL_SECONDS)[0]
 
     def _identity(self) -> tuple | None:
         """Return what differs between two runs of ovs-vswitchd; None while there is none."""
@@ -57,13 +87,6 @@ class Events:
             return None
 
     def _ports_changed(self) -> bool:
-        if self._socket is None:
-            self._connect()
-        if self._socket is None:
-            select.select([], [], [], POLL_SECONDS)
-            return False
-        if not select.select([self._socket], [], [], POLL_SECONDS)[0]:
-            return False
         try:
             data = self._socket.recv(1 << 18)
             messages = self._framer.feed(data, True) if data else []
@@ -85,6 +108,8 @@ class Events:
             connection.connect(self._path)
             self._socket = connection
             self._send(_REQUEST)
+            # What happened while nobody listened is not told any more.
+            self._ports_differ = True
         except OSError:
             connection.close()
             self._socket = None

@@ -4,35 +4,41 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 
 from ..apply.change import Outcome
 from ..invocation import Invocation
-from ..runner import HOST_FILE, PLAN_FILE, Failure
+from ..runner import HOST_FILE, PLAN_FILE, Failure, read_plan_file
 from ..share import apply_workloads
-from ..share_chassis import apply_chassis
+from ..share_chassis import apply_chassis, wanted_bridges
 from ..share_gateway import apply_gateway
 from ..share_topology import apply_topology
 
 WAIT_TIMEOUT = 60
+PARTS = ("chassis", "topology", "gateway", "workloads")
 
 
 def read_host(path: str = HOST_FILE) -> dict:
     """Return what the install playbook left: `node` and the arguments of the chassis module; Failure without it."""
     try:
         with open(path, encoding="utf-8") as text:
-            return json.load(text)
+            host = json.load(text)
     except (OSError, ValueError) as error:
         raise Failure(f"{path}: {error}. Run playbooks/install.yml, which brings it.") from error
+    if not isinstance(host, dict) or not host.keys() >= {"node", "chassis"}:
+        raise Failure(f"{path} is not what it should be. Run playbooks/install.yml, which brings it.")
+    return host
 
 
 def read_plan(path: str = PLAN_FILE) -> dict | None:
-    """Return the plan that this host has, None before it got one."""
-    try:
-        with open(path, encoding="utf-8") as text:
-            return json.load(text)
-    except (OSError, ValueError):
-        return None
+    """Return the plan that this host has, None before it got one; Failure when the file is damaged."""
+    return read_plan_file(path) if os.path.exists(path) else None
+
+
+def taken_cards(host: dict) -> frozenset[str]:
+    """Return the network cards that bridges of this host take over."""
+    return frozenset(bridge["interface"] for bridge in wanted_bridges(host["chassis"]) if bridge["interface"])
 
 
 def parts(host: dict, *, write: bool) -> dict[str, Callable[[], Outcome]]:
@@ -40,7 +46,7 @@ def parts(host: dict, *, write: bool) -> dict[str, Callable[[], Outcome]]:
     node = {"node": host["node"], "plan": PLAN_FILE, "document": None, "wait_timeout": WAIT_TIMEOUT}
     share = Invocation(node, check_mode=not write)
     found = {"chassis": lambda: apply_chassis(Invocation(host["chassis"], check_mode=not write))[0]}
-    if read_plan() is not None:
+    if os.path.exists(PLAN_FILE):
         found |= {
             "topology": lambda: apply_topology(share),
             "gateway": lambda: apply_gateway(share),

@@ -3,77 +3,96 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import sys
 import time
 
 from ..apply.change import Outcome
-from ..apply.nftables import FirewallError
-from ..apply.openflow_text import OpenFlowError
-from ..apply.step import NetlinkError
+from ..apply.kernel import NetlinkFailure
 from ..invocation import only_writer
-from ..ovsdb_client import OvsdbError
-from ..runner import Failure
-from ..share_gateway import applied_digest
+from ..runner import KNOWN_ERRORS
 from .events import Events
-from .parts import parts, read_host, read_plan
+from .parts import PARTS, parts, read_host, taken_cards
 
-RETRY_SECONDS = 1.0
-_AFTER_EVENT = {"switch restarted": ("chassis", "gateway", "workloads"), "ports changed": ("gateway",)}
-ERRORS = (Failure, OvsdbError, NetlinkError, OpenFlowError, FirewallError, OSError)
+RETRY_SECONDS, LONGEST_RETRY_SECONDS = 1.0, 10.0
+_AFTER_EVENT = {
+    "switch restarted": ("chassis", "gateway", "workloads"),
+    "ports changed": ("gateway",),
+    "card changed": ("chassis",),
+}
+ERRORS = (*KNOWN_ERRORS, NetlinkFailure, OSError)
 
 
 def watch() -> None:
     """Apply everything, tell systemd that it is there, and go on watching. Never returns."""
-    host = read_host()
-    events = Events()
-    due: tuple[str, ...] = tuple(parts(host, write=True))
-    ready = False
+    keeper = Keeper(Events())
     while True:
-        if due and bring(host, due):
-            due = ()
-            if not ready:
-                ready = True
-                _tell_systemd("READY=1")
-        elif due:
-            time.sleep(RETRY_SECONDS)
-        event = events.wait()
-        if event == "ports changed" and not _settled():
-            continue
+        keeper.step()
+
+
+class Keeper:
+    """Knows what is due. What fails is tried again, less and less often, and told once."""
+
+    def __init__(self, events) -> None:
+        self._events = events
+        self._due: tuple[str, ...] = PARTS
+        self._ready = False
+        self._pause, self._next = RETRY_SECONDS, 0.0
+        self._failures: dict[str, str] = {}
+
+    def step(self) -> None:
+        """Bring what is due, then wait a moment for something to happen."""
+        if self._due and time.monotonic() >= self._next:
+            self._bring()
+        event = self._events.wait()
         if event:
             say(event)
-            due = tuple(dict.fromkeys((*due, *_AFTER_EVENT[event])))
+            self._due = tuple(name for name in PARTS if name in (*self._due, *_AFTER_EVENT[event]))
+            self._pause, self._next = RETRY_SECONDS, 0.0
+
+    def _bring(self) -> None:
+        # Before, so that nothing is missed; each time, because the install playbook may have named others.
+        with contextlib.suppress(*ERRORS):
+            self._events.follow(taken_cards(read_host()))
+        failures = bring(self._due)
+        for name, text in failures.items():
+            if self._failures.get(name) != text:
+                say(f"{name}: {text}; trying again")
+        done = {name: text for name, text in self._failures.items() if name not in self._due}
+        self._failures = done | failures
+        self._due = tuple(failures)
+        if failures:
+            self._next = time.monotonic() + self._pause
+            self._pause = min(2 * self._pause, LONGEST_RETRY_SECONDS)
+            tell_systemd("STATUS=" + "; ".join(f"{name}: {text}" for name, text in failures.items()).replace("\n", " "))
+            return
+        self._pause = RETRY_SECONDS
+        tell_systemd("STATUS=This host has its share." + ("" if self._ready else "\nREADY=1"))
+        self._ready = True
 
 
-def bring(host: dict, names: tuple[str, ...]) -> bool:
-    """Bring parts of the share; returns whether all of them are there now."""
-    done = True
+def bring(names: tuple[str, ...]) -> dict[str, str]:
+    """Bring parts of the share as the files say now; returns why which of them are not there."""
+    failures = {}
     for name in names:
-        part = parts(host, write=True).get(name)
-        if part is None:
-            continue
         began = time.monotonic()
         try:
             with only_writer(write=True):
-                outcome = part()
+                part = parts(read_host(), write=True).get(name)
+                outcome = part() if part else Outcome()
         except ERRORS as error:
-            say(f"{name}: {error}; trying again")
-            done = False
+            failures[name] = str(error)
             continue
         if outcome.changed:
             say(f"{name}: {_summary(outcome)} in {time.monotonic() - began:.2f} s")
-    return done
+    return failures
 
 
 def _summary(outcome: Outcome) -> str:
     counts = outcome.summary()
     return ", ".join(f"{counts[action]} {action}d" for action in ("create", "update", "delete") if counts[action])
-
-
-def _settled() -> bool:
-    """Tell whether the gateway was brought to the plan on disk; if not, a playbook is still at work."""
-    return applied_digest() == (read_plan() or {}).get("digest")
 
 
 def say(text: str) -> None:
@@ -82,7 +101,7 @@ def say(text: str) -> None:
     sys.stderr.flush()
 
 
-def _tell_systemd(text: str) -> None:
+def tell_systemd(text: str) -> None:
     """Notify the service manager (sd_notify(3))."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if address:

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which bridges the inventory's words make, and what is refused before anything is made."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.module_utils.runner import Failure
+from ansible_collections.heddle.ovn.plugins.module_utils.share_chassis import wanted_bridges
+
+PROVIDER = {"interface": "eth2", "bridge": "br-ex"}
+
+
+def arguments(provider=PROVIDER, underlay="eth1", datapath="netdev", **physical):
+    return {
+        "datapath": datapath, "underlay_interface": underlay, "provider": provider, "physical_networks": physical,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "bridges"),
+    [
+        (
+            arguments(),
+            {"br-underlay": ("eth1", []), "br-ex": ("eth2", ["physnet"])},
+        ),
+        (arguments(datapath="system"), {"br-ex": ("eth2", ["physnet"])}),
+        (arguments(None, datapath="system"), {}),
+        (
+            arguments(None, datapath="system", b={"bridge": "br-b", "interface": "eth3"}, a={"bridge": "br-b"}),
+            {"br-b": ("eth3", ["a", "b"])},
+        ),
+        (
+            arguments(datapath="system", one={"bridge": "br-ex"}, two={"bridge": "br-two"}),
+            {"br-ex": ("eth2", ["physnet", "one"]), "br-two": (None, ["two"])},
+        ),
+    ],
+)
+def test_bridges(given, bridges):
+    found = {bridge["name"]: (bridge["interface"], bridge["physical_networks"]) for bridge in wanted_bridges(given)}
+    assert found == bridges
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (arguments(underlay=None), "give underlay_interface"),
+        (arguments(underlay="eth2"), "eth2 cannot be a port of both br-underlay and br-ex"),
+        (arguments(one={"bridge": "br-one", "interface": "eth2"}), "eth2 cannot be a port of both br-ex and br-one"),
+        (arguments(one={"bridge": "br-ex", "interface": "eth3"}), "br-ex takes eth2 over already"),
+        (arguments({**PROVIDER, "bridge": "br-provider-network"}), "1 to 15 letters"),
+        (arguments({**PROVIDER, "bridge": "br/ex"}), "1 to 15 letters"),
+        (arguments({**PROVIDER, "bridge": ""}), "1 to 15 letters"),
+        (arguments({**PROVIDER, "bridge": "br-int"}), "not br-int"),
+        (arguments({**PROVIDER, "bridge": "eth2"}), "eth2 has the name of a network card"),
+        (arguments(physnet={"bridge": "br-ex"}), "what the provider network is called already"),
+        (arguments(**{"a:b": {"bridge": "br-ex"}}), "no colon"),
+        (arguments(one={"interface": "eth3"}), "must have bridge"),
+    ],
+)
+def test_what_cannot_be_is_refused(given, message):
+    with pytest.raises(Failure, match=message):
+        wanted_bridges(given)
+
+
+def test_a_bridge_name_of_15_characters_will_do():
+    (bridge,) = wanted_bridges(arguments({**PROVIDER, "bridge": "br-fifteen-long"}, datapath="system"))
+    assert len(bridge["name"]) == 15
