@@ -8,7 +8,7 @@ import pytest
 from ansible_collections.heddle.ovn.plugins.module_utils.apply.openflow import planned_flows, reconcile_flows
 from ansible_collections.heddle.ovn.plugins.module_utils.apply.openflow_switch import Switch
 from ansible_collections.heddle.ovn.plugins.module_utils.apply.openflow_text import OpenFlowError
-from ansible_collections.heddle.ovn.plugins.module_utils.flow import FloodPort, Flow, StaticMac
+from ansible_collections.heddle.ovn.plugins.module_utils.flow import OWN_COOKIES, FloodPort, Flow, StaticMac
 from tests.live.openflow.conftest import OTHER_PATCH, PATCH
 
 MAC = "0a:58:0a:00:00:01"
@@ -145,6 +145,16 @@ def test_a_flow_with_another_cookie_of_ours_changes_its_cookie(switch):
     apply(switch, [flow(0, 5, "ip", "drop", cookie=0x304)])
     (change,) = apply(switch, [flow(0, 5, "ip", "drop")]).changes
     assert (change.before, change.after) == ({"cookie": "0x304"}, {"cookie": "0xdeff105"})
+
+
+def test_bridges_that_have_flows_of_ours_are_found_also_when_nothing_is_wanted_there(vswitchd, switch):
+    vswitchd.vsctl("add-br", "br-other", "--", "add-br", "br-foreign")
+    for bridge in ("br-ex", "br-other", "br-int"):
+        reconcile_flows(switch, [bridge], [Flow(bridge, 0, 5, "arp", "drop")], write=True)
+    vswitchd.ofctl("add-flow", "br-foreign", "cookie=0x77,priority=5,arp,actions=drop")
+    assert switch.bridges_with(OWN_COOKIES, without="br-int") == {"br-ex", "br-other"}
+    assert reconcile_flows(switch, ["br-other"], [], write=True).summary()["delete"] == 1
+    assert switch.bridges_with(OWN_COOKIES, without="br-int") == {"br-ex"}
 
 
 def test_flows_of_others_stay_and_are_reported(vswitchd, switch):

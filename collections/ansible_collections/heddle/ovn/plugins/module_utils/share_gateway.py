@@ -11,6 +11,8 @@ from .apply.host_network import planned_host_network, reconcile_host_network
 from .apply.nftables import reconcile_firewall
 from .apply.openflow import planned_flows, reconcile_flows
 from .apply.openflow_switch import Switch
+from .flow import OWN_COOKIES
+from .naming import INTEGRATION_BRIDGE
 from .render.bridge_flows import render_bridge_flows, render_flood_ports, render_static_macs
 from .render.firewall import render_firewall
 from .render.host_network import render_host_network, render_management_ports
@@ -60,16 +62,15 @@ def _host_network(module, plan: dict, node: str, owner: str, *, write: bool) -> 
 
 def _flows(module, plan: dict, node: str, *, write: bool) -> Outcome:
     provider = provider_of(plan["nodes"][node])
-    if provider is None:
-        return Outcome()
     flows = render_bridge_flows(plan, node)
     flood_ports, static_macs = render_flood_ports(plan, node), render_static_macs(plan, node)
     with connected(module, VSWITCH) as client:
         if client is None:
             return planned_flows(flows, flood_ports, static_macs)
-        return reconcile_flows(
-            Switch(client), [provider.bridge], flows, flood_ports, static_macs, write=write,
-        )  # fmt: skip
+        switch = Switch(client)
+        bridges = {provider.bridge} if provider else set()
+        bridges |= switch.bridges_with(OWN_COOKIES, without=INTEGRATION_BRIDGE)
+        return reconcile_flows(switch, sorted(bridges), flows, flood_ports, static_macs, write=write)
 
 
 def _remember(digest: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Iterable
 
 from ..flow import Flow
 from . import programs
@@ -85,6 +86,12 @@ class Switch:
     def flows(self, bridge: str) -> list[Entry]:
         """Return all flows of a bridge."""
         return read_dump(self._control("--no-names", "--no-stats", "dump-flows", bridge))
+
+    def bridges_with(self, cookies: Iterable[int], *, without: str) -> set[str]:
+        """Return the bridges but one that have flows with such a cookie: also where nothing is wanted any more."""
+        wanted = set(cookies)
+        running = set(self._call("ovs-appctl", "ofproto/list").split()) - {without}
+        return {bridge for bridge in running if any(entry.cookie in wanted for entry in self.flows(bridge))}
 
     def write_flows(self, bridge: str, lines: list[str]) -> None:
         """Carry out lines of changes as one transaction: packets see the flows before or after, nothing between."""
