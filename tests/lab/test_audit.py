@@ -83,8 +83,8 @@ def test_the_matrix_fails_when_a_network_is_broken_and_names_the_pairs(lab):
 def test_single_modules_change_nothing_on_a_converged_host(lab):
     for name in ("heddle.ovn.topology", "heddle.ovn.gateway", "heddle.ovn.workload"):
         assert not module("node2", name, {"node": "node2"})["changed"]
-    arguments = {"name": "node2", "encapsulation": ["198.18.1.2"], "underlay_interface": "eth1",
-                 "provider": {"interface": "eth2"}}  # fmt: skip
+    arguments = json.loads(lab.ssh("node2", "cat", "/var/lib/heddle/host.json"))["chassis"]
+    assert arguments["provider"]["interface"] == "eth2"
     known = module("node2", "heddle.ovn.chassis", arguments)
     assert not known["changed"]
     assert known["chassis"] in lab.ssh("node2", "ovs-vsctl", "get", "Open_vSwitch", ".", "external_ids:system-id")
