@@ -22,7 +22,8 @@ PURE = ARITHMETIC | WORDS | {"model", "plan", "render"}
 # Put the floors together for the modules and the host's program.
 TOP = {
     "decide", "guest", "host_program", "invocation", "keep", "layer2_upgrade", "migration", "observe", "preflight",
-    "readiness", "runner", "share", "share_chassis", "share_gateway", "share_topology", "state_view", "verify",
+    "readiness", "runner", "share", "share_chassis", "share_gateway", "share_topology", "state_view", "traffic",
+    "verify",
 }  # fmt: skip
 
 # Floor -> what it may import besides itself. `state` talks to its database but never through `apply`; `apply` knows

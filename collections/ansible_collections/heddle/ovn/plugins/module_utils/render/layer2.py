@@ -9,7 +9,13 @@ from ..row import Row
 from .external import render_external
 from .gateway import gateway_router_row, inner_router_options, management_rows, outward_routes
 from .layer2_gateway_routers import has_transit_router, render_gateway_routers, router_advertisement
-from .layer2_upgrade import gateway_router_on_switch, masquerade_interfaces, on_link_join_subnets, upgrade_ports
+from .layer2_upgrade import (
+    gateway_router_on_switch,
+    masquerade_interfaces,
+    on_link_join_subnets,
+    remembered_gateway_ports,
+    upgrade_ports,
+)
 from .port import gateway_chassis, peering, route, router, router_port, switch
 from .view import View, first_mac, switch_config
 
@@ -106,6 +112,7 @@ def _remote_gateway(view: View, remote: str) -> list[Row]:
     return [
         router_port(view, on, name, first_mac(transit_side), transit_side, options, external_ids=ids),
         *_join_routes(view, on, view.join_interfaces(remote), gateway_side, ids),
+        *remembered_gateway_ports(view, remote),
     ]
 
 

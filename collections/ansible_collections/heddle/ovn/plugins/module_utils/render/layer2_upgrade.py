@@ -9,6 +9,8 @@ still sends to the old tunnel key.
 
 from __future__ import annotations
 
+import dataclasses
+
 from ..addressing import family, nth_interface, prefix_length
 from ..naming import layer2_switch, transit_router
 from ..row import Row
@@ -46,6 +48,19 @@ def on_link_join_subnets(view: View) -> dict:
     """
     subnets = [subnet for subnet in view.network["join_subnets"] if family(subnet) == 6]
     return {"arp_proxy": " ".join(subnets)} if view.network.get("join_subnets_on_link") and subnets else {}
+
+
+def remembered_gateway_ports(view: View, remote: str) -> list[Row]:
+    """The port of a gateway router that has left the switch, for workloads that remember its MAC as a neighbour's.
+
+    Only where join addresses are on-link. The node's upgrade port has that MAC and tunnel key; the port here answers
+    for no address, so whoever asks again hears of the transit router.
+    """
+    if not is_open(view) or not on_link_join_subnets(view):
+        return []
+    port = remote_gateway_port(view, remote)
+    addresses = {first_mac(view.join_interfaces(remote))}
+    return [dataclasses.replace(port, columns={**port.columns, "addresses": addresses})]
 
 
 def masquerade_interfaces(view: View) -> list[str]:

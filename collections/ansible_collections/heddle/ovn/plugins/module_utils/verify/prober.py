@@ -22,6 +22,9 @@ from .frame import card_of, open_card, udp_frame
 from .listening import Place, allow_descriptors, destination, open_sender, present_namespaces
 
 INTERVAL = 0.5
+# So many questions at once, and a moment until the next ones: each is a new flow, and a switch that has to decide on
+# hundreds at once drops packets of others meanwhile.
+_AT_ONCE, _MOMENT = 4, 0.005
 # Silence is believed after so many questions and so many seconds, and twice what the slowest answer took.
 FEWEST_ROUNDS = 4
 FEWEST_SECONDS = 2.0
@@ -140,14 +143,18 @@ def _converse(probes: list[_Probe], selector: selectors.BaseSelector, timeout: f
         now = time.monotonic()
         if now - began >= timeout or _settled(probes, rounds, now - began):
             return
-        for number, one in enumerate(probes):
-            if not one.reached:
-                _ask(one, f"{run}/{number}/{rounds}")
+        for place, (number, one) in enumerate((number, one) for number, one in enumerate(probes) if not one.reached):
+            if place and place % _AT_ONCE == 0:
+                _listen(probes, selector, run, time.monotonic() + _MOMENT)
+            _ask(one, f"{run}/{number}/{rounds}")
         rounds += 1
-        until = min(began + rounds * INTERVAL, began + timeout)
-        while (left := until - time.monotonic()) > 0 and not _all_reached(probes):
-            for key, _events in selector.select(left):
-                _hear(key.fileobj, run, probes)
+        _listen(probes, selector, run, min(began + rounds * INTERVAL, began + timeout))
+
+
+def _listen(probes: list[_Probe], selector: selectors.BaseSelector, run: str, until: float) -> None:
+    while (left := until - time.monotonic()) > 0 and not _all_reached(probes):
+        for key, _events in selector.select(left):
+            _hear(key.fileobj, run, probes)
 
 
 def _all_reached(probes: list[_Probe]) -> bool:

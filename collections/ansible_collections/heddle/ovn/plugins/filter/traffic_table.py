@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What became of traffic during a change, as tables for a terminal."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: traffic_table
+short_description: What became of traffic during a change, as tables for a terminal
+version_added: 0.2.0
+author:
+  - Heddle maintainers (@heddle)
+description: Sums by way, protocol and family, then losses from each step to the next.
+options:
+  _input:
+    description: What the P(heddle.ovn.traffic_report#filter) filter returned.
+    type: dict
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Show what became of the traffic
+  ansible.builtin.debug:
+    msg: "{{ judged | heddle.ovn.traffic_table }}"
+"""
+
+RETURN = r"""
+_value:
+  description: One line of text each.
+  type: list
+  elements: str
+"""
+
+from ansible_collections.heddle.ovn.plugins.module_utils.traffic.tables import traffic_table
+
+
+class FilterModule:
+    """Filters of the collection."""
+
+    def filters(self):
+        """Return the filters by name."""
+        return {"traffic_table": traffic_table}

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the traffic module does: one process on a host at most, and its figures."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from dataclasses import asdict
+
+from ..apply import kernel
+from ..document import digest
+from ..runner import Failure, known_node, load_plan
+from .flows import Answerer, answerers, chosen_workloads, flows, sources
+from .loop import Task, Traffic
+from .process import began, end, spawn
+
+DIRECTORY = "/run/heddle"
+
+
+def traffic(module, directory: str = DIRECTORY) -> dict:
+    """Return the module's result for its `state`. `now` is this host's clock, to compare it with others."""
+    params, write = module.params, not module.check_mode
+    process = _Process(directory)
+    try:
+        if params["state"] == "started":
+            task, chosen = _task(module)
+            changed = process.start(task, params["lifetime"], write=write)
+            return {"changed": changed, "workloads": chosen, "now": time.time()}
+        changed = process.stop(write=write) if params["state"] == "stopped" else False
+        return {"changed": changed, "figures": process.figures(), "now": time.time()}
+    except OSError as error:
+        raise Failure(f"{error.strerror or error}; this needs root") from error
+
+
+def _task(module) -> tuple[Task, dict]:
+    params = module.params
+    name, outside = params["node"], params["outside"]
+    if name in outside:
+        own = [Answerer(name, None, address) for address in outside[name]]
+        return Task([], own, {}, params["port"]), {}
+    if kernel.PYROUTE2_IMPORT_ERROR is not None:
+        raise Failure("pyroute2 is missing on this host; run playbooks/install.yml")
+    plan = load_plan(module)
+    known_node(plan, name)
+    chosen = chosen_workloads(plan)
+    return Task(flows(plan, chosen, outside), answerers(plan, chosen), sources(plan, chosen), params["port"]), chosen
+
+
+class _Process:
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
+        self.state_file = os.path.join(directory, "traffic.json")
+        self.figures_file = os.path.join(directory, "traffic-figures.json")
+
+    def start(self, task: Task, lifetime: float, *, write: bool) -> bool:
+        """Have a process for this task; returns whether one had to be started.
+
+        One that runs goes on: a change that was cut off and is completed is one change.
+        """
+        fingerprint = digest(asdict(task))
+        running = self.running()
+        if running and running["task"] == fingerprint:
+            return False
+        if not write:
+            return True
+        self.stop(write=True)
+        os.makedirs(self.directory, mode=0o755, exist_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.figures_file)
+        work = Traffic(task, self.figures_file)
+        process = spawn(lambda: work.run(lifetime), work.end)
+        state = {"pid": process, "began": began(process), "task": fingerprint}
+        with open(self.state_file, "w", encoding="utf-8") as file:
+            json.dump(state, file)
+        return True
+
+    def stop(self, *, write: bool) -> bool:
+        """End the process; returns whether there was one. Its figures stay."""
+        state = self.running()
+        if state and write:
+            end(state["pid"], state["began"])
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self.state_file)
+        return state is not None
+
+    def running(self) -> dict | None:
+        """Return what is known of the process, None when there is none."""
+        state = _read(self.state_file)
+        since = began(state["pid"]) if state else None
+        return state if since and since == state["began"] else None
+
+    def figures(self) -> dict | None:
+        """Return the figures of the process that ran last, as it wrote them down."""
+        return _read(self.figures_file)
+
+
+def _read(path: str) -> dict | None:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which traffic goes on during a change, as the plan says. Pure.
+
+All hosts choose the same flows. A flow belongs to workloads, not to hosts: whichever host has the source sends.
+
+| kind | protocol | every | from | to |
+|---|---|---|---|---|
+| probe | UDP, answered | 10 ms | workload | next workload; host outside |
+| probe | ICMP echo | 50 ms | workload | join address of a node's gateway router |
+| long | one TCP connection, a line and its echo | 100 ms | workload | next workload; host outside |
+| new | a TCP connection each time | 100 ms | workload | host outside |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..addressing import family, nth_interface, plain
+from ..naming import workload_namespace
+
+UDP, ICMP, LONG, NEW = "udp", "icmp", "long tcp", "new tcp"
+EAST_WEST, TO_OUTSIDE, TO_JOIN = "east-west", "to outside", "to join address"
+# Milliseconds from one packet to the next.
+INTERVALS = {UDP: 10, ICMP: 50, LONG: 100, NEW: 100}
+# How many networks and how many workloads of each take part: as many as one processor bears.
+NETWORKS, WORKLOADS = 2, 4
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """Packets from a workload to an address; `target` is the workload, node or host that has it."""
+
+    way: str
+    protocol: str
+    network: str
+    source: str
+    target: str
+    family: int
+    address: str
+    interval: int
+
+    @property
+    def name(self) -> str:
+        """What tells this flow from all others."""
+        return f"{self.way} {self.protocol} {self.source} -> {self.target} {self.address}"
+
+
+@dataclass(frozen=True, slots=True)
+class Answerer:
+    """An address that answers: of a workload, or of a host outside, which has no namespace."""
+
+    owner: str
+    namespace: str | None
+    address: str
+
+
+def chosen_workloads(plan: dict, networks: int = NETWORKS, workloads: int = WORKLOADS) -> dict[str, list[str]]:
+    """Return workloads by primary Layer2 network, of as many nodes as there are, in an order that no move changes.
+
+    Networks with more workloads come first; of equal ones those with more families.
+    """
+    found: dict[str, dict[str, list[str]]] = {}
+    for name, workload in sorted(plan["workloads"].items()):
+        for interface in workload["interfaces"]:
+            network = interface["network"]
+            layer2 = plan["networks"][network]["topology"] == "Layer2"
+            if workload["kind"] == "netns" and interface["role"] == "primary" and layer2 and interface["addresses"]:
+                found.setdefault(network, {}).setdefault(workload["node"], []).append(name)
+    count = {network: sum(map(len, nodes.values())) for network, nodes in found.items()}
+    order = sorted(found, key=lambda one: (-count[one], -len(plan["networks"][one]["families"]), one))
+    return {network: sorted(_spread(found[network])[:workloads]) for network in order[:networks]}
+
+
+def _spread(by_node: dict[str, list[str]]) -> list[str]:
+    """Return names of all nodes in turn."""
+    longest = max(map(len, by_node.values()))
+    return [names[turn] for turn in range(longest) for _node, names in sorted(by_node.items()) if turn < len(names)]
+
+
+def flows(plan: dict, chosen: dict[str, list[str]], outside: dict[str, list[str]]) -> list[Flow]:
+    """Return the flows of these workloads; `outside` has addresses of hosts that are no nodes."""
+    found = []
+    for network, names in chosen.items():
+        for place, source in enumerate(names):
+            following = names[(place + 1) % len(names)]
+            if following != source:
+                for address in _addresses(plan, following, network):
+                    found += _flows(EAST_WEST, (UDP, LONG), network, source, following, address)
+            families = {family(address) for address in _addresses(plan, source, network)}
+            for host, addresses in outside.items():
+                for address in (one for one in addresses if family(one) in families):
+                    found += _flows(TO_OUTSIDE, (UDP, LONG, NEW), network, source, host, address)
+            for node, address in _join_addresses(plan, network, place + 1):
+                found += _flows(TO_JOIN, (ICMP,), network, source, node, address)
+    return found
+
+
+def _flows(way: str, protocols: tuple, network: str, source: str, target: str, address: str) -> Iterator[Flow]:
+    for protocol in protocols:
+        yield Flow(way, protocol, network, source, target, family(address), address, INTERVALS[protocol])
+
+
+def _addresses(plan: dict, workload: str, network: str) -> list[str]:
+    return [
+        plain(address)
+        for interface in plan["workloads"][workload]["interfaces"]
+        if interface["network"] == network
+        for address in interface["addresses"]
+    ]
+
+
+def _join_addresses(plan: dict, network: str, place: int) -> list[tuple[str, str]]:
+    node = list(plan["nodes"])[place % len(plan["nodes"])]
+    number = plan["nodes"][node]["id"]
+    return [(node, plain(nth_interface(subnet, number))) for subnet in plan["networks"][network]["join_subnets"]]
+
+
+def answerers(plan: dict, chosen: dict[str, list[str]]) -> list[Answerer]:
+    """Return the addresses of these workloads, on whichever host they are."""
+    return [
+        Answerer(name, workload_namespace(workload["namespace"], workload["name"]), address)
+        for network, names in chosen.items()
+        for name in names
+        for workload in (plan["workloads"][name],)
+        for address in _addresses(plan, name, network)
+    ]
+
+
+def sources(plan: dict, chosen: dict[str, list[str]]) -> dict[str, str]:
+    """Return the network namespace of each of these workloads."""
+    return {
+        name: workload_namespace(plan["workloads"][name]["namespace"], plan["workloads"][name]["name"])
+        for names in chosen.values()
+        for name in names
+    }

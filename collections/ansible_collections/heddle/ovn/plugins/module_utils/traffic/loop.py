@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sends and answers in the names of whichever workloads are on this host at the time, and writes down what happened.
+
+A workload is here while its network namespace is. When that goes, or is replaced, its sockets go at once: they would
+keep the old one alive.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import time
+from dataclasses import asdict, dataclass
+
+from ..apply import kernel
+from .answering import Answering
+from .flows import Answerer, Flow
+from .senders import open_sender
+from .tally import bucket
+
+_NAMESPACES = "/var/run/netns"
+# Seconds that the other hosts have to begin to answer.
+HEAD_START = 3.0
+# Seconds between two looks at what is here, between two decisions on what is lost, between two writes.
+WATCH, SETTLE, WRITE = 0.1, 0.5, 5.0
+# A host that came to its turn so much too late was too busy, which others may take for loss.
+_PAUSE = 0.1
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a host's process does: any of its workloads' flows and answers. `sources` has namespaces by workload."""
+
+    flows: list[Flow]
+    answerers: list[Answerer]
+    sources: dict[str, str | None]
+    port: int
+
+
+class Traffic:
+    """The process's whole state. `file` gets the figures."""
+
+    def __init__(self, task: Task, file: str) -> None:
+        self.task, self.file = task, file
+        self.told_to_end = False
+        self.selector: selectors.BaseSelector | None = None
+        self.here: dict[str, int] = {}
+        self.senders: dict[Flow, object] = {}
+        self.due: dict[Flow, float] = {}
+        self.answering: dict[Answerer, Answering] = {}
+        self.segments: list[dict] = []
+        self.presence: list[list] = []
+        self.pauses: dict[int, float] = {}
+        self.problems: set[str] = set()
+        self.began = time.time()
+        self._shift = self.began - time.monotonic()
+
+    def now(self) -> float:
+        """Seconds since the epoch, of a clock that nobody sets back meanwhile."""
+        return time.monotonic() + self._shift
+
+    def end(self, *_signal) -> None:
+        """Have `run` return soon; a signal handler."""
+        self.told_to_end = True
+
+    def run(self, lifetime: float) -> None:
+        """Go on until the lifetime is over or somebody says so."""
+        # Not before the process is alone: it closes what it inherited.
+        self.selector = selectors.DefaultSelector()
+        until = self.began + lifetime
+        watch = settle = write = 0.0
+        while not self.told_to_end and (now := self.now()) < until:
+            if now >= watch:
+                self._look()
+                watch = now + WATCH
+            if now >= settle:
+                self._settle(now)
+                settle = now + SETTLE
+            if now >= write:
+                self.write()
+                write = now + WRITE
+            self._send(now)
+            self._select(min([watch, *self.due.values()]))
+        self._settle(self.now())
+        for flow in [*self.senders]:
+            self._stop_sending(flow)
+        self.write(complete=True)
+
+    def _send(self, now: float) -> None:
+        latest = 0.0
+        for flow, due in self.due.items():
+            if due <= now:
+                latest = max(latest, now - due)
+                self.senders[flow].send(now)
+                step = flow.interval / 1000
+                # All flows send in the same moments, so that this process has to wake up less often.
+                self.due[flow] = (now // step + 1) * step
+        if latest > _PAUSE:
+            self.pauses[bucket(now)] = round(latest, 3)
+
+    def _select(self, until: float) -> None:
+        for key, _events in self.selector.select(max(0.0, until - self.now())):
+            # One that an earlier event of this round closed is gone already.
+            if key.fileobj.fileno() != -1:
+                key.data.ready(key.fileobj, self.now())
+
+    def _watch(self, owner, opened, writable: bool | None) -> None:
+        """Begin, change or end to wait for a socket."""
+        if writable is None:
+            with contextlib.suppress(KeyError):
+                self.selector.unregister(opened)
+            return
+        events = selectors.EVENT_WRITE if writable else selectors.EVENT_READ
+        try:
+            self.selector.register(opened, events, owner)
+        except KeyError:
+            self.selector.modify(opened, events, owner)
+
+    def _look(self) -> None:
+        """Open what has come, close what has gone."""
+        for namespace in {place for place in self.task.sources.values() if place}:
+            inode = _inode(namespace)
+            if inode != self.here.get(namespace):
+                self._gone(namespace)
+                if inode:
+                    self.here[namespace] = inode
+        for answerer in self.task.answerers:
+            if answerer not in self.answering and self._is_here(answerer.namespace):
+                self._open_answering(answerer)
+        for number, flow in enumerate(self.task.flows):
+            namespace = self.task.sources[flow.source]
+            if flow not in self.senders and self._is_here(namespace):
+                with contextlib.suppress(OSError, kernel.NetlinkFailure):
+                    self.senders[flow] = open_sender(flow, self.task.port, number + 1, namespace, self._watch)
+                    self.due[flow] = max(self.now(), self.began + HEAD_START)
+
+    def _is_here(self, namespace: str | None) -> bool:
+        return namespace is None or namespace in self.here
+
+    def _open_answering(self, answerer: Answerer) -> None:
+        try:
+            self.answering[answerer] = Answering(answerer, self.task.port, self._watch)
+            self.presence.append([answerer.owner, answerer.address, round(self.now(), 3), None])
+        except (OSError, kernel.NetlinkFailure) as error:
+            if answerer.namespace is None:
+                self.problems.add(f"{answerer.owner}: {answerer.address} port {self.task.port}: {error}")
+
+    def _gone(self, namespace: str) -> None:
+        self.here.pop(namespace, None)
+        for answerer in [one for one in self.answering if one.namespace == namespace]:
+            self.answering.pop(answerer).close()
+            for entry in self.presence:
+                if entry[:2] == [answerer.owner, answerer.address] and entry[3] is None:
+                    entry[3] = round(self.now(), 3)
+        for flow in [one for one in self.senders if self.task.sources[one.source] == namespace]:
+            self._stop_sending(flow)
+
+    def _stop_sending(self, flow: Flow) -> None:
+        sender = self.senders.pop(flow)
+        del self.due[flow]
+        sender.close()
+        self.segments.append(_segment(flow, sender))
+
+    def _settle(self, now: float) -> None:
+        for sender in self.senders.values():
+            sender.tally.settle(now)
+
+    def write(self, *, complete: bool = False) -> None:
+        """Write the figures down as they are now."""
+        used = os.times()
+        figures = {
+            "began": round(self.began, 3),
+            "time": round(self.now(), 3),
+            "complete": complete,
+            "processor_seconds": round(used.user + used.system, 2),
+            "segments": self.segments + [_segment(flow, sender) for flow, sender in self.senders.items()],
+            "presence": self.presence,
+            "pauses": {str(number): seconds for number, seconds in sorted(self.pauses.items())},
+            "problems": sorted(self.problems),
+        }
+        with open(f"{self.file}.new", "w", encoding="utf-8") as file:
+            json.dump(figures, file)
+        os.replace(f"{self.file}.new", self.file)
+
+
+def _segment(flow: Flow, sender) -> dict:
+    return {**asdict(flow), "name": flow.name, **sender.told()}
+
+
+def _inode(namespace: str) -> int:
+    try:
+        return os.stat(f"{_NAMESPACES}/{namespace}").st_ino
+    except OSError:
+        return 0

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A process that outlives the one that started it, holds nothing of it, and is found again."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+from collections.abc import Callable
+
+STOP_SECONDS = 5.0
+
+
+def spawn(work: Callable[[], None], on_end: Callable) -> int:
+    """Start a process that does `work` and return its id; `on_end` is its handler of SIGTERM. OSError if it fails."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            _detached(work, on_end, writer)
+            status = 0
+        finally:
+            os._exit(status)
+    os.close(writer)
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(child, 0)
+    with os.fdopen(reader, encoding="ascii") as started:
+        text = started.read()
+    if not text:
+        raise OSError("the process did not start")
+    return int(text)
+
+
+def _detached(work: Callable[[], None], on_end: Callable, writer: int) -> None:
+    """In the first child: leave the session and fork again, so that nobody has to wait for the process."""
+    os.setsid()
+    if os.fork():
+        return
+    os.chdir("/")
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for number in range(3):
+        os.dup2(nowhere, number)
+    for number in map(int, os.listdir("/proc/self/fd")):
+        if number > 2 and number != writer:
+            with contextlib.suppress(OSError):
+                os.close(number)
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGALRM):
+        signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, on_end)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+    # Whoever reads the id may end us at once, so everything is ready before it is written.
+    os.write(writer, str(os.getpid()).encode())
+    os.close(writer)
+    work()
+
+
+def began(process: int) -> str | None:
+    """Return when a process began, in the kernel's ticks (proc(5), `starttime`); None when it has ended."""
+    try:
+        with open(f"/proc/{process}/stat", encoding="utf-8") as file:
+            fields = file.read().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else fields[19]
+
+
+def end(process: int, since: str) -> None:
+    """End the process with this id that began then, and wait for its end."""
+    try:
+        handle = os.pidfd_open(process)
+    except OSError:
+        return
+    try:
+        # From here on the handle means this process; it must still be the one that is meant.
+        if began(process) != since:
+            return
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            signal.pidfd_send_signal(handle, number)
+            if select.select([handle], [], [], STOP_SECONDS)[0]:
+                return
+    except ProcessLookupError:
+        return
+    finally:
+        os.close(handle)

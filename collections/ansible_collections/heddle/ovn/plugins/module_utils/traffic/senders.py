@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sending ends of flows. Each is opened in the network namespace of its source and stays there.
+
+A sender has sockets that something else selects on (`sockets`), `send` for when it is time, and `ready` for when one
+of its sockets can be read or written. Nothing here blocks or raises once a sender is open.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+
+from ..apply import kernel
+from .flows import ICMP, LONG, NEW, UDP, Flow
+from .tally import PATIENCE, Tally
+
+# Nobody answers who was not asked in these words; the answer begins with another one, so nobody answers an answer.
+QUESTION, ANSWER = b"heddle?", b"heddle!"
+_NUMBER = struct.Struct("!Q")
+_FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
+_BURST = 64
+# An ICMP echo: type, code, checksum, identifier, sequence number (RFC 792, RFC 4443 section 4).
+_ECHO = struct.Struct("!BBHHH")
+_ECHO_TYPES = {4: (8, 0), 6: (128, 129)}
+# An established connection that gets no acknowledgement for so many milliseconds is over (tcp(7)).
+_USER_TIMEOUT = 30000
+_RETRY_SECONDS = 0.5
+
+
+def open_sender(flow: Flow, port: int, identifier: int, namespace: str | None, watch):
+    """Open the sender of a flow in a network namespace; OSError while that has no route there.
+
+    `watch(sender, socket, writable)` is told of each new socket, `watch(sender, socket, None)` before it is closed.
+    """
+    with kernel.inside(namespace):
+        if flow.protocol in (UDP, ICMP):
+            return Datagrams(flow, port, identifier, watch)
+        return {LONG: LongConnection, NEW: NewConnections}[flow.protocol](flow, port, namespace, watch)
+
+
+class Datagrams:
+    """UDP packets that somebody answers, or ICMP echoes."""
+
+    def __init__(self, flow: Flow, port: int, identifier: int, watch) -> None:
+        self.flow, self.tally, self.watch = flow, Tally(), watch
+        self.identifier = identifier
+        self.echoes = flow.protocol == ICMP
+        if self.echoes:
+            protocol = socket.IPPROTO_ICMPV6 if flow.family == 6 else socket.IPPROTO_ICMP
+            self.socket = socket.socket(_FAMILIES[flow.family], socket.SOCK_RAW, protocol)
+        else:
+            self.socket = socket.socket(_FAMILIES[flow.family], socket.SOCK_DGRAM)
+        _connected(self.socket, (flow.address, 0 if self.echoes else port))
+        watch(self, self.socket, False)
+
+    def send(self, now: float) -> None:
+        """Send the next packet; one that cannot leave is lost."""
+        number = self.tally.send(now)
+        data = self._echo(number) if self.echoes else QUESTION + _NUMBER.pack(number)
+        with contextlib.suppress(OSError):
+            self.socket.send(data)
+
+    def _echo(self, number: int) -> bytes:
+        kind = _ECHO_TYPES[self.flow.family][0]
+        number &= 0xFFFF
+        # The kernel computes the checksum of ICMPv6 (RFC 3542, section 3.1), not that of ICMP.
+        total = (kind << 8) + self.identifier + number
+        checksum = ~(total + (total >> 16)) & 0xFFFF if self.flow.family == 4 else 0
+        return _ECHO.pack(kind, 0, checksum, self.identifier, number)
+
+    def ready(self, opened: socket.socket, now: float) -> None:
+        """Read answers."""
+        for _count in range(_BURST):
+            try:
+                data = opened.recv(2048)
+            except BlockingIOError:
+                return
+            except OSError:
+                # An ICMP error about an earlier packet.
+                continue
+            number = self._answered(data) if self.echoes else _number(data)
+            if number is not None:
+                self.tally.answer(number, now)
+
+    def _answered(self, data: bytes) -> int | None:
+        if self.flow.family == 4:
+            data = data[(data[0] & 15) * 4 :]
+        if len(data) < _ECHO.size:
+            return None
+        kind, _code, _checksum, identifier, low = _ECHO.unpack_from(data)
+        if (kind, identifier) != (_ECHO_TYPES[self.flow.family][1], self.identifier):
+            return None
+        # The number that ends in these 16 bits and was sent last.
+        return self.tally.newest - ((self.tally.newest - low) & 0xFFFF)
+
+    def told(self) -> dict:
+        """Return the figures."""
+        return self.tally.told()
+
+    def close(self) -> None:
+        """Stop."""
+        self.watch(self, self.socket, None)
+        self.socket.close()
+
+
+class LongConnection:
+    """One TCP connection, on which lines go there and come back. It is opened anew when it breaks."""
+
+    def __init__(self, flow: Flow, port: int, namespace: str | None, watch) -> None:
+        self.flow, self.port, self.namespace = flow, port, namespace
+        self.tally, self.watch = Tally(), watch
+        self.resets: list[list] = []
+        self.connections = 0
+        self.established = False
+        self.retry_at = self.connected_at = 0.0
+        self.heard = b""
+        self.socket: socket.socket | None = None
+        self._open()
+
+    def _open(self) -> None:
+        self.socket = _tcp(self.flow, self.port)
+        self.established, self.heard = False, b""
+        self.watch(self, self.socket, True)
+
+    def send(self, now: float) -> None:
+        """Send a line, or connect again."""
+        if self.socket is None and now >= self.retry_at:
+            try:
+                with kernel.inside(self.namespace):
+                    self._open()
+            except OSError:
+                self.retry_at = now + _RETRY_SECONDS
+        if self.socket is not None and self.established:
+            line = _NUMBER.pack(self.tally.send(now))
+            try:
+                self.socket.send(line)
+            except BlockingIOError:
+                # What does not fit any more would come back as half a line.
+                self._broken(now, "nothing is acknowledged")
+            except OSError as error:
+                self._broken(now, error.strerror)
+        elif self.connections:
+            # No line can go out, which the user of the connection feels as loss.
+            self.tally.send(now)
+
+    def ready(self, opened: socket.socket, now: float) -> None:
+        """Finish connecting, or read what came back."""
+        if not self.established:
+            error = opened.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            if error:
+                self._drop(now)
+                return
+            self.established, self.connected_at = True, now
+            self.connections += 1
+            self.watch(self, opened, False)
+            return
+        try:
+            data = opened.recv(65536)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self._broken(now, error.strerror)
+            return
+        if not data:
+            self._broken(now, "closed by the other end")
+            return
+        data = self.heard + data
+        whole = len(data) // _NUMBER.size * _NUMBER.size
+        self.heard = data[whole:]
+        for (number,) in _NUMBER.iter_unpack(data[:whole]):
+            self.tally.answer(number, now)
+
+    def _broken(self, now: float, why: str | None) -> None:
+        self.resets.append([round(now, 3), round(self.connected_at, 3), str(why)])
+        self._drop(now)
+
+    def _drop(self, now: float) -> None:
+        self.watch(self, self.socket, None)
+        self.socket.close()
+        self.socket, self.retry_at = None, now + _RETRY_SECONDS
+
+    def told(self) -> dict:
+        """Return the figures; `resets` has when, since when it had been established, and why."""
+        return {**self.tally.told(), "connections": self.connections, "resets": self.resets}
+
+    def close(self) -> None:
+        """Stop."""
+        if self.socket is not None:
+            self.watch(self, self.socket, None)
+            self.socket.close()
+
+
+class NewConnections:
+    """A TCP connection each time, closed as soon as it is there."""
+
+    def __init__(self, flow: Flow, port: int, namespace: str | None, watch) -> None:
+        self.flow, self.port, self.namespace = flow, port, namespace
+        self.tally, self.watch = Tally(), watch
+        self.waiting: dict[socket.socket, tuple[int, float]] = {}
+        _tcp(flow, port).close()
+
+    def send(self, now: float) -> None:
+        """Begin a connection, and give those up that have waited long enough."""
+        for opened in [one for one, (_number, began) in self.waiting.items() if now - began > PATIENCE]:
+            self._end(opened)
+        number = self.tally.send(now)
+        with contextlib.suppress(OSError), kernel.inside(self.namespace):
+            opened = _tcp(self.flow, self.port)
+            self.waiting[opened] = number, now
+            self.watch(self, opened, True)
+
+    def ready(self, opened: socket.socket, now: float) -> None:
+        """See whether a connection was made; one that was refused is lost."""
+        if opened.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0:
+            self.tally.answer(self.waiting[opened][0], now)
+        self._end(opened)
+
+    def _end(self, opened: socket.socket) -> None:
+        self.watch(self, opened, None)
+        del self.waiting[opened]
+        opened.close()
+
+    def told(self) -> dict:
+        """Return the figures."""
+        return self.tally.told()
+
+    def close(self) -> None:
+        """Stop."""
+        for opened in [*self.waiting]:
+            self._end(opened)
+
+
+def _number(data: bytes) -> int | None:
+    if len(data) != len(ANSWER) + _NUMBER.size or not data.startswith(ANSWER):
+        return None
+    return _NUMBER.unpack_from(data, len(ANSWER))[0]
+
+
+def _connected(opened: socket.socket, address: tuple[str, int]) -> None:
+    """Connect without waiting; OSError, and the socket is closed, when there is no route."""
+    opened.setblocking(False)
+    try:
+        opened.connect(address)
+    except BlockingIOError:
+        return
+    except OSError:
+        opened.close()
+        raise
+
+
+def _tcp(flow: Flow, port: int) -> socket.socket:
+    opened = socket.socket(_FAMILIES[flow.family], socket.SOCK_STREAM)
+    opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _USER_TIMEOUT)
+    # Closing resets, so that thousands of connections leave nothing behind.
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    _connected(opened, (flow.address, port))
+    return opened

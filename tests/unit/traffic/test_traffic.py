@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Traffic that goes on during a change: what is sent, what is counted, what it is laid to."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.module_utils.traffic import control, loop
+from ansible_collections.heddle.ovn.plugins.module_utils.traffic.flows import (
+    EAST_WEST,
+    ICMP,
+    INTERVALS,
+    LONG,
+    NEW,
+    TO_JOIN,
+    TO_OUTSIDE,
+    UDP,
+    Answerer,
+    Flow,
+    answerers,
+    chosen_workloads,
+    flows,
+)
+from ansible_collections.heddle.ovn.plugins.module_utils.traffic.judgement import judge
+from ansible_collections.heddle.ovn.plugins.module_utils.traffic.tables import traffic_table
+from ansible_collections.heddle.ovn.plugins.module_utils.traffic.tally import PATIENCE, Tally, bucket
+from ansible_collections.heddle.ovn.plugins.modules import traffic as module_file
+from tests.pipeline import layer2, layer3, namespace, plan_of, workload
+
+OUTSIDE = {"outside": ["192.0.2.20", "2001:db8::20"]}
+
+
+def plan():
+    return plan_of(
+        namespace("red")
+        + layer2("red", "net", "10.0.0.0/16", "fd00:1::/64")
+        + "".join(workload("red", f"w{number}", f"node{1 + number % 2}") for number in range(3))
+        + namespace("small")
+        + layer2("small", "net", "10.0.0.0/16")
+        + workload("small", "alone", "node1")
+        + namespace("routed")
+        + layer3("routed", "net", "10.1.0.0/16", 24)
+        + workload("routed", "r", "node1")
+    )
+
+
+def test_the_same_flows_are_chosen_wherever_workloads_are() -> None:
+    before, after = plan(), plan()
+    for one in after["workloads"].values():
+        one["node"] = "node2"
+    chosen = chosen_workloads(before)
+    assert chosen == {"red_net": ["red/w0", "red/w1", "red/w2"], "small_net": ["small/alone"]}
+    assert chosen_workloads(after) == chosen
+    assert flows(before, chosen, OUTSIDE) == flows(after, chosen, OUTSIDE)
+
+
+def test_each_workload_sends_to_the_next_to_outside_and_to_a_join_address() -> None:
+    found = flows(plan(), chosen_workloads(plan()), OUTSIDE)
+    of_w2 = [flow for flow in found if flow.source == "red/w2"]
+    assert {(one.way, one.protocol, one.target, one.family) for one in of_w2} == {
+        *((EAST_WEST, protocol, "red/w0", number) for protocol in (UDP, LONG) for number in (4, 6)),
+        *((TO_OUTSIDE, protocol, "outside", number) for protocol in (UDP, LONG, NEW) for number in (4, 6)),
+        *((TO_JOIN, ICMP, "node1", number) for number in (4, 6)),
+    }
+    # It has nobody to send to within its network, and no IPv6.
+    assert {(one.way, one.family) for one in found if one.source == "small/alone"} == {(TO_OUTSIDE, 4), (TO_JOIN, 4)}
+    assert {one.interval for one in found if one.protocol == UDP} == {10}
+
+
+def test_every_target_among_workloads_answers() -> None:
+    chosen = chosen_workloads(plan())
+    answering = {(one.owner, one.address) for one in answerers(plan(), chosen)}
+    assert {(one.target, one.address) for one in flows(plan(), chosen, {}) if one.way == EAST_WEST} <= answering
+
+
+def test_of_many_workloads_some_of_each_node_are_chosen() -> None:
+    text = namespace("red") + layer2("red", "net", "10.0.0.0/16")
+    many = plan_of(text + "".join(workload("red", f"w{n:02}", f"node{1 + n // 10}") for n in range(20)))
+    chosen = chosen_workloads(many)["red_net"]
+    assert len(chosen) == 4
+    assert {many["workloads"][name]["node"] for name in chosen} == {"node1", "node2"}
+
+
+def told(sent: int, answered: set[int], delay: float = 0.01) -> dict:
+    tally = Tally()
+    for number in range(sent):
+        assert tally.send(100 + number * 0.01) == number
+    for number in sorted(answered):
+        tally.answer(number, 100 + number * 0.01 + delay)
+    tally.settle(100 + sent * 0.01 + PATIENCE + 1)
+    return tally.told()
+
+
+@pytest.mark.parametrize(
+    ("answered", "lost", "gaps"),
+    [
+        (set(range(10)), 0, []),
+        (set(range(10)) - {4}, 1, [[100.03, 100.05, 1]]),
+        (set(range(10)) - {0, 1}, 2, [[100.0, 100.02, 2]]),
+        (set(range(10)) - {8, 9}, 2, [[100.07, 100.09, 2]]),
+        (set(range(10)) - {2, 5, 6}, 3, [[100.01, 100.03, 1], [100.04, 100.07, 2]]),
+        (set(), 10, [[100.0, 100.09, 10]]),
+    ],
+)
+def test_losses_and_gaps(answered: set[int], lost: int, gaps: list) -> None:
+    found = told(10, answered)
+    assert (found["sent"], found["lost"], found["gaps"]) == (10, lost, gaps)
+    assert sum(found["losses"].values()) == lost
+
+
+def test_what_is_on_its_way_is_neither_lost_nor_sent() -> None:
+    tally = Tally()
+    for number in range(3):
+        tally.send(100.0 + number)
+    tally.answer(2, 102.1)
+    tally.settle(102.2)
+    assert (tally.told()["sent"], tally.told()["lost"]) == (1, 1)
+
+
+def test_a_late_answer_is_no_answer() -> None:
+    tally = Tally()
+    tally.send(100.0)
+    tally.settle(100.0 + PATIENCE + 0.1)
+    tally.answer(0, 100.0 + PATIENCE + 0.2)
+    found = tally.told()
+    assert (found["lost"], found["late"], found["slowest"]) == (1, 1, 0.0)
+
+
+def test_slow_answers_are_told_with_their_time() -> None:
+    found = told(2, {0, 1}, delay=1.5)
+    assert found["slow"] == {str(bucket(100.0)): 1.5}
+    assert found["retried"] == 2
+
+
+def segment(**changed) -> dict:
+    base = {
+        "way": EAST_WEST, "protocol": UDP, "network": "n", "source": "n/a", "target": "n/b", "family": 4,
+        "address": "10.0.0.4", "interval": 10, "name": "flow", "began": 100.0, "ended": 130.0, "sent": 3000,
+        "late": 0, "retried": 0, "slowest": 0.01, "gaps": [], "losses": {}, "slow": {},
+    }  # fmt: skip
+    return {**base, "lost": sum(changed.get("losses", {}).values()), **changed}
+
+
+def host(*segments: dict, **changed) -> dict:
+    figures = {
+        "began": 95.0, "time": 130.0, "complete": True, "processor_seconds": 1.0, "segments": [*segments],
+        "presence": [], "pauses": {}, "problems": [],
+    }  # fmt: skip
+    return {"figures": {**figures, **changed}, "clock": [-0.05, 0.05], "error": ""}
+
+
+STEPS = [
+    {"time": 100.0, "step": "drain", "nodes": ["h1"], "moved": [{"workload": "n/b", "source": "h1", "target": "h2"}]},
+    {"time": 110.0, "step": "change", "nodes": ["h1"], "moved": []},
+    {"time": 120.0, "step": "end", "nodes": [], "moved": []},
+]
+
+
+def test_a_loss_is_laid_to_a_move_only_while_it_goes_on() -> None:
+    lossy = segment(losses={"1050": 40, "1150": 3}, gaps=[[105.0, 105.4, 40], [115.0, 115.03, 3]])
+    still = segment(name="still", source="n/c", target="n/d", losses={"1050": 2}, gaps=[[105.0, 105.02, 2]])
+    report = judge({"h1": host(lossy, still)}, STEPS)
+    flow, other = report["flows"]
+    assert (flow["lost"], flow["lost_by_moves"]) == (43, 40)
+    assert (flow["longest_gap"], flow["longest_gap_by_moves"]) == (0.03, 0.4)
+    assert (other["lost"], other["lost_by_moves"]) == (2, 0)
+    phases = {phase["step"]: phase for phase in report["phases"]}
+    assert list(phases) == ["before", "drain", "change", "end"]
+    assert phases["drain"]["lost"] == {EAST_WEST: 2}
+    assert phases["drain"]["lost_by_moves"] == 40
+    assert phases["change"]["lost"] == {EAST_WEST: 3}
+    assert "n/b" in json.dumps(report["moves"])
+
+
+def test_a_broken_connection_is_the_moves_even_when_it_is_noticed_later() -> None:
+    gaps = [[108.0, 113.0, 50]]
+    line = segment(
+        protocol=LONG, interval=100, connections=2, resets=[[112.0, 90.0, "reset"], [119.0, 113.0, "reset"]], gaps=gaps,
+        losses={"1090": 20, "1125": 2, "1185": 1},
+    )  # fmt: skip
+    report = judge({"h1": host(line)}, STEPS)
+    assert [moved for _time, _why, moved in report["flows"][0]["resets"]] == [True, False]
+    assert (report["flows"][0]["lost"], report["flows"][0]["lost_by_moves"]) == (23, 22)
+    assert report["ways"][0]["resets_by_moves"] == 1
+
+
+def test_a_move_of_a_run_that_was_cut_off_is_seen_from_where_the_workload_was() -> None:
+    gone = host(presence=[["n/b", "10.0.0.4", 96.0, 97.0]])
+    came = host(segment(losses={"975": 10}), presence=[["n/b", "10.0.0.4", 98.0, None]])
+    report = judge({"h1": gone, "h2": came}, STEPS)
+    assert report["flows"][0]["lost_by_moves"] == 10
+
+
+def test_a_flow_is_one_whichever_hosts_had_its_source() -> None:
+    report = judge({"h1": host(segment()), "h2": host(segment(began=90.0, losses={"1150": 1}))}, STEPS)
+    assert len(report["flows"]) == 1
+    assert report["flows"][0]["sent"] == 6000
+    assert [name for name, _began, _ended in report["flows"][0]["hosts"]] == ["h2", "h1"]
+
+
+def test_what_comes_after_the_first_host_ended_does_not_count() -> None:
+    ended = host(time=125.0)
+    report = judge({"h1": ended, "h2": host(segment(losses={"1260": 7}, resets=[[126.0, 90.0, "reset"]]))}, STEPS)
+    assert (report["flows"][0]["lost"], report["flows"][0]["resets"]) == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("result", "line"),
+    [
+        ({"figures": None, "clock": None, "error": "no plan"}, "h1: no figures (no plan)"),
+        (host(complete=False), "h1: the process did not end by itself"),
+        ({**host(), "clock": [0.4, 0.6]}, "h1: its clock differs by 0.4 s at least"),
+        (host(problems=["outside: port 7655 is taken"]), "h1: outside: port 7655 is taken"),
+    ],
+)
+def test_problems_of_the_measurement_are_told(result: dict, line: str) -> None:
+    report = judge({"h1": result}, STEPS)
+    assert report["problems"][0].startswith(line)
+    assert any(line in text for text in traffic_table(report))
+
+
+def test_the_table_has_every_way_and_step() -> None:
+    text = "\n".join(traffic_table(judge({"h1": host(segment(losses={"1150": 3}))}, STEPS)))
+    assert EAST_WEST in text
+    assert all(step["step"] in text for step in STEPS)
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def loopback(*protocols: str) -> loop.Task:
+    found = [Flow(TO_OUTSIDE, one, "n", "n/a", "n/b", 4, "127.0.0.1", INTERVALS[one]) for one in protocols]
+    return loop.Task(found, [Answerer("n/b", None, "127.0.0.1")], {"n/a": None}, free_port())
+
+
+def test_packets_and_connections_are_sent_and_answered(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(loop, "HEAD_START", 0.0)
+    work = loop.Traffic(loopback(UDP, LONG, NEW), str(tmp_path / "figures.json"))
+    thread = threading.Thread(target=work.run, args=(30,))
+    thread.start()
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and sum(one.tally.answered > 3 for one in work.senders.values()) < 3:
+        time.sleep(0.01)
+    work.end()
+    thread.join()
+    figures = json.loads((tmp_path / "figures.json").read_text())
+    assert figures["complete"]
+    found = {one["protocol"]: one for one in figures["segments"]}
+    assert {name: one["lost"] for name, one in found.items()} == {UDP: 0, LONG: 0, NEW: 0}
+    assert all(one["sent"] > 3 for one in found.values())
+    assert (found[LONG]["connections"], found[LONG]["resets"]) == (1, [])
+    assert figures["presence"][0][:2] == ["n/b", "127.0.0.1"]
+
+
+def test_nobody_answering_is_loss_and_a_failed_connection(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(loop, "HEAD_START", 0.0)
+    task = loopback(UDP, LONG, NEW)
+    silent = loop.Task(task.flows, [], task.sources, task.port)
+    work = loop.Traffic(silent, str(tmp_path / "figures.json"))
+    work.run(PATIENCE + 1)
+    found = {one["protocol"]: one for one in json.loads((tmp_path / "figures.json").read_text())["segments"]}
+    assert found[UDP]["lost"] == found[UDP]["sent"] > 0
+    assert found[NEW]["lost"] == found[NEW]["sent"] > 0
+    assert found[LONG]["connections"] == 0
+
+
+def params(state: str, **changed) -> SimpleNamespace:
+    given = {
+        "state": state, "node": "outside", "outside": {"outside": ["127.0.0.1"]}, "port": free_port(), "lifetime": 60,
+        "plan": "/nonexistent", "document": None, **changed,
+    }  # fmt: skip
+    return SimpleNamespace(params=given, check_mode=False)
+
+
+def test_a_host_outside_answers_until_it_is_stopped(tmp_path) -> None:
+    started = params("started")
+    try:
+        dry = SimpleNamespace(params=started.params, check_mode=True)
+        assert control.traffic(dry, str(tmp_path))["changed"]
+        assert not list(tmp_path.iterdir())
+        assert control.traffic(started, str(tmp_path))["changed"]
+        assert not control.traffic(started, str(tmp_path))["changed"]
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
+            one.settimeout(0.2)
+            for _attempt in range(50):
+                one.sendto(b"heddle?" + bytes(8), ("127.0.0.1", started.params["port"]))
+                try:
+                    answer = one.recv(100)
+                    break
+                except OSError:
+                    continue
+            assert answer == b"heddle!" + bytes(8)
+        assert control.traffic(params("collected"), str(tmp_path))["figures"]["complete"] is False
+    finally:
+        stopped = control.traffic(params("stopped"), str(tmp_path))
+    assert stopped["changed"]
+    assert stopped["figures"]["complete"]
+    assert not control.traffic(params("stopped"), str(tmp_path))["changed"]
+
+
+def test_the_module_documents_what_it_takes() -> None:
+    for state in ("started", "collected", "stopped"):
+        assert state in module_file.DOCUMENTATION
