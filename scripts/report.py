@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run the notebook on what verify and audit left in report/, and write report/first_light.html."""
+"""Run the notebooks on what verify and audit left in report/, and write a page in report/ for each."""
 
 from __future__ import annotations
 
@@ -9,16 +9,21 @@ from pathlib import Path
 
 from scripts.stages import PROJECT
 
-NOTEBOOK = PROJECT / "notebooks" / "01_first_light.ipynb"
+NOTEBOOKS = {"01_first_light": "first_light", "02_gateways": "gateways"}
 
 
 def main() -> int:
     """Execute and convert; returns the exit code of what failed, or 0."""
+    return next((code for name in NOTEBOOKS if (code := _made(name))), 0)
+
+
+def _made(name: str) -> int:
     directory = PROJECT / "report"
-    executed = directory / "first_light.ipynb"
+    notebook = PROJECT / "notebooks" / f"{name}.ipynb"
+    executed = directory / f"{NOTEBOOKS[name]}.ipynb"
     binaries = Path(sys.executable).parent
     commands = [
-        [str(binaries / "papermill"), "--no-progress-bar", "--cwd", str(NOTEBOOK.parent), str(NOTEBOOK), str(executed),
+        [str(binaries / "papermill"), "--no-progress-bar", "--cwd", str(notebook.parent), str(notebook), str(executed),
          "-p", "report_directory", str(directory)],
         [str(binaries / "jupyter"), "nbconvert", "--to", "html", "--no-input", "--log-level", "WARN", str(executed)],
     ]  # fmt: skip
@@ -26,7 +31,7 @@ def main() -> int:
         code = subprocess.run(command, cwd=PROJECT, check=False).returncode
         if code:
             return code
-    print(f"wrote {directory / 'first_light.html'}")
+    print(f"wrote {executed.with_suffix('.html')}")
     return 0
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from .gateways import Gateways
 from .report import Markup, Picture, Report
 
-__all__ = ["Markup", "Picture", "Report"]
+__all__ = ["Gateways", "Markup", "Picture", "Report"]

@@ -24,7 +24,8 @@ def _code(items) -> str:
     return "<br>".join(f"<code>{escape(str(item))}</code>" for item in items)
 
 
-def _network(plan: dict, name: str) -> str:
+def network(plan: dict, name: str) -> str:
+    """Return a network's name in its color."""
     color = network_colors(plan)[name].strong
     return f'<span style="color: {color}; font-weight: bold">&#9679;&nbsp;{escape(name)}</span>'
 
@@ -45,7 +46,7 @@ def networks(plan: dict) -> str:
     """Return the networks."""
     rows = [
         [
-            _network(plan, name), str(one["id"]), f"{one['topology']} {one['role'].lower()}", str(one["mtu"]),
+            network(plan, name), str(one["id"]), f"{one['topology']} {one['role'].lower()}", str(one["mtu"]),
             _code(one["subnets"]), _code(one["tunnel_keys"]), escape(", ".join(one["namespaces"]) or "all others"),
         ]
         for name, one in sorted(plan["networks"].items(), key=lambda item: item[1]["id"])
@@ -58,7 +59,7 @@ def workloads(plan: dict) -> str:
     rows = [
         [
             f"<b>{escape(name)}</b>", escape(one["node"]), _code([interface["name"]]),
-            _network(plan, interface["network"]), escape(interface["role"]),
+            network(plan, interface["network"]), escape(interface["role"]),
             _code(interface["addresses"]), _code([interface["mac"]]),
         ]
         for name, one in plan["workloads"].items()

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One packet from a workload to the outside, as ovn-trace and ofproto/trace want it. Pure."""
+
+from __future__ import annotations
+
+from ..addressing import family, mac_of_address, plain
+from ..naming import layer2_switch, node_switch, patch_port
+from ..render.provider import provider_of
+from ..render.view import View
+
+_SOURCE_PORT, _TARGET_PORT = 40000, 80
+
+
+def overlapping(plan: dict, node: str) -> list[tuple[str, str, str]]:
+    """Return (workload, network, address) of two networks of a node with one subnet; none when there are no such.
+
+    Those whose workloads have the same address come first.
+    """
+    found: dict[str, tuple[str, str, str]] = {}
+    for name, workload in plan["workloads"].items():
+        for interface in workload["interfaces"] if workload["node"] == node else ():
+            if interface["role"] == "primary" and interface["addresses"]:
+                address = plain(interface["addresses"][0])
+                found.setdefault(interface["network"], (name, interface["network"], address))
+    pairs = [
+        (one, two)
+        for one in found.values()
+        for two in found.values()
+        if one[1] < two[1] and set(plan["networks"][one[1]]["subnets"]) & set(plan["networks"][two[1]]["subnets"])
+    ]
+    pairs.sort(key=lambda pair: pair[0][2] != pair[1][2])
+    return list(pairs[0]) if pairs else []
+
+
+def egress_packet(plan: dict, node: str, outside: list[str]) -> dict | None:
+    """Return the packet of a workload of a user-defined network on the node; None where nobody has a way out.
+
+    `title`, ovn-trace's `datapath` and `microflow`, and what the gateway router makes of it: ofproto/trace's `bridge`
+    and `flow`.
+    """
+    provider = provider_of(plan["nodes"][node])
+    for name, workload in plan["workloads"].items():
+        for interface in workload["interfaces"] if provider and workload["node"] == node else ():
+            network = plan["networks"][interface["network"]]
+            target = next((one for one in outside if family(one) == 4), None)
+            source = next((plain(one) for one in interface["addresses"] if family(one) == 4), None)
+            if interface["role"] == "primary" and network["id"] and source and target:
+                return _packet(View(plan, interface["network"], node, []), name, interface, (source, target))
+    return None
+
+
+def _packet(view: View, name: str, interface: dict, ends: tuple[str, str]) -> dict:
+    source, target = ends
+    provider = view.provider
+    gateway = mac_of_address(sorted(map(plain, view.gateway_interfaces()), key=family)[0])
+    datapath = layer2_switch(view.name) if view.network["topology"] == "Layer2" else node_switch(view.name, view.node)
+    masquerade = next(one for one in view.masquerade_addresses(0) if family(one) == 4)
+    port = patch_port(view.name, view.node, provider.bridge)
+    return {
+        "title": f"{name} -> {target} (network {view.name}, {source} -> {target})",
+        "network": view.name,
+        "datapath": datapath,
+        "microflow": f'inport == "{interface["port"]}" && eth.src == {interface["mac"]} && eth.dst == {gateway} && '
+        f"ip4.src == {source} && ip4.dst == {target} && ip.ttl == 64 && tcp && "
+        f"tcp.src == {_SOURCE_PORT} && tcp.dst == {_TARGET_PORT}",
+        "bridge": provider.bridge,
+        "flow": f"in_port={port},tcp,dl_src={provider.mac},nw_src={masquerade},nw_dst={target},nw_ttl=62,"
+        f"tp_src={_SOURCE_PORT},tp_dst={_TARGET_PORT}",
+    }

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is really inside a host: bridges, VRFs, rules, routes, packet filter, tracked connections. Only read."""
+
+from __future__ import annotations
+
+import json
+
+from ..apply.programs import ProgramError, run
+from ..invocation import Invocation
+from ..naming import management_interface
+from ..render.provider import provider_of
+from ..runner import Failure, known_node, load_plan
+from .egress import egress_packet, overlapping
+
+FORMAT = 1
+SOUTHBOUND = "unix:/var/run/ovn/ovnsb_db.sock"
+MOST_ENTRIES = 400
+_TABLES = ("Bridge:name,ports,datapath_type", "Port:_uuid,name,interfaces", "Interface:_uuid,name,type,options,mtu")
+
+
+def inside(module: Invocation) -> dict:
+    """Return the module's result: `host`, one document."""
+    plan = load_plan(module)
+    node = known_node(plan, module.params["node"])
+    provider = provider_of(plan["nodes"][node])
+    pair = overlapping(plan, node)
+    packet = egress_packet(plan, node, module.params["outside"])
+    try:
+        host = {
+            "format": FORMAT,
+            "node": node,
+            "plan": plan["digest"],
+            "mode": provider.mode if provider else None,
+            "bridges": bridges(*(_table(name) for name in _TABLES)),
+            **_kernel(plan),
+            "flows": _flow_counts(run(["ovs-ofctl", "dump-flows", provider.bridge])) if provider else {},
+            "pair": [list(one) for one in pair],
+            "conntrack": _tracked([address for _workload, _network, address in pair]),
+            "egress": _traced(packet) if packet else None,
+        }
+    except ProgramError as error:
+        raise Failure(str(error)) from error
+    return {"host": host}
+
+
+def _table(spec: str) -> list[dict]:
+    name, _colon, columns = spec.partition(":")
+    found = json.loads(run(["ovs-vsctl", "--format=json", f"--columns={columns}", "list", name]))
+    return [{head: _plain(cell) for head, cell in zip(found["headings"], row, strict=True)} for row in found["data"]]
+
+
+def _plain(value):
+    """Return a value of OVSDB's JSON (RFC 7047, 5.1) as Python's; sets are lists."""
+    if not isinstance(value, list):
+        return value
+    kind, content = value
+    if kind == "map":
+        return dict(content)
+    return [_plain(item) for item in content] if kind == "set" else content
+
+
+def _listed(value) -> list:
+    return value if isinstance(value, list) else [value]
+
+
+def bridges(found: list[dict], ports: list[dict], interfaces: list[dict]) -> list[dict]:
+    """Return `name`, `datapath` and `ports` of each bridge; a port has `name`, `type` and, of a patch, its `peer`."""
+    port_of = {port["_uuid"]: port for port in ports}
+    interface_of = {interface["_uuid"]: interface for interface in interfaces}
+    return [
+        {
+            "name": bridge["name"],
+            "datapath": bridge["datapath_type"] or "system",
+            "ports": [
+                {"name": one["name"], "type": one["type"] or "system", "peer": one["options"].get("peer")}
+                for uuid in _listed(bridge["ports"])
+                for identity in _listed(port_of[uuid]["interfaces"])
+                for one in [interface_of[identity]]
+            ],
+        }
+        for bridge in sorted(found, key=lambda one: one["name"])
+    ]
+
+
+def _kernel(plan: dict) -> dict:
+    links = json.loads(run(["ip", "-json", "-details", "address", "show"]))
+    vrfs = {
+        link["ifname"]: link["linkinfo"]["info_data"]["table"]
+        for link in links
+        if link.get("linkinfo", {}).get("info_kind") == "vrf"
+    }
+    own = {management_interface(network["id"]) for network in plan["networks"].values()}
+    bridges_ = {(node.get("gateway") or {}).get("bridge") for node in plan["nodes"].values()}
+    rules = [
+        {**rule, "family": number}
+        for number in (4, 6)
+        for rule in json.loads(run(["ip", f"-{number}", "-json", "rule"]))
+    ]
+    routes = [
+        {**route, "family": number}
+        for number in (4, 6)
+        for route in json.loads(run(["ip", f"-{number}", "-json", "route", "show", "table", "all"]))
+        if route.get("table", "main") != "local" and route.get("type", "unicast") in ("unicast", "unreachable")
+    ]
+    return {
+        "vrfs": [
+            {"name": name, "table": table, "members": [one["ifname"] for one in links if one.get("master") == name]}
+            for name, table in vrfs.items()
+        ],
+        "addresses": {
+            link["ifname"]: [f"{one['local']}/{one['prefixlen']}" for one in link["addr_info"]]
+            for link in links
+            if link["ifname"] in own | bridges_ | set(vrfs)
+        },
+        "rules": [rule for rule in rules if rule["family"] == 4 or rule["priority"] not in (0, 32766)],
+        "routes": [route for route in routes if not str(route.get("dst", "")).startswith(("fe80:", "ff00:"))],
+        "firewall": _firewall(),
+    }
+
+
+def _firewall() -> str:
+    try:
+        return run(["nft", "--stateless", "list", "table", "inet", "heddle"])
+    except ProgramError as error:
+        return str(error)
+
+
+def _flow_counts(text: str) -> dict[str, int]:
+    """Return how many flows each table of a bridge has."""
+    counts: dict[str, int] = {}
+    for line in text.splitlines():
+        _before, found, after = line.partition("table=")
+        if found:
+            table = after.split(",")[0]
+            counts[table] = counts.get(table, 0) + 1
+    return counts
+
+
+def _tracked(addresses: list[str]) -> list[str]:
+    """Return entries that have one of the addresses, and those of the provider bridge that were translated."""
+    entries = run(["ovs-appctl", "dpctl/dump-conntrack"]).splitlines()
+    wanted = [f"={address}," for address in addresses]
+    return [
+        line for line in entries if "zone=64000" in line or any(one in line for one in wanted)
+    ][:MOST_ENTRIES]  # fmt: skip
+
+
+def _traced(packet: dict) -> dict:
+    logical = run(["ovn-trace", f"--db={SOUTHBOUND}", "--detailed", packet["datapath"], packet["microflow"]])
+    physical = run(["ovs-appctl", "ofproto/trace", packet["bridge"], packet["flow"]])
+    return {**packet, "logical": logical, "physical": physical}

@@ -1,0 +1,67 @@
+#!/usr/bin/python
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Look at what is inside a host."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: host_info
+short_description: Look at what is inside a host
+version_added: 0.1.0
+author:
+  - Heddle maintainers (@heddle)
+description:
+  - Returns bridges, VRFs, rules, routes, the packet filter and tracked connections of a host as they are, and follows
+    one packet of a workload to the outside through OVN and through the provider bridge. Nothing is written.
+extends_documentation_fragment:
+  - heddle.ovn.attributes.info
+  - heddle.ovn.plan
+options:
+  outside:
+    description: Addresses on the provider network; the packet goes to the first IPv4 one. Without one none is followed.
+    type: list
+    elements: str
+    default: []
+seealso:
+  - module: heddle.ovn.audit
+"""
+
+EXAMPLES = r"""
+- name: Look inside
+  heddle.ovn.host_info:
+    node: "{{ inventory_hostname }}"
+    outside: [192.0.2.1]
+  register: looked
+"""
+
+RETURN = r"""
+host:
+  description:
+    - C(bridges) with their ports, C(vrfs) with their members, C(addresses), C(rules), C(routes), C(firewall), C(flows)
+      of the provider bridge by table.
+    - C(pair) are workloads of two networks with one subnet, C(conntrack) entries of theirs and of the provider bridge.
+    - C(egress) is the packet and what ovn-trace and ofproto/trace say of it.
+  returned: success
+  type: dict
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.heddle.ovn.plugins.module_utils.runner import PLAN_ARGUMENTS, reported
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.inside import inside
+
+
+def main():
+    """Look and report."""
+    module = AnsibleModule(
+        argument_spec={**PLAN_ARGUMENTS, "outside": {"type": "list", "elements": "str", "default": []}},
+        supports_check_mode=True,
+    )
+    with reported(module):
+        found = inside(module)
+    module.exit_json(changed=False, **found)
+
+
+if __name__ == "__main__":
+    main()

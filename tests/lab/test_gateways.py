@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The way out of networks, seen from both ends, and what becomes of a host on which somebody tampered with it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from contextlib import contextmanager, suppress
+
+import pytest
+
+from tests.lab.conftest import MANIFESTS, ROOT
+from tests.lab.test_audit import module
+
+PROGRAM = base64.b64encode((ROOT / "tests" / "lab" / "conversation.py").read_bytes()).decode()
+PORT, OWN_PORT, IDENTIFIER = 7001, 40000, 4242
+TWIN = """
+apiVersion: v1
+kind: Namespace
+metadata: {name: %(name)s, labels: {k8s.ovn.org/primary-user-defined-network: ""}}
+---
+apiVersion: k8s.ovn.org/v1
+kind: UserDefinedNetwork
+metadata: {name: net, namespace: %(name)s}
+spec: {topology: Layer2, layer2: {role: Primary, subnets: [10.55.0.0/24, "fd00:10:55::/64"]}}
+---
+apiVersion: heddle.dev/v1
+kind: Workload
+metadata: {name: w, namespace: %(name)s}
+spec: {node: node1}
+"""
+TWINS = ("twin-a", "twin-b")
+# Larger than any network's MTU but those with jumbo frames, and no larger than the provider network's.
+LARGE = {4: 1500 - 28, 6: 1500 - 48}
+
+
+def outside(number: int) -> str:
+    prefix = os.environ.get("LAB_NETWORK_PREFIX") or "198.18"
+    prefix6 = os.environ.get("LAB_NETWORK_PREFIX6") or "fd00:6864"
+    return f"{prefix}.2.20" if number == 4 else f"{prefix6}:2::20"
+
+
+def node_address(number: int) -> str:
+    return outside(number).removesuffix("20") + "1"
+
+
+class Conversation:
+    """conversation.py on a host: lines out, lines in."""
+
+    def __init__(self, lab, host: str, *words, namespace: str = "") -> None:
+        inside = ["ip", "netns", "exec", namespace] if namespace else []
+        program = f"import base64; exec(base64.b64decode('{PROGRAM}'))"
+        command = ["env", f"CONVERSATION={json.dumps(words)}", *inside, "python3", "-c", program]
+        self.process = subprocess.Popen(
+            ["ssh", "-F", str(lab.directory / "ssh_config"), host, shlex.join(command)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
+    def line(self):
+        """The next line of output as JSON; its end is an error that shows what the program said."""
+        text = self.process.stdout.readline()
+        assert text, self.process.stderr.read()
+        return json.loads(text)
+
+    def go_on(self) -> None:
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+
+    def end(self) -> list:
+        """Return what was left to read."""
+        with suppress(BrokenPipeError):
+            self.process.stdin.close()
+        lines = [json.loads(line) for line in self.process.stdout]
+        self.process.wait(30)
+        return lines
+
+
+@contextmanager
+def server(lab):
+    """A server outside; yields a list that holds what it saw when the block is over."""
+    seen = []
+    one = Conversation(lab, "outside", "serve", PORT, outside(4), outside(6))
+    assert one.process.stdout.readline() == "ready\n", one.process.stderr.read()
+    try:
+        yield seen
+    finally:
+        seen += one.end()
+
+
+@pytest.fixture(scope="module")
+def twins(lab, tmp_path_factory):
+    """Two networks with one subnet, and on node1 a workload in each, both with the same address."""
+    manifests = shutil.copytree(MANIFESTS, tmp_path_factory.mktemp("twins") / "manifests")
+    (manifests / "twins.yml").write_text("---".join(TWIN % {"name": name} for name in TWINS))
+    lab.play("networks.yml", manifests=manifests)
+    yield TWINS
+    lab.play("networks.yml")
+
+
+def identifiers(lab) -> tuple[int, int]:
+    """Echo identifiers of the twins; the userspace datapath does not translate them, so there they must differ."""
+    return (IDENTIFIER, IDENTIFIER + 1) if in_userspace(lab) else (IDENTIFIER, IDENTIFIER)
+
+
+@pytest.mark.parametrize("number", [4, 6], ids=["IPv4", "IPv6"])
+def test_equal_addresses_ports_and_servers_stay_two_conversations(lab, twins, number):
+    with server(lab) as seen:
+        talks = {
+            name: Conversation(
+                lab, "node1", "talk", name, outside(number), PORT, OWN_PORT, identifier, namespace=f"{name}_w"
+            )
+            for name, identifier in zip(twins, identifiers(lab), strict=True)
+        }
+        # Both have all connections open before either asks once more.
+        first = {name: talk.line() for name, talk in talks.items()}
+        tracked = lab.ssh("node1", "ovs-appctl", "dpctl/dump-conntrack", "zone=64000")
+        for talk in talks.values():
+            talk.go_on()
+        second = {name: talk.line() for name, talk in talks.items()}
+        for talk in talks.values():
+            talk.go_on()
+            talk.end()
+    one, two = (first[name] for name in twins)
+    assert one["own"] == two["own"]
+    for how in ("tcp", "udp"):
+        told = {}
+        for name in twins:
+            (asked, ours), (again, still) = first[name][how], second[name][how]
+            assert (asked, again) == (f"{name} {how} 1", f"{name} {how} 2"), "each reply reaches its own"
+            assert ours == still
+            assert ours[0] == node_address(number)
+            told[name] = ours[1]
+        assert told[twins[0]] != told[twins[1]], "the server sees two ports of one address"
+        # The same from the other end.
+        for name in twins:
+            for turn in (1, 2):
+                assert [how, f"{name} {how} {turn}", [node_address(number), told[name]]] in seen
+    for name in twins:
+        assert [first[name]["icmp"], second[name]["icmp"]] == [f"{name} icmp 1", f"{name} icmp 2"]
+    # Each has entries with a mark of its own, so a reply finds its network.
+    marks = set(re.findall(rf"^tcp,.*{re.escape(outside(number))}.*dport={PORT}.*mark=(\d+)", tracked, re.MULTILINE))
+    assert len(marks) == 2, tracked
+
+
+def in_userspace(lab) -> bool:
+    return "netdev" in lab.ssh("node1", "ovs-vsctl", "get", "Bridge", "br-ex", "datapath_type")
+
+
+@pytest.mark.parametrize("number", [4, 6], ids=["IPv4", "IPv6"])
+def test_who_sends_too_large_from_outside_is_told_and_what_is_large_arrives(lab, number):
+    network, namespace = "red_red", "red_red1"
+    mtu = json.loads(lab.ssh("node1", "cat", "/var/lib/heddle/plan.json"))["networks"][network]["mtu"]
+    assert mtu < 1500
+    # Open vSwitch's userspace datapath writes a TCP checksum into an ICMPv6 error about TCP, so nobody knows it again.
+    by_tcp = number == 4 or not in_userspace(lab)
+    flag = f"-{number}"
+    forget = ("ip", flag, "route", "flush", "cache")
+    lab.ssh("outside", *forget)
+    # Without this, TCP would agree on what fits and nobody would ever learn the path's MTU.
+    prefix = f"{outside(number)}/{32 if number == 4 else 128}"
+    way = re.search(
+        r"via (\S+) dev (\S+)", lab.ssh("node1", "ip", flag, "-n", namespace, "route", "get", outside(number))
+    )
+    route = ("ip", flag, "-n", namespace, "route")
+    lab.ssh("node1", *route, "add", prefix, "via", way[1], "dev", way[2], "advmss", str(LARGE[number] - 12))
+    try:
+        with server(lab) as seen:
+            asked = Conversation(
+                lab, "node1", "receive", "udp", outside(number), PORT, LARGE[number], namespace=namespace
+            )
+            assert asked.line() == 0
+            asked.end()
+            told = lab.ssh("outside", "ip", flag, "route", "get", node_address(number))
+            if by_tcp:
+                lab.ssh("outside", *forget)
+                fetched = Conversation(
+                    lab, "node1", "fetch", "tcp", outside(number), PORT, 300_000, namespace=namespace
+                )
+                assert fetched.line() == 300_000
+                fetched.end()
+        assert f"mtu {mtu}" in told, "the sender was told the MTU"
+        assert any(line[0] == "refused" for line in seen), "the sender's kernel knows it then"
+        assert not by_tcp or ["path", "tcp give 300000", mtu] in seen
+    finally:
+        lab.ssh("node1", *route, "del", prefix)
+        lab.ssh("outside", *forget)
+
+
+def has_vrf(lab) -> bool:
+    return "vrf" in lab.ssh("node2", "ip", "-d", "-o", "link", "show", "type", "vrf")
+
+
+# What somebody does on node2, and what the audit says about it.
+TAMPERING = {
+    "flow": (
+        "ovs-ofctl del-flows --strict br-ex priority=50,ip,dl_dst=$(cat /sys/class/net/br-ex/address)",
+        "openflow",
+    ),
+    "route": ("ip route del 10.96.0.0/16", "10.96.0.0/16"),
+    "route of IPv6": ("ip -6 route del fd00:10:96::/112", "fd00:10:96::/112"),
+    "firewall": ("nft delete table inet heddle", "nftables"),
+    "sysctl": ("sysctl -qw net.ipv4.conf.ovn-k8s-mp0.rp_filter=1", "net/ipv4/conf/ovn-k8s-mp0/rp_filter"),
+    "address": ("ip address del 169.254.0.2/17 dev br-ex", "169.254.0.2/17"),
+    "neighbour": ("ip neighbour del 169.254.0.4 dev br-ex", "169.254.0.4"),
+    "port": ("ovs-vsctl del-port br-int ovn-k8s-mp0", "ovn-k8s-mp0"),
+}
+WITH_VRFS = {
+    "rule": ('ip rule del fwmark $(ip -j rule | grep -o \'"fwmark":"[^"]*\' | head -1 | cut -d\'"\' -f4)', "rule"),
+    "VRF": ("ip link del $(ip -o link show type vrf | head -1 | cut -d: -f2)", "vrf"),
+}
+
+
+def tamper(lab, what: dict) -> None:
+    for command, _told in what.values():
+        lab.ssh("node2", "sh", "-c", shlex.quote(command))
+
+
+def test_each_kind_of_tampering_is_found_and_repaired_by_the_host_itself(lab):
+    for name, (command, told) in {**TAMPERING, **(WITH_VRFS if has_vrf(lab) else {})}.items():
+        tamper(lab, {name: (command, told)})
+        drift = module("node2", "heddle.ovn.audit", {"node": "node2"})["drift"]
+        assert told.lower() in json.dumps(drift).lower(), (name, drift)
+        lab.ssh("node2", "heddle-host", "apply")
+        assert module("node2", "heddle.ovn.audit", {"node": "node2"})["drift"] == [], name
+
+
+def test_all_tampering_together_is_repaired_by_the_playbook_and_what_is_foreign_stays(lab):
+    what = {**TAMPERING, **(WITH_VRFS if has_vrf(lab) else {})}
+    foreign = {
+        "a table": ("nft add table inet somebodys", "nft list table inet somebodys", "nft delete table inet somebodys"),
+        "a flow": (
+            "ovs-ofctl add-flow br-ex cookie=0x99,priority=77,ip,nw_dst=203.0.113.77,actions=drop",
+            "ovs-ofctl dump-flows br-ex cookie=0x99/-1 | grep 203.0.113.77",
+            "ovs-ofctl del-flows br-ex cookie=0x99/-1",
+        ),
+        "a rule": (
+            "ip rule add to 203.0.113.78 table 78", "ip rule | grep 203.0.113.78", "ip rule del to 203.0.113.78",
+        ),
+        "a route": (
+            "ip route add 203.0.113.79 dev ovn-k8s-mp0", "ip route | grep 203.0.113.79", "ip route del 203.0.113.79",
+        ),
+    }  # fmt: skip
+    try:
+        for add, _look, _remove in foreign.values():
+            lab.ssh("node2", "sh", "-c", shlex.quote(add))
+        # The port's own things go with it.
+        what.pop("port")
+        tamper(lab, what)
+        assert lab.play("audit.yml", success=False).code == 2
+        report = json.loads((ROOT / "report" / "audit.json").read_text())["hosts"]
+        drift, others = (json.dumps(report["node2"][key]).lower() for key in ("drift", "foreign"))
+        for name, (_command, told) in what.items():
+            assert told.lower() in drift, name
+        for mark in ("somebodys", "203.0.113.77", "203.0.113.78"):
+            assert mark in others, others
+        assert not report["node1"]["drift"]
+        assert lab.play("networks.yml").changed["node2"] >= 1
+        lab.play("audit.yml")
+        for _add, look, _remove in foreign.values():
+            lab.ssh("node2", "sh", "-c", shlex.quote(look))
+    finally:
+        for _add, _look, remove in foreign.values():
+            with suppress(AssertionError):
+                lab.ssh("node2", "sh", "-c", shlex.quote(remove))
+        lab.play("networks.yml")
