@@ -119,12 +119,12 @@ class _Flow:
         for key in ("sent", "late", "retried", "connections"):
             self.counts[key] += segment.get(key, 0)
         self.slowest = max(self.slowest, segment["slowest"])
-        # A connection that a move broke stays broken until somebody notices.
+        # What a move broke is the move's until it works again, also when that takes longer than the move itself.
         broken = []
         for start, end, _lost in (gap for gap in segment["gaps"] if gap[0] < over):
-            moved = windows.during(self.ends, start, end if self.base["protocol"] != LONG else start + 1)
+            moved = windows.during(self.ends, start, start + 1 / BUCKETS)
             self.gap[moved] = max(self.gap[moved], end - start)
-            if moved and self.base["protocol"] == LONG:
+            if moved:
                 broken.append((start, end))
         for time, since, why in (reset for reset in segment.get("resets", []) if reset[0] < over):
             moved = windows.during(self.ends, since, time)
@@ -136,7 +136,7 @@ class _Flow:
             if time >= over:
                 continue
             moved = windows.during(self.ends, time, time + 1 / BUCKETS)
-            moved = moved or any(start <= time <= end for start, end in broken)
+            moved = moved or any(start <= time + 1 / BUCKETS and time <= end for start, end in broken)
             self.losses[moved][int(number)] += count
 
     def told(self) -> dict:
