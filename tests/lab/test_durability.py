@@ -66,3 +66,28 @@ def test_the_program_shows_what_differs_and_mends_it(lab):
     assert "169.254.0.4" in shown.stdout
     assert "169.254.0.4" in lab.ssh(NODE, "heddle-host", "apply")
     assert has_its_share(lab)
+
+
+def test_an_address_that_comes_back_to_the_card_goes_to_the_bridge_again(lab):
+    """As ifupdown or systemd-networkd do when they are restarted."""
+    held = lab.ssh(NODE, "ip -o -4 address show dev br-ex scope global | grep -v 169.254").split()[3]
+    lab.ssh(NODE, f"ip address delete {held} dev br-ex && ip address add {held} dev eth2")
+    lab.ssh(NODE, "ip route add 203.0.113.0/24 dev eth2")
+    try:
+        eventually(lambda: "dev br-ex" in lab.ssh(NODE, "ip route show 203.0.113.0/24"), "the route is on the bridge")
+        eventually(lambda: has_its_share(lab), f"{NODE} has its share")
+        assert held in lab.ssh(NODE, "ip address show dev br-ex")
+        assert held not in lab.ssh(NODE, "ip address show dev eth2")
+    finally:
+        lab.ssh(NODE, "ip route delete 203.0.113.0/24")
+
+
+def test_a_damaged_plan_is_told_without_end_and_mended_by_the_playbook(lab):
+    plan = "/var/lib/heddle/plan.json"
+    lab.ssh(NODE, f"echo '{{' > {plan} && systemctl restart --no-block heddle-host")
+    status = ("systemctl", "show", "-p", "StatusText", "heddle-host")
+    eventually(lambda: f"no plan in {plan}" in lab.ssh(NODE, *status), "the service tells")
+    assert lab.try_ssh(NODE, "heddle-host", "status").returncode == 2
+    lab.play("networks.yml")
+    eventually(lambda: "has its share" in lab.ssh(NODE, *status), "the service is content")
+    audit_is_clean(lab)

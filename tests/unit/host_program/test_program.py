@@ -168,7 +168,7 @@ def test_an_event_does_not_wait_for_the_next_attempt(scene):
     scene.run(100)
     del scene.fails["chassis"]
     scene.happens = ["card changed"]
-    assert scene.run(0.3) == [("chassis", 1)]
+    assert scene.run(0.3) == [("chassis", 1), ("gateway", 1)]
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"digest": "1"}'])

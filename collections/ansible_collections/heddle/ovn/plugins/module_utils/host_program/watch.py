@@ -20,7 +20,8 @@ RETRY_SECONDS, LONGEST_RETRY_SECONDS = 1.0, 10.0
 _AFTER_EVENT = {
     "switch restarted": ("chassis", "gateway", "workloads"),
     "ports changed": ("gateway",),
-    "card changed": ("chassis",),
+    # With an address, the kernel drops the routes that had it as their source.
+    "card changed": ("chassis", "gateway"),
 }
 ERRORS = (*KNOWN_ERRORS, NetlinkFailure, OSError)
 

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The provider's card is taken out of the inventory and comes back: hosts get everything back, and the way out."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.lab.conftest import NODES
+
+NONE = ("-e", '{"heddle_provider_interface": ""}')
+
+
+def kernel_has(lab, node: str) -> str:
+    """Return what Heddle's gateways leave in the kernel and on the provider's bridge, and whose the addresses are."""
+    commands = (
+        "ip -o address show proto 85", "ip route show table all proto 85", "ip -6 route show table all proto 85",
+        "ip rule show proto 85", "ip -o neighbour show nud permanent proto 85", "nft list tables",
+        "ovs-ofctl --no-stats dump-flows br-ex | grep -v 'cookie=0x0,' | grep cookie || true",
+        "ovs-vsctl list-ports br-int | grep ovn-k8s-mp || true", "ip -o link show type vrf",
+        "ovs-vsctl --if-exists get Open_vSwitch . external_ids:ovn-bridge-mappings | grep physnet || true",
+    )  # fmt: skip
+    return "".join(lab.ssh(node, command) for command in commands)
+
+
+def addresses(lab, node: str, device: str) -> list[str]:
+    lines = lab.ssh(node, f"ip -o address show dev {device} scope global").splitlines()
+    return sorted(line.split()[3] for line in lines if "proto 0x55" not in line)
+
+
+@pytest.fixture
+def card_comes_back(lab):
+    yield
+    lab.play("site.yml")
+
+
+def test_hosts_get_everything_back_and_playbooks_apart_bring_the_way_out_again(lab, card_comes_back):
+    before, own = lab.dump(), {node: addresses(lab, node, "br-ex") for node in NODES}
+    announced = lab.play("site.yml", "--check", "--diff", *NONE)
+    assert all(announced.changed[node] for node in NODES)
+    assert lab.dump() == before
+    lab.play("site.yml", *NONE)
+    for node in NODES:
+        assert kernel_has(lab, node) == ""
+        assert addresses(lab, node, "eth2") == own[node]
+        assert addresses(lab, node, "br-ex") == []
+    assert set(lab.play("site.yml", *NONE).changed.values()) == {0}
+
+    # The bridge stays for Localnet networks; so the plan of the second playbook is the only one that knows of the card.
+    lab.play("install.yml")
+    assert "is not yet what the inventory says" not in lab.play("networks.yml").output
+    for node in NODES:
+        assert addresses(lab, node, "br-ex") == own[node]
+    assert lab.dump() == before
+    assert set(lab.play("site.yml").changed.values()) == {0}
+    lab.play("verify.yml")
+
+
+def test_a_card_that_is_not_installed_yet_does_not_get_into_the_plan(lab, card_comes_back):
+    lab.play("install.yml", *NONE)
+    lab.play("networks.yml", *NONE)
+    told = lab.play("networks.yml")
+    assert told.output.count("is not yet what the inventory says") == len(NODES)
+    assert set(told.changed.values()) == {0}
