@@ -46,7 +46,7 @@ verify: setup ## send packets between all workloads of the lab
 audit: setup ## compare the lab's hosts with the plan
 	@$(PLAY) playbooks/audit.yml
 
-report: setup ## run the notebook on the lab's results and write report/first_light.html
+report: setup ## run the notebooks on the lab's results and write report/first_light.html and gateways.html
 	@.venv/bin/python -m scripts.report
 
 test: setup ## everything that CI runs

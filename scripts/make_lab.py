@@ -28,6 +28,7 @@ def main() -> int:
         for name in ("status.txt", "verify.txt"):
             print("\n" + (PROJECT / "report" / name).read_text().rstrip())
         print(f"\nreport: {PROJECT / 'report' / 'first_light.html'}")
+        print(f"        {PROJECT / 'report' / 'gateways.html'}")
         print("next:   make verify, make audit, make lab-reboot HOST=node2, make lab-down")
     return failed
 

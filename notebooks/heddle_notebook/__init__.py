@@ -5,5 +5,6 @@ from __future__ import annotations
 
 from .gateways import Gateways
 from .report import Markup, Picture, Report
+from .upgrade import Upgrade
 
-__all__ = ["Gateways", "Markup", "Picture", "Report"]
+__all__ = ["Gateways", "Markup", "Picture", "Report", "Upgrade"]

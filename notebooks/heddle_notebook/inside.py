@@ -50,7 +50,8 @@ def _color(plan: dict, colors: dict[str, Color], port: str) -> Color:
     """Return the color of the network that a port belongs to by its name, black when it is nobody's."""
     for network in sorted(plan["networks"], key=len, reverse=True):
         described = plan["networks"][network]
-        if network in port.replace(".", "_") or port == naming.management_interface(described["id"]):
+        # OVN's names have dots where a network's has hyphens.
+        if network in port or network.replace("-", ".") in port or port == naming.management_interface(described["id"]):
             return colors[network]
     return colors["default"] if port.startswith(("patch-br", "ovn-k8s-mp0")) else Color(FAINT, "#f4f5f7")
 

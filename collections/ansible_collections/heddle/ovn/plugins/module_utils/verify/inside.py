@@ -14,7 +14,7 @@ from .egress import egress_packet, overlapping
 
 FORMAT = 1
 SOUTHBOUND = "unix:/var/run/ovn/ovnsb_db.sock"
-MOST_ENTRIES = 400
+MOST_ENTRIES = 300
 _TABLES = ("Bridge:name,ports,datapath_type", "Port:_uuid,name,interfaces", "Interface:_uuid,name,type,options,mtu")
 
 
@@ -140,9 +140,8 @@ def _tracked(addresses: list[str]) -> list[str]:
     """Return entries that have one of the addresses, and those of the provider bridge that were translated."""
     entries = run(["ovs-appctl", "dpctl/dump-conntrack"]).splitlines()
     wanted = [f"={address}," for address in addresses]
-    return [
-        line for line in entries if "zone=64000" in line or any(one in line for one in wanted)
-    ][:MOST_ENTRIES]  # fmt: skip
+    on_bridge = [line for line in entries if "zone=64000" in line]
+    return [*on_bridge, *(line for line in entries if any(one in line for one in wanted))][:MOST_ENTRIES]
 
 
 def _traced(packet: dict) -> dict:
