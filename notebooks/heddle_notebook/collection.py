@@ -13,6 +13,7 @@ if _COLLECTIONS not in sys.path:
 from ansible_collections.heddle.ovn.plugins.module_utils import naming  # noqa: E402 - needs the path above
 from ansible_collections.heddle.ovn.plugins.module_utils.addressing import family, plain  # noqa: E402
 from ansible_collections.heddle.ovn.plugins.module_utils.render.view import View, attachments  # noqa: E402
+from ansible_collections.heddle.ovn.plugins.module_utils.traffic.judgement import MOVING  # noqa: E402
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.tables import described  # noqa: E402
 
-__all__ = ["View", "attachments", "described", "family", "naming", "plain"]
+__all__ = ["MOVING", "View", "attachments", "described", "family", "naming", "plain"]

@@ -7,6 +7,7 @@ import json
 from html import escape
 from pathlib import Path
 
+from .collection import MOVING
 from .losses import losses
 from .report import Markup, Picture
 from .tables import table, verdict
@@ -84,8 +85,7 @@ class Upgrade:
             [escape(move["workload"]), escape(move["network"]), escape(move["source"]), escape(move["target"]),
              f"{windows.get((move['workload'], round(step['time'], 3)), 0):.1f}"]
             for step in self.report["steps"]
-            for move in step["moved"]
-            if step["step"] == "drain"
+            for move in (step["moved"] if step["step"] in MOVING else [])
         ]  # fmt: skip
         return Markup(table(["workload", "network", "from", "to", "step took, s"], rows))
 

@@ -3,7 +3,8 @@
 
 The tests build on each other, in this order. After each stage every workload of one network is asked to reach its
 neighbours, its gateway, the join addresses of all nodes and the host outside, in both families; the playbook itself
-sends packets between all workloads besides.
+sends packets between all workloads besides, and keeps traffic going (heddle.ovn.traffic) from its first step to its
+last.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ TARGETS = (
 )  # fmt: skip
 OLD = ["-e", '{"heddle_settings": {"layer2_topology": "gateway-router"}}']
 ONLY = '{{"heddle_upgrade_nodes": ["{}"]}}'
+AT_ONCE = ["-e", "heddle_upgrade_settle=0"]
+# Packets and connections that may get lost on a host that does not get its turn, in a hundred.
+TOLERATED = 1
 
 
 def versions(lab):
@@ -50,6 +54,34 @@ def unreached(lab):
     return {node: lines for node, process in processes.items() if (lines := process.communicate()[0].splitlines())}
 
 
+def disturbed(lab, words, action, *arguments):
+    """Run the upgrade, and do something when these words appear in its output. Returns what it printed."""
+    command = [str(ROOT / "scripts" / "play"), "playbooks/upgrade_layer2.yml", *arguments]
+    environment = {**os.environ, "ANSIBLE_NOCOLOR": "1"}
+    output, waiting = [], True
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        for line in process.stdout:
+            output.append(line)
+            if waiting and words in line:
+                waiting = False
+                action(process)
+    assert not waiting, f"it ended before {words!r}: " + "".join(output)[-4000:]
+    return "".join(output)
+
+
+def measured():
+    """What became of the traffic of the last run, by way and protocol: sent and lost, without what moves cost."""
+    report = json.loads((ROOT / "report" / "upgrade_layer2.json").read_text())
+    found = {}
+    for row in report["traffic"]["ways"]:
+        one = found.setdefault((row["way"], row["protocol"]), [0, 0])
+        one[0] += row["sent"]
+        one[1] += row["lost"] - row["lost_by_moves"]
+    return report, found
+
+
 def old_objects(lab):
     """Objects of the old topology, and of the time between, by node."""
     pattern = re.compile(r"^(?:(?:stor|rtos)-\S+_ovn_layer2_switch\S*|\S+-upgrade)$", re.MULTILINE)
@@ -71,23 +103,25 @@ def test_the_preflight_shows_all_moves_and_changes_nothing(lab):
     assert not unreached(lab)
 
 
+def kill_it(process):
+    os.killpg(process.pid, signal.SIGKILL)
+
+
 @pytest.mark.parametrize(
     "cut", ["Give the workloads of the nodes another place", "Change first the nodes that the others can do without"]
 )
 def test_a_run_that_is_killed_anywhere(lab, cut):
-    command = [str(ROOT / "scripts" / "play"), "playbooks/upgrade_layer2.yml", "-e", ONLY.format("node1")]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True)
-    for line in process.stdout:
-        if cut in line:
-            os.killpg(process.pid, signal.SIGKILL)
-            break
-    process.wait()
-    assert process.returncode == -signal.SIGKILL, f"it ended before {cut!r}"
+    disturbed(lab, cut, kill_it, "-e", ONLY.format("node1"))
     # Whatever was left where it was, nobody has lost anybody.
     assert not unreached(lab)
 
 
-def test_is_completed_by_the_next_one(lab):
+def test_is_completed_by_the_next_one_also_when_daemons_die_under_it(lab):
+    def kill_daemons(_process):
+        for node, daemon in zip(NODES, ("ovn-northd", "ovn-controller", "ovs-vswitchd"), strict=True):
+            lab.ssh(node, f"kill -9 $(cat /run/*/{daemon}.pid)")
+
+    disturbed(lab, "Change first the nodes that the others can do without", kill_daemons, "-e", ONLY.format("node1"))
     lab.play("upgrade_layer2.yml", "-e", ONLY.format("node1"))
     assert versions(lab) == {"node1": "2.0", "node2": "1.0", "node3": "1.0"}
     assert not unreached(lab)
@@ -104,8 +138,22 @@ def test_a_node_goes_back_and_the_manifests_change_nothing_of_it(lab):
     assert not any(again.changed.values()), again.output[-4000:]
 
 
-def test_workloads_on_a_node_of_either_kind(lab):
-    lab.play("upgrade_layer2.yml", "-e", '{"heddle_upgrade_nodes": ["node1", "node2"]}')
+def test_a_node_that_dies_is_told_and_the_next_run_goes_on(lab):
+    nodes = '{"heddle_upgrade_nodes": ["node1", "node2"]}'
+    output = disturbed(
+        lab,
+        "Stop the workloads there and start them elsewhere",
+        lambda _process: lab.verb("kill", "node3"),
+        "-e",
+        nodes,
+    )
+    try:
+        assert re.search(r"^node3 +: .*unreachable=1", output, re.MULTILINE), output[-4000:]
+        report, _found = measured()
+        assert any("node3" in line for line in report["failures"] + report["traffic"]["problems"])
+    finally:
+        lab.verb("start", "node3")
+    lab.play("upgrade_layer2.yml", "-e", nodes)
     assert versions(lab) == {"node1": "2.0", "node2": "2.0", "node3": "1.0"}
     placed = {node: lab.ssh(node, "ip", "netns", "list").count(f"{NETWORK}_") for node in NODES}
     assert placed["node1"]
@@ -114,11 +162,18 @@ def test_workloads_on_a_node_of_either_kind(lab):
 
 
 def test_the_last_node_and_the_clean_up(lab):
-    lab.play("upgrade_layer2.yml")
+    lab.play("upgrade_layer2.yml", *AT_ONCE)
+    report, found = measured()
+    assert not report["traffic"]["problems"]
+    assert {("east-west", "udp"), ("to outside", "udp"), ("to outside", "new tcp"), ("to join address", "icmp")} <= set(
+        found
+    )
+    assert not {way: counts for way, counts in found.items() if counts[1] * 100 > counts[0] * TOLERATED}
+    assert (ROOT / "report" / "upgrade_layer2.html").stat().st_size
     assert set(versions(lab).values()) == {"2.0"}
     assert not unreached(lab)
     assert old_objects(lab) == {node: [] for node in NODES}
-    again = lab.play("upgrade_layer2.yml")
+    again = lab.play("upgrade_layer2.yml", *AT_ONCE)
     assert not any(again.changed.values())
     refused = lab.play("upgrade_layer2.yml", "-e", "heddle_upgrade_topology=gateway-router", success=False)
     assert "there is no way back to it" in refused.output

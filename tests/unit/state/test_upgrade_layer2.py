@@ -10,6 +10,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.state.upgrade_layer2 im
     change_version,
     clean_up,
     drain,
+    go_back,
     survey,
 )
 from tests.pipeline import THREE_NODES, decide, layer2, layer3, namespace, nodes, workload
@@ -96,6 +97,17 @@ def test_applying_the_same_manifests_leaves_it_there_and_another_node_overrules(
     assert place(moved, "red/a") == "node2"
     back, _problems = decide(TEXT, moved, settings=OLD)
     assert place(back, "red/a") == "node1"
+
+
+def test_workloads_go_back_to_where_their_manifests_say():
+    done = upgraded(old_cluster(), "node1", "node2", "node3")
+    away = [name for name, node in (("red/a", "node1"), ("red/b", "node2")) if place(done, name) != node]
+    after, moves, blockers = go_back(done)
+    assert not blockers
+    assert [move.workload for move in moves] == away != []
+    assert (place(after, "red/a"), place(after, "red/b")) == ("node1", "node2")
+    assert place(after, "blue/a") == place(done, "blue/a")
+    assert not go_back(after)[1]
 
 
 def test_a_workload_comes_back_when_the_node_that_took_it_is_gone():

@@ -13,9 +13,9 @@ from .runner import Failure
 from .state.apply_manifests import Rejected, store
 from .state.layer2_version import GATEWAY_ROUTERS, TRANSIT_ROUTER, is_open, version_of
 from .state.snapshot import Snapshot
-from .state.upgrade_layer2 import Blocker, change_version, clean_up, drain, survey
+from .state.upgrade_layer2 import Blocker, change_version, clean_up, drain, go_back, survey
 
-STEPS = ("surveyed", "drained", "changed", "cleaned")
+STEPS = ("surveyed", "drained", "changed", "returned", "cleaned")
 TOPOLOGIES = {"transit-router": TRANSIT_ROUTER, "gateway-router": GATEWAY_ROUTERS}
 
 Decision = Callable[[Snapshot], tuple[Snapshot, list[Blocker]]]
@@ -42,10 +42,14 @@ def carry_out(client, params: dict, *, write: bool) -> dict:
             return before, []
         return change_version(before, nodes, version)
 
+    def returned(before: Snapshot) -> tuple[Snapshot, list[Blocker]]:
+        after, moves[:], blockers = go_back(before)
+        return after, blockers
+
     def cleaned(before: Snapshot) -> tuple[Snapshot, list[Blocker]]:
         return clean_up(before) if is_open(before) else (before, [])
 
-    decisions: dict[str, Decision] = dict(zip(STEPS, (surveyed, drained, changed, cleaned), strict=True))
+    decisions: dict[str, Decision] = dict(zip(STEPS, (surveyed, drained, changed, returned, cleaned), strict=True))
     try:
         before, after = store(client, decisions[params["step"]], write=write)
     except Rejected as error:

@@ -25,9 +25,10 @@ options:
       - V(surveyed) goes through all steps without taking any and tells what would happen and what is in the way.
       - V(drained) gives the Layer2 workloads of O(nodes) another node, if possible one that has O(topology) already.
       - V(changed) gives O(nodes) the topology O(topology).
+      - V(returned) gives Layer2 workloads that are elsewhere the nodes that their manifests name, whatever moved them.
       - V(cleaned) gives the old topology up, after which there is no way back.
     type: str
-    choices: [surveyed, drained, changed, cleaned]
+    choices: [surveyed, drained, changed, returned, cleaned]
     default: surveyed
   nodes:
     description: The nodes of this step. V(surveyed) takes an empty list as all nodes.

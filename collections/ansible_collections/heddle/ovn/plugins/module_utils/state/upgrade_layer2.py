@@ -108,6 +108,20 @@ def drain(before: Snapshot, nodes: list[str], version: str) -> tuple[Snapshot, l
     return after, moves, blockers or _allocated(after)
 
 
+def go_back(before: Snapshot) -> tuple[Snapshot, list[Move], list[Blocker]]:
+    """Move Layer2 workloads that are elsewhere to the nodes that their manifests name."""
+    after = copy.deepcopy(before)
+    able = {node.name for node in after.of_kind("Node") if node.spec.get("chassis")}
+    moves = []
+    for workload, network in layer2_workloads(after, {node.name for node in after.of_kind("Node")}):
+        source, target = node_of(workload), workload.spec["node"]
+        if source != target and target in able:
+            after.objects[workload.key] = moved(workload, target)
+            name = f"{workload.namespace}/{workload.name}"
+            moves.append(Move(name, workload.spec["kind"], network.name, source, target))
+    return after, moves, _allocated(after)
+
+
 def change_version(before: Snapshot, nodes: list[str], version: str) -> tuple[Snapshot, list[Blocker]]:
     """Give empty nodes another topology version."""
     after = copy.deepcopy(before)

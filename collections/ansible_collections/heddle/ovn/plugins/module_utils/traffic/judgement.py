@@ -14,8 +14,8 @@ from collections.abc import Iterable
 from .flows import LONG, NEW
 from .tally import BUCKETS
 
-# A step of this name moves workloads until the next step begins.
-MOVING = "drain"
+# Steps of these names move workloads until the next step begins.
+MOVING = ("drain", "return")
 BEFORE = "before"
 # Clocks that differ by less are equal: losses are told by tenths of a second.
 _CLOCK = 0.1
@@ -77,7 +77,7 @@ class _Windows:
         self.of: dict[str, list[tuple[float, float]]] = {}
         ends = [*(step["time"] for step in steps[1:]), last]
         for step, end in zip(steps, ends, strict=False):
-            if step["step"] == MOVING:
+            if step["step"] in MOVING:
                 for move in step["moved"]:
                     self.of.setdefault(move["workload"], []).append((step["time"], end))
         # What another run moved before this one is known only from where the workload was.

@@ -24,7 +24,7 @@ from .listening import Place, allow_descriptors, destination, open_sender, prese
 INTERVAL = 0.5
 # So many questions at once, and a moment until the next ones: each is a new flow, and a switch that has to decide on
 # hundreds at once drops packets of others meanwhile.
-_AT_ONCE, _MOMENT = 12, 0.005
+_AT_ONCE, _MOMENT = 4, 0.005
 # Silence is believed after so many questions and so many seconds, and twice what the slowest answer took.
 FEWEST_ROUNDS = 4
 FEWEST_SECONDS = 2.0
