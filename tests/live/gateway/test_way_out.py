@@ -112,3 +112,24 @@ def test_the_host_gets_what_is_meant_for_it_and_nobody_outside_opens_a_connectio
     for name in NAMES:
         seen = [packet for packet in machine.sent(f"if-{name}") if isinstance(packet, Packet)]
         assert not [packet for packet in seen if packet.source == OUTSIDE[family]]
+
+
+@pytest.mark.parametrize("family", [4, 6])
+def test_when_the_host_gets_another_address_connections_that_go_on_get_it_too(host, family):
+    machine, zone = host(MANIFESTS)
+    request = request_of(zone, "flat", UDP, family)
+
+    def sources() -> set[str]:
+        found = [packet for packet in machine.sent(UPLINK) if isinstance(packet, Packet)]
+        return {packet.source for packet in found if packet.target == OUTSIDE[family]}
+
+    machine.receive("if-flat", request.encode())
+    machine.exchange(lambda: sources() == {NODE[family]}, "what the workload sent")
+    moved = {4: "192.0.2.99/24", 6: "2001:db8::99/64"}
+    facts = {**zone.plan["nodes"]["node1"]["gateway"], "addresses": list(moved.values())}
+    plan = {**zone.plan, "nodes": {**zone.plan["nodes"], "node1": {**zone.plan["nodes"]["node1"], "gateway": facts}}}
+    assert machine.apply(plan).changed
+    machine.receive("if-flat", request.encode())
+    new = moved[family].partition("/")[0]
+    machine.exchange(lambda: new in sources(), "the packet with the new address")
+    assert not machine.apply(plan).changed

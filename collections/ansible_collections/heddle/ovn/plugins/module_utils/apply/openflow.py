@@ -16,7 +16,7 @@ from functools import partial
 from ..flow import OWN_COOKIES, FloodPort, Flow, StaticMac
 from .change import Change, Foreign, Outcome
 from .openflow_switch import PORT_TIMEOUT, Switch, described
-from .openflow_text import Entry, OpenFlowError, deletion_line, entry_line, ports_of
+from .openflow_text import Entry, OpenFlowError, deletion_line, entry_line, ports_of, source_translations
 
 SUBSTRATE = "openflow"
 # What a bridge without flows of its own does with packets (ovs-vswitchd.conf.db(5), `fail_mode`).
@@ -146,7 +146,17 @@ def _flow_steps(
         elif found != _STANDALONE:
             foreign.append(Foreign(SUBSTRATE, "flow", _title(bridge, found, names), f"{found.cookie:#x}"))
     steps = [_Step(tuple(changes), partial(switch.write_flows, bridge, lines))] if changes else []
-    return steps, foreign
+    return steps + _connections_that_end(switch, bridge, desired, current), foreign
+
+
+def _connections_that_end(
+    switch: Switch, bridge: str, desired: dict[tuple, tuple[Flow, Entry]], current: dict[tuple, Entry]
+) -> list[_Step]:
+    """A connection keeps the address that it once got as long as packets come; end those whose address is no more."""
+    known = [source_translations(entry) for entry in current.values() if entry.cookie in OWN_COOKIES]
+    kept = [source_translations(entry) for _flow, entry in desired.values()]
+    gone = set().union(*known) - set().union(*kept)
+    return [_Step((), partial(switch.end_connections, bridge, *one)) for one in sorted(gone)] if kept else []
 
 
 def _by_key(flows: list[Flow], entries: list[Entry]) -> dict[tuple, tuple[Flow, Entry]]:

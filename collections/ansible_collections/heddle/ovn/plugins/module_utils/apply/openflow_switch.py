@@ -97,6 +97,11 @@ class Switch:
         """Carry out lines of changes as one transaction: packets see the flows before or after, nothing between."""
         self._control("--bundle", "add-flows", bridge, "-", text="".join(f"{line}\n" for line in lines))
 
+    def end_connections(self, bridge: str, zone: int, source: str) -> None:
+        """Forget the connections of a zone that were given a source address, so that packets begin them anew."""
+        field = "ct_ipv6_dst" if ":" in source else "ct_nw_dst"
+        self._control("ct-flush", bridge, f"zone={zone}", "", f"{field}={source}")
+
     def flooding(self, bridge: str) -> dict[str, bool]:
         """Return whether packets are flooded to a port, by port number (OpenFlow 1.0 is the last that says it)."""
         flooding, port = {}, ""

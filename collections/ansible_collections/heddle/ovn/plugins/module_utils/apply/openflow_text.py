@@ -20,6 +20,7 @@ _MESSAGE = re.compile(r"OFPT_FLOW_MOD .*?: ADD (?:table:(\d+) ?)?(.*?) ?\bcookie
 _PRIORITY = re.compile(r"(?:priority=(\d+),?)?(.*)\Z")
 _OPTION = re.compile(r"(?:(?:idle|hard)_timeout|importance)=\d+\Z")
 _DEFAULT_PRIORITY = 32768
+_TRANSLATION = re.compile(r"\bzone=(\d+),nat\(src=([0-9a-f:.]+)\b")
 
 
 class OpenFlowError(Exception):
@@ -53,6 +54,11 @@ def flow_line(flow: Flow, ports: dict[str, str]) -> str:
     match, actions = (_PLACEHOLDER.sub(lambda name: ports[name[1]], text) for text in (flow.match, flow.actions))
     fields = [f"cookie={flow.cookie:#x}", f"table={flow.table}", f"priority={flow.priority}", match]
     return f"{','.join(field for field in fields if field)},actions={actions}"
+
+
+def source_translations(entry: Entry) -> set[tuple[int, str]]:
+    """Return in which zones of connection tracking a flow gives which source addresses."""
+    return {(int(zone), address) for zone, address in _TRANSLATION.findall(entry.actions)}
 
 
 def entry_line(entry: Entry) -> str:
