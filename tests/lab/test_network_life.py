@@ -119,6 +119,31 @@ def test_a_network_in_use_works_on_until_its_last_workload_goes_and_leaves_nothi
     assert (lab.dump(), kernel(lab)) == (before, hosts)
 
 
+def test_readiness_is_claimed_only_of_hosts_that_were_asked_and_told_so(lab, manifests):
+    key = "UserDefinedNetwork/green/net"
+    (manifests / "green.yml").write_text(GREEN + NETWORK)
+    alone = lab.play("networks.yml", "--limit", "node2", manifests=manifests, success=False)
+    assert "--limit 'node2,node1,localhost'" in alone.output
+
+    lab.play("networks.yml", "--limit", "node2,node1,localhost", manifests=manifests)
+    ready = told(status(lab, manifests), key)["NetworkReady"]
+    assert (ready["status"], ready["message"]) == ("Unknown", "node3: not asked")
+
+    lab.ssh("node3", "systemctl", "stop", "ovn-central")
+    try:
+        failed = lab.play("networks.yml", manifests=manifests, success=False)
+    finally:
+        lab.ssh("node3", "systemctl", "start", "ovn-central")
+    assert "did not get their share of the plan: node3." in failed.output
+    ready = told(status(lab, manifests), key)["NetworkReady"]
+    assert ready["status"] == "False"
+    assert ready["message"].startswith("node3: failed: unix:/var/run/ovn/ovn")
+
+    lab.play("networks.yml", manifests=manifests)
+    assert told(status(lab, manifests), key)["NetworkReady"]["status"] == "True"
+    unchanged(lab, manifests)
+
+
 def test_two_cluster_networks_that_select_one_namespace(lab, manifests):
     before, hosts = lab.dump(), kernel(lab)
     text = "".join(SPACE % f"space-{name}" for name in "abcde")

@@ -4,10 +4,14 @@
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.filter.status_table import network_status, status_table
-from ansible_collections.heddle.ovn.plugins.module_utils.readiness import host_state, with_readiness
+from ansible_collections.heddle.ovn.plugins.module_utils.readiness import (
+    host_state,
+    with_changes_unconfirmed,
+    with_readiness,
+)
 from ansible_collections.heddle.ovn.plugins.module_utils.state.conditions import condition
 from ansible_collections.heddle.ovn.plugins.module_utils.state_view import changes_text, objects_text, state_view
-from tests.pipeline import layer2, layer3, namespace, stored, workload
+from tests.pipeline import layer2, layer3, namespace, nodes, stored, workload
 
 GOOD = {"digest": "d", "drift": [], "problems": []}
 DRIFTED = {**GOOD, "drift": [{"network": "red_net"}]}
@@ -32,8 +36,12 @@ def reports(snapshot, **changes):
         (GOOD, "ready"),
         (DRIFTED, "drifted"),
         ({**GOOD, "digest": "old"}, "behind"),
-        ({**GOOD, "problems": ["no database"]}, "not installed"),
-        ({"failed": True, "msg": "no plan"}, "not installed"),
+        ({**GOOD, "problems": ["no database\nat all", "no switch"]}, "cannot be compared: no database"),
+        ({"failed": True, "msg": "northd is not there\nat all"}, "failed: northd is not there"),
+        ({"failed": True, "msg": "x" * 300}, "failed: " + "x" * 200 + "..."),
+        # What `failed_when: false` leaves of a module that failed.
+        ({"failed": False, "msg": "no plan"}, "not installed: no plan"),
+        ({"asked": False}, "not asked"),
         ({"unreachable": True}, "no answer"),
         ({}, "no answer"),
     ],
@@ -113,3 +121,61 @@ def test_changes_are_told_line_by_line():
         "  delete UserDefinedNetwork/red/net when its last user is gone" in changes_text(before, waiting).splitlines()
     )
     assert "  delete UserDefinedNetwork/red/net" in changes_text(waiting, empty).splitlines()
+
+
+def readiness(snapshot):
+    found = condition(snapshot.objects[NET], "NetworkReady")
+    return found["status"], found["reason"], found["lastTransitionTime"][:13]
+
+
+def test_a_changed_network_is_not_ready_before_its_hosts_said_so():
+    other = namespace("blue") + layer2("blue", "net", "10.0.0.0/24")
+    before = kept(stored(TEXT + other))
+    ready = kept(with_readiness(before, reports(before), "2026-01-01T01:00:00Z"))
+    assert readiness(ready) == ("True", "AllHostsReady", "2026-01-01T01")
+
+    after = with_changes_unconfirmed(ready, stored(TEXT + other, ready), "2026-01-01T02:00:00Z")
+    assert after == ready
+    more = TEXT + other + workload("blue", "w", "node1")
+    after = with_changes_unconfirmed(ready, stored(more, ready), "2026-01-01T02:00:00Z")
+    assert readiness(after) == readiness(ready)
+    found = condition(after.objects["UserDefinedNetwork/blue/net"], "NetworkReady")
+    assert (found["status"], found["reason"]) == ("Unknown", "WaitingForHosts")
+    assert "hosts" not in after.objects["UserDefinedNetwork/blue/net"].status
+
+    moved = stored((TEXT + other).replace("node1", "node2"), ready)
+    assert readiness(with_changes_unconfirmed(ready, moved, "2026-01-01T02:00:00Z"))[:2] == (
+        "Unknown", "WaitingForHosts",
+    )  # fmt: skip
+    gone = stored(namespace("red") + layer2("red", "net", "10.0.0.0/24") + other, ready)
+    assert readiness(with_changes_unconfirmed(ready, gone, "2026-01-01T02:00:00Z"))[0] == "Unknown"
+    hosts = nodes("node1", "node2", "node3", "node4")
+    larger = with_changes_unconfirmed(ready, stored(TEXT + other, ready, hosts=hosts), "2026-01-01T02:00:00Z")
+    assert {
+        condition(larger.objects[key], "NetworkReady")["status"] for key in (NET, "UserDefinedNetwork/blue/net")
+    } == {"Unknown"}
+
+
+def test_hosts_that_the_limit_left_out_keep_what_they_told_of_this_network():
+    before = kept(stored(TEXT))
+    first = kept(with_readiness(before, reports(before, node3={"asked": False}), "2026-01-01T01:00:00Z"))
+    assert readiness(first) == ("Unknown", "HostsNotAsked", "2026-01-01T00")
+    assert condition(first.objects[NET], "NetworkReady")["message"] == "node3: not asked"
+    rest = reports(before, node1={"asked": False}, node2={"asked": False})
+    second = kept(with_readiness(first, rest, "2026-01-01T02:00:00Z"))
+    assert readiness(second) == ("True", "AllHostsReady", "2026-01-01T02")
+    third = with_readiness(second, {**rest, "node3": {}}, "2026-01-01T03:00:00Z")
+    assert condition(third.objects[NET], "NetworkReady")["message"] == "node3: no answer"
+    shown = status_table(state_view(second), {**rest, "node3": {"failed": True, "msg": "no northd"}})
+    assert "node3: failed: no northd" in shown
+    assert "node1 not asked, node2 not asked, node3 failed\n" in shown
+
+
+def test_every_difference_has_a_line():
+    before = kept(stored(TEXT))
+    ready = kept(with_readiness(before, reports(before, node2={"drift": [{"network": ""}]}), "2026-01-01T01:00:00Z"))
+    lost = with_readiness(ready, {**reports(before), "node2": {}}, "2026-01-01T02:00:00Z")
+    assert (
+        f"  status {NET}: NetworkReady False (HostsNotReady): node2: no answer"
+        in changes_text(ready, lost).splitlines()
+    )

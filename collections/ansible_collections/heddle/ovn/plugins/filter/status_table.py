@@ -21,7 +21,10 @@ options:
     type: dict
     required: true
   audits:
-    description: The result of M(heddle.ovn.audit) by host; empty for a host that did not answer.
+    description:
+      - The result of M(heddle.ovn.audit) by host.
+      - Empty for a host that did not answer, C(failed) and C(msg) for one that could not be brought to the plan, C(asked)
+        false for one that was not asked.
     type: dict
     required: true
 """
@@ -51,10 +54,21 @@ def network_status(name: str, network: dict, status: dict, audits: dict) -> str:
     document = status["objects"].get(network["object"])
     told = object_status(document) if document else "Ready"
     states = network_states(name, network, status["digest"], audits)
-    wrong = [f"{host} {state}" for host, state in states.items() if state != "ready"]
+    wrong = [f"{host} {_short(state)}" for host, state in states.items() if state != "ready"]
     # Readiness that was recorded is older than what the hosts say now.
-    stale = told in ("HostsNotReady", "WaitingForHosts")
+    stale = told in ("HostsNotReady", "HostsNotAsked", "WaitingForHosts")
     return ", ".join(([] if told == "Ready" or stale else [told]) + wrong) or "Ready"
+
+
+def _short(state: str) -> str:
+    """Return a host's state without the reason."""
+    return state.partition(":")[0]
+
+
+def _troubles(status: dict, audits: dict) -> list[str]:
+    """Return a line for each host that told why it is not as planned."""
+    states = {name: host_state(status["digest"], audits.get(name) or {}) for name in sorted(status["nodes"])}
+    return [f"{name}: {state}" for name, state in states.items() if ":" in state]
 
 
 def status_table(status: dict, audits: dict) -> str:
@@ -65,7 +79,7 @@ def status_table(status: dict, audits: dict) -> str:
             node["id"],
             node["chassis"] or "not installed",
             " ".join(node["encapsulation"]),
-            host_state(status["digest"], audits.get(name) or {}),
+            _short(host_state(status["digest"], audits.get(name) or {})),
         ]
         for name, node in sorted(status["nodes"].items())
     ]
@@ -110,7 +124,7 @@ def status_table(status: dict, audits: dict) -> str:
             ["workload", "node", "interface", "network", "addresses", "MAC"],
             interfaces,
         ),
-        *shortened("Attention", attention(status["objects"])),
+        *shortened("Attention", [*_troubles(status, audits), *attention(status["objects"])]),
     ]
     return "\n".join(lines)
 

@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-import time
-
 from .apply.change import Change
 from .document import unpack
 from .model import Problem, Resource, Source
+from .readiness import now, with_changes_unconfirmed
 from .runner import STATE, Failure
 from .state import settings as state_settings
 from .state.admission import admit
@@ -37,11 +36,6 @@ def unpacked(text: str) -> list[Resource]:
     return [Resource(**{**data, "source": Source(**data["source"])}) for data in unpack(text)]
 
 
-def now() -> str:
-    """Return the time as it stands in the status of objects."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-
-
 def next_state(params: dict, client, *, write: bool) -> tuple[Snapshot, Snapshot]:
     """Return the state before and after the module's arguments; with `write` the database has the latter.
 
@@ -55,7 +49,7 @@ def next_state(params: dict, client, *, write: bool) -> tuple[Snapshot, Snapshot
         raise Failure(str(error)) from error
 
     def decide(before: Snapshot) -> tuple[Snapshot, list[Problem]]:
-        return admit(
+        after, problems = admit(
             before,
             resources,
             {name: node or {} for name, node in params["nodes"].items()},
@@ -64,6 +58,7 @@ def next_state(params: dict, client, *, write: bool) -> tuple[Snapshot, Snapshot
             name=params["deployment"],
             now=moment,
         )
+        return after if problems else with_changes_unconfirmed(before, after, moment), problems
 
     try:
         return store(client, decide, write=write)

@@ -4,28 +4,43 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 
-from .decide import now
 from .model import Problem
 from .plan import build_plan
 from .runner import Failure
 from .state.apply_manifests import Overtaken, store
-from .state.conditions import READY, ready_on, with_conditions
-from .state.snapshot import Snapshot
+from .state.conditions import READY, WAITING_FOR_HOSTS, ready_on, with_conditions
+from .state.snapshot import Snapshot, StoredObject
+
+NOT_ASKED = "not asked"
+_LONGEST_REASON = 200
 
 
 def host_state(digest: str, report: dict) -> str:
-    """Return in a word or two how a host stands to the plan with this digest.
+    """Return how a host stands to the plan with this digest: a word or two, and after a colon why it is so.
 
-    `report` is what the module `audit` found there, or nothing for a host that did not answer or did not get so far.
+    `report` is what the module `audit` found there. It is nothing for a host that did not answer, has `failed` and
+    `msg` of one that could not be brought to the plan, and `asked` False for one that the run's limit left out.
     """
+    if not report.get("asked", True):
+        return NOT_ASKED
     if not report or report.get("unreachable"):
         return "no answer"
-    if report.get("failed") or report.get("problems"):
-        return "not installed"
+    if report.get("failed"):
+        return f"failed: {_first_line(report.get('msg', ''))}"
+    if report.get("problems"):
+        return f"cannot be compared: {_first_line(report['problems'][0])}"
+    if not report.get("digest"):
+        return f"not installed: {_first_line(report.get('msg', ''))}"
     if report["digest"] != digest:
         return "behind"
     return "drifted" if report["drift"] else "ready"
+
+
+def _first_line(text: str) -> str:
+    line = next(iter(text.splitlines()), "")
+    return line if len(line) <= _LONGEST_REASON else line[:_LONGEST_REASON] + "..."
 
 
 def network_states(name: str, described: dict, digest: str, reports: dict[str, dict]) -> dict[str, str]:
@@ -46,22 +61,67 @@ def network_states(name: str, described: dict, digest: str, reports: dict[str, d
 
 
 def with_readiness(before: Snapshot, reports: dict[str, dict], moment: str) -> Snapshot:
-    """Return the snapshot with the condition NetworkReady of every network that is carried out."""
+    """Return the snapshot with the condition NetworkReady of every network that is carried out.
+
+    A host that was not asked keeps what it told since the network changed last.
+    """
     after = dataclasses.replace(before, objects=dict(before.objects))
     plan = build_plan(before) if before.revision else {"networks": {}, "digest": ""}
     for name, described in plan["networks"].items():
         if not described["object"]:
             continue
         entry = before.objects[described["object"]]
-        states = network_states(name, described, plan["digest"], reports)
-        others = [
-            {name: value for name, value in one.items() if name != "lastTransitionTime"}
-            for one in entry.status["conditions"]
-            if one["type"] != READY
-        ]
-        told = with_conditions(entry, [*others, ready_on(states)], moment)
-        after.objects[entry.key] = told.with_status(hosts=states)
+        known = entry.status.get("hosts", {})
+        states = {
+            host: known.get(host, state) if state == NOT_ASKED else state
+            for host, state in network_states(name, described, plan["digest"], reports).items()
+        }
+        after.objects[entry.key] = _with_ready(entry, ready_on(states, NOT_ASKED), states, moment)
     return after
+
+
+def _with_ready(entry: StoredObject, ready: dict, hosts: dict[str, str] | None, moment: str) -> StoredObject:
+    others = [
+        {name: value for name, value in one.items() if name != "lastTransitionTime"}
+        for one in entry.status["conditions"]
+        if one["type"] != READY
+    ]
+    return with_conditions(entry, [*others, ready], moment).with_status(hosts=hosts)
+
+
+def with_changes_unconfirmed(before: Snapshot, after: Snapshot, moment: str) -> Snapshot:
+    """Return `after` without the readiness of networks that differ from `before`: no host has told about these yet."""
+    if not before.revision or after == before:
+        return after
+    old, new = build_plan(before), build_plan(after)
+    if old["digest"] == new["digest"]:
+        return after
+    shared_differ = any(old[part] != new[part] for part in ("settings", "nodes"))
+    touched = _touched(old, new)
+    objects = dict(after.objects)
+    for name, described in new["networks"].items():
+        if not described["object"] or not (shared_differ or name in touched or old["networks"].get(name) != described):
+            continue
+        entry = objects[described["object"]]
+        objects[entry.key] = _with_ready(entry, WAITING_FOR_HOSTS, None, moment)
+    return dataclasses.replace(after, objects=objects)
+
+
+def _touched(old: dict, new: dict) -> set[str]:
+    """Return the networks of workloads that differ between two plans."""
+    differing = (
+        plan["workloads"][name]
+        for name in {*old["workloads"], *new["workloads"]}
+        if old["workloads"].get(name) != new["workloads"].get(name)
+        for plan in (old, new)
+        if name in plan["workloads"]
+    )
+    return {interface["network"] for workload in differing for interface in workload["interfaces"]}
+
+
+def now() -> str:
+    """Return the time as it stands in the status of objects."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
 def record(client, reports: dict[str, dict], *, write: bool) -> tuple[Snapshot, Snapshot]:

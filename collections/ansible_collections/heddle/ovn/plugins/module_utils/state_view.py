@@ -94,13 +94,14 @@ def _object_lines(name: str, old: dict | None, new: dict | None) -> list[str]:
     was, now = ((side or {}).get("status", {}) for side in (old, new))
     if "deletionTimestamp" in now and "deletionTimestamp" not in was:
         lines.append(f"delete {name} when its last user is gone")
-    known = {one["type"]: one["status"] for one in was.get("conditions", ())}
+    known = {one["type"]: one for one in was.get("conditions", ())}
     for one in now.get("conditions", ()):
-        if known.get(one["type"]) != one["status"]:
-            lines.append(
-                f"status {name}: {one['type']} {known.get(one['type'], 'unset')} -> {one['status']} ({one['reason']})"
-            )
-    return lines
+        before = known.get(one["type"], {"status": "unset"})
+        if before["status"] != one["status"]:
+            lines.append(f"status {name}: {one['type']} {before['status']} -> {one['status']} ({one['reason']})")
+        elif (before["reason"], before["message"]) != (one["reason"], one["message"]):
+            lines.append(f"status {name}: {one['type']} {one['status']} ({one['reason']}): {one['message']}")
+    return lines or [f"status {name}" if was != now else f"change {name}: manifest"]
 
 
 def changes_text(before: Snapshot, after: Snapshot) -> str:

@@ -57,9 +57,17 @@ def allocated(failures: list[str]) -> dict:
     return described(ALLOCATED, TRUE, "NetworkAllocationSucceeded", message)
 
 
-def ready_on(states: dict[str, str]) -> dict:
-    """Return whether every host has the network; `states` says by host `ready`, or what is wrong."""
-    wrong = [f"{host}: {state}" for host, state in sorted(states.items()) if state != "ready"]
+WAITING_FOR_HOSTS = described(
+    READY, UNKNOWN, "WaitingForHosts", "the network as it is now has not been brought to all hosts yet"
+)
+
+
+def ready_on(states: dict[str, str], unknown: str) -> dict:
+    """Return whether every host has the network; `states` says by host `ready`, `unknown`, or what is wrong."""
+    wrong = [f"{host}: {state}" for host, state in sorted(states.items()) if state not in ("ready", unknown)]
     if wrong:
         return described(READY, FALSE, "HostsNotReady", "; ".join(wrong))
+    left_out = [f"{host}: {state}" for host, state in sorted(states.items()) if state == unknown]
+    if left_out:
+        return described(READY, UNKNOWN, "HostsNotAsked", "; ".join(left_out))
     return described(READY, TRUE, "AllHostsReady", f"every host has the network: {', '.join(sorted(states))}")

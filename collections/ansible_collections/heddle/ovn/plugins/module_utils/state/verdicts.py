@@ -12,7 +12,7 @@ from .conditions import (
     MANAGED,
     READY,
     TRUE,
-    UNKNOWN,
+    WAITING_FOR_HOSTS,
     allocated,
     condition,
     created,
@@ -45,10 +45,13 @@ def judge(snapshot: Snapshot, before: Snapshot, claims: Claims, failures: dict[s
             message = "; ".join(claims.conflicts[entry.key])
             conditions.append(described(CONFLICT, TRUE, "PrimaryNetworkClaimedTwice", message))
         conditions.append(_readiness(entry, before, facts))
-        usable = active if facts and "id" in facts else []
-        snapshot.objects[entry.key] = with_conditions(
-            entry.with_status(activeNamespaces=usable, network=facts), conditions, now
+        is_carried_out = bool(facts and "id" in facts)
+        told = entry.with_status(
+            activeNamespaces=active if is_carried_out else [],
+            network=facts,
+            hosts=entry.status.get("hosts") if is_carried_out else None,
         )
+        snapshot.objects[entry.key] = with_conditions(told, conditions, now)
         for definition in definitions.get(entry.key, ()):
             snapshot.objects[definition.key] = filled(definition, network, entry, snapshot, facts)
     for entry in foreign_definitions(snapshot):
@@ -81,7 +84,7 @@ def _readiness(entry: StoredObject, before: Snapshot, facts: dict | None) -> dic
     known = condition(stored, READY) if stored else None
     if known and known["reason"] not in ("NetworkNotCreated", "NetworkNotAllocated"):
         return {name: known[name] for name in ("type", "status", "reason", "message")}
-    return described(READY, UNKNOWN, "WaitingForHosts", "the network has not been brought to the hosts yet")
+    return WAITING_FOR_HOSTS
 
 
 def _judged_namespace(snapshot: Snapshot, entry: StoredObject, now: str) -> StoredObject:
