@@ -56,3 +56,13 @@ def test_nothing_has_no_backup():
 def test_a_file_that_is_not_there_is_named(tmp_path):
     with pytest.raises(BackupError, match=r"missing\.json"):
         read_backup(str(tmp_path / "missing.json"))
+
+
+def test_a_backup_that_others_may_read_is_closed_again(kept):
+    document = json.loads(kept.read_text())
+    assert not keep_backup(document, str(kept), write=True)
+    kept.chmod(0o644)
+    assert keep_backup(document, str(kept), write=False)
+    assert keep_backup(document, str(kept), write=True)
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert not keep_backup(document, str(kept), write=True)

@@ -23,8 +23,8 @@ options:
   audits:
     description:
       - The result of M(heddle.ovn.audit) by host.
-      - Empty for a host that did not answer, C(failed) and C(msg) for one that could not be brought to the plan, C(asked)
-        false for one that was not asked.
+      - Empty for a host that did not answer, C(failed) and C(msg) for one that could not be brought to the plan,
+        C(asked) false for one that was not asked.
     type: dict
     required: true
 """

@@ -23,8 +23,8 @@ options:
     description:
       - What M(heddle.ovn.audit) found, by host; empty for a host that did not answer. Only C(digest), C(problems) and,
         of each entry in C(drift), C(network) are looked at.
-      - A host that could not be brought to the plan has C(failed) and C(msg). One with C(asked) false was not asked, and
-        keeps what it told since the network changed last.
+      - A host that could not be brought to the plan has C(failed) and C(msg). One with C(asked) false was not asked,
+        and keeps what it told since the network changed last.
     type: dict
     required: true
   socket:

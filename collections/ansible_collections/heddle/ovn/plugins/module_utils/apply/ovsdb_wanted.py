@@ -15,14 +15,21 @@ from .ovsdb_schema import MAP, MARKS, MEMBERS, WHOLE, UnknownName
 from .ovsdb_values import BadValue, Keys, Ref, uuids
 
 NO_KEYS: dict = {}
+_SHOWN_PROBLEMS = 20
 
 
 class InvalidRows(ValueError):
-    """Desired rows that this database cannot hold, all of them; nothing was written."""
+    """Desired rows that this database cannot hold; nothing was written.
+
+    `problems` has all of them, the text the first ones and how many more there are.
+    """
 
     def __init__(self, database, problems):
         self.problems = problems
-        super().__init__("\n".join(f"{database}: {problem}" for problem in problems))
+        lines = [f"{database}: {problem}" for problem in problems[:_SHOWN_PROBLEMS]]
+        if len(problems) > _SHOWN_PROBLEMS:
+            lines.append(f"{database}: and {len(problems) - _SHOWN_PROBLEMS} more")
+        super().__init__("\n".join(lines))
 
 
 class Shape:

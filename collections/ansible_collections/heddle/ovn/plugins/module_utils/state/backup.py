@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 import tempfile
 from dataclasses import asdict, replace
 
@@ -20,6 +21,7 @@ from .snapshot import Rows, Snapshot, StoredObject
 
 KIND = "HeddleStateBackup"
 FORMAT = 1
+_ONLY_THE_OWNER = 0o600
 _CONTENT = {"deployment": str, "revision": int, "settings": dict, "objects": list, "allocations": dict, "cursors": dict}
 
 
@@ -111,12 +113,12 @@ def _said(snapshot: Snapshot) -> Snapshot:
 
 
 def keep_backup(document: dict, path: str, *, write: bool) -> bool:
-    """Bring a file to the backup, readable by its owner only; returns whether it had to be written."""
+    """Bring a file to the backup, readable by its owner only; returns whether something about it had to change."""
     snapshot_of(document)
     text = json.dumps(document, indent=1, sort_keys=True) + "\n"
     try:
         with open(path, encoding="utf-8") as file:
-            if file.read() == text:
+            if file.read() == text and stat.S_IMODE(os.fstat(file.fileno()).st_mode) == _ONLY_THE_OWNER:
                 return False
     except (FileNotFoundError, UnicodeDecodeError):
         pass
