@@ -112,3 +112,19 @@ def test_a_host_without_a_way_out_gets_nothing():
     assert render_host_network(plan, "node1") == HostNetwork()
     assert [row.key for row in render_management_ports(plan, "node1")] == ["br-int"]
     assert render_firewall(plan, "node1") == Firewall()
+
+
+@pytest.mark.parametrize(
+    ("next_hop", "cards", "expected"),
+    [
+        ("2001:db8::1", [], []),
+        ("2001:db8::1", ["eth0", "eth9.7"], ["eth0", "eth9.7"]),
+        ("fe80::1", ["eth0"], ["breth1", "eth0"]),
+    ],
+)
+def test_cards_that_live_on_router_advertisements_go_on_hearing_them(next_hop, cards, expected):
+    hosts = with_gateways("shared", next_hops=[next_hop], advertised_cards=cards)
+    found = [sysctl.name for sysctl in render_host_network(plan_of(CASES[0].read_text(), hosts=hosts), "node1").sysctls]
+    accept = [f"net/ipv6/conf/{name}/accept_ra" for name in expected]
+    assert [name for name in found if name.endswith("/accept_ra")] == accept
+    assert found[-1] == "net/ipv6/conf/all/forwarding"

@@ -10,7 +10,11 @@ import subprocess
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.apply import kernel, takeover
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.kernel_device import default_gateways, read_device
+from ansible_collections.heddle.ovn.plugins.module_utils.apply.kernel_device import (
+    advertised_cards,
+    default_gateways,
+    read_device,
+)
 from ansible_collections.heddle.ovn.plugins.module_utils.apply.kernel_host import HostKernel
 from ansible_collections.heddle.ovn.plugins.module_utils.apply.step import NetlinkError
 from ansible_collections.heddle.ovn.plugins.module_utils.apply.takeover import move_device
@@ -129,3 +133,14 @@ def test_a_leased_address_is_left_to_its_dhcp_client(card):
 def test_an_unknown_card_is_named(card):
     with pytest.raises(NetlinkError, match="there is no network card eth9; this host has"):
         move_device("eth9", "bridge", write=False)
+
+
+def test_cards_that_live_on_router_advertisements_are_found(card):
+    assert advertised_cards() == []
+    ip("-6", "route", "add", "default", "via", "fd00:6864:7::fc", "dev", "card", "proto", "ra", "metric", "9")
+    ip("link", "set", "bridge", "up")
+    ip("-6", "route", "add", "2001:db8:9::/48", "dev", "bridge", "proto", "ra")
+    assert advertised_cards() == ["card"]
+    with open("/proc/sys/net/ipv6/conf/card/accept_ra", "w") as setting:
+        setting.write("0")
+    assert advertised_cards() == []

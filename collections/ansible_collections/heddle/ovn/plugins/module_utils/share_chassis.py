@@ -8,7 +8,7 @@ import re
 
 from .apply import kernel
 from .apply.change import Outcome
-from .apply.kernel_device import default_gateways, read_device
+from .apply.kernel_device import advertised_cards, default_gateways, read_device
 from .apply.kernel_host import vrf_supported
 from .apply.takeover import move_device, wait_for_device
 from .keep import keep_host
@@ -202,6 +202,7 @@ def _gateway(params: dict, bridges: list[dict], datapath: str, ready: bool) -> d
         "userspace_cards": sorted(bridge["interface"] for bridge in bridges if bridge["interface"])
         if datapath == "netdev"
         else [],
+        "advertised_cards": [card for card in advertised_cards() if card != provider["bridge"]],
     }
 
 

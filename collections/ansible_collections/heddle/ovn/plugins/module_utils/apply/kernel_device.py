@@ -30,7 +30,8 @@ _NO_DAD = 0x02
 _LOCAL_TABLE = 255
 # Routes that the kernel makes itself with an address, those out of router advertisements (rtnetlink(7)), and those of
 # the gateways, which are brought after the bridge.
-_OTHERS_ROUTES = (2, 9, PROTOCOL)
+_ADVERTISED = 9
+_OTHERS_ROUTES = (2, _ADVERTISED, PROTOCOL)
 _UNICAST = 1
 
 
@@ -124,6 +125,28 @@ def default_gateways(device: Device) -> list[str]:
         if message["dst_len"] == 0 and main and message.get_attr("RTA_GATEWAY"):
             gateways.append(message.get_attr("RTA_GATEWAY"))
     return sorted(dict.fromkeys(gateways), key=lambda gateway: ":" in gateway)
+
+
+@read_whole
+def advertised_cards() -> list[str]:
+    """Return the cards with a default route that the kernel itself learned from router advertisements.
+
+    systemd-networkd and NetworkManager listen themselves and switch the kernel's listening off (accept_ra 0).
+    """
+    found = set()
+    with IPRoute() as netlink:
+        for message in netlink.get_routes(family=socket.AF_INET6):
+            if message["dst_len"] == 0 and message["proto"] == _ADVERTISED and message.get_attr("RTA_OIF"):
+                found.add(netlink.get_links(message.get_attr("RTA_OIF"))[0].get_attr("IFLA_IFNAME"))
+    return sorted(name for name in found if _accepts_advertisements(name))
+
+
+def _accepts_advertisements(name: str) -> bool:
+    try:
+        with open(f"/proc/sys/net/ipv6/conf/{name}/accept_ra", encoding="ascii") as text:
+            return int(text.read()) > 0
+    except OSError:
+        return False
 
 
 def add_address(index: int, address: Held) -> None:

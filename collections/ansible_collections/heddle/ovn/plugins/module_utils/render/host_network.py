@@ -226,10 +226,10 @@ def _sysctls(managed: list[View], families: set[int], provider: Provider) -> tup
             Sysctl(f"net/ipv4/conf/{name}/rp_filter", "2", network=view.name),
         ]
     if 6 in families:
+        # A host that forwards forgets what routers advertised, and hears no more of them, where this is not 2.
         nexthop = provider.next_hop(6)
-        if nexthop and nexthop.startswith("fe80:"):
-            # It was learned from an advertisement; a host that forwards keeps to those only with 2.
-            found.append(Sysctl(f"net/ipv6/conf/{provider.bridge}/accept_ra", "2"))
+        own = [provider.bridge] if nexthop and nexthop.startswith("fe80:") else []
+        found += [Sysctl(f"net/ipv6/conf/{card}/accept_ra", "2") for card in [*own, *provider.advertised_cards]]
         # For all devices at once: Linux before 6.17 has nothing finer.
         found.append(Sysctl("net/ipv6/conf/all/forwarding", "1"))
     return tuple(found)

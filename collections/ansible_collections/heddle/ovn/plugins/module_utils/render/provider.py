@@ -14,6 +14,7 @@
 | `vrf` | whether the node's kernel has VRFs |
 | `prober` | cgroup (version 2) of the health prober, as a path without a leading slash; "" where it cannot be matched |
 | `userspace_cards` | cards that Open vSwitch reads in userspace; the kernel must not answer what comes in on them too |
+| `advertised_cards` | cards with a default route that the kernel learned from router advertisements |
 
 A node that told nothing of this has no way out; nothing of it is rendered then.
 """
@@ -44,6 +45,7 @@ class Provider:
     vrf: bool = True
     prober: str = ""
     userspace_cards: list[str] = field(default_factory=list)
+    advertised_cards: list[str] = field(default_factory=list)
 
     @property
     def is_local(self) -> bool:
