@@ -13,13 +13,14 @@ NONE = ("-e", '{"heddle_provider_interface": ""}')
 def kernel_has(lab, node: str) -> str:
     """Return what Heddle's gateways leave in the kernel and on the provider's bridge, and whose the addresses are."""
     commands = (
-        "ip -o address show proto 85", "ip route show table all proto 85", "ip -6 route show table all proto 85",
-        "ip rule show proto 85", "ip -o neighbour show nud permanent proto 85", "nft list tables",
-        "ovs-ofctl --no-stats dump-flows br-ex | grep -v 'cookie=0x0,' | grep cookie || true",
-        "ovs-vsctl list-ports br-int | grep ovn-k8s-mp || true", "ip -o link show type vrf",
-        "ovs-vsctl --if-exists get Open_vSwitch . external_ids:ovn-bridge-mappings | grep physnet || true",
+        "ip -o address | grep 'proto 0x55'", "ip route show table all | grep 'proto 85'",
+        "ip -6 route show table all | grep 'proto 85'", "ip rule | grep 'proto 85'", "ip -6 rule | grep 'proto 85'",
+        "ip neighbour show nud permanent | grep 'proto 85'", "nft list tables", "ip -o link show type vrf",
+        "ovs-ofctl --no-stats dump-flows br-ex | grep -v 'cookie=0x0,' | grep cookie",
+        "ovs-vsctl list-ports br-int | grep ovn-k8s-mp",
+        "ovs-vsctl get Open_vSwitch . external_ids:ovn-bridge-mappings | grep physnet",
     )  # fmt: skip
-    return "".join(lab.ssh(node, command) for command in commands)
+    return "".join(lab.try_ssh(node, command).stdout for command in commands)
 
 
 def addresses(lab, node: str, device: str) -> list[str]:
