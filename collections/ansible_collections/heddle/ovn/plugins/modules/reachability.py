@@ -54,6 +54,12 @@ options:
       - Without them nothing is asked outside.
     type: dict
     default: {}
+  rate:
+    description:
+      - How many questions a second to ask at most.
+      - Each is a new flow. While a small host's switch decides on many of those, it drops packets of others.
+    type: int
+    default: 800
   targets:
     description:
       - How many others each workload asks of each of its networks, and of all.
@@ -146,6 +152,7 @@ def main():
             "lifetime": {"type": "int", "default": 600},
             "timeout": {"type": "int", "default": 10},
             "outside": {"type": "dict", "default": {}},
+            "rate": {"type": "int", "default": 800},
             "targets": {"type": "int"},
         },
         supports_check_mode=True,

@@ -22,9 +22,9 @@ from .frame import card_of, open_card, udp_frame
 from .listening import Place, allow_descriptors, destination, open_sender, present_namespaces
 
 INTERVAL = 0.5
-# So many questions at once, and a moment until the next ones: each is a new flow, and a switch that has to decide on
-# hundreds at once drops packets of others meanwhile.
-_AT_ONCE, _MOMENT = 4, 0.005
+# Questions a second. Each is a new flow, and a switch that has to decide on hundreds at once drops packets of others.
+RATE = 800
+_AT_ONCE = 4
 # Silence is believed after so many questions and so many seconds, and twice what the slowest answer took.
 FEWEST_ROUNDS = 4
 FEWEST_SECONDS = 2.0
@@ -52,11 +52,11 @@ class _Probe:
 
 
 def probe(
-    pairs: list[Pair | Crossing], places: dict[str, Place], port: int, timeout: float
+    pairs: list[Pair | Crossing], places: dict[str, Place], port: int, timeout: float, rate: int = RATE
 ) -> tuple[list[dict], list[str]]:
     """Return what was seen of each pair, and one line for each source that could not send.
 
-    `places` holds where each source's sockets are; `timeout` is in seconds.
+    `places` holds where each source's sockets are; `timeout` is in seconds, `rate` in questions a second.
     """
     with contextlib.ExitStack() as stack:
         senders, problems = _senders(pairs, places, stack)
@@ -74,10 +74,10 @@ def probe(
         selector = stack.enter_context(selectors.DefaultSelector())
         for sender in senders.values():
             selector.register(sender, selectors.EVENT_READ)
-        _converse(probes, selector, timeout)
+        _converse(probes, selector, timeout, rate)
         large = [one for one in probes if one.pair.reach and one.pair.mtu and one.reached]
         again = [_Probe(one.pair, one.sender, one.transmit, one.pair.mtu - _HEADERS[one.pair.family]) for one in large]
-        _converse(again, selector, timeout)
+        _converse(again, selector, timeout, rate)
         for one, other in zip(large, again, strict=True):
             one.large = other.reached
     return [_seen(found) for found in probes], sorted(set(problems))
@@ -135,7 +135,7 @@ def _senders(
     return senders, problems
 
 
-def _converse(probes: list[_Probe], selector: selectors.BaseSelector, timeout: float) -> None:
+def _converse(probes: list[_Probe], selector: selectors.BaseSelector, timeout: float, rate: int) -> None:
     run = secrets.token_hex(4)
     began = time.monotonic()
     rounds = 0
@@ -145,7 +145,7 @@ def _converse(probes: list[_Probe], selector: selectors.BaseSelector, timeout: f
             return
         for place, (number, one) in enumerate((number, one) for number, one in enumerate(probes) if not one.reached):
             if place and place % _AT_ONCE == 0:
-                _listen(probes, selector, run, time.monotonic() + _MOMENT)
+                _listen(probes, selector, run, time.monotonic() + _AT_ONCE / rate)
             _ask(one, f"{run}/{number}/{rounds}")
         rounds += 1
         _listen(probes, selector, run, min(began + rounds * INTERVAL, began + timeout))

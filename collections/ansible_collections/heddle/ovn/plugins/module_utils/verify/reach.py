@@ -48,7 +48,7 @@ def _outside(module, *, write: bool) -> dict:
         return {"changed": changed, "problems": problems}
     plan = load_plan(module)
     frames = crossings(plan, params["outside"], name)
-    seen, problems = probe(frames, {name: Place()}, params["port"], params["timeout"])
+    seen, problems = probe(frames, {name: Place()}, params["port"], params["timeout"], params["rate"])
     return {"changed": False, "seen": seen, "problems": problems, "digest": plan["digest"]}
 
 
@@ -60,7 +60,7 @@ def _probed(plan: dict, node: str, params: dict) -> dict:
     services = [pair for pair in pairs if getattr(pair, "kind", "") == TO_SERVICE]
     calls = ServiceProbe(services, sources)
     others = [pair for pair in pairs if getattr(pair, "kind", "") != TO_SERVICE]
-    seen, problems = probe(others, sources, params["port"], params["timeout"])
+    seen, problems = probe(others, sources, params["port"], params["timeout"], params["rate"])
     seen += calls.collect(_SERVICE_SECONDS)
     problems = sorted({*problems, *calls.problems})
     return {"seen": seen, "problems": problems, "digest": plan["digest"], "document": pack(plan)}
