@@ -54,6 +54,7 @@ def decide(
     name: str = "t.yml",
     *,
     manifest_set: str = "test",
+    released: tuple = (),
     now: str = "2026-01-01T00:00:00Z",
 ) -> tuple[Snapshot, list[Problem]]:
     """Admit manifests, given as YAML text, into a snapshot."""
@@ -66,6 +67,7 @@ def decide(
         settings=state_settings.complete(settings),
         manifest_set=manifest_set,
         name="test",
+        released=released,
         now=now,
     )
 

@@ -5,7 +5,7 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.state.snapshot import Snapshot
-from tests.pipeline import THREE_NODES, decide, layer2, layer3, namespace, plan_of, workload
+from tests.pipeline import THREE_NODES, decide, layer2, layer3, namespace, plan_of, stored, workload
 
 RED = namespace("red") + (
     "---\napiVersion: k8s.ovn.org/v1\nkind: UserDefinedNetwork\nmetadata: {name: net, namespace: red}\n"
@@ -234,3 +234,32 @@ def test_a_localnet_workload_waits_on_a_node_that_leads_elsewhere(told, fragment
     assert not problems
     assert fragment is None or fragment in message(snapshot, "w")
     assert ("red/w" in build_plan(snapshot)["workloads"]) == (fragment is None)
+
+
+def test_kept_addresses_of_workloads_that_do_not_come_back_can_be_released():
+    text = namespace("red") + layer2("red", "net", "10.0.0.0/29").replace(
+        "subnets:", "ipam: {lifecycle: Persistent}, subnets:"
+    )  # fmt: skip
+    before = stored(text + "".join(workload("red", f"w{number}", "node1") for number in range(4)))
+    before = stored(text + workload("red", "w0", "node1"), before)
+    pool = "address/red_net/10.0.0.0/29"
+    assert set(before.allocations[pool]) == {f"red/w{number}" for number in range(4)}
+    wanted = text + workload("red", "w0", "node1") + workload("red", "new", "node1")
+    waiting = stored(wanted, before)
+    message = waiting.objects["Workload/red/new"].status["conditions"][0]["message"]
+    assert "release what does not come back, as in -e heddle_released=red/w1, or remove workloads" in message
+    after = stored(wanted, waiting, released=("red/w2", "red/nobody"))
+    assert after.allocations[pool] == {
+        "red/w0": "10.0.0.3", "red/w1": "10.0.0.4", "red/new": "10.0.0.5", "red/w3": "10.0.0.6",
+    }  # fmt: skip
+    assert stored(wanted, after, released=("red/w2", "red/nobody")) == after
+
+
+@pytest.mark.parametrize(
+    ("name", "fragment"),
+    [("red/w", "is to be released (heddle_released), and is there"), ("w", "w is not NAMESPACE/NAME of a workload")],
+)
+def test_only_what_is_gone_can_be_released(name, fragment):
+    text = namespace("red") + layer2("red", "net", "10.0.0.0/29") + workload("red", "w", "node1")
+    _after, problems = decide(text, stored(text), released=(name,))
+    assert [fragment in str(problem) for problem in problems] == [True]

@@ -79,7 +79,8 @@ def test_exhaustion_tells_how_many_want_how_many_there_are_and_who_keeps_some():
     told = (
         "numbers: 4 are wanted, all 5 are taken, 2 of them kept for what is gone (lifecycle Persistent): gone/1, gone/2"
     )
-    assert failures == [("Key", told, "take less")]
+    remedy = "release what does not come back, as in -e heddle_released=gone/1, or take less"
+    assert failures == [("Key", told, remedy)]
 
 
 @pytest.mark.parametrize(

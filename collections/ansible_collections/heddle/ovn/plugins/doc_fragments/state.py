@@ -38,6 +38,13 @@ options:
     description: Name of the deployment, which marks what it owns on the hosts. Kept from the first run on.
     type: str
     default: heddle
+  released:
+    description:
+      - Workloads that are gone, as C(NAMESPACE/NAME), whose addresses in networks with the lifecycle Persistent are
+        kept no longer. They must not be among the manifests.
+    type: list
+    elements: str
+    default: []
   socket:
     description: Where the state database listens.
     type: str

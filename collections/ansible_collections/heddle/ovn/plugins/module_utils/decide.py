@@ -20,6 +20,7 @@ STATE_ARGUMENTS = {
     "settings": {"type": "dict", "default": {}},
     "manifest_set": {"type": "str", "default": "default"},
     "deployment": {"type": "str", "default": "heddle"},
+    "released": {"type": "list", "elements": "str", "default": []},
     "socket": {"type": "str", "default": STATE},
 }
 
@@ -56,6 +57,7 @@ def next_state(params: dict, client, *, write: bool) -> tuple[Snapshot, Snapshot
             settings=settings,
             manifest_set=params["manifest_set"],
             name=params["deployment"],
+            released=params["released"],
             now=moment,
         )
         return after if problems else with_changes_unconfirmed(before, after, moment), problems

@@ -8,10 +8,11 @@ told in the status of the objects (`claims`, `running`, `verdicts`). Nothing is 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Collection
 
 from ..model import Problem, Resource, not_carried_out
 from . import layer2_version, placement, refusals
-from .allocation import allocate, host_subnets
+from .allocation import allocate, host_subnets, without_kept_addresses
 from .attachment_definition import is_own, own_definitions
 from .capacity import shortages
 from .claims import Claims, claim_namespaces
@@ -36,13 +37,15 @@ def admit(
     settings: dict,
     manifest_set: str,
     name: str = "heddle",
+    released: Collection[str] = (),
     now: str = BEGINNING,
 ) -> tuple[Snapshot, list[Problem]]:
     """Return the snapshot after `resources` replace what `manifest_set` held, and all reasons to refuse it.
 
     Objects of other sets stay. `nodes` are the hosts of the inventory: name -> {"chassis": id or None,
-    "encapsulation": [addresses]}; a host that told nothing this time keeps what it told before. `now` is the time for
-    the status, as in 2025-05-13T18:01:05Z.
+    "encapsulation": [addresses]}; a host that told nothing this time keeps what it told before. `released` are
+    workloads that are gone (`namespace/name`), whose addresses are kept no longer. `now` is the time for the status, as
+    in 2025-05-13T18:01:05Z.
     """
     after = dataclasses.replace(before, name=before.name or name, settings=settings)
     after.objects = _objects(before, resources, manifest_set, now)
@@ -65,10 +68,12 @@ def admit(
         *refusals.check_namespaces(before, after, given),
         *refusals.check_placement(after.of_kind("Workload"), set(nodes)),
         *refusals.check_limits(before, after),
+        *refusals.check_released(after, released),
         *check_path_mtu(after),
         *check_moving(before, after),
     ]
     if not problems and not found:
+        before = without_kept_addresses(before, released)
         found = _carry_out(before, after, {resource.key: place for place, resource in enumerate(resources)}, now)
     return after, problems + refusals.problems(found, resources)
 

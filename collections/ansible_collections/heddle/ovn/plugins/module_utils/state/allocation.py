@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Set
+import dataclasses
+from collections.abc import Callable, Collection, Iterator, Set
 
 from ..addressing import family, free_addresses, nth_subnet, overlapping, subnet_capacity
 from ..naming import DEFAULT_NETWORK
@@ -24,6 +25,7 @@ NODE_IDS = (2, 4999)
 PORT_TUNNEL_IDS = (1, 32766)
 PORT_TUNNEL_IDS_BESIDE_ROUTER = (10, 32766)
 INTERFACE_NUMBERS = (1, 9999)
+_ADDRESSES = "address/"
 
 
 def tunnel_key(network_id: int) -> int:
@@ -33,7 +35,18 @@ def tunnel_key(network_id: int) -> int:
 
 def address_pool(network: str, subnet: str) -> str:
     """Name of the pool with the workload addresses of one subnet."""
-    return f"address/{network}/{subnet}"
+    return f"{_ADDRESSES}{network}/{subnet}"
+
+
+def without_kept_addresses(snapshot: Snapshot, released: Collection[str]) -> Snapshot:
+    """Return the snapshot without the addresses of workloads; for those that are gone and keep theirs."""
+    if not released:
+        return snapshot
+    allocations = {
+        pool: {owner: value for owner, value in held.items() if not (owner in released and pool.startswith(_ADDRESSES))}
+        for pool, held in snapshot.allocations.items()
+    }
+    return dataclasses.replace(snapshot, allocations=allocations)
 
 
 def host_subnet_pool(network: str, family_number: int) -> str:

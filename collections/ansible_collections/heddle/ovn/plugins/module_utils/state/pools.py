@@ -52,7 +52,7 @@ def settle(snapshot: Snapshot, pool: Pool) -> list[Failure]:
     for owner in sorted(set(pool.asked) - set(kept)):
         value = pool.asked[owner]
         if value in holders:
-            failures.append((pool.owners[owner], _held(pool, value, holders[value]), "choose another one"))
+            failures.append((pool.owners[owner], *_held(pool, value, holders[value])))
             continue
         kept[owner] = value
         holders[value] = owner
@@ -62,7 +62,7 @@ def settle(snapshot: Snapshot, pool: Pool) -> list[Failure]:
     for owner in waiting:
         value = next(fresh, None)
         if value is None:
-            failures.append((pool.owners[owner], _exhausted(pool, kept), pool.remedy))
+            failures.append((pool.owners[owner], *_exhausted(pool, kept)))
             continue
         kept[owner] = value
         taken.add(value)
@@ -72,18 +72,27 @@ def settle(snapshot: Snapshot, pool: Pool) -> list[Failure]:
     return list(dict.fromkeys(failures))
 
 
-def _held(pool: Pool, value: str, holder: str) -> str:
-    gone = "" if holder in pool.owners else ", which is gone and keeps it (lifecycle Persistent)"
-    return f"{value} is held by {holder}{gone}"
+def _held(pool: Pool, value: str, holder: str) -> tuple[str, str]:
+    """Return rule and remedy for a value that somebody else has."""
+    if holder in pool.owners:
+        return f"{value} is held by {holder}", "choose another one"
+    return (
+        f"{value} is held by {holder}, which is gone and keeps it (lifecycle Persistent)",
+        f"choose another one, or release it: -e heddle_released={holder}",
+    )
 
 
-def _exhausted(pool: Pool, kept: dict[str, str]) -> str:
+def _exhausted(pool: Pool, kept: dict[str, str]) -> tuple[str, str]:
+    """Return rule and remedy for a pool with nothing left."""
     gone = sorted(set(kept) - set(pool.owners))
     text = f"{pool.holds}: {len(pool.owners)} are wanted, all {len(kept)} are taken"
-    if gone:
-        more = f" and {len(gone) - _SHOWN} more" if len(gone) > _SHOWN else ""
-        text += f", {len(gone)} of them kept for what is gone (lifecycle Persistent): {', '.join(gone[:_SHOWN])}{more}"
-    return text
+    if not gone:
+        return text, pool.remedy
+    more = f" and {len(gone) - _SHOWN} more" if len(gone) > _SHOWN else ""
+    return (
+        f"{text}, {len(gone)} of them kept for what is gone (lifecycle Persistent): {', '.join(gone[:_SHOWN])}{more}",
+        f"release what does not come back, as in -e heddle_released={gone[0]}, or {pool.remedy}",
+    )
 
 
 def numbers(first: int, last: int, start: int | None = None) -> Callable[[set[str]], Iterator[str]]:

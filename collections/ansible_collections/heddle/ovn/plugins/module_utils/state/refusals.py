@@ -132,6 +132,16 @@ def check_namespaces(before: Snapshot, after: Snapshot, given: set[str]) -> Iter
             yield entry.key, "metadata.namespace", rule, "wait until it is gone, or use another namespace"
 
 
+def check_released(after: Snapshot, released: Iterable[str]) -> Iterator[Refusal]:
+    """Only what is gone keeps addresses that can be released."""
+    for name in released:
+        if name.count("/") != 1:
+            yield "Settings", "heddle_released", f"{name} is not NAMESPACE/NAME of a workload", "write it so"
+        elif f"Workload/{name}" in after.objects:
+            rule = "is to be released (heddle_released), and is there"
+            yield f"Workload/{name}", "metadata.name", rule, "take it out of the manifests, or out of heddle_released"
+
+
 def _networks_by_namespace(snapshot: Snapshot) -> Counter:
     wanted = wanted_networks(snapshot).values()
     return Counter(name for network in wanted if not network.is_default for name in network.namespaces)
