@@ -116,7 +116,9 @@ datapath:
   type: str
   sample: system
 gateway:
-  description: How the host is connected to the provider network, as the plan keeps it; null without O(provider).
+  description:
+    - How the host is connected to the provider network, as the plan keeps it. Empty without O(provider), null in check
+      mode on a host where it cannot be told yet.
   returned: success
   type: dict
   sample: {"mode": "shared", "bridge": "br-ex", "uplink": "eth2", "mac": "02:68:64:00:02:01", "vrf": true}
