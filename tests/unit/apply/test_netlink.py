@@ -141,3 +141,9 @@ def test_the_userspace_datapath_gets_complete_checksums(host):
 def test_the_machine_is_left_as_it_was():
     with contextlib.suppress(FileNotFoundError):
         assert not [name for name in kernel.namespaces() if name.startswith(PREFIX)]
+
+
+def test_entering_a_namespace_that_is_not_there_does_not_make_it(host):
+    with pytest.raises(FileNotFoundError), kernel.inside(f"{PREFIX}_missing"):
+        pass
+    assert f"{PREFIX}_missing" not in kernel.namespaces()

@@ -80,12 +80,14 @@ def has_module(name: str) -> bool:
 
 @contextlib.contextmanager
 def inside(namespace: str | None):
-    """Run in a network namespace; None stays where it is."""
+    """Run in a network namespace; None stays where it is. OSError when there is none of that name."""
     if namespace is None:
         yield
         return
-    network_namespace.pushns(namespace)
+    network_namespace.pushns()
     try:
+        # Without this flag it would make a namespace that is not there.
+        network_namespace.setns(namespace, flags=0)
         yield
     finally:
         network_namespace.popns()
