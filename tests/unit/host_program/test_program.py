@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import json
 import os
 import socket
 import subprocess
@@ -182,6 +183,23 @@ def test_a_damaged_plan_is_told_and_the_host_keeps_its_cards(tmp_path: Path, mon
         with pytest.raises(Failure, match=r"networks\.yml, which brings it"):
             found[name]()
     assert Settled(str(plan))() is False
+
+
+@pytest.mark.parametrize(
+    ("provider", "told"), [(None, "br-ex"), ({"bridge": "br-new"}, "br-ex"), ({"bridge": "br-ex"}, ""), (None, "")]
+)
+def test_between_the_two_playbooks_the_gateways_are_not_waited_for(tmp_path: Path, monkeypatch, provider, told):
+    plan = dict.fromkeys(("deployment", "digest", "networks", "revision", "settings", "workloads"), "")
+    plan["nodes"] = {"n": {"gateway": {"bridge": told} if told else None}}
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    monkeypatch.setattr(parts, "PLAN_FILE", str(tmp_path / "plan.json"))
+    monkeypatch.setattr(parts, "apply_gateway", lambda share: Outcome())
+    found = parts.parts({"node": "n", "chassis": {"provider": provider}}, write=True)
+    if told:
+        with pytest.raises(Failure, match=r"networks\.yml"):
+            found["gateway"]()
+    else:
+        assert not found["gateway"]().changed
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"node": "n"}'])

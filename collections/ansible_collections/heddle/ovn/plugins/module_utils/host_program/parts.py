@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from ..apply.change import Outcome
 from ..invocation import Invocation
-from ..runner import HOST_FILE, PLAN_FILE, Failure, read_plan_file
+from ..runner import HOST_FILE, PLAN_FILE, Failure, load_plan, read_plan_file
 from ..share import apply_workloads
 from ..share_chassis import apply_chassis, wanted_bridges
 from ..share_gateway import apply_gateway
@@ -49,7 +49,19 @@ def parts(host: dict, *, write: bool) -> dict[str, Callable[[], Outcome]]:
     if os.path.exists(PLAN_FILE):
         found |= {
             "topology": lambda: apply_topology(share),
-            "gateway": lambda: apply_gateway(share),
+            "gateway": lambda: _gateway(host, share),
             "workloads": lambda: apply_workloads(share),
         }
     return found
+
+
+def _gateway(host: dict, share: Invocation) -> Outcome:
+    """Bring the gateways, unless the plan is older than the host's bridges: it would wait for ports in vain."""
+    told = load_plan(share)["nodes"].get(host["node"], {}).get("gateway") or {}
+    provider = host["chassis"]["provider"] or {}
+    if told and told["bridge"] != provider.get("bridge") and not share.check_mode:
+        raise Failure(
+            f"the plan has {told['bridge']} as the provider's bridge, this host {provider.get('bridge', 'none')}. "
+            "Run playbooks/networks.yml, which brings a plan that fits"
+        )
+    return apply_gateway(share)
