@@ -24,7 +24,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.render.host_network imp
     render_host_network,
     render_management_ports,
 )
-from tests.pipeline import THREE_NODES, plan_of, with_gateways
+from tests.pipeline import THREE_NODES, namespace, plan_of, with_gateways
 
 CASES = sorted((Path(__file__).parent / "host").glob("*.yml"))
 
@@ -128,3 +128,18 @@ def test_cards_that_live_on_router_advertisements_go_on_hearing_them(next_hop, c
     accept = [f"net/ipv6/conf/{name}/accept_ra" for name in expected]
     assert [name for name in found if name.endswith("/accept_ra")] == accept
     assert found[-1] == "net/ipv6/conf/all/forwarding"
+
+
+@pytest.mark.parametrize(
+    ("name", "vrf"), [("blue", "blue"), ("eth1", ""), ("br-underlay", ""), ("eth5", ""), ("eth6", "eth6"), ("lo", "")]
+)
+def test_a_vrf_does_not_take_the_name_of_one_of_the_host_s_cards(name, vrf):
+    network = (
+        "---\napiVersion: k8s.ovn.org/v1\nkind: ClusterUserDefinedNetwork\n"
+        f"metadata: {{name: {name}}}\nspec: {{namespaceSelector: {{}}, network: {{topology: Layer2, "
+        "layer2: {role: Primary, subnets: [10.50.0.0/24]}}}\n"
+    )
+    hosts = with_gateways("shared", userspace_cards=["eth5"])
+    plan = plan_of(namespace("n") + network, hosts=hosts)
+    (found,) = render_host_network(plan, "node1").vrfs
+    assert found.name == (vrf or f"mp{plan['networks'][f'cluster_udn_{name}']['id']}-udn-vrf")

@@ -156,7 +156,10 @@ class _Decision:
                 # A creation that was cut off leaves a VRF without mark.
                 cut_off = there.kind == "vrf" and there.table == table and not there.alias
                 if vrf.name not in self._own_vrfs and not cut_off:
-                    raise NetlinkError(f"link {vrf.name} exists and is not Heddle's; remove it, then run again")
+                    raise NetlinkError(
+                        f"link {vrf.name} exists and is not Heddle's, so the VRF of network {vrf.network} cannot have "
+                        "that name; name the network differently, or remove the link"
+                    )
                 before, after = {"mark": there.alias, "up": there.up}, {"mark": alias, "up": True}
                 self._step(
                     "update", "VRF", vrf.name, vrf.network, before, after, _mark_link, self._kernel, vrf.name, alias

@@ -26,6 +26,7 @@ from .bridge_flows import packet_mark, primary_views
 from .external import DEFAULT_ROUTES
 from .provider import Provider
 from .view import View
+from .vswitch import UNDERLAY_BRIDGE
 
 
 def render_management_ports(plan: dict, node: str) -> list[Row]:
@@ -88,7 +89,8 @@ def _vrf(view: View) -> str:
     if view.is_default:
         return ""
     provider = view.provider
-    taken = {provider.bridge, provider.uplink, *provider.physical_networks.values()}
+    own = (provider.bridge, provider.uplink, UNDERLAY_BRIDGE, *provider.physical_networks.values())
+    taken = {*own, *provider.userspace_cards, *provider.advertised_cards}
     return vrf_name(view.network["object"], view.network["id"], taken)
 
 
