@@ -6,7 +6,11 @@ from hypothesis import strategies as st
 
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
-from ansible_collections.heddle.ovn.plugins.module_utils.state.networks import wanted_networks
+from ansible_collections.heddle.ovn.plugins.module_utils.state.networks import (
+    is_pending,
+    running_workloads,
+    wanted_networks,
+)
 from tests.pipeline import decide, layer2, layer3, namespace, stored, workload
 from tests.unit.state.test_network_status import PRIMARY, SECONDARY, among, cluster, foreign
 
@@ -22,6 +26,9 @@ PARTS = [
     cluster("wide", PRIMARY, among("red", "blue")),
     cluster("narrow", SECONDARY.replace("10.7", "10.0"), among("red")),
     foreign("{}", name="other"),
+    # Too small for all workloads of their namespaces.
+    layer2("red", "tiny", "10.6.0.0/30").replace("Primary", "Secondary"),
+    layer3("blue", "tiny", "10.5.0.0/24", 25).replace("Primary", "Secondary"),
     *(workload(name, f"w{number}", f"node{number}") for name in ("red", "blue", "plain") for number in (1, 2, 3)),
 ]
 SETS = st.sampled_from(["one", "two"])
@@ -71,6 +78,8 @@ def test_any_sequence_of_manifests(steps):
         assert [str(problem) for problem in problems if "is being deleted since" not in str(problem)] == []
         assert problems or again == after
         check(after)
+        running = {workload.key for workload in running_workloads(snapshot)}
+        assert not [key for key in running & set(after.objects) if is_pending(after.objects[key])]
         snapshot = after
     for manifest_set in ("one", "two", "one"):
         snapshot = stored("", snapshot, manifest_set=manifest_set)
