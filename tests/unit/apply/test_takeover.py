@@ -144,3 +144,12 @@ def test_cards_that_live_on_router_advertisements_are_found(card):
     with open("/proc/sys/net/ipv6/conf/card/accept_ra", "w") as setting:
         setting.write("0")
     assert advertised_cards() == []
+
+
+def test_a_device_without_ipv6_is_named_with_the_setting_that_says_so(card):
+    with open("/proc/sys/net/ipv6/conf/bridge/disable_ipv6", "w") as setting:
+        setting.write("1")
+    with HostKernel() as kernel_host:
+        kernel_host.add_address("bridge", "198.18.9.1/24", deprecated=False, prefix_route=True)
+        with pytest.raises(OSError, match=r"net\.ipv6\.conf\.bridge\.disable_ipv6"):
+            kernel_host.add_address("bridge", "fd00:6864:9::1/64", deprecated=False, prefix_route=True)

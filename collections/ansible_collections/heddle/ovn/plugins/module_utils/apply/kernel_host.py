@@ -36,6 +36,7 @@ except ImportError:
     IPRoute = None
 
 _NO_DAD = 0x02
+_NO_IPV6 = (errno.EACCES, errno.EAFNOSUPPORT, errno.EOPNOTSUPP)
 _FOREVER = 0xFFFFFFFF
 _GLOBAL_SCOPE, _LINK_SCOPE = 0, 253
 
@@ -92,7 +93,13 @@ class HostKernel:
         ]  # fmt: skip
         if deprecated:
             message["attrs"].append(("IFA_CACHEINFO", {"ifa_preferred": 0, "ifa_valid": _FOREVER}))
-        self._send(message, rtnl.RTM_NEWADDR, NLM_F_CREATE | NLM_F_REPLACE)
+        try:
+            self._send(message, rtnl.RTM_NEWADDR, NLM_F_CREATE | NLM_F_REPLACE)
+        except kernel.NetlinkFailure as error:
+            if family == 6 and error.code in _NO_IPV6:
+                reason = f"IPv6 is switched off on {device} (net.ipv6.conf.{device}.disable_ipv6), and networks need it"
+                raise OSError(error.code, reason) from error
+            raise
 
     def remove_address(self, device: str, address: str) -> None:
         """Take an address away; one that is gone is no error."""
