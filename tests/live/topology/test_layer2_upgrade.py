@@ -283,6 +283,8 @@ def test_every_stage_and_back_again(cluster):
     for node, version in stages:
         cluster.change(node, version)
         cluster.apply()
+    for number, side in cluster.sides.items():
+        _check_remembered_neighbours(side, number)
     cluster.state, blockers = clean_up(cluster.state)
     assert not blockers
     cluster.apply()
@@ -299,6 +301,15 @@ def test_every_stage_and_back_again(cluster):
         for other in (1, 2, 3):
             _check_answer(side, port("c"), side.end_of("c", 6), JOIN[other][6], TRANSIT_MAC)
         assert not complaints(side)
+
+
+def _check_remembered_neighbours(side, number):
+    """A packet to an old gateway router's MAC still goes to its node; who asks anew hears of the transit router."""
+    end = side.end_of("c", 6)
+    for other in {1, 2, 3} - {number}:
+        seen = side.echo(SWITCH, port("c"), end, (GATEWAY_MAC[other], JOIN[other][6]), 6)
+        assert [out for out, _ in seen] == [f"stor-{SWITCH}_node{other}"], seen
+        _check_answer(side, port("c"), end, JOIN[other][6], TRANSIT_MAC)
 
 
 def test_the_old_topology_alone(cluster):
