@@ -32,6 +32,9 @@ PARTS = [
     *(workload(name, f"w{number}", f"node{number}") for name in ("red", "blue", "plain") for number in (1, 2, 3)),
 ]
 SETS = st.sampled_from(["one", "two"])
+NEARLY_ALL = st.sets(st.sampled_from(PARTS), max_size=6).map(
+    lambda left_out: "".join(part for part in PARTS if part not in left_out)
+)
 STEPS = st.lists(st.tuples(SETS, st.sets(st.sampled_from(range(len(PARTS))))), min_size=1, max_size=6)
 
 
@@ -78,10 +81,22 @@ def test_any_sequence_of_manifests(steps):
         assert [str(problem) for problem in problems if "is being deleted since" not in str(problem)] == []
         assert problems or again == after
         check(after)
-        running = {workload.key for workload in running_workloads(snapshot)}
-        assert not [key for key in running & set(after.objects) if is_pending(after.objects[key])]
         snapshot = after
     for manifest_set in ("one", "two", "one"):
         snapshot = stored("", snapshot, manifest_set=manifest_set)
     assert snapshot.objects == empty.objects
     assert snapshot.allocations == empty.allocations
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(NEARLY_ALL, min_size=1, max_size=3))
+def test_nothing_that_runs_stops_while_others_come_and_go(steps):
+    snapshot = stored("".join(part for part in PARTS if "tiny" not in part))
+    for text in steps:
+        after, problems = decide(text, snapshot)
+        if problems:
+            continue
+        running = {workload.key for workload in running_workloads(snapshot)}
+        assert not [key for key in running & set(after.objects) if is_pending(after.objects[key])]
+        check(after)
+        snapshot = after
