@@ -7,74 +7,27 @@ import json
 import os
 import re
 import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
 
 from tests.lab.conftest import ROOT
+from tests.lab.machine import (
+    ADDRESSES,
+    DATA,
+    GATEWAYS,
+    MACHINE,
+    NAME,
+    NOTHING,
+    OWN_SET,
+    WATCHERS,
+    Machine,
+    Watchers,
+    figures,
+)
 
-DATA = ROOT / "tests" / "data" / "virtual_machine"
-NOTHING = ROOT / "molecule" / "manifests" / "none"
-OWN_SET = ("-e", "heddle_manifest_set=virtual-machine")
-MACHINE, UNIT = "violet/vm1", "heddle-vm@violet_vm1"
-ADDRESSES, GATEWAYS = ("10.5.0.5", "fd00:10:5::5"), ("10.5.0.1", "fd00:10:5::1")
-GATEWAY_LINK_LOCAL = "fe80::858:aff:fe05:1"
-PORT = "7000"
-# Watchers and the hosts they run on: one beside the machine, one elsewhere.
-WATCHERS = {"violet_near": "node1", "violet_peer": "node3"}
-
-
-class Machine:
-    """The virtual machine, asked through its host."""
-
-    def __init__(self, lab) -> None:
-        self.lab = lab
-
-    def info(self, node: str, command: str = "") -> dict:
-        return self.asked(node, command)[node]
-
-    def asked(self, nodes: str, command: str = "") -> dict[str, dict]:
-        """What the hosts of a pattern say, by host."""
-        arguments = {"workload": MACHINE, "timeout": 60, **({"command": command} if command else {})}
-        done = subprocess.run(
-            [str(Path(sys.executable).parent / "ansible"), nodes, "--one-line",
-             "--module-name", "heddle.ovn.virtual_machine_info", "--args", json.dumps(arguments)],
-            cwd=ROOT, env={**os.environ, "ANSIBLE_NOCOLOR": "1"}, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stdout + done.stderr
-        lines = [line.partition(" | SUCCESS => ") for line in done.stdout.splitlines()]
-        return {host: json.loads(answer) for host, found, answer in lines if found}
-
-    def identity(self, node: str) -> dict:
-        """What must be the same wherever the machine runs, as it sees it itself."""
-        told = self.info(
-            node,
-            "".join(f"ping -c 1 -W 5 {gateway} >/dev/null; " for gateway in GATEWAYS)
-            + "ip -o address show eth0; echo /; ip route show default; ip -6 route show default; echo /;"
-            + "ip neigh; ip -6 neigh; cat /sys/class/net/eth0/address",
-        )["stdout"]
-        addresses, routes, neighbours = told.split("/\n")
-        return {
-            "addresses": set(re.findall(r"inet6? (\S+)", addresses)),
-            "gateways": set(re.findall(r"default via (\S+)", routes)),
-            "gateway MACs": {
-                (address, mac)
-                for address, mac in re.findall(r"(\S+) dev eth0 lladdr (\S+)", neighbours)
-                if address in (*GATEWAYS, GATEWAY_LINK_LOCAL)
-            },
-            "MAC": neighbours.split()[-1],
-        }
-
-    def runs_on(self) -> list[str]:
-        """The hosts on which QEMU has it running."""
-        told = self.asked("heddle_nodes")
-        assert len(told) == 3
-        return [node for node in sorted(told) if told[node]["status"] == "running"]
-
-    def move(self, node: str, **options):
-        return self.lab.play("migrate_workload.yml", "-e", f"workload={MACHINE}", "-e", f"to={node}", **options)
+UNIT = f"heddle-vm@{NAME}"
+GATEWAY_LINK_LOCAL, GATEWAY_MAC = "fe80::858:aff:fe05:1", "0a:58:0a:05:00:01"
 
 
 @pytest.fixture(scope="module")
@@ -83,78 +36,100 @@ def machine(lab):
     before = lab.dump()
     lab.play("networks.yml", *OWN_SET, manifests=DATA / "manifests")
     found = Machine(lab)
-    deadline = time.monotonic() + 90
-    while True:
-        told = "\n".join(found.info("node1")["inside"]["addresses"])
-        if all(f"{address}/" in told for address in ADDRESSES):
-            break
-        assert time.monotonic() < deadline, told
-    found.info("node1", f"nc -ll -p {PORT} -e cat >/dev/null 2>&1 &")
+    found.wait_for_addresses("node1")
     yield found
     lab.play("networks.yml", *OWN_SET, manifests=NOTHING)
     assert lab.dump() == before
 
 
-class Watchers:
-    """Traffic to the machine, from several namespaces at once, until `stop`."""
-
-    def __init__(self, lab) -> None:
-        program = (ROOT / "tests" / "lab" / "watch_flows.py").read_text()
-        self.running = {}
-        for namespace, host in WATCHERS.items():
-            self.running[namespace] = subprocess.Popen(
-                ["ssh", "-F", str(lab.directory / "ssh_config"), host,
-                 f"ip netns exec {namespace} python3 -c '{_quoted(program)}' {' '.join(ADDRESSES)} {PORT}"],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            )  # fmt: skip
-        for process in self.running.values():
-            assert process.stdout.readline() == "ready\n"
-
-    def stop(self) -> dict:
-        """Flow -> what became of it."""
-        found = {}
-        for namespace, process in self.running.items():
-            answer, _nothing = process.communicate("\n", timeout=30)
-            found |= {f"{namespace} {name}": flow for name, flow in json.loads(answer).items()}
-        return found
+def identity(machine, node: str) -> dict:
+    """What must be the same wherever the machine runs, as it sees it itself."""
+    told = machine.inside(
+        node,
+        "".join(f"ping -c 1 -W 5 {gateway} >/dev/null; " for gateway in GATEWAYS)
+        + "ip -o address show eth0; echo /; ip route show default; ip -6 route show default; echo /;"
+        + "ip neigh; ip -6 neigh; cat /sys/class/net/eth0/address",
+    )
+    addresses, routes, neighbours = told.split("/\n")
+    return {
+        "addresses": set(re.findall(r"inet6? (\S+)", addresses)),
+        "gateways": set(re.findall(r"default via (\S+)", routes)),
+        "gateway MACs": {
+            (address, mac)
+            for address, mac in re.findall(r"(\S+) dev eth0 lladdr (\S+)", neighbours)
+            if address in (*GATEWAYS, GATEWAY_LINK_LOCAL)
+        },
+        "MAC": neighbours.split()[-1],
+    }
 
 
-def _quoted(program: str) -> str:
-    return program.replace("'", "'\"'\"'")
-
-
-def test_it_is_reached_and_reaches_in_both_families(lab, machine):
+def reach(lab) -> None:
+    """Packets from both watchers, in both families and both directions."""
     for namespace, host in WATCHERS.items():
-        for address in ADDRESSES:
-            lab.ssh(host, "ip", "netns", "exec", namespace, "ping", "-c1", "-W5", address)
-    identity = machine.identity("node1")
-    assert identity["gateways"] == {"10.5.0.1", GATEWAY_LINK_LOCAL}
-    assert {"10.5.0.5/24", "fd00:10:5::5/128", "fe80::858:aff:fe05:5/64"} == identity["addresses"]
-    assert ("10.5.0.1", "0a:58:0a:05:00:01") in identity["gateway MACs"]
-    assert (GATEWAY_LINK_LOCAL, "0a:58:0a:05:00:01") in identity["gateway MACs"]
+        pings = " && ".join(f"ping -c2 -i0.2 -W5 {address}" for address in ADDRESSES)
+        lab.ssh(host, f"ip netns exec {namespace} sh -c '{pings}'")
+
+
+def test_it_is_told_who_it_is_and_renews_its_leases(lab, machine):
+    reach(lab)
+    found = identity(machine, "node1")
+    assert found["gateways"] == {"10.5.0.1", GATEWAY_LINK_LOCAL}
+    assert {"10.5.0.5/24", "fd00:10:5::5/128", "fe80::858:aff:fe05:5/64"} == found["addresses"]
+    assert {("10.5.0.1", GATEWAY_MAC), (GATEWAY_LINK_LOCAL, GATEWAY_MAC)} <= found["gateway MACs"]
+
+    plan = json.loads(lab.ssh("node1", "cat", "/var/lib/heddle/plan.json"))
+    services = {service["name"] for service in plan["settings"].get("shared_services", [])}
+    # The clients renew at half their lease by themselves, and at once when they are told to.
+    told = machine.inside(
+        "node1",
+        "rm -f /run/eth0*.renew; kill -USR1 $(pidof udhcpc) $(pidof udhcpc6);"
+        " for turn in 1 2 3 4 5 6 7 8 9 10; do ls /run/eth0.renew /run/eth0.v6.renew >/dev/null 2>&1 && break; sleep 1;"
+        " done; cat /run/eth0.renew; echo ---; cat /run/eth0.v6.renew; hostname",
+    )
+    four, six = (
+        dict(line.split("=", 1) for line in part.splitlines() if "=" in line) for part in told.split("---\n", 1)
+    )
+    assert (four["lease"], four["serverid"], four["router"]) == ("3500", "169.254.1.1", "10.5.0.1")
+    assert (four["ip"], four["mtu"], four["hostname"]) == ("10.5.0.5", "1400", "vm1")
+    assert six["ipv6"].startswith("fd00:10:5::5")
+    assert told.split()[-1] == "vm1"
+    assert ("dns" in four) == ("kube-system/kube-dns" in services), four
 
 
 def test_it_moves_with_its_connections_and_stays_who_it_is(lab, machine, capsys):
-    before = machine.identity("node1")
+    before = identity(machine, "node1")
     watchers = Watchers(lab)
-    moved = machine.move("node2")
+    moved = machine.move("node2", "-e", "heddle_migrate_watch=true")
     flows = watchers.stop()
-    figures = json.loads(re.search(r"msg: '?(\{\"workload\".*?\})", moved.output.replace("\n        ", " "))[1])
     with capsys.disabled():
-        print(f"\n{json.dumps({'move': figures, 'flows': flows}, indent=1)}")
+        print(f"\n{json.dumps({'move': figures(moved), 'flows': flows}, indent=1)}")
     streams = {name: flow for name, flow in flows.items() if " tcp " in name}
     assert len(streams) == 4
     assert all((flow["lost"], flow["resets"]) == (0, 0) for flow in streams.values()), flows
     assert all(flow["lost"] < flow["sent"] for flow in flows.values()), flows
-    assert machine.identity("node2") == before
+    watched = figures(moved)["watched"]
+    assert set(watched) == set(ADDRESSES)
+    assert all(told["sent"] > 0 and told["lost"] < told["sent"] for told in watched.values()), watched
+    assert identity(machine, "node2") == before
     assert machine.runs_on() == ["node2"]
-    assert "violet_vm1" not in lab.ssh("node1", "ls", "/run/heddle-vm")
-
+    assert NAME not in lab.ssh("node1", "ls", "/run/heddle-vm")
     again = machine.move("node2")
     assert set(again.changed.values()) == {0}, again.output[-4000:]
-    applied = lab.play("networks.yml", *OWN_SET, manifests=DATA / "manifests")
-    assert set(applied.changed.values()) == {0}, applied.output[-4000:]
-    assert machine.runs_on() == ["node2"]
+
+
+def test_it_comes_back_when_its_qemu_dies_and_when_its_host_reboots(lab, machine):
+    (here,) = machine.runs_on()
+    first = lab.ssh(here, "systemctl", "show", "--property=MainPID", "--value", UNIT).strip()
+    lab.ssh(here, "kill", "-KILL", first)
+    machine.wait_for_addresses(here)
+    assert lab.ssh(here, "systemctl", "show", "--property=MainPID", "--value", UNIT).strip() not in ("0", first)
+    reach(lab)
+    lab.verb("reboot", here)
+    deadline = time.monotonic() + 120
+    while machine.runs_on() != [here]:
+        assert time.monotonic() < deadline
+    machine.wait_for_addresses(here)
+    reach(lab)
 
 
 def test_a_move_that_fails_before_the_switch_over_leaves_it_where_it_was(lab, machine):
@@ -165,9 +140,6 @@ def test_a_move_that_fails_before_the_switch_over_leaves_it_where_it_was(lab, ma
     finally:
         lab.ssh("node3", "systemctl", "unmask", "--runtime", UNIT)
     assert failed.code != 0
-    assert machine.runs_on() == [here]
-    applied = lab.play("networks.yml", *OWN_SET, manifests=DATA / "manifests")
-    assert not applied.unreachable
     assert machine.runs_on() == [here]
 
 
@@ -186,15 +158,17 @@ def test_a_move_that_is_cut_off_after_the_switch_over_is_finished_by_the_next_ru
     os.killpg(playbook.pid, 9)
     playbook.wait()
     assert machine.runs_on() == [there]
-    assert lab.ssh("node1", "ls", "/run/heddle-vm").split() == ["violet_vm1"]
+    # What is left at the source is over; were it started anew, there would be two.
+    left = lab.ssh(here, "systemctl", "show", "--property=MainPID", "--value", UNIT).strip()
+    lab.ssh(here, "kill", "-KILL", left)
 
-    # Nobody else ends a move: not with the same manifests, and not with others.
+    # Nobody else ends a move, not with the same manifests either.
     lab.play("networks.yml", *OWN_SET, manifests=DATA / "manifests")
     assert machine.runs_on() == [there]
+    assert lab.try_ssh(here, "systemctl", "is-active", UNIT).stdout.strip() in ("inactive", "failed")
     machine.move(there)
     assert machine.runs_on() == [there]
-    other = lab.ssh(here, "ls", "/run/heddle-vm")
-    assert "violet_vm1" not in other
-    for namespace, host in WATCHERS.items():
-        for address in ADDRESSES:
-            lab.ssh(host, "ip", "netns", "exec", namespace, "ping", "-c2", "-W5", address)
+    assert NAME not in lab.ssh(here, "ls", "/run/heddle-vm")
+    reach(lab)
+    applied = lab.play("networks.yml", *OWN_SET, manifests=DATA / "manifests")
+    assert set(applied.changed.values()) == {0}, applied.output[-4000:]

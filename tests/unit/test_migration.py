@@ -19,7 +19,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.runner import Failure
 from ansible_collections.heddle.ovn.plugins.module_utils.state.move import MoveRefused, begin_move, end_move, moving_to
 from ansible_collections.heddle.ovn.plugins.module_utils.state.placement import node_of
 from ansible_collections.heddle.ovn.plugins.modules import migration, virtual_machine
-from tests.pipeline import decide, layer2, layer3, namespace, stored, workload
+from tests.pipeline import decide, layer2, layer3, namespace, plan_of, stored, workload
 
 PORT = "red.net_red_vm"
 NETWORK = namespace("red") + layer2("red", "net", "10.0.0.0/24")
@@ -148,3 +148,24 @@ def test_without_a_state_there_is_nothing_to_move():
 def test_a_workload_is_named_with_its_namespace(text):
     with pytest.raises(Failure, match="NAMESPACE/NAME"):
         machine_name(text)
+
+
+def test_a_machine_is_told_of_the_cluster_s_dns_where_it_may_reach_it():
+    text = (
+        namespace("red")
+        + layer2("red", "net", "10.0.0.0/24", "fd00:10::/64")
+        + workload("red", "vm", "node1, kind: vm")
+    )
+    service = {"ports": [{"protocol": "UDP", "port": 53}], "endpoints": ["172.18.0.9"]}
+    dns = {**service, "name": "kube-system/kube-dns", "address": "10.96.0.10"}
+
+    def servers(*services):
+        rows = render_northbound(plan_of(text, settings={"shared_services": list(services)}), "node1")
+        return {row.key[-2:]: row.columns["options"].get("dns_server") for row in rows if row.table == "DHCP_Options"}
+
+    assert servers() == {"v4": None, "v6": None}
+    assert servers({**dns, "name": "default/kubernetes"}) == {"v4": None, "v6": None}
+    assert servers(dns) == {"v4": "10.96.0.10", "v6": None}
+    assert servers(dns, {**dns, "address": "fd00:10:96::a", "endpoints": ["fd00:18::9"]}) == {
+        "v4": "10.96.0.10", "v6": "fd00:10:96::a",
+    }  # fmt: skip

@@ -17,6 +17,7 @@ _LEASE_SECONDS = "3500"
 _SERVER = "169.254.1.1"
 _SERVER6 = "fe80::1"
 _OWNER_TYPE = "VirtualMachine"
+_NAME_SERVICE = "kube-system/kube-dns"
 
 
 def dhcp_rows(view: View, workload: dict, interface: dict) -> list[Row]:
@@ -59,6 +60,7 @@ def _options(view: View, workload: dict, interface: dict, address: str) -> Row:
         }
     else:
         options = {"server_id": mac_of_address(_SERVER6), "fqdn": f'"{workload["name"]}"'}
+    options |= _name_servers(view, family(address))
     ids = {
         "k8s.ovn.org/owner-controller": f"{view.name}-network-controller",
         "k8s.ovn.org/owner-type": _OWNER_TYPE,
@@ -68,3 +70,13 @@ def _options(view: View, workload: dict, interface: dict, address: str) -> Row:
     }
     columns = {"cidr": subnet, "options": options, "external_ids": ids}
     return Row(DHCP_OPTIONS, _key(interface, address), columns, view.name)
+
+
+def _name_servers(view: View, number: int) -> dict:
+    """The cluster's DNS where every network may reach it; without that a machine would wait for nobody's answers."""
+    found = [
+        service["address"]
+        for service in view.settings.get("shared_services", [])
+        if service["name"] == _NAME_SERVICE and family(service["address"]) == number
+    ]
+    return {"dns_server": found[0]} if found else {}

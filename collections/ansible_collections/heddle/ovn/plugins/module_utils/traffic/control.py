@@ -22,7 +22,7 @@ DIRECTORY = "/run/heddle"
 def traffic(module, directory: str = DIRECTORY) -> dict:
     """Return the module's result for its `state`. `now` is this host's clock, to compare it with others."""
     params, write = module.params, not module.check_mode
-    process = _Process(directory)
+    process = Process(directory)
     try:
         if params["state"] == "started":
             task, chosen = _task(module)
@@ -48,7 +48,9 @@ def _task(module) -> tuple[Task, dict]:
     return Task(flows(plan, chosen, outside), answerers(plan, chosen), sources(plan, chosen), params["port"]), chosen
 
 
-class _Process:
+class Process:
+    """The process of a host, as its files in a directory tell of it."""
+
     def __init__(self, directory: str) -> None:
         self.directory = directory
         self.state_file = os.path.join(directory, "traffic.json")

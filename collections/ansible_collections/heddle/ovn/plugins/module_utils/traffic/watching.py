@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Echoes to one workload, from one that stays where it is, while the first moves."""
+
+from __future__ import annotations
+
+from ..addressing import family, plain
+from ..apply import kernel
+from ..naming import workload_namespace
+from ..runner import Failure, known_node, load_plan
+from .control import DIRECTORY, Process
+from .flows import EAST_WEST, ICMP, Flow
+from .loop import Task
+
+INTERVAL = 10
+
+
+def watch(module, directory: str = f"{DIRECTORY}/watch") -> dict:
+    """Return the module's result: who sends, and with `stopped` what became of it; nothing on other hosts."""
+    params, write = module.params, not module.check_mode
+    plan = load_plan(module)
+    node, name = known_node(plan, params["node"]), params["workload"]
+    if name not in plan["workloads"]:
+        raise Failure(f"there is no workload {name} in the plan; write it as NAMESPACE/NAME")
+    process = Process(directory)
+    try:
+        if params["state"] == "stopped":
+            changed = process.stop(write=write)
+            return {"changed": changed, "figures": summary(process.figures()) if changed else {}}
+        peer = chosen_peer(plan, name, params["target"])
+        if peer is None:
+            raise Failure(f"no workload shares a network with {name} and could watch it")
+        if plan["workloads"][peer]["node"] != node:
+            return {"changed": False, "peer": peer}
+        if kernel.PYROUTE2_IMPORT_ERROR is not None:
+            raise Failure("pyroute2 is missing on this host; run playbooks/install.yml")
+        task = echoes(plan, name, peer, params["addresses"])
+        return {"changed": process.start(task, params["lifetime"], write=write), "peer": peer}
+    except OSError as error:
+        raise Failure(f"{error.strerror or error}; this needs root") from error
+
+
+def chosen_peer(plan: dict, name: str, target: str | None) -> str | None:
+    """Return the workload that watches another one: on its primary network, best on neither end of the move."""
+    networks = {one["network"] for one in plan["workloads"][name]["interfaces"] if one["role"] == "primary"}
+    ends = (target, plan["workloads"][name]["node"])
+    candidates = [
+        other
+        for other, workload in plan["workloads"].items()
+        if workload["kind"] == "netns"
+        and any(one["network"] in networks and one["addresses"] for one in workload["interfaces"])
+    ]
+    return min(candidates, key=lambda other: (plan["workloads"][other]["node"] in ends, other), default=None)
+
+
+def echoes(plan: dict, name: str, peer: str, addresses: list[str]) -> Task:
+    """Return what the peer's host does: an echo every 10 ms to each of the addresses, or the workload's own."""
+    network = next(one for one in plan["workloads"][name]["interfaces"] if one["role"] == "primary")
+    chosen = addresses or [plain(address) for address in network["addresses"]]
+    flows = [
+        Flow(EAST_WEST, ICMP, network["network"], peer, name, family(address), address, INTERVAL) for address in chosen
+    ]
+    return Task(flows, [], {peer: workload_namespace(*peer.split("/"))}, 0)
+
+
+def summary(figures: dict | None) -> dict:
+    """Return by address: `sent`, `lost`, `longest_gap_ms` between the sending of two answered echoes, `slowest_ms`."""
+    found = {}
+    for segment in (figures or {}).get("segments", []):
+        gaps = [end - start for start, end, _lost in segment["gaps"]]
+        found[segment["address"]] = {
+            "sent": segment["sent"],
+            "lost": segment["lost"],
+            "longest_gap_ms": round(max(gaps, default=INTERVAL / 1000) * 1000),
+            "slowest_ms": round(segment["slowest"] * 1000),
+        }
+    return found

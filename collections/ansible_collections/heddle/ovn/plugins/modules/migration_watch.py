@@ -1,0 +1,108 @@
+#!/usr/bin/python
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Send echoes to a workload while it moves."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: migration_watch
+short_description: Send echoes to a workload while it moves
+version_added: 0.2.0
+author:
+  - Heddle maintainers (@heddle)
+description:
+  - One workload of the same primary network, best on a host that has no part in the move, sends an ICMP echo every 10
+    milliseconds to each address. Run it on all hosts; the one that has this workload does it.
+  - The process ends by itself after O(lifetime) seconds.
+extends_documentation_fragment:
+  - heddle.ovn.plan
+attributes:
+  check_mode:
+    description: Whether the operation can be run in check mode.
+    support: full
+  diff_mode:
+    description: There is nothing to compare.
+    support: none
+  idempotent:
+    description: A process that does the same already goes on.
+    support: full
+options:
+  workload:
+    description: The workload that moves, as NAMESPACE/NAME.
+    type: str
+    required: true
+  target:
+    description: The host that it moves to, on which nobody should watch if somebody else can.
+    type: str
+  state:
+    description: V(started) has a process, V(stopped) ends it and returns what it saw.
+    type: str
+    choices: [started, stopped]
+    required: true
+  addresses:
+    description: Where the echoes go; empty means the workload's own addresses.
+    type: list
+    elements: str
+    default: []
+  lifetime:
+    description: How many seconds the process lives if nobody stops it.
+    type: int
+    default: 900
+requirements:
+  - pyroute2
+seealso:
+  - module: heddle.ovn.migration
+  - module: heddle.ovn.traffic
+"""
+
+EXAMPLES = r"""
+- name: Watch the machine
+  heddle.ovn.migration_watch:
+    node: "{{ inventory_hostname }}"
+    workload: red/vm1
+    target: node2
+    state: started
+"""
+
+RETURN = r"""
+peer:
+  description: The workload that sends, on whichever host.
+  returned: with O(state=started)
+  type: str
+  sample: red/web
+figures:
+  description:
+    - By address what was sent and lost, the longest time between the sending of two echoes that were answered, and how
+      long the slowest answer took; nothing on hosts that did not send.
+  returned: with O(state=stopped)
+  type: dict
+  sample: {"10.0.0.5": {"sent": 3021, "lost": 12, "longest_gap_ms": 131, "slowest_ms": 9}}
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.heddle.ovn.plugins.module_utils.runner import PLAN_ARGUMENTS, reported
+from ansible_collections.heddle.ovn.plugins.module_utils.traffic.watching import watch
+
+
+def main():
+    """Start or stop."""
+    module = AnsibleModule(
+        argument_spec={
+            **PLAN_ARGUMENTS,
+            "workload": {"type": "str", "required": True},
+            "target": {"type": "str"},
+            "state": {"type": "str", "choices": ["started", "stopped"], "required": True},
+            "addresses": {"type": "list", "elements": "str", "default": []},
+            "lifetime": {"type": "int", "default": 900},
+        },
+        supports_check_mode=True,
+    )
+    with reported(module):
+        found = watch(module)
+    module.exit_json(**found)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A virtual machine of the lab, asked through its host, and traffic to it and from it while something happens."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from itertools import pairwise
+from pathlib import Path
+
+from tests.lab.conftest import ROOT
+
+DATA = ROOT / "tests" / "data" / "virtual_machine"
+NOTHING = ROOT / "molecule" / "manifests" / "none"
+OWN_SET = ("-e", "heddle_manifest_set=virtual-machine")
+MACHINE, NAME = "violet/vm1", "violet_vm1"
+ADDRESSES, GATEWAYS = ("10.5.0.5", "fd00:10:5::5"), ("10.5.0.1", "fd00:10:5::1")
+PORT = "7000"
+# Watchers and the hosts they run on: one beside the machine, one elsewhere.
+WATCHERS = {"violet_near": "node1", "violet_peer": "node3"}
+# Flows to the host outside: name -> where it starts (None: the machine), family, and the first of its two ports.
+OUTSIDE = {
+    "machine 4": (None, 4, 7100),
+    "machine 6": (None, 6, 7110),
+    "peer 4": ("violet_peer", 4, 7120),
+    "peer 6": ("violet_peer", 6, 7130),
+}
+
+
+class Machine:
+    """The virtual machine, asked through its host."""
+
+    def __init__(self, lab) -> None:
+        self.lab = lab
+
+    def info(self, node: str, command: str = "") -> dict:
+        return self.asked(node, command)[node]
+
+    def inside(self, node: str, command: str) -> str:
+        """Run a command in the machine, which runs on a node; returns what it printed."""
+        told = self.info(node, command)
+        assert told["rc"] == 0, told
+        return told["stdout"]
+
+    def asked(self, nodes: str, command: str = "") -> dict[str, dict]:
+        """What the hosts of a pattern say, by host."""
+        arguments = {"workload": MACHINE, "timeout": 60, **({"command": command} if command else {})}
+        done = subprocess.run(
+            [str(Path(sys.executable).parent / "ansible"), nodes, "--one-line",
+             "--module-name", "heddle.ovn.virtual_machine_info", "--args", json.dumps(arguments)],
+            cwd=ROOT, env={**os.environ, "ANSIBLE_NOCOLOR": "1"}, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        lines = [line.partition(" | SUCCESS => ") for line in done.stdout.splitlines()]
+        return {host: json.loads(answer) for host, found, answer in lines if found}
+
+    def wait_for_addresses(self, node: str) -> None:
+        """Wait until it has booted and has its leases; then it answers on a TCP port."""
+        deadline = time.monotonic() + 90
+        while True:
+            told = self.inside(node, "ip -o address show eth0")
+            if all(f"{address}/" in told for address in ADDRESSES):
+                break
+            assert time.monotonic() < deadline, told
+        self.inside(node, f"pidof nc >/dev/null || nc -ll -p {PORT} -e cat >/dev/null 2>&1 &")
+
+    def runs_on(self) -> list[str]:
+        """The hosts on which QEMU has it running."""
+        told = self.asked("heddle_nodes")
+        assert len(told) == 3
+        return [node for node in sorted(told) if told[node]["status"] == "running"]
+
+    def move(self, node: str, *arguments: str, **options):
+        variables = ("-e", f"workload={MACHINE}", "-e", f"to={node}")
+        return self.lab.play("migrate_workload.yml", *variables, *arguments, **options)
+
+    def neighbours(self, node: str) -> dict[str, tuple[str, str]]:
+        """The machine's neighbours as it knows them: address -> MAC, state."""
+        told = self.inside(node, "ip neigh; ip -6 neigh")
+        return {found[1]: (found[2], found[3]) for found in re.finditer(r"(\S+) dev eth0 lladdr (\S+).* (\w+)", told)}
+
+
+def figures(run) -> dict:
+    """What the playbook said of a move."""
+    return json.loads(re.search(r"msg: '?(\{\"workload\".*?\})'?\n\n", re.sub(r"\n {8}", " ", run.output))[1])
+
+
+class Watchers:
+    """Traffic to the machine, from several namespaces at once, until `stop`."""
+
+    def __init__(self, lab, watchers: dict[str, str] = WATCHERS) -> None:
+        program = (ROOT / "tests" / "lab" / "watch_flows.py").read_text()
+        self.running = {
+            namespace: _started(
+                lab, host, f"ip netns exec {namespace} python3 -c {_quoted(program)} {' '.join(ADDRESSES)} {PORT}"
+            )
+            for namespace, host in watchers.items()
+        }
+        for process in self.running.values():
+            assert process.stdout.readline() == "ready\n"
+
+    def stop(self) -> dict:
+        """Flow -> what became of it."""
+        found = {}
+        for namespace, process in self.running.items():
+            answer, _nothing = process.communicate("\n", timeout=30)
+            found |= {f"{namespace} {name}": flow for name, flow in json.loads(answer).items()}
+        return found
+
+
+class OutsideFlows:
+    """New and lasting connections to the host outside, from the machine and from a peer that stays, until `stop`."""
+
+    def __init__(self, machine: Machine, node: str, addresses: dict[int, str]) -> None:
+        """`node` has the machine now; `addresses` are those of the host outside, by family."""
+        lab = machine.lab
+        flows = (ROOT / "tests" / "lab" / "outside_flows.py").read_text()
+        ports = " ".join(f"{name.replace(' ', '_')}={port}" for name, (_from, _family, port) in OUTSIDE.items())
+        self.server = _started(lab, "outside", f"python3 -c {_quoted(flows)} {ports}")
+        assert self.server.stdout.readline() == "ready\n"
+        knocking = (ROOT / "tests" / "lab" / "outside_client.py").read_text()
+        self.clients, inside = [], "echo $$ >/tmp/knocking;"
+        for namespace, family, port in OUTSIDE.values():
+            address = addresses[family]
+            if namespace:
+                command = f"ip netns exec {namespace} python3 -c {_quoted(knocking)} {address} {port}"
+                self.clients.append(_started(lab, WATCHERS[namespace], command))
+            else:
+                inside += (
+                    f"nc {address} {port + 1} -e cat >/dev/null 2>&1 & "
+                    f"while [ -e /tmp/knocking ]; do nc -w 1 {address} {port} </dev/null >/dev/null 2>&1 & sleep 0.2;"
+                    " done & "
+                    # Begins no process for each packet, so it tells what the network does on a machine that is busy.
+                    f"ping -i 0.1 {address} >>/tmp/echoes{family} & echo $! >>/tmp/pinging; "
+                )
+        machine.inside(node, f"({inside}) >/dev/null 2>&1 </dev/null &")
+        self.machine, self.echoes, self.answered = machine, [], {4: 0, 6: 0}
+
+    def phase(self, node: str) -> None:
+        """End a phase; `node` has the machine now."""
+        told = self.machine.inside(
+            node, "for family in 4 6; do echo /; cat /tmp/echoes$family; : >/tmp/echoes$family; done"
+        )
+        found = {}
+        for family, part in zip((4, 6), told.split("/\n")[1:], strict=True):
+            answered = [int(number) for number in re.findall(r"seq=(\d+)", part)]
+            steps = [later - earlier for earlier, later in pairwise([self.answered[family], *answered])]
+            found[family] = {"answered": len(answered), "longest_gap_ms": max(steps, default=0) * 100}
+            self.answered[family] = answered[-1] if answered else self.answered[family]
+        self.echoes.append(found)
+        self.server.stdin.write("\n")
+        self.server.stdin.flush()
+
+    def stop(self, node: str) -> list[dict]:
+        """What became of the flows, phase by phase; `node` has the machine now."""
+        self.phase(node)
+        answer, _nothing = self.server.communicate(timeout=30)
+        self.machine.inside(node, "rm -f /tmp/knocking; kill $(cat /tmp/pinging); rm /tmp/pinging")
+        for client in self.clients:
+            client.communicate(timeout=30)
+        return [
+            {**flows, **{f"machine_{family}": {**flows[f"machine_{family}"], "echo": told[family]} for family in told}}
+            for flows, told in zip(json.loads(answer), self.echoes, strict=True)
+        ]
+
+
+def _started(lab, host: str, command: str) -> subprocess.Popen:
+    return subprocess.Popen(
+        ["ssh", "-F", str(lab.directory / "ssh_config"), host, command],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def _quoted(program: str) -> str:
+    return "'" + program.replace("'", "'\"'\"'") + "'"

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who watches a workload that moves, and what is made of what was seen."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.module_utils.traffic.watching import chosen_peer, echoes, summary
+from ansible_collections.heddle.ovn.plugins.modules import migration_watch
+from tests.pipeline import layer2, namespace, plan_of, workload
+
+NETWORK = namespace("red") + layer2("red", "net", "10.0.0.0/24", "fd00:10::/64")
+MACHINE = workload("red", "vm", "node1, kind: vm")
+OTHER = namespace("blue") + layer2("blue", "net", "10.9.0.0/24") + workload("blue", "far", "node3")
+
+
+@pytest.mark.parametrize(
+    ("others", "peer"),
+    [
+        ((("a", "node1"), ("b", "node2"), ("c", "node3")), "red/c"),
+        ((("a", "node1"), ("b", "node2")), "red/a"),
+        ((), None),
+    ],
+)
+def test_who_watches(others, peer):
+    plan = plan_of(NETWORK + MACHINE + OTHER + "".join(workload("red", *one) for one in others))
+    assert chosen_peer(plan, "red/vm", "node2") == peer
+
+
+def test_echoes_go_to_all_its_addresses_or_to_those_named():
+    plan = plan_of(NETWORK + MACHINE + workload("red", "c", "node3"))
+    task = echoes(plan, "red/vm", "red/c", [])
+    assert {flow.address for flow in task.flows} == {"10.0.0.4", "fd00:10::4"}
+    assert {flow.interval for flow in task.flows} == {10}
+    assert task.sources == {"red/c": "red_c"}
+    assert [flow.address for flow in echoes(plan, "red/vm", "red/c", ["10.0.0.9"]).flows] == ["10.0.0.9"]
+
+
+def test_what_is_told():
+    segment = {"address": "10.0.0.3", "sent": 90, "lost": 9, "gaps": [[1.0, 1.1, 9], [4.0, 4.25, 3]], "slowest": 0.004}
+    told = summary({"segments": [segment, {**segment, "address": "::1", "lost": 0, "gaps": []}]})
+    assert told["10.0.0.3"] == {"sent": 90, "lost": 9, "longest_gap_ms": 250, "slowest_ms": 4}
+    assert told["::1"]["longest_gap_ms"] == 10
+    assert summary(None) == {}
+
+
+def test_the_module_is_documented():
+    assert "heddle.ovn.migration_watch:" in migration_watch.EXAMPLES
