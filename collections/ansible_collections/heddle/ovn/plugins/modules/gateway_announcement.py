@@ -50,7 +50,7 @@ RETURN = r"""
 announced:
   description:
     - What the machine was told; empty where there is nothing to tell.
-    - RV(announced[].lifetime) is in seconds, and null for IPv4.
+    - C(lifetime) is in seconds, and null for IPv4.
   returned: success
   type: list
   elements: dict
