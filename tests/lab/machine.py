@@ -143,10 +143,10 @@ class OutsideFlows:
     def phase(self, node: str) -> None:
         """End a phase; `node` has the machine now."""
         told = self.machine.inside(
-            node, "for family in 4 6; do echo /; cat /tmp/echoes$family; : >/tmp/echoes$family; done"
+            node, "for family in 4 6; do echo /; cat /tmp/echoes$family; : >/tmp/echoes$family; done; echo /"
         )
         found = {}
-        for family, part in zip((4, 6), told.split("/\n")[1:], strict=True):
+        for family, part in zip((4, 6), told.split("/\n")[1:], strict=False):
             answered = [int(number) for number in re.findall(r"seq=(\d+)", part)]
             steps = [later - earlier for earlier, later in pairwise([self.answered[family], *answered])]
             found[family] = {"answered": len(answered), "longest_gap_ms": max(steps, default=0) * 100}

@@ -38,8 +38,14 @@ def test_it_is_told_its_own_router_and_that_the_others_are_none(upgraded, own):
     expected = {"10.0.0.1": own} | dict.fromkeys((SHARED, ONE, TWO, THREE), 0) | {own: 65535}
     plan = upgrade_stage(TEXT, *upgraded)
     assert told(plan) == expected
-    # Whatever ends comes first, so that the machine is not left with a router that is none.
-    assert render_announcements(plan, "node1", "red/vm")[-1].mac == own
+    # Its own comes first, so that there is no moment without a default route.
+    assert [one.mac == own for one in render_announcements(plan, "node1", "red/vm")] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
 
 
 def test_after_the_clean_up_there_is_nothing_to_tell():
@@ -53,10 +59,10 @@ def test_the_arp_frame():
 
 
 def test_the_advertisement_frames():
-    first, *_others, last = (
+    own, *_others, ended = (
         one for one in render_announcements(upgrade_stage(TEXT), "node1", "red/vm") if one.lifetime is not None
     )
-    for one, flags, lifetime in ((first, 0x80, 0), (last, 0x98, 65535)):
+    for one, flags, lifetime in ((ended, 0x80, 0), (own, 0x98, 65535)):
         frame = one.frame
         assert frame[:14].hex() == "0a580a000003" + one.mac.replace(":", "") + "86dd"
         packet, message = frame[14:54], frame[54:]

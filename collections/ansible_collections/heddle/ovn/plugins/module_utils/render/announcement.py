@@ -67,8 +67,9 @@ def _announcements(view: View, interface: dict) -> list[Announcement]:
     for address in map(plain, interface["addresses"]):
         if family(address) == 6:
             ends = (interface["mac"], address)
-            found += [_router(link, mac, ends, 0) for mac in sorted(macs - {own})]
+            # Its own comes first, so that there is no moment without a default route.
             found.append(_router(link, own, ends, _ENDLESS))
+            found += [_router(link, mac, ends, 0) for mac in sorted(macs - {own})]
     return found
 
 
