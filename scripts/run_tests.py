@@ -85,7 +85,6 @@ def upgrade() -> list[Stage]:
         Stage("upgrade: hosts", [*LAB, "up"], environment),
         Stage("upgrade: site with the old topology", [PLAY, "playbooks/site.yml", "-e", settings], environment),
         Stage("upgrade: verify", [PLAY, "playbooks/verify.yml"], environment),
-        Stage("upgrade: preflight", [PLAY, "playbooks/upgrade_layer2.yml", "--check"], environment),
         Stage("upgrade: tests", [str(BIN / "pytest"), "tests/upgrade"], environment),
     ]
 
