@@ -175,6 +175,7 @@ def test_the_last_node_and_the_clean_up(lab):
     assert old_objects(lab) == {node: [] for node in NODES}
     again = lab.play("upgrade_layer2.yml", *AT_ONCE)
     assert not any(again.changed.values())
+    assert measured() == (report, found)
     refused = lab.play("upgrade_layer2.yml", "-e", "heddle_upgrade_topology=gateway-router", success=False)
     assert "there is no way back to it" in refused.output
     lab.play("audit.yml")
