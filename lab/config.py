@@ -45,7 +45,8 @@ class Host:
 
 
 HOSTS = (
-    *(Host(f"node{number}", number, SEGMENTS) for number in (1, 2, 3)),
+    Host("node1", 1, SEGMENTS, ("standin-api.service",)),
+    *(Host(f"node{number}", number, SEGMENTS) for number in (2, 3)),
     Host("outside", 20, ("management", "provider"), ("outside-http.service",)),
 )
 

@@ -219,7 +219,9 @@ class _Crossings:
                     FROM_HOST, node, node, name, name, network, number, address, reach, reason,
                     mtu=self._mtu(network) if reach else 0,
                 )  # fmt: skip
-                if network in vrfs:
+                # On Layer2 all hosts have one address, so a workload elsewhere answers its own host.
+                here = self.plan["workloads"][name]["node"] == node
+                if network in vrfs and (here or self.plan["networks"][network]["topology"] == "Layer3"):
                     yield Crossing(
                         FROM_VRF, node, in_vrf(node, network), name, name, network, number, address, True,
                         f"the host has an interface in {network}", mtu=self._mtu(network),

@@ -25,6 +25,8 @@ INTERVAL = 0.5
 # Questions a second. Each is a new flow, and a switch that has to decide on hundreds at once drops packets of others.
 RATE = 800
 _AT_ONCE = 4
+# When more than one in so many does not answer in a round, the next one is asked half as fast, down to the slowest.
+_FEW_MISSING, _SLOWEST_RATE = 4, 25
 # Silence is believed after so many questions and so many seconds, and twice what the slowest answer took.
 FEWEST_ROUNDS = 4
 FEWEST_SECONDS = 2.0
@@ -136,30 +138,46 @@ def _senders(
 
 
 def _converse(probes: list[_Probe], selector: selectors.BaseSelector, timeout: float, rate: int) -> None:
+    """Ask those who must answer until they have, then the others, whose silence is believed after a while.
+
+    Answers that do not come slow the questions down: a switch that decides on each new flow in software, on a small
+    or emulated host, answers nobody any more when it is asked too fast.
+    """
     run = secrets.token_hex(4)
+    until = time.monotonic() + timeout
+    numbered = list(enumerate(probes))
+    required = [item for item in numbered if item[1].pair.reach]
+    while (missing := [item for item in required if not item[1].reached]) and time.monotonic() < until:
+        _ask_each(missing, probes, selector, run, rate)
+        _listen(probes, selector, run, min(time.monotonic() + INTERVAL, until), missing)
+        if sum(not one.reached for _number, one in missing) > len(missing) / _FEW_MISSING:
+            rate = max(rate // 2, _SLOWEST_RATE)
+    silent = [item for item in numbered if not item[1].pair.reach]
     began = time.monotonic()
-    rounds = 0
-    while True:
-        now = time.monotonic()
-        if now - began >= timeout or _settled(probes, rounds, now - began):
-            return
-        for place, (number, one) in enumerate((number, one) for number, one in enumerate(probes) if not one.reached):
-            if place and place % _AT_ONCE == 0:
-                _listen(probes, selector, run, time.monotonic() + _AT_ONCE / rate)
-            _ask(one, f"{run}/{number}/{rounds}")
-        rounds += 1
-        _listen(probes, selector, run, min(began + rounds * INTERVAL, began + timeout))
+    for _round in range(FEWEST_ROUNDS if silent else 0):
+        _ask_each(silent, probes, selector, run, rate)
+        _listen(probes, selector, run, time.monotonic() + INTERVAL, silent)
+    slowest = max((one.milliseconds or 0 for one in probes), default=0) / 1000
+    _listen(probes, selector, run, min(began + max(FEWEST_SECONDS, 2 * slowest), began + timeout), silent)
 
 
-def _listen(probes: list[_Probe], selector: selectors.BaseSelector, run: str, until: float) -> None:
-    while (left := until - time.monotonic()) > 0 and not _all_reached(probes):
+def _ask_each(
+    asked: list[tuple[int, _Probe]], probes: list[_Probe], selector: selectors.BaseSelector, run: str, rate: int
+) -> None:
+    for place, (number, one) in enumerate(asked):
+        if place and place % _AT_ONCE == 0:
+            _listen(probes, selector, run, time.monotonic() + _AT_ONCE / rate, asked)
+        if not one.reached:
+            _ask(one, f"{run}/{number}/{len(one.sent)}")
+
+
+def _listen(
+    probes: list[_Probe], selector: selectors.BaseSelector, run: str, until: float, asked: list[tuple[int, _Probe]]
+) -> None:
+    """Hear answers until then, or until all who are asked have answered."""
+    while (left := until - time.monotonic()) > 0 and not all(one.reached for _number, one in asked):
         for key, _events in selector.select(left):
             _hear(key.fileobj, run, probes)
-
-
-def _all_reached(probes: list[_Probe]) -> bool:
-    """Whether nothing is left to wait for: large packets are asked for only where all must reach."""
-    return all(one.size and one.reached for one in probes)
 
 
 def _ask(one: _Probe, token: str) -> None:
@@ -191,15 +209,6 @@ def _hear(sender: socket.socket, run: str, probes: list[_Probe]) -> None:
             one.answered_by, one.answered_on = said["workload"], said["network"]
             one.asker = said["asker"]
             one.milliseconds = round((time.monotonic() - one.sent[int(asked)]) * 1000, 2)
-
-
-def _settled(probes: list[_Probe], rounds: int, seconds: float) -> bool:
-    if _all_reached(probes):
-        return True
-    if rounds < FEWEST_ROUNDS or any(one.pair.reach and not one.reached for one in probes):
-        return False
-    slowest = max((one.milliseconds or 0 for one in probes), default=0) / 1000
-    return seconds >= max(FEWEST_SECONDS, 2 * slowest)
 
 
 def _seen(one: _Probe) -> dict:
