@@ -123,6 +123,9 @@ def test_it_comes_back_when_its_qemu_dies_and_when_its_host_reboots(lab, machine
     (here,) = machine.runs_on()
     first = lab.ssh(here, "systemctl", "show", "--property=MainPID", "--value", UNIT).strip()
     lab.ssh(here, "kill", "-KILL", first)
+    deadline = time.monotonic() + 60
+    while lab.ssh(here, "systemctl", "show", "--property=MainPID", "--value", UNIT).strip() in ("0", first):
+        assert time.monotonic() < deadline, "systemd did not start it again"
     machine.wait_for_addresses(here)
     assert lab.ssh(here, "systemctl", "show", "--property=MainPID", "--value", UNIT).strip() not in ("0", first)
     reach(lab)
