@@ -27,7 +27,6 @@ from dataclasses import dataclass, field
 from ..addressing import family, plain
 
 PHYSICAL_NETWORK = "physnet"
-MODES = ("shared", "local")
 
 
 @dataclass(frozen=True)

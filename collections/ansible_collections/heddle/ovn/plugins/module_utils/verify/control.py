@@ -6,15 +6,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import select
-import signal
 
 from ..document import digest
+from ..traffic.process import began, end
 from .listening import Listener, open_listeners
 from .responder import spawn
 
 DIRECTORY = "/run/heddle"
-STOP_SECONDS = 5.0
 
 
 class Responder:
@@ -40,7 +38,7 @@ class Responder:
         sockets, problems = open_listeners(wanted, port)
         os.makedirs(self.directory, mode=0o755, exist_ok=True)
         process = spawn(sockets, lifetime, self.heard_file)
-        state = {"pid": process, "began": _began(process), "fingerprint": fingerprint, "problems": problems}
+        state = {"pid": process, "began": began(process), "fingerprint": fingerprint, "problems": problems}
         with open(self.state_file, "w", encoding="utf-8") as file:
             json.dump(state, file)
         return True, problems
@@ -51,7 +49,7 @@ class Responder:
         if not write:
             return state is not None, []
         if state:
-            _end(state)
+            end(state["pid"], state["began"])
         heard = []
         with contextlib.suppress(OSError, ValueError), open(self.heard_file, encoding="utf-8") as file:
             heard = json.load(file)
@@ -66,8 +64,7 @@ class Responder:
                 state = json.load(file)
         except (OSError, ValueError):
             return None
-        began = _began(state["pid"])
-        return state if began and began == state["began"] else None
+        return state if began(state["pid"]) == state["began"] else None
 
 
 def _identity(listener: Listener) -> list:
@@ -77,32 +74,3 @@ def _identity(listener: Listener) -> list:
     except OSError:
         inode = 0
     return [listener.workload, listener.network, listener.address, inode]
-
-
-def _began(process: int) -> str | None:
-    """Return when a process began, in the kernel's ticks (proc(5), `starttime`); None when it has ended."""
-    try:
-        with open(f"/proc/{process}/stat", encoding="utf-8") as file:
-            fields = file.read().rpartition(")")[2].split()
-    except OSError:
-        return None
-    return None if fields[0] in "ZX" else fields[19]
-
-
-def _end(state: dict) -> None:
-    try:
-        handle = os.pidfd_open(state["pid"])
-    except OSError:
-        return
-    try:
-        # From here on the handle means this process; it must still be the one that we know.
-        if _began(state["pid"]) != state["began"]:
-            return
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            signal.pidfd_send_signal(handle, number)
-            if select.select([handle], [], [], STOP_SECONDS)[0]:
-                return
-    except ProcessLookupError:
-        return
-    finally:
-        os.close(handle)
