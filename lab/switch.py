@@ -8,6 +8,7 @@ the segment. A host can be cut off and connected again.
 
 import argparse
 import collections
+import contextlib
 import pathlib
 import selectors
 import socket
@@ -18,6 +19,8 @@ FRAME = 65536
 BACKLOG = 512
 # How many addresses a segment may learn; a flood of made-up ones must not fill the memory.
 ADDRESSES = 16384
+# How long a busy switch may take to follow an order.
+ORDER_SECONDS = 30
 
 
 class Segment:
@@ -97,9 +100,12 @@ def serve(directory, hosts, segments):
     while True:
         for key, _ in selector.select(0.002 if slow else None):
             if key.data is None:
-                command, host = control.recv(256).decode().split()
+                message, sender = control.recvfrom(256)
+                command, host = message.decode().split()
                 for switch in switches.values():
                     switch.set_cut(host, command == "cut")
+                with contextlib.suppress(OSError):  # whoever asked may have gone
+                    control.sendto(b"done", sender)
                 continue
             segment, host, port = key.data
             # A bounded burst, so that one busy sender does not starve the others.
@@ -120,9 +126,12 @@ def serve(directory, hosts, segments):
 
 
 def order(directory, command, host):
-    """Tell a running switch to cut a host off or to join it again."""
+    """Cut a host off a running switch or join it again; when this returns, the next frame finds it so."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as end:
+        end.bind("")  # any free abstract address, unix(7): where the answer goes
+        end.settimeout(ORDER_SECONDS)
         end.sendto(f"{command} {host}".encode(), f"{directory}/switch.control")
+        end.recv(256)
 
 
 def main():
