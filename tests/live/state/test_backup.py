@@ -7,13 +7,16 @@ import json
 
 import pytest
 
+from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
+from ansible_collections.heddle.ovn.plugins.module_utils.readiness import record
 from ansible_collections.heddle.ovn.plugins.module_utils.state.apply_manifests import store
 from ansible_collections.heddle.ovn.plugins.module_utils.state.backup import backup_of, keep_backup
+from ansible_collections.heddle.ovn.plugins.module_utils.state.conditions import READY, condition
 from ansible_collections.heddle.ovn.plugins.module_utils.state.database import read
 from tests.live.conftest import Server, stop
 from tests.live.state.ansible_run import run
 from tests.live.state.conftest import SCHEMA
-from tests.pipeline import decide, layer2, namespace, workload
+from tests.pipeline import THREE_NODES, decide, layer2, namespace, workload
 
 
 def tenants(*names):
@@ -81,6 +84,23 @@ def test_an_empty_database_gets_the_same_ids_and_the_next_ones_follow(database, 
     for server in (database, empty):
         assert apply(tenants("b", "c", "d"), server)
     assert said(empty) == said(database)
+
+
+def test_no_host_has_told_about_restored_networks(database, empty, tmp_path):
+    apply(tenants("a"), database)
+    with database.client() as client:
+        described = read(client)
+        digest = build_plan(described)["digest"]
+        record(client, {name: {"digest": digest, "drift": []} for name in THREE_NODES}, write=True)
+        document = backup_of(read(client))
+    path = tmp_path / "state.json"
+    keep_backup(document, str(path), write=True)
+    assert restore(path, empty)["changed"]
+    for server, status in ((database, "True"), (empty, "Unknown")):
+        with server.client(read_only=True) as client:
+            network = read(client).objects["UserDefinedNetwork/a/net"]
+        assert condition(network, READY)["status"] == status
+    assert not restore(path, empty)["changed"]
 
 
 def test_the_revision_gets_ahead_of_what_hosts_have_seen(empty, kept):

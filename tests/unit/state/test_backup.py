@@ -45,7 +45,7 @@ def test_a_damaged_backup_is_refused(kept, damage, fragment):
     assert text != kept.read_text()
     kept.write_text(text)
     with pytest.raises(BackupError, match=fragment):
-        restore(None, read_backup(str(kept)), overwrite=True, least_revision=0, write=False)
+        restore(None, read_backup(str(kept)), overwrite=True, least_revision=0, moment="", write=False)
 
 
 def test_nothing_has_no_backup():

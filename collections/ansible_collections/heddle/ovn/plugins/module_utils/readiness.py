@@ -10,8 +10,8 @@ from .model import Problem
 from .plan import build_plan
 from .runner import Failure
 from .state.apply_manifests import Overtaken, store
-from .state.conditions import READY, WAITING_FOR_HOSTS, ready_on, with_conditions
-from .state.snapshot import Snapshot, StoredObject
+from .state.conditions import WAITING_FOR_HOSTS, ready_on, with_ready
+from .state.snapshot import Snapshot
 
 NOT_ASKED = "not asked"
 _LONGEST_REASON = 200
@@ -76,17 +76,8 @@ def with_readiness(before: Snapshot, reports: dict[str, dict], moment: str) -> S
             host: known.get(host, state) if state == NOT_ASKED else state
             for host, state in network_states(name, described, plan["digest"], reports).items()
         }
-        after.objects[entry.key] = _with_ready(entry, ready_on(states, NOT_ASKED), states, moment)
+        after.objects[entry.key] = with_ready(entry, ready_on(states, NOT_ASKED), states, moment)
     return after
-
-
-def _with_ready(entry: StoredObject, ready: dict, hosts: dict[str, str] | None, moment: str) -> StoredObject:
-    others = [
-        {name: value for name, value in one.items() if name != "lastTransitionTime"}
-        for one in entry.status["conditions"]
-        if one["type"] != READY
-    ]
-    return with_conditions(entry, [*others, ready], moment).with_status(hosts=hosts)
 
 
 def with_changes_unconfirmed(before: Snapshot, after: Snapshot, moment: str) -> Snapshot:
@@ -103,7 +94,7 @@ def with_changes_unconfirmed(before: Snapshot, after: Snapshot, moment: str) -> 
         if not described["object"] or not (shared_differ or name in touched or old["networks"].get(name) != described):
             continue
         entry = objects[described["object"]]
-        objects[entry.key] = _with_ready(entry, WAITING_FOR_HOSTS, None, moment)
+        objects[entry.key] = with_ready(entry, WAITING_FOR_HOSTS, None, moment)
     return dataclasses.replace(after, objects=objects)
 
 

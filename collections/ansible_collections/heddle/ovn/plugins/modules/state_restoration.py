@@ -66,6 +66,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.heddle.ovn.plugins.module_utils.apply.change import Outcome
 from ansible_collections.heddle.ovn.plugins.module_utils.decide import state_changes
+from ansible_collections.heddle.ovn.plugins.module_utils.readiness import now
 from ansible_collections.heddle.ovn.plugins.module_utils.runner import STATE, connected, reported
 from ansible_collections.heddle.ovn.plugins.module_utils.state.backup import BackupError, read_backup, restore
 
@@ -84,7 +85,7 @@ def main():
     try:
         document = read_backup(module.params["path"])
         with reported(module), connected(module, module.params["socket"]) as client:
-            before, after = restore(client, document, write=not module.check_mode, **options)
+            before, after = restore(client, document, moment=now(), write=not module.check_mode, **options)
     except BackupError as error:
         module.fail_json(msg=str(error))
     outcome = Outcome(state_changes(before, after))

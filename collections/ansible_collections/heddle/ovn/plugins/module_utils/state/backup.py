@@ -16,6 +16,7 @@ from dataclasses import asdict, replace
 
 from ..document import canonical
 from ..ovsdb_client import Conflict
+from .conditions import READY, WAITING_FOR_HOSTS, condition, with_ready
 from .database import DATABASE, next_revision, operations, read
 from .snapshot import Rows, Snapshot, StoredObject
 
@@ -72,13 +73,16 @@ def snapshot_of(document) -> Snapshot:
     )
 
 
-def restore(client, document: dict, *, overwrite: bool, least_revision: int, write: bool) -> tuple[Snapshot, Snapshot]:
+def restore(
+    client, document: dict, *, overwrite: bool, least_revision: int, moment: str, write: bool
+) -> tuple[Snapshot, Snapshot]:
     """Bring the database to a backup; returns the snapshots before and after.
 
     `client` may be None: then the database does not exist yet and counts as empty, which only check mode may ask. A
     database that holds something else is refused unless `overwrite`. The revision becomes at least `least_revision`,
-    so that hosts which saw later ones take the restored plan. What was written is read back and compared. Raises
-    BackupError, and nothing is written then.
+    so that hosts which saw later ones take the restored plan. No host has told about the restored networks, so
+    NetworkReady is unknown from `moment` on. What was written is read back and compared. Raises BackupError, and
+    nothing is written then.
     """
     wanted = snapshot_of(document)
     before = read(client) if client else Snapshot()
@@ -94,7 +98,8 @@ def restore(client, document: dict, *, overwrite: bool, least_revision: int, wri
             f"the backup is of deployment {wanted.name!r}, and the state database of {before.name!r}, whose marks are "
             "on the hosts; restore it into an empty database"
         )
-    after = replace(wanted, revision=max(wanted.revision, least_revision))
+    objects = {key: _unconfirmed(entry, moment) for key, entry in wanted.objects.items()}
+    after = replace(wanted, objects=objects, revision=max(wanted.revision, least_revision))
     after.revision = next_revision(before, after)
     if not write:
         return before, after
@@ -109,7 +114,18 @@ def restore(client, document: dict, *, overwrite: bool, least_revision: int, wri
 
 
 def _said(snapshot: Snapshot) -> Snapshot:
-    return replace(snapshot, revision=0, rows=Rows())
+    """What two states must have in common to be the same one: what hosts told meanwhile is not part of it."""
+    objects = {
+        key: entry.with_status(
+            conditions=[one for one in entry.status.get("conditions", ()) if one["type"] != READY], hosts=None
+        )
+        for key, entry in snapshot.objects.items()
+    }
+    return replace(snapshot, revision=0, rows=Rows(), objects=objects)
+
+
+def _unconfirmed(entry: StoredObject, moment: str) -> StoredObject:
+    return with_ready(entry, WAITING_FOR_HOSTS, None, moment) if condition(entry, READY) else entry
 
 
 def keep_backup(document: dict, path: str, *, write: bool) -> bool:

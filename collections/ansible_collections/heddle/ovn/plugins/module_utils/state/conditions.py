@@ -38,6 +38,16 @@ def with_conditions(entry: StoredObject, conditions: list[dict], now: str) -> St
     return entry.with_status(conditions=timed or None)
 
 
+def with_ready(entry: StoredObject, ready: dict, hosts: dict[str, str] | None, now: str) -> StoredObject:
+    """Return the object with that condition NetworkReady and what each host told; the other conditions stay."""
+    others = [
+        {name: value for name, value in one.items() if name != "lastTransitionTime"}
+        for one in entry.status["conditions"]
+        if one["type"] != READY
+    ]
+    return with_conditions(entry, [*others, ready], now).with_status(hosts=hosts)
+
+
 def created(entry: StoredObject, namespaces: list[str], errors: list[str]) -> dict:
     """Return whether the attachment definitions are there; `errors` say where they are not and why."""
     if errors:
