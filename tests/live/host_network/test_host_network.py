@@ -286,6 +286,22 @@ def test_a_run_that_was_cut_off_is_completed_by_the_next(host, written):
     assert not apply(WITHOUT_VRF).changed
 
 
+def test_what_goes_with_its_link_while_it_is_removed_is_no_error(host):
+    """Open vSwitch removes management ports some time after they left its database."""
+
+    class Vanishing(HostKernel):
+        def read(self):
+            state = super().read()
+            ip("link", "delete", "mp1")
+            return state
+
+    apply(replace(WITHOUT_VRF, neighbours=(*WITHOUT_VRF.neighbours, Neighbour("mp1", "10.100.0.9", MAC))))
+    with Vanishing() as kernel_side:
+        reconcile_host_network(HostNetwork(), owner=OWNER, write=True, kernel=kernel_side)
+    assert not apply().changed
+    assert "169.254" not in snapshot()
+
+
 def test_two_routes_in_one_place_are_refused(host):
     routes = (HostRoute("10.0.0.0/8", "192.0.2.1", "br-ex"), HostRoute("10.0.0.0/8", "192.0.2.2", "br-ex"))
     with pytest.raises(NetlinkError, match="wanted twice"):

@@ -69,8 +69,9 @@ class HostKernel:
         self.change_link(name, ifalias=mark, state="up")
 
     def remove_link(self, name: str) -> None:
-        """Remove a link."""
-        self._netlink.link("del", index=self._index(name))
+        """Remove a link; one that is gone is no error."""
+        with _gone(errno.ENODEV):
+            self._netlink.link("del", index=self._index(name))
 
     def change_link(self, name: str, **settings) -> None:
         """Set attributes of a link: `address`, `mtu`, `state`, `ifalias`."""
@@ -104,7 +105,7 @@ class HostKernel:
     def remove_address(self, device: str, address: str) -> None:
         """Take an address away; one that is gone is no error."""
         text, _slash, length = address.partition("/")
-        with _no_error(errno.EADDRNOTAVAIL):
+        with _gone(errno.EADDRNOTAVAIL):
             self._netlink.addr("del", index=self._index(device), address=text, prefixlen=int(length))
 
     def set_route(self, table: int, to: str, metric: int, route: RouteState) -> None:
@@ -137,7 +138,7 @@ class HostKernel:
             message[name] = found[name]
         kept = ("RTA_TABLE", "RTA_DST", "RTA_PRIORITY", "RTA_OIF", "RTA_GATEWAY")
         message["attrs"] = [(name, value) for name, value in found["attrs"] if name in kept]
-        with _no_error(errno.ESRCH):
+        with _gone(errno.ESRCH):
             self._send(message, rtnl.RTM_DELROUTE, 0)
 
     def add_rule(self, rule: RuleState) -> None:
@@ -161,7 +162,7 @@ class HostKernel:
         for name in ("family", "dst_len", "src_len", "tos", "table", "action", "flags"):
             message[name] = found[name]
         message["attrs"] = list(found["attrs"])
-        with _no_error(errno.ENOENT):
+        with _gone(errno.ENOENT):
             self._send(message, rtnl.RTM_DELRULE, 0)
 
     def set_neighbour(self, device: str, address: str, mac: str) -> None:
@@ -175,7 +176,7 @@ class HostKernel:
 
     def remove_neighbour(self, device: str, address: str) -> None:
         """Remove a neighbour; one that is gone is no error."""
-        with _no_error(errno.ENOENT):
+        with _gone(errno.ENOENT):
             family = FAMILIES[6 if ":" in address else 4]
             self._netlink.neigh("del", dst=address, ifindex=self._index(device), family=family)
 
@@ -203,12 +204,20 @@ class HostKernel:
 
 
 @contextlib.contextmanager
-def _no_error(code: int):
+def _no_error(*codes: int):
     try:
         yield
     except kernel.NetlinkFailure as error:
-        if error.code != code:
+        if error.code not in codes:
             raise
+    except OSError as error:
+        if error.errno not in codes:
+            raise
+
+
+def _gone(code: int):
+    """What is to be removed may be gone, alone or with its link: Open vSwitch removes links while this runs."""
+    return _no_error(code, errno.ENODEV)
 
 
 def vrf_supported() -> bool:
