@@ -2,7 +2,6 @@
 """A host's own network on this machine's kernel, in a network namespace of the test's own."""
 
 import os
-import subprocess
 import threading
 from dataclasses import replace
 
@@ -10,10 +9,9 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.apply import kernel
 from ansible_collections.heddle.ovn.plugins.module_utils.apply.host_network import (
-    planned_host_network,
     reconcile_host_network,
 )
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.kernel_host import HostKernel, vrf_supported
+from ansible_collections.heddle.ovn.plugins.module_utils.apply.kernel_host import HostKernel
 from ansible_collections.heddle.ovn.plugins.module_utils.apply.step import NetlinkError
 from ansible_collections.heddle.ovn.plugins.module_utils.host_network import (
     HostAddress,
@@ -23,44 +21,10 @@ from ansible_collections.heddle.ovn.plugins.module_utils.host_network import (
     Neighbour,
     Rule,
     Sysctl,
-    Vrf,
 )
+from tests.live.host_network.conftest import MAC, NAME, OWNER, apply, ip, make_port, size, snapshot
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
-
-NAME = f"h{os.getpid()}-host"
-OWNER = "test:gateway"
-MAC = "0a:58:64:41:00:02"
-
-
-def ip(*arguments):
-    done = subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False, timeout=20)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def make_port(name):
-    """A link as Open vSwitch makes one; its other end stands for the bridge."""
-    ip("link", "add", name, "type", "veth", "peer", "name", f"{name}-far")
-    ip("link", "set", f"{name}-far", "up")
-
-
-@pytest.fixture
-def host():
-    kernel.create_namespace(NAME, "")
-    try:
-        with kernel.inside(NAME):
-            with HostKernel() as inside:  # Link-local addresses come and change at times of their own.
-                inside.write_sysctl("net/ipv6/conf/default/addr_gen_mode", "1")
-            make_port("mp1")
-            make_port("br-ex")
-            ip("link", "set", "br-ex", "up")
-            ip("address", "add", "192.0.2.7/24", "dev", "br-ex")
-            ip("address", "add", "2001:db8::7/64", "dev", "br-ex", "nodad")
-            yield
-    finally:
-        kernel.remove_namespace(NAME)
-
 
 WITHOUT_VRF = HostNetwork(
     links=(HostLink("mp1", mac=MAC, mtu=1400, network="red"),),
@@ -103,26 +67,6 @@ WITHOUT_VRF = HostNetwork(
         Sysctl("net/ipv6/conf/mp1/no_such_setting", "1", optional=True),
     ),
 )  # fmt: skip
-
-
-def size(desired):
-    counted = ("vrfs", "addresses", "routes", "rules", "neighbours")
-    return sum(len(getattr(desired, name)) for name in counted)
-
-
-def apply(desired=None, *, write=True, timeout=5.0):
-    return reconcile_host_network(desired or HostNetwork(), owner=OWNER, write=write, timeout=timeout)
-
-
-def snapshot():
-    """What there is, without what changes by itself: whether the kernel has noticed that a cable is plugged in."""
-    parts = [
-        ip("-oneline", "address"), ip("route", "show", "table", "all"), ip("-6", "route", "show", "table", "all"),
-        ip("rule"), ip("-6", "rule"), ip("neighbour", "show", "nud", "permanent"),
-    ]  # fmt: skip
-    with HostKernel() as inside:
-        links = {name: (link.mac, link.mtu, link.up, link.master) for name, link in inside.read().links.items()}
-    return "".join(parts).replace(" linkdown", "") + str(links)
 
 
 def test_all_is_made_recognised_and_removed(host):
@@ -331,82 +275,3 @@ def test_a_link_that_comes_late_is_waited_for_and_one_that_does_not_is_named(hos
         reconcile_host_network(desired, owner=OWNER, write=True, timeout=20, kernel=slow)
     maker.join()
     assert "mtu 1300" in ip("link", "show", "mp2")
-
-
-def test_a_host_without_the_libraries_gets_the_same_list_in_check_mode(host):
-    planned = planned_host_network(replace(WITH_VRF, sysctls=()))
-    assert {change.action for change in planned.changes} == {"create", "update"}
-    assert len(planned.changes) == size(WITH_VRF) + 1
-
-
-WITH_VRF = HostNetwork(
-    links=(HostLink("mp1", mac=MAC, mtu=1400, vrf="mp1-udn-vrf", network="red"),),
-    vrfs=(Vrf("mp1-udn-vrf", "mp1", "red"),),
-    addresses=(
-        HostAddress("mp1", "10.100.0.2/24", network="red"),
-        HostAddress("mp1", "fd00:100::2/64", network="red"),
-    ),
-    routes=(
-        HostRoute("10.96.0.0/16", "192.0.2.4", "br-ex", mtu=1400, vrf="mp1-udn-vrf"),
-        HostRoute("10.128.0.0/14", "10.100.0.1", "mp1", vrf="mp1-udn-vrf"),
-        HostRoute("fd00:128::/48", "fd00:100::1", "mp1", vrf="mp1-udn-vrf"),
-        HostRoute("169.254.0.13/32", device="mp1", vrf="mp1-udn-vrf"),
-        HostRoute("0.0.0.0/0", kind="unreachable", metric=4278198272, vrf="mp1-udn-vrf"),
-        HostRoute("::/0", kind="unreachable", metric=4278198272, vrf="mp1-udn-vrf"),
-    ),
-    rules=(Rule(4, "mp1-udn-vrf", fwmark=0x1003), Rule(6, "mp1-udn-vrf", to="fd69::d/128")),
-    neighbours=(Neighbour("mp1", "10.100.0.1", "0a:58:64:41:00:01"),),
-    sysctls=(Sysctl("net/ipv4/conf/mp1/rp_filter", "2"),),
-)  # fmt: skip
-
-
-@pytest.fixture(scope="session")
-def vrf():
-    if not vrf_supported():
-        pytest.skip("this kernel has no VRF; the virtual machines of the lab have")
-
-
-def test_a_vrf_is_made_recognised_and_removed(vrf, host):
-    before = snapshot()
-    checked = apply(WITH_VRF, write=False)
-    assert snapshot() == before
-    assert apply(WITH_VRF).changes == checked.changes
-    table = str(HostKernel().read().links["mp1"].index + 1000)
-    assert f"vrf table {table}" in ip("-details", "link", "show", "mp1-udn-vrf")
-    assert "unreachable default" in ip("route", "show", "table", table)
-    assert "master mp1-udn-vrf" in ip("link", "show", "mp1")
-    assert not apply(WITH_VRF).changed
-    assert apply().changed
-    assert "mp1-udn-vrf" not in snapshot()
-    assert "lookup 10" not in ip("rule")
-    assert not apply().changed
-
-
-def test_a_link_that_is_enslaved_later_keeps_its_addresses_and_routes(vrf, host):
-    apply(replace(WITH_VRF, vrfs=(), routes=(), rules=(), links=(HostLink("mp1", mac=MAC, mtu=1400),)))
-    apply(WITH_VRF)
-    assert "fd00:100::2/64" in ip("address", "show", "dev", "mp1")
-    assert not apply(WITH_VRF).changed
-    ip("link", "set", "mp1", "nomaster")
-    assert apply(WITH_VRF).changed
-    assert not apply(WITH_VRF).changed
-
-
-def test_a_port_that_was_made_anew_gets_its_vrf_anew(vrf, host):
-    apply(WITH_VRF)
-    ip("link", "del", "mp1")
-    make_port("mp1")
-    assert "delete" in {change.action for change in apply(WITH_VRF).changes}
-    assert not apply(WITH_VRF).changed
-
-
-def test_a_vrf_that_was_cut_off_before_its_mark_is_taken_over_and_a_foreign_one_is_not(vrf, host):
-    index = HostKernel().read().links["mp1"].index
-    ip("link", "add", "mp1-udn-vrf", "type", "vrf", "table", str(index + 1000))
-    apply(WITH_VRF)
-    assert not apply(WITH_VRF).changed
-    apply()
-    ip("link", "add", "mp1-udn-vrf", "type", "vrf", "table", "77")
-    with pytest.raises(NetlinkError, match="not Heddle's"):
-        apply(WITH_VRF)
-    assert [item.kind for item in apply().foreign] == ["VRF"]

@@ -42,11 +42,15 @@ def test_the_ladder_create_again_change_remove(database):
 
 
 def test_the_plan_in_check_mode_is_the_plan_after_the_change(database):
-    before = run("heddle.ovn.plan", check=True, **intent(RED, database))
-    run("heddle.ovn.resource", **intent(RED, database))
-    after = run("heddle.ovn.plan", **intent(RED, database))
-    assert before["digest"] == after["digest"]
-    assert set(unpack(after["document"])["networks"]) == {"default", "red_net"}
+    announced, written, again = (
+        run("heddle.ovn.resource", check=check, **intent(RED, database)) for check in (True, False, False)
+    )
+    assert announced["digest"] == written["digest"]
+    assert written["plan"] == again["plan"]
+    assert (announced["changed"], written["changed"], again["changed"]) == (True, True, False)
+    plan = unpack(written["plan"])
+    assert set(plan["networks"]) == {"default", "red_net"}
+    assert (plan["digest"], plan["revision"]) == (written["digest"], written["revision"])
 
 
 def test_resource_info_shows_ids_keys_and_what_the_user_wrote(database):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The arguments of a module and the stored state into the next state: what `resource` and `plan` have in common."""
+"""The arguments of a module and the stored state into the next state."""
 
 from __future__ import annotations
 
 from .apply.change import Change
 from .document import unpack
-from .model import Problem, Resource, Source
+from .model import Problem, unpacked
 from .readiness import now, with_changes_unconfirmed
 from .runner import STATE, Failure
 from .state import settings as state_settings
@@ -25,18 +25,6 @@ STATE_ARGUMENTS = {
 }
 
 
-def packed(resource: Resource) -> dict:
-    """Return a resource as JSON-ready data."""
-    fields = ("kind", "name", "namespace", "labels", "annotations", "spec", "manifest")
-    source = {"file": resource.source.file, "document": resource.source.document, "line": resource.source.line}
-    return {**{name: getattr(resource, name) for name in fields}, "source": source}
-
-
-def unpacked(text: str) -> list[Resource]:
-    """Return the resources that `packed` turned into data and `document.pack` into text."""
-    return [Resource(**{**data, "source": Source(**data["source"])}) for data in unpack(text)]
-
-
 def next_state(params: dict, client, *, write: bool) -> tuple[Snapshot, Snapshot]:
     """Return the state before and after the module's arguments; with `write` the database has the latter.
 
@@ -44,7 +32,7 @@ def next_state(params: dict, client, *, write: bool) -> tuple[Snapshot, Snapshot
     """
     moment = now()
     try:
-        resources = unpacked(params["resources"])
+        resources = [unpacked(data) for data in unpack(params["resources"])]
         settings = state_settings.complete(params["settings"])
     except ValueError as error:
         raise Failure(str(error)) from error

@@ -7,8 +7,7 @@ host, before anything is written.
 
 from __future__ import annotations
 
-from .decide import packed
-from .model import read_manifests
+from .model import packed, read_manifests
 from .state import settings as state_settings
 from .state.admission import check_alone
 

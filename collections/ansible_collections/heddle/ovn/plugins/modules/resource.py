@@ -1,13 +1,13 @@
 #!/usr/bin/python
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Admit manifests into the state database."""
+"""Admit manifests into the state database and make the plan."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: resource
-short_description: Admit manifests into the state database
+short_description: Admit manifests into the state database and make the plan
 version_added: 0.1.0
 author:
   - Heddle maintainers (@heddle)
@@ -18,6 +18,7 @@ description:
   - What an API server would refuse is refused, all of it at once, and nothing is written then.
   - Everything else is stored and carried out as far as it can be. Conditions in the status of the objects say what is
     not, and why. A network that is in use is deleted when its last workload is gone.
+  - The plan is what follows from the state for the hosts; in check mode, from the state as it would become.
   - Runs on the state host.
 extends_documentation_fragment:
   - heddle.ovn.attributes
@@ -36,9 +37,26 @@ EXAMPLES = r"""
         chassis: 7c3c1f0e-6f0c-4f57-9d0c-8a4d1c3a9f11
         encapsulation: [198.18.1.11]
         addresses: [198.18.2.11]
+  register: admitted
 """
 
 RETURN = r"""
+plan:
+  description: The plan in one word, the same for every host, to be handed to M(heddle.ovn.plan).
+  returned: success
+  type: str
+  sample: eJyLjgUAARUAuQ==
+digest:
+  description: Fingerprint of the plan; equal for plans that say the same.
+  returned: success
+  type: str
+  sample: 3b0c44298fc1c149
+kinds:
+  description: The kinds of workloads in the plan.
+  returned: success
+  type: list
+  elements: str
+  sample: [netns, vm]
 revision:
   description: Revision of the state; grows with every change.
   returned: success
@@ -71,6 +89,8 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.heddle.ovn.plugins.module_utils.apply.change import Outcome
 from ansible_collections.heddle.ovn.plugins.module_utils.decide import STATE_ARGUMENTS, next_state, state_changes
+from ansible_collections.heddle.ovn.plugins.module_utils.document import pack
+from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.runner import connected, reported
 from ansible_collections.heddle.ovn.plugins.module_utils.state_view import changes_text, objects_text
 
@@ -80,11 +100,14 @@ def main():
     module = AnsibleModule(argument_spec=STATE_ARGUMENTS, supports_check_mode=True)
     with reported(module), connected(module, module.params["socket"]) as client:
         before, after = next_state(module.params, client, write=not module.check_mode)
-    outcome = Outcome(state_changes(before, after))
+    outcome, plan = Outcome(state_changes(before, after)), build_plan(after)
     module.exit_json(
         changed=outcome.changed,
         diff=outcome.diff(),
         revision=after.revision,
+        plan=pack(plan),
+        digest=plan["digest"],
+        kinds=sorted({workload["kind"] for workload in plan["workloads"].values()}),
         changes=changes_text(before, after),
         table=objects_text(after),
         differences=[f"{change.kind} {change.name}" for change in outcome.changes],

@@ -207,11 +207,8 @@ class HostKernel:
 def _no_error(*codes: int):
     try:
         yield
-    except kernel.NetlinkFailure as error:
-        if error.code not in codes:
-            raise
-    except OSError as error:
-        if error.errno not in codes:
+    except (OSError, kernel.NetlinkFailure) as error:
+        if (error.errno if isinstance(error, OSError) else error.code) not in codes:
             raise
 
 

@@ -10,7 +10,7 @@ from .capacity import host_subnet_capacity, usable_addresses
 from .carried_out import not_carried_out
 from .manifests import read_manifests
 from .problem import Problem, Source
-from .resource import Resource
+from .resource import Resource, packed, unpacked
 from .selector import matches
 from .updates import check_update
 from .yaml_text import YAML_IMPORT_ERROR
@@ -24,6 +24,8 @@ __all__ = [
     "host_subnet_capacity",
     "matches",
     "not_carried_out",
+    "packed",
     "read_manifests",
+    "unpacked",
     "usable_addresses",
 ]
