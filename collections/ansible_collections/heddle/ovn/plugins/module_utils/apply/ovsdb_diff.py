@@ -50,8 +50,6 @@ def forget_equal(groups, rows, referring):
 def compare(wanted, current):
     """The `RowDiff` of a row that exists, or None when it is as desired. `current` knows who owns members."""
     row = wanted.current
-    if row is SAME:
-        return None
     columns = keys = members = None
     if wanted.values is None or wanted.shape.read(row) != wanted.values:
         columns = {name: (row[name], wire) for name, wire in wanted.whole.items() if row[name] != wire}

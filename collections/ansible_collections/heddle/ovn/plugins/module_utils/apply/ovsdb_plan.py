@@ -8,7 +8,7 @@ all networks share is written first, and what of it is not desired any more is d
 from __future__ import annotations
 
 from .change import Change
-from .ovsdb_diff import NOTHING, birth_row, compare, described, held_uuids
+from .ovsdb_diff import NOTHING, SAME, birth_row, compare, described, held_uuids
 from .ovsdb_identity import KEY, MARK_KEYS
 from .ovsdb_schema import MAP, MARKS, WHOLE
 from .ovsdb_values import map_wire, to_python
@@ -57,7 +57,8 @@ class Plan:
         self.later = {}
         self._guarded = set()
         for wanted in desired.rows.values():
-            self._consider(wanted, desired)
+            if wanted.current is not SAME:
+                self._consider(wanted, desired)
         if self._problems:
             raise InvalidRows(schema.name, self._problems)
         for left in current.leftovers:
