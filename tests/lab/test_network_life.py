@@ -42,10 +42,10 @@ spec:
 GREEN = SPACE % "green" + WORKLOAD % ("g1", "green", "node1") + WORKLOAD % ("g3", "green", "node3")
 
 
-@pytest.fixture
-def manifests(lab, tmp_path):
+@pytest.fixture(scope="module")
+def manifests(lab, tmp_path_factory):
     """The lab's manifests, to be changed; afterwards the lab has its own again."""
-    yield shutil.copytree(MANIFESTS, tmp_path / "manifests")
+    yield shutil.copytree(MANIFESTS, tmp_path_factory.mktemp("life") / "manifests")
     lab.play("networks.yml")
 
 
@@ -61,8 +61,8 @@ def kernel(lab):
     return found
 
 
-def status(lab, manifests):
-    lab.play("status.yml", manifests=manifests)
+def status():
+    """What networks.yml showed at its end."""
     return json.loads((ROOT / "report" / "status.json").read_text())
 
 
@@ -89,10 +89,15 @@ def test_a_network_in_use_works_on_until_its_last_workload_goes_and_leaves_nothi
     assert lab.dump() == before
 
     green.write_text(GREEN + NETWORK)
-    lab.play("networks.yml", manifests=manifests)
+    announced = lab.play("networks.yml", "--check", "--diff", manifests=manifests)
+    assert "green_net_transit_router" in announced.output
+    assert lab.dump() == before
+    added = lab.play("networks.yml", manifests=manifests)
+    assert all(added.changed[node] for node in NODES)
     ping(lab, "node1", "green_g1", "10.0.0.4", "fd00:10::4")
     ping(lab, "node3", "green_g3", "10.0.0.3", "fd00:10::3")
-    report = status(lab, manifests)
+    lab.play("status.yml", manifests=manifests)
+    report = status()
     assert told(report, key)["NetworkReady"]["status"] == "True"
     assert set(report["objects"][key]["status"]["hosts"].values()) == {"ready"}
     unchanged(lab, manifests)
@@ -105,7 +110,7 @@ def test_a_network_in_use_works_on_until_its_last_workload_goes_and_leaves_nothi
     assert "delete UserDefinedNetwork/green/net when its last user is gone" in deleting.output
     assert lab.dump() == carried_out
     ping(lab, "node1", "green_g1", "10.0.0.4", "fd00:10::4")
-    report = status(lab, manifests)
+    report = status()
     assert told(report, key)["NetworkCreated"]["reason"] == "SyncError"
     assert "deletionTimestamp" in report["objects"][key]["metadata"]
     unchanged(lab, manifests)
@@ -115,33 +120,8 @@ def test_a_network_in_use_works_on_until_its_last_workload_goes_and_leaves_nothi
 
     green.write_text(SPACE % "green")
     lab.play("networks.yml", manifests=manifests)
-    assert key not in status(lab, manifests)["objects"]
+    assert key not in status()["objects"]
     assert (lab.dump(), kernel(lab)) == (before, hosts)
-
-
-def test_readiness_is_claimed_only_of_hosts_that_were_asked_and_told_so(lab, manifests):
-    key = "UserDefinedNetwork/green/net"
-    (manifests / "green.yml").write_text(GREEN + NETWORK)
-    alone = lab.play("networks.yml", "--limit", "node2", manifests=manifests, success=False)
-    assert "--limit 'node2,node1,localhost'" in alone.output
-
-    lab.play("networks.yml", "--limit", "node2,node1,localhost", manifests=manifests)
-    ready = told(status(lab, manifests), key)["NetworkReady"]
-    assert (ready["status"], ready["message"]) == ("Unknown", "node3: not asked")
-
-    lab.ssh("node3", "systemctl", "stop", "ovn-central")
-    try:
-        failed = lab.play("networks.yml", manifests=manifests, success=False)
-    finally:
-        lab.ssh("node3", "systemctl", "start", "ovn-central")
-    assert "did not get their share of the plan: node3." in failed.output
-    ready = told(status(lab, manifests), key)["NetworkReady"]
-    assert ready["status"] == "False"
-    assert ready["message"].startswith("node3: failed: unix:/var/run/ovn/ovn")
-
-    lab.play("networks.yml", manifests=manifests)
-    assert told(status(lab, manifests), key)["NetworkReady"]["status"] == "True"
-    unchanged(lab, manifests)
 
 
 def test_two_cluster_networks_that_select_one_namespace(lab, manifests):
@@ -154,7 +134,7 @@ def test_two_cluster_networks_that_select_one_namespace(lab, manifests):
     text += "".join(WORKLOAD % ("w", f"space-{name}", node) for name, node in places.items())
     (manifests / "spaces.yml").write_text(text)
     lab.play("networks.yml", manifests=manifests)
-    report = status(lab, manifests)
+    report = status()
     first, second = (f"ClusterUserDefinedNetwork/net{number}" for number in (1, 2))
     assert report["objects"][first]["status"]["activeNamespaces"] == ["space-a", "space-b", "space-c"]
     assert report["objects"][second]["status"]["activeNamespaces"] == ["space-d", "space-e"]
@@ -164,8 +144,33 @@ def test_two_cluster_networks_that_select_one_namespace(lab, manifests):
     # Both networks give the same addresses: who answers shows which network it is.
     ping(lab, "node1", "space-a_w", "10.0.0.4", "fd00:10::4")
     ping(lab, "node3", "space-d_w", "10.0.0.4", "fd00:10::4")
-    lab.play("verify.yml", manifests=manifests)
+    lab.play("verify.yml", "-e", "heddle_verify_targets=2", manifests=manifests)
 
     (manifests / "spaces.yml").unlink()
     lab.play("networks.yml", manifests=manifests)
     assert (lab.dump(), kernel(lab)) == (before, hosts)
+
+
+def test_readiness_is_claimed_only_of_hosts_that_were_asked_and_told_so(lab, manifests):
+    key = "UserDefinedNetwork/green/net"
+    (manifests / "green.yml").write_text(GREEN + NETWORK)
+    alone = lab.play("networks.yml", "--limit", "node2", manifests=manifests, success=False)
+    assert "--limit 'node2,node1,localhost'" in alone.output
+
+    lab.play("networks.yml", "--limit", "node2,node1,localhost", manifests=manifests)
+    ready = told(status(), key)["NetworkReady"]
+    assert (ready["status"], ready["message"]) == ("Unknown", "node3: not asked")
+
+    lab.ssh("node3", "systemctl", "stop", "ovn-central")
+    try:
+        failed = lab.play("networks.yml", manifests=manifests, success=False)
+    finally:
+        lab.ssh("node3", "systemctl", "start", "ovn-central")
+    assert "did not get their share of the plan: node3." in failed.output
+    ready = told(status(), key)["NetworkReady"]
+    assert ready["status"] == "False"
+    assert ready["message"].startswith("node3: failed: unix:/var/run/ovn/ovn")
+
+    lab.play("networks.yml", manifests=manifests)
+    assert told(status(), key)["NetworkReady"]["status"] == "True"
+    unchanged(lab, manifests)

@@ -28,7 +28,7 @@ def addresses(lab, node: str, device: str) -> list[str]:
     return sorted(line.split()[3] for line in lines if "proto 0x55" not in line)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def card_comes_back(lab):
     yield
     lab.play("site.yml")
