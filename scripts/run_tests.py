@@ -65,9 +65,11 @@ def lab() -> list[Stage]:
         Stage("packages of the lab", [*LAB, "packages"]),
         # Not by molecule, which remembers that it created the hosts even when the lab was removed by other means.
         Stage("containers: hosts", [*LAB, "up"], environment),
+        # With all differences, as a careful operator asks for them; the later stages say only what changed.
+        Stage("containers: molecule check", [*MOLECULE, "check"], {**environment, "ANSIBLE_DIFF_ALWAYS": "true"}),
         *(
             Stage(f"containers: molecule {verb}", [*MOLECULE, verb], environment)
-            for verb in ("check", "converge", "idempotence", "verify")
+            for verb in ("converge", "idempotence", "verify")
         ),
         Stage("containers: lab tests", [str(BIN / "pytest"), "tests/lab"], environment),
         Stage("containers: molecule cleanup", [*MOLECULE, "cleanup"], environment),
