@@ -141,21 +141,26 @@ def _converse(probes: list[_Probe], selector: selectors.BaseSelector, timeout: f
     """Ask those who must answer until they have, then the others, whose silence is believed after a while.
 
     Answers that do not come slow the questions down: a switch that decides on each new flow in software, on a small
-    or emulated host, answers nobody any more when it is asked too fast.
+    or emulated host, answers nobody any more when it is asked too fast. If slowing down brings no answer either, it
+    was not that, and the others are asked as fast as answers came.
     """
     run = secrets.token_hex(4)
     until = time.monotonic() + timeout
     numbered = list(enumerate(probes))
     required = [item for item in numbered if item[1].pair.reach]
+    answered_at = rate
     while (missing := [item for item in required if not item[1].reached]) and time.monotonic() < until:
         _ask_each(missing, probes, selector, run, rate)
         _listen(probes, selector, run, min(time.monotonic() + INTERVAL, until), missing)
-        if sum(not one.reached for _number, one in missing) > len(missing) / _FEW_MISSING:
+        left = sum(not one.reached for _number, one in missing)
+        if left < len(missing):
+            answered_at = rate
+        if left > len(missing) / _FEW_MISSING:
             rate = max(rate // 2, _SLOWEST_RATE)
     silent = [item for item in numbered if not item[1].pair.reach]
     began = time.monotonic()
     for _round in range(FEWEST_ROUNDS if silent else 0):
-        _ask_each(silent, probes, selector, run, rate)
+        _ask_each(silent, probes, selector, run, answered_at)
         _listen(probes, selector, run, time.monotonic() + INTERVAL, silent)
     slowest = max((one.milliseconds or 0 for one in probes), default=0) / 1000
     _listen(probes, selector, run, min(began + max(FEWEST_SECONDS, 2 * slowest), began + timeout), silent)
