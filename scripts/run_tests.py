@@ -16,11 +16,22 @@ BIN = Path(sys.executable).parent
 PLAY = str(PROJECT / "scripts" / "play")
 LAB = [sys.executable, "-m", "lab"]
 MOLECULE = [str(BIN / "molecule")]
+PYTEST = [str(BIN / "pytest"), "--durations=10"]
+SECOND = "second"
+SECOND_LAB = ("test_localnet.py", "test_playbooks.py", "test_provider.py", "test_state.py", "test_virtual_machine.py")
 
 
-def lab_environment(driver: str) -> dict[str, str]:
-    """Return the environment of a lab that belongs to the tests."""
-    return {"LAB_DIR": str(PROJECT / ".cache" / f"test-lab-{driver}"), "DRIVER": driver}
+def lab_environment(name: str) -> dict[str, str]:
+    """Return the environment of a lab that belongs to the tests: `nspawn`, `vm`, or the second one of containers."""
+    directory = PROJECT / ".cache" / f"test-lab-{name}"
+    found = {"LAB_DIR": str(directory), "DRIVER": "nspawn" if name == SECOND else name}
+    if name == SECOND:
+        found |= {
+            "LAB_NETWORK_PREFIX": "198.19",
+            "LAB_NETWORK_PREFIX6": "fd00:6865",
+            "LAB_REPORT": f"{directory}-report",
+        }
+    return found
 
 
 def lint() -> list[Stage]:
@@ -71,9 +82,24 @@ def lab() -> list[Stage]:
             Stage(f"containers: molecule {verb}", [*MOLECULE, verb], environment)
             for verb in ("converge", "idempotence", "verify")
         ),
-        Stage("containers: lab tests", [str(BIN / "pytest"), "tests/lab"], environment),
+        Stage("containers: lab tests", [*PYTEST, "tests/lab", *ignored(SECOND_LAB)], environment),
         Stage("containers: molecule cleanup", [*MOLECULE, "cleanup"], environment),
     ]
+
+
+def second_lab() -> list[Stage]:
+    """Those of the tests on containers that take as long as the rest, on a lab of their own beside the first."""
+    environment = lab_environment(SECOND)
+    return [
+        Stage("second lab: hosts", [*LAB, "up"], environment),
+        Stage("second lab: site", [PLAY, "playbooks/site.yml"], environment),
+        Stage("second lab: lab tests", [*PYTEST, *(f"tests/lab/{name}" for name in SECOND_LAB)], environment),
+    ]
+
+
+def ignored(names: tuple[str, ...]) -> list[str]:
+    """Return pytest's arguments that leave files out."""
+    return [f"--ignore=tests/lab/{name}" for name in names]
 
 
 def upgrade() -> list[Stage]:
@@ -83,11 +109,11 @@ def upgrade() -> list[Stage]:
     return [
         Stage("packages of the lab", [*LAB, "packages"]),
         # The topology is chosen when a cluster begins, so it has to be a new one.
-        Stage("upgrade: no hosts", [*LAB, "down"], environment),
+        Stage("upgrade: no hosts", [*LAB, "down"], environment, alone=True),
         Stage("upgrade: hosts", [*LAB, "up"], environment),
         Stage("upgrade: site with the old topology", [PLAY, "playbooks/site.yml", "-e", settings], environment),
         Stage("upgrade: verify", [PLAY, "playbooks/verify.yml"], environment),
-        Stage("upgrade: tests", [str(BIN / "pytest"), "tests/upgrade"], environment),
+        Stage("upgrade: tests", [*PYTEST, "tests/upgrade"], environment),
     ]
 
 
@@ -99,26 +125,26 @@ def vm() -> list[Stage]:
     verify = [PLAY, "playbooks/verify.yml", "-e", "heddle_verify_targets=3", "-e", "heddle_verify_timeout=60"]
     return [
         Stage("packages of the lab", [*LAB, "packages"]),
-        Stage("virtual machines: hosts", [*LAB, "up"], environment),
+        Stage("virtual machines: hosts", [*LAB, "up"], environment, alone=True),
         Stage("virtual machines: site", [PLAY, "playbooks/site.yml"], environment),
         Stage("virtual machines: verify", verify, environment),
         Stage("virtual machines: audit", [PLAY, "playbooks/audit.yml"], environment),
         Stage("virtual machines: site, local gateway mode", [PLAY, "playbooks/site.yml", "-e", local], environment),
         Stage("virtual machines: verify, local gateway mode", verify, environment),
         Stage("virtual machines: audit, local gateway mode", [PLAY, "playbooks/audit.yml"], environment),
-        Stage("virtual machines: engines", [str(BIN / "pytest"), "tests/lab/test_engines_on_a_host.py"], environment),
+        Stage("virtual machines: engines", [*PYTEST, "tests/lab/test_engines_on_a_host.py"], environment),
     ]
 
 
-def removal(driver: str) -> Stage:
+def removal(name: str) -> Stage:
     """Remove a lab of the tests, whatever happened to it."""
-    return Stage(f"remove the {driver} lab", [*LAB, "down"], lab_environment(driver))
+    return Stage(f"remove the {name} lab", [*LAB, "down"], lab_environment(name))
 
 
 GROUPS = {"lint": lint, "sanity": sanity, "unit": unit, "live": live, "lab": lab, "upgrade": upgrade, "vm": vm}
 # One processor is enough for the first two, and the next two leave one half idle.
 ASIDE, BESIDE = {"lint", "sanity"}, {"unit", "live"}
-LABS = {"lab": "nspawn", "upgrade": "nspawn", "vm": "vm"}
+LABS = {"lab": ("nspawn", SECOND), "upgrade": ("nspawn",), "vm": ("vm",)}
 
 
 def main() -> int:
@@ -129,11 +155,12 @@ def main() -> int:
     unknown = [group for group in groups if group not in GROUPS]
     if unknown:
         parser.error(f"unknown group {', '.join(unknown)}; there are {', '.join(GROUPS)}")
-    aside = [group for group in groups if group in ASIDE] if {*groups} & BESIDE else []
-    stages = [stage for group in groups if group not in aside for stage in GROUPS[group]()]
+    beside = [group for group in groups if group in ASIDE] if {*groups} & BESIDE else []
+    stages = [stage for group in groups if group not in beside for stage in GROUPS[group]()]
     unique = [stage for number, stage in enumerate(stages) if stage not in stages[:number]]
-    always = [removal(driver) for driver in dict.fromkeys(LABS[group] for group in groups if group in LABS)]
-    return run_all(unique, go_on=True, always=always, aside=[stage for group in aside for stage in GROUPS[group]()])
+    aside = [stage for group in beside for stage in GROUPS[group]()] + (second_lab() if "lab" in groups else [])
+    labs = dict.fromkeys(name for group in groups for name in LABS.get(group, ()))
+    return run_all(unique, go_on=True, always=[removal(name) for name in labs], aside=aside)
 
 
 if __name__ == "__main__":

@@ -21,12 +21,16 @@ BINARIES = Path(sys.executable).parent
 
 @dataclass(frozen=True)
 class Stage:
-    """One command, with what it needs in its environment besides ours; `directory` is below the project."""
+    """One command, with what it needs in its environment besides ours; `directory` is below the project.
+
+    One that is to be `alone` begins when all stages aside are over.
+    """
 
     name: str
     command: list[str]
     environment: dict[str, str] = field(default_factory=dict)
     directory: str = "."
+    alone: bool = False
 
 
 @dataclass(frozen=True)
@@ -99,9 +103,9 @@ def run_all(
     results: list[Result] = []
     beside = Aside(aside or [])
     for stage in stages:
+        results += beside.show(all_of_them=stage.alone)
         failed = any(result.state == "FAILED" for result in results)
         results.append(Result(stage.name, "not run", 0.0) if failed and not go_on else run_shown(stage))
-        results += beside.show(all_of_them=False)
     results += beside.show(all_of_them=True)
     results += [run_shown(stage) for stage in always or []]
     failed = any(result.state == "FAILED" for result in results)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+REPORT = Path(os.environ.get("LAB_REPORT") or ROOT / "report")
 NODES = ("node1", "node2", "node3")
 MANIFESTS = ROOT / "inventories" / "lab" / "manifests"
 _RECAP = re.compile(r"^(\S+)\s+: ok=(\d+)\s+changed=(\d+)\s+unreachable=(\d+)\s+failed=(\d+)", re.MULTILINE)

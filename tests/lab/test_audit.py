@@ -5,7 +5,7 @@ import json
 import os
 import subprocess
 
-from tests.lab.conftest import NODES, ROOT
+from tests.lab.conftest import NODES, REPORT, ROOT
 
 
 def module(host, name, arguments, *flags):
@@ -45,7 +45,7 @@ def test_drift_is_named_left_alone_by_the_audit_announced_by_check_mode_and_repa
     try:
         audit = lab.play("audit.yml", success=False)
         assert audit.code == 2
-        report = json.loads((ROOT / "report" / "audit.json").read_text())
+        report = json.loads((REPORT / "audit.json").read_text())
         text = json.dumps(report)
         for fragment in (port, "addresses", "red_red_ovn_cluster_router dst-ip 10.128.1.0/24", "somebodys-switch"):
             assert fragment in text, fragment
@@ -73,7 +73,7 @@ def test_the_matrix_fails_when_a_network_is_broken_and_names_the_pairs(lab):
         assert broken.code == 2
         assert "red/red1" in broken.output
         assert "red/red2" in broken.output
-        report = json.loads((ROOT / "report" / "verify.json").read_text())
+        report = json.loads((REPORT / "verify.json").read_text())
         assert not report["passed"]
     finally:
         lab.play("networks.yml")

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from tests.lab.conftest import MANIFESTS, ROOT
+from tests.lab.conftest import MANIFESTS, REPORT, ROOT
 
 PROGRAM = base64.b64encode((ROOT / "tests" / "lab" / "conversation.py").read_bytes()).decode()
 PORT, OWN_PORT, IDENTIFIER = 7001, 40000, 4242
@@ -251,7 +251,7 @@ def test_all_tampering_together_is_repaired_by_the_playbook_and_what_is_foreign_
         what.pop("port")
         tamper(lab, what)
         assert lab.play("audit.yml", success=False).code == 2
-        report = json.loads((ROOT / "report" / "audit.json").read_text())["hosts"]
+        report = json.loads((REPORT / "audit.json").read_text())["hosts"]
         drift, others = (json.dumps(report["node2"][key]).lower() for key in ("drift", "foreign"))
         for name, (_command, told) in what.items():
             assert told.lower() in drift, name

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from tests.lab.conftest import MANIFESTS, NODES, ROOT
+from tests.lab.conftest import MANIFESTS, NODES, REPORT
 
 SPACE = """
 apiVersion: v1
@@ -63,7 +63,7 @@ def kernel(lab):
 
 def status():
     """What networks.yml showed at its end."""
-    return json.loads((ROOT / "report" / "status.json").read_text())
+    return json.loads((REPORT / "status.json").read_text())
 
 
 def told(report, key):

@@ -94,7 +94,7 @@ def test_a_lost_host_stops_nothing_and_the_next_run_completes_it(lab, manifests)
     (manifests / "green.yml").write_text(SEPARATE)
     lab.verb("kill", "node3")
     try:
-        run = lab.play("networks.yml", manifests=manifests, success=False)
+        run = lab.play("networks.yml", "--timeout", "10", manifests=manifests, success=False)
     finally:
         lab.verb("start", "node3")
     assert run.code != 0

@@ -17,7 +17,7 @@ import subprocess
 
 import pytest
 
-from tests.lab.conftest import NODES, ROOT
+from tests.lab.conftest import NODES, REPORT, ROOT
 
 NETWORK = "test12"
 TARGETS = (
@@ -72,7 +72,7 @@ def disturbed(lab, words, action, *arguments):
 
 def measured():
     """What became of the traffic of the last run, by way and protocol: sent and lost, without what moves cost."""
-    report = json.loads((ROOT / "report" / "upgrade_layer2.json").read_text())
+    report = json.loads((REPORT / "upgrade_layer2.json").read_text())
     found = {}
     for row in report["traffic"]["ways"]:
         one = found.setdefault((row["way"], row["protocol"]), [0, 0])
@@ -169,7 +169,7 @@ def test_the_last_node_and_the_clean_up(lab):
         found
     )
     assert not {way: counts for way, counts in found.items() if counts[1] * 100 > counts[0] * TOLERATED}
-    assert (ROOT / "report" / "upgrade_layer2.html").stat().st_size
+    assert (REPORT / "upgrade_layer2.html").stat().st_size
     assert set(versions(lab).values()) == {"2.0"}
     assert not unreached(lab)
     assert old_objects(lab) == {node: [] for node in NODES}
