@@ -4,8 +4,8 @@
     python -m tests.bench.playbook COUNT [--rounds 3]
 
 One local host with a state, a Northbound and a Southbound database runs the tasks of playbooks/networks.yml whose work
-grows with the networks: validate, admit and plan, keep the plan, topology. The sockets are where the modules look
-for them because the playbook has a mount namespace of its own. ssh, the gateway and workload modules, the wait for
+grows with the networks: validate, admit and plan, keep the plan and bring the topology. The sockets are where the
+modules look for them because the playbook has a mount namespace of its own. ssh, gateways and workloads, the wait for
 northd and the table of status.yml are not part of it. Prints one line of JSON.
 """
 
@@ -56,10 +56,15 @@ def tasks(manifests: Path, kept: Path) -> list[dict]:
             "register": "validated",
         },
         {"name": "Admit, and make the plan", "heddle.ovn.resource": intent, "register": "admitted"},
-        {"name": "Keep the plan", "heddle.ovn.plan": {"document": "{{ admitted.plan }}", "path": str(kept)}},
         {
-            "name": "Apply the topology",
-            "heddle.ovn.topology": {"node": load.NODE, "plan": str(kept), "wait_timeout": 0},
+            "name": "Bring the host to the plan",
+            "heddle.ovn.zone": {
+                "node": load.NODE,
+                "document": "{{ admitted.plan }}",
+                "plan": str(kept),
+                "wait_timeout": 0,
+                "parts": ["topology"],
+            },
         },
     ]
 

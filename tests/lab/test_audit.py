@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 
+from ansible_collections.heddle.ovn.plugins.module_utils.document import pack
 from tests.lab.conftest import NODES, REPORT, ROOT
 
 
@@ -80,9 +81,14 @@ def test_the_matrix_fails_when_a_network_is_broken_and_names_the_pairs(lab):
     lab.play("verify.yml")
 
 
+def zone(lab):
+    """Return the arguments with which node2 is brought to the plan that it has."""
+    return {"node": "node2", "document": pack(json.loads(lab.ssh("node2", "cat", "/var/lib/heddle/plan.json")))}
+
+
 def test_single_modules_change_nothing_on_a_converged_host(lab):
-    for name in ("heddle.ovn.topology", "heddle.ovn.gateway", "heddle.ovn.workload"):
-        assert not module("node2", name, {"node": "node2"})["changed"]
+    for part in ("topology", "gateway", "workloads"):
+        assert not module("node2", "heddle.ovn.zone", {**zone(lab), "parts": [part]})["changed"]
     arguments = json.loads(lab.ssh("node2", "cat", "/var/lib/heddle/host.json"))["chassis"]
     assert arguments["provider"]["interface"] == "eth2"
     known = module("node2", "heddle.ovn.chassis", arguments)
@@ -91,12 +97,10 @@ def test_single_modules_change_nothing_on_a_converged_host(lab):
 
 
 def test_modules_say_what_is_missing(lab):
-    assert "node9 is not in the plan" in module("node2", "heddle.ovn.topology", {"node": "node9"})["msg"]
-    assert (
-        "Run playbooks/networks.yml"
-        in module("node2", "heddle.ovn.workload", {"node": "node2", "plan": "/nonexistent"})["msg"]
-    )
-    assert "document: not a packed document" in module("node2", "heddle.ovn.plan", {"document": "nonsense"})["msg"]
+    share = zone(lab)
+    assert "node9 is not in the plan" in module("node2", "heddle.ovn.zone", {**share, "node": "node9"})["msg"]
+    for document, told in (("nonsense", "not a packed document"), (pack({"nodes": {}}), "not a plan")):
+        assert told in module("node2", "heddle.ovn.zone", {**share, "document": document})["msg"]
     assert (
         "no plan in /nonexistent"
         in module("node2", "heddle.ovn.audit", {"node": "node2", "plan": "/nonexistent"})["msg"]

@@ -5,6 +5,7 @@ import json
 import shutil
 import signal
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -110,7 +111,15 @@ def test_a_lost_host_stops_nothing_and_the_next_run_completes_it(lab, manifests)
 
 
 # Each is the first sign of what is cut off: after it, the task whose name stands there is under way.
-CUTS = ("Admit the manifests, and make the plan", "Keep the plan on the host", "Bring the gateways to the plan")
+CUTS = ("Admit the manifests, and make the plan", "Bring topology, gateways and workloads of this host to the plan")
+
+# Ends whoever writes to the host at the moment in which the network's logical switch is there.
+KILL_THE_WRITER = """
+until ovn-nbctl --bare --columns=name list Logical_Switch | grep -q green; do :; done
+for opened in /proc/[0-9]*/fd/*; do
+    [ "$(readlink "$opened")" != /run/heddle/lock ] || kill -9 "$(echo "$opened" | cut -d/ -f3)"
+done
+"""
 
 
 def test_runs_that_are_killed_one_after_the_other_are_completed_by_the_next_one(lab, manifests):
@@ -121,6 +130,20 @@ def test_runs_that_are_killed_one_after_the_other_are_completed_by_the_next_one(
             assert any(cut in line for line in run.stdout), cut
             run.send_signal(signal.SIGKILL)
             run.stdout.close()
+    lab.play("networks.yml", manifests=manifests)
+    lab.ssh("node1", "ip", "netns", "exec", "green_g1", "ping", "-c1", "-W5", "10.0.0.4")
+    assert set(lab.play("networks.yml", manifests=manifests).changed.values()) == {0}
+    lab.play("networks.yml")
+
+
+def test_a_host_that_is_cut_off_between_its_parts_is_completed_by_the_next_run(lab, manifests):
+    (manifests / "green.yml").write_text(SEPARATE)
+    with ThreadPoolExecutor() as pool:
+        killed = pool.submit(lab.ssh, "node1", KILL_THE_WRITER)
+        run = lab.play("networks.yml", manifests=manifests, success=False)
+        killed.result()
+    assert run.code != 0
+    assert "did not get their share of the plan: node1" in run.output
     lab.play("networks.yml", manifests=manifests)
     lab.ssh("node1", "ip", "netns", "exec", "green_g1", "ping", "-c1", "-W5", "10.0.0.4")
     assert set(lab.play("networks.yml", manifests=manifests).changed.values()) == {0}

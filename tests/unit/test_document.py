@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.heddle.ovn.plugins.module_utils.document import digest, pack, unpack
+from ansible_collections.heddle.ovn.plugins.module_utils.invocation import Invocation
 from ansible_collections.heddle.ovn.plugins.module_utils.keep import keep_plan
-from ansible_collections.heddle.ovn.plugins.module_utils.runner import Failure
+from ansible_collections.heddle.ovn.plugins.module_utils.runner import Failure, load_plan
 from tests.pipeline import decide, layer2, namespace, plan_of
 
 JSON = st.recursive(
@@ -37,25 +38,25 @@ def test_the_digest_does_not_depend_on_order():
 def test_a_plan_is_kept_once_and_not_in_check_mode(tmp_path):
     path = tmp_path / "heddle" / "plan.json"
     plan = plan_of(namespace("red") + layer2("red", "net", "10.0.0.0/24"))
-    assert keep_plan(pack(plan), str(path), write=False)["changed"]
+    assert keep_plan(plan, str(path), write=False).changed
     assert not path.exists()
-    assert keep_plan(pack(plan), str(path), write=True)["changed"]
+    assert keep_plan(plan, str(path), write=True).changed
     assert json.loads(path.read_text()) == plan
-    again = keep_plan(pack({**plan, "revision": plan["revision"] + 1}), str(path), write=True)
-    assert not again["changed"]
+    again = keep_plan({**plan, "revision": plan["revision"] + 1}, str(path), write=True)
+    assert not again.changed
     assert [entry.name for entry in path.parent.iterdir()] == ["plan.json"]
 
 
 def test_a_torn_plan_is_replaced(tmp_path):
     path = tmp_path / "plan.json"
     path.write_text('{"digest": "hal')
-    assert keep_plan(pack(plan_of("")), str(path), write=True)["changed"]
+    assert keep_plan(plan_of(""), str(path), write=True).changed
     assert json.loads(path.read_text())["networks"].keys() == {"default"}
 
 
-def test_a_document_of_somebody_else_is_refused(tmp_path):
+def test_a_document_of_somebody_else_is_refused():
     with pytest.raises(Failure, match="document: not a packed document"):
-        keep_plan("nonsense", str(tmp_path / "plan.json"), write=True)
+        load_plan(Invocation({"document": "nonsense"}, check_mode=False))
 
 
 def test_the_plan_of_a_snapshot_is_always_the_same():
@@ -70,15 +71,15 @@ def test_the_plan_of_a_snapshot_is_always_the_same():
 def test_an_older_plan_does_not_replace_a_newer_one(tmp_path):
     path = tmp_path / "plan.json"
     plan = plan_of(namespace("red") + layer2("red", "net", "10.0.0.0/24"))
-    keep_plan(pack({**plan, "revision": 7}), str(path), write=True)
+    keep_plan({**plan, "revision": 7}, str(path), write=True)
     with pytest.raises(Failure, match=r"is newer \(revision 7\) than this plan \(revision 6\)"):
-        keep_plan(pack({**plan_of(""), "revision": 6}), str(path), write=True)
+        keep_plan({**plan_of(""), "revision": 6}, str(path), write=True)
 
 
 def test_a_plan_that_was_changed_by_hand_is_replaced(tmp_path):
     path = tmp_path / "plan.json"
     plan = plan_of(namespace("red") + layer2("red", "net", "10.0.0.0/24"))
-    keep_plan(pack(plan), str(path), write=True)
+    keep_plan(plan, str(path), write=True)
     path.write_text(path.read_text().replace("10.0.0.0/24", "10.0.9.0/24"))
-    assert keep_plan(pack(plan), str(path), write=True)["changed"]
+    assert keep_plan(plan, str(path), write=True).changed
     assert json.loads(path.read_text()) == plan

@@ -47,7 +47,7 @@ def zone_of(tools, northbound, southbound, northd):
 
 
 def bring(zone, snapshot):
-    """What `heddle.ovn.topology` does on the zone's host; returns the outcome."""
+    """What `heddle.ovn.zone` does to the databases on the zone's host; returns the outcome."""
     plan = build_plan(snapshot)
     outcome = zone.bring(plan, zone.node)
     with zone.southbound.client() as client:

@@ -10,13 +10,13 @@ class ModuleDocFragment:
     DOCUMENTATION = r"""
 options:
   plan:
-    description: File with the plan, as the M(heddle.ovn.plan) module keeps it on the host.
+    description: File with the plan, as the M(heddle.ovn.zone) module keeps it on the host.
     type: path
     default: /var/lib/heddle/plan.json
   document:
     description:
-      - The plan itself, as returned by the M(heddle.ovn.plan) module. It wins over O(plan).
-      - Meant for check mode, in which no file may be written.
+      - The plan itself, as returned by the M(heddle.ovn.resource) module. It wins over O(plan).
+      - For a host that does not have it yet, as in check mode.
     type: str
   node:
     description: Name of the node whose share is meant.

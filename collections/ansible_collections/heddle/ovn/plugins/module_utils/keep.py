@@ -8,19 +8,15 @@ import os
 import tempfile
 
 from .apply.change import Change, Outcome
-from .document import digest, unpack
+from .document import digest
 from .runner import Failure
 
 
-def keep_plan(document: str, path: str, *, write: bool) -> dict:
-    """Bring the file to the given plan; returns the module's result.
+def keep_plan(plan: dict, path: str, *, write: bool) -> Outcome:
+    """Bring the file to the given plan.
 
     Only the digest decides: a plan that says the same is not written again. The file is replaced in one step.
     """
-    try:
-        plan = unpack(document)
-    except ValueError as error:
-        raise Failure(f"document: {error}") from error
     try:
         with open(path, encoding="utf-8") as text:
             kept = json.load(text)
@@ -34,15 +30,12 @@ def keep_plan(document: str, path: str, *, write: bool) -> dict:
         )
     # A copy that was changed by hand has another digest than it says.
     told = {name: value for name, value in kept.items() if name not in ("digest", "revision")}
-    changed = kept.get("digest") != plan["digest"] or digest(told) != kept["digest"]
-    if changed and write:
+    if kept.get("digest") == plan["digest"] and digest(told) == kept["digest"]:
+        return Outcome()
+    if write:
         _replace(path, json.dumps(plan, indent=1, sort_keys=True) + "\n")
-    return {
-        "changed": changed,
-        "digest": plan["digest"],
-        "revision": plan["revision"],
-        "diff": {"before": _shown(kept), "after": _shown(plan) if changed else _shown(kept), "before_header": path},
-    }
+    before, after = _counts(kept), _counts(plan)
+    return Outcome((Change("file", "update" if kept else "create", "plan", path, "", before, after),))
 
 
 def keep_host(host: dict, path: str, *, write: bool) -> Outcome:
@@ -59,11 +52,10 @@ def keep_host(host: dict, path: str, *, write: bool) -> Outcome:
     return Outcome((Change("file", "update" if kept else "create", "host", path, "", kept, host),))
 
 
-def _shown(plan: dict) -> str:
+def _counts(plan: dict) -> dict:
     if not plan:
-        return ""
-    counts = ", ".join(f"{len(plan[part])} {part}" for part in ("nodes", "networks", "workloads"))
-    return f"plan {plan['digest']}: {counts}\n"
+        return {}
+    return {"digest": plan["digest"], **{part: len(plan[part]) for part in ("nodes", "networks", "workloads")}}
 
 
 def _replace(path: str, text: str) -> None:

@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Iterator
 
+from . import compiled
 from .apply.change import FirewallError, HypervisorError, NetlinkError, Outcome
 from .apply.openflow_text import OpenFlowError
 from .apply.ovsdb_wanted import InvalidRows
@@ -54,6 +55,9 @@ def reported(module) -> Iterator[None]:
         module.fail_json(msg=f"the kernel refused something that Heddle needs (it runs as root on hosts): {error}")
     except KNOWN_ERRORS as error:
         module.fail_json(msg=str(error))
+    finally:
+        if not module.check_mode:
+            compiled.keep()
 
 
 def _kernel_refusals() -> tuple[type[Exception], ...]:
@@ -77,9 +81,12 @@ def load_plan(module) -> dict:
     """Return the plan out of `document`, or else out of the file `plan`."""
     if module.params["document"]:
         try:
-            return unpack(module.params["document"])
+            plan = unpack(module.params["document"])
         except ValueError as error:
             raise Failure(f"document: {error}") from error
+        if not isinstance(plan, dict) or not plan.keys() >= _PLAN_PARTS:
+            raise Failure("document: not a plan as the module resource returns it")
+        return plan
     return read_plan_file(module.params["plan"])
 
 

@@ -22,8 +22,7 @@ extends_documentation_fragment:
 requirements:
   - pyroute2
 seealso:
-  - module: heddle.ovn.topology
-  - module: heddle.ovn.workload
+  - module: heddle.ovn.zone
   - module: heddle.ovn.reachability
 """
 
@@ -84,14 +83,14 @@ digest:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.heddle.ovn.plugins.module_utils.runner import PLAN_ARGUMENTS, reported
+from ansible_collections.heddle.ovn.plugins.module_utils import runner
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.compare import compare
 
 
 def main():
     """Compare and report."""
-    module = AnsibleModule(argument_spec=dict(PLAN_ARGUMENTS), supports_check_mode=True)
-    with reported(module):
+    module = AnsibleModule(argument_spec=dict(runner.PLAN_ARGUMENTS), supports_check_mode=True)
+    with runner.reported(module):
         found = compare(module)
     module.exit_json(changed=False, **found)
 

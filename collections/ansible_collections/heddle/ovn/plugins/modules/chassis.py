@@ -136,8 +136,8 @@ changes:
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.heddle.ovn.plugins.module_utils import runner
 from ansible_collections.heddle.ovn.plugins.module_utils.invocation import only_writer
-from ansible_collections.heddle.ovn.plugins.module_utils.runner import reported, result
 from ansible_collections.heddle.ovn.plugins.module_utils.share_chassis import apply_chassis
 
 PROVIDER_OPTIONS = {
@@ -165,9 +165,9 @@ def main():
         },
         supports_check_mode=True,
     )
-    with reported(module), only_writer(write=not module.check_mode):
+    with runner.reported(module), only_writer(write=not module.check_mode):
         outcome, facts = apply_chassis(module)
-    module.exit_json(**result(outcome), **facts)
+    module.exit_json(**runner.result(outcome), **facts)
 
 
 if __name__ == "__main__":

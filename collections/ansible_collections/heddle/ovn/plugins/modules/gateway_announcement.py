@@ -59,16 +59,16 @@ announced:
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.heddle.ovn.plugins.module_utils import runner
 from ansible_collections.heddle.ovn.plugins.module_utils.migration import announce
-from ansible_collections.heddle.ovn.plugins.module_utils.runner import PLAN_ARGUMENTS, reported
 
 
 def main():
     """Tell and report."""
     module = AnsibleModule(
-        argument_spec={**PLAN_ARGUMENTS, "workload": {"type": "str", "required": True}}, supports_check_mode=True
+        argument_spec={**runner.PLAN_ARGUMENTS, "workload": {"type": "str", "required": True}}, supports_check_mode=True
     )
-    with reported(module):
+    with runner.reported(module):
         told = announce(module)
     module.exit_json(**told)
 

@@ -48,17 +48,17 @@ host:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.heddle.ovn.plugins.module_utils.runner import PLAN_ARGUMENTS, reported
+from ansible_collections.heddle.ovn.plugins.module_utils import runner
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.inside import inside
 
 
 def main():
     """Look and report."""
     module = AnsibleModule(
-        argument_spec={**PLAN_ARGUMENTS, "outside": {"type": "list", "elements": "str", "default": []}},
+        argument_spec={**runner.PLAN_ARGUMENTS, "outside": {"type": "list", "elements": "str", "default": []}},
         supports_check_mode=True,
     )
-    with reported(module):
+    with runner.reported(module):
         found = inside(module)
     module.exit_json(changed=False, **found)
 

@@ -49,8 +49,7 @@ options:
     type: str
     default: unix:/run/heddle-state/heddle.sock
 seealso:
-  - module: heddle.ovn.plan
-  - module: heddle.ovn.topology
+  - module: heddle.ovn.zone
 """
 
 EXAMPLES = r"""
@@ -125,8 +124,8 @@ revision:
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.heddle.ovn.plugins.module_utils import runner
 from ansible_collections.heddle.ovn.plugins.module_utils.layer2_upgrade import STEPS, TOPOLOGIES, carry_out
-from ansible_collections.heddle.ovn.plugins.module_utils.runner import STATE, connected, reported
 
 
 def main():
@@ -137,14 +136,14 @@ def main():
             "nodes": {"type": "list", "elements": "str", "default": []},
             "topology": {"type": "str", "choices": list(TOPOLOGIES), "default": "transit-router"},
             "serial": {"type": "int", "default": 1},
-            "socket": {"type": "str", "default": STATE},
+            "socket": {"type": "str", "default": runner.STATE},
         },
         supports_check_mode=True,
     )
-    with reported(module):
+    with runner.reported(module):
         if module.params["serial"] < 1:
             module.fail_json(msg="serial: at least one node changes at a time")
-        with connected(module, module.params["socket"]) as client:
+        with runner.connected(module, module.params["socket"]) as client:
             result = carry_out(client, module.params, write=not module.check_mode)
     module.exit_json(**result)
 

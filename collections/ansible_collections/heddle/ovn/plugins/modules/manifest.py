@@ -79,6 +79,7 @@ problems:
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 
+from ansible_collections.heddle.ovn.plugins.module_utils import runner
 from ansible_collections.heddle.ovn.plugins.module_utils.document import pack
 from ansible_collections.heddle.ovn.plugins.module_utils.model import YAML_IMPORT_ERROR
 from ansible_collections.heddle.ovn.plugins.module_utils.preflight import examine
@@ -102,7 +103,8 @@ def main():
     if YAML_IMPORT_ERROR:
         module.fail_json(msg=missing_required_lib("PyYAML"), exception=YAML_IMPORT_ERROR)
     files = [(entry["name"], entry["text"]) for entry in module.params["files"]]
-    resources, problems = examine(files, module.params["nodes"], module.params["settings"])
+    with runner.reported(module):
+        resources, problems = examine(files, module.params["nodes"], module.params["settings"])
     if problems:
         text = "\n".join(problems)
         module.fail_json(msg=f"{len(problems)} problem(s), nothing was written:\n{text}", problems=problems)

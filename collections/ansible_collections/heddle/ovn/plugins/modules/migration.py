@@ -40,7 +40,7 @@ options:
     default: unix:/run/heddle-state/heddle.sock
 seealso:
   - module: heddle.ovn.virtual_machine
-  - module: heddle.ovn.plan
+  - module: heddle.ovn.zone
 """
 
 EXAMPLES = r"""
@@ -64,7 +64,7 @@ node:
   type: str
   sample: node2
 document:
-  description: The plan, as the M(heddle.ovn.plan) module takes it on every host.
+  description: The plan, as the M(heddle.ovn.zone) module takes it on every host.
   returned: success
   type: str
   sample: eJyLjgUAARUAuQ==
@@ -72,16 +72,16 @@ document:
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.heddle.ovn.plugins.module_utils import runner
 from ansible_collections.heddle.ovn.plugins.module_utils.apply.change import Outcome
 from ansible_collections.heddle.ovn.plugins.module_utils.decide import state_changes
 from ansible_collections.heddle.ovn.plugins.module_utils.migration import STATE_ARGUMENTS, record_move
-from ansible_collections.heddle.ovn.plugins.module_utils.runner import connected, reported
 
 
 def main():
     """Record and report."""
     module = AnsibleModule(argument_spec=STATE_ARGUMENTS, supports_check_mode=True)
-    with reported(module), connected(module, module.params["socket"]) as client:
+    with runner.reported(module), runner.connected(module, module.params["socket"]) as client:
         before, after, told = record_move(module.params, client, write=not module.check_mode)
     outcome = Outcome(state_changes(before, after))
     module.exit_json(changed=outcome.changed, diff=outcome.diff(), **told)

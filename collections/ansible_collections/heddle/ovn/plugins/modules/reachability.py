@@ -138,7 +138,7 @@ document:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.heddle.ovn.plugins.module_utils.runner import PLAN_ARGUMENTS, reported
+from ansible_collections.heddle.ovn.plugins.module_utils import runner
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.reach import reach
 
 
@@ -146,7 +146,7 @@ def main():
     """Answer, ask or stop."""
     module = AnsibleModule(
         argument_spec={
-            **PLAN_ARGUMENTS,
+            **runner.PLAN_ARGUMENTS,
             "state": {"type": "str", "choices": ["responding", "probed", "stopped"], "required": True},
             "port": {"type": "int", "default": 7654},
             "lifetime": {"type": "int", "default": 600},
@@ -157,7 +157,7 @@ def main():
         },
         supports_check_mode=True,
     )
-    with reported(module):
+    with runner.reported(module):
         found = reach(module)
     module.exit_json(**found)
 

@@ -15,7 +15,7 @@ description:
   - Writes the condition C(NetworkReady) of every network that is carried out. It is true when every host has the plan
     of the stored manifests, has carried it out, and nothing of the network differs there.
   - What every host said is kept in the network's status.
-  - Runs on the state host, after M(heddle.ovn.topology) and M(heddle.ovn.workload) ran on all hosts.
+  - Runs on the state host, after M(heddle.ovn.zone) ran on all hosts.
 extends_documentation_fragment:
   - heddle.ovn.attributes
 options:
@@ -61,20 +61,20 @@ changes:
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.heddle.ovn.plugins.module_utils import runner
 from ansible_collections.heddle.ovn.plugins.module_utils.apply.change import Outcome
 from ansible_collections.heddle.ovn.plugins.module_utils.decide import state_changes
 from ansible_collections.heddle.ovn.plugins.module_utils.readiness import record
-from ansible_collections.heddle.ovn.plugins.module_utils.runner import STATE, connected, reported
 from ansible_collections.heddle.ovn.plugins.module_utils.state_view import changes_text
 
 
 def main():
     """Record and report."""
     module = AnsibleModule(
-        argument_spec={"hosts": {"type": "dict", "required": True}, "socket": {"type": "str", "default": STATE}},
+        argument_spec={"hosts": {"type": "dict", "required": True}, "socket": {"type": "str", "default": runner.STATE}},
         supports_check_mode=True,
     )
-    with reported(module), connected(module, module.params["socket"]) as client:
+    with runner.reported(module), runner.connected(module, module.params["socket"]) as client:
         before, after = record(client, module.params["hosts"], write=not module.check_mode)
     outcome = Outcome(state_changes(before, after))
     module.exit_json(

@@ -25,7 +25,7 @@ extends_documentation_fragment:
   - heddle.ovn.state
 seealso:
   - module: heddle.ovn.manifest
-  - module: heddle.ovn.plan
+  - module: heddle.ovn.zone
 """
 
 EXAMPLES = r"""
@@ -42,7 +42,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 plan:
-  description: The plan in one word, the same for every host, to be handed to M(heddle.ovn.plan).
+  description: The plan in one word, the same for every host, to be handed to M(heddle.ovn.zone).
   returned: success
   type: str
   sample: eJyLjgUAARUAuQ==
@@ -87,18 +87,18 @@ differences:
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.heddle.ovn.plugins.module_utils import runner
 from ansible_collections.heddle.ovn.plugins.module_utils.apply.change import Outcome
 from ansible_collections.heddle.ovn.plugins.module_utils.decide import STATE_ARGUMENTS, next_state, state_changes
 from ansible_collections.heddle.ovn.plugins.module_utils.document import pack
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
-from ansible_collections.heddle.ovn.plugins.module_utils.runner import connected, reported
 from ansible_collections.heddle.ovn.plugins.module_utils.state_view import changes_text, objects_text
 
 
 def main():
     """Decide, store, report."""
     module = AnsibleModule(argument_spec=STATE_ARGUMENTS, supports_check_mode=True)
-    with reported(module), connected(module, module.params["socket"]) as client:
+    with runner.reported(module), runner.connected(module, module.params["socket"]) as client:
         before, after = next_state(module.params, client, write=not module.check_mode)
     outcome, plan = Outcome(state_changes(before, after)), build_plan(after)
     module.exit_json(

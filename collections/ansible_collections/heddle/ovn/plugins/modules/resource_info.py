@@ -73,16 +73,16 @@ users:
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.heddle.ovn.plugins.module_utils import runner
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb_client import Client
-from ansible_collections.heddle.ovn.plugins.module_utils.runner import STATE, reported
 from ansible_collections.heddle.ovn.plugins.module_utils.state.database import read
 from ansible_collections.heddle.ovn.plugins.module_utils.state_view import state_view
 
 
 def main():
     """Read and return."""
-    module = AnsibleModule(argument_spec={"socket": {"type": "str", "default": STATE}}, supports_check_mode=True)
-    with reported(module), Client(module.params["socket"], read_only=True) as client:
+    module = AnsibleModule(argument_spec={"socket": {"type": "str", "default": runner.STATE}}, supports_check_mode=True)
+    with runner.reported(module), Client(module.params["socket"], read_only=True) as client:
         snapshot = read(client)
     module.exit_json(changed=False, **state_view(snapshot))
 

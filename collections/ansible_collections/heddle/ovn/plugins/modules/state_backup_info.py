@@ -57,17 +57,17 @@ digest:
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.heddle.ovn.plugins.module_utils import runner
 from ansible_collections.heddle.ovn.plugins.module_utils.document import pack
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb_client import Client
-from ansible_collections.heddle.ovn.plugins.module_utils.runner import STATE, reported
 from ansible_collections.heddle.ovn.plugins.module_utils.state.backup import BackupError, backup_of
 from ansible_collections.heddle.ovn.plugins.module_utils.state.database import read
 
 
 def main():
     """Read and return."""
-    module = AnsibleModule(argument_spec={"socket": {"type": "str", "default": STATE}}, supports_check_mode=True)
-    with reported(module), Client(module.params["socket"], read_only=True) as client:
+    module = AnsibleModule(argument_spec={"socket": {"type": "str", "default": runner.STATE}}, supports_check_mode=True)
+    with runner.reported(module), Client(module.params["socket"], read_only=True) as client:
         snapshot = read(client)
     try:
         backup = backup_of(snapshot)

@@ -64,17 +64,17 @@ differences:
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.heddle.ovn.plugins.module_utils import runner
 from ansible_collections.heddle.ovn.plugins.module_utils.apply.change import Outcome
 from ansible_collections.heddle.ovn.plugins.module_utils.decide import state_changes
 from ansible_collections.heddle.ovn.plugins.module_utils.readiness import now
-from ansible_collections.heddle.ovn.plugins.module_utils.runner import STATE, connected, reported
 from ansible_collections.heddle.ovn.plugins.module_utils.state.backup import BackupError, read_backup, restore
 
 ARGUMENTS = {
     "path": {"type": "path", "required": True},
     "overwrite": {"type": "bool", "default": False},
     "least_revision": {"type": "int", "default": 0},
-    "socket": {"type": "str", "default": STATE},
+    "socket": {"type": "str", "default": runner.STATE},
 }
 
 
@@ -84,7 +84,7 @@ def main():
     options = {name: module.params[name] for name in ("overwrite", "least_revision")}
     try:
         document = read_backup(module.params["path"])
-        with reported(module), connected(module, module.params["socket"]) as client:
+        with runner.reported(module), runner.connected(module, module.params["socket"]) as client:
             before, after = restore(client, document, moment=now(), write=not module.check_mode, **options)
     except BackupError as error:
         module.fail_json(msg=str(error))

@@ -116,7 +116,7 @@ now:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.heddle.ovn.plugins.module_utils.runner import PLAN_ARGUMENTS, reported
+from ansible_collections.heddle.ovn.plugins.module_utils import runner
 from ansible_collections.heddle.ovn.plugins.module_utils.traffic.control import traffic
 
 
@@ -124,7 +124,7 @@ def main():
     """Start, collect or stop."""
     module = AnsibleModule(
         argument_spec={
-            **PLAN_ARGUMENTS,
+            **runner.PLAN_ARGUMENTS,
             "state": {"type": "str", "choices": ["started", "collected", "stopped"], "required": True},
             "port": {"type": "int", "default": 7655},
             "lifetime": {"type": "int", "default": 3600},
@@ -132,7 +132,7 @@ def main():
         },
         supports_check_mode=True,
     )
-    with reported(module):
+    with runner.reported(module):
         found = traffic(module)
     module.exit_json(**found)
 

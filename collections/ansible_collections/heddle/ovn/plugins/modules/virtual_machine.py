@@ -15,7 +15,7 @@ description:
   - On the host that a machine moves to, O(state=receiving) makes its waiting QEMU listen, on one address and only for
     one who knows a key that is made for this move (TLS with a pre-shared key).
   - On the host that it runs on, O(state=sent) moves it there. When that fails, it goes on running where it was.
-  - Both ends must have the machine's ports already, which M(heddle.ovn.migration) and M(heddle.ovn.workload) see to;
+  - Both ends must have the machine's ports already, which M(heddle.ovn.migration) and M(heddle.ovn.zone) see to;
     C(playbooks/migrate_workload.yml) does all of it in the right order.
 attributes:
   check_mode:
@@ -109,8 +109,8 @@ transferred_bytes:
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.heddle.ovn.plugins.module_utils import runner
 from ansible_collections.heddle.ovn.plugins.module_utils.migration import HOST_ARGUMENTS, receive, send
-from ansible_collections.heddle.ovn.plugins.module_utils.runner import reported
 
 
 def main():
@@ -122,7 +122,7 @@ def main():
     )
     if module.check_mode:
         module.exit_json(changed=True)
-    with reported(module):
+    with runner.reported(module):
         told = {"receiving": receive, "sent": send}[module.params["state"]](module.params)
     module.exit_json(**told)
 

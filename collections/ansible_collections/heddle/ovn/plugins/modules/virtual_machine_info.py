@@ -76,8 +76,8 @@ stdout:
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.heddle.ovn.plugins.module_utils import runner
 from ansible_collections.heddle.ovn.plugins.module_utils.guest import INFO_ARGUMENTS, look_at
-from ansible_collections.heddle.ovn.plugins.module_utils.runner import reported
 
 
 def main():
@@ -85,7 +85,7 @@ def main():
     module = AnsibleModule(argument_spec=INFO_ARGUMENTS, supports_check_mode=True)
     if module.check_mode and module.params["command"]:
         module.exit_json(changed=False, skipped=True, msg="a command is not run in check mode")
-    with reported(module):
+    with runner.reported(module):
         module.exit_json(**look_at(module.params))
 
 

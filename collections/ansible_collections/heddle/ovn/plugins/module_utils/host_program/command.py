@@ -8,6 +8,7 @@ import json
 import sys
 from typing import TextIO
 
+from .. import compiled
 from ..apply.change import Outcome
 from ..invocation import only_writer
 from .parts import parts, read_host, read_plan
@@ -28,6 +29,8 @@ def main(arguments: list[str] | None = None) -> int:
     verbs.add_parser("apply", help="bring this host to its share of the plan")
     verbs.add_parser("watch", help="apply, then keep it in place; the service runs this")
     chosen = parser.parse_args(arguments)
+    if chosen.verb in ("apply", "watch"):
+        compiled.keep()
     try:
         if chosen.verb == "watch":
             watch()
