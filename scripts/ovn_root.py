@@ -24,6 +24,7 @@ def ensure() -> Path:
     found, _built = image.ensure(Lab().cache)
     root = PROJECT / ".cache" / f"ovn-root-{found.name}"
     if not root.exists():
+        root.parent.mkdir(exist_ok=True)
         work = root.with_suffix(".new")
         subprocess.run(
             ["unsquashfs", "-quiet", "-no-progress", "-no-xattrs", "-force", "-dest", work, found.squashfs, *PARTS],
