@@ -214,13 +214,20 @@ WITH_VRFS = {
 }
 
 
+IN_USERSPACE = {"cards": ("nft delete table inet heddle-cards", "userspace-cards")}
+
+
+def tampering(lab) -> dict:
+    return {**TAMPERING, **(WITH_VRFS if has_vrf(lab) else {}), **(IN_USERSPACE if in_userspace(lab) else {})}
+
+
 def tamper(lab, what: dict) -> None:
     for command, _told in what.values():
         lab.ssh("node2", "sh", "-c", shlex.quote(command))
 
 
 def test_each_kind_of_tampering_is_found_and_repaired_by_the_host_itself(lab):
-    for name, (command, told) in {**TAMPERING, **(WITH_VRFS if has_vrf(lab) else {})}.items():
+    for name, (command, told) in tampering(lab).items():
         tamper(lab, {name: (command, told)})
         shown = lab.try_ssh("node2", "heddle-host", "diff")
         assert (shown.returncode, told.lower() in shown.stdout.lower()) == (1, True), (name, shown.stdout)
@@ -229,7 +236,7 @@ def test_each_kind_of_tampering_is_found_and_repaired_by_the_host_itself(lab):
 
 
 def test_all_tampering_together_is_repaired_by_the_playbook_and_what_is_foreign_stays(lab):
-    what = {**TAMPERING, **(WITH_VRFS if has_vrf(lab) else {})}
+    what = tampering(lab)
     foreign = {
         "a table": ("nft add table inet somebodys", "nft list table inet somebodys", "nft delete table inet somebodys"),
         "a flow": (
@@ -258,7 +265,7 @@ def test_all_tampering_together_is_repaired_by_the_playbook_and_what_is_foreign_
         for mark in ("somebodys", "203.0.113.77", "203.0.113.78"):
             assert mark in others, others
         assert not report["node1"]["drift"]
-        assert lab.play("networks.yml").changed["node2"] >= 1
+        assert lab.play("site.yml").changed["node2"] >= 1
         lab.play("audit.yml")
         for _add, look, _remove in foreign.values():
             lab.ssh("node2", "sh", "-c", shlex.quote(look))

@@ -3,6 +3,10 @@
 
 from __future__ import annotations
 
+import json
+import re
+import subprocess
+
 import pytest
 
 from tests.lab.conftest import NODES
@@ -15,7 +19,8 @@ def kernel_has(lab, node: str) -> str:
     commands = (
         "ip -o address | grep 'proto 0x55'", "ip route show table all | grep 'proto 85'",
         "ip -6 route show table all | grep 'proto 85'", "ip rule | grep 'proto 85'", "ip -6 rule | grep 'proto 85'",
-        "ip neighbour show nud permanent | grep 'proto 85'", "nft list tables", "ip -o link show type vrf",
+        "ip neighbour show nud permanent | grep 'proto 85'", "nft list tables | grep -v heddle-cards",
+        "ip -o link show type vrf",
         "ovs-ofctl --no-stats dump-flows br-ex | grep -v 'cookie=0x0,' | grep cookie",
         "ovs-vsctl list-ports br-int | grep ovn-k8s-mp",
         "ovs-vsctl get Open_vSwitch . external_ids:ovn-bridge-mappings | grep physnet",
@@ -28,27 +33,53 @@ def addresses(lab, node: str, device: str) -> list[str]:
     return sorted(line.split()[3] for line in lines if "proto 0x55" not in line)
 
 
+@pytest.fixture
+def over_the_card(lab, tmp_path):
+    """Return the options with which Ansible reaches the nodes at their provider addresses, from outside."""
+    known = lab.directory / "ssh_config"
+    shared = re.search(r"ControlPath (.*)%n", known.read_text())[1]
+    own = "".join(
+        f"Host {node}\n    HostName {own_address(lab, node)}\n    ProxyCommand ssh -F {known} -W %h:22 outside\n"
+        f"    ControlPath {shared}%n-card.ssh\n"
+        for node in NODES
+    )
+    config = tmp_path / "ssh_config"
+    # ssh takes the first value that it finds.
+    config.write_text(own + known.read_text())
+    yield "-e", json.dumps({"ansible_ssh_common_args": f"-F {config}"})
+    for node in NODES:
+        subprocess.run(["ssh", "-F", str(config), "-O", "exit", node], capture_output=True, check=False)
+
+
+def own_address(lab, node: str) -> str:
+    """Return the node's IPv4 address on the provider's network."""
+    return next(found for found in addresses(lab, node, "br-ex") if "." in found).partition("/")[0]
+
+
 @pytest.fixture(scope="module")
 def card_comes_back(lab):
     yield
     lab.play("site.yml")
 
 
-def test_hosts_get_everything_back_and_playbooks_apart_bring_the_way_out_again(lab, card_comes_back):
+def test_hosts_get_everything_back_and_playbooks_apart_bring_the_way_out_again(lab, card_comes_back, over_the_card):
+    """Both ways with Ansible itself coming in over the card."""
     before, own = lab.dump(), {node: addresses(lab, node, "br-ex") for node in NODES}
     announced = lab.play("site.yml", "--check", "--diff", *NONE)
     assert all(announced.changed[node] for node in NODES)
     assert lab.dump() == before
-    lab.play("site.yml", *NONE)
+    lab.play("site.yml", *NONE, *over_the_card)
     for node in NODES:
         assert kernel_has(lab, node) == ""
         assert addresses(lab, node, "eth2") == own[node]
         assert addresses(lab, node, "br-ex") == []
+        # The kernel hears the card again.
+        assert "eth2" not in lab.try_ssh(node, "nft list table inet heddle-cards").stdout
     assert set(lab.play("site.yml", *NONE).changed.values()) == {0}
 
     # The bridge stays for Localnet networks; so the plan of the second playbook is the only one that knows of the card.
-    lab.play("install.yml")
-    assert "is not yet what the inventory says" not in lab.play("networks.yml").output
+    lab.play("install.yml", *over_the_card)
+    assert "is not yet what the inventory says" not in lab.play("networks.yml", *over_the_card).output
     for node in NODES:
         assert addresses(lab, node, "br-ex") == own[node]
     assert lab.dump() == before

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.apply import kernel
+from ansible_collections.heddle.ovn.plugins.module_utils.apply.change import Outcome
 from ansible_collections.heddle.ovn.plugins.module_utils.apply.nftables import (
     FirewallError,
     planned_firewall,
@@ -16,6 +17,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.apply.nftables import (
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.apply.programs import NotInstalled, ProgramError
 from ansible_collections.heddle.ovn.plugins.module_utils.firewall import Chain, Firewall, Map, Set
+from ansible_collections.heddle.ovn.plugins.module_utils.render.firewall import render_cards
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
 
@@ -191,6 +193,18 @@ def test_tables_of_others_stay_and_are_reported(run):
     assert sorted(item.name for item in outcome.foreign) == ["inet heddle2", "ip filter"]
     reconcile_firewall(Firewall(), write=True, run=run)
     assert listing(run) == before
+
+
+def test_the_two_own_tables_do_not_touch_each_other_and_are_not_foreign(run):
+    cards = render_cards(["eth5", "eth1"])
+    for firewall in (FIREWALL, cards):
+        assert reconcile_firewall(firewall, write=True, run=run).changed
+    for firewall in (FIREWALL, cards):
+        assert reconcile_firewall(firewall, write=True, run=run) == Outcome()
+    assert 'iifname { "eth1", "eth5" } drop' in run(["nft", "list", "table", "inet", "heddle-cards"], "")
+    assert reconcile_firewall(render_cards([]), write=True, run=run).changed
+    assert reconcile_firewall(FIREWALL, write=True, run=run) == Outcome()
+    assert "heddle-cards" not in run(["nft", "list", "tables"], "")
 
 
 def test_a_mistake_is_named_and_leaves_the_table_as_it_was(run):

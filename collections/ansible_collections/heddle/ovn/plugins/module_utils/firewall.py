@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Heddle's nftables table looks like: the words that `render` writes and `apply` reads.
+"""What Heddle's nftables tables look like: the words that `render` writes and `apply` reads.
 
-The table `inet heddle` is Heddle's as a whole. Types, rules and elements are written as in a file for nft(8).
+Two tables are Heddle's as a whole: `inet heddle` belongs to the gateways, `inet heddle-cards` to the bridges that take
+network cards over. Types, rules and elements are written as in a file for nft(8).
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from dataclasses import dataclass
 
 FAMILY = "inet"
 TABLE = "heddle"
+CARDS_TABLE = "heddle-cards"
+OWN_TABLES = frozenset([TABLE, CARDS_TABLE])
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +54,9 @@ class Map:
 
 @dataclass(frozen=True, slots=True)
 class Firewall:
-    """The whole table; empty means that there is none."""
+    """A whole table; empty means that there is none."""
 
     chains: tuple[Chain, ...] = ()
     sets: tuple[Set, ...] = ()
     maps: tuple[Map, ...] = ()
+    table: str = TABLE

@@ -10,9 +10,11 @@ from .apply import kernel
 from .apply.change import Outcome
 from .apply.kernel_device import advertised_cards, default_gateways, read_device
 from .apply.kernel_host import vrf_supported
+from .apply.nftables import reconcile_firewall
 from .apply.takeover import move_device, wait_for_device
 from .keep import keep_host
 from .naming import INTEGRATION_BRIDGE
+from .render.firewall import render_cards
 from .render.provider import PHYSICAL_NETWORK
 from .render.vswitch import BRIDGE_UPLINK, SOUTHBOUND_SOCKET, TABLES, UNDERLAY_BRIDGE, render_integration_bridge
 from .runner import HOST_FILE, VSWITCH, Failure, connected
@@ -47,7 +49,7 @@ def apply_chassis(module) -> tuple[Outcome, dict]:
         if client:
             _refuse_foreign(client, bridges)
             if ready:
-                outcome += _given_back(client, params["owner"], bridges, write=write)
+                outcome += _given_back(client, params["owner"], bridges, datapath, write=write)
         rows = render_integration_bridge(host)
         outcome += rows_to(client, VSWITCH_DATABASE, rows, params["owner"], TABLES, write=write)
         chassis = _system_id(client) if client else f"(chassis of {params['name']}, known once Open vSwitch runs)"
@@ -57,6 +59,8 @@ def apply_chassis(module) -> tuple[Outcome, dict]:
             if write:
                 wait_for_device(bridge["name"])
             outcome += move_device(bridge["interface"], bridge["name"], write=write)
+    if ready:
+        outcome += _heard_once(_userspace_cards(bridges, datapath), write=write)
     facts = {"chassis": chassis, "datapath": datapath, "gateway": _gateway(params, bridges, datapath, ready)}
     return outcome, {**facts, "underlay_mtu": _underlay_mtu(params["encapsulation"]) if ready else None}
 
@@ -74,16 +78,23 @@ def _underlay_mtu(encapsulation: list[str]) -> int | None:
     )
 
 
-def _given_back(client, owner: str, bridges: list[dict], *, write: bool) -> Outcome:
+def _given_back(client, owner: str, bridges: list[dict], datapath: str, *, write: bool) -> Outcome:
     """Give back what bridges took over that are not wanted any more, or that take over another card now."""
     where = [["external_ids", "includes", ["map", [["heddle/owner", owner]]]]]
     select = {"op": "select", "table": "Bridge", "where": where, "columns": ["name", "external_ids"]}
     wanted = {bridge["name"]: bridge["interface"] for bridge in bridges}
-    outcome = Outcome()
+    outcome, kept, given = Outcome(), [], []
     for row in client.transact(VSWITCH_DATABASE, [select])[0]["rows"]:
         uplink = dict(row["external_ids"][1]).get(BRIDGE_UPLINK)
-        if uplink and wanted.get(row["name"]) != uplink and read_device(row["name"]) and read_device(uplink):
-            outcome += move_device(row["name"], uplink, write=write)
+        if uplink and wanted.get(row["name"]) == uplink:
+            kept.append(uplink)
+        elif uplink and read_device(row["name"]) and read_device(uplink):
+            given.append((row["name"], uplink))
+    if given and write:
+        # The host must hear what comes in on the card before it has its addresses there.
+        outcome += _heard_once(kept if datapath == "netdev" else [], write=True)
+    for bridge, uplink in given:
+        outcome += move_device(bridge, uplink, write=write)
     return outcome
 
 
@@ -156,6 +167,15 @@ def _refuse_names(bridges: list[dict]) -> None:
             raise Failure(f"bridge {bridge['name']} has the name of a network card; choose another one")
 
 
+def _heard_once(cards: list[str], *, write: bool) -> Outcome:
+    """Keep the kernel from answering what a userspace datapath reads. Foreign tables are told by the gateways."""
+    return Outcome(reconcile_firewall(render_cards(cards), write=write).changes)
+
+
+def _userspace_cards(bridges: list[dict], datapath: str) -> list[str]:
+    return sorted(bridge["interface"] for bridge in bridges if bridge["interface"]) if datapath == "netdev" else []
+
+
 def _has_unified_cgroups() -> bool:
     """Tell whether nftables can match the prober's cgroup: only the unified hierarchy (version 2) has it."""
     return os.path.exists("/sys/fs/cgroup/cgroup.controllers")
@@ -199,9 +219,7 @@ def _gateway(params: dict, bridges: list[dict], datapath: str, ready: bool) -> d
         },
         "vrf": vrf_supported(),
         "prober": provider["prober"] if _has_unified_cgroups() else "",
-        "userspace_cards": sorted(bridge["interface"] for bridge in bridges if bridge["interface"])
-        if datapath == "netdev"
-        else [],
+        "userspace_cards": _userspace_cards(bridges, datapath),
         "advertised_cards": [card for card in advertised_cards() if card != provider["bridge"]],
     }
 

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine for Heddle's nftables table: desired and what is there -> changes -> one write.
+"""The engine for Heddle's nftables tables: desired and what is there -> changes -> one write for each.
 
-The whole table `inet heddle` is own; other tables are foreign. What is wanted is loaded into a network namespace made
+A table of Heddle's is own as a whole; other tables are foreign. What is wanted is loaded into a network namespace made
 for that and read back from there, so both sides of the comparison are what the kernel has, printed by the same nft, and
 a mistake is found before anything is written. The table is then replaced in one transaction.
 """
 
 from __future__ import annotations
 
-from ..firewall import FAMILY, TABLE, Firewall
+from ..firewall import FAMILY, OWN_TABLES, Firewall
 from . import kernel, programs
 from .change import Change, FirewallError, Foreign, Outcome
 from .nftables_text import described, is_empty, read_objects, replacement_text, table_text
@@ -18,7 +18,7 @@ Objects = dict[tuple[str, str], dict]
 
 
 def reconcile_firewall(firewall: Firewall, *, write: bool, run: programs.Run = programs.run) -> Outcome:
-    """Bring Heddle's table to exactly `firewall`; without one when that is empty.
+    """Bring the table to exactly `firewall`; there is none when that is empty.
 
     Rules name links by `iifname` and `oifname`: `iif` and `oif` cannot be checked where the links are not. On a host
     without nft, everything counts as missing when nothing is to be written.
@@ -26,34 +26,34 @@ def reconcile_firewall(firewall: Firewall, *, write: bool, run: programs.Run = p
     try:
         tables = _tables(run)
     except programs.NotInstalled as error:
-        if write:
+        if write and not is_empty(firewall):
             raise FirewallError(str(error)) from error
         return planned_firewall(firewall)
-    current = _read(run) if (FAMILY, TABLE) in tables else None
+    current = _read(firewall.table, run) if (FAMILY, firewall.table) in tables else None
     wanted = None if is_empty(firewall) else _canonical(firewall, run)
-    changes = _changes(current, wanted)
+    changes = _changes(firewall.table, current, wanted)
     if write and changes:
         _run(run, replacement_text(firewall))
     foreign = tuple(
         Foreign(SUBSTRATE, "table", f"{family} {name}", "")
         for family, name in tables
-        if (family, name) != (FAMILY, TABLE)
+        if family != FAMILY or name not in OWN_TABLES
     )
     return Outcome(changes, foreign)
 
 
 def planned_firewall(firewall: Firewall) -> Outcome:
     """Return what a host without anything would get."""
-    return Outcome(_changes(None, None if is_empty(firewall) else described(firewall)))
+    return Outcome(_changes(firewall.table, None, None if is_empty(firewall) else described(firewall)))
 
 
-def _changes(current: Objects | None, wanted: Objects | None) -> tuple[Change, ...]:
+def _changes(table: str, current: Objects | None, wanted: Objects | None) -> tuple[Change, ...]:
     before, after = current or {}, wanted or {}
     changes = []
     # A table that is empty, or gone while nothing is in it, has no objects that could tell.
     if (current is None) != (wanted is None):
         action = "create" if current is None else "delete"
-        changes.append(Change(SUBSTRATE, action, "table", f"{FAMILY} {TABLE}", "", {}, {}))
+        changes.append(Change(SUBSTRATE, action, "table", f"{FAMILY} {table}", "", {}, {}))
     for key in sorted({*before, *after}):
         old, new = before.get(key), after.get(key)
         if old == new:
@@ -73,15 +73,15 @@ def _tables(run: programs.Run) -> list[tuple[str, str]]:
     return [(words[1], words[2]) for line in lines if len(words := line.split()) == 3]
 
 
-def _read(run: programs.Run) -> Objects:
-    question = f"list table {FAMILY} {TABLE}"
+def _read(table: str, run: programs.Run) -> Objects:
+    question = f"list table {FAMILY} {table}"
     return read_objects(_run(run, question, "-s"), _run(run, question, "-s", "-j"))
 
 
 def _canonical(firewall: Firewall, run: programs.Run) -> Objects:
     with kernel.scratch():
         _run(run, table_text(firewall))
-        return _read(run)
+        return _read(firewall.table, run)
 
 
 def _run(run: programs.Run, text: str, *options: str) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Heddle's nftables table as text for nft(8), and what nft prints of it as objects that can be compared.
+"""Heddle's nftables tables as text for nft(8), and what nft prints of it as objects that can be compared.
 
 Chains are compared by the text that nft prints, which says all there is in a rule (its JSON leaves out the level of a
 cgroup), sets and maps by its JSON, whose elements can be put in order. Both sides are printed by the same nft.
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 
-from ..firewall import FAMILY, TABLE, Chain, Firewall, Map, Set
+from ..firewall import FAMILY, Chain, Firewall, Map, Set
 
 _CHAIN = re.compile(r"\tchain (\S+) \{")
 _HEAD = re.compile(r"type (\w+) hook (\w+) (?:device \S+ )?priority ([^;]+); policy (\w+);")
@@ -23,7 +23,7 @@ def is_empty(firewall: Firewall) -> bool:
 
 def table_text(firewall: Firewall) -> str:
     """Return the table for `nft -f`."""
-    lines = [f"table {FAMILY} {TABLE} {{"]
+    lines = [f"table {FAMILY} {firewall.table} {{"]
     for collection in (*firewall.sets, *firewall.maps):
         lines += _collection_lines(collection)
     for chain in firewall.chains:
@@ -49,7 +49,7 @@ def _collection_lines(collection: Set | Map) -> list[str]:
 
 def replacement_text(firewall: Firewall) -> str:
     """Return what puts the table in place of the one that is there, as one transaction."""
-    removal = f"add table {FAMILY} {TABLE}\ndelete table {FAMILY} {TABLE}\n"
+    removal = f"add table {FAMILY} {firewall.table}\ndelete table {FAMILY} {firewall.table}\n"
     return removal if is_empty(firewall) else removal + table_text(firewall)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The host's nftables table: who may reach workloads over the default network, and whose address packets leave with.
+"""The host's nftables tables: who may reach workloads over the default network, and whose address packets leave with.
 
 Chains and sets as ovn-kubernetes's (OKEP-5193, "Kubernetes Readiness/Liveness Probes"), with nftables for what the
 document shows as iptables.
@@ -8,7 +8,7 @@ document shows as iptables.
 from __future__ import annotations
 
 from ..addressing import family, nth_address, plain
-from ..firewall import Chain, Firewall, Set
+from ..firewall import CARDS_TABLE, Chain, Firewall, Set
 from ..naming import DEFAULT_NETWORK, management_interface
 from .bridge_flows import primary_views
 from .view import View
@@ -27,12 +27,22 @@ def render_firewall(plan: dict, node: str) -> Firewall:
         return Firewall()
     default = next(view for view in views if view.is_default)
     chains = [_isolation(default), _outside(), _management(default)]
-    if default.provider.userspace_cards:
-        chains.append(_userspace_cards(default.provider.userspace_cards))
     if default.provider.is_local:
         chains += _local_gateway(default)
     sets = [Set(_locked(number), _FAMILIES[number][1], _locked_addresses(plan, node, number)) for number in (4, 6)]
     return Firewall(chains=tuple(chains), sets=tuple(sets))
+
+
+def render_cards(cards: list[str]) -> Firewall:
+    """Return the table for cards that a userspace datapath reads.
+
+    It reads a copy of what comes in; the kernel's own would be answered as well, with resets.
+    """
+    if not cards:
+        return Firewall(table=CARDS_TABLE)
+    names = ", ".join(f'"{card}"' for card in sorted(cards))
+    chain = Chain("userspace-cards", (f"iifname {{ {names} }} drop",), hook="prerouting", priority="raw")
+    return Firewall(chains=(chain,), table=CARDS_TABLE)
 
 
 def _locked(number: int) -> str:
@@ -77,12 +87,6 @@ def _outside() -> Chain:
     """
     inward = f'oifname "{management_interface(0)}"'
     return Chain("outside", (f"{inward} ct state established,related accept", f"{inward} drop"), hook="forward")
-
-
-def _userspace_cards(cards: list[str]) -> Chain:
-    """A userspace datapath reads a copy of what comes in; the kernel's own would be answered as well, with resets."""
-    names = ", ".join(f'"{card}"' for card in cards)
-    return Chain("userspace-cards", (f"iifname {{ {names} }} drop",), hook="prerouting", priority="raw")
 
 
 def _management(view: View) -> Chain:

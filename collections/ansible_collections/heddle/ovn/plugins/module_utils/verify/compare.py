@@ -10,7 +10,7 @@ from dataclasses import asdict
 from ..apply import kernel
 from ..apply.change import Foreign, Outcome
 from ..apply.netlink import mark, reconcile_endpoints
-from ..apply.nftables import FirewallError
+from ..apply.nftables import FirewallError, reconcile_firewall
 from ..apply.openflow_text import OpenFlowError
 from ..apply.ovsdb import reconcile
 from ..apply.ovsdb_values import Scope
@@ -20,6 +20,8 @@ from ..invocation import Invocation
 from ..naming import INTEGRATION_BRIDGE
 from ..ovsdb_client import Client, OvsdbError
 from ..render import northbound, render_endpoints, render_northbound, render_southbound, southbound, vswitch
+from ..render.firewall import render_cards
+from ..render.provider import provider_of
 from ..render.vswitch import render_workload_ports
 from ..runner import NORTHBOUND, SOUTHBOUND, VSWITCH, Failure, known_node, load_plan
 from ..share import VSWITCH_DATABASE, uses_userspace
@@ -90,10 +92,15 @@ class Comparison:
         return Outcome(found.changes, tuple(one for one in found.foreign if one.identity in others))
 
     def _gateway(self) -> Outcome:
-        """Flows, and what the kernel adds: management ports, VRFs, routes, rules, the nftables table."""
+        """Flows, and what the kernel adds: management ports, VRFs, routes, rules, the nftables tables."""
         # Without the database the engines would count everything as missing, as they do on an empty host.
         with Client(VSWITCH, read_only=True):
-            return apply_gateway(self.invocation)
+            outcome = apply_gateway(self.invocation)
+        provider = provider_of(self.plan["nodes"][self.node])
+        if provider is None:
+            return outcome
+        # Which tables are foreign the gateways have told already.
+        return outcome + Outcome(reconcile_firewall(render_cards(provider.userspace_cards), write=False).changes)
 
     def _endpoints(self) -> Outcome:
         if kernel.PYROUTE2_IMPORT_ERROR is not None:
