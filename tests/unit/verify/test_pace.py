@@ -3,60 +3,94 @@
 
 from __future__ import annotations
 
-import itertools
-from dataclasses import dataclass
-from types import SimpleNamespace
+from collections import Counter
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.verify import prober
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.pace import Pace, ask_once, ask_until_answered
+
+RATE = 800
 
 
-@dataclass
-class Asked:
-    """Who answers questions that come at most so fast; 0 is nobody."""
+class Hosts:
+    """Hosts that decide on one question after the other, and drop what does not fit into their queue."""
 
-    answers_up_to: int
-    must: bool = True
-    reached: bool = False
-    milliseconds: float = 1.0
+    def __init__(self, seconds: float, queue: int, mute=(), loss: int = 0):
+        self.seconds, self.queue, self.mute, self.loss = seconds, queue, set(mute), loss
+        self.time = self.busy = 0.0
+        self.coming: list[tuple[float, int, float]] = []
+        self.asked: Counter = Counter()
+        self.times: list[float] = []
 
-    @property
-    def pair(self):
-        return SimpleNamespace(reach=self.must)
+    def now(self):
+        return self.time
+
+    def ask(self, number):
+        self.times.append(self.time)
+        self.asked[number] += 1
+        if self.loss and sum(self.asked.values()) % self.loss == 0:
+            return
+        if (self.busy - self.time) / self.seconds >= self.queue:
+            return
+        self.busy = max(self.busy, self.time) + self.seconds
+        if number not in self.mute:
+            self.coming.append((self.busy, number, self.time))
+
+    def hear(self, until):
+        first = min((at for at, _number, _asked in self.coming), default=until)
+        self.time = max(self.time, min(first, until))
+        heard = [one for one in self.coming if one[0] <= self.time]
+        self.coming = [one for one in self.coming if one[0] > self.time]
+        return [(number, at - asked) for at, number, asked in heard]
 
 
-@pytest.fixture
-def rates(monkeypatch):
-    """The rates at which those whose silence is expected were asked."""
-    found = []
+@pytest.mark.parametrize("seconds", [0.0005, 0.01, 0.05, 0.2], ids=["fast", "medium", "emulated", "slowest"])
+def test_all_are_answered_in_little_more_time_than_the_hosts_need_and_few_are_asked_twice(seconds):
+    hosts, pace = Hosts(seconds, queue=40), Pace(RATE)
+    ask_until_answered(range(200), hosts, pace, timeout=20)
+    assert set(hosts.asked) == set(range(200))
+    assert sum(hosts.asked.values()) <= 220
+    assert hosts.time <= 1.2 * max(200 * seconds, 200 / RATE) + 1
 
-    def ask_each(asked, _probes, _selector, _run, rate):
-        for _number, one in asked:
-            one.reached = one.reached or rate <= one.answers_up_to
-        if not asked[0][1].must:
-            found.append(rate)
 
-    clock = itertools.count()
-    monkeypatch.setattr(prober, "_ask_each", ask_each)
-    monkeypatch.setattr(prober, "_listen", lambda *_arguments: None)
-    monkeypatch.setattr(prober, "time", SimpleNamespace(monotonic=lambda: next(clock)))
-    return found
+def test_nobody_is_asked_faster_than_allowed():
+    hosts = Hosts(0.0001, queue=1000)
+    ask_until_answered(range(500), hosts, Pace(100), timeout=5)
+    assert hosts.time == pytest.approx(5, rel=0.02)
+    for first, later in zip(hosts.times, hosts.times[10:], strict=False):
+        assert later - first >= 6 / 100 - 1e-9
+
+
+def test_what_is_lost_is_asked_again():
+    hosts = Hosts(0.001, queue=100, loss=7)
+    ask_until_answered(range(100), hosts, Pace(RATE), timeout=5)
+    assert max(hosts.asked.values()) > 1
+    assert hosts.time < 3
+
+
+@pytest.mark.parametrize("mute", [range(1), range(100), range(200)], ids=["one", "half", "all"])
+def test_who_never_answers_makes_nobody_wait_longer_than_the_timeout(mute):
+    hosts, pace = Hosts(0.002, queue=100, mute=mute), Pace(RATE)
+    ask_until_answered(range(200), hosts, pace, timeout=5)
+    assert pace.answers == 200 - len(mute)
+    assert hosts.time <= 5 + len(mute) * 0.5 / 8 + 2
+    assert pace.unanswered_rate == RATE
 
 
 @pytest.mark.parametrize(
-    ("must_answer", "expected"),
-    [
-        ([800] * 20, 800),
-        ([800] * 20 + [0], 800),
-        ([800] * 20 + [0] * 20, 800),
-        ([800] * 5 + [100] * 20, 100),
-        ([800] * 5 + [100] * 20 + [0] * 20, 100),
-        ([0] * 20, 800),
-    ],
-    ids=["all", "all but one", "half, others never", "most when slower", "and some never", "nobody"],
+    ("seconds", "least", "most"), [(0.001, RATE, RATE), (0.05, 25, 100), (0.5, 25, 25)], ids=["fast", "emulated", "slow"]
 )
-def test_silence_is_asked_for_as_fast_as_answers_came(rates, must_answer, expected):
-    probes = [*map(Asked, must_answer), Asked(0, must=False), Asked(0, must=False)]
-    prober._converse(probes, None, 100, 800)
-    assert rates == [expected] * prober.FEWEST_ROUNDS
+def test_silence_is_asked_for_as_fast_as_answers_came(seconds, least, most):
+    pace = Pace(RATE)
+    ask_until_answered(range(100), Hosts(seconds, queue=40), pace, timeout=20)
+    assert least <= pace.unanswered_rate <= most
+    hosts = Hosts(0.0001, queue=1000)
+    ask_once(range(200), hosts, pace.unanswered_rate)
+    assert hosts.asked == dict.fromkeys(range(200), 1)
+    assert hosts.time == pytest.approx(200 / pace.unanswered_rate, rel=0.05)
+
+
+def test_without_anybody_to_learn_from_the_rate_is_the_one_that_was_asked_for():
+    hosts, pace = Hosts(0.001, queue=40), Pace(RATE)
+    ask_until_answered([], hosts, pace, timeout=20)
+    assert (hosts.time, pace.unanswered_rate) == (0, RATE)

@@ -44,8 +44,8 @@ options:
     default: 600
   timeout:
     description:
-      - How many seconds to wait at most for answers.
-      - It takes about two seconds when all who must answer do so at once.
+      - For how many seconds nobody answers before those are given up who must.
+      - Hosts are asked as fast as they answer. It takes about two seconds when all who must answer do so at once.
     type: int
     default: 10
   outside:

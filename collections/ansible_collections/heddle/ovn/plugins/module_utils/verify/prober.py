@@ -20,15 +20,15 @@ from .datagram import SIZE, STRANGER, question, read_answer
 from .expectation import Pair
 from .frame import card_of, open_card, udp_frame
 from .listening import Place, allow_descriptors, destination, open_sender, present_namespaces
+from .pace import Pace, ask_once, ask_until_answered
 
 INTERVAL = 0.5
-# Questions a second. Each is a new flow, and a switch that has to decide on hundreds at once drops packets of others.
+# Questions a second at most. Each is a new flow, and a switch that has to decide on hundreds at once drops packets of
+# others.
 RATE = 800
-_AT_ONCE = 4
-# When more than one in so many does not answer in a round, the next one is asked half as fast, down to the slowest.
-_FEW_MISSING, _SLOWEST_RATE = 4, 25
-# Silence is believed after so many questions and so many seconds, and twice what the slowest answer took.
-FEWEST_ROUNDS = 4
+# Silence is believed after one question more than the slowest of those needed who must answer, and after so many
+# seconds or twice what the slowest answer took.
+FEWEST_ROUNDS, MOST_ROUNDS = 2, 4
 FEWEST_SECONDS = 2.0
 # IP and UDP headers of a datagram.
 _HEADERS = {4: 28, 6: 48}
@@ -58,7 +58,8 @@ def probe(
 ) -> tuple[list[dict], list[str]]:
     """Return what was seen of each pair, and one line for each source that could not send.
 
-    `places` holds where each source's sockets are; `timeout` is in seconds, `rate` in questions a second.
+    `places` holds where each source's sockets are; `timeout` is for how many seconds nobody answers before the search
+    for those who must is given up, `rate` in questions a second.
     """
     with contextlib.ExitStack() as stack:
         senders, problems = _senders(pairs, places, stack)
@@ -138,51 +139,47 @@ def _senders(
 
 
 def _converse(probes: list[_Probe], selector: selectors.BaseSelector, timeout: float, rate: int) -> None:
-    """Ask those who must answer until they have, then the others, whose silence is believed after a while.
-
-    Answers that do not come slow the questions down: a switch that decides on each new flow in software, on a small
-    or emulated host, answers nobody any more when it is asked too fast. If slowing down brings no answer either, it
-    was not that, and the others are asked as fast as answers came.
-    """
-    run = secrets.token_hex(4)
-    until = time.monotonic() + timeout
-    numbered = list(enumerate(probes))
-    required = [item for item in numbered if item[1].pair.reach]
-    answered_at = rate
-    while (missing := [item for item in required if not item[1].reached]) and time.monotonic() < until:
-        _ask_each(missing, probes, selector, run, rate)
-        _listen(probes, selector, run, min(time.monotonic() + INTERVAL, until), missing)
-        left = sum(not one.reached for _number, one in missing)
-        if left < len(missing):
-            answered_at = rate
-        if left > len(missing) / _FEW_MISSING:
-            rate = max(rate // 2, _SLOWEST_RATE)
-    silent = [item for item in numbered if not item[1].pair.reach]
+    """Ask those who must answer until they have, then the others, whose silence is believed after a while."""
+    conversation = _Conversation(probes, selector)
+    pace = Pace(rate)
+    required = [number for number, one in enumerate(probes) if one.pair.reach]
+    ask_until_answered(required, conversation, pace, timeout)
+    silent = [number for number, one in enumerate(probes) if not one.pair.reach]
+    if not silent:
+        return
     began = time.monotonic()
-    for _round in range(FEWEST_ROUNDS if silent else 0):
-        _ask_each(silent, probes, selector, run, answered_at)
-        _listen(probes, selector, run, time.monotonic() + INTERVAL, silent)
+    asked = [len(probes[number].sent) for number in required if probes[number].reached]
+    for _round in range(min(MOST_ROUNDS, max(FEWEST_ROUNDS, 1 + max(asked, default=MOST_ROUNDS)))):
+        ask_once([number for number in silent if not probes[number].reached], conversation, pace.unanswered_rate)
+        conversation.listen(time.monotonic() + INTERVAL)
     slowest = max((one.milliseconds or 0 for one in probes), default=0) / 1000
-    _listen(probes, selector, run, min(began + max(FEWEST_SECONDS, 2 * slowest), began + timeout), silent)
+    conversation.listen(min(began + max(FEWEST_SECONDS, 2 * slowest), began + timeout))
 
 
-def _ask_each(
-    asked: list[tuple[int, _Probe]], probes: list[_Probe], selector: selectors.BaseSelector, run: str, rate: int
-) -> None:
-    for place, (number, one) in enumerate(asked):
-        if place and place % _AT_ONCE == 0:
-            _listen(probes, selector, run, time.monotonic() + _AT_ONCE / rate, asked)
-        if not one.reached:
-            _ask(one, f"{run}/{number}/{len(one.sent)}")
+class _Conversation:
+    """Questions and answers of one run, by the probe's number."""
 
+    def __init__(self, probes: list[_Probe], selector: selectors.BaseSelector) -> None:
+        self.probes, self.selector = probes, selector
+        self.run = secrets.token_hex(4)
 
-def _listen(
-    probes: list[_Probe], selector: selectors.BaseSelector, run: str, until: float, asked: list[tuple[int, _Probe]]
-) -> None:
-    """Hear answers until then, or until all who are asked have answered."""
-    while (left := until - time.monotonic()) > 0 and not all(one.reached for _number, one in asked):
-        for key, _events in selector.select(left):
-            _hear(key.fileobj, run, probes)
+    def now(self) -> float:
+        return time.monotonic()
+
+    def ask(self, number: int) -> None:
+        one = self.probes[number]
+        _ask(one, f"{self.run}/{number}/{len(one.sent)}")
+
+    def hear(self, until: float) -> list[tuple[int, float]]:
+        heard = []
+        for key, _events in self.selector.select(max(0.0, until - time.monotonic())):
+            heard += _hear(key.fileobj, self.run, self.probes)
+        return heard
+
+    def listen(self, until: float) -> None:
+        """Hear answers until then."""
+        while time.monotonic() < until:
+            self.hear(until)
 
 
 def _ask(one: _Probe, token: str) -> None:
@@ -192,12 +189,14 @@ def _ask(one: _Probe, token: str) -> None:
         one.transmit(question(token, one.pair.source, one.size))
 
 
-def _hear(sender: socket.socket, run: str, probes: list[_Probe]) -> None:
+def _hear(sender: socket.socket, run: str, probes: list[_Probe]) -> list[tuple[int, float]]:
+    """Read what has come; returns the probes that have got their answer now, and after how many seconds."""
+    heard = []
     while True:
         try:
             data, _address = sender.recvfrom(SIZE)
         except OSError:
-            return
+            return heard
         said = read_answer(data)
         if said is None:
             continue
@@ -213,7 +212,10 @@ def _hear(sender: socket.socket, run: str, probes: list[_Probe]) -> None:
         elif not one.reached:
             one.answered_by, one.answered_on = said["workload"], said["network"]
             one.asker = said["asker"]
-            one.milliseconds = round((time.monotonic() - one.sent[int(asked)]) * 1000, 2)
+            took = time.monotonic() - one.sent[int(asked)]
+            one.milliseconds = round(took * 1000, 2)
+            if one.reached:
+                heard.append((int(number), took))
 
 
 def _seen(one: _Probe) -> dict:
