@@ -78,7 +78,9 @@ def test_who_never_answers_makes_nobody_wait_longer_than_the_timeout(mute):
 
 
 @pytest.mark.parametrize(
-    ("seconds", "least", "most"), [(0.001, RATE, RATE), (0.05, 25, 100), (0.5, 25, 25)], ids=["fast", "emulated", "slow"]
+    ("seconds", "least", "most"),
+    [(0.001, RATE, RATE), (0.05, 25, 100), (0.5, 25, 25)],
+    ids=["fast", "emulated", "slow"],
 )
 def test_silence_is_asked_for_as_fast_as_answers_came(seconds, least, most):
     pace = Pace(RATE)
