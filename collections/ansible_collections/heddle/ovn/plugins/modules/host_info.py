@@ -13,13 +13,14 @@ author:
   - Heddle maintainers (@heddle)
 description:
   - Returns bridges, VRFs, rules, routes, the packet filter and tracked connections of a host as they are, and follows
-    one packet of a workload to the outside through OVN and through the provider bridge. Nothing is written.
+    one packet of a workload to the outside through OVN and through the provider bridge. Nothing is written; two
+    workloads of networks with one subnet send a datagram to the outside, so that their connections can be shown.
 extends_documentation_fragment:
   - heddle.ovn.attributes.info
   - heddle.ovn.plan
 options:
   outside:
-    description: Addresses on the provider network; the packet goes to the first IPv4 one. Without one none is followed.
+    description: Addresses on the provider network; packets go to the first IPv4 one. Without one, none does.
     type: list
     elements: str
     default: []

@@ -8,7 +8,7 @@ from ..naming import layer2_switch, node_switch, patch_port
 from ..render.provider import provider_of
 from ..render.view import View
 
-_SOURCE_PORT, _TARGET_PORT = 40000, 80
+SOURCE_PORT, TARGET_PORT = 40000, 80
 
 
 def overlapping(plan: dict, node: str) -> list[tuple[str, str, str]]:
@@ -62,8 +62,8 @@ def _packet(view: View, name: str, interface: dict, ends: tuple[str, str]) -> di
         "datapath": datapath,
         "microflow": f'inport == "{interface["port"]}" && eth.src == {interface["mac"]} && eth.dst == {gateway} && '
         f"ip4.src == {source} && ip4.dst == {target} && ip.ttl == 64 && tcp && "
-        f"tcp.src == {_SOURCE_PORT} && tcp.dst == {_TARGET_PORT}",
+        f"tcp.src == {SOURCE_PORT} && tcp.dst == {TARGET_PORT}",
         "bridge": provider.bridge,
         "flow": f"in_port={port},tcp,dl_src={provider.mac},nw_src={masquerade},nw_dst={target},nw_ttl=62,"
-        f"tp_src={_SOURCE_PORT},tp_dst={_TARGET_PORT}",
+        f"tp_src={SOURCE_PORT},tp_dst={TARGET_PORT}",
     }

@@ -1,20 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is really inside a host: bridges, VRFs, rules, routes, packet filter, tracked connections. Only read."""
+"""What is really inside a host: bridges, VRFs, rules, routes, packet filter, tracked connections.
+
+Only read, but for one datagram to the outside of each workload whose connections are shown.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import json
+import time
 
+from ..addressing import family
 from ..apply.programs import ProgramError, run
 from ..invocation import Invocation
 from ..naming import management_interface
+from ..render.bridge_flows import connection_mark
 from ..render.provider import provider_of
+from ..render.view import View
 from ..runner import Failure, known_node, load_plan
-from .egress import egress_packet, overlapping
+from .egress import SOURCE_PORT, TARGET_PORT, egress_packet, overlapping
+from .listening import open_sender, places
 
 FORMAT = 1
 SOUTHBOUND = "unix:/var/run/ovn/ovnsb_db.sock"
 MOST_ENTRIES = 300
+# Seconds in which Open vSwitch has decided on a new connection also on a slow host.
+_PATIENCE = 3.0
 _TABLES = ("Bridge:name,ports,datapath_type", "Port:_uuid,name,interfaces", "Interface:_uuid,name,type,options,mtu")
 
 
@@ -35,7 +46,7 @@ def inside(module: Invocation) -> dict:
             **_kernel(plan),
             "flows": _flow_counts(run(["ovs-ofctl", "dump-flows", provider.bridge])) if provider else {},
             "pair": [list(one) for one in pair],
-            "conntrack": _tracked([address for _workload, _network, address in pair]),
+            "conntrack": _tracked(plan, node, pair, module.params["outside"]) if provider else [],
             "egress": _traced(packet) if packet else None,
         }
     except ProgramError as error:
@@ -136,12 +147,34 @@ def _flow_counts(text: str) -> dict[str, int]:
     return counts
 
 
-def _tracked(addresses: list[str]) -> list[str]:
-    """Return entries that have one of the addresses, and those of the provider bridge that were translated."""
-    entries = run(["ovs-appctl", "dpctl/dump-conntrack"]).splitlines()
-    wanted = [f"={address}," for address in addresses]
-    on_bridge = [line for line in entries if "zone=64000" in line]
+def _tracked(plan: dict, node: str, pair: list[tuple[str, str, str]], outside: list[str]) -> list[str]:
+    """Return entries that have an address of the pair, and those of the provider bridge that were translated.
+
+    What the pair sent before may be forgotten by now, so each begins a connection, both from the same port.
+    """
+    _send(plan, node, pair, outside)
+    marks = [f"mark={connection_mark(View(plan, network, node, []))}" for _workload, network, _address in pair]
+    until = time.monotonic() + _PATIENCE
+    while True:
+        entries = run(["ovs-appctl", "dpctl/dump-conntrack"]).splitlines()
+        on_bridge = [line for line in entries if "zone=64000" in line]
+        # In local gateway mode connections leave through the host, which has no such marks.
+        if all(any(mark in line for line in on_bridge) for mark in marks) or time.monotonic() > until:
+            break
+        time.sleep(0.1)
+    wanted = [f"={address}," for _workload, _network, address in pair]
     return [*on_bridge, *(line for line in entries if any(one in line for one in wanted))][:MOST_ENTRIES]
+
+
+def _send(plan: dict, node: str, pair: list[tuple[str, str, str]], outside: list[str]) -> None:
+    found = places(plan, node)
+    for workload, _network, address in pair:
+        target = next((one for one in outside if family(one) == family(address)), None)
+        # A virtual machine's connections cannot be begun from here.
+        if target and workload in found:
+            with contextlib.suppress(OSError), open_sender(found[workload], family(address)) as sender:
+                sender.bind((address, SOURCE_PORT))
+                sender.sendto(b"", (target, TARGET_PORT))
 
 
 def _traced(packet: dict) -> dict:
