@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.egress import egress_packet, overlapping
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.inside import bridges
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.inside import MOST_ENTRIES, bridges, told_of
 from ansible_collections.heddle.ovn.plugins.modules import host_info
 from tests.pipeline import layer2, layer3, namespace, plan_of, with_gateways, workload
 
@@ -73,3 +73,21 @@ def test_ports_are_named_by_their_interfaces_and_patches_by_their_peers() -> Non
 
 def test_the_example_names_the_module_in_full() -> None:
     assert "heddle.ovn.host_info:" in host_info.EXAMPLES
+
+
+def test_entries_of_the_pair_come_first_and_each_once() -> None:
+    def entry(source: str, target: str, zone: int, mark: str = "") -> str:
+        return (
+            f"udp,orig=(src={source},dst={target},sport=1,dport=2),reply=(src={target},dst={source}),zone={zone}{mark}"
+        )
+
+    others = [entry("169.254.0.2", f"192.0.2.{number}", 64000, ",mark=2") for number in range(MOST_ENTRIES)]
+    alike = entry("169.254.0.2", "192.0.2.1", 64000, ",mark=90")
+    marked = entry("169.254.0.9", "10.0.0.4", 64000, ",mark=9")
+    closing = entry("169.254.0.9", "192.0.2.1", 64000, ",mark=9,protoinfo=(state=CLOSING)")
+    inner = entry("10.0.0.4", "192.0.2.1", 7)
+    found = told_of(
+        [*others, alike, inner, marked, closing, entry("10.0.0.5", "192.0.2.1", 8)], ["mark=9"], ["10.0.0.4"]
+    )
+    assert found[:4] == [marked, closing, inner, others[0]]
+    assert len(found) == len(set(found)) == MOST_ENTRIES

@@ -24,6 +24,7 @@ from .listening import open_sender, places
 FORMAT = 1
 SOUTHBOUND = "unix:/var/run/ovn/ovnsb_db.sock"
 MOST_ENTRIES = 300
+_ON_BRIDGE = "zone=64000"
 # Seconds in which Open vSwitch has decided on a new connection also on a slow host.
 _PATIENCE = 3.0
 _TABLES = ("Bridge:name,ports,datapath_type", "Port:_uuid,name,interfaces", "Interface:_uuid,name,type,options,mtu")
@@ -157,13 +158,23 @@ def _tracked(plan: dict, node: str, pair: list[tuple[str, str, str]], outside: l
     until = time.monotonic() + _PATIENCE
     while True:
         entries = run(["ovs-appctl", "dpctl/dump-conntrack"]).splitlines()
-        on_bridge = [line for line in entries if "zone=64000" in line]
+        on_bridge = [line for line in entries if _ON_BRIDGE in line]
         # In local gateway mode connections leave through the host, which has no such marks.
-        if all(any(mark in line for line in on_bridge) for mark in marks) or time.monotonic() > until:
+        if (
+            all(any(line.endswith(mark) or f"{mark}," in line for line in on_bridge) for mark in marks)
+            or time.monotonic() > until
+        ):
             break
         time.sleep(0.1)
-    wanted = [f"={address}," for _workload, _network, address in pair]
-    return [*on_bridge, *(line for line in entries if any(one in line for one in wanted))][:MOST_ENTRIES]
+    return told_of(entries, marks, [address for _workload, _network, address in pair])
+
+
+def told_of(entries: list[str], marks: list[str], addresses: list[str]) -> list[str]:
+    """Return the entries of the pair, then others of the provider bridge, each once."""
+    on_bridge = [line for line in entries if _ON_BRIDGE in line]
+    marked = [line for line in on_bridge if any(line.endswith(mark) or f"{mark}," in line for mark in marks)]
+    addressed = [line for line in entries if any(f"={address}," in line for address in addresses)]
+    return list(dict.fromkeys([*marked, *addressed, *on_bridge]))[:MOST_ENTRIES]
 
 
 def _send(plan: dict, node: str, pair: list[tuple[str, str, str]], outside: list[str]) -> None:
