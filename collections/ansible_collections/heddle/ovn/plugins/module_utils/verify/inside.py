@@ -160,10 +160,7 @@ def _tracked(plan: dict, node: str, pair: list[tuple[str, str, str]], outside: l
         entries = run(["ovs-appctl", "dpctl/dump-conntrack"]).splitlines()
         on_bridge = [line for line in entries if _ON_BRIDGE in line]
         # In local gateway mode connections leave through the host, which has no such marks.
-        if (
-            all(any(line.endswith(mark) or f"{mark}," in line for line in on_bridge) for mark in marks)
-            or time.monotonic() > until
-        ):
+        if all(_having(mark, on_bridge) for mark in marks) or time.monotonic() > until:
             break
         time.sleep(0.1)
     return told_of(entries, marks, [address for _workload, _network, address in pair])
@@ -172,9 +169,13 @@ def _tracked(plan: dict, node: str, pair: list[tuple[str, str, str]], outside: l
 def told_of(entries: list[str], marks: list[str], addresses: list[str]) -> list[str]:
     """Return the entries of the pair, then others of the provider bridge, each once."""
     on_bridge = [line for line in entries if _ON_BRIDGE in line]
-    marked = [line for line in on_bridge if any(line.endswith(mark) or f"{mark}," in line for mark in marks)]
+    marked = [line for mark in marks for line in _having(mark, on_bridge)]
     addressed = [line for line in entries if any(f"={address}," in line for address in addresses)]
     return list(dict.fromkeys([*marked, *addressed, *on_bridge]))[:MOST_ENTRIES]
+
+
+def _having(mark: str, entries: list[str]) -> list[str]:
+    return [line for line in entries if line.endswith(mark) or f"{mark}," in line]
 
 
 def _send(plan: dict, node: str, pair: list[tuple[str, str, str]], outside: list[str]) -> None:
