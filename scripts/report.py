@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run the notebooks on what the playbooks left in report/, and write a page in report/ for each."""
+"""Run the notebooks on what the playbooks left in report/, and write a page in report/ for each.
+
+python -m scripts.report [NOTEBOOK ...]
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,8 @@ OPTIONAL = {"03_layer2_upgrade": "upgrade_layer2.json"}
 
 def main() -> int:
     """Execute and convert; returns the exit code of what failed, or 0."""
-    return next((code for name in NOTEBOOKS if _has_report(name) and (code := _made(name))), 0)
+    names = sys.argv[1:] or NOTEBOOKS
+    return next((code for name in names if _has_report(name) and (code := _made(name))), 0)
 
 
 def _has_report(name: str) -> bool:

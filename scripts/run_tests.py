@@ -17,6 +17,7 @@ PLAY = str(PROJECT / "scripts" / "play")
 LAB = [sys.executable, "-m", "lab"]
 MOLECULE = [str(BIN / "molecule")]
 PYTEST = [str(BIN / "pytest"), "--durations=10"]
+REPORT = [sys.executable, "-m", "scripts.report"]
 SECOND = "second"
 SECOND_LAB = ("test_localnet.py", "test_playbooks.py", "test_provider.py", "test_state.py", "test_virtual_machine.py")
 
@@ -129,6 +130,7 @@ def vm() -> list[Stage]:
         Stage("virtual machines: site", [PLAY, "playbooks/site.yml"], environment),
         Stage("virtual machines: verify", verify, environment),
         Stage("virtual machines: audit", [PLAY, "playbooks/audit.yml"], environment),
+        Stage("virtual machines: report", [*REPORT, "01_first_light", "02_gateways"], environment),
         Stage("virtual machines: site, local gateway mode", [PLAY, "playbooks/site.yml", "-e", local], environment),
         Stage("virtual machines: verify, local gateway mode", verify, environment),
         Stage("virtual machines: audit, local gateway mode", [PLAY, "playbooks/audit.yml"], environment),
