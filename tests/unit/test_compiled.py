@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Byte code of programs in archives is kept, and never used when it is not what the source says."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -83,6 +84,15 @@ def test_nothing_is_kept_until_somebody_says_so(tmp_path):
 def test_a_directory_that_cannot_be_written_is_no_mistake(tmp_path):
     (tmp_path / "file").write_text("")
     assert loaded(archive_of(tmp_path / "a.zip"), tmp_path / "file" / "kept")[0]["VALUE"] == 1
+
+
+def test_a_full_disk_gets_no_files(tmp_path, monkeypatch):
+    def full(_source, _target):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(compiled.os, "replace", full)
+    assert loaded(archive_of(tmp_path / "a.zip"), tmp_path / "kept")[0]["VALUE"] == 1
+    assert list((tmp_path / "kept").iterdir()) == []
 
 
 def test_only_a_directory_of_one_s_own_is_trusted(tmp_path):

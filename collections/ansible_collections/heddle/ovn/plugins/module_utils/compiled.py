@@ -2,10 +2,10 @@
 """Compile the program once per user instead of in each of its processes.
 
 Ansible sends a module with all that it imports as one archive, and Python keeps no byte code for what it imports out of
-archives: compiling took longer than most modules work. Importing this file first (every module imports `runner`, which
-does) makes Python look for byte code in a directory of the user's own. A file there counts only if it was made by this
-version of Python from a source of the same checksum and size, and is whole; so it may be deleted at any time, and a
-damaged or old one is replaced. Nothing is kept until `keep` says so, which check mode never does.
+archives. Importing this file first (`runner` does, which modules import before all else) makes Python look for byte
+code in a directory of the user's own. A file there counts only if it was made by this version of Python from a source
+of the same checksum and size, and is whole; so it may be deleted at any time, and a damaged or old one is replaced.
+Nothing is kept until `keep` says so, which check mode never does.
 """
 
 from __future__ import annotations
@@ -80,10 +80,7 @@ class Compiled(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
             if not trusted(self._directory):
                 return
             for fullname, content in self._fresh.items():
-                descriptor, temporary = tempfile.mkstemp(dir=self._directory)
-                with os.fdopen(descriptor, "wb") as file:
-                    file.write(content)
-                os.replace(temporary, self._path(fullname))
+                _replace(self._path(fullname), content)
             self._fresh = {}
 
     def _path(self, fullname):
@@ -96,6 +93,18 @@ class Compiled(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
     def _source(self, fullname):
         with zipfile.ZipFile(self._archive) as content:
             return content.read(self._file(fullname))
+
+
+def _replace(path: Path, content: bytes) -> None:
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        os.replace(temporary, path)
+    except OSError:
+        # Or a full disk would get one more file in each run.
+        os.unlink(temporary)
+        raise
 
 
 def trusted(directory: Path) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Heddle's nftables tables as text for nft(8), and what nft prints of it as objects that can be compared.
+"""Heddle's nftables tables as text for nft(8), and what nft prints of them as objects that can be compared.
 
 Chains are compared by the text that nft prints, which says all there is in a rule (its JSON leaves out the level of a
 cgroup), sets and maps by its JSON, whose elements can be put in order. Both sides are printed by the same nft.
