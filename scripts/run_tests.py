@@ -62,7 +62,7 @@ def unit() -> list[Stage]:
 
 
 def live() -> list[Stage]:
-    """Tests against real ovsdb-server, ovn-northd, ovn-trace, taken from the host image."""
+    """Tests against real ovsdb-server, ovn-northd, ovn-trace, QEMU, taken from the host image."""
     return [
         Stage("packages of the lab", [*LAB, "packages"]),
         Stage("host image", [*LAB, "image"]),

@@ -42,6 +42,7 @@ HOST_ARGUMENTS = {
     "timeout": {"type": "int", "default": 300},
 }
 _CREDENTIALS = "move"
+_UNDER_WAY = ("setup", "wait-unplug", "active", "pre-switchover", "device", "cancelling")  # QEMU's MigrationStatus
 _PAUSE = 0.02
 
 
@@ -102,17 +103,23 @@ def receive(params: dict) -> dict:
 def send(params: dict) -> dict:
     """Move the running machine to the QEMU that listens; returns QEMU's own figures, in milliseconds and bytes.
 
-    Raises Failure when it still runs here afterwards.
+    When this returns, the machine runs there. Raises Failure when it goes on running here.
     """
     name = machine_name(params["workload"])
     secret = Path(hypervisor.socket_of(name, hypervisor.KEY_FILE))
     with Qmp(hypervisor.socket_of(name)) as machine:
-        if machine.execute("query-status")["status"] != "postmigrate":
+        # An earlier run that was cut off may have begun it, or even have seen it through.
+        over = machine.execute("query-status")["status"] == "postmigrate"
+        if not over and machine.execute("query-migrate").get("status") not in _UNDER_WAY:
             _agree_on(machine, secret, params["key"], "client")
+            # Without a way back it is over as soon as the last byte is written. The other end may load that later, or
+            # never, and then nobody runs the machine.
+            way_back = {"capability": "return-path", "state": True}
+            machine.execute("migrate-set-capabilities", {"capabilities": [way_back]})
             machine.execute("migrate-set-parameters", {"downtime-limit": params["downtime_limit"]})
             address = f"[{params['address']}]" if ":" in params["address"] else params["address"]
             machine.execute("migrate", {"uri": f"tcp:{address}:{params['port']}"})
-        told = _finished(machine, params["timeout"])
+    told = _finished(hypervisor.socket_of(name), params["timeout"])
     secret.unlink(missing_ok=True)
     if told["status"] != "completed":
         raise Failure(
@@ -143,16 +150,18 @@ def _agree_on(machine: Qmp, secret: Path, key: str, endpoint: str) -> None:
     machine.execute("migrate-set-parameters", {"tls-creds": _CREDENTIALS})
 
 
-def _finished(machine: Qmp, timeout: float) -> dict:
+def _finished(path: str, timeout: float) -> dict:
+    """Wait until a move is over, or give it up; QEMU hears one at a time, so nobody keeps the line."""
     deadline = time.monotonic() + timeout
     cancelled = False
     while True:
-        told = machine.execute("query-migrate")
-        if told.get("status") in ("completed", "failed", "cancelled"):
-            return told
-        if time.monotonic() > deadline and not cancelled:
-            machine.execute("migrate_cancel")
-            cancelled = True
+        with Qmp(path) as machine:
+            told = machine.execute("query-migrate")
+            if told.get("status") in ("completed", "failed", "cancelled"):
+                return told
+            if time.monotonic() > deadline and not cancelled:
+                machine.execute("migrate_cancel")
+                cancelled = True
         time.sleep(_PAUSE)
 
 
