@@ -193,7 +193,7 @@ def test_between_the_two_playbooks_the_gateways_are_not_waited_for(tmp_path: Pat
     plan["nodes"] = {"n": {"gateway": {"bridge": told} if told else None}}
     (tmp_path / "plan.json").write_text(json.dumps(plan))
     monkeypatch.setattr(parts, "PLAN_FILE", str(tmp_path / "plan.json"))
-    monkeypatch.setattr(parts, "apply_gateway", lambda share: Outcome())
+    monkeypatch.setattr(parts, "apply_gateway", lambda share, plan: Outcome())
     found = parts.parts({"node": "n", "chassis": {"provider": provider}}, write=True)
     if told:
         with pytest.raises(Failure, match=r"networks\.yml"):

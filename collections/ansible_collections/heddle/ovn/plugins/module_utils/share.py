@@ -11,15 +11,14 @@ from .naming import INTEGRATION_BRIDGE
 from .observe import wait_for_flows, wait_for_ports
 from .render import render_endpoints, render_virtual_machines, vswitch
 from .render.vswitch import render_workload_ports
-from .runner import NORTHBOUND, VSWITCH, Failure, connected, known_node, load_plan
+from .runner import NORTHBOUND, VSWITCH, Failure, connected, known_node
 from .share_topology import rows_to
 
 VSWITCH_DATABASE = "Open_vSwitch"
 
 
-def apply_workloads(module) -> Outcome:
+def apply_workloads(module, plan: dict) -> Outcome:
     """Namespaces and links first, then their ports on the bridge, then wait until OVN has them up."""
-    plan = load_plan(module)
     node = known_node(plan, module.params["node"])
     owner, write = f"{plan['deployment']}:workload", not module.check_mode
     endpoints, machines = render_endpoints(plan, node), render_virtual_machines(plan, node)

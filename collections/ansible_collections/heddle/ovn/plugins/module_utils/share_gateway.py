@@ -18,7 +18,7 @@ from .render.firewall import render_firewall
 from .render.host_network import render_host_network, render_management_ports
 from .render.provider import provider_of
 from .render.vswitch import TABLES
-from .runner import VSWITCH, Failure, connected, known_node, load_plan
+from .runner import VSWITCH, Failure, connected, known_node
 from .share import VSWITCH_DATABASE, integration_bridge
 from .share_topology import rows_to
 
@@ -26,9 +26,8 @@ from .share_topology import rows_to
 APPLIED_FILE = "/run/heddle/applied"
 
 
-def apply_gateway(module) -> Outcome:
+def apply_gateway(module, plan: dict) -> Outcome:
     """Bring the host's part of all gateways to the plan; a host without a provider network has none."""
-    plan = load_plan(module)
     node = known_node(plan, module.params["node"])
     write = not module.check_mode
     owner = f"{plan['deployment']}:gateway"

@@ -11,7 +11,7 @@ from .apply.ovsdb_values import Scope
 from .apply.ovsdb_wait import caught_up, synchronise
 from .render import northbound, render_extra_chassis, render_northbound, render_southbound, southbound
 from .row import Row
-from .runner import NORTHBOUND, SOUTHBOUND, connected, known_node, load_plan
+from .runner import NORTHBOUND, SOUTHBOUND, connected, known_node
 
 
 def rows_to(client, database: str, rows: list[Row], owner: str, tables: tuple[str, ...], *, write: bool) -> Outcome:
@@ -21,9 +21,8 @@ def rows_to(client, database: str, rows: list[Row], owner: str, tables: tuple[st
     return reconcile(client, database, rows, owner=owner, scope=Scope(tables=frozenset(tables)), write=write)
 
 
-def apply_topology(module) -> Outcome:
+def apply_topology(module, plan: dict) -> Outcome:
     """Remote chassis first: northd makes a port remote only if its chassis is known to be (OVN, `northd.c`)."""
-    plan = load_plan(module)
     node = known_node(plan, module.params["node"])
     owner, write = f"{plan['deployment']}:topology", not module.check_mode
     timeout = module.params["wait_timeout"]

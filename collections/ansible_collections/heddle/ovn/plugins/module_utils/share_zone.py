@@ -20,5 +20,5 @@ def apply_zone(module) -> Outcome:
     outcome = keep_plan(plan, module.params["plan"], write=not module.check_mode)
     for name, apply in PARTS.items():
         if name in module.params["parts"]:
-            outcome += apply(module)
+            outcome += apply(module, plan)
     return outcome

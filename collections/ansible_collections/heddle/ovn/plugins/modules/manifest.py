@@ -16,11 +16,13 @@ description:
     C(NetworkAttachmentDefinition) and validates each one and all of them together.
   - What depends on what is stored already, M(heddle.ovn.resource) checks.
   - All problems are reported at once, each with file, document, field, rule and remedy. Nothing is written.
-  - Runs where the manifests are, which is the control node.
+  - Runs where the manifests are, which is the control node, whatever host the task is for.
 extends_documentation_fragment:
   - heddle.ovn.attributes.info
-requirements:
-  - PyYAML
+attributes:
+  action:
+    description: Is an action plugin, so that nothing is sent and no process is started for it.
+    support: full
 options:
   files:
     description: The manifests' texts by file, as the P(heddle.ovn.manifest#lookup) lookup returns them.
@@ -76,40 +78,3 @@ problems:
   elements: str
   sample: ["red.yml:7 (document 2, UserDefinedNetwork red/red): spec.layer3.subnets[0].cidr: CIDR is invalid; ..."]
 """
-
-from ansible.module_utils.basic import AnsibleModule, missing_required_lib
-
-from ansible_collections.heddle.ovn.plugins.module_utils import runner
-from ansible_collections.heddle.ovn.plugins.module_utils.document import pack
-from ansible_collections.heddle.ovn.plugins.module_utils.model import YAML_IMPORT_ERROR
-from ansible_collections.heddle.ovn.plugins.module_utils.preflight import examine
-
-
-def main():
-    """Validate and return."""
-    module = AnsibleModule(
-        argument_spec={
-            "files": {
-                "type": "list",
-                "elements": "dict",
-                "required": True,
-                "options": {"name": {"type": "str", "required": True}, "text": {"type": "str", "required": True}},
-            },
-            "nodes": {"type": "list", "elements": "str", "required": True},
-            "settings": {"type": "dict", "default": {}},
-        },
-        supports_check_mode=True,
-    )
-    if YAML_IMPORT_ERROR:
-        module.fail_json(msg=missing_required_lib("PyYAML"), exception=YAML_IMPORT_ERROR)
-    files = [(entry["name"], entry["text"]) for entry in module.params["files"]]
-    with runner.reported(module):
-        resources, problems = examine(files, module.params["nodes"], module.params["settings"])
-    if problems:
-        text = "\n".join(problems)
-        module.fail_json(msg=f"{len(problems)} problem(s), nothing was written:\n{text}", problems=problems)
-    module.exit_json(changed=False, document=pack(resources), count=len(resources))
-
-
-if __name__ == "__main__":
-    main()

@@ -14,8 +14,8 @@ author:
 description:
   - On the host that a machine moves to, O(state=receiving) makes its waiting QEMU listen, on one address and only for
     one who knows a key that is made for this move (TLS with a pre-shared key).
-  - On the host that it runs on, O(state=sent) moves it there and waits until the other end says that it runs it. When that
-    fails, it goes on running where it was.
+  - On the host that it runs on, O(state=sent) moves it there and waits until the other end says that it
+    runs it. When that fails, it goes on running where it was.
   - Both ends must have the machine's ports already, which M(heddle.ovn.migration) and M(heddle.ovn.zone) see to;
     C(playbooks/migrate_workload.yml) does all of it in the right order.
 attributes:

@@ -48,20 +48,21 @@ def parts(host: dict, *, write: bool) -> dict[str, Callable[[], Outcome]]:
     found = {"chassis": lambda: apply_chassis(Invocation(host["chassis"], check_mode=not write))[0]}
     if os.path.exists(PLAN_FILE):
         found |= {
-            "topology": lambda: apply_topology(share),
+            "topology": lambda: apply_topology(share, load_plan(share)),
             "gateway": lambda: _gateway(host, share),
-            "workloads": lambda: apply_workloads(share),
+            "workloads": lambda: apply_workloads(share, load_plan(share)),
         }
     return found
 
 
 def _gateway(host: dict, share: Invocation) -> Outcome:
     """Bring the gateways, unless the plan is older than the host's bridges: it would wait for ports in vain."""
-    told = load_plan(share)["nodes"].get(host["node"], {}).get("gateway") or {}
+    plan = load_plan(share)
+    told = plan["nodes"].get(host["node"], {}).get("gateway") or {}
     provider = host["chassis"]["provider"] or {}
     if told and told["bridge"] != provider.get("bridge") and not share.check_mode:
         raise Failure(
             f"the plan has {told['bridge']} as the provider's bridge, this host {provider.get('bridge', 'none')}. "
             "Run playbooks/networks.yml, which brings a plan that fits"
         )
-    return apply_gateway(share)
+    return apply_gateway(share, plan)

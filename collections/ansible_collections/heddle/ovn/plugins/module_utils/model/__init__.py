@@ -13,10 +13,8 @@ from .problem import Problem, Source
 from .resource import Resource, packed, unpacked
 from .selector import matches
 from .updates import check_update
-from .yaml_text import YAML_IMPORT_ERROR
 
 __all__ = [
-    "YAML_IMPORT_ERROR",
     "Problem",
     "Resource",
     "Source",

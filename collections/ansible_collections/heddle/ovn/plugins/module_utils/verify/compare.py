@@ -95,7 +95,7 @@ class Comparison:
         """Flows, and what the kernel adds: management ports, VRFs, routes, rules, the nftables tables."""
         # Without the database the engines would count everything as missing, as they do on an empty host.
         with Client(VSWITCH, read_only=True):
-            outcome = apply_gateway(self.invocation)
+            outcome = apply_gateway(self.invocation, self.plan)
         provider = provider_of(self.plan["nodes"][self.node])
         if provider is None:
             return outcome
