@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from functools import cached_property
 
 from .ovsdb_batch import batch_encoder
 from .ovsdb_values import column_encoder
@@ -35,15 +36,12 @@ class UnknownName(LookupError):
 class Column:
     """One column: how its values are encoded and compared, and what it refers to."""
 
-    __slots__ = ("encode", "encode_all", "ephemeral", "kind", "mutable", "name", "refers", "strong", "volatile")
-
     def __init__(self, table, name, schema):
         type_ = schema["type"]
         type_ = {"key": type_} if isinstance(type_, str) else type_
         bases = [base for base in (type_["key"], type_.get("value")) if isinstance(base, dict)]
         self.name = name
-        self.encode = column_encoder(type_)
-        self.encode_all = batch_encoder(type_, self.encode)
+        self._type = type_
         self.refers = tuple(base["refTable"] for base in bases if "refTable" in base)
         self.strong = any("refTable" in base and base.get("refType", "strong") == "strong" for base in bases)
         self.mutable = schema.get("mutable", True)
@@ -54,6 +52,17 @@ class Column:
             self.kind = Kind.MAP
         elif self.refers and type_.get("max", 1) != 1:
             self.kind = Kind.MEMBERS
+
+    # Most columns of a database are never written, and making their encoders takes longer than reading one network.
+    @cached_property
+    def encode(self):
+        """A function `(value, resolve) -> wire value`; it raises `BadValue`."""
+        return column_encoder(self._type)
+
+    @cached_property
+    def encode_all(self):
+        """The same for a list of values at once; see `batch_encoder`."""
+        return batch_encoder(self._type, self.encode)
 
 
 class Table:
