@@ -10,7 +10,11 @@ import pytest
 
 NODE = "node2"
 DEADLINE_SECONDS = 120
-VSWITCHD, CONTROLLER = "/run/openvswitch/ovs-vswitchd.pid", "/run/ovn/ovn-controller.pid"
+PID_FILES = {
+    "ovs-vswitchd": "/run/openvswitch/ovs-vswitchd.pid",
+    "ovn-controller": "/run/ovn/ovn-controller.pid",
+    "ovn-northd": "/run/ovn/ovn-northd.pid",
+}
 
 
 def process(lab, pid_file: str) -> str:
@@ -40,15 +44,25 @@ def audit_is_clean(lab) -> None:
     lab.play("audit.yml")
 
 
-@pytest.mark.parametrize("daemon", ["ovs-vswitchd", "ovn-controller"])
+@pytest.mark.parametrize("daemon", PID_FILES)
 @pytest.mark.parametrize("how", ["restart", "kill"])
 def test_a_daemon_comes_back_with_everything(lab, daemon, how):
-    pid_file = VSWITCHD if daemon == "ovs-vswitchd" else CONTROLLER
+    pid_file = PID_FILES[daemon]
     before = process(lab, pid_file)
     assert before
     command = ["systemctl", "restart", daemon] if how == "restart" else ["kill", "-KILL", before]
     lab.ssh(NODE, *command)
     eventually(lambda: process(lab, pid_file) not in ("", before), f"{daemon} runs again")
+    audit_is_clean(lab)
+
+
+def test_databases_that_somebody_stopped_are_started_by_the_install_playbook(lab):
+    lab.ssh(NODE, "systemctl", "stop", "ovn-ovsdb-server-nb", "ovn-ovsdb-server-sb")
+    assert not has_its_share(lab)
+    assert lab.play("install.yml", "--check").changed[NODE] > 0
+    assert not has_its_share(lab)
+    installed = lab.play("install.yml")
+    assert {node for node, changed in installed.changed.items() if changed} == {NODE}
     audit_is_clean(lab)
 
 
