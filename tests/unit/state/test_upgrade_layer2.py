@@ -77,6 +77,15 @@ def test_the_old_topology_is_for_fresh_clusters_only():
         complete({"layer2_topology": "old"})
 
 
+def test_the_setting_may_be_left_out_and_put_back_while_the_cluster_has_the_old_topology():
+    old = old_cluster()
+    without, problems = decide(TEXT, old)
+    assert not problems
+    back, problems = decide(TEXT, without, settings=OLD)
+    assert not problems
+    assert set(versions(without).values()) == set(versions(back).values()) == {GATEWAY_ROUTERS}
+
+
 def test_a_drained_workload_keeps_its_addresses_and_key_on_the_layer2_network():
     before = old_cluster()
     after, moves, blockers = drain(before, ["node1"], TRANSIT_ROUTER)

@@ -72,7 +72,8 @@ def check_settings(before: Snapshot, settings: dict) -> Iterator[Refusal]:
         yield ("Settings", "cluster_subnets", f"cannot be changed: hosts have subnets of {', '.join(old)}",
                "put the old value back")  # fmt: skip
     name = layer2_version.SETTING
-    if before.revision and settings[name] == "gateway-router" and before.settings.get(name) != settings[name]:
+    chosen = layer2_version.is_open(before) or before.settings.get(name) == "gateway-router"
+    if before.revision and settings[name] == "gateway-router" and not chosen:
         yield ("Settings", name, "gateway-router can only be chosen for a cluster that has no hosts yet",
                "leave the setting out")  # fmt: skip
 
