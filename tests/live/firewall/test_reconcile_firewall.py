@@ -10,12 +10,8 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.apply import kernel
 from ansible_collections.heddle.ovn.plugins.module_utils.apply.change import Outcome
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.nftables import (
-    FirewallError,
-    planned_firewall,
-    reconcile_firewall,
-)
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.programs import NotInstalled, ProgramError
+from ansible_collections.heddle.ovn.plugins.module_utils.apply.errors import FirewallError, NotInstalled, ProgramError
+from ansible_collections.heddle.ovn.plugins.module_utils.apply.nftables import planned_firewall, reconcile_firewall
 from ansible_collections.heddle.ovn.plugins.module_utils.firewall import Chain, Firewall, Map, Set
 from ansible_collections.heddle.ovn.plugins.module_utils.render.firewall import render_cards
 

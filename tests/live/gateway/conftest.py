@@ -7,11 +7,11 @@ import subprocess
 
 import pytest
 
+from ansible_collections.heddle.ovn.plugins.module_utils.apply.errors import ProgramError
 from ansible_collections.heddle.ovn.plugins.module_utils.apply.openflow import reconcile_flows
 from ansible_collections.heddle.ovn.plugins.module_utils.apply.openflow_switch import Switch
 from ansible_collections.heddle.ovn.plugins.module_utils.apply.ovsdb import reconcile
 from ansible_collections.heddle.ovn.plugins.module_utils.apply.ovsdb_values import Scope
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.programs import ProgramError
 from ansible_collections.heddle.ovn.plugins.module_utils.render.bridge_flows import (
     render_bridge_flows,
     render_flood_ports,

@@ -10,10 +10,10 @@ import subprocess
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.apply import kernel
+from ansible_collections.heddle.ovn.plugins.module_utils.apply.errors import ProgramError
 from ansible_collections.heddle.ovn.plugins.module_utils.apply.host_network import reconcile_host_network
 from ansible_collections.heddle.ovn.plugins.module_utils.apply.kernel_host import vrf_supported
 from ansible_collections.heddle.ovn.plugins.module_utils.apply.nftables import reconcile_firewall
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.programs import ProgramError
 from ansible_collections.heddle.ovn.plugins.module_utils.firewall import Firewall
 from ansible_collections.heddle.ovn.plugins.module_utils.host_network import HostNetwork
 from ansible_collections.heddle.ovn.plugins.module_utils.render.firewall import render_firewall

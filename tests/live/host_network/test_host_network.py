@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.apply import kernel
+from ansible_collections.heddle.ovn.plugins.module_utils.apply.errors import NetlinkError
 from ansible_collections.heddle.ovn.plugins.module_utils.apply.host_network import (
     reconcile_host_network,
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.apply.kernel_host import HostKernel
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.step import NetlinkError
 from ansible_collections.heddle.ovn.plugins.module_utils.host_network import (
     HostAddress,
     HostLink,

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from ansible_collections.heddle.ovn.plugins.module_utils.apply.errors import NetlinkError
 from ansible_collections.heddle.ovn.plugins.module_utils.apply.host_network import planned_host_network
 from ansible_collections.heddle.ovn.plugins.module_utils.apply.kernel_host import HostKernel, vrf_supported
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.step import NetlinkError
 from ansible_collections.heddle.ovn.plugins.module_utils.host_network import (
     HostAddress,
     HostLink,

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.ovsdb import InvalidRows, Keys, Parent, Ref, Row, Scope
+from ansible_collections.heddle.ovn.plugins.module_utils.apply.errors import InvalidRows
+from ansible_collections.heddle.ovn.plugins.module_utils.apply.ovsdb import Keys, Parent, Ref, Row, Scope
 
 from .network import actions, converge
 

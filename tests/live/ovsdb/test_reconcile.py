@@ -7,15 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.ovsdb import (
-    InvalidRows,
-    Keys,
-    Parent,
-    Ref,
-    Row,
-    Scope,
-    reconcile,
-)
+from ansible_collections.heddle.ovn.plugins.module_utils.apply.errors import InvalidRows
+from ansible_collections.heddle.ovn.plugins.module_utils.apply.ovsdb import Keys, Parent, Ref, Row, Scope, reconcile
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb_client import Duplicate, WriteRefused
 
 from .network import (

@@ -3,7 +3,7 @@
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.ovsdb_wanted import InvalidRows
+from ansible_collections.heddle.ovn.plugins.module_utils.apply.errors import InvalidRows
 
 
 @pytest.mark.parametrize(

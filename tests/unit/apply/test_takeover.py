@@ -10,13 +10,13 @@ import subprocess
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.apply import kernel, takeover
+from ansible_collections.heddle.ovn.plugins.module_utils.apply.errors import NetlinkError
 from ansible_collections.heddle.ovn.plugins.module_utils.apply.kernel_device import (
     advertised_cards,
     default_gateways,
     read_device,
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.apply.kernel_host import HostKernel
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.step import NetlinkError
 from ansible_collections.heddle.ovn.plugins.module_utils.apply.takeover import move_device
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")

@@ -11,10 +11,8 @@ import sys
 from collections.abc import Iterator
 
 from . import compiled
-from .apply.change import FirewallError, HypervisorError, NetlinkError, Outcome
-from .apply.openflow_text import OpenFlowError
-from .apply.ovsdb_wanted import InvalidRows
-from .apply.programs import ProgramError
+from .apply.change import Outcome
+from .apply.errors import EngineError
 from .document import unpack
 from .ovsdb_client import Client, OvsdbError, Unreachable
 
@@ -36,9 +34,7 @@ class Failure(Exception):
     """Something that the user has to know and can act on; the text says how."""
 
 
-KNOWN_ERRORS = (
-    Failure, HypervisorError, OvsdbError, NetlinkError, OpenFlowError, FirewallError, ProgramError, InvalidRows,
-)  # fmt: skip
+KNOWN_ERRORS = (Failure, EngineError, OvsdbError)
 _PLAN_PARTS = {"deployment", "digest", "networks", "nodes", "revision", "settings", "workloads"}
 
 

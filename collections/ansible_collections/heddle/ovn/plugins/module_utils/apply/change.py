@@ -20,18 +20,6 @@ _PLAIN = re.compile(r"[A-Za-z_/][A-Za-z0-9_./-]*\Z")
 _NOT_TEXT = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
 
 
-class NetlinkError(Exception):
-    """The kernel's state does not allow what is wanted, or a write failed; the text says what to do."""
-
-
-class HypervisorError(Exception):
-    """This host cannot run a virtual machine as wanted; the text says what to do."""
-
-
-class FirewallError(Exception):
-    """nft does not accept the table that is wanted, or it could not be read or written."""
-
-
 @dataclass(frozen=True, slots=True)
 class Change:
     """One object before and after; `update` carries only what differs.

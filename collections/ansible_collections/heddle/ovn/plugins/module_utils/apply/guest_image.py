@@ -14,7 +14,8 @@ import stat
 from pathlib import Path
 
 from .archive import initramfs
-from .change import Change, HypervisorError, Outcome
+from .change import Change, Outcome
+from .errors import HypervisorError
 
 SUBSTRATE = "guest"
 CARD = "virtio_net"

@@ -14,10 +14,11 @@ from functools import partial
 
 from ..host_network import TABLE_OFFSET, HostNetwork, HostRoute, Vrf
 from .change import Change, Foreign, Outcome
+from .errors import NetlinkError
 from .host_state import DEFAULT_METRIC, MAIN_TABLE, HostState, LinkState, RouteState, RuleState
 from .kernel_host import HostKernel
 from .netlink import mark
-from .step import NetlinkError, Step, perform
+from .step import Step, perform
 
 SUBSTRATE = "kernel"
 LINK_TIMEOUT = 30.0

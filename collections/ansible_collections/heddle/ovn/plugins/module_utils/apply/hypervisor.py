@@ -13,7 +13,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from .change import HypervisorError
+from .errors import HypervisorError
 from .qmp import Qmp, QmpError, wait_for
 
 RUNTIME = Path("/run/heddle-vm")

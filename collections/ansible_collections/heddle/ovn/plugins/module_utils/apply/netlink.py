@@ -13,7 +13,8 @@ from functools import partial
 from ..endpoint import Endpoint, Link
 from . import kernel
 from .change import Change, Outcome
-from .step import NetlinkError, Step, perform
+from .errors import NetlinkError
+from .step import Step, perform
 
 SUBSTRATE = "kernel"
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from ..firewall import FAMILY, OWN_TABLES, Firewall
 from . import kernel, programs
-from .change import Change, FirewallError, Foreign, Outcome
+from .change import Change, Foreign, Outcome
+from .errors import FirewallError, NotInstalled, ProgramError
 from .nftables_text import described, is_empty, read_objects, replacement_text, table_text
 
 SUBSTRATE = "nftables"
@@ -25,7 +26,7 @@ def reconcile_firewall(firewall: Firewall, *, write: bool, run: programs.Run = p
     """
     try:
         tables = _tables(run)
-    except programs.NotInstalled as error:
+    except NotInstalled as error:
         if write and not is_empty(firewall):
             raise FirewallError(str(error)) from error
         return planned_firewall(firewall)
@@ -87,9 +88,9 @@ def _canonical(firewall: Firewall, run: programs.Run) -> Objects:
 def _run(run: programs.Run, text: str, *options: str) -> str:
     try:
         return run(["nft", *options, "-f", "-"], text)
-    except programs.NotInstalled:
+    except NotInstalled:
         raise
-    except programs.ProgramError as error:
+    except ProgramError as error:
         raise FirewallError(
             f"nft refuses {'a command' if text.startswith('list') else 'the rules'}: {error.stderr}"
         ) from error

@@ -15,8 +15,9 @@ from functools import partial
 
 from ..flow import OWN_COOKIES, FloodPort, Flow, StaticMac
 from .change import Change, Foreign, Outcome
+from .errors import OpenFlowError
 from .openflow_switch import PORT_TIMEOUT, Switch, described
-from .openflow_text import Entry, OpenFlowError, deletion_line, entry_line, ports_of, source_translations
+from .openflow_text import Entry, deletion_line, entry_line, ports_of, source_translations
 
 SUBSTRATE = "openflow"
 # What a bridge without flows of its own does with packets (ovs-vswitchd.conf.db(5), `fail_mode`).

@@ -12,7 +12,8 @@ from collections.abc import Iterable
 
 from ..flow import Flow
 from . import programs
-from .openflow_text import VERSION, Entry, OpenFlowError, flow_line, read_dump, read_messages
+from .errors import OpenFlowError, ProgramError
+from .openflow_text import VERSION, Entry, flow_line, read_dump, read_messages
 
 DATABASE = "Open_vSwitch"
 # As long as ovn-kubernetes waits for ovn-controller to make a patch port.
@@ -74,7 +75,7 @@ class Switch:
         text = "".join(f"{flow_line(flow, ports)}\n" for flow in flows)
         try:
             entries = read_messages(self._run(["ovs-ofctl", "-O", VERSION, "--no-names", "parse-flows", "-"], text))
-        except programs.ProgramError as error:
+        except ProgramError as error:
             line = re.search(r"-:(\d+): (.*)", error.stderr)
             if line is None:
                 raise OpenFlowError(str(error)) from error
@@ -137,7 +138,7 @@ class Switch:
     def _call(self, *argv: str, text: str = "") -> str:
         try:
             return self._run(list(argv), text)
-        except programs.ProgramError as error:
+        except ProgramError as error:
             raise OpenFlowError(f"{error}. Does ovs-vswitchd run?") from error
 
 

@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 
 from ..flow import Flow
+from .errors import OpenFlowError
 
 # The first version with bundles. All parts of a comparison have to speak the same one.
 VERSION = "OpenFlow14"
@@ -21,10 +22,6 @@ _PRIORITY = re.compile(r"(?:priority=(\d+),?)?(.*)\Z")
 _OPTION = re.compile(r"(?:(?:idle|hard)_timeout|importance)=\d+\Z")
 _DEFAULT_PRIORITY = 32768
 _TRANSLATION = re.compile(r"\bzone=(\d+),nat\(src=([0-9a-f:.]+)\b")
-
-
-class OpenFlowError(Exception):
-    """The flows that are wanted or the switch do not allow what is wanted; the text says what to do."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,13 +17,14 @@ import time
 
 from ..ovsdb_client import Conflict, Duplicate, OvsdbError
 from .change import Outcome
+from .errors import InvalidRows
 from .ovsdb_current import Current
 from .ovsdb_foreign import foreign_rows
 from .ovsdb_identity import Identity
 from .ovsdb_plan import Plan
 from .ovsdb_schema import Kind, Schema
 from .ovsdb_values import Keys, Parent, Ref, Row, Scope
-from .ovsdb_wanted import Desired, InvalidRows
+from .ovsdb_wanted import Desired
 
 __all__ = ["InvalidRows", "Keys", "Parent", "Ref", "Row", "Scope", "reconcile"]
 

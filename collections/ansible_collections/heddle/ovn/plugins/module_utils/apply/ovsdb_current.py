@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .errors import InvalidRows
 from .ovsdb_identity import KEY, NETWORK, OWNER
 from .ovsdb_read import Reader
 from .ovsdb_schema import MARKS, MEMBERS
 from .ovsdb_values import all_uuids
-from .ovsdb_wanted import InvalidRows
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,11 @@ all networks share is written first, and what of it is not desired any more is d
 from __future__ import annotations
 
 from .change import Change
+from .errors import InvalidRows
 from .ovsdb_diff import NOTHING, SAME, birth_row, compare, described, held_uuids
 from .ovsdb_identity import KEY, MARK_KEYS
 from .ovsdb_schema import MAP, MARKS, WHOLE
 from .ovsdb_values import map_wire, to_python
-from .ovsdb_wanted import InvalidRows
 
 NETWORKS_PER_TRANSACTION = 5
 SHARED, LAST = "", None

@@ -10,26 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from operator import itemgetter
 
+from .errors import InvalidRows
 from .ovsdb_batch import REFUSALS
 from .ovsdb_schema import MAP, MARKS, MEMBERS, WHOLE, UnknownName
 from .ovsdb_values import BadValue, Keys, Ref, uuids
 
 NO_KEYS: dict = {}
-_SHOWN_PROBLEMS = 20
-
-
-class InvalidRows(ValueError):
-    """Desired rows that this database cannot hold; nothing was written.
-
-    `problems` has all of them, the text the first ones and how many more there are.
-    """
-
-    def __init__(self, database, problems):
-        self.problems = problems
-        lines = [f"{database}: {problem}" for problem in problems[:_SHOWN_PROBLEMS]]
-        if len(problems) > _SHOWN_PROBLEMS:
-            lines.append(f"{database}: and {len(problems) - _SHOWN_PROBLEMS} more")
-        super().__init__("\n".join(lines))
 
 
 class Shape:

@@ -7,21 +7,11 @@ import os
 import subprocess
 from collections.abc import Callable
 
+from .errors import NotInstalled, ProgramError
+
 TIMEOUT = 60.0
 # (argument vector, standard input) -> standard output; raises `ProgramError`.
 Run = Callable[[list[str], str], str]
-
-
-class ProgramError(Exception):
-    """A program failed, was too slow or is not there; `stderr` is what it said."""
-
-    def __init__(self, name: str, stderr: str) -> None:
-        self.stderr = stderr.strip()
-        super().__init__(f"{name}: {self.stderr}")
-
-
-class NotInstalled(ProgramError):
-    """A program is not there."""
 
 
 def run(argv: list[str], text: str = "") -> str:

@@ -8,7 +8,7 @@ import socket
 import time
 from collections.abc import Callable
 
-from .change import HypervisorError
+from .errors import HypervisorError
 
 
 class QmpError(HypervisorError):

@@ -6,10 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .change import Change, NetlinkError, Outcome
+from .change import Change, Outcome
+from .errors import NetlinkError
 from .kernel import NetlinkFailure
-
-__all__ = ["NetlinkError", "Step", "perform"]
 
 
 @dataclass(frozen=True)

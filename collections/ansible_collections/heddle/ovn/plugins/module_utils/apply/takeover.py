@@ -12,8 +12,9 @@ import time
 
 from . import kernel
 from .change import Change, Outcome
+from .errors import NetlinkError
 from .kernel_device import Device, add_address, move_route, read_device, remove_address
-from .step import NetlinkError, Step, perform
+from .step import Step, perform
 
 SUBSTRATE = "kernel"
 DEVICE_TIMEOUT = 20.0

@@ -11,7 +11,8 @@ from functools import partial
 
 from ..virtual_machine import Card, VirtualMachine
 from . import hypervisor, kernel
-from .change import Change, HypervisorError, NetlinkError, Outcome
+from .change import Change, Outcome
+from .errors import HypervisorError, NetlinkError
 from .netlink import mark
 from .step import Step, perform
 

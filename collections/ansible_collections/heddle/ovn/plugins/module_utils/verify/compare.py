@@ -10,20 +10,18 @@ from dataclasses import asdict
 from ..apply import kernel
 from ..apply.change import Foreign, Outcome
 from ..apply.netlink import mark, reconcile_endpoints
-from ..apply.nftables import FirewallError, reconcile_firewall
-from ..apply.openflow_text import OpenFlowError
+from ..apply.nftables import reconcile_firewall
 from ..apply.ovsdb import reconcile
 from ..apply.ovsdb_values import Scope
-from ..apply.step import NetlinkError
 from ..document import pack
 from ..invocation import Invocation
 from ..naming import INTEGRATION_BRIDGE
-from ..ovsdb_client import Client, OvsdbError
+from ..ovsdb_client import Client
 from ..render import northbound, render_endpoints, render_northbound, render_southbound, southbound, vswitch
 from ..render.firewall import render_cards
 from ..render.provider import provider_of
 from ..render.vswitch import render_workload_ports
-from ..runner import NORTHBOUND, SOUTHBOUND, VSWITCH, Failure, known_node, load_plan
+from ..runner import KNOWN_ERRORS, NORTHBOUND, SOUTHBOUND, VSWITCH, Failure, known_node, load_plan
 from ..share import VSWITCH_DATABASE, uses_userspace
 from ..share_gateway import apply_gateway, gateway_size
 from .drift import drift
@@ -59,7 +57,7 @@ class Comparison:
         for part in parts:
             try:
                 outcome += part()
-            except (Failure, OvsdbError, NetlinkError, OpenFlowError, FirewallError, OSError) as error:
+            except (*KNOWN_ERRORS, OSError) as error:
                 problems.append(str(error))
         rows = self.northbound_rows + self.southbound_rows + self.port_rows
         return {

@@ -11,7 +11,8 @@ import json
 import time
 
 from ..addressing import family
-from ..apply.programs import ProgramError, run
+from ..apply.errors import ProgramError
+from ..apply.programs import run
 from ..invocation import Invocation
 from ..naming import management_interface
 from ..render.bridge_flows import connection_mark

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the engines raise: one small file, so that whoever reports errors need not load the engines."""
+
+from __future__ import annotations
+
+_SHOWN_PROBLEMS = 20
+
+
+class EngineError(Exception):
+    """An engine cannot do what is wanted; the text says what to do."""
+
+
+class NetlinkError(EngineError):
+    """The kernel's state does not allow what is wanted, or a write failed."""
+
+
+class HypervisorError(EngineError):
+    """This host cannot run a virtual machine as wanted."""
+
+
+class FirewallError(EngineError):
+    """nft does not accept the table that is wanted, or it could not be read or written."""
+
+
+class OpenFlowError(EngineError):
+    """The flows that are wanted or the switch do not allow what is wanted."""
+
+
+class ProgramError(EngineError):
+    """A program failed, was too slow or is not there; `stderr` is what it said."""
+
+    def __init__(self, name: str, stderr: str) -> None:
+        self.stderr = stderr.strip()
+        super().__init__(f"{name}: {self.stderr}")
+
+
+class NotInstalled(ProgramError):
+    """A program is not there."""
+
+
+class InvalidRows(EngineError):
+    """Desired rows that this database cannot hold; nothing was written.
+
+    `problems` has all of them, the text the first ones and how many more there are.
+    """
+
+    def __init__(self, database, problems):
+        self.problems = problems
+        lines = [f"{database}: {problem}" for problem in problems[:_SHOWN_PROBLEMS]]
+        if len(problems) > _SHOWN_PROBLEMS:
+            lines.append(f"{database}: and {len(problems) - _SHOWN_PROBLEMS} more")
+        super().__init__("\n".join(lines))
