@@ -86,6 +86,7 @@ def masquerade_pair(masquerade_subnet: str, network_id: int) -> tuple[str, str]:
     return nth_address(masquerade_subnet, offset - 1), nth_address(masquerade_subnet, offset)
 
 
+@functools.lru_cache(maxsize=8192)
 def overlapping(first: str, second: str) -> bool:
     """Tell whether two subnets share an address; those of different families never do."""
     one, two = network_of(first), network_of(second)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
+from functools import cached_property
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class StoredObject:
     manifest: dict = field(default_factory=dict)
     status: dict = field(default_factory=dict)
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Return `Kind/namespace/name`, or `Kind/name` for what has no namespace."""
         return "/".join(part for part in (self.kind, self.namespace, self.name) if part)
