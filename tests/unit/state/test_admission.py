@@ -98,6 +98,29 @@ def test_a_limit_that_comes_later_refuses_only_what_is_new():
     stored(text, stored(text), settings={"networks_total": 1, "networks_per_namespace": 1})
 
 
+LIMITED = [{"networks_total": 1}, {"networks_per_namespace": 1}]
+
+
+@pytest.mark.parametrize("settings", LIMITED)
+def test_a_network_may_take_the_place_of_another_at_a_limit(settings):
+    stored(namespace("red") + layer2("red", "other", "10.0.0.0/24"), stored(RED, settings=settings), settings=settings)
+
+
+@pytest.mark.parametrize("settings", LIMITED)
+def test_a_network_may_not_take_the_place_of_another_beyond_a_limit(settings):
+    secondary = CLUSTER.format("Layer2, layer2: {role: Secondary, subnets: [10.7.0.0/24]}")
+    text = namespace("red") + layer2("red", "other", "10.0.0.0/24") + secondary
+    _after, problems = decide(text, stored(RED + secondary), settings=settings)
+    assert ["is 1, and" in str(problem) and "2 networks" in str(problem) for problem in problems] == [True]
+
+
+def test_a_network_that_is_used_keeps_its_place_under_the_limit():
+    user = workload("red", "w", "node1")
+    other = namespace("red") + user + layer2("red", "other", "10.0.0.0/24")
+    _after, problems = decide(other, stored(RED + user), settings={"networks_total": 1})
+    assert ["is 1, and there would be 2 networks" in str(problem) for problem in problems] == [True]
+
+
 @pytest.mark.parametrize(
     ("change", "fragment"),
     [

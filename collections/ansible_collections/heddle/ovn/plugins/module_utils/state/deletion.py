@@ -34,6 +34,12 @@ def users(before: Snapshot, after: Snapshot) -> dict[str, list[str]]:
     return found
 
 
+def held_networks(snapshot: Snapshot, using: dict[str, list[str]]) -> set[str]:
+    """Return the keys of the networks that workloads keep from going."""
+    definitions = own_definitions(snapshot)
+    return {one.spec["owner"] for one in definitions if using.get(nad_key(one.namespace, one.name))}
+
+
 def contents(snapshot: Snapshot, namespace: str) -> list[str]:
     """Return the keys of what is in a namespace."""
     return sorted(entry.key for entry in snapshot.objects.values() if entry.namespace == namespace)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from ..model import Problem, Resource, Source, check_update
 from ..naming import PRIMARY_NETWORK_LABEL, cluster_network, namespaced_network, prefix
 from . import layer2_version
 from .attachment_definition import is_own
+from .deletion import held_networks, users
 from .networks import NETWORK_KINDS, wanted_networks
 from .placement import node_of
 from .snapshot import Snapshot, StoredObject
@@ -143,29 +143,36 @@ def check_released(after: Snapshot, released: Iterable[str]) -> Iterator[Refusal
             yield f"Workload/{name}", "metadata.name", rule, "take it out of the manifests, or out of heddle_released"
 
 
-def _networks_by_namespace(snapshot: Snapshot) -> Counter:
-    wanted = wanted_networks(snapshot).values()
-    return Counter(name for network in wanted if not network.is_default for name in network.namespaces)
+def _networks_by_namespace(snapshot: Snapshot) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for network in wanted_networks(snapshot).values():
+        for name in () if network.is_default else network.namespaces:
+            found.setdefault(name, set()).add(network.name)
+    return found
 
 
 def check_limits(before: Snapshot, after: Snapshot) -> Iterator[Refusal]:
-    """Refuse networks beyond the limits of the settings; what is there already may stay."""
+    """Refuse new networks beyond the limits of the settings; what is there may stay, and what goes leaves its place."""
     settings = after.settings
     total = settings["networks_total"]
-    old, new = len(before.of_kind(*NETWORK_KINDS)), after.of_kind(*NETWORK_KINDS)
-    if total and len(new) > total and len(new) > old:
-        rule = f"the limit networks_total is {total}, and there would be {len(new)} networks"
-        remedy = "remove networks, or raise the limit"
-        yield from ((entry.key, "metadata", rule, remedy) for entry in new if entry.key not in before.objects)
+    entries = after.of_kind(*NETWORK_KINDS)
+    new = [entry for entry in entries if entry.key not in before.objects]
+    if total and new and len(entries) > total:
+        held = held_networks(after, users(before, after))
+        count = sum(not entry.is_deleting or entry.key in held for entry in entries)
+        if count > total:
+            rule = f"the limit networks_total is {total}, and there would be {count} networks"
+            yield from ((entry.key, "metadata", rule, "remove networks, or raise the limit") for entry in new)
     limit = settings["networks_per_namespace"]
     if not limit:
         return
-    counts = _networks_by_namespace(after)
-    if not any(count > limit for count in counts.values()):
+    found = _networks_by_namespace(after)
+    if not any(len(networks) > limit for networks in found.values()):
         return
     known = _networks_by_namespace(dataclasses.replace(before, settings=settings))
-    for name, count in sorted(counts.items()):
-        if count > limit and count > known[name]:
+    for name, networks in sorted(found.items()):
+        if len(networks) > limit and networks - known.get(name, set()):
             yield (f"Namespace/{name}", "metadata",
-                   f"the limit networks_per_namespace is {limit}, and namespace {name} would have {count} networks",
+                   f"the limit networks_per_namespace is {limit}, and namespace {name} would have "
+                   f"{len(networks)} networks",
                    "remove networks, take the namespace out of selectors, or raise the limit")  # fmt: skip
