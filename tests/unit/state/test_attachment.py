@@ -129,6 +129,15 @@ def test_an_address_can_be_asked_for_later_and_the_old_one_is_free_again():
     assert address(later, "red/x", "red_net") == ["10.0.0.1/24", "fd00:10::4/64"]
 
 
+def test_who_was_left_out_for_somebody_who_then_was_too_is_served_in_the_same_run():
+    """`auto` first gets 10.0.0.2, whose MAC `holder` has; then that goes to `other`, and the next one is free."""
+    holder = asking("holder", mac="0a:58:0a:00:00:02")
+    given = RED + holder + asking("auto") + asking("other", mac="02:00:00:00:00:09")
+    snapshot = stored(given, stored(RED + holder))
+    assert stored(given, snapshot, now="2026-02-01T00:00:00Z") == snapshot
+    assert "red/auto" in build_plan(snapshot)["workloads"]
+
+
 def test_addresses_need_a_primary_layer2_network():
     text = namespace("red") + layer3("red", "net", "10.9.0.0/16", 24) + asking("w", ["10.9.0.7"])
     assert "has no primary Layer2 network" in message(after(text), "w")

@@ -15,7 +15,7 @@ from . import layer2_version, placement, refusals
 from .allocation import allocate, host_subnets, without_kept_addresses
 from .attachment_definition import is_own, own_definitions
 from .capacity import shortages
-from .claims import Claims, claim_namespaces
+from .claims import claim_namespaces
 from .conditions import WORKLOAD_READY, condition
 from .deletion import asked_to_go, has_finalizer, release, users
 from .networks import NETWORK_KINDS, Network, attached_networks, is_pending, running_workloads
@@ -142,16 +142,30 @@ def _carry_out(before: Snapshot, after: Snapshot, order: dict[str, int], now: st
             for key, rules in claims.broken.items()
             for rule in rules
         ]
-    return _Allocating(before, after, claims, now).settle()
+    stage = before
+    while True:
+        allocating = _Allocating(stage, after, now)
+        refused = allocating.settle()
+        if refused:
+            return refused
+        if not allocating.has_left_out or _served(after) <= _served(stage):
+            judge(after, before, claims, allocating.failures, now)
+            return []
+        # Who was left out may have been so for the sake of others who then were too: again, as the next run would.
+        stage = dataclasses.replace(after, objects=dict(after.objects))
+
+
+def _served(snapshot: Snapshot) -> set[str]:
+    """Return who has what was asked for: networks and workloads."""
+    return {*snapshot.allocations.get("network-id", {}), *(workload.key for workload in running_workloads(snapshot))}
 
 
 class _Allocating:
     """Numbers for everybody who can get them; who cannot is left out, and it is tried again without him."""
 
-    def __init__(self, before: Snapshot, after: Snapshot, claims: Claims, now: str) -> None:
+    def __init__(self, before: Snapshot, after: Snapshot, now: str) -> None:
         self.before = before
         self.after = after
-        self.claims = claims
         self.now = now
         self.networks = attached_networks(after)
         known = before.allocations.get("network-id", {})
@@ -163,7 +177,7 @@ class _Allocating:
         self.failures: dict[str, list[str]] = {}
 
     def settle(self) -> list[Refusal]:
-        """Allocate and write every status; returns what makes the whole step impossible."""
+        """Allocate, and say of every workload whether it runs; returns what makes the whole step impossible."""
         while True:
             found = {name: one for name, one in self.networks.items() if one.object_key not in self.without}
             settle_workloads(self.after, self.before, found, self.failed, self.unserved, self.now)
@@ -180,8 +194,12 @@ class _Allocating:
             if refused:
                 return refused
             if known == (len(self.without), len(self.failed), len(self.unserved)):
-                judge(self.after, self.before, self.claims, self.failures, self.now)
                 return []
+
+    @property
+    def has_left_out(self) -> bool:
+        """Tell whether somebody cannot be served."""
+        return bool(self.without or self.failed or self.unserved)
 
     def _leave_out(self, found: dict[str, Network], key: str, rule: str, remedy: str) -> list[Refusal]:
         message = f"{rule}; {remedy}"
