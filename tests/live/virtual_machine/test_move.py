@@ -7,13 +7,14 @@ import os
 import signal
 import subprocess
 import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils import migration
 from ansible_collections.heddle.ovn.plugins.module_utils.apply import hypervisor
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.qmp import Qmp
+from ansible_collections.heddle.ovn.plugins.module_utils.apply.qmp import Qmp, QmpError
 from ansible_collections.heddle.ovn.plugins.module_utils.runner import Failure
 from tests.live.conftest import wait_for
 
@@ -153,6 +154,68 @@ def test_a_target_that_dies_before_it_has_loaded_everything_leaves_it_at_the_sou
     sending.join(60)
     assert "it goes on running here" in str(sending.told)
     assert source.status() == "running"
+
+
+def test_what_is_taken_back_while_it_is_sent_goes_on_at_the_source(on, source, target):
+    sending = begin(on, source, target)
+    assert on(source, migration.settle, {}) == {"changed": True}
+    sending.join(60)
+    assert "it goes on running here" in str(sending.told)
+    assert source.status() == "running"
+    assert on(source, migration.settle, {}) == {"changed": False}
+
+
+def test_what_switches_over_is_waited_for(on, source, target, monkeypatch):
+    sending = begin(on, source, target)
+    target.process.send_signal(signal.SIGSTOP)
+    go_on(source)
+    wait_for(lambda: source.ask("query-migrate")["status"] == "device", "the switch-over")
+    finished = migration._finished
+
+    def waiting(*arguments) -> dict:
+        target.process.send_signal(signal.SIGCONT)
+        return finished(*arguments)
+
+    monkeypatch.setattr(migration, "_finished", waiting)
+    assert on(source, migration.settle, {}) == {"changed": True}
+    assert (target.status(), source.status()) == ("running", "postmigrate")
+    sending.join(60)
+
+
+def test_one_that_does_not_answer_is_not_taken_for_none(on, source, monkeypatch):
+    monkeypatch.setattr(hypervisor, "Qmp", partial(Qmp, timeout=0.1))
+
+    def status(_parameters: dict) -> str:
+        return hypervisor.status("red_vm")
+
+    source.process.send_signal(signal.SIGSTOP)
+    assert on(source, status, {}) == "silent"
+    source.process.kill()
+    source.process.wait()
+    assert on(source, status, {}) == "absent"
+    assert on(source, migration.settle, {}) == {"changed": False}
+
+
+def test_a_source_that_is_silent_for_a_while_is_waited_for(on, source, target, monkeypatch):
+    silent = threading.Event()
+
+    class Impatient(Qmp):
+        def __init__(self, path):
+            try:
+                super().__init__(path, timeout=0.1)
+            except QmpError:
+                silent.set()
+                raise
+
+    sending = begin(on, source, target)
+    monkeypatch.setattr(migration, "Qmp", Impatient)
+    source.process.send_signal(signal.SIGSTOP)
+    assert silent.wait(60)
+    source.process.send_signal(signal.SIGCONT)
+    go_on(source)
+    sending.join(60)
+    assert sending.told["changed"]
+    assert (target.status(), source.status()) == ("running", "postmigrate")
 
 
 def test_a_run_that_was_cut_off_is_joined_by_the_next_one(on, source, target):

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import os
+import pwd
+
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.apply import hypervisor
@@ -50,12 +53,28 @@ def host(tmp_path, monkeypatch):
         ("source", ["moving"], False, []),
         ("target", ["incoming"], True, []),
         ("target", [], False, ["create"]),
+        ("target", [], True, ["update"]),
+        ("target", ["moving"], True, ["update"]),
     ],
 )
 def test_what_is_done_with_a_machine(host, role, marks, lives, actions):
     host(*marks, lives=lives)
     outcome = reconcile_machines([machine(role)], owner="heddle", write=False)
     assert [change.action for change in outcome.changes] == actions
+
+
+@pytest.mark.parametrize(("mark", "status"), [("incoming", "inmigrate"), ("moving", "postmigrate")])
+def test_the_end_of_a_move_in_which_nobody_runs_it_is_begun_anew_where_it_is_to_run(host, monkeypatch, mark, status):
+    directory = host(mark)
+    monkeypatch.setattr(hypervisor, "status", lambda _name: status)
+    monkeypatch.setattr(hypervisor, "wait_for", lambda *_arguments: None)
+    monkeypatch.setattr(hypervisor.pwd, "getpwnam", lambda _name: pwd.getpwuid(os.getuid()))
+    asked = []
+    monkeypatch.setattr(hypervisor, "_systemctl", lambda verb, *_words, check=True: asked.append(verb) or 0)
+    reconcile_machines([machine("run")], owner="heddle", write=True)
+    assert [verb for verb in asked if verb in ("stop", "start")] == ["stop", "start"]
+    assert not (directory / mark).exists()
+    assert not reconcile_machines([machine("run")], owner="heddle", write=True).changed
 
 
 def test_one_that_moves_is_not_begun_anew_until_its_move_is_over(host):

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from .apply import hypervisor
 from .apply.packet_out import send_out
-from .apply.qmp import Qmp, QmpError
+from .apply.qmp import Qmp, QmpAbsent, QmpError
 from .document import pack
 from .naming import INTEGRATION_BRIDGE, workload_namespace
 from .plan import build_plan
@@ -34,8 +34,8 @@ STATE_ARGUMENTS = {
 }
 HOST_ARGUMENTS = {
     "workload": {"type": "str", "required": True},
-    "state": {"type": "str", "choices": ["receiving", "sent"], "required": True},
-    "address": {"type": "str", "required": True},
+    "state": {"type": "str", "choices": ["receiving", "sent", "settled"], "required": True},
+    "address": {"type": "str"},
     "port": {"type": "int"},
     "key": {"type": "str", "no_log": True},
     "downtime_limit": {"type": "int", "default": 150},
@@ -133,6 +133,25 @@ def send(params: dict) -> dict:
     }
 
 
+def settle(params: dict) -> dict:
+    """Let no move be under way from this host any more: what QEMU says after that goes on being so.
+
+    One that is sending is given up, one that switches over is waited for.
+    """
+    path = hypervisor.socket_of(machine_name(params["workload"]))
+    try:
+        with Qmp(path) as machine:
+            status = machine.execute("query-migrate").get("status")
+            if status not in _UNDER_WAY:
+                return {"changed": False}
+            if status != "device":
+                machine.execute("migrate_cancel")
+    except QmpAbsent:
+        return {"changed": False}
+    _finished(path, params["timeout"])
+    return {"changed": True}
+
+
 def _agree_on(machine: Qmp, secret: Path, key: str, endpoint: str) -> None:
     """Give QEMU the key for TLS with a pre-shared one (QEMU, "TLS setup for network services")."""
     secret.unlink(missing_ok=True)
@@ -155,13 +174,20 @@ def _finished(path: str, timeout: float) -> dict:
     deadline = time.monotonic() + timeout
     cancelled = False
     while True:
-        with Qmp(path) as machine:
-            told = machine.execute("query-migrate")
-            if told.get("status") in ("completed", "failed", "cancelled"):
-                return told
-            if time.monotonic() > deadline and not cancelled:
-                machine.execute("migrate_cancel")
-                cancelled = True
+        try:
+            with Qmp(path) as machine:
+                told = machine.execute("query-migrate")
+                if told.get("status") in ("completed", "failed", "cancelled"):
+                    return told
+                if time.monotonic() > deadline and not cancelled:
+                    machine.execute("migrate_cancel")
+                    cancelled = True
+        except QmpAbsent:
+            raise
+        except QmpError:
+            # While QEMU switches over it hears nobody, for as long as the network keeps it.
+            if time.monotonic() > deadline:
+                raise
         time.sleep(_PAUSE)
 
 

@@ -16,6 +16,7 @@ description:
     one who knows a key that is made for this move (TLS with a pre-shared key).
   - On the host that it runs on, O(state=sent) moves it there and waits until the other end says that it
     runs it. When that fails, it goes on running where it was.
+  - There too, O(state=settled) sees to it that no move is under way, so that it can be seen where the machine runs.
   - Both ends must have the machine's ports already, which M(heddle.ovn.migration) and M(heddle.ovn.zone) see to;
     C(playbooks/migrate_workload.yml) does all of it in the right order.
 attributes:
@@ -37,12 +38,13 @@ options:
   state:
     description: Which end of the move this host is.
     type: str
-    choices: [receiving, sent]
+    choices: [receiving, sent, settled]
     required: true
   address:
-    description: Address of the receiving host, one of its own that the other host reaches.
+    description: >-
+      Address of the receiving host, one of its own that the other host reaches; for O(state=receiving) and
+      O(state=sent).
     type: str
-    required: true
   port:
     description: Where the receiving end listens; for O(state=sent).
     type: int
@@ -111,20 +113,20 @@ transferred_bytes:
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.heddle.ovn.plugins.module_utils import runner
-from ansible_collections.heddle.ovn.plugins.module_utils.migration import HOST_ARGUMENTS, receive, send
+from ansible_collections.heddle.ovn.plugins.module_utils.migration import HOST_ARGUMENTS, receive, send, settle
 
 
 def main():
     """Move and report."""
     module = AnsibleModule(
         argument_spec=HOST_ARGUMENTS,
-        required_if=[("state", "sent", ("port", "key"))],
+        required_if=[("state", "receiving", ("address",)), ("state", "sent", ("address", "port", "key"))],
         supports_check_mode=True,
     )
     if module.check_mode:
         module.exit_json(changed=True)
     with runner.reported(module):
-        told = {"receiving": receive, "sent": send}[module.params["state"]](module.params)
+        told = {"receiving": receive, "sent": send, "settled": settle}[module.params["state"]](module.params)
     module.exit_json(**told)
 
 

@@ -32,6 +32,10 @@ options:
   command:
     description: A command of the guest's shell to run instead of the usual questions.
     type: str
+  inside:
+    description: Whether to ask the guest too. One that hangs, or is still starting, does not answer.
+    type: bool
+    default: true
   timeout:
     description: How many seconds the guest may take to answer.
     type: int
@@ -53,13 +57,15 @@ EXAMPLES = r"""
 
 RETURN = r"""
 status:
-  description: What QEMU does; C(absent) when there is none, C(inmigrate) when it waits for a move to here.
+  description: >-
+    What QEMU does; C(absent) when there is none, C(silent) when it does not answer, C(inmigrate) when it waits for a
+    move to here.
   returned: success
   type: str
   sample: running
 inside:
   description: C(addresses), C(routes) and C(neighbours), as lines of the guest's ip(8).
-  returned: when it runs on this host
+  returned: when it runs on this host and O(inside)
   type: dict
   sample: {"neighbours": ["10.0.0.1 dev eth0 lladdr 0a:58:0a:00:00:01 REACHABLE"]}
 rc:

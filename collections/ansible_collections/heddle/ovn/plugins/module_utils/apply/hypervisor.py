@@ -14,7 +14,7 @@ import subprocess
 from pathlib import Path
 
 from .errors import HypervisorError
-from .qmp import Qmp, QmpError, wait_for
+from .qmp import Qmp, QmpAbsent, QmpError, wait_for
 
 RUNTIME = Path("/run/heddle-vm")
 USER = "heddle-vm"
@@ -109,12 +109,17 @@ def forget_moving(name: str) -> None:
 
 
 def status(name: str) -> str:
-    """Return what QEMU says that a machine does: `running`, `inmigrate`, `postmigrate`, ...; `absent` without QEMU."""
+    """Return what QEMU says that a machine does: `running`, `inmigrate`, `postmigrate`, ...
+
+    `absent` without QEMU, and `silent` when there is one that does not answer: what that does, nobody knows.
+    """
     try:
         with Qmp(socket_of(name)) as machine:
             return machine.execute("query-status")["status"]
-    except QmpError:
+    except QmpAbsent:
         return "absent"
+    except QmpError:
+        return "silent"
 
 
 def _text(path: Path) -> str | None:

@@ -15,6 +15,10 @@ class QmpError(HypervisorError):
     """QEMU does not answer, or refuses a command; the text says which."""
 
 
+class QmpAbsent(QmpError):
+    """There is no QEMU."""
+
+
 class Qmp:
     """One QEMU's control socket; usable as a context manager. `timeout` is how long it may stay silent, in seconds."""
 
@@ -26,7 +30,8 @@ class Qmp:
             self._socket.connect(path)
         except OSError as error:
             self._socket.close()
-            raise QmpError(f"{path}: {error}") from error
+            absent = isinstance(error, (FileNotFoundError, ConnectionRefusedError))
+            raise (QmpAbsent if absent else QmpError)(f"{path}: {error}") from error
         self._lines = self._socket.makefile("rwb")
         self._read()
         self.execute("qmp_capabilities")

@@ -2,7 +2,8 @@
 """The engine for virtual machines and their tap devices: desired and what is there -> steps -> writes.
 
 Own are machines whose directory names the owner, and links that carry the owner's mark. Other QEMUs are never looked
-at. A machine that is on the move is not restarted or started again here: only its move may end it.
+at. A machine that is on the move is not restarted or started again here: only its move may end it. What a move that is
+over left behind, which waits for a machine or has sent it off, is begun anew where the machine is to run.
 """
 
 from __future__ import annotations
@@ -67,9 +68,10 @@ def _machine_steps(machine: VirtualMachine, there: dict | None, owner: str) -> l
     after = {"arguments": text, "incoming": incoming}
     if there is None or not there["active"]:
         return [Step(_change("create", machine.name, {}, after), begin)]
-    if incoming:
+    if incoming and there["incoming"]:
         return []
-    if there["arguments"] != text:
+    # Without that mark it is left from before the machine ran elsewhere: this host was off, or failed, meanwhile.
+    if incoming or there["arguments"] != text or _left_over(machine.name, there):
 
         def restart() -> None:
             hypervisor.stop(machine.name)
@@ -84,6 +86,11 @@ def _machine_steps(machine: VirtualMachine, there: dict | None, owner: str) -> l
         change = _change("update", machine.name, {"moving": True}, {"moving": False})
         return [Step(change, partial(hypervisor.forget_moving, machine.name))]
     return []
+
+
+def _left_over(name: str, there: dict) -> bool:
+    """Tell whether this is an end of a move in which nobody runs the machine."""
+    return (there["incoming"] or there["moving"]) and hypervisor.status(name) in ("inmigrate", "postmigrate")
 
 
 def _source_steps(machine: VirtualMachine, there: dict | None, owner: str) -> list[Step]:
