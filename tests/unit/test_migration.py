@@ -74,6 +74,12 @@ def test_refused(snapshot, name, node, why):
         begin_move(snapshot, name, node)
 
 
+def test_what_waits_is_not_moved():
+    waiting = stored(namespace("red") + workload("red", "vm", "node1, kind: vm"))
+    with pytest.raises(MoveRefused, match="waits and does not run yet"):
+        begin_move(waiting, "red/vm", "node2")
+
+
 def test_a_move_ends_only_at_one_of_its_ends():
     with pytest.raises(MoveRefused, match="is not on its way to node3"):
         end_move(MOVING, "red/vm", "node3")

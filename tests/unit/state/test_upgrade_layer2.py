@@ -5,6 +5,7 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.state.layer2_version import GATEWAY_ROUTERS, TRANSIT_ROUTER
+from ansible_collections.heddle.ovn.plugins.module_utils.state.move import begin_move, ends
 from ansible_collections.heddle.ovn.plugins.module_utils.state.settings import complete
 from ansible_collections.heddle.ovn.plugins.module_utils.state.upgrade_layer2 import (
     change_version,
@@ -131,6 +132,35 @@ def test_workloads_go_to_upgraded_nodes_so_none_moves_twice():
     after, moves, _blockers = drain(one, ["node2"], TRANSIT_ROUTER)
     assert {move.target for move in moves} == {"node1"}
     assert upgraded(after, "node2", "node3")
+
+
+def moving_cluster():
+    text = TEXT.replace("{node: node1}", "{node: node1, kind: vm}", 1)
+    after, _move = begin_move(old_cluster(text), "red/a", "node2")
+    return after
+
+
+def test_a_move_that_was_cut_off_goes_on_to_where_it_was_going():
+    after, moves, blockers = drain(moving_cluster(), ["node1"], TRANSIT_ROUTER)
+    assert not blockers
+    assert [(move.workload, move.source, move.target) for move in moves] == [("red/a", "node1", "node2")]
+    (there,) = [workload for workload in after.of_kind("Workload") if workload.key == "Workload/red/a"]
+    assert ends(there) == {"node2"}
+
+
+def test_a_node_that_a_machine_is_on_its_way_to_does_not_change():
+    told = (
+        "node node1, network red_net, workload red/a: is on its way to node2; "
+        "finish that first: playbooks/migrate_workload.yml -e workload=red/a -e to=node2"
+    )
+    for blockers in (
+        drain(moving_cluster(), ["node2"], TRANSIT_ROUTER)[2],
+        survey(moving_cluster(), TRANSIT_ROUTER, ["node2"], 1).blockers,
+        go_back(moving_cluster())[2],
+    ):
+        assert [str(blocker) for blocker in blockers] == [told]
+    _after, blockers = change_version(moving_cluster(), ["node2"], TRANSIT_ROUTER)
+    assert "red/a" in {blocker.workload for blocker in blockers}
 
 
 def test_a_node_with_a_layer2_workload_does_not_change():

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 from dataclasses import replace
 
+from .networks import is_pending
 from .placement import moved, node_of
 from .snapshot import Snapshot, StoredObject
 
@@ -25,6 +26,17 @@ def moving_to(workload: StoredObject) -> str | None:
     return workload.status.get(_STATUS)
 
 
+def ends(workload: StoredObject) -> set[str]:
+    """Return the nodes that may have the workload: two while it moves."""
+    return {node for node in (node_of(workload), moving_to(workload)) if node}
+
+
+def arrived(workload: StoredObject, node: str) -> StoredObject:
+    """Return the workload as it is stored when it is on a node and on its way to nowhere."""
+    there = moved(workload, node)
+    return replace(there, status={key: value for key, value in there.status.items() if key != _STATUS})
+
+
 def begin_move(before: Snapshot, name: str, node: str) -> tuple[Snapshot, dict]:
     """Record that a workload (`namespace/name`) is on its way to a node; returns the next snapshot and the move.
 
@@ -33,6 +45,8 @@ def begin_move(before: Snapshot, name: str, node: str) -> tuple[Snapshot, dict]:
     """
     workload = _workload(before, name)
     here, pending = node_of(workload), moving_to(workload)
+    if is_pending(workload) and pending is None:
+        raise MoveRefused(f"workload {name} waits and does not run yet; playbooks/status.yml says for what")
     if workload.spec["kind"] != "vm":
         raise MoveRefused(
             f"workload {name} is a network namespace, and nothing can move that while it runs; name the other node in "
@@ -56,10 +70,9 @@ def begin_move(before: Snapshot, name: str, node: str) -> tuple[Snapshot, dict]:
 def end_move(before: Snapshot, name: str, node: str) -> Snapshot:
     """Record on which of its two nodes a workload runs, now that its move is over. Raises MoveRefused."""
     workload = _workload(before, name)
-    if node not in (node_of(workload), moving_to(workload)):
+    if node not in ends(workload):
         raise MoveRefused(f"workload {name} runs on {node_of(workload)} and is not on its way to {node}")
-    there = moved(workload, node)
-    return _with_status(before, workload, {key: value for key, value in there.status.items() if key != _STATUS})
+    return _with_status(before, workload, arrived(workload, node).status)
 
 
 def _workload(snapshot: Snapshot, name: str) -> StoredObject:

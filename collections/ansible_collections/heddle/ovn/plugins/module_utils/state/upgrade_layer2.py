@@ -14,8 +14,9 @@ from dataclasses import asdict, dataclass, field
 from .allocation import allocate
 from .capacity import shortages
 from .layer2_version import GATEWAY_ROUTERS, TRANSIT_ROUTER, change, close, is_open, last_changed, version_of
+from .move import arrived, ends, moving_to
 from .networks import Network, networks, networks_by_namespace, running_workloads
-from .placement import moved, node_of
+from .placement import node_of
 from .snapshot import Snapshot, StoredObject
 from .transit import chosen_transit_subnets
 
@@ -69,19 +70,22 @@ class Survey:
 
 
 def layer2_workloads(snapshot: Snapshot, nodes: set[str]) -> list[tuple[StoredObject, Network]]:
-    """Return the workloads on these nodes whose primary network is a Layer2 one, each with that network."""
+    """Return the workloads on these nodes, or on their way to them, whose primary network is Layer2, each with it."""
     serving = networks_by_namespace(networks(snapshot))
     return [
         (workload, network)
         for workload in running_workloads(snapshot)
-        if node_of(workload) in nodes
+        if ends(workload) & nodes
         for network in serving.get(workload.namespace, [])
         if network.is_transit_routed
     ]
 
 
 def drain(before: Snapshot, nodes: list[str], version: str) -> tuple[Snapshot, list[Move], list[Blocker]]:
-    """Move the Layer2 workloads of `nodes` elsewhere, where `version` is already if possible."""
+    """Move the Layer2 workloads of `nodes` elsewhere, where `version` is already if possible.
+
+    One whose live move was cut off goes on to where it was going.
+    """
     after = copy.deepcopy(before)
     moves, blockers = [], []
     targets = [node for node in after.of_kind("Node") if node.name not in nodes and node.spec.get("chassis")]
@@ -93,7 +97,9 @@ def drain(before: Snapshot, nodes: list[str], version: str) -> tuple[Snapshot, l
     candidates = upgraded or [node.name for node in targets]
     for workload, network in layer2_workloads(after, set(nodes)):
         name, source = f"{workload.namespace}/{workload.name}", node_of(workload)
-        if not workload.spec.get("movable", True):
+        if moving_to(workload) in nodes:
+            blockers.append(_on_its_way(workload, network))
+        elif not workload.spec.get("movable", True):
             blockers.append(Blocker("may not be moved (spec.movable is false)",
                                     "name another node in its manifest, or remove it for the time being",
                                     source, network.name, name))  # fmt: skip
@@ -101,9 +107,10 @@ def drain(before: Snapshot, nodes: list[str], version: str) -> tuple[Snapshot, l
             blockers.append(Blocker("there is no other node that could take it", "add a node",
                                     source, network.name, name))  # fmt: skip
         else:
-            target = min(candidates, key=lambda node: (load[node], node))
+            pending = moving_to(workload)
+            target = pending if pending in load else min(candidates, key=lambda node: (load[node], node))
             load[target] += 1
-            after.objects[workload.key] = moved(workload, target)
+            after.objects[workload.key] = arrived(workload, target)
             moves.append(Move(name, workload.spec["kind"], network.name, source, target))
     return after, moves, blockers or _allocated(after)
 
@@ -112,14 +119,16 @@ def go_back(before: Snapshot) -> tuple[Snapshot, list[Move], list[Blocker]]:
     """Move Layer2 workloads that are elsewhere to the nodes that their manifests name."""
     after = copy.deepcopy(before)
     able = {node.name for node in after.of_kind("Node") if node.spec.get("chassis")}
-    moves = []
+    moves, blockers = [], []
     for workload, network in layer2_workloads(after, {node.name for node in after.of_kind("Node")}):
         source, target = node_of(workload), workload.spec["node"]
-        if source != target and target in able:
-            after.objects[workload.key] = moved(workload, target)
+        if moving_to(workload):
+            blockers.append(_on_its_way(workload, network))
+        elif source != target and target in able:
+            after.objects[workload.key] = arrived(workload, target)
             name = f"{workload.namespace}/{workload.name}"
             moves.append(Move(name, workload.spec["kind"], network.name, source, target))
-    return after, moves, _allocated(after)
+    return after, moves, blockers or _allocated(after)
 
 
 def change_version(before: Snapshot, nodes: list[str], version: str) -> tuple[Snapshot, list[Blocker]]:
@@ -205,6 +214,13 @@ def _subnets(snapshot: Snapshot) -> tuple[list[Blocker], list[str]]:
                                         "which is this node's", "take the node out of the cluster for the upgrade",
                                         ids[last_but_one], network.name))  # fmt: skip
     return blockers, notes
+
+
+def _on_its_way(workload: StoredObject, network: Network) -> Blocker:
+    name, target = f"{workload.namespace}/{workload.name}", moving_to(workload)
+    return Blocker(f"is on its way to {target}",
+                   f"finish that first: playbooks/migrate_workload.yml -e workload={name} -e to={target}",
+                   node_of(workload), network.name, name)  # fmt: skip
 
 
 def _allocated(after: Snapshot) -> list[Blocker]:
