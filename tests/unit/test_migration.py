@@ -19,7 +19,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.runner import Failure
 from ansible_collections.heddle.ovn.plugins.module_utils.state.move import MoveRefused, begin_move, end_move, moving_to
 from ansible_collections.heddle.ovn.plugins.module_utils.state.placement import node_of
 from ansible_collections.heddle.ovn.plugins.modules import migration, virtual_machine
-from tests.pipeline import decide, layer2, layer3, namespace, plan_of, stored, workload
+from tests.pipeline import THREE_NODES, decide, layer2, layer3, namespace, plan_of, stored, workload
 
 PORT = "red.net_red_vm"
 NETWORK = namespace("red") + layer2("red", "net", "10.0.0.0/24")
@@ -89,6 +89,12 @@ def test_a_workload_on_the_move_does_not_change():
     for changed in ("node3, kind: vm", "node1, kind: vm, memory: 128"):
         _after, problems = decide(TEXT.replace("node1, kind: vm", changed), MOVING)
         assert [str(one) for one in problems if "cannot change while it moves from node1 to node2" in str(one)]
+
+
+def test_a_move_to_a_node_that_is_gone_is_over():
+    after = stored(TEXT, MOVING, hosts={name: told for name, told in THREE_NODES.items() if name != "node2"})
+    assert location(after) == ("node1", None)
+    assert render_extra_chassis(build_plan(after), "node3") == {PORT: None}
 
 
 def test_another_node_in_the_manifest_wins_over_a_move_that_is_over():

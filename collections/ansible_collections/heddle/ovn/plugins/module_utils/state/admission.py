@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Collection
 
 from ..model import Problem, Resource, not_carried_out
-from . import layer2_version, placement, refusals
+from . import layer2_version, move, placement, refusals
 from .allocation import allocate, host_subnets, without_kept_addresses
 from .attachment_definition import is_own, own_definitions
 from .capacity import shortages
@@ -52,7 +52,7 @@ def admit(
     after.objects |= {entry.key: entry for entry in _nodes(before, nodes)}
     layer2_version.begin(after, before)
     for workload in after.of_kind("Workload"):
-        after.objects[workload.key] = placement.settled(workload, set(nodes))
+        after.objects[workload.key] = move.settled(placement.settled(workload, set(nodes)), set(nodes))
 
     given = {resource.key for resource in resources}
     problems = [

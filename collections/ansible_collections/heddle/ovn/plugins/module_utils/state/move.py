@@ -37,6 +37,11 @@ def arrived(workload: StoredObject, node: str) -> StoredObject:
     return replace(there, status={key: value for key, value in there.status.items() if key != _STATUS})
 
 
+def settled(workload: StoredObject, nodes: set[str]) -> StoredObject:
+    """Return the workload without a move to a node that is gone: what is left of it is where it came from."""
+    return workload if moving_to(workload) in (None, *nodes) else arrived(workload, node_of(workload))
+
+
 def begin_move(before: Snapshot, name: str, node: str) -> tuple[Snapshot, dict]:
     """Record that a workload (`namespace/name`) is on its way to a node; returns the next snapshot and the move.
 
