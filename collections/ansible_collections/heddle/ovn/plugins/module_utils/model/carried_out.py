@@ -28,6 +28,10 @@ def not_carried_out(spec: dict) -> Iterator[tuple[str, str, str]]:
             rule = f"excludeSubnets must be in range of at least one subnet specified in subnets: {part} is not"
             yield "spec.excludeSubnets", rule, "choose it from the subnets"
     for subnet, length in subnets:
+        if subnet.version == 4 and str(subnet.broadcast_address) in spec["defaultGatewayIPs"]:
+            # Linux takes no route by way of it.
+            rule = f"{subnet.broadcast_address} is the broadcast address of {subnet}, which cannot be a gateway"
+            yield "spec.defaultGatewayIPs", rule, "choose another address of the subnet"
         if spec["topology"] == LAYER3:
             yield from _host_subnet(subnet, length, spec["role"])
         elif spec["topology"] == LAYER2 and spec["role"] == PRIMARY:
@@ -42,7 +46,8 @@ def _host_subnet(subnet, written: int | None, role: str) -> Iterator[tuple[str, 
     length = written or DEFAULT_HOST_SUBNETS[subnet.version]
     if length <= subnet.prefixlen:
         rule = f"HostSubnet must be smaller than CIDR subnet: the default /{length} is not within {subnet}"
-        yield "spec.subnets", rule, f"write a hostSubnet above {subnet.prefixlen}, or a wider CIDR"
+        longer = f"a hostSubnet above {subnet.prefixlen}, or " if subnet.version == 4 else ""
+        yield "spec.subnets", rule, f"write {longer}a wider CIDR"
     elif subnet.version == 6 and length != DEFAULT_HOST_SUBNETS[6]:
         yield "spec.subnets", f"hostSubnet must be 64 for an IPv6 CIDR, got {length}", "write 64"
     elif subnet.version == 4 and role == PRIMARY and length > _LONGEST_IPV4_HOST_SUBNET:
