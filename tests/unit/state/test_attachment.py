@@ -138,6 +138,13 @@ def test_who_was_left_out_for_somebody_who_then_was_too_is_served_in_the_same_ru
     assert "red/auto" in build_plan(snapshot)["workloads"]
 
 
+def test_whoever_asks_for_what_he_cannot_have_is_in_nobodys_way():
+    wrong = asking("a", ["10.0.0.9"])
+    snapshot = stored(RED + wrong + asking("b", ["10.0.0.9", "fd00:10::9"]))
+    assert "gives each workload one IPv4 and one IPv6 address" in message(snapshot, "a")
+    assert address(snapshot, "red/b", "red_net") == ["10.0.0.9/24", "fd00:10::9/64"]
+
+
 def test_addresses_need_a_primary_layer2_network():
     text = namespace("red") + layer3("red", "net", "10.9.0.0/16", 24) + asking("w", ["10.9.0.7"])
     assert "has no primary Layer2 network" in message(after(text), "w")

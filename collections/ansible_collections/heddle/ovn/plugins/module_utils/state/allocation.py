@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Set
 
 from ..addressing import family, free_addresses, nth_subnet, overlapping, subnet_capacity
 from ..naming import DEFAULT_NETWORK
-from .attachment import asked_addresses, attachment_problems, networks_of, settle_macs, workload_key
+from .attachment import asked_addresses, networks_of, own_mistakes, settle_macs, taken_macs, workload_key
 from .layer2_version import is_open
 from .networks import Network, networks_by_namespace, running_workloads
 from .placement import node_of
@@ -88,7 +88,11 @@ def allocate(snapshot: Snapshot, found: dict[str, Network], running: Set[str] = 
     Returns what could not be given, as (object key, rule, remedy); the snapshot is then not to be stored. Objects that
     other rules refuse do no harm here, so shortages can be told together with other mistakes.
     """
-    failures: list[Failure] = []
+    serving = networks_by_namespace(found)
+    failures = own_mistakes(snapshot, serving)
+    if failures:
+        # They would be in the way of others.
+        return failures
     wanted: set[str] = set()
     for stage in (_number_pools, _host_subnet_pools, _workload_pools):
         for pool in stage(snapshot, found):
@@ -98,9 +102,8 @@ def allocate(snapshot: Snapshot, found: dict[str, Network], running: Set[str] = 
         if network.is_transit_routed:
             wanted.add(transit_subnet_pool(network.name))
             failures += choose_transit_subnets(snapshot, network, found)
-    serving = networks_by_namespace(found)
     wanted |= settle_macs(snapshot, found, serving)
-    failures += attachment_problems(snapshot, serving, running)
+    failures += taken_macs(snapshot, serving, running)
     for name in set(snapshot.allocations) - wanted:
         del snapshot.allocations[name]
     snapshot.cursors = {name: position for name, position in snapshot.cursors.items() if name in wanted}

@@ -80,28 +80,35 @@ def settle_macs(snapshot: Snapshot, found: dict[str, Network], serving: dict[str
     return {mac_pool(name) for name in owners}
 
 
-def attachment_problems(snapshot: Snapshot, serving: dict[str, list[Network]], running: Set[str]) -> list[Failure]:
-    """Return why workloads cannot have the addresses and MACs that they ask for.
-
-    Of two that want one MAC it is the one of `running` that keeps it.
-    """
-    failures: list[Failure] = []
-    asking: dict[str, list[StoredObject]] = {}
-    failures += _unconnected(snapshot, serving)
-    for workload in running_workloads(snapshot):
-        if not workload.spec.get("addresses") and not workload.spec.get("mac"):
-            continue
-        network = next((one for one in serving.get(workload.namespace, []) if one.is_transit_routed), None)
+def own_mistakes(snapshot: Snapshot, serving: dict[str, list[Network]]) -> list[Failure]:
+    """Return why workloads cannot have what they ask for, whatever others have."""
+    failures = list(_unconnected(snapshot, serving))
+    for workload, network in _asking(snapshot, serving):
         if network is None:
             rule = f"asks for addresses or a MAC, and namespace {workload.namespace} has no primary Layer2 network"
             failures.append((workload.key, rule, f"leave them out, or see to the label {PRIMARY_NETWORK_LABEL}"))
-            continue
-        failures += [(workload.key, *problem) for problem in _address_problems(workload, network)]
-        if workload.spec.get("mac"):
-            asking.setdefault(network.name, []).append(workload)
-    if asking:
-        failures += _mac_problems(snapshot, serving, asking, running)
+        else:
+            failures += [(workload.key, *problem) for problem in _address_problems(workload, network)]
     return failures
+
+
+def taken_macs(snapshot: Snapshot, serving: dict[str, list[Network]], running: Set[str]) -> list[Failure]:
+    """Return which workloads cannot have their MAC, because another one of the network has it.
+
+    Of two that want one MAC it is the one of `running` that keeps it.
+    """
+    asking: dict[str, list[StoredObject]] = {}
+    for workload, network in _asking(snapshot, serving):
+        if network is not None and workload.spec.get("mac"):
+            asking.setdefault(network.name, []).append(workload)
+    return list(_mac_problems(snapshot, serving, asking, running)) if asking else []
+
+
+def _asking(snapshot: Snapshot, serving: dict[str, list[Network]]) -> Iterator[tuple[StoredObject, Network | None]]:
+    """Workloads that ask for an address or a MAC, with the network that they ask it of."""
+    for workload in running_workloads(snapshot):
+        if workload.spec.get("addresses") or workload.spec.get("mac"):
+            yield workload, next((one for one in serving.get(workload.namespace, []) if one.is_transit_routed), None)
 
 
 def _unconnected(snapshot: Snapshot, serving: dict[str, list[Network]]) -> Iterator[Failure]:
