@@ -11,6 +11,7 @@ import pytest
 NODE = "node2"
 DEADLINE_SECONDS = 120
 PID_FILES = {
+    "ovsdb-server": "/run/openvswitch/ovsdb-server.pid",
     "ovs-vswitchd": "/run/openvswitch/ovs-vswitchd.pid",
     "ovn-controller": "/run/ovn/ovn-controller.pid",
     "ovn-northd": "/run/ovn/ovn-northd.pid",
@@ -45,14 +46,23 @@ def audit_is_clean(lab) -> None:
 
 
 @pytest.mark.parametrize("daemon", PID_FILES)
-@pytest.mark.parametrize("how", ["restart", "kill"])
+@pytest.mark.parametrize("how", ["restart", "TERM", "KILL"])
 def test_a_daemon_comes_back_with_everything(lab, daemon, how):
     pid_file = PID_FILES[daemon]
     before = process(lab, pid_file)
     assert before
-    command = ["systemctl", "restart", daemon] if how == "restart" else ["kill", "-KILL", before]
+    command = ["systemctl", "restart", daemon] if how == "restart" else ["kill", f"-{how}", before]
     lab.ssh(NODE, *command)
     eventually(lambda: process(lab, pid_file) not in ("", before), f"{daemon} runs again")
+    audit_is_clean(lab)
+
+
+def test_a_bridge_that_somebody_deleted_comes_back_with_its_ports(lab):
+    """ovn-controller makes it anew by itself, but empty."""
+    find = ("ovs-vsctl", "--bare", "--columns=_uuid", "find", "bridge", "name=br-int")
+    before = lab.ssh(NODE, *find)
+    lab.ssh(NODE, "ovs-vsctl", "del-br", "br-int")
+    eventually(lambda: lab.ssh(NODE, *find) not in ("", before), "br-int is there again")
     audit_is_clean(lab)
 
 

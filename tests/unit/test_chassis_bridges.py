@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.runner import Failure
-from ansible_collections.heddle.ovn.plugins.module_utils.share_chassis import wanted_bridges
+from ansible_collections.heddle.ovn.plugins.module_utils.share_chassis import provider_addresses, wanted_bridges
 
 PROVIDER = {"interface": "eth2", "bridge": "br-ex"}
 
@@ -66,3 +66,15 @@ def test_what_cannot_be_is_refused(given, message):
 def test_a_bridge_name_of_15_characters_will_do():
     (bridge,) = wanted_bridges(arguments({**PROVIDER, "bridge": "br-fifteen-long"}, datapath="system"))
     assert len(bridge["name"]) == 15
+
+
+def test_the_hosts_own_addresses_have_an_order_and_the_inventory_a_say():
+    held = ["fd00::2/64", "10.0.0.9/24", "10.0.0.2/24"]
+    told = {**PROVIDER, "addresses": ["10.0.0.9"]}
+    assert provider_addresses(held, told) == ["10.0.0.9/24", "10.0.0.2/24", "fd00::2/64"]
+
+
+def test_a_provider_network_without_an_address_of_the_host_is_refused():
+    """A plan with such a host could not be rendered, on no host at all."""
+    with pytest.raises(Failure, match="neither br-ex nor eth2 has an address"):
+        provider_addresses([], {**PROVIDER, "addresses": []})

@@ -45,6 +45,7 @@ class Vswitchd:
         """As when its service is restarted: everything but the database is lost."""
         stop(self.process)
         self.start()
+        wait_for(lambda: "br-ex" in self.run(["ovs-appctl", "ofproto/list"]), "br-ex", self.process)
 
     def vsctl(self, *arguments: str) -> None:
         """Change the database, and wait until ovs-vswitchd has carried it out when it runs."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Flows of a gateway bridge in a real ovs-vswitchd: written, compared, repaired and removed."""
 
+import re
 import threading
 
 import pytest
@@ -9,6 +10,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.apply.errors import Ope
 from ansible_collections.heddle.ovn.plugins.module_utils.apply.openflow import planned_flows, reconcile_flows
 from ansible_collections.heddle.ovn.plugins.module_utils.apply.openflow_switch import Switch
 from ansible_collections.heddle.ovn.plugins.module_utils.flow import OWN_COOKIES, FloodPort, Flow, StaticMac
+from tests.live.conftest import stop
 from tests.live.openflow.conftest import OTHER_PATCH, PATCH
 
 MAC = "0a:58:0a:00:00:01"
@@ -190,6 +192,14 @@ def test_after_a_restart_of_vswitchd_everything_comes_back(vswitchd, switch):
     vswitchd.restart()
     assert len(apply(switch, FLOWS, *extra).changes) == len(FLOWS) + 2
     assert not apply(switch, FLOWS, *extra).changed
+
+
+def test_a_switch_that_does_not_run_is_told_without_the_time(vswitchd, switch):
+    """The service tells the same text once; the programs' warnings begin with the time."""
+    stop(vswitchd.process)
+    with pytest.raises(OpenFlowError, match="Does ovs-vswitchd run") as failed:
+        switch.static_macs("br-ex")
+    assert not re.search(r"\d\d:\d\d:\d\d", str(failed.value))
 
 
 def test_flooding_is_taken_from_a_port_and_given_back(vswitchd, switch):

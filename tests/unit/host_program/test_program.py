@@ -61,7 +61,7 @@ def database(tmp_path: Path):
     opened.server.close()
 
 
-def test_events_are_a_new_process_and_an_update_of_patch_ports(tmp_path: Path, database: Database):
+def test_events_are_a_new_process_and_an_update_of_patch_ports_or_bridges(tmp_path: Path, database: Database):
     pid_file = tmp_path / "pid"
     pid_file.write_text("1")
     settled = [True]
@@ -74,9 +74,13 @@ def test_events_are_a_new_process_and_an_update_of_patch_ports(tmp_path: Path, d
     connection.sendall(b'{"id":"echo","method":"echo","params":[]}')
     assert events.wait() is None
     assert b'"id": "echo"' in connection.recv(4096)
-    update = b'{"id":null,"method":"update2","params":["patch ports",{}]}'
+    update = b'{"id":null,"method":"update2","params":["patch ports",{"Interface":{}}]}'
     connection.sendall(update)
     assert events.wait() == "ports changed"
+    # Its ports go with a bridge, and more than those.
+    connection.sendall(b'{"id":null,"method":"update2","params":["patch ports",{"Bridge":{},"Interface":{}}]}')
+    assert events.wait() == "bridges changed"
+    assert events.wait() is None
     # While a playbook brings a new plan it waits, and is not forgotten.
     settled[0] = False
     connection.sendall(update)

@@ -208,7 +208,7 @@ def _gateway(params: dict, bridges: list[dict], datapath: str, ready: bool) -> d
         "bridge": provider["bridge"],
         "uplink": provider["interface"],
         "mac": card.mac if card else LATER,
-        "addresses": _primary_first(addresses, provider["addresses"]),
+        "addresses": provider_addresses(addresses, provider),
         "next_hops": list({":" in hop: hop for hop in reversed(hops)}.values())[::-1],
         "vlan": provider["vlan"],
         "physical_networks": {
@@ -224,9 +224,14 @@ def _gateway(params: dict, bridges: list[dict], datapath: str, ready: bool) -> d
     }
 
 
-def _primary_first(addresses: list[str], preferred: list[str]) -> list[str]:
-    """Return IPv4 before IPv6, and within a family what the inventory names first."""
-    order = {address.partition("/")[0]: place for place, address in enumerate(preferred)}
+def provider_addresses(addresses: list[str], provider: dict) -> list[str]:
+    """Return IPv4 before IPv6, and within a family what the inventory names first; Failure when there are none."""
+    if not addresses:
+        raise Failure(
+            f"neither {provider['bridge']} nor {provider['interface']} has an address, and gateway routers translate "
+            "to the host's own: bring the host's network configuration up again, or take the card out of the inventory"
+        )
+    order = {address.partition("/")[0]: place for place, address in enumerate(provider["addresses"])}
 
     def rank(address: str) -> tuple:
         return ":" in address, order.get(address.partition("/")[0], len(order)), address

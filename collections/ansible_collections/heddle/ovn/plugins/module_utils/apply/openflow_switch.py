@@ -19,6 +19,8 @@ DATABASE = "Open_vSwitch"
 # As long as ovn-kubernetes waits for ovn-controller to make a patch port.
 PORT_TIMEOUT = 30.0
 _LONGEST_PAUSE = 0.25
+# Without the time, so that the same failure is the same text.
+_UNTIMED = "--verbose=PATTERN:console:%m"
 _LOCAL = 65534
 _PORT = re.compile(r" *(\w+)\(.*\): addr:")
 _LEARNED = re.compile(r" *(\S+) +(\d+) +([0-9a-f:]{17}) +(\S+)\s*\Z")
@@ -137,7 +139,7 @@ class Switch:
 
     def _call(self, *argv: str, text: str = "") -> str:
         try:
-            return self._run(list(argv), text)
+            return self._run([argv[0], _UNTIMED, *argv[1:]], text)
         except ProgramError as error:
             raise OpenFlowError(f"{error}. Does ovs-vswitchd run?") from error
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What takes parts of a host's share away while it runs: ovs-vswitchd is another one, patch ports are, or a card has
-addresses again that a bridge took over.
+"""What takes parts of a host's share away while it runs: ovs-vswitchd is another one, patch ports or bridges are, or a
+card has addresses again that a bridge took over.
 
 ovs-vswitchd keeps flows and MAC tables in memory only, and a flow names ports by their numbers, which ovn-controller's
 patch ports get anew when they are made anew.
@@ -28,7 +28,10 @@ _REQUEST = {
     "params": [
         "Open_vSwitch",
         "patch ports",
-        {"Interface": [{"columns": ["name", "ofport"], "where": [["type", "==", "patch"]]}]},
+        {
+            "Bridge": [{"columns": ["name"]}],
+            "Interface": [{"columns": ["name", "ofport"], "where": [["type", "==", "patch"]]}],
+        },
     ],
 }
 
@@ -45,29 +48,31 @@ class Events:
         self._framer = Framer()
         self._process = self._identity()
         self._cards = Cards()
-        self._ports_differ = False
+        self._ports_differ = self._bridges_differ = False
 
     def follow(self, cards: frozenset[str]) -> None:
         """Say which network cards should have no addresses."""
         self._cards.names = cards
 
     def wait(self) -> str | None:
-        """Wait a moment; return what happened: `switch restarted`, `card changed`, `ports changed`, or None.
+        """Wait a moment; return what happened: `switch restarted`, `card changed`, `bridges changed`, `ports changed`,
+        or None.
 
-        Changed ports are told when no playbook is between a plan and its gateways: until then they go on changing.
+        The last two are told when no playbook is between a plan and its gateways: until then they go on changing.
         """
         readable = self._wait()
-        if self._socket in readable and self._ports_changed():
-            self._ports_differ = True
+        if self._socket in readable:
+            self._read()
         process = self._identity()
         if process != self._process:
             self._process = process
             return "switch restarted" if process else None
         if self._cards in readable and self._cards.changed():
             return "card changed"
-        if self._ports_differ and self._settled():
-            self._ports_differ = False
-            return "ports changed"
+        if (self._ports_differ or self._bridges_differ) and self._settled():
+            event = "bridges changed" if self._bridges_differ else "ports changed"
+            self._ports_differ = self._bridges_differ = False
+            return event
         return None
 
     def _wait(self) -> list:
@@ -86,7 +91,8 @@ class Events:
         except (OSError, ValueError):
             return None
 
-    def _ports_changed(self) -> bool:
+    def _read(self) -> None:
+        """Read what the database has told."""
         try:
             data = self._socket.recv(1 << 18)
             messages = self._framer.feed(data, True) if data else []
@@ -95,11 +101,14 @@ class Events:
         if not data:
             self._socket.close()
             self._socket = None
-            return False
+            return
         for message in messages:
             if message.get("method") == "echo":
                 self._send({"id": message["id"], "result": message.get("params", []), "error": None})
-        return any(str(message.get("method", "")).startswith("update") for message in messages)
+            elif str(message.get("method", "")).startswith("update"):
+                tables = message["params"][1]
+                self._bridges_differ |= "Bridge" in tables
+                self._ports_differ |= "Interface" in tables
 
     def _connect(self) -> None:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -20,6 +20,8 @@ RETRY_SECONDS, LONGEST_RETRY_SECONDS = 1.0, 10.0
 _AFTER_EVENT = {
     "switch restarted": ("chassis", "gateway", "workloads"),
     "ports changed": ("gateway",),
+    # A bridge that somebody deleted took all of its ports along; br-int ovn-controller makes anew, and empty.
+    "bridges changed": ("chassis", "gateway", "workloads"),
     # With an address, the kernel drops the routes that had it as their source.
     "card changed": ("chassis", "gateway"),
 }
