@@ -134,6 +134,20 @@ FIRST = cluster("net1", PRIMARY, among("a", "b", "c"))
 SECOND = cluster("net2", PRIMARY, among("c", "d", "e"))
 
 
+def test_a_foreign_primary_definition_that_comes_later_is_told_and_changes_nothing():
+    """OKEP-5193, "Validations": the status tells of the conflict, and the network stays."""
+    before = stored(RED)
+    text = RED + foreign('{"type": "ovn-k8s-cni-overlay", "role": "primary"}', name="later")
+    after = stored(text, before)
+    assert told(after, NET, "PrimaryNetworkConflict") == (
+        "True", "PrimaryNetworkClaimedTwice",
+        "NetworkAttachmentDefinition/red/later asks for a primary network in namespace red too and is left alone",
+    )  # fmt: skip
+    assert told(after, NET)[0] == "True"
+    assert build_plan(after)["networks"] == build_plan(before)["networks"]
+    assert told(stored(RED, after), NET, "PrimaryNetworkConflict") is None
+
+
 @pytest.mark.parametrize("at_once", [True, False])
 def test_the_namespace_that_two_cluster_networks_select_belongs_to_the_first(at_once):
     before = None if at_once else stored(SPACES + FIRST)

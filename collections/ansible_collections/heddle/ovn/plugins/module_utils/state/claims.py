@@ -114,6 +114,11 @@ class _Claiming:
     def _keep(self, network: Network, name: str, definition: StoredObject, errors: list[str]) -> None:
         if definition.is_deleting:
             errors.append(why_it_stays(definition, self.using))
+        foreign = self.namespaces[name].foreign_primary
+        if foreign and network.role == "Primary":
+            self.claims.conflicts.setdefault(network.object_key, []).append(
+                f"{foreign} asks for a primary network in namespace {name} too and is left alone"
+            )
         for other in self.namespaces[name].networks:
             clash = other.object_key != network.object_key and with_neighbour(network, other, name)
             if clash:
