@@ -145,6 +145,14 @@ def test_whoever_asks_for_what_he_cannot_have_is_in_nobodys_way():
     assert address(snapshot, "red/b", "red_net") == ["10.0.0.9/24", "fd00:10::9/64"]
 
 
+def test_who_asks_for_the_mac_of_a_running_workload_waits_whatever_it_is_called():
+    running = RED + asking("b", mac="02:00:00:00:00:01")
+    snapshot = stored(running + asking("a", mac="02:00:00:00:00:01"), stored(running))
+    assert "red/b" in build_plan(snapshot)["workloads"]
+    assert snapshot.objects["Workload/red/a"].status["conditions"][0]["reason"] == "AllocationFailed"
+    assert "MAC 02:00:00:00:00:01 is already that of red/b" in message(snapshot, "a")
+
+
 def test_addresses_need_a_primary_layer2_network():
     text = namespace("red") + layer3("red", "net", "10.9.0.0/16", 24) + asking("w", ["10.9.0.7"])
     assert "has no primary Layer2 network" in message(after(text), "w")

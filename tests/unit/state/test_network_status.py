@@ -388,14 +388,3 @@ def test_no_new_network_stops_a_workload_that_runs(change, key, fragment):
     fewer = RUNNING.replace(workload("red", "w3", "node3"), "")
     assert not decide(fewer + change, before)[1]
     assert before == stored(RUNNING, before)
-
-
-def test_who_asks_for_the_mac_of_a_running_workload_waits_whatever_it_is_called():
-    with_mac = "spec: {node: node1, mac: '02:00:00:00:00:01'}"
-    running = RED + workload("red", "b", "node1").replace("spec: {node: node1}", with_mac)
-    before = stored(running)
-    after = stored(running + workload("red", "a", "node1").replace("spec: {node: node1}", with_mac), before)
-    assert told(after, "Workload/red/b", "Ready")[0] == "True"
-    status, reason, message = told(after, "Workload/red/a", "Ready")
-    assert (status, reason) == ("False", "AllocationFailed")
-    assert "MAC 02:00:00:00:00:01 is already that of red/b" in message
