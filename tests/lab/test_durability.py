@@ -59,10 +59,7 @@ def test_a_daemon_comes_back_with_everything(lab, daemon, how):
 
 def test_a_bridge_that_somebody_deleted_comes_back_with_its_ports(lab):
     """ovn-controller makes it anew by itself, but empty."""
-    find = ("ovs-vsctl", "--bare", "--columns=_uuid", "find", "bridge", "name=br-int")
-    before = lab.ssh(NODE, *find)
     lab.ssh(NODE, "ovs-vsctl", "del-br", "br-int")
-    eventually(lambda: lab.ssh(NODE, *find) not in ("", before), "br-int is there again")
     audit_is_clean(lab)
 
 
