@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
@@ -100,7 +101,7 @@ def test_operators_who_write_at_once_never_share_a_value(database):
             after, problems = decide(text, before)
             for key, entry in after.objects.items():
                 if key not in before.objects and entry.kind != "Node":
-                    after.objects[key] = type(entry)(**{**vars(entry), "manifest_set": name})
+                    after.objects[key] = replace(entry, manifest_set=name)
             kept = {key: entry for key, entry in before.objects.items() if key not in after.objects}
             assert not kept
             return after, problems
