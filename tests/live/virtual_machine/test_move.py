@@ -162,6 +162,7 @@ def test_what_is_taken_back_while_it_is_sent_goes_on_at_the_source(on, source, t
     sending.join(60)
     assert "it goes on running here" in str(sending.told)
     assert source.status() == "running"
+    assert not (source.runtime / "red_vm" / hypervisor.KEY_FILE).exists()
     assert on(source, migration.settle, {}) == {"changed": False}
 
 

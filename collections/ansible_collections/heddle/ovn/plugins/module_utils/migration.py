@@ -138,7 +138,8 @@ def settle(params: dict) -> dict:
 
     One that is sending is given up, one that switches over is waited for.
     """
-    path = hypervisor.socket_of(machine_name(params["workload"]))
+    name = machine_name(params["workload"])
+    path = hypervisor.socket_of(name)
     try:
         with Qmp(path) as machine:
             status = machine.execute("query-migrate").get("status")
@@ -149,6 +150,7 @@ def settle(params: dict) -> dict:
     except QmpAbsent:
         return {"changed": False}
     _finished(path, params["timeout"])
+    Path(hypervisor.socket_of(name, hypervisor.KEY_FILE)).unlink(missing_ok=True)
     return {"changed": True}
 
 
