@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Packed documents and the plan as a file."""
 
+import errno
 import json
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ansible_collections.heddle.ovn.plugins.module_utils import keep
 from ansible_collections.heddle.ovn.plugins.module_utils.document import digest, pack, unpack
 from ansible_collections.heddle.ovn.plugins.module_utils.invocation import Invocation
-from ansible_collections.heddle.ovn.plugins.module_utils.keep import keep_plan
+from ansible_collections.heddle.ovn.plugins.module_utils.keep import keep_host, keep_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.runner import Failure, load_plan
 from tests.pipeline import decide, layer2, namespace, plan_of
 
@@ -47,9 +49,10 @@ def test_a_plan_is_kept_once_and_not_in_check_mode(tmp_path):
     assert [entry.name for entry in path.parent.iterdir()] == ["plan.json"]
 
 
-def test_a_torn_plan_is_replaced(tmp_path):
+@pytest.mark.parametrize("text", ["", '{"digest": "hal', "[]", '{"digest": "1"}', "\0\0"])
+def test_a_torn_plan_is_replaced(tmp_path, text):
     path = tmp_path / "plan.json"
-    path.write_text('{"digest": "hal')
+    path.write_text(text)
     assert keep_plan(plan_of(""), str(path), write=True).changed
     assert json.loads(path.read_text())["networks"].keys() == {"default"}
 
@@ -83,3 +86,34 @@ def test_a_plan_that_was_changed_by_hand_is_replaced(tmp_path):
     path.write_text(path.read_text().replace("10.0.0.0/24", "10.0.9.0/24"))
     assert keep_plan(plan, str(path), write=True).changed
     assert json.loads(path.read_text()) == plan
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"node": 1}'])
+def test_a_torn_file_of_the_host_is_replaced(tmp_path, text):
+    path = tmp_path / "host.json"
+    path.write_text(text)
+    outcome = keep_host({"node": "n", "chassis": {}}, str(path), write=True)
+    assert outcome.diff()
+    assert json.loads(path.read_text()) == {"node": "n", "chassis": {}}
+
+
+def test_a_full_disk_is_told_and_leaves_the_kept_plan_and_nothing_else(tmp_path, monkeypatch):
+    path = tmp_path / "plan.json"
+    keep_plan(plan_of(""), str(path), write=True)
+    kept = path.read_bytes()
+
+    def full(_descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(keep.os, "fsync", full)
+    with pytest.raises(Failure, match=r"plan\.json cannot be written and stays as it is: No space left on device"):
+        keep_plan(plan_of(namespace("red") + layer2("red", "net", "10.0.0.0/24")), str(path), write=True)
+    assert list(tmp_path.iterdir()) == [path]
+    assert path.read_bytes() == kept
+
+
+def test_what_a_run_that_was_cut_off_left_is_written_over(tmp_path):
+    path = tmp_path / "plan.json"
+    (tmp_path / "plan.json.new").write_text("half of a plan")
+    keep_plan(plan_of(""), str(path), write=True)
+    assert list(tmp_path.iterdir()) == [path]

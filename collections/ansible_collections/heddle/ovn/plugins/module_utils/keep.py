@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-import tempfile
 
 from .apply.change import Change, Outcome
 from .document import digest
-from .runner import Failure
+from .runner import Failure, read_plan_file
 
 
 def keep_plan(plan: dict, path: str, *, write: bool) -> Outcome:
@@ -18,9 +18,8 @@ def keep_plan(plan: dict, path: str, *, write: bool) -> Outcome:
     Only the digest decides: a plan that says the same is not written again. The file is replaced in one step.
     """
     try:
-        with open(path, encoding="utf-8") as text:
-            kept = json.load(text)
-    except (OSError, ValueError):
+        kept = read_plan_file(path)
+    except Failure:
         kept = {}
     if kept.get("deployment") == plan["deployment"] and kept.get("revision", 0) > plan["revision"]:
         raise Failure(
@@ -47,6 +46,8 @@ def keep_host(host: dict, path: str, *, write: bool) -> Outcome:
         kept = {}
     if kept == host:
         return Outcome()
+    if not isinstance(kept, dict):
+        kept = {}
     if write:
         _replace(path, json.dumps(host, indent=1, sort_keys=True) + "\n")
     return Outcome((Change("file", "update" if kept else "create", "host", path, "", kept, host),))
@@ -59,13 +60,18 @@ def _counts(plan: dict) -> dict:
 
 
 def _replace(path: str, text: str) -> None:
-    directory = os.path.dirname(path)
-    os.makedirs(directory, mode=0o755, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=directory, prefix=".plan-")
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
-        os.fchmod(file.fileno(), 0o644)
-        # Or a power cut may leave an empty file, and the host would come up without its share.
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    # One name, since there is one writer: what a run that was cut off left is written over.
+    temporary = f"{path}.new"
+    try:
+        os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
+        with open(temporary, "w", encoding="utf-8") as file:
+            file.write(text)
+            os.fchmod(file.fileno(), 0o644)
+            # Or a power cut may leave an empty file, and the host would come up without its share.
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise Failure(f"{path} cannot be written and stays as it is: {error.strerror}") from error
