@@ -51,7 +51,7 @@ class Driver:
             self.runtime / "switch.pid", argv, self.lab.logs / "switch.log", env=processes.environment(PROJECT)
         )
 
-    def _pid_file(self, host):
+    def pid_file(self, host):
         return self.runtime / f"{host.name}.pid"
 
     def _complete(self, host):
@@ -62,11 +62,11 @@ class Driver:
         return self._complete(host).exists() and self._alive(host)
 
     def _alive(self, host):
-        return processes.running(self._pid_file(host)) is not None
+        return processes.running(self.pid_file(host)) is not None
 
     def start(self, host):
         """Start a host: one that has never run is restored from the template, others boot from their own disk."""
-        processes.kill(self._pid_file(host))
+        processes.kill(self.pid_file(host))
         directory, marker = self.lab.directory / host.name, self._complete(host)
         directory.mkdir(exist_ok=True)
         disk = directory / "disk.qcow2"
@@ -89,7 +89,7 @@ class Driver:
         if restore:
             argv += ["-incoming", "defer"]
         log = self.lab.logs / f"{host.name}.qemu.log"
-        with machine.launch(self._pid_file(host), argv, log, self.runtime / f"{host.name}.qmp") as monitor:
+        with machine.launch(self.pid_file(host), argv, log, self.runtime / f"{host.name}.qmp") as monitor:
             if restore:
                 monitor.restore(made.devices)
         command, data = ("sh", template.personalise(files, host.services)) if restore else ("true", None)
@@ -102,17 +102,26 @@ class Driver:
             try:
                 with Monitor(self.runtime / f"{host.name}.qmp", patience=2) as monitor:
                     monitor.quit()
-                processes.wait_end(self._pid_file(host), patience=5)
+                processes.wait_end(self.pid_file(host), patience=5)
             except (LabError, OSError):
                 pass  # it does not listen: kill() below needs no answer
-        processes.kill(self._pid_file(host))
+        processes.kill(self.pid_file(host))
 
     def partition(self, host, cut):
         switch.order(self.runtime, "cut" if cut else "join", host.name)
 
+    def group(self, host):
+        """The cgroup of a host, below the machine's root."""
+        return f"heddle-lab-{self.lab.key}/{host.name}"
+
+    def impair(self, loss, blackhole):
+        """Lose frames in the switch."""
+        switch.order(self.runtime, "loss", str(loss))
+        switch.order(self.runtime, "longest", *map(str, blackhole or ("-", "-", 0)))
+
     def destroy(self):
         """End every process. The disks go with the lab's directory."""
         for host in HOSTS:
-            processes.kill(self._pid_file(host))
+            processes.kill(self.pid_file(host))
             shutil.rmtree(self.lab.directory / host.name, ignore_errors=True)
         processes.kill(self.runtime / "switch.pid")
