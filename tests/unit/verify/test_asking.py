@@ -176,6 +176,12 @@ def test_the_next_control_is_asked_when_the_most_alike_is_dead():
     assert (found[0].dead, found[0].tries) == (0, 5)
 
 
+def test_where_controls_say_little_about_the_target_it_is_waited_for_as_long_as_asked_for():
+    found = [Suspect(1, False, (0,), least=8.0)]
+    confirm(found, Hosts(0.01, mute={1}), Pace(), timeout=60)
+    assert found[0].waited >= 7.99
+
+
 def test_two_percent_loss_fails_nothing():
     for loss in range(40, 60):
         found = suspects(*range(1, 40))

@@ -243,7 +243,9 @@ def test_the_filter_names_what_to_ask_alone_and_what_to_compare_it_with() -> Non
     again = reported({name: results(name, host) for name, host in hosts.items()})["again"]
     rows = expected(PLAN, "node1", EVERY_PAIR)
     (suspect,) = [number for number, row in enumerate(rows) if key(row)[:3] == ("red/r1", "red/r2", "red_net")]
-    assert {name: unpack(text) for name, text in again.items()} == {"node1": {"suspects": [suspect], "good": []}}
+    assert {name: unpack(text) for name, text in again.items()} == {
+        "node1": {"suspects": [suspect], "good": [], "slowest": 0.0015}
+    }
 
 
 def test_a_record_of_another_list_of_questions_is_a_problem_of_its_host() -> None:

@@ -131,8 +131,8 @@ def ask_again(host: dict, timeout: float = 5) -> dict:
     numbers = [
         number for number, row in enumerate(asked.rows) if (row.source, row.target, row.network, row.address) in wanted
     ]
-    good = asked.known_good(host["seen"])
-    record, _problems = probe_again(asked, numbers, good, places(PLAN, "here"), PORT, timeout)
+    again = {"suspects": numbers, "good": asked.known_good(host["seen"]), "slowest": host["slowest"] / 1000}
+    record, _problems = probe_again(asked, again, places(PLAN, "here"), PORT, timeout)
     return {**host, "again": expand_again(record, asked, host["seen"])}
 
 

@@ -37,6 +37,10 @@ options:
     description: The module's option of the same name.
     type: str
     default: ""
+  prefix:
+    description: What the names of the variables with the module's results begin with.
+    type: str
+    default: heddle_
 """
 
 EXAMPLES = r"""
@@ -98,28 +102,34 @@ def _host(results: dict, asked: Expectations | None) -> dict:
 def _again(report: dict, asked: dict[str, Expectations], hosts: dict[str, dict]) -> dict[str, str]:
     """Return, for each host with suspects, the module's option `again`."""
     wanted, found = set(suspects(report)), {}
+    slowest = report["slowest_milliseconds"] / 1000
     for name, one in asked.items():
         keys = [(row.source, row.target, row.network, row.address) for row in one.rows]
         numbers = [number for number, key in enumerate(keys) if key in wanted]
         if numbers and "seen" in hosts[name]:
-            found[name] = pack({"suspects": numbers, "good": one.known_good(hosts[name]["seen"])})
+            found[name] = pack({"suspects": numbers, "good": one.known_good(hosts[name]["seen"]), "slowest": slowest})
     return found
 
 
-def _results(variables: dict) -> dict | None:
+def _results(variables: dict, prefix: str) -> dict | None:
     """Return the module's results of a host, None when it could not be reached."""
-    found = {step: dict(variables.get(f"heddle_{step}") or {}) for step in STEPS}
+    found = {step: dict(variables.get(f"{prefix}{step}") or {}) for step in STEPS}
     if not found["responding"] or not found["probed"] or any("unreachable" in one for one in found.values()):
         return None
     return found
 
 
 def reachability_report(
-    hostvars: dict, nodes: list, outside: dict | None = None, pairs: str = "classes", seed: str = ""
+    hostvars: dict,
+    nodes: list,
+    outside: dict | None = None,
+    pairs: str = "classes",
+    seed: str = "",
+    prefix: str = "heddle_",
 ) -> dict:
     """Return report, plan, packets worth tracing, and what should be asked again."""
     outside, selection = outside or {}, Selection(pairs, seed)
-    found = {name: _results(hostvars[name]) for name in dict.fromkeys([*nodes, *outside]) if name in hostvars}
+    found = {name: _results(hostvars[name], prefix) for name in dict.fromkeys([*nodes, *outside]) if name in hostvars}
     results = {name: one for name, one in found.items() if one is not None}
     documents = [one["probed"]["document"] for one in results.values() if "document" in one["probed"]]
     plans = [unpack(document) for document in dict.fromkeys(documents)]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from .pace import Pace
+from .verdict import MARGIN
 
 # How often a question is asked among others until it becomes a suspect; the waits are one, one and two patiences.
 _TRIES, _WAITS = 3, (1, 1, 2)
@@ -20,8 +21,8 @@ _TRIES, _WAITS = 3, (1, 1, 2)
 _SILENT_ROUNDS, _CONFIRM_ROUNDS = 2, 5
 # A packet that is lost costs a repetition after this time or twice the average, in seconds.
 _CONTROL_AGAIN = 0.2
-# An answer is waited for this many times as long as the slowest control took, and at least so many seconds.
-_MARGIN, _SHORTEST = 4, 0.2
+# An answer is waited for at least so many seconds, and MARGIN times as long as the slowest control took.
+_SHORTEST = 0.2
 
 
 class Heard(NamedTuple):
@@ -50,7 +51,8 @@ class Conversation(Protocol):
 class Suspect:
     """A question that got no answer, and what became of it when it was asked alone.
 
-    `controls` are questions known to be answered, the most alike first. `tries` and `waited` (seconds) count what was
+    `controls` are questions known to be answered, the most alike first; `least` is for how many seconds to wait in all
+    where they say little about the target's host. `tries` and `waited` (seconds) count what was
     asked alone, `slowest` is the slowest control meanwhile. `dead` is for how many seconds no control was answered, 0
     when they were.
     """
@@ -58,6 +60,7 @@ class Suspect:
     number: int
     large: bool
     controls: tuple[int, ...]
+    least: float = 0.0
     tries: int = 0
     waited: float = 0.0
     slowest: float = 0.0
@@ -216,7 +219,7 @@ def confirm(suspects: list[Suspect], conversation: Conversation, pace: Pace, tim
             one.slowest = max(one.slowest, took)
             slowest = max(slowest, took)
         began = conversation.now()
-        until = began + max(_SHORTEST, _MARGIN * slowest)
+        until = began + max(_SHORTEST, MARGIN * slowest, *(one.least / _CONFIRM_ROUNDS for one in left))
         by_number = {one.number: one for one in left}
         while True:
             for heard in clock.others:

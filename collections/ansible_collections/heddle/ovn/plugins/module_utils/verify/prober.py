@@ -18,6 +18,7 @@ from .expectation import Pair, askers, expected
 from .listening import Place
 from .pace import Pace
 from .selection import Selection
+from .verdict import MARGIN
 
 UNANSWERED = {
     "answered_by": None, "answered_on": None, "asker": None, "milliseconds": None, "large": False, "stranger": False,
@@ -120,34 +121,30 @@ def probe(asked: Expectations, places: dict[str, Place], port: int, timeout: flo
 
 
 def probe_again(
-    asked: Expectations, suspects: list[int], good: list[int], places: dict[str, Place], port: int, timeout: float
+    asked: Expectations, again: dict, places: dict[str, Place], port: int, timeout: float
 ) -> tuple[dict, list[str]]:
-    """Ask rows that were not answered once more, each alone; `good` are rows that were answered.
+    """Ask rows that were not answered once more, each alone.
 
-    The record's `again` has, by row: `tries`, `waited` and `slowest` (control) in seconds, `dead` and `near`.
+    `again` has them as `suspects`, as `good` rows that were answered, and as `slowest` for how many seconds an answer
+    took on any host. The record's `again` has, by row: `tries`, `waited` and `slowest` (control) in seconds, `dead`,
+    and `near`: whether the control was between the same two hosts.
     """
-    rows = [*asked.rows, *asked.controls]
-    chosen = [*suspects, *good, *range(len(asked.rows), len(rows))]
+    rows, suspects = [*asked.rows, *asked.controls], again["suspects"]
+    chosen = [*suspects, *again["good"], *range(len(asked.rows), len(rows))]
     pace = Pace()
     with Exchange([_alone(rows[number], number) for number in chosen], places, port) as exchange:
-        places_of = list(range(len(suspects), len(chosen)))
-        wanted = []
-        for number in range(len(suspects)):
-            if number not in exchange.unsent:
-                row = exchange.asked[number].row
-                controls = _alike(asked, row, [(one, exchange.asked[one].row) for one in places_of])
-                wanted.append(Suspect(number, bool(row.reach and row.mtu), controls))
+        good = [(number, exchange.asked[number].row) for number in range(len(suspects), len(chosen))]
+        wanted, near = [], {}
+        for number in (one for one in range(len(suspects)) if one not in exchange.unsent):
+            row = exchange.asked[number].row
+            controls = _alike(asked, row, good)
+            near[number] = bool(controls) and asked.host(exchange.asked[controls[0]].row) == asked.host(row)
+            least = 0.0 if near[number] else 1.1 * MARGIN * again["slowest"]
+            wanted.append(Suspect(number, bool(row.reach and row.mtu), controls, least))
         confirm(wanted, exchange, pace, timeout)
         record = _record(asked, exchange.asked, suspects, exchange.unsent, set())
         record["again"] = [
-            [
-                chosen[one.number],
-                one.tries,
-                round(one.waited, 2),
-                round(one.slowest, 3),
-                one.dead,
-                _near(asked, exchange.asked, one),
-            ]
+            [chosen[one.number], one.tries, round(one.waited, 2), round(one.slowest, 3), one.dead, near[one.number]]
             for one in wanted
         ]
         return record, exchange.problems
@@ -177,12 +174,6 @@ def _alike(asked: Expectations, row: Pair | Crossing, good: list[tuple[int, Pair
         [number for number, _one in good],
     )
     return tuple(dict.fromkeys(rank[0] for rank in ranks if rank))
-
-
-def _near(asked: Expectations, found: list[Question], one: Suspect) -> bool:
-    """Whether a suspect's first control was between the same two hosts."""
-    row = found[one.number].row
-    return bool(one.controls) and asked.host(found[one.controls[0]].row) == asked.host(row)
 
 
 def _record(asked: Expectations, found: list[Question], rows, unsent: set[int], untested: set[int]) -> dict:

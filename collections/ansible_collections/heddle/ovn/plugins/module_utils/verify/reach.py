@@ -51,9 +51,6 @@ def _probed(plan: dict, found: dict[str, Place], params: dict) -> dict:
     if params["state"] == "probed":
         record, problems = probe(asked, found, params["port"], params["timeout"])
     else:
-        again = unpack(params["again"])
-        record, problems = probe_again(
-            asked, again["suspects"], again["good"], found, params["port"], params["timeout"]
-        )
+        record, problems = probe_again(asked, unpack(params["again"]), found, params["port"], params["timeout"])
     unanswered = asked.unanswered(record)
     return {"record": pack(record), "unanswered": unanswered, "problems": problems, "digest": plan["digest"]}
