@@ -12,7 +12,6 @@ relative, so that none of them leads to a program of this machine.
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path, PurePath
