@@ -111,7 +111,8 @@ class Driver:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text)
                 path.chmod(0o644)
-        argv = ["nsenter", f"--target={self.keeper}", "--net", "--mount", "unshare", "--net"]
+        argv = ["nsenter", f"--target={self.keeper}", "--net", "--mount"]
+        argv += ["unshare", "--net", "--mount", "--propagation=private"]
         argv += [sys.executable, "-m", "lab.container", host.name, "--lower", str(self.image.root)]
         argv += ["--state", str(state), "--merged", f"/run/lab/{host.name}", "--cgroup", str(self.cgroup / host.name)]
         argv += ["--keeper", str(self.keeper), "--machine", f"{host.name}-{self.lab.key}"]
