@@ -57,7 +57,7 @@ hostname fresh
 mkdir .outside
 pivot_root . .outside
 cd /
-umount --lazy .outside
+umount -l .outside
 rmdir .outside
 echo ready
 exec bash -c 'read -r _ || true'
@@ -178,8 +178,8 @@ class System:
         where = f"/proc/{self.process.pid}/ns"
         argv = ["nsenter", f"--mount={where}/mnt", f"--pid={where}/pid_for_children"]
         argv += [f"--uts={where}/uts", f"--ipc={where}/ipc"]
-        argv += ["/usr/bin/env", "-i", "-C", self.clone]
-        return [*argv, *(f"{name}={value}" for name, value in environment(os.environ).items()), *words]
+        clean = [f"{name}={value}" for name, value in environment(os.environ).items()]
+        return [*argv, "/usr/bin/env", "-i", *clean, "sh", "-c", 'cd "$0" && exec "$@"', self.clone, *words]
 
     def close(self) -> None:
         """End all processes, and remove the control groups that a lab in there may have left."""
