@@ -72,9 +72,7 @@ def test_an_index_that_is_not_reachable(clone, tmp_path):
 def test_a_mirror_that_is_not_reachable(clone, tmp_path, programs, said):
     programs("python3", "exit 1")
     programs("sudo", 'exec "$@"')
-    programs(
-        "apt-get", "echo 'Reading package lists...'; echo 'E: Unable to locate package python3-venv' >&2; exit 100"
-    )
+    programs("apt-get", f"echo 'Reading package lists...'; echo '{said}' >&2; exit 100")
     code, (line,) = setup(clone, tmp_path)
     assert code == 1
     assert line == (
