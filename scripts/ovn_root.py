@@ -18,6 +18,7 @@ from pathlib import Path, PurePath
 
 from lab import image
 from lab.config import Lab
+from lab.errors import LabError
 from scripts.stages import PROJECT
 
 PARTS = (
@@ -95,7 +96,10 @@ def destination(root: Path, path: Path) -> Path | None:
 
 
 if __name__ == "__main__":
-    directory = ensure()
+    try:
+        directory = ensure()
+    except LabError as error:
+        sys.exit(f"error: {error}")
     if sys.argv[1:]:
         os.execvpe(sys.argv[1], sys.argv[1:], {**os.environ, "HEDDLE_OVN_ROOT": str(directory)})
     print(directory)
