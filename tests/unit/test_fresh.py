@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import shutil
+import signal
 import subprocess
+import time
 from collections import namedtuple
 from pathlib import Path
 
@@ -121,19 +124,28 @@ def test_a_system_sees_nothing_of_this_machine(make_system, tmp_path, monkeypatc
         system.close()
 
 
+def leave_something_running(system):
+    run(system, "busybox setsid busybox sleep 600 > /dev/null 2>&1 &")
+
+
+def processes_in(root):
+    """Processes whose root directory that is."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/root"):
+        with contextlib.suppress(OSError):
+            if path.samefile(root) and processes.identity(int(path.parent.name)):
+                found.append(int(path.parent.name))
+    return found
+
+
 def test_nothing_of_a_system_goes_on_after_its_end(make_system, tmp_path):
     system = make_system()
-    run(system, "busybox setsid busybox sleep 600 > /dev/null 2>&1 &")
+    leave_something_running(system)
     key = Lab(f"{system.clone}/.lab").key
     run(system, f"busybox mkdir -p /sys/fs/cgroup/heddle-lab-{key}/node1")
-    (sleeper,) = [
-        int(path.parent.name)
-        for path in Path("/proc").glob("[0-9]*/root")
-        if path.exists() and path.samefile(system.root) and b"sleep" in (path.parent / "cmdline").read_bytes()
-    ]
-    assert processes.identity(sleeper)
+    assert len(processes_in(system.root)) >= 2
     system.close()
-    assert processes.identity(sleeper) is None
+    assert processes_in(system.root) == []
     shutil.rmtree(system.root)
     assert (tmp_path / "shared/kept").exists()
     system = make_system()
@@ -141,3 +153,20 @@ def test_nothing_of_a_system_goes_on_after_its_end(make_system, tmp_path):
         assert f"heddle-lab-{key}" not in run(system, "busybox ls /sys/fs/cgroup")
     finally:
         system.close()
+
+
+def test_nothing_of_a_system_goes_on_when_the_program_is_killed(make_system, tmp_path):
+    child = os.fork()
+    if child == 0:
+        try:
+            leave_something_running(make_system())
+            os.kill(os.getpid(), signal.SIGKILL)
+        finally:
+            os._exit(1)
+    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+    root = tmp_path / "system" / "root"
+    deadline = time.monotonic() + 60
+    while processes_in(root) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert processes_in(root) == []
+    assert mounts_below(tmp_path) == []
