@@ -11,10 +11,11 @@ BENCH_SIZES ?= 10 100 1000 4000
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .PHONY: help setup lab lab-up lab-down lab-status lab-reboot lab-kill lab-start verify audit report \
-    test lint sanity test-unit test-live test-notebook test-lab test-upgrade test-vm bench collection clean
+    test lint sanity test-unit test-live test-notebook test-lab test-upgrade test-vm test-fresh \
+    test-fresh-quick bench collection clean
 
 help: ## list the verbs
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## make the virtual environment with the pinned requirements
 	@scripts/setup
@@ -75,6 +76,12 @@ test-upgrade: setup ## the upgrade of Layer2 networks on containers
 
 test-vm: setup ## boot and converge virtual machines
 	@.venv/bin/python -m scripts.run_tests vm
+
+test-fresh: setup ## both commands of the README on a minimal Debian 12 and 13 without anything but make and git
+	@.venv/bin/python -m scripts.fresh
+
+test-fresh-quick: setup ## the same on Debian 13 only, with fewer tests and the caches of this machine
+	@.venv/bin/python -m scripts.fresh --quick
 
 bench: setup ## figures, as ratios against something measured in the same run (BENCH_SIZES="10 100" is quick)
 	@$(LAB) packages && .venv/bin/python -m scripts.ovn_root .venv/bin/python -m tests.bench --sizes $(BENCH_SIZES)

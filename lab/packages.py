@@ -50,7 +50,7 @@ def install(names):
         if done.returncode and words != ["update"]:
             raise LabError(
                 f"apt cannot install {', '.join(names)}: {' | '.join(done.stdout.strip().splitlines()[-3:])}",
-                f"run it yourself: apt-get install --no-install-recommends {' '.join(names)}",
+                "check that apt reaches its mirror (apt-get update) and that the disk has room, then run it again",
             )
 
 

@@ -31,10 +31,10 @@ class Source:
     components: tuple
     options: tuple = ()
 
-    def line(self):
-        """The sources.list line for the suite of the image."""
+    def line(self, suite=SUITE):
+        """The sources.list line for a suite, which is the image's unless another is named."""
         options = " ".join(f"{key}={value}" for key, value in self.options)
-        return f"deb {f'[{options}] ' if options else ''}{self.uri} {SUITE} main"
+        return f"deb {f'[{options}] ' if options else ''}{self.uri} {suite} main"
 
 
 def parse_list(text):
