@@ -44,7 +44,8 @@ class Lab:
     def play(self, playbook: str, *arguments: str, manifests: Path = MANIFESTS, success: bool = True) -> Run:
         """Run a playbook of the project; with `success` its failure fails the test."""
         command = [str(ROOT / "scripts" / "play"), f"playbooks/{playbook}", "-e", f"heddle_manifests={manifests}"]
-        environment = {**os.environ, "ANSIBLE_NOCOLOR": "1"}
+        # The recap of Ansible's default output is what `Run` reads.
+        environment = {**os.environ, "ANSIBLE_NOCOLOR": "1", "HEDDLE_VERBOSE": "1", "HEDDLE_LOG_DIRECTORY": ""}
         done = subprocess.run(
             [*command, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
         )
