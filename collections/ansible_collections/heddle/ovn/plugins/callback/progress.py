@@ -12,8 +12,9 @@ version_added: 0.1.0
 author:
   - Heddle maintainers (@heddle)
 description:
-  - Shows how far a run is, in one line that is drawn anew - seconds, play, hosts, tasks done of all, and what runs where.
-    Without a terminal, or without the Python package C(rich), there is a line for each play, and one now and then in between.
+  - Shows how far a run is, in one line that is drawn anew - seconds, play, hosts, tasks done of all, what runs where.
+    Without a terminal, or without the Python package C(rich), there is a line for each play, and one now and then in
+    between.
   - Failures are shown at once with host, task and message. The results of M(ansible.builtin.debug), warnings and, with
     C(--diff), all differences are shown as well.
   - At the end there is a table of the hosts and one of the plays with seconds.

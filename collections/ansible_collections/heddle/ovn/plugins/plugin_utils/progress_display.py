@@ -39,9 +39,9 @@ def open_log(directory: Path, name: str):
 
 
 class LogDisplay:
-    """What the default callback takes for Ansible's display: writes to a log, and with `verbose` to the display as well.
+    """Stands in for Ansible's display in the default callback: writes to a log, with `verbose` to the display as well.
 
-    What it does not know itself it hands to the real display. Warnings are always shown.
+    Methods that it does not have are those of the real display. Warnings are always shown.
     """
 
     def __init__(self, display, log, verbose: bool) -> None:
