@@ -14,6 +14,7 @@ from jupyter_core.utils import run_sync
 from nbconvert import HTMLExporter
 from papermill.clientwrap import PapermillNotebookClient
 from papermill.engines import NBClientEngine, papermill_engines
+from papermill.iorw import load_notebook_node
 from papermill.parameterize import parameterize_notebook
 
 ENGINE = "heddle"
@@ -59,7 +60,7 @@ class Runner:
         for _name in names:
             self._start()
         for name in names[:1]:
-            notebook = nbformat.read(self._sources / f"{name}.ipynb", as_version=4)
+            notebook = load_notebook_node(str(self._sources / f"{name}.ipynb"))
             self._exporter.from_notebook_node(parameterize_notebook(notebook, {"report_directory": ""}))
 
     def _start(self) -> AsyncKernelManager:
