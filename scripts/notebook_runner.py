@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import tempfile
 from pathlib import Path
 
 import nbformat
@@ -44,6 +45,7 @@ class Runner:
     def __init__(self, sources: Path) -> None:
         self._sources = sources
         self._started: list[AsyncKernelManager] = []
+        self._sockets = tempfile.TemporaryDirectory(prefix="heddle-kernels-")
         self._exporter = HTMLExporter(exclude_input=True)
         logging.getLogger("papermill").setLevel(logging.WARNING)
 
@@ -54,6 +56,7 @@ class Runner:
         for kernel in self._started:
             with contextlib.suppress(RuntimeError):
                 run_sync(kernel.shutdown_kernel)(now=True)
+        self._sockets.cleanup()
 
     def prepare(self, names: list[str]) -> None:
         """Start a kernel for each notebook, and go through the rest of the work once, so that all of it is loaded."""
@@ -64,7 +67,9 @@ class Runner:
             self._exporter.from_notebook_node(parameterize_notebook(notebook, {"report_directory": ""}))
 
     def _start(self) -> AsyncKernelManager:
-        kernel = AsyncKernelManager(kernel_name="python3", transport="ipc")
+        # Each needs sockets of its own: without a path all use one name in the current directory.
+        sockets = f"{self._sockets.name}/{len(self._started)}"
+        kernel = AsyncKernelManager(kernel_name="python3", transport="ipc", ip=sockets)
         kernel.client_class = "jupyter_client.asynchronous.AsyncKernelClient"
         run_sync(kernel.start_kernel)(cwd=str(self._sources), extra_arguments=["--log-level=ERROR"])
         self._started.append(kernel)
