@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # The verbs of the project. Each is a thin call of a playbook or a program that can be run without make as well.
+# With VERBOSE=1 they print all that the programs print, which otherwise goes to report/logs/.
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
+export VERBOSE
 PLAY := scripts/play
 PYTEST := .venv/bin/pytest
 LAB := .venv/bin/python -m lab
@@ -10,7 +12,7 @@ DRIVER ?= auto
 BENCH_SIZES ?= 10 100 1000 4000
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: help setup lab lab-up lab-down lab-status lab-reboot lab-kill lab-start verify audit report \
+.PHONY: help setup lab lab-up lab-down lab-status lab-reboot lab-kill lab-start status verify audit report \
     test lint sanity test-unit test-live test-notebook test-lab test-upgrade test-vm test-fresh \
     test-fresh-quick bench collection clean
 
@@ -24,7 +26,7 @@ lab: setup ## start the lab, install, bring up the networks, verify, audit, repo
 	@.venv/bin/python -m scripts.make_lab --driver $(DRIVER)
 
 lab-up: setup ## only start the lab's hosts
-	@$(LAB) packages && $(LAB) up --driver $(DRIVER)
+	@.venv/bin/python -m scripts.make_lab --hosts --driver $(DRIVER)
 
 lab-down: setup ## remove every trace of the lab
 	@$(LAB) down
@@ -40,6 +42,9 @@ lab-kill: setup ## cut a host's power: make lab-kill HOST=node2
 
 lab-start: setup ## start a host that was killed: make lab-start HOST=node2
 	@$(LAB) start $(HOST)
+
+status: setup ## show hosts, networks and workloads of the lab
+	@$(PLAY) playbooks/status.yml
 
 verify: setup ## send packets between all workloads of the lab
 	@$(PLAY) playbooks/verify.yml
@@ -57,10 +62,10 @@ lint: setup ## ruff, yamllint, ansible-lint, changelog fragments
 	@.venv/bin/python -m scripts.run_tests lint
 
 sanity: setup ## ansible-test sanity of the collection, without ignore files
-	@scripts/sanity
+	@.venv/bin/python -m scripts.run_tests sanity
 
 test-unit: setup ## tests that need nothing: unit and golden
-	@$(PYTEST) tests/unit tests/golden
+	@.venv/bin/python -m scripts.run_tests unit
 
 test-live: setup ## tests against real ovsdb-server, ovn-northd and ovn-trace
 	@.venv/bin/python -m scripts.run_tests live
