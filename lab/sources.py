@@ -31,10 +31,11 @@ class Source:
     components: tuple
     options: tuple = ()
 
-    def line(self):
-        """The sources.list line for the suite of the image."""
-        options = " ".join(f"{key}={value}" for key, value in self.options)
-        return f"deb {f'[{options}] ' if options else ''}{self.uri} {SUITE} main"
+    def line(self, suite=SUITE, keyring=None):
+        """The sources.list line for a suite, by default the image's; `keyring` when the source names no key itself."""
+        pairs = self.options or ((("signed-by", keyring),) if keyring else ())
+        options = " ".join(f"{key}={value}" for key, value in pairs)
+        return f"deb {f'[{options}] ' if options else ''}{self.uri} {suite} main"
 
 
 def parse_list(text):
