@@ -21,8 +21,9 @@ FEATURES = {
     "ip6tnl": "ip link add probe type ip6tnl local ::1 remote ::2",
     "sit": "ip link add probe type sit local 127.0.0.1 remote 127.0.0.2",
     "fou6": "ip -6 fou add port 5555 ipproto 41",
-    "devices": "ip link add a type veth && ip link add b type dummy && ip link add c type bridge vlan_filtering 1 && "
-    "ip link add d link b type macvlan && ip link add e link b type vlan id 5 && ip tuntap add f mode tap",
+    "devices": "ip link add p1 type veth peer name p2 && ip link add p3 type dummy && "
+    "ip link add p4 type bridge vlan_filtering 1 && ip link add p5 link p3 type macvlan && "
+    "ip link add p6 link p3 type vlan id 5 && ip tuntap add p7 mode tap",
     "rules": "ip rule add l3mdev && ip -6 rule add fwmark 5 table 7",
     "nft-nat": "nft add table inet t && nft 'add chain inet t c { type nat hook postrouting priority 100; }' && "
     "nft add rule inet t c ip saddr 192.0.2.1 snat ip to 192.0.2.2 && nft add rule inet t c masquerade",
