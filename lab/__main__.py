@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 
-from lab import commands, kernel, kvm, packages, probe
+from lab import checkpoint, commands, kernel, kvm, packages, probe
 from lab.config import DRIVERS, Lab, host_named
 from lab.errors import LabError
 from lab.image import Image, digest
@@ -36,6 +36,8 @@ def parse(words):
     verb("reboot", "reboot a host and wait until it is back", host=True)
     verb("kill", "cut a host's power", host=True)
     verb("start", "start a host that was killed", host=True)
+    verb("save", "keep what the hosts have on their disks as a checkpoint").add_argument("name", metavar="NAME")
+    verb("load", "bring the hosts back as a checkpoint has them").add_argument("name", metavar="NAME")
     verb("image", "build the host image only")
     verb("kernel", "build the kernel of driver uml only")
     verb("probe", "say which driver fits, and why", driver=True).add_argument("--json", action="store_true")
@@ -119,6 +121,12 @@ def run(options):
             stages.total("kill", f"{host.name} is off" if commands.kill(lab, host) else "unchanged")
         case "start":
             stages.total("start", f"{host.name} is up" if commands.start(lab, host) else "unchanged")
+        case "save":
+            checkpoint.save(lab, stages, options.name)
+            stages.total("save", options.name)
+        case "load":
+            checkpoint.load(lab, stages, options.name)
+            stages.total("load", options.name)
         case "partition":
             commands.partition(lab, host, options.state == "on")
             stages.total("partition", f"{host.name} is {'cut off' if options.state == 'on' else 'joined'}")

@@ -44,24 +44,34 @@ def up(lab, stages, wanted):
                 f"the lab runs with driver {state['driver']}, not {wanted}",
                 "run: python -m lab down, or choose another directory with LAB_DIR",
             )
+        elif "loading" in state:
+            raise LabError(
+                f"loading checkpoint {state['loading']} was cut off, so the hosts' disks do not fit together",
+                f"run: python -m lab load {state['loading']}, or: python -m lab down",
+            )
         driver = open_driver(lab, state)
-        stopped = [host for host in HOSTS if not driver.running(host)]
-        if not stopped and driver.connected():
+        if driver.connected() and all(driver.running(host) for host in HOSTS):
             ssh.in_parallel(lambda host: ssh.wait(lab.ssh_config, host.name), HOSTS)
             return False
         overlap.refuse(driver.network)
         driver.image.require()
-        driver.prepare(stages)
-        lab.write(state)
-        with stages.stage("boot") as text:
-            driver.connect()
-            ssh.write_key(lab.ssh_key, driver.image)
-            ssh.write_config(lab.ssh_config, lab.ssh_key, driver.runtime, driver.endpoints())
-            for host in stopped:
-                ssh.hang_up(lab.ssh_config, host.name)
-            ssh.in_parallel(driver.start, stopped)
-            text.append(" ".join(host.name for host in stopped) + f" ({driver.name})")
+        bring_up(lab, stages, state, driver)
         return True
+
+
+def bring_up(lab, stages, state, driver):
+    """Start what does not run of a lab that is decided."""
+    stopped = [host for host in HOSTS if not driver.running(host)]
+    driver.prepare(stages)
+    lab.write(state)
+    with stages.stage("boot") as text:
+        driver.connect()
+        ssh.write_key(lab.ssh_key, driver.image)
+        ssh.write_config(lab.ssh_config, lab.ssh_key, driver.runtime, driver.endpoints())
+        for host in stopped:
+            ssh.hang_up(lab.ssh_config, host.name)
+        ssh.in_parallel(driver.start, stopped)
+        text.append(" ".join(host.name for host in stopped) + f" ({driver.name})")
 
 
 def create(lab, stages, wanted):

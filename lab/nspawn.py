@@ -27,6 +27,8 @@ class Driver:
     """The hosts of one lab as containers."""
 
     name = "nspawn"
+    # What a host has of its own, in its directory.
+    kept = ("upper",)
 
     def __init__(self, lab, network, image, runtime, state):
         self.lab, self.network, self.image, self.runtime = lab, network, image, runtime

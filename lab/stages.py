@@ -19,16 +19,17 @@ class Stages:
         print(f"{name:<10} {text:<58} {seconds:6.1f} s", file=self.stream, flush=True)
 
     def progress(self, name):
-        """A function that shows what a stage does now: in place on a terminal, else a line every half minute."""
+        """A function that shows what a stage does now: in place on a terminal, else a line for each first word."""
         began = shown = time.monotonic()
-        terminal = self.stream.isatty()
+        terminal, kind = self.stream.isatty(), None
 
         def show(text):
-            nonlocal shown
+            nonlocal shown, kind
             now = time.monotonic()
+            before, kind = kind, text.split(" ", 1)[0]
             if terminal:
                 print(f"\r{name:<10} {text:<58.58} {now - began:6.1f} s", end="\r", file=self.stream, flush=True)
-            elif now - shown >= QUIET_SECONDS:
+            elif kind != before or now - shown >= QUIET_SECONDS:
                 shown = now
                 self.line(name, text, now - began)
 

@@ -29,6 +29,8 @@ class Driver:
     """The hosts of one lab as User Mode Linux."""
 
     name = "uml"
+    # What a host has of its own, in its directory.
+    kept = ("disk",)
 
     def __init__(self, lab, network, image, runtime, state):
         self.lab, self.network, self.image, self.runtime = lab, network, image, runtime

@@ -15,6 +15,8 @@ class Driver:
     """The hosts of one lab as virtual machines."""
 
     name = "vm"
+    # What a host has of its own, in its directory.
+    kept = ("disk.qcow2", "complete")
 
     def __init__(self, lab, network, image, runtime, state):
         self.lab, self.network, self.image, self.runtime = lab, network, image, runtime
