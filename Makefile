@@ -10,8 +10,8 @@ DRIVER ?= auto
 BENCH_SIZES ?= 10 100 1000 4000
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: help setup lab lab-up lab-down lab-status lab-reboot lab-kill lab-start verify audit report \
-    test lint sanity test-unit test-live test-notebook test-lab test-upgrade test-vm bench collection clean
+.PHONY: help setup lab lab-up lab-down lab-status lab-reboot lab-kill lab-start lab-save lab-load verify audit report \
+    test lint sanity test-unit test-live test-notebook test-lab test-upgrade test-vm test-uml bench collection clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,7 +19,7 @@ help: ## list the verbs
 setup: ## make the virtual environment with the pinned requirements
 	@scripts/setup
 
-lab: setup ## start the lab, install, bring up the networks, verify, audit, report (DRIVER=vm|nspawn|auto)
+lab: setup ## start the lab, install, bring up the networks, verify, audit, report (DRIVER=vm|nspawn|uml|auto)
 	@.venv/bin/python -m scripts.make_lab --driver $(DRIVER)
 
 lab-up: setup ## only start the lab's hosts
@@ -39,6 +39,12 @@ lab-kill: setup ## cut a host's power: make lab-kill HOST=node2
 
 lab-start: setup ## start a host that was killed: make lab-start HOST=node2
 	@$(LAB) start $(HOST)
+
+lab-save: setup ## keep what the hosts have on their disks: make lab-save NAME=converged
+	@$(LAB) save $(NAME)
+
+lab-load: setup ## bring the hosts back as they were saved: make lab-load NAME=converged
+	@$(LAB) load $(NAME)
 
 verify: setup ## send packets between all workloads of the lab
 	@$(PLAY) playbooks/verify.yml
@@ -75,6 +81,9 @@ test-upgrade: setup ## the upgrade of Layer2 networks on containers
 
 test-vm: setup ## boot and converge virtual machines
 	@.venv/bin/python -m scripts.run_tests vm
+
+test-uml: setup ## the same on User Mode Linux, which needs no KVM
+	@.venv/bin/python -m scripts.run_tests uml
 
 bench: setup ## figures, as ratios against something measured in the same run (BENCH_SIZES="10 100" is quick)
 	@$(LAB) packages && .venv/bin/python -m scripts.ovn_root .venv/bin/python -m tests.bench --sizes $(BENCH_SIZES)

@@ -12,7 +12,7 @@ from scripts.stages import PROJECT, Stage, run_all
 def main() -> int:
     """Run all stages; the exit code is 1 when one failed."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--driver", default="auto", choices=["auto", "vm", "nspawn"])
+    parser.add_argument("--driver", default="auto", choices=["auto", "vm", "nspawn", "uml"])
     driver = parser.parse_args().driver
     play = str(PROJECT / "scripts" / "play")
     stages = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All tests, or the groups named on the command line: lint, sanity, unit, live, lab, upgrade, vm.
+"""All tests, or the groups named on the command line: lint, sanity, unit, live, lab, upgrade, vm; uml only by name.
 
 The lab groups start labs of their own, so a lab that `make lab` made is left alone.
 """
@@ -23,7 +23,7 @@ SECOND_LAB = ("test_localnet.py", "test_playbooks.py", "test_provider.py", "test
 
 
 def lab_environment(name: str) -> dict[str, str]:
-    """Return the environment of a lab that belongs to the tests: `nspawn`, `vm`, or the second one of containers."""
+    """Return the environment of a lab that belongs to the tests: a driver, or the second lab of containers."""
     directory = PROJECT / ".cache" / f"test-lab-{name}"
     found = {"LAB_DIR": str(directory), "DRIVER": "nspawn" if name == SECOND else name}
     if name == SECOND:
@@ -120,21 +120,31 @@ def upgrade() -> list[Stage]:
 
 def vm() -> list[Stage]:
     """The real playbooks on virtual machines, in both gateway modes: kernel datapath, kernel Geneve, VRFs."""
-    environment = lab_environment("vm")
-    local = "heddle_gateway_mode=local"
     # Emulated hosts take long to decide on a new flow, so they ask fewer of each other and have more time.
-    verify = [PLAY, "playbooks/verify.yml", "-e", "heddle_verify_targets=3", "-e", "heddle_verify_timeout=60"]
+    return machines("vm", "virtual machines", "-e", "heddle_verify_targets=3", "-e", "heddle_verify_timeout=60")
+
+
+def uml() -> list[Stage]:
+    """The same on User Mode Linux."""
+    return machines("uml", "User Mode Linux")
+
+
+def machines(driver: str, name: str, *options: str) -> list[Stage]:
+    """Return the stages for hosts with a kernel of their own; `options` are for verify."""
+    environment = lab_environment(driver)
+    local = "heddle_gateway_mode=local"
+    verify = [PLAY, "playbooks/verify.yml", *options]
     return [
-        Stage("packages of the lab", [*LAB, "packages"]),
-        Stage("virtual machines: hosts", [*LAB, "up"], environment, alone=True),
-        Stage("virtual machines: site", [PLAY, "playbooks/site.yml"], environment),
-        Stage("virtual machines: verify", verify, environment),
-        Stage("virtual machines: audit", [PLAY, "playbooks/audit.yml"], environment),
-        Stage("virtual machines: report", [*REPORT, "01_first_light", "02_gateways"], environment),
-        Stage("virtual machines: site, local gateway mode", [PLAY, "playbooks/site.yml", "-e", local], environment),
-        Stage("virtual machines: verify, local gateway mode", verify, environment),
-        Stage("virtual machines: audit, local gateway mode", [PLAY, "playbooks/audit.yml"], environment),
-        Stage("virtual machines: engines", [*PYTEST, "tests/lab/test_engines_on_a_host.py"], environment),
+        Stage("packages of the lab", [*LAB, "packages", "--driver", driver]),
+        Stage(f"{name}: hosts", [*LAB, "up"], environment, alone=True),
+        Stage(f"{name}: site", [PLAY, "playbooks/site.yml"], environment),
+        Stage(f"{name}: verify", verify, environment),
+        Stage(f"{name}: audit", [PLAY, "playbooks/audit.yml"], environment),
+        Stage(f"{name}: report", [*REPORT, "01_first_light", "02_gateways"], environment),
+        Stage(f"{name}: site, local gateway mode", [PLAY, "playbooks/site.yml", "-e", local], environment),
+        Stage(f"{name}: verify, local gateway mode", verify, environment),
+        Stage(f"{name}: audit, local gateway mode", [PLAY, "playbooks/audit.yml"], environment),
+        Stage(f"{name}: engines", [*PYTEST, "tests/lab/test_engines_on_a_host.py"], environment),
     ]
 
 
@@ -143,17 +153,23 @@ def removal(name: str) -> Stage:
     return Stage(f"remove the {name} lab", [*LAB, "down"], lab_environment(name))
 
 
-GROUPS = {"lint": lint, "sanity": sanity, "unit": unit, "live": live, "lab": lab, "upgrade": upgrade, "vm": vm}
+GROUPS = {
+    "lint": lint, "sanity": sanity, "unit": unit, "live": live, "lab": lab, "upgrade": upgrade, "vm": vm, "uml": uml,
+}  # fmt: skip
+# Its kernel takes some minutes to build where there is none yet.
+BY_NAME = {"uml"}
 # One processor is enough for the first two, and the next two leave one half idle.
 ASIDE, BESIDE = {"lint", "sanity"}, {"unit", "live"}
-LABS = {"lab": ("nspawn", SECOND), "upgrade": ("nspawn",), "vm": ("vm",)}
+LABS = {"lab": ("nspawn", SECOND), "upgrade": ("nspawn",), "vm": ("vm",), "uml": ("uml",)}
 
 
 def main() -> int:
     """Run the groups; the exit code is 1 when one failed."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"any of {', '.join(GROUPS)}; default: all")
-    groups = parser.parse_args().groups or list(GROUPS)
+    parser.add_argument(
+        "groups", nargs="*", metavar="GROUP", help=f"any of {', '.join(GROUPS)}; default: all but {', '.join(BY_NAME)}"
+    )
+    groups = parser.parse_args().groups or [group for group in GROUPS if group not in BY_NAME]
     unknown = [group for group in groups if group not in GROUPS]
     if unknown:
         parser.error(f"unknown group {', '.join(unknown)}; there are {', '.join(GROUPS)}")
