@@ -12,8 +12,9 @@ DRIVER ?= auto
 BENCH_SIZES ?= 10 100 1000 4000
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: help setup lab lab-up lab-down lab-status lab-reboot lab-kill lab-start status verify audit report \
-    test lint sanity test-unit test-live test-notebook test-lab test-upgrade test-vm test-fresh \
+.PHONY: help setup lab lab-up lab-down lab-status lab-reboot lab-kill lab-start lab-save lab-load \
+    status verify audit report \
+    test lint sanity test-unit test-live test-notebook test-lab test-upgrade test-vm test-uml test-fresh \
     test-fresh-quick bench collection clean
 
 help: ## list the verbs
@@ -22,7 +23,7 @@ help: ## list the verbs
 setup: ## make the virtual environment with the pinned requirements
 	@scripts/setup
 
-lab: setup ## start the lab, install, bring up the networks, verify, audit, report (DRIVER=vm|nspawn|auto)
+lab: setup ## start the lab, install, bring up the networks, verify, audit, report (DRIVER=vm|nspawn|uml|auto)
 	@.venv/bin/python -m scripts.make_lab --driver $(DRIVER)
 
 lab-up: setup ## only start the lab's hosts
@@ -42,6 +43,12 @@ lab-kill: setup ## cut a host's power: make lab-kill HOST=node2
 
 lab-start: setup ## start a host that was killed: make lab-start HOST=node2
 	@$(LAB) start $(HOST)
+
+lab-save: setup ## keep what the hosts have on their disks: make lab-save NAME=converged
+	@$(LAB) save $(NAME)
+
+lab-load: setup ## bring the hosts back as they were saved: make lab-load NAME=converged
+	@$(LAB) load $(NAME)
 
 status: setup ## show hosts, networks and workloads of the lab
 	@$(PLAY) playbooks/status.yml
@@ -81,6 +88,9 @@ test-upgrade: setup ## the upgrade of Layer2 networks on containers
 
 test-vm: setup ## boot and converge virtual machines
 	@.venv/bin/python -m scripts.run_tests vm
+
+test-uml: setup ## the same on User Mode Linux, which needs no KVM
+	@.venv/bin/python -m scripts.run_tests uml
 
 test-fresh: setup ## both commands of the README on a minimal Debian 12 and 13 without anything but make and git
 	@.venv/bin/python -m scripts.fresh

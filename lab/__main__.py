@@ -7,8 +7,8 @@ import os
 import signal
 import sys
 
-from lab import commands, kvm, packages, probe
-from lab.config import Lab, host_named
+from lab import checkpoint, commands, kernel, kvm, packages, probe
+from lab.config import DRIVERS, Lab, host_named
 from lab.errors import LabError
 from lab.image import Image, digest
 from lab.stages import Stages
@@ -27,7 +27,7 @@ def parse(words):
         if host:
             sub.add_argument("host", metavar="HOST")
         if driver:
-            sub.add_argument("--driver", choices=("auto", "vm", "nspawn"), help="default: $DRIVER, else auto")
+            sub.add_argument("--driver", choices=("auto", *DRIVERS), help="default: $DRIVER, else auto")
         return sub
 
     verb("up", "build the image if needed and bring all hosts up", driver=True)
@@ -36,7 +36,10 @@ def parse(words):
     verb("reboot", "reboot a host and wait until it is back", host=True)
     verb("kill", "cut a host's power", host=True)
     verb("start", "start a host that was killed", host=True)
+    verb("save", "keep what the hosts have on their disks as a checkpoint").add_argument("name", metavar="NAME")
+    verb("load", "bring the hosts back as a checkpoint has them").add_argument("name", metavar="NAME")
     verb("image", "build the host image only")
+    verb("kernel", "build the kernel of driver uml only")
     verb("probe", "say which driver fits, and why", driver=True).add_argument("--json", action="store_true")
     verb("packages", "install the Debian packages that the lab needs", driver=True).add_argument(
         "--list", action="store_true", help="print the missing ones only"
@@ -84,12 +87,12 @@ def show_status(lab, as_json):
 
 
 def show_probe(lab, wanted, as_json):
-    name, reason, missing = commands.decide(wanted)
-    answer = "no /dev/kvm that this user may use"
+    answer, known = "no /dev/kvm that this user may use", False
     if kvm.accessible():
         image = Image(lab.cache, digest())
         known = None if probe.lacks([kvm.machine.QEMU]) else kvm.remembered(lab.cache, image)[1]
-        answer = {True: "works", False: "does not run a guest", None: "not tried yet"}[known]
+        answer = {True: "works", False: "does not run a guest", None: "not tried yet: up tries it"}[known]
+    name, reason, missing = commands.decide(lab, wanted, lambda: known)
     if as_json:
         print(json.dumps({"driver": name, "reason": reason, "missing_features": missing, "kvm": answer}, indent=2))
         return 0
@@ -99,12 +102,13 @@ def show_probe(lab, wanted, as_json):
     return 0
 
 
-def show_packages(stages, driver, only_list):
+def show_packages(lab, stages, driver, only_list):
     chosen = None if driver == "auto" else driver
+    build_kernel = chosen == "uml" and kernel.cached(lab.cache) is None
     if only_list:
-        for name in packages.missing(packages.needed(chosen, os.geteuid() == 0)):
+        for name in packages.missing(packages.needed(chosen, os.geteuid() == 0, build_kernel)):
             print(name)
-    elif not packages.ensure(chosen, stages):
+    elif not packages.ensure(chosen, stages, build_kernel):
         print("unchanged")
     return 0
 
@@ -123,10 +127,13 @@ def run(options):
         case "probe":
             return show_probe(lab, wanted, options.json)
         case "packages":
-            return show_packages(stages, wanted, options.list)
+            return show_packages(lab, stages, wanted, options.list)
         case "image":
             packages.ensure(None, stages)
             commands.build(lab, stages)
+        case "kernel":
+            packages.ensure("uml", stages, build_kernel=kernel.cached(lab.cache) is None)
+            commands.build_with_kernel(lab, stages)
         case "reboot":
             commands.reboot(lab, host)
             stages.total("reboot", f"{host.name} is back")
@@ -143,6 +150,12 @@ def run(options):
         case "lose":
             commands.lose(lab, options.loss, options.blackhole)
             stages.total("lose", f"{options.loss:g} % of frames" if options.loss else "no frames at random")
+        case "save":
+            checkpoint.save(lab, stages, options.name)
+            stages.total("save", options.name)
+        case "load":
+            checkpoint.load(lab, stages, options.name)
+            stages.total("load", options.name)
         case "partition":
             commands.partition(lab, host, options.state == "on")
             stages.total("partition", f"{host.name} is {'cut off' if options.state == 'on' else 'joined'}")

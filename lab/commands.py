@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verbs of the lab, the same for both drivers."""
+"""The verbs of the lab, the same for all drivers."""
 
+import concurrent.futures
 import os
 import shutil
 import time
 
 from lab import image as images
-from lab import impair, nspawn, overlap, packages, probe, ssh, vm
+from lab import impair, kernel, kernel_probe, kvm, nspawn, overlap, packages, probe, ssh, uml, vm
 from lab.config import HOSTS, Network
 from lab.errors import LabError
 
-DRIVERS = {"vm": vm.Driver, "nspawn": nspawn.Driver}
+DRIVERS = {driver.name: driver for driver in (vm.Driver, nspawn.Driver, uml.Driver)}
 
 
 def open_driver(lab, state):
@@ -43,34 +44,49 @@ def up(lab, stages, wanted):
                 f"the lab runs with driver {state['driver']}, not {wanted}",
                 "run: python -m lab down, or choose another directory with LAB_DIR",
             )
+        elif "loading" in state:
+            raise LabError(
+                f"loading checkpoint {state['loading']} was cut off, so the hosts' disks do not fit together",
+                f"run: python -m lab load {state['loading']}, or: python -m lab down",
+            )
         driver = open_driver(lab, state)
-        stopped = [host for host in HOSTS if not driver.running(host)]
-        if not stopped and driver.connected():
+        if driver.connected() and all(driver.running(host) for host in HOSTS):
             ssh.in_parallel(lambda host: ssh.wait(lab.ssh_config, host.name), HOSTS)
             return False
         overlap.refuse(driver.network)
         driver.image.require()
-        driver.prepare(stages)
-        lab.write(state)
-        with stages.stage("boot") as text:
-            driver.connect()
-            ssh.write_key(lab.ssh_key, driver.image)
-            ssh.write_config(lab.ssh_config, lab.ssh_key, driver.runtime, driver.endpoints())
-            for host in stopped:
-                ssh.hang_up(lab.ssh_config, host.name)
-            ssh.in_parallel(driver.start, stopped)
-            text.append(" ".join(host.name for host in stopped) + f" ({driver.name})")
+        bring_up(lab, stages, state, driver)
         return True
+
+
+def bring_up(lab, stages, state, driver):
+    """Start what does not run of a lab that is decided."""
+    stopped = [host for host in HOSTS if not driver.running(host)]
+    driver.prepare(stages)
+    lab.write(state)
+    with stages.stage("boot") as text:
+        driver.connect()
+        ssh.write_key(lab.ssh_key, driver.image)
+        ssh.write_config(lab.ssh_config, lab.ssh_key, driver.runtime, driver.endpoints())
+        for host in stopped:
+            ssh.hang_up(lab.ssh_config, host.name)
+        ssh.in_parallel(driver.start, stopped)
+        text.append(" ".join(host.name for host in stopped) + f" ({driver.name})")
 
 
 def create(lab, stages, wanted):
     """Decide what a new lab is made of, and write that down."""
     network = Network.from_environment()
-    name, reason, missing = decide(wanted)
-    stages.line("driver", f"{name}: {reason}", 0)
     overlap.refuse(network)
-    packages.ensure(name, stages)
-    image = build(lab, stages)
+    name, reason, missing = decide(lab, wanted, lambda: try_kvm(lab, stages))
+    stages.line("driver", f"{name}: {reason}", 0)
+    packages.ensure(name, stages, build_kernel=name == "uml" and kernel.cached(lab.cache) is None)
+    settings = {}
+    if name == "uml":
+        image, made = build_with_kernel(lab, stages)
+        settings["uml"] = {"kernel": made.name}
+    else:
+        image = build(lab, stages)
     state = {
         "driver": name,
         "reason": reason,
@@ -78,15 +94,25 @@ def create(lab, stages, wanted):
         "image": image.name,
         "network": [network.prefix, network.prefix6],
         "runtime": str(lab.runtime()),
+        **settings,
     }
     lab.logs.mkdir(exist_ok=True)
     lab.write(state)
     return state
 
 
-def decide(wanted):
+def decide(lab, wanted, ask_kvm):
+    """(driver, reason, features that this kernel does not have). `ask_kvm` is called only when it matters."""
     missing = probe.missing_features()
-    return *probe.choose(wanted, missing, os.geteuid() == 0), missing
+    works = wanted == "auto" and kvm.accessible() and ask_kvm()
+    cached = kernel.cached(lab.cache) is not None
+    return *probe.choose(wanted, missing, os.geteuid() == 0, works, cached), missing
+
+
+def try_kvm(lab, stages):
+    """Does KVM run a guest? It is the image's kernel that is tried, with QEMU."""
+    packages.ensure("vm", stages)
+    return kvm.works(lab.cache, build(lab, stages))
 
 
 def build(lab, stages):
@@ -94,6 +120,17 @@ def build(lab, stages):
         image, built = images.ensure(lab.cache)
         text.append(f"{'built' if built else 'cached'} {image.name}")
     return image
+
+
+def build_with_kernel(lab, stages):
+    """The image, and beside it the kernel of driver uml, which is tried with the image's programs."""
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        image = pool.submit(build, lab, stages)
+        with stages.stage("kernel") as text:
+            show = stages.progress("kernel")
+            found, built = kernel.ensure(lab.cache, lambda new: kernel_probe.attempt(new, image.result()), show)
+            text.append(f"{'built' if built else 'cached'} {found.name}, Linux {found.release()}")
+        return image.result(), found
 
 
 def down(lab):
@@ -168,8 +205,9 @@ def reboot(lab, host):
         read_boot = "cat /proc/sys/kernel/random/boot_id"
         before = ssh.wait(lab.ssh_config, host.name, read_boot)
         # In the background: the connection must not be part of what the shutdown waits for.
-        ssh.run(lab.ssh_config, host.name, "systemd-run --quiet --no-block --on-active=0 systemctl reboot")
-        ssh.hang_up(lab.ssh_config, host.name)
+        with driver.booting(host):
+            ssh.run(lab.ssh_config, host.name, "systemd-run --quiet --no-block --on-active=0 systemctl reboot")
+            ssh.hang_up(lab.ssh_config, host.name)
         deadline = time.monotonic() + ssh.PATIENCE
         while time.monotonic() < deadline:
             done = ssh.run(lab.ssh_config, host.name, read_boot)

@@ -15,7 +15,9 @@ from lab.errors import LabError
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent
 FILES = PROJECT / "lab" / "files"
-DRIVERS = ("vm", "nspawn")
+DRIVERS = ("vm", "nspawn", "uml")
+# Those whose hosts are behind a management network of their own, with a kernel of their own.
+MACHINES = ("vm", "uml")
 SEGMENTS = ("management", "underlay", "provider")
 INTERFACES = {"management": "eth0", "underlay": "eth1", "provider": "eth2"}
 # Large enough for networks with jumbo frames: Geneve over IPv6 with OVN's option adds 78 bytes to a packet of 9000.
@@ -156,7 +158,7 @@ class Lab:
         lines = []
         for segment in host.segments:
             number, mac = host.number, host.mac(segment)
-            if (driver, segment) == ("vm", "management"):
+            if driver in MACHINES and segment == "management":
                 number, mac = MACHINE_NUMBER, MACHINE_MAC
             addresses = network.addresses(segment, number)
             lines.append(" ".join([INTERFACES[segment], mac, str(MTU[segment]), *addresses]))

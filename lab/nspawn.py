@@ -5,6 +5,7 @@ One process, the keeper, holds a network and a mount namespace. The bridges, the
 systemd-nspawn leaves in /run live in there, so the machine itself sees processes and cgroups only.
 """
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -28,6 +29,8 @@ class Driver:
     """The hosts of one lab as containers."""
 
     name = "nspawn"
+    # What a host has of its own, in its directory.
+    kept = ("upper",)
 
     def __init__(self, lab, network, image, runtime, state):
         self.lab, self.network, self.image, self.runtime = lab, network, image, runtime
@@ -123,6 +126,10 @@ class Driver:
         log = self.lab.logs / f"{host.name}.log"
         processes.start(self.pid_file(host), argv, log, env=processes.environment(PROJECT))
         ssh.wait(self.lab.ssh_config, host.name, alive=lambda: self.running(host))
+
+    def booting(self, _host):
+        """Nothing says when a host has booted but its ssh."""
+        return contextlib.nullcontext()
 
     def kill(self, host):
         """Cut the power."""

@@ -11,15 +11,21 @@ COMMON = (
     "busybox-static", "ca-certificates", "cpio", "debian-archive-keyring", "e2fsprogs", "ethtool", "iproute2",
     "mmdebstrap", "openssh-client", "squashfs-tools", "util-linux",
 )  # fmt: skip
-PER_DRIVER = {"vm": ("qemu-system-x86", "qemu-utils"), "nspawn": ("systemd-container",)}
+PER_DRIVER = {
+    "vm": ("qemu-system-x86", "qemu-utils"),
+    "nspawn": ("systemd-container",),
+    "uml": ("qemu-system-x86",),
+}
+# What builds the kernel of driver uml; a machine that has one in its cache needs no compiler.
+KERNEL = ("bc", "binutils", "bison", "flex", "gcc", "libc6-dev", "make", "xz-utils")
 
 
-def needed(driver, root):
-    """Packages for one driver, or for both when it is None."""
+def needed(driver, root, build_kernel=False):
+    """Packages for one driver, or for all when it is None; with or without what builds the kernel of driver uml."""
     drivers = PER_DRIVER if driver is None else (driver,)
-    names = [*COMMON, *(name for each in drivers for name in PER_DRIVER[each])]
+    names = {*COMMON, *(name for each in drivers for name in PER_DRIVER[each]), *(KERNEL if build_kernel else ())}
     if not root:
-        names.append("uidmap")
+        names.add("uidmap")
     return sorted(names)
 
 
@@ -54,9 +60,9 @@ def install(names):
             )
 
 
-def ensure(driver, stages):
+def ensure(driver, stages, build_kernel=False):
     """Install what is missing; True when something was."""
-    lacking = missing(needed(driver, os.geteuid() == 0))
+    lacking = missing(needed(driver, os.geteuid() == 0, build_kernel))
     if lacking:
         with stages.stage("packages") as text:
             install(lacking)

@@ -28,21 +28,30 @@ def missing_features():
     ]
 
 
-def choose(wanted, missing, root):
-    """(driver, reason) for a wish of auto, vm or nspawn."""
+def choose(wanted, missing, root, kvm=False, kernel=False):
+    """(driver, reason) for a wish of auto or a driver. Emulated virtual machines are slow: only when asked for.
+
+    `missing` are features that this machine's kernel does not have; `kvm` says whether KVM runs a guest, `kernel`
+    whether a kernel of driver uml is in the cache.
+    """
+    lacks_some = f"this kernel lacks {', '.join(missing)}"
     if wanted not in ("auto", *DRIVERS):
-        raise LabError(f"there is no driver {wanted}", f"use auto, {' or '.join(DRIVERS)}")
-    if wanted == "vm":
-        return "vm", "asked for"
+        raise LabError(f"there is no driver {wanted}", f"use auto, {', '.join(DRIVERS[:-1])} or {DRIVERS[-1]}")
     if wanted == "nspawn":
         if not root:
-            raise LabError("driver nspawn needs root", "use --driver vm, which does not")
-        return "nspawn", f"asked for; this kernel lacks {', '.join(missing)}" if missing else "asked for"
-    if missing:
-        return "vm", f"this kernel lacks {', '.join(missing)}"
-    if not root:
-        return "vm", "not root"
-    return "nspawn", "root, and this kernel has every feature"
+            raise LabError("driver nspawn needs root", "use --driver uml or vm, which do not")
+        return "nspawn", f"asked for; {lacks_some}" if missing else "asked for"
+    if wanted != "auto":
+        return wanted, "asked for"
+    if kvm:
+        return "vm", "KVM runs guests here"
+    if root and not missing:
+        return "nspawn", "root, and this kernel has every feature"
+    if kernel:
+        return "uml", f"no KVM, {lacks_some if root else 'not root'}; the kernel of driver uml is in the cache"
+    if root:
+        return "nspawn", f"{lacks_some}: no VRFs and no local gateway mode here; DRIVER=uml has both"
+    return "uml", "no KVM, not root"
 
 
 def wish(option):

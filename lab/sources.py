@@ -31,9 +31,10 @@ class Source:
     components: tuple
     options: tuple = ()
 
-    def line(self, suite=SUITE):
-        """The sources.list line for a suite, which is the image's unless another is named."""
-        options = " ".join(f"{key}={value}" for key, value in self.options)
+    def line(self, suite=SUITE, keyring=None):
+        """The sources.list line for a suite, by default the image's; `keyring` when the source names no key itself."""
+        pairs = self.options or ((("signed-by", keyring),) if keyring else ())
+        options = " ".join(f"{key}={value}" for key, value in pairs)
         return f"deb {f'[{options}] ' if options else ''}{self.uri} {suite} main"
 
 

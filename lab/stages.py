@@ -4,6 +4,9 @@
 import contextlib
 import time
 
+# How often a stage that takes long says what it does when its output is not a terminal.
+QUIET_SECONDS = 30
+
 
 class Stages:
     """Prints a line when a stage ends, and a total at the end."""
@@ -14,6 +17,23 @@ class Stages:
 
     def line(self, name, text, seconds):
         print(f"{name:<10} {text:<58} {seconds:6.1f} s", file=self.stream, flush=True)
+
+    def progress(self, name):
+        """A function that shows what a stage does now: in place on a terminal, else a line for each first word."""
+        began = shown = time.monotonic()
+        terminal, kind = self.stream.isatty(), None
+
+        def show(text):
+            nonlocal shown, kind
+            now = time.monotonic()
+            before, kind = kind, text.split(" ", 1)[0]
+            if terminal:
+                print(f"\r{name:<10} {text:<58.58} {now - began:6.1f} s", end="\r", file=self.stream, flush=True)
+            elif kind != before or now - shown >= QUIET_SECONDS:
+                shown = now
+                self.line(name, text, now - began)
+
+        return show
 
     @contextlib.contextmanager
     def stage(self, name):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Driver `vm`: each host is a QEMU machine with a kernel of its own. Needs no privilege."""
 
+import contextlib
 import shutil
 import sys
 
@@ -14,6 +15,8 @@ class Driver:
     """The hosts of one lab as virtual machines."""
 
     name = "vm"
+    # What a host has of its own, in its directory.
+    kept = ("disk.qcow2", "complete")
 
     def __init__(self, lab, network, image, runtime, state):
         self.lab, self.network, self.image, self.runtime = lab, network, image, runtime
@@ -96,6 +99,10 @@ class Driver:
         ssh.wait(self.lab.ssh_config, host.name, command, data, lambda: self._alive(host))
         marker.touch()
 
+    def booting(self, _host):
+        """Nothing says when a host has booted but its ssh."""
+        return contextlib.nullcontext()
+
     def kill(self, host):
         """Cut the power: the guest notices nothing, but its disk image is consistent."""
         if self._alive(host):
@@ -116,8 +123,7 @@ class Driver:
 
     def impair(self, loss, blackhole):
         """Lose frames in the switch."""
-        switch.order(self.runtime, "loss", str(loss))
-        switch.order(self.runtime, "longest", *map(str, blackhole or ("-", "-", 0)))
+        switch.impair(self.runtime, loss, blackhole)
 
     def destroy(self):
         """End every process. The disks go with the lab's directory."""

@@ -31,7 +31,7 @@ def stages(driver: str) -> list[Stage]:
 def main() -> int:
     """Run all stages; the exit code is 1 when one failed."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--driver", default="auto", choices=["auto", "vm", "nspawn"])
+    parser.add_argument("--driver", default="auto", choices=["auto", "vm", "nspawn", "uml"])
     parser.add_argument("--hosts", action="store_true", help="only start the hosts")
     options = parser.parse_args()
     if options.hosts:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All tests, or the groups named on the command line: lint, sanity, unit, live, lab, upgrade, vm.
+"""All tests, or the groups named on the command line: lint, sanity, unit, live, lab, upgrade, vm; uml only by name.
 
 A group is a function that returns its stages. What a stage waits for is in the stage (scripts/stages.py); what a group
 waits for, and which labs are removed after it, is in the table `GROUPS`. The lab groups start labs of their own, so a
@@ -41,7 +41,7 @@ def play(name: str, playbook: str, environment: dict[str, str], *arguments: str)
 
 
 def lab_environment(name: str) -> dict[str, str]:
-    """Return the environment of a lab that belongs to the tests: `nspawn`, `vm`, or the second one of containers."""
+    """Return the environment of a lab that belongs to the tests: a driver, or the second lab of containers."""
     directory = PROJECT / ".cache" / f"test-lab-{name}"
     found = {"LAB_DIR": str(directory), "DRIVER": "nspawn" if name == SECOND else name}
     if name == SECOND:
@@ -139,18 +139,28 @@ def upgrade() -> list[Stage]:
 
 def vm() -> list[Stage]:
     """The real playbooks on virtual machines, in both gateway modes: kernel datapath, kernel Geneve, VRFs."""
-    environment = lab_environment("vm")
+    return machines("vm", "virtual machines")
+
+
+def uml() -> list[Stage]:
+    """The same on User Mode Linux."""
+    return machines("uml", "User Mode Linux")
+
+
+def machines(driver: str, name: str) -> list[Stage]:
+    """Return the stages for hosts with a kernel of their own."""
+    environment = lab_environment(driver)
     local = ("-e", "heddle_gateway_mode=local")
     return [
-        Stage("virtual machines: hosts", [*LAB, "up"], environment),
-        play("virtual machines: site", "site", environment),
-        play("virtual machines: verify", "verify", environment),
-        play("virtual machines: audit", "audit", environment),
-        Stage("virtual machines: report", [*NOTEBOOKS, "01_first_light", "02_gateways"], environment),
-        play("virtual machines: site, local gateway mode", "site", environment, *local),
-        play("virtual machines: verify, local gateway mode", "verify", environment),
-        play("virtual machines: audit, local gateway mode", "audit", environment),
-        pytest("virtual machines: engines", "tests/lab/test_engines_on_a_host.py", environment=environment),
+        Stage(f"{name}: hosts", [*LAB, "up"], environment),
+        play(f"{name}: site", "site", environment),
+        play(f"{name}: verify", "verify", environment),
+        play(f"{name}: audit", "audit", environment),
+        Stage(f"{name}: report", [*NOTEBOOKS, "01_first_light", "02_gateways"], environment),
+        play(f"{name}: site, local gateway mode", "site", environment, *local),
+        play(f"{name}: verify, local gateway mode", "verify", environment),
+        play(f"{name}: audit, local gateway mode", "audit", environment),
+        pytest(f"{name}: engines", "tests/lab/test_engines_on_a_host.py", environment=environment),
     ]
 
 

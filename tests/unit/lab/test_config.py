@@ -4,7 +4,7 @@
 import pytest
 import yaml
 
-from lab.config import HOSTS, LONGEST_RUNTIME, PROJECT, Lab, Network, host_named
+from lab.config import DRIVERS, HOSTS, LONGEST_RUNTIME, PROJECT, Lab, Network, host_named
 from lab.errors import LabError
 
 
@@ -33,7 +33,7 @@ def test_no_two_interfaces_share_a_mac_address():
     assert len(macs) == len(set(macs))
 
 
-@pytest.mark.parametrize("driver", ["vm", "nspawn"])
+@pytest.mark.parametrize("driver", DRIVERS)
 def test_every_host_has_files_of_its_own(tmp_path, driver):
     lab = Lab(tmp_path)
     files = [lab.host_files(host, Network(), driver) for host in HOSTS]

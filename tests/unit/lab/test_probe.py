@@ -3,26 +3,53 @@
 
 import pytest
 
+from lab.config import DRIVERS
 from lab.errors import LabError
-from lab.packages import needed
+from lab.packages import KERNEL, needed
 from lab.probe import FEATURES, choose, wish
 
+LACKS = "this kernel lacks vrf"
+NOT_SHOWN = f"{LACKS}: no VRFs and no local gateway mode here; DRIVER=uml has both"
 
-def test_containers_only_where_the_kernel_has_everything_and_we_are_root():
-    assert choose("auto", [], True) == ("nspawn", "root, and this kernel has every feature")
-    assert choose("auto", [], False) == ("vm", "not root")
-    assert choose("auto", ["vrf"], True) == ("vm", "this kernel lacks vrf")
+
+@pytest.mark.parametrize(
+    ("kvm", "root", "missing", "cached", "driver", "reason"),
+    [
+        *((True, root, missing, cached, "vm", "KVM runs guests here")
+          for root in (True, False) for missing in ([], ["vrf"]) for cached in (True, False)),
+        (False, True, [], True, "nspawn", "root, and this kernel has every feature"),
+        (False, True, [], False, "nspawn", "root, and this kernel has every feature"),
+        (False, True, ["vrf"], True, "uml", f"no KVM, {LACKS}; the kernel of driver uml is in the cache"),
+        (False, True, ["vrf"], False, "nspawn", NOT_SHOWN),
+        (False, False, [], True, "uml", "no KVM, not root; the kernel of driver uml is in the cache"),
+        (False, False, ["vrf"], True, "uml", "no KVM, not root; the kernel of driver uml is in the cache"),
+        (False, False, [], False, "uml", "no KVM, not root"),
+        (False, False, ["vrf"], False, "uml", "no KVM, not root"),
+    ],
+)  # fmt: skip
+def test_without_a_wish(kvm, root, missing, cached, driver, reason):
+    assert choose("auto", missing, root, kvm, cached) == (driver, reason)
+
+
+def test_emulated_virtual_machines_only_when_asked_for():
+    assert choose("vm", ["vrf"], False) == ("vm", "asked for")
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_a_wish_is_followed_whatever_there_is(driver):
+    for kvm in (True, False):
+        for cached in (True, False):
+            assert choose(driver, [], True, kvm, cached) == (driver, "asked for")
 
 
 def test_a_forced_driver_lists_what_it_lacks():
     assert choose("nspawn", ["vrf", "geneve"], True) == ("nspawn", "asked for; this kernel lacks vrf, geneve")
-    assert choose("vm", ["vrf"], False) == ("vm", "asked for")
 
 
 def test_impossible_wishes_are_refused():
-    with pytest.raises(LabError, match="needs root"):
+    with pytest.raises(LabError, match="needs root; use --driver uml or vm, which do not"):
         choose("nspawn", [], False)
-    with pytest.raises(LabError, match="there is no driver docker; use auto, vm or nspawn"):
+    with pytest.raises(LabError, match="there is no driver docker; use auto, vm, nspawn or uml"):
         choose("docker", [], True)
 
 
@@ -43,3 +70,9 @@ def test_packages_follow_the_driver():
     assert "qemu-system-x86" not in needed("nspawn", True)
     assert {"qemu-system-x86", "systemd-container"} <= set(needed(None, True))
     assert "uidmap" in needed("vm", False)
+
+
+def test_a_compiler_is_needed_only_to_build_a_kernel():
+    for driver in (None, *DRIVERS):
+        assert not {"gcc", "flex", "bison", "bc"} & set(needed(driver, True))
+    assert set(KERNEL) <= set(needed("uml", True, build_kernel=True))
