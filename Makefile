@@ -14,7 +14,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .PHONY: help setup lab lab-up lab-down lab-status lab-reboot lab-kill lab-start lab-save lab-load \
     status verify audit report \
-    test lint sanity test-unit test-live test-notebook test-lab test-upgrade test-vm test-uml test-fresh \
+    test test-long lint sanity test-unit test-live test-notebook test-lab test-upgrade test-vm test-uml test-fresh \
     test-fresh-quick bench collection clean
 
 help: ## list the verbs
@@ -64,6 +64,9 @@ report: setup ## run the notebooks on the lab's results and write report/first_l
 
 test: setup ## everything that CI runs
 	@.venv/bin/python -m scripts.run_tests
+
+test-long: setup ## what takes too long for every change: all drivers, repeated runs, fresh systems
+	@.venv/bin/python -m scripts.run_tests --long
 
 lint: setup ## ruff, yamllint, ansible-lint, changelog fragments
 	@.venv/bin/python -m scripts.run_tests lint

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All tests, or the groups named on the command line: lint, sanity, unit, live, lab, upgrade, vm; uml only by name.
+"""Tests by group: those of `make test` without an argument, those of `make test-long` with --long, or the groups named.
 
 A group is a function that returns its stages. What a stage waits for is in the stage (scripts/stages.py); what a group
 waits for, and which labs are removed after it, is in the table `GROUPS`. The lab groups start labs of their own, so a
@@ -84,6 +84,14 @@ def packages() -> list[Stage]:
     return [Stage("packages of the lab", [*LAB, "packages"], terminal=True)]
 
 
+def kernel() -> list[Stage]:
+    """The kernel of User Mode Linux, which takes some minutes once."""
+    return [
+        Stage("packages of the kernel", [*LAB, "packages", "--driver", "uml"], terminal=True),
+        Stage("kernel of User Mode Linux", [*LAB, "kernel"]),
+    ]
+
+
 def live() -> list[Stage]:
     """Tests against real ovsdb-server, ovn-northd, ovn-trace, QEMU, taken from the host image."""
     root = (sys.executable, "-m", "scripts.ovn_root")
@@ -164,12 +172,44 @@ def machines(driver: str, name: str) -> list[Stage]:
     ]
 
 
+def uml_tests() -> list[Stage]:
+    """All tests of a converged lab on User Mode Linux."""
+    environment = lab_environment("uml")
+    return [
+        Stage("User Mode Linux: hosts again", [*LAB, "up"], environment),
+        play("User Mode Linux: site again", "site", environment),
+        pytest("User Mode Linux: lab tests", "tests/lab", environment={**environment, "HEDDLE_REPEAT": "10"}),
+    ]
+
+
+def verdict() -> list[Stage]:
+    """Verify on slow and lossy containers and with planted defects, ten times each."""
+    environment = lab_environment("nspawn")
+    return [
+        Stage("verdict: hosts", [*LAB, "up"], environment),
+        play("verdict: site", "site", environment),
+        pytest(
+            "verdict: ten runs", "tests/lab/test_verify_verdict.py", environment={**environment, "HEDDLE_REPEAT": "10"}
+        ),
+    ]
+
+
+def fresh_quick() -> list[Stage]:
+    """The commands of the README on a minimal Debian 13, with the image of this machine."""
+    return [Stage("fresh Debian 13", [sys.executable, "-m", "scripts.fresh", "--quick"])]
+
+
+def fresh() -> list[Stage]:
+    """The commands of the README on minimal Debian systems, with nothing of this machine."""
+    return [Stage("fresh Debian 12 and 13", [sys.executable, "-m", "scripts.fresh"])]
+
+
 @dataclass(frozen=True)
 class Group:
     """Stages that run one after the other, when the groups named in `after` are over.
 
     With `hosts_first` all stages need the first one. `labs` are removed at the end, whatever happened.
-    A group `with_group` is run when that one is.
+    A group `with_group` is run when that one is. `long` ones are not part of `make test`.
     """
 
     stages: Callable[[], list[Stage]]
@@ -177,11 +217,15 @@ class Group:
     hosts_first: bool = False
     labs: tuple[str, ...] = ()
     with_group: tuple[str, ...] = ()
+    long: bool = False
 
 
 GROUPS = {
-    "packages": Group(packages, with_group=("live", "lab", "upgrade", "vm")),
+    "packages": Group(
+        packages, with_group=("live", "lab", "upgrade", "uml", "fresh-quick", "vm", "uml-tests", "verdict", "fresh")
+    ),
     "lint": Group(lint),
+    "kernel": Group(kernel, after=("packages",), hosts_first=True, with_group=("uml", "uml-tests")),
     "sanity": Group(sanity, after=("lint",)),
     "unit": Group(unit, after=("packages",)),
     "live": Group(live, after=("packages", "unit")),
@@ -189,9 +233,15 @@ GROUPS = {
     "second lab": Group(
         second_lab, after=("packages", "sanity"), hosts_first=True, labs=(SECOND,), with_group=("lab",)
     ),
-    "upgrade": Group(upgrade, after=("lab", "second lab", "live"), labs=("nspawn",)),
+    "uml": Group(uml, after=("kernel", "lab", "second lab", "live"), hosts_first=True, labs=("uml",)),
+    "fresh-quick": Group(fresh_quick, after=("live", "lab", "second lab")),
+    # What it measures is lost packets: nothing runs beside it.
+    "upgrade": Group(upgrade, after=("lab", "second lab", "live", "uml", "fresh-quick"), labs=("nspawn",)),
+    "uml-tests": Group(uml_tests, after=("kernel",), hosts_first=True, labs=("uml",), long=True),
+    "verdict": Group(verdict, after=("packages",), hosts_first=True, labs=("nspawn",), long=True),
     # Emulation leaves no time for others.
-    "vm": Group(vm, after=("upgrade", "second lab", "sanity", "live"), hosts_first=True, labs=("vm",)),
+    "vm": Group(vm, after=("uml-tests", "verdict"), hosts_first=True, labs=("vm",), long=True),
+    "fresh": Group(fresh, after=("vm",), long=True),
 }
 
 
@@ -219,12 +269,14 @@ def main() -> int:
     """Run the groups; the exit code is 1 when one failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     names = [name for name, group in GROUPS.items() if not group.with_group]
-    parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"any of {', '.join(names)}; default: all")
-    groups = parser.parse_args().groups or names
+    parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"any of {', '.join(names)}")
+    parser.add_argument("--long", action="store_true", help="what takes too long for every change")
+    options = parser.parse_args()
+    groups = options.groups or [name for name in names if GROUPS[name].long == options.long]
     unknown = [group for group in groups if group not in names]
     if unknown:
         parser.error(f"unknown group {', '.join(unknown)}; there are {', '.join(names)}")
-    return run_all("test", stages_of(groups), parallel=PARALLEL)
+    return run_all("test-long" if options.long else "test", stages_of(groups), parallel=PARALLEL)
 
 
 if __name__ == "__main__":
