@@ -263,6 +263,12 @@ class CallbackModule(DefaultCallback):
             self._stream.send(failed=name, on=hosts, message=message)
         self._failures.clear()
 
+    def _handle_exception(self, result, use_stderr=False) -> None:
+        # Ansible keeps the exception of a task whose result no_log hides, with the message in it.
+        if "censored" in result or result.get("_ansible_no_log"):
+            result.pop("exception", None)
+        super()._handle_exception(result, use_stderr=use_stderr)
+
     def v2_on_file_diff(self, result) -> None:
         """Show differences."""
         with self._display.caught() as texts:
