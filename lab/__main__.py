@@ -47,7 +47,27 @@ def parse(words):
     verb("partition", "cut a host off from underlay and provider", host=True).add_argument(
         "state", choices=("on", "off"), help="on: cut off; off: joined again"
     )
+    verb("throttle", "limit a host's processor time", host=True).add_argument(
+        "percent", type=percent_or_off, metavar="PERCENT|off", help="of one processor"
+    )
+    verb("pause", "let a host stand still", host=True)
+    verb("resume", "let a host that stands still go on", host=True)
+    lossy = verb("lose", "lose frames on underlay and provider; without options no more")
+    lossy.add_argument("--loss", type=float, default=0, metavar="PERCENT")
+    lossy.add_argument(
+        "--blackhole", nargs=3, metavar=("HOST", "HOST", "BYTES"), help="lose larger packets between two hosts"
+    )
     return parser.parse_args(words)
+
+
+def percent_or_off(text):
+    """A percentage, None for off."""
+    if text == "off":
+        return None
+    value = int(text)
+    if not 1 <= value <= 100:
+        raise ValueError(text)
+    return value
 
 
 def show_status(lab, as_json):
@@ -127,6 +147,15 @@ def run(options):
         case "load":
             checkpoint.load(lab, stages, options.name)
             stages.total("load", options.name)
+        case "throttle":
+            commands.throttle(lab, host, options.percent)
+            stages.total("throttle", f"{host.name} has {options.percent or 100} % of a processor")
+        case "pause" | "resume":
+            commands.pause(lab, host, options.verb == "pause")
+            stages.total(options.verb, host.name)
+        case "lose":
+            commands.lose(lab, options.loss, options.blackhole)
+            stages.total("lose", f"{options.loss:g} % of frames" if options.loss else "no frames at random")
         case "partition":
             commands.partition(lab, host, options.state == "on")
             stages.total("partition", f"{host.name} is {'cut off' if options.state == 'on' else 'joined'}")

@@ -7,7 +7,7 @@ import shutil
 import time
 
 from lab import image as images
-from lab import kernel, kernel_probe, kvm, nspawn, overlap, packages, probe, ssh, uml, vm
+from lab import impair, kernel, kernel_probe, kvm, nspawn, overlap, packages, probe, ssh, uml, vm
 from lab.config import HOSTS, Network
 from lab.errors import LabError
 
@@ -144,6 +144,8 @@ def down(lab):
             if lab.ssh_config.exists():
                 ssh.in_parallel(lambda host: ssh.hang_up(lab.ssh_config, host.name), HOSTS)
             driver.destroy()
+            for host in HOSTS:
+                impair.remove(driver.group(host))
             shutil.rmtree(driver.runtime)
         lab.forget(state is not None)
     return state is not None
@@ -221,3 +223,24 @@ def partition(lab, host, cut):
     with lock(lab):
         _, driver = require(lab)
         driver.partition(host, cut)
+
+
+def throttle(lab, host, percent):
+    """Limit a host to so many percent of a processor; None lifts the limit."""
+    with lock(lab):
+        _, driver = require(lab)
+        impair.throttle(driver.group(host), impair.pids(driver.pid_file(host)), percent)
+
+
+def pause(lab, host, paused):
+    """Let all processes of a host stand still, or run again."""
+    with lock(lab):
+        _, driver = require(lab)
+        impair.pause(impair.pids(driver.pid_file(host)), paused)
+
+
+def lose(lab, loss, blackhole):
+    """Lose so many percent of all frames on underlay and provider, and large ones between two hosts."""
+    with lock(lab):
+        _, driver = require(lab)
+        driver.impair(loss, blackhole)

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from lab import image as images
-from lab import processes, ssh
+from lab import impair, processes, ssh
 from lab.config import HOSTS, INTERFACES, MTU, PROJECT, SEGMENTS
 from lab.errors import LabError
 
@@ -98,15 +98,15 @@ class Driver:
         if done.returncode:
             raise LabError(f"cannot {purpose}: {done.stderr.strip()}", "use DRIVER=vm, which needs no privilege")
 
-    def _pid_file(self, host):
+    def pid_file(self, host):
         return self.runtime / f"{host.name}.pid"
 
     def running(self, host):
-        return self.connected() and processes.running(self._pid_file(host)) is not None
+        return self.connected() and processes.running(self.pid_file(host)) is not None
 
     def start(self, host):
         """Start a host on the files that it had."""
-        processes.kill(self._pid_file(host))  # one of a keeper that has died
+        processes.kill(self.pid_file(host))  # one of a keeper that has died
         state = self.lab.directory / host.name
         for name, text in self.lab.host_files(host, self.network, self.name).items():
             path = state / "upper" / name
@@ -119,7 +119,7 @@ class Driver:
         argv += ["--state", str(state), "--merged", f"/run/lab/{host.name}", "--cgroup", str(self.cgroup / host.name)]
         argv += ["--keeper", str(self.keeper), "--machine", f"{host.name}-{self.lab.key}"]
         log = self.lab.logs / f"{host.name}.log"
-        processes.start(self._pid_file(host), argv, log, env=processes.environment(PROJECT))
+        processes.start(self.pid_file(host), argv, log, env=processes.environment(PROJECT))
         ssh.wait(self.lab.ssh_config, host.name, alive=lambda: self.running(host))
 
     def booting(self, _host):
@@ -128,7 +128,7 @@ class Driver:
 
     def kill(self, host):
         """Cut the power."""
-        processes.kill(self._pid_file(host))
+        processes.kill(self.pid_file(host))
 
     def partition(self, host, cut):
         for segment in host.segments[1:]:
@@ -136,10 +136,19 @@ class Driver:
             done = self._inside("ip", "link", "set", outer, "down" if cut else "up")
             self._must(done, f"set {outer}")
 
+    def group(self, host):
+        """The cgroup of a host, below the machine's root."""
+        return str((self.cgroup / host.name).relative_to(CGROUPS))
+
+    def impair(self, loss, blackhole):
+        """Lose frames on the bridges, by the nftables of the image: this machine may have none."""
+        text = impair.rules(loss, blackhole)
+        self._must(self._inside("chroot", str(self.image.root), "nft", "-f", "-", input=text), "lose frames")
+
     def destroy(self):
         """End every process; the namespaces and all that is in them go with the last one."""
         for host in HOSTS:
-            processes.kill(self._pid_file(host))
+            processes.kill(self.pid_file(host))
         if self.connected():
             deadline = time.monotonic() + 5
             while self._remove_cgroups() and time.monotonic() < deadline:

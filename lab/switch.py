@@ -3,13 +3,14 @@
 
 Each network interface of a machine is a pair of unix datagram sockets, one frame per datagram. The switch learns
 which addresses are behind which port; frames to unknown, broadcast and multicast addresses go to all other ports of
-the segment. A host can be cut off and connected again.
+the segment. A host can be cut off and connected again, and frames can be lost.
 """
 
 import argparse
 import collections
 import contextlib
 import pathlib
+import random
 import selectors
 import socket
 import sys
@@ -30,18 +31,31 @@ class Segment:
         self.ports = list(ports)
         self.cut = set()
         self.learned = {}
+        # Percent of all frames that are lost, and bytes by pair of ports: longer frames between the two are.
+        self.loss = 0
+        self.longest = {}
 
     def forward(self, port, frame):
         """The ports that a frame from `port` leaves through."""
-        if len(frame) < 14 or port in self.cut:
+        if len(frame) < 14 or port in self.cut or (self.loss and random.random() * 100 < self.loss):
             return []
         destination, source = bytes(frame[:6]), bytes(frame[6:12])
         if not source[0] & 1 and (source in self.learned or len(self.learned) < ADDRESSES):
             self.learned[source] = port
         known = None if destination[0] & 1 else self.learned.get(destination)
         if known is not None:
-            return [known] if known != port and known not in self.cut else []
+            fits = len(frame) - 14 <= self.longest.get(frozenset((port, known)), FRAME)
+            return [known] if known != port and known not in self.cut and fits else []
         return [other for other in self.ports if other != port and other not in self.cut]
+
+    def obey(self, command, *words):
+        """Follow an order: cut PORT, join PORT, loss PERCENT, longest PORT PORT BYTES."""
+        if command == "loss":
+            self.loss = float(words[0])
+        elif command == "longest":
+            self.longest = {frozenset(words[:2]): int(words[2])}
+        else:
+            self.set_cut(words[0], command == "cut")
 
     def set_cut(self, port, cut):
         """Disconnect a port or connect it again; what was learned about it is forgotten."""
@@ -101,10 +115,9 @@ def serve(directory, hosts, segments):
         for key, _ in selector.select(0.002 if slow else None):
             if key.data is None:
                 message, sender = control.recvfrom(256)
-                command, host = message.decode().split()
                 for switch in switches.values():
-                    switch.set_cut(host, command == "cut")
-                with contextlib.suppress(OSError):  # whoever asked may have gone
+                    switch.obey(*message.decode().split())
+                with contextlib.suppress(OSError):  # the process that asked may have ended
                     control.sendto(b"done", sender)
                 continue
             segment, host, port = key.data
@@ -125,12 +138,12 @@ def serve(directory, hosts, segments):
                 slow.discard(target)
 
 
-def order(directory, command, host):
-    """Cut a host off a running switch or join it again; when this returns, the next frame finds it so."""
+def order(directory, *words):
+    """Give a running switch an order (`Segment.obey`); when this returns, the next frame finds it followed."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as end:
         end.bind("")  # any free abstract address, unix(7): where the answer goes
         end.settimeout(ORDER_SECONDS)
-        end.sendto(f"{command} {host}".encode(), f"{directory}/switch.control")
+        end.sendto(" ".join(words).encode(), f"{directory}/switch.control")
         end.recv(256)
 
 

@@ -1,27 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Driver `vm`: each host is a QEMU machine with a kernel of its own. Needs no privilege."""
 
-import contextlib
 import shutil
-import sys
 
-from lab import kvm, machine, processes, ssh, switch, template
-from lab.config import HOSTS, PROJECT
+from lab import kvm, machine, processes, ssh, template
+from lab.config import HOSTS
 from lab.errors import LabError
 from lab.qmp import Monitor
+from lab.switched import Switched
 
 
-class Driver:
+class Driver(Switched):
     """The hosts of one lab as virtual machines."""
 
     name = "vm"
     # What a host has of its own, in its directory.
     kept = ("disk.qcow2", "complete")
-
-    def __init__(self, lab, network, image, runtime, state):
-        self.lab, self.network, self.image, self.runtime = lab, network, image, runtime
-        # The way of running and the ports are decided once; a lab keeps them as long as it exists.
-        self.settings = state.setdefault("vm", {})
 
     def prepare(self, stages):
         """Decide how guests run, and make the template that they start from."""
@@ -37,26 +31,6 @@ class Driver:
         if "ports" not in self.settings:
             self.settings["ports"] = {host.name: template.free_port() for host in HOSTS}
 
-    def endpoints(self):
-        return {name: ["HostName 127.0.0.1", f"Port {port}"] for name, port in self.settings["ports"].items()}
-
-    def connected(self):
-        return processes.running(self.runtime / "switch.pid") is not None
-
-    def connect(self):
-        """Start the switch between the hosts."""
-        if self.connected():
-            return
-        argv = [sys.executable, "-m", "lab.switch", "--directory", str(self.runtime)]
-        argv += [word for host in HOSTS for word in ("--host", host.name)]
-        argv += ["--segment", "underlay", "--segment", "provider"]
-        processes.start(
-            self.runtime / "switch.pid", argv, self.lab.logs / "switch.log", env=processes.environment(PROJECT)
-        )
-
-    def _pid_file(self, host):
-        return self.runtime / f"{host.name}.pid"
-
     def _complete(self, host):
         """Marks a host that has its own name: one that was interrupted before that starts anew."""
         return self.lab.directory / host.name / "complete"
@@ -64,12 +38,9 @@ class Driver:
     def running(self, host):
         return self._complete(host).exists() and self._alive(host)
 
-    def _alive(self, host):
-        return processes.running(self._pid_file(host)) is not None
-
     def start(self, host):
         """Start a host: one that has never run is restored from the template, others boot from their own disk."""
-        processes.kill(self._pid_file(host))
+        processes.kill(self.pid_file(host))
         directory, marker = self.lab.directory / host.name, self._complete(host)
         directory.mkdir(exist_ok=True)
         disk = directory / "disk.qcow2"
@@ -92,16 +63,12 @@ class Driver:
         if restore:
             argv += ["-incoming", "defer"]
         log = self.lab.logs / f"{host.name}.qemu.log"
-        with machine.launch(self._pid_file(host), argv, log, self.runtime / f"{host.name}.qmp") as monitor:
+        with machine.launch(self.pid_file(host), argv, log, self.runtime / f"{host.name}.qmp") as monitor:
             if restore:
                 monitor.restore(made.devices)
         command, data = ("sh", template.personalise(files, host.services)) if restore else ("true", None)
         ssh.wait(self.lab.ssh_config, host.name, command, data, lambda: self._alive(host))
         marker.touch()
-
-    def booting(self, _host):
-        """Nothing says when a host has booted but its ssh."""
-        return contextlib.nullcontext()
 
     def kill(self, host):
         """Cut the power: the guest notices nothing, but its disk image is consistent."""
@@ -109,17 +76,14 @@ class Driver:
             try:
                 with Monitor(self.runtime / f"{host.name}.qmp", patience=2) as monitor:
                     monitor.quit()
-                processes.wait_end(self._pid_file(host), patience=5)
+                processes.wait_end(self.pid_file(host), patience=5)
             except (LabError, OSError):
                 pass  # it does not listen: kill() below needs no answer
-        processes.kill(self._pid_file(host))
-
-    def partition(self, host, cut):
-        switch.order(self.runtime, "cut" if cut else "join", host.name)
+        processes.kill(self.pid_file(host))
 
     def destroy(self):
         """End every process. The disks go with the lab's directory."""
         for host in HOSTS:
-            processes.kill(self._pid_file(host))
+            processes.kill(self.pid_file(host))
             shutil.rmtree(self.lab.directory / host.name, ignore_errors=True)
         processes.kill(self.runtime / "switch.pid")

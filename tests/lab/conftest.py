@@ -43,15 +43,20 @@ class Lab:
 
     def play(self, playbook: str, *arguments: str, manifests: Path = MANIFESTS, success: bool = True) -> Run:
         """Run a playbook of the project; with `success` its failure fails the test."""
-        command = [str(ROOT / "scripts" / "play"), f"playbooks/{playbook}", "-e", f"heddle_manifests={manifests}"]
-        environment = {**os.environ, "ANSIBLE_NOCOLOR": "1"}
-        done = subprocess.run(
-            [*command, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
-        )
-        run = Run(done.returncode, done.stdout + done.stderr)
+        with self.begin(playbook, *arguments, manifests=manifests) as process:
+            output = process.communicate()[0]
+        run = Run(process.returncode, output)
         if success:
             assert run.code == 0, run.output[-6000:]
         return run
+
+    def begin(self, playbook: str, *arguments: str, manifests: Path = MANIFESTS, quiet=False) -> subprocess.Popen:
+        """Start a playbook of the project; as a context manager it is waited for. `quiet`: what it prints is lost."""
+        command = [str(ROOT / "scripts" / "play"), f"playbooks/{playbook}", "-e", f"heddle_manifests={manifests}"]
+        return subprocess.Popen(
+            [*command, *arguments], cwd=ROOT, env={**os.environ, "ANSIBLE_NOCOLOR": "1"}, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL if quiet else subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
 
     def ssh(self, host: str, *command: str) -> str:
         """Run a command on a host and return what it printed."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectation import Pair, expected
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.selection import ALL, Selection
 from tests.pipeline import layer2, layer3, namespace, plan_of, workload
 
 # Two tenants with one subnet, a routed one, and one without a network of its own.
@@ -26,8 +27,11 @@ MANIFESTS = (
 )
 
 
+EVERY_PAIR = Selection(ALL)
+
+
 def pairs() -> list[Pair]:
-    return expected(plan_of(MANIFESTS))
+    return expected(plan_of(MANIFESTS), None, EVERY_PAIR)
 
 
 def test_exactly_the_members_of_a_network_reach_each_other() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.document import pack
+from ansible_collections.heddle.ovn.plugins.module_utils.document import pack, unpack
 from ansible_collections.heddle.ovn.plugins.module_utils.verify import compare
 from ansible_collections.heddle.ovn.plugins.modules import audit, reachability
 from tests.pipeline import layer2, namespace, plan_of, workload
@@ -46,7 +46,7 @@ def test_reachability_in_check_mode_says_what_it_would_do_and_names_what_is_miss
         + workload("nowhere", "w2", "node2")
     )
     probed = run("reachability", state="probed", timeout=1, document=pack(others))
-    assert (probed["changed"], probed["seen"], probed["problems"]) == (False, [], [missing])
+    assert (probed["changed"], unpack(probed["record"])["answers"], probed["problems"]) == (False, [], [missing])
 
 
 def test_a_node_that_is_not_in_the_plan_is_a_clear_error() -> None:

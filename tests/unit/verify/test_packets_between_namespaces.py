@@ -18,10 +18,16 @@ import pytest
 from ansible_collections.heddle.ovn.plugins.module_utils.apply import kernel
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.control import Responder
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.datagram import answer, question, read_question
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectation import expected
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.judgement import judge
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.judgement import judge, suspects
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.listening import Listener, listeners, places
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.prober import probe
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.prober import (
+    Expectations,
+    expand,
+    expand_again,
+    probe,
+    probe_again,
+)
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.selection import ALL, Selection
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
 
@@ -107,8 +113,27 @@ def start(responder: Responder, lifetime: float = 60) -> tuple[bool, list[str]]:
     return responder.start(listeners(PLAN, "here"), PORT, lifetime, write=True)
 
 
-def ask(timeout: float = 5) -> tuple[list[dict], list[str]]:
-    return probe(expected(PLAN, "here"), places(PLAN, "here"), PORT, timeout)
+EVERY_PAIR = Selection(ALL)
+
+
+def ask(timeout: float = 5) -> tuple[dict, list[str]]:
+    """Return what `judge` wants to know of the host, after one pass, and the problems."""
+    asked = Expectations.of(PLAN, "here", {}, EVERY_PAIR)
+    record, problems = probe(asked, places(PLAN, "here"), PORT, timeout)
+    seen = expand(record, asked)
+    return {"seen": seen, "slowest": record["slowest"], "heard": [], "digest": "d", "problems": []}, problems
+
+
+def ask_again(host: dict, timeout: float = 5) -> dict:
+    """Return the same after what got no answer was asked alone."""
+    asked = Expectations.of(PLAN, "here", {}, EVERY_PAIR)
+    wanted = set(suspects(judge(PLAN, {"here": host}, None, EVERY_PAIR)))
+    numbers = [
+        number for number, row in enumerate(asked.rows) if (row.source, row.target, row.network, row.address) in wanted
+    ]
+    again = {"suspects": numbers, "good": asked.known_good(host["seen"]), "slowest": host["slowest"] / 1000}
+    record, _problems = probe_again(asked, again, places(PLAN, "here"), PORT, timeout)
+    return {**host, "again": expand_again(record, asked, host["seen"])}
 
 
 def process_of(responder: Responder) -> int:
@@ -117,10 +142,10 @@ def process_of(responder: Responder) -> int:
 
 def test_tenants_with_equal_addresses_are_told_apart(wires: None, responder: Responder) -> None:
     assert start(responder) == (True, [])
-    seen, problems = ask()
+    host, problems = ask()
     assert problems == []
     _stopped, heard = responder.stop(write=True)
-    report = judge(PLAN, {"here": {"seen": seen, "heard": heard, "digest": "d", "problems": []}})
+    report = judge(PLAN, {"here": {**host, "heard": heard}}, None, EVERY_PAIR)
     assert report["passed"], report["failures"]
     assert report["counts"] == {"pairs": 24, "reached": 8, "isolated": 16, "failed": 0, "not tested": 0}
     assert report["matrix"] == {"red/1": "-+..", "red/2": "+-..", "blue/1": "..-+", "blue/2": "..+-"}
@@ -132,10 +157,44 @@ def test_tenants_with_equal_addresses_are_told_apart(wires: None, responder: Res
 def test_silence_and_a_wrong_answer_fail_what_must_reach(wires: None, responder: Responder) -> None:
     kernel.change_link(namespace_of("red", "2"), "wire", state="down")
     start(responder)
-    seen, _problems = ask(timeout=3)
-    report = judge(PLAN, {"here": {"seen": seen, "heard": [], "digest": "d", "problems": []}})
+    report = judge(PLAN, {"here": ask_again(ask()[0])}, None, EVERY_PAIR)
     assert not report["passed"]
-    assert "red/1 -> red/2 10.0.0.4 (network red_net, IPv4): no answer" in report["failures"]
+    assert "red/1 -> red/2 10.0.0.4 (network red_net, IPv4): no answer (asked alone 5 times)" in report["failures"]
+    assert {one["source"] for one in report["pairs"] if one["verdict"] == "failed"} == {"red/1", "red/2"}
+
+
+def test_a_wire_that_drops_large_packets_fails_and_nothing_else_does(wires: None, responder: Responder) -> None:
+    """A black hole: one end of the wire takes 1,300 bytes, which nothing tells the other one."""
+    kernel.change_link(namespace_of("red", "2"), "wire", mtu=1300)
+    start(responder)
+    report = judge(PLAN, {"here": ask_again(ask()[0])}, None, EVERY_PAIR)
+    wrong = "packets of 1400 bytes get no answer, small ones do (asked alone 5 times)"
+    assert report["failures"] == [
+        f"red/{one} -> red/{other} {address.partition('/')[0]} (network red_net, IPv{family}): {wrong}"
+        for one, other in (("1", "2"), ("2", "1"))
+        for family, address in zip((4, 6), ADDRESSES[other], strict=True)
+    ]
+
+
+def test_an_answer_in_time_for_the_second_question_clears_a_suspect(wires: None, responder: Responder) -> None:
+    start(responder)
+    kernel.change_addresses(namespace_of("red", "2"), "wire", set(), {"10.0.0.4/24"})
+    host, _problems = ask()
+    wanted = {(one[0], one[1], one[3]) for one in suspects(judge(PLAN, {"here": host}, None, EVERY_PAIR))}
+    assert {("red/1", "red/2", "10.0.0.4"), ("red/2", "red/1", "10.0.0.3")} <= wanted
+    kernel.change_addresses(namespace_of("red", "2"), "wire", {"10.0.0.4/24"}, set())
+    report = judge(PLAN, {"here": ask_again(host)}, None, EVERY_PAIR)
+    assert (report["passed"], report["failures"], report["not_tested"]) == (True, [], [])
+
+
+def test_a_responder_that_is_gone_leaves_everything_untested_and_fails_nothing(wires: None) -> None:
+    report = judge(PLAN, {"here": ask_again(ask(timeout=1)[0], timeout=1)}, None, EVERY_PAIR)
+    assert (report["passed"], report["failures"]) == (False, [])
+    assert report["counts"]["not tested"] == 24
+    assert (
+        "red/1: 2 addresses not tested, too slow to tell: known-good questions took more than 1 s"
+        in (report["not_tested"])
+    )
 
 
 def test_second_start_changes_nothing_and_a_new_namespace_needs_a_new_responder(
@@ -167,7 +226,7 @@ def test_a_missing_namespace_and_a_taken_port_are_named(wires: None, responder: 
         f"blue/1: there is no network namespace {namespace_of('blue', '1')}",
         f"red/1: 10.0.0.3 port {PORT}: Address already in use",
     ]
-    _seen, problems = ask(timeout=1)
+    _host, problems = ask(timeout=1)
     assert problems == [f"blue/1: there is no network namespace {namespace_of('blue', '1')}"]
     assert namespace_of("blue", "1") not in kernel.namespaces()
 

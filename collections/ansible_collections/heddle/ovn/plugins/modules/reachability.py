@@ -15,10 +15,14 @@ description:
   - With O(state=responding) a background process answers UDP in the name of each workload of the host, in the
     workload's network namespace and on its own addresses only, and in the host's own name on its address of the
     provider network. It ends by itself after O(lifetime) seconds.
-  - With O(state=probed) each workload of the host asks the addresses of other workloads of the plan, hosts outside, its
+  - With O(state=probed) workloads of the host ask the addresses of other workloads of the plan, hosts outside, their
     own host and the next one, and the shared services; the host asks its own workloads and those of the next node. An
-    answer carries the name of its giver, so that networks with equal subnets can be told apart, and the address that
-    the question seemed to come from. What must reach is asked with packets of the network's MTU as well.
+    answer carries the name of its sender, so that networks with equal subnets can be told apart, and the address that
+    the question seemed to come from. What must reach is asked with packets of the network's MTU.
+  - Hosts are asked as fast as they answer. Silence counts only after questions over the same hosts that were answered
+    before have been answered once more.
+  - With O(state=confirmed) the questions of O(again) are asked once more, each alone and several times, with questions
+    that are known to be answered in between. Only a question that stays without an answer then has failed.
   - On a host of O(outside), which needs nothing of Heddle, O(state=probed) sends frames with workloads' addresses to
     their nodes.
   - With O(state=stopped) the process ends, and whose packets came in is returned. A packet that arrived where it must
@@ -32,7 +36,7 @@ options:
   state:
     description: What to do.
     type: str
-    choices: [responding, probed, stopped]
+    choices: [responding, probed, confirmed, stopped]
     required: true
   port:
     description: UDP port of the responders.
@@ -44,27 +48,35 @@ options:
     default: 600
   timeout:
     description:
-      - For how many seconds nobody answers before those are given up who must.
-      - Hosts are asked as fast as they answer. It takes about two seconds when all who must answer do so at once.
+      - For how many seconds no host answers anything before what is left is given up.
+      - What was given up like this is not tested, which is another result than failed.
     type: int
-    default: 10
+    default: 60
   outside:
     description:
       - Hosts of the provider network that are no nodes, and a list of addresses of each.
       - Without them nothing is asked outside.
     type: dict
     default: {}
-  rate:
+  pairs:
     description:
-      - How many questions a second to ask at most.
-      - Each is a new flow. While a small host's switch decides on many of those, it drops packets of others.
-    type: int
-    default: 800
-  targets:
+      - Which pairs of workloads are asked.
+      - With V(classes), one question for each network, pair of hosts, direction, address family and kind of way, every
+        workload by one other, and one workload of each network and host for every other network. The number of
+        questions grows with the workloads.
+      - With V(all), every pair. The number of questions grows with the square of the workloads.
+    type: str
+    choices: [classes, all]
+    default: classes
+  seed:
     description:
-      - How many others each workload asks of each of its networks, and of all.
-      - All of them where this is not given and the plan has at most 100 workloads, else 10.
-    type: int
+      - Decides which workload speaks for the others of its class; any text. All hosts need the same one.
+      - Left empty, the fingerprint of the plan.
+    type: str
+    default: ""
+  again:
+    description: The questions to confirm, as the filter P(heddle.ovn.reachability_report#filter) returns them.
+    type: str
 requirements:
   - pyroute2, except on hosts outside
 seealso:
@@ -77,11 +89,18 @@ EXAMPLES = r"""
     node: "{{ inventory_hostname }}"
     state: responding
 
-- name: Ask every other workload
+- name: Ask other workloads
   heddle.ovn.reachability:
     node: "{{ inventory_hostname }}"
     state: probed
   register: probed
+
+- name: Ask alone what got no answer
+  heddle.ovn.reachability:
+    node: "{{ inventory_hostname }}"
+    state: confirmed
+    again: "{{ judged.again[inventory_hostname] }}"
+  when: inventory_hostname in judged.again
 
 - name: Stop answering
   heddle.ovn.reachability:
@@ -90,48 +109,36 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-seen:
+record:
   description:
-    - One entry for each address that a local source asked.
-    - C(answered_by) is the workload or host that answered and C(answered_on) its network; both are none when
-      nobody did. C(asker) is the source address that it saw.
-    - C(large) tells whether a large packet got its answer too, C(stranger) whether an answer got through of somebody
-      who was not asked.
-  returned: when O(state=probed)
-  type: list
-  elements: dict
-  sample:
-    - source: red/red1
-      target: red/red2
-      network: red_red
-      family: 4
-      address: 10.128.1.4
-      answered_by: red/red2
-      answered_on: red_red
-      milliseconds: 1.42
-      asker: 10.128.1.3
-      stranger: false
-      large: true
+    - What was asked and answered, as a compressed document for the P(heddle.ovn.reachability_report#filter) filter.
+  returned: when O(state=probed) or O(state=confirmed)
+  type: str
+  sample: eJyLjgUAARUAuQ==
+unanswered:
+  description: How many questions have no answer yet and should be asked alone.
+  returned: when O(state=probed) or O(state=confirmed)
+  type: int
+  sample: 0
 heard:
-  description: Whose packets came in, as source, target, network and address.
+  description: Whose packets came in, as a compressed document for the same filter.
   returned: when O(state=stopped)
-  type: list
-  elements: list
-  sample: [["red/red1", "red/red2", "red_red", "10.128.1.4"]]
+  type: str
+  sample: eJyLjgUAARUAuQ==
 problems:
   description: One line for each workload or address that could not take part.
-  returned: when O(state=responding) or O(state=probed)
+  returned: unless O(state=stopped)
   type: list
   elements: str
   sample: ["red/red1: there is no network namespace red_red1"]
 digest:
   description: Fingerprint of the plan in use.
-  returned: when O(state=probed)
+  returned: when O(state=probed) or O(state=confirmed)
   type: str
   sample: 3b0c44298fc1c149
 document:
   description: The plan in use, in one word.
-  returned: when O(state=responding) or O(state=probed), except on hosts outside
+  returned: unless O(state=stopped), except on hosts outside
   type: str
   sample: eJyLjgUAARUAuQ==
 """
@@ -147,14 +154,16 @@ def main():
     module = AnsibleModule(
         argument_spec={
             **runner.PLAN_ARGUMENTS,
-            "state": {"type": "str", "choices": ["responding", "probed", "stopped"], "required": True},
+            "state": {"type": "str", "choices": ["responding", "probed", "confirmed", "stopped"], "required": True},
             "port": {"type": "int", "default": 7654},
             "lifetime": {"type": "int", "default": 600},
-            "timeout": {"type": "int", "default": 10},
+            "timeout": {"type": "int", "default": 60},
             "outside": {"type": "dict", "default": {}},
-            "rate": {"type": "int", "default": 800},
-            "targets": {"type": "int"},
+            "pairs": {"type": "str", "choices": ["classes", "all"], "default": "classes"},
+            "seed": {"type": "str", "default": ""},
+            "again": {"type": "str"},
         },
+        required_if=[("state", "confirmed", ["again"])],
         supports_check_mode=True,
     )
     with runner.reported(module):

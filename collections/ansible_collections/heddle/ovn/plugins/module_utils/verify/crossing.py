@@ -12,7 +12,8 @@
 | workload to service | the shared ones, from the default and every primary network (OKEP-5193, "Services") |
 
 Work grows with workloads, not with their square: a host asks its own workloads and the next node's, a workload asks its
-own host and the next node.
+own host and the next node. Every workload asks the outside; for each other way one workload of each network, host and
+family is chosen (`selection.py`), unless all pairs are wanted.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from ..addressing import family, plain
 from ..naming import DEFAULT_NETWORK
 from ..render.host_network import render_host_network
 from ..render.provider import Provider, provider_of
-from .expectation import LOCKED
+from .expectation import askers
+from .selection import ALL, LOCKED, Selection
 
 TO_OUTSIDE, FROM_OUTSIDE = "workload to outside", "outside to workload"
 TO_OWN_HOST, TO_OTHER_HOST = "workload to own host", "workload to other host"
@@ -84,15 +86,37 @@ def host_addresses(plan: dict, node: str) -> list[str]:
     return [address for number in (4, 6) if provider and (address := provider.address(number))]
 
 
-def crossings(plan: dict, outside: dict[str, list[str]], runner: str | None = None) -> list[Crossing]:
-    """Return every packet that crosses a network's border; `runner`: only those that it sends.
+def crossings(
+    plan: dict, outside: dict[str, list[str]], runner: str | None = None, selection: Selection | None = None
+) -> list[Crossing]:
+    """Return the packets that cross a network's border; `runner`: only those that it sends.
 
     `outside` has the addresses of each host of the provider network that is no node.
     """
     found = _Crossings(plan, outside)
     sent = (one for node in plan["nodes"] if runner in (None, node) for one in found.from_node(node))
     frames = (one for name in outside if runner in (None, name) for one in found.from_outside(name))
-    return [*sent, *frames]
+    selection = (selection or Selection()).seeded(plan)
+    return [*sent, *frames] if selection.pairs == ALL else _chosen([*sent, *frames], plan, selection)
+
+
+def class_of(plan: dict, one: Crossing) -> tuple[str, ...]:
+    """Return what makes crossings alike: kind, sender's host, network, target, workload's host, family, expectation."""
+    workload = plan["workloads"][one.workload]
+    network = one.network or next(own["network"] for own in workload["interfaces"] if own["role"] == "primary")
+    target = "" if one.target == one.workload else one.target
+    return one.kind, one.runner, network, target, workload["node"], str(one.family), "reach" if one.reach else "not"
+
+
+def _chosen(found: list[Crossing], plan: dict, selection: Selection) -> list[Crossing]:
+    alike: dict[tuple[str, ...], list[Crossing]] = {}
+    for one in found:
+        alike.setdefault(class_of(plan, one), []).append(one)
+    return [
+        one
+        for key, members in alike.items()
+        for one in (members if key[0] == TO_OUTSIDE else [members[selection.number(*key) % len(members)]])
+    ]
 
 
 def left_out(plan: dict, outside: dict[str, list[str]]) -> list[str]:
@@ -117,12 +141,10 @@ def left_out(plan: dict, outside: dict[str, list[str]]) -> list[str]:
 
 class _Crossings:
     def __init__(self, plan: dict, outside: dict[str, list[str]]) -> None:
-        # Virtual machines are left out: nothing of Heddle's runs in them that would ask or answer.
-        asked = {name: workload for name, workload in plan["workloads"].items() if workload["kind"] == "netns"}
-        self.plan = {**plan, "workloads": asked}
+        self.plan = askers(plan)
         self.outside = outside
         self.on_node: dict[str, list[str]] = {node: [] for node in plan["nodes"]}
-        for name, workload in asked.items():
+        for name, workload in self.plan["workloads"].items():
             self.on_node[workload["node"]].append(name)
 
     def from_node(self, node: str) -> Iterator[Crossing]:

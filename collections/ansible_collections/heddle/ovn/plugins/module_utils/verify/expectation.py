@@ -10,14 +10,10 @@ so such a packet is sent out of an interface: on that network, or else on anothe
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 
 from ..addressing import family, link_local_address, plain
-
-LOCKED = "infrastructure-locked"
-# Up to so many workloads all pairs are asked; of more, each asks so many of each network and of all.
-FEW, SAMPLE = 100, 10
+from .selection import ALL, LOCKED, Groups, Selection
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,55 +40,35 @@ def addresses_of(interface: dict) -> list[str]:
     return [plain(address) for address in interface["addresses"]] or [link_local_address(interface["mac"])]
 
 
-def expected(plan: dict, node: str | None = None, most: int | None = None) -> list[Pair]:
+def askers(plan: dict) -> dict:
+    """Return the plan without virtual machines: nothing of Heddle's runs in them that could ask or answer."""
+    asked = {name: workload for name, workload in plan["workloads"].items() if workload["kind"] == "netns"}
+    return {**plan, "workloads": asked}
+
+
+def expected(plan: dict, node: str | None = None, selection: Selection | None = None) -> list[Pair]:
     """Return (source, address of another workload) pairs, with what must come of them; `node`: only its sources.
 
-    Pairs of all workloads up to `FEW`; of more, each asks `most` (`SAMPLE`) others that share a network with it, and as
-    many of all, those that follow it in an order without pattern, which is the same on all hosts.
+    The selection decides which of all pairs are asked (`selection.py`).
     """
-    # Virtual machines are left out: nothing of Heddle's runs in them that would ask or answer.
-    asked = {name: workload for name, workload in plan["workloads"].items() if workload["kind"] == "netns"}
-    plan = {**plan, "workloads": asked}
-    sources = [name for name, workload in plan["workloads"].items() if node in (None, workload["node"])]
-    targets = _Targets(plan, most)
+    selection, plan = selection or Selection(), askers(plan)
+    if selection.pairs == ALL:
+        return [
+            pair
+            for source, described in plan["workloads"].items()
+            if node in (None, described["node"])
+            for target in plan["workloads"]
+            if target != source
+            for interface in plan["workloads"][target]["interfaces"]
+            for pair in _pairs(plan, source, target, interface)
+        ]
     return [
         pair
-        for source in sources
-        for target in targets.of(source)
-        for interface in plan["workloads"][target]["interfaces"]
-        for pair in _pairs(plan, source, target, interface)
+        for one in Groups(plan, selection).chosen(node)
+        for interface in plan["workloads"][one.target]["interfaces"]
+        if interface["network"] == one.network
+        for pair in _pairs(plan, one.source, one.target, interface)
     ]
-
-
-class _Targets:
-    """Whom each workload asks."""
-
-    def __init__(self, plan: dict, most: int | None) -> None:
-        self.names = list(plan["workloads"])
-        self.most = most if most is not None else None if len(self.names) <= FEW else SAMPLE
-        if self.most is None:
-            return
-        rings: dict[str, list[str]] = {}
-        for name in sorted(self.names, key=lambda one: hashlib.sha256(one.encode()).digest()):
-            # An empty name stands for all networks together.
-            for network in {"", *(one["network"] for one in plan["workloads"][name]["interfaces"])}:
-                rings.setdefault(network, []).append(name)
-        self.rings = [(ring, {name: place for place, name in enumerate(ring)}) for ring in rings.values()]
-        self.rings_of: dict[str, list[int]] = {name: [] for name in self.names}
-        for number, (ring, _places) in enumerate(self.rings):
-            for name in ring:
-                self.rings_of[name].append(number)
-
-    def of(self, source: str) -> list[str]:
-        """Return the workloads that a source asks."""
-        if self.most is None:
-            return [name for name in self.names if name != source]
-        found = {}
-        for number in self.rings_of[source]:
-            ring, places = self.rings[number]
-            count = min(self.most, len(ring) - 1)
-            found.update((ring[(places[source] + step) % len(ring)], None) for step in range(1, count + 1))
-        return list(found)
 
 
 def _pairs(plan: dict, source: str, target: str, interface: dict) -> list[Pair]:

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was expected against what was seen, on all hosts together. Pure."""
+"""What was expected against what was seen, on all hosts together. Pure.
+
+An answer is evidence by itself, silence is not: what must be answered and was not counts as failed only after it was
+asked alone, several times, while known-good questions over the same hosts were answered (`asking.confirm`). Where they
+were not, or took too long, it is not tested.
+"""
 
 from __future__ import annotations
 
@@ -8,36 +13,43 @@ from dataclasses import asdict
 from itertools import pairwise
 
 from . import north_south
+from .coverage import coverage
 from .crossing import crossings, left_out
 from .expectation import Pair, expected
-from .verdict import FAILED, ISOLATED, NOT_TESTED, REACHED, SYMBOLS
+from .selection import Selection
+from .verdict import FAILED, ISOLATED, NOT_TESTED, REACHED, SYMBOLS, Silence
 
-FORMAT = 1
+FORMAT = 2
 SAME = "-"
+# Of more pairs than these only those that failed or were not tested are listed in the report.
+MOST_PAIRS = 5000
 
 
 def judge(
-    plan: dict, hosts: dict[str, dict], outside: dict[str, list[str]] | None = None, targets: int | None = None
+    plan: dict,
+    hosts: dict[str, dict],
+    outside: dict[str, list[str]] | None = None,
+    selection: Selection | None = None,
 ) -> dict:
     """Return the report. `hosts` has what each host that answered reported, also those outside.
 
-    `seen` and `heard` as the reachability module returns them, `digest` of its plan, and `problems`, one line each;
-    or `error`, why it could not test. `outside` and `targets` are those that hosts were asked with.
+    `seen` by (source, target, network, address) as `prober.expand` returns it, `again` by the same what was asked
+    alone, `slowest` answer in ms, `heard` as the reachability module returns it, `digest` of its plan, and `problems`,
+    one line each; or `error`, why it could not test. `outside` and `selection` are those that hosts were asked with.
     """
-    outside = outside or {}
+    outside, selection = outside or {}, selection or Selection()
     tested = {name for name, host in hosts.items() if not host.get("error")}
-    seen = {
-        (one["source"], one["target"], one["network"], one["address"]): one
-        for name in tested
-        for one in hosts[name]["seen"]
-    }
+    seen = {key: one for name in tested for key, one in hosts[name]["seen"].items()}
     heard = {tuple(one) for name in tested for one in hosts[name]["heard"]}
-    pairs = [_judged(plan, pair, seen, heard, tested) for pair in expected(plan, None, targets)]
-    rows = north_south.judged(plan, crossings(plan, outside), seen, heard, tested)
+    silence = Silence(hosts, {name: one["node"] for name, one in plan["workloads"].items()})
+    pairs = [_judged(plan, pair, seen, heard, tested, silence) for pair in expected(plan, None, selection)]
+    found = crossings(plan, outside, None, selection)
+    rows = north_south.judged(plan, found, seen, heard, tested, silence)
     failures = [one["text"] for one in pairs + rows if one["verdict"] == FAILED]
     problems = _problems([*plan["nodes"], *outside], hosts)
     untested = _not_tested(pairs, "addresses") + _not_tested(rows, "crossings")
     counts = Counter(pair["verdict"] for pair in pairs)
+    listed = pairs if len(pairs) <= MOST_PAIRS else [one for one in pairs if one["verdict"] in (FAILED, NOT_TESTED)]
     return {
         "format": FORMAT,
         "deployment": plan["deployment"],
@@ -45,19 +57,29 @@ def judge(
         "revision": plan["revision"],
         "passed": bool(tested) and not failures and not problems and not untested,
         "counts": {"pairs": len(pairs), **{verdict: counts[verdict] for verdict in SYMBOLS}},
+        "coverage": coverage(plan, outside, selection, pairs, rows),
         "networks": _by_network(plan, pairs),
         "workloads": list(plan["workloads"]),
         "matrix": _matrix(plan, pairs),
         "failures": failures,
         "not_tested": untested,
         "problems": problems,
-        "slowest_milliseconds": max((pair["milliseconds"] or 0 for pair in pairs), default=0),
-        "pairs": [{key: value for key, value in pair.items() if key != "text"} for pair in pairs],
+        "slowest_milliseconds": max((hosts[name].get("slowest", 0) for name in tested), default=0),
+        "pairs": [{key: value for key, value in pair.items() if key != "text"} for pair in listed],
         "north_south": north_south.report(plan, rows, left_out(plan, outside)),
     }
 
 
-def _judged(plan: dict, pair: Pair, seen: dict, heard: set, tested: set[str]) -> dict:
+def suspects(report: dict) -> list[tuple]:
+    """Return the keys of what should be asked alone: no answer where there must be one, or a silence not tested."""
+    return [
+        (one["source"], one["target"], one["network"], one["address"])
+        for one in [*report["pairs"], *report["north_south"]["crossings"]]
+        if one.get("suspect")
+    ]
+
+
+def _judged(plan: dict, pair: Pair, seen: dict, heard: set, tested: set[str], silence: Silence) -> dict:
     key = (pair.source, pair.target, pair.network, pair.address)
     one = seen.get(key, {})
     by, on = one.get("answered_by"), one.get("answered_on")
@@ -68,6 +90,7 @@ def _judged(plan: dict, pair: Pair, seen: dict, heard: set, tested: set[str]) ->
         "answered_on": on,
         "milliseconds": one.get("milliseconds"),
         "heard": arrived,
+        "suspect": False,
     }
     silent = [plan["workloads"][end]["node"] for end in (pair.source, pair.target)]
     missing = [node for node in dict.fromkeys(silent) if node not in tested]
@@ -75,12 +98,19 @@ def _judged(plan: dict, pair: Pair, seen: dict, heard: set, tested: set[str]) ->
         why = f"{', '.join(missing)} did not answer" if missing else "its source could not send"
         return {**found, "verdict": NOT_TESTED, "text": why}
     reached = (by, on) == (pair.target, pair.network)
-    if reached and pair.reach and pair.mtu and not one.get("large"):
+    if not pair.reach:
+        if reached or arrived:
+            return {**found, "verdict": FAILED, "text": _explained(pair, by, on, arrived, reached)}
+        return {**found, **silence.of_isolated(key, one)}
+    if reached and (not pair.mtu or one.get("large")):
+        return {**found, "verdict": REACHED, "text": ""}
+    if reached:
         text = f"{_named(pair)}: packets of {pair.mtu} bytes get no answer, small ones do"
+    else:
+        text = _explained(pair, by, on, arrived, reached)
+    if by is not None and not reached:
         return {**found, "verdict": FAILED, "text": text}
-    if reached if pair.reach else not reached and not arrived:
-        return {**found, "verdict": REACHED if pair.reach else ISOLATED, "text": ""}
-    return {**found, "verdict": FAILED, "text": _explained(pair, by, on, arrived, reached)}
+    return {**found, **silence.of_required(key, text, plan["workloads"][pair.source]["node"])}
 
 
 def _explained(pair: Pair, by: str | None, on: str | None, arrived: bool, reached: bool) -> str:

@@ -7,26 +7,30 @@ from collections import Counter
 from dataclasses import asdict, replace
 
 from .crossing import KINDS, STRANGER, TO_OUTSIDE, Crossing
-from .verdict import FAILED, ISOLATED, NOT_TESTED, REACHED, SYMBOLS
+from .verdict import FAILED, ISOLATED, NOT_TESTED, REACHED, SYMBOLS, Silence
 
 
-def judged(plan: dict, wanted: list[Crossing], seen: dict, heard: set, tested: set[str]) -> list[dict]:
+def judged(
+    plan: dict, wanted: list[Crossing], seen: dict, heard: set, tested: set[str], silence: Silence | None = None
+) -> list[dict]:
     """Return each crossing with its `verdict` and, if it is not as it must be, a `text` that says why.
 
     `seen` and `heard` are what the hosts reported by (source, target, network, address); `tested` are the hosts that
     answered.
     """
+    silence = silence or Silence({}, {})
     rows = []
     for one in wanted:
         key = (one.source, one.target, one.network, one.address)
-        row = _judged(plan, one, seen.get(key), key in heard, tested)
+        row = _judged(plan, one, seen.get(key), key in heard, tested, silence)
         rows.append(row)
         if one.kind == TO_OUTSIDE and row["verdict"] == REACHED:
             rows.append(_stranger(one, seen[key]))
     return rows
 
 
-def _judged(plan: dict, one: Crossing, found: dict | None, arrived: bool, tested: set[str]) -> dict:
+def _judged(plan: dict, one: Crossing, found: dict | None, arrived: bool, tested: set[str], silence: Silence) -> dict:
+    key = (one.source, one.target, one.network, one.address)
     ends = [one.runner, plan["workloads"][one.workload]["node"]]
     if not one.protocol and one.target not in plan["workloads"]:
         ends.append(one.target)
@@ -38,16 +42,19 @@ def _judged(plan: dict, one: Crossing, found: dict | None, arrived: bool, tested
     reached = (by, on) == (one.target, one.network)
     if not one.reach:
         if not reached and not arrived:
-            return _row(one, ISOLATED, "", found)
+            return _silent(one, found, silence.of_isolated(key, found))
         what = "answered" if reached else "got the packet, though no answer came back,"
         return _row(one, FAILED, f"{what} but must not: {one.reason}", found)
     if not reached:
+        if by is not None:
+            return _row(one, FAILED, f"answered by {by} on {on or 'a host'}", found)
         lost = "the packet arrived, its answer did not" if arrived else "no answer"
-        return _row(one, FAILED, lost if by is None else f"answered by {by} on {on or 'a host'}", found)
+        return _silent(one, found, silence.of_required(key, lost, one.runner))
     if one.seen_as and found.get("asker") != one.seen_as:
         return _row(one, FAILED, f"seen as {found.get('asker')} there, not as {one.seen_as}", found)
     if one.mtu and not found.get("large"):
-        return _row(one, FAILED, f"packets of {one.mtu} bytes get no answer, small ones do", found)
+        lost = f"packets of {one.mtu} bytes get no answer, small ones do"
+        return _silent(one, found, silence.of_required(key, lost, one.runner))
     return _row(one, REACHED, "", found)
 
 
@@ -57,6 +64,11 @@ def _stranger(one: Crossing, found: dict) -> dict:
     if found.get("stranger"):
         return _row(asked, FAILED, f"somebody else there got through to {one.source}", found)
     return _row(asked, ISOLATED, "", found)
+
+
+def _silent(one: Crossing, found: dict, verdict: dict) -> dict:
+    row = _row(one, verdict["verdict"], verdict["text"], found)
+    return {**row, "suspect": verdict.get("suspect", False)}
 
 
 def _row(one: Crossing, verdict: str, why: str, found: dict | None) -> dict:

@@ -1,235 +1,242 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ask addresses from each of a host's workloads and from the host, all at once, and note who answers.
+"""Ask from each of a host's workloads and from the host, and record who answers.
 
-What must reach and did is asked once more, with packets as large as its network allows.
+The record is what travels to the control node. It has answers only: both ends make the same list of expectations from
+plan and selection, so an expectation is known by its place in that list, and one without an answer need not be named.
 """
 
 from __future__ import annotations
 
-import contextlib
-import secrets
-import selectors
-import socket
-import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from ..apply import kernel
-from .crossing import Crossing
-from .datagram import SIZE, STRANGER, question, read_answer
-from .expectation import Pair
-from .frame import card_of, open_card, udp_frame
-from .listening import Place, allow_descriptors, destination, open_sender, present_namespaces
-from .pace import Pace, ask_once, ask_until_answered
+from ..addressing import plain
+from ..document import digest
+from .asking import Suspect, ask_required, ask_silent, confirm
+from .crossing import Crossing, crossings, host_addresses
+from .exchange import Exchange, Question, questions
+from .expectation import Pair, askers, expected
+from .listening import Place
+from .pace import Pace
+from .selection import Selection
+from .verdict import MARGIN
 
-INTERVAL = 0.5
-# Questions a second at most. Each is a new flow, and a switch that has to decide on hundreds at once drops packets of
-# others.
-RATE = 800
-# Silence is believed after one question more than the slowest of those needed who must answer, and after so many
-# seconds or twice what the slowest answer took.
-FEWEST_ROUNDS, MOST_ROUNDS = 2, 4
-FEWEST_SECONDS = 2.0
-# IP and UDP headers of a datagram.
-_HEADERS = {4: 28, 6: 48}
+UNANSWERED = {
+    "answered_by": None, "answered_on": None, "asker": None, "milliseconds": None, "large": False, "stranger": False,
+}  # fmt: skip
+# What is recorded of a question that was asked alone.
+AGAIN = ("tries", "waited", "slowest", "dead", "near")
 
 
-@dataclass(slots=True)
-class _Probe:
-    pair: Pair | Crossing
-    sender: socket.socket
-    transmit: Callable[[bytes], object]
-    size: int = 0
-    sent: list[float] = field(default_factory=list)
-    answered_by: str | None = None
-    answered_on: str | None = None
-    milliseconds: float | None = None
-    asker: str | None = None
-    stranger: bool = False
-    large: bool = False
+@dataclass(frozen=True)
+class Expectations:
+    """What one host asks: `rows` is what is judged, `controls` is known to be answered by hosts that work."""
+
+    rows: list[Pair | Crossing]
+    controls: list[Pair]
+    hosts: dict[str, str]
+
+    @classmethod
+    def of(cls, plan: dict, runner: str, outside: dict[str, list[str]], selection: Selection) -> Expectations:
+        """Return those of a node, or of a host outside."""
+        asked = askers(plan)
+        rows: list[Pair | Crossing] = []
+        if runner not in outside:
+            rows += expected(plan, runner, selection)
+        rows += crossings(plan, outside, runner, selection)
+        # Workloads of other kinds than network namespaces send nothing for us.
+        hosts = {name: one["node"] for name, one in asked["workloads"].items()}
+        return cls(rows, _controls(asked, runner, outside), hosts)
 
     @property
-    def reached(self) -> bool:
-        return (self.answered_by, self.answered_on) == (self.pair.target, self.pair.network)
+    def fingerprint(self) -> str:
+        """Equal for equal lists of rows."""
+        return digest([[one.source, one.target, one.network, one.address] for one in self.rows])
+
+    def known_good(self, seen: dict[tuple, dict]) -> list[int]:
+        """Return a row that was answered for each target host and family; services are none."""
+        found: dict[tuple[str, int], int] = {}
+        for number, row in enumerate(self.rows):
+            one = seen.get((row.source, row.target, row.network, row.address), UNANSWERED)
+            if row.reach and self.host(row) and (one["answered_by"], one["answered_on"]) == (row.target, row.network):
+                found.setdefault((self.host(row), row.family), number)
+        return list(found.values())
+
+    def unanswered(self, record: dict) -> int:
+        """Return how many rows of a record should be asked alone, as far as this host can say."""
+        answered = {
+            number
+            for number, by, on, _asker, _milliseconds, large, _stranger in record["answers"]
+            if (by, on) == (self.rows[number].target, self.rows[number].network)
+            and (large or not self.rows[number].mtu)
+        }
+        sent = set(range(len(self.rows))) - set(record["unsent"])
+        silent = sum(self.rows[number].reach and number not in answered for number in sent)
+        return silent + len(record["untested"])
+
+    def host(self, row: Pair | Crossing) -> str:
+        """Return the host of a row's target; a service has none."""
+        return "" if getattr(row, "protocol", "") else self.hosts.get(row.target, row.target)
 
 
-def probe(
-    pairs: list[Pair | Crossing], places: dict[str, Place], port: int, timeout: float, rate: int = RATE
-) -> tuple[list[dict], list[str]]:
-    """Return what was seen of each pair, and one line for each source that could not send.
+def _controls(plan: dict, runner: str, outside: dict[str, list[str]]) -> list[Pair]:
+    """Return questions without a verdict: to oneself, and from outside to each node's own address."""
+    if runner in outside:
+        targets = [(runner, address) for address in outside[runner]]
+        targets += [(node, address) for node in plan["nodes"] for address in host_addresses(plan, node)]
+        return [Pair(runner, target, "", *_family(address), True, "") for target, address in targets]
+    found = [Pair(runner, runner, "", *_family(address), True, "") for address in host_addresses(plan, runner)]
+    own = [
+        (name, interface["network"], plain(interface["addresses"][0]))
+        for name, one in plan["workloads"].items()
+        if one["node"] == runner
+        for interface in one["interfaces"]
+        if interface["addresses"]
+    ]
+    return found + [Pair(name, name, network, *_family(address), True, "") for name, network, address in own[:1]]
 
-    `places` holds where each source's sockets are; `timeout` is for how many seconds nobody answers before the search
-    for those who must is given up, `rate` in questions a second.
+
+def _family(address: str) -> tuple[int, str]:
+    return (6 if ":" in address else 4), address
+
+
+def probe(asked: Expectations, places: dict[str, Place], port: int, timeout: float) -> tuple[dict, list[str]]:
+    """Ask everything; return the record and one line for each source that could not send.
+
+    `places` holds where each source's sockets are. After `timeout` seconds without any answer the rest is given up.
     """
-    with contextlib.ExitStack() as stack:
-        senders, problems = _senders(pairs, places, stack)
-        cards = _Cards(stack, port)
-        probes = []
-        for pair in (one for one in pairs if (one.source, one.family) in senders):
-            sender = senders[pair.source, pair.family]
-            try:
-                transmit = cards.transmit(pair, sender) or _to(sender, _destination(pair, places[pair.source], port))
-            except OSError as error:
-                name = pair.interface or pair.address
-                problems.append(f"{pair.source}: cannot send to {name}: {error.strerror or error}")
-            else:
-                probes.append(_Probe(pair, sender, transmit))
-        selector = stack.enter_context(selectors.DefaultSelector())
-        for sender in senders.values():
-            selector.register(sender, selectors.EVENT_READ)
-        _converse(probes, selector, timeout, rate)
-        large = [one for one in probes if one.pair.reach and one.pair.mtu and one.reached]
-        again = [_Probe(one.pair, one.sender, one.transmit, one.pair.mtu - _HEADERS[one.pair.family]) for one in large]
-        _converse(again, selector, timeout, rate)
-        for one, other in zip(large, again, strict=True):
-            one.large = other.reached
-    return [_seen(found) for found in probes], sorted(set(problems))
+    rows = [*asked.rows, *asked.controls]
+    pace = Pace()
+    with Exchange(questions(rows), places, port) as exchange:
+        open_ = [number for number in range(len(exchange.asked)) if number not in exchange.unsent]
+        required = {
+            number: bool(exchange.asked[number].wanted.mtu) for number in open_ if exchange.asked[number].wanted
+        }
+        ask_required(required, exchange, pace, timeout)
+        silent = [number for number in open_ if exchange.asked[number].wanted is None]
+        controls = _known_good(asked, exchange.asked)
+        untested, slowest = ask_silent(silent, controls, exchange, pace, timeout) if silent else (set(), 0.0)
+        record = _record(asked, exchange.asked, range(len(asked.rows)), exchange.unsent, untested)
+        record["slowest"] = round(1000 * max(slowest, pace.slowest), 2)
+        return record, exchange.problems
 
 
-def _to(sender: socket.socket, where: tuple) -> Callable[[bytes], object]:
-    return lambda data: sender.sendto(data, where)
-
-
-def _destination(pair: Pair | Crossing, place: Place, port: int) -> tuple:
-    with kernel.inside(place.namespace) if pair.interface else contextlib.nullcontext():
-        return destination(pair.address, port, pair.interface)
-
-
-class _Cards:
-    """Sends frames past the routes of this host; answers to them come to an ordinary socket."""
-
-    def __init__(self, stack: contextlib.ExitStack, port: int) -> None:
-        self.stack, self.port = stack, port
-        self.opened: dict[str, tuple] = {}
-
-    def transmit(self, pair: Pair | Crossing, sender: socket.socket) -> Callable[[bytes], object] | None:
-        """Return what sends a frame if the pair asks for one. OSError: no card has the sender's address."""
-        if not getattr(pair, "mac", ""):
-            return None
-        source = pair.seen_as
-        if source not in self.opened:
-            card = card_of(source)
-            if card is None:
-                raise OSError(f"no network card of this host has {source}")
-            sender.bind((source, 0))
-            self.opened[source] = card, self.stack.enter_context(open_card(card))
-        card, opened = self.opened[source]
-        ports = sender.getsockname()[1], self.port
-        macs, addresses = (card.mac, pair.mac), (source, pair.address)
-        return lambda data: opened.send(udp_frame(macs, addresses, ports, data))
-
-
-def _senders(
-    pairs: list[Pair | Crossing], places: dict[str, Place], stack: contextlib.ExitStack
+def probe_again(
+    asked: Expectations, again: dict, places: dict[str, Place], port: int, timeout: float
 ) -> tuple[dict, list[str]]:
-    wanted = sorted({(pair.source, pair.family) for pair in pairs})
-    allow_descriptors(len(wanted))
-    present = present_namespaces(place.namespace for place in places.values())
-    senders, problems = {}, []
-    for source, number in wanted:
-        place = places[source]
-        if place.namespace not in present:
-            problems.append(f"{source}: there is no network namespace {place.namespace}")
-            continue
-        try:
-            senders[source, number] = stack.enter_context(open_sender(place, number))
-        except OSError as error:
-            problems.append(f"{source}: no socket in {place.device or place.namespace}: {error.strerror or error}")
-    return senders, problems
+    """Ask rows that were not answered once more, each alone.
+
+    `again` has them as `suspects`, as `good` rows that were answered, and as `slowest` for how many seconds an answer
+    took on any host. The record's `again` has, by row: `tries`, `waited` and `slowest` (control) in seconds, `dead`,
+    and `near`: whether the control was between the same two hosts.
+    """
+    rows, suspects = [*asked.rows, *asked.controls], again["suspects"]
+    chosen = [*suspects, *again["good"], *range(len(asked.rows), len(rows))]
+    pace = Pace()
+    with Exchange([_alone(rows[number], number) for number in chosen], places, port) as exchange:
+        good = [(number, exchange.asked[number].row) for number in range(len(suspects), len(chosen))]
+        wanted, near = [], {}
+        for number in (one for one in range(len(suspects)) if one not in exchange.unsent):
+            row = exchange.asked[number].row
+            controls = _alike(asked, row, good)
+            near[number] = bool(controls) and asked.host(exchange.asked[controls[0]].row) == asked.host(row)
+            least = 0.0 if near[number] else 1.1 * MARGIN * again["slowest"]
+            wanted.append(Suspect(number, bool(row.reach and row.mtu), controls, least))
+        confirm(wanted, exchange, pace, timeout)
+        record = _record(asked, exchange.asked, suspects, exchange.unsent, set())
+        record["again"] = [
+            [chosen[one.number], one.tries, round(one.waited, 2), round(one.slowest, 3), one.dead, near[one.number]]
+            for one in wanted
+        ]
+        return record, exchange.problems
 
 
-def _converse(probes: list[_Probe], selector: selectors.BaseSelector, timeout: float, rate: int) -> None:
-    """Ask those who must answer until they have, then the others, whose silence is believed after a while."""
-    conversation = _Conversation(probes, selector)
-    pace = Pace(rate)
-    required = [number for number, one in enumerate(probes) if one.pair.reach]
-    ask_until_answered(required, conversation, pace, timeout)
-    silent = [number for number, one in enumerate(probes) if not one.pair.reach]
-    if not silent:
-        return
-    began = time.monotonic()
-    asked = [len(probes[number].sent) for number in required if probes[number].reached]
-    for _round in range(min(MOST_ROUNDS, max(FEWEST_ROUNDS, 1 + max(asked, default=MOST_ROUNDS)))):
-        ask_once([number for number in silent if not probes[number].reached], conversation, pace.unanswered_rate)
-        conversation.listen(time.monotonic() + INTERVAL)
-    slowest = max((one.milliseconds or 0 for one in probes), default=0) / 1000
-    conversation.listen(min(began + max(FEWEST_SECONDS, 2 * slowest), began + timeout))
+def _alone(row: Pair | Crossing, number: int) -> Question:
+    return Question(row, [number], row if row.reach else None)
 
 
-class _Conversation:
-    """Questions and answers of one run, by the probe's number."""
-
-    def __init__(self, probes: list[_Probe], selector: selectors.BaseSelector) -> None:
-        self.probes, self.selector = probes, selector
-        self.run = secrets.token_hex(4)
-
-    def now(self) -> float:
-        return time.monotonic()
-
-    def ask(self, number: int) -> None:
-        one = self.probes[number]
-        _ask(one, f"{self.run}/{number}/{len(one.sent)}")
-
-    def hear(self, until: float) -> list[tuple[int, float]]:
-        heard = []
-        for key, _events in self.selector.select(max(0.0, until - time.monotonic())):
-            heard += _hear(key.fileobj, self.run, self.probes)
-        return heard
-
-    def listen(self, until: float) -> None:
-        """Hear answers until then."""
-        while time.monotonic() < until:
-            self.hear(until)
+def _known_good(asked: Expectations, found: list[Question]) -> list[int]:
+    """Return a question that was answered for each target host and family; the host's own ones come last."""
+    answered = [number for number, one in enumerate(found) if one.reached and not getattr(one.row, "protocol", "")]
+    by_host: dict[tuple[str, int], int] = {}
+    for number in answered:
+        row = found[number].row
+        by_host.setdefault((asked.host(row), row.family), number)
+    return list(by_host.values())
 
 
-def _ask(one: _Probe, token: str) -> None:
-    one.sent.append(time.monotonic())
-    # A full buffer or no route: it is asked again in the next round.
-    with contextlib.suppress(OSError):
-        one.transmit(question(token, one.pair.source, one.size))
+def _alike(asked: Expectations, row: Pair | Crossing, good: list[tuple[int, Pair | Crossing]]) -> tuple[int, ...]:
+    """Return the controls of a row, the most alike first: target host and family, target host, any, one's own."""
+    host = asked.host(row)
+    ranks = (
+        [number for number, one in good if asked.host(one) == host and one.family == row.family],
+        [number for number, one in good if asked.host(one) == host],
+        [number for number, one in good if one.source != one.target],
+        [number for number, _one in good],
+    )
+    return tuple(dict.fromkeys(rank[0] for rank in ranks if rank))
 
 
-def _hear(sender: socket.socket, run: str, probes: list[_Probe]) -> list[tuple[int, float]]:
-    """Read what has come; returns the probes that have got their answer now, and after how many seconds."""
-    heard = []
-    while True:
-        try:
-            data, _address = sender.recvfrom(SIZE)
-        except OSError:
-            return heard
-        said = read_answer(data)
-        if said is None:
-            continue
-        whose, _slash, rest = said["answer"].partition("/")
-        number, _slash, asked = rest.partition("/")
-        if whose != run or not number.isdecimal() or not asked.isdecimal() or int(number) >= len(probes):
-            continue
-        one = probes[int(number)]
-        if one.sender is not sender or int(asked) >= len(one.sent):
-            continue
-        if said["workload"] == STRANGER:
-            one.stranger = True
-        elif not one.reached:
-            one.answered_by, one.answered_on = said["workload"], said["network"]
-            one.asker = said["asker"]
-            took = time.monotonic() - one.sent[int(asked)]
-            one.milliseconds = round(took * 1000, 2)
-            if one.reached:
-                heard.append((int(number), took))
+def _record(asked: Expectations, found: list[Question], rows, unsent: set[int], untested: set[int]) -> dict:
+    """Return what travels: `questions`, `answers` by row, `unsent` and `untested` rows."""
+    wanted = set(rows)
+    answers, lost, late = [], [], []
+    for number, question in enumerate(found):
+        for row in question.rows:
+            if row not in wanted:
+                continue
+            if number in unsent:
+                lost.append(row)
+            elif number in untested or (question.wanted and not question.reached and not asked.rows[row].reach):
+                late.append(row)
+            if (answer := _answer(asked.rows[row], question)) is not None:
+                answers.append([row, *answer])
+    return {"questions": asked.fingerprint, "answers": answers, "unsent": sorted(lost), "untested": sorted(late)}
 
 
-def _seen(one: _Probe) -> dict:
-    pair = one.pair
-    return {
-        "source": pair.source,
-        "target": pair.target,
-        "network": pair.network,
-        "family": pair.family,
-        "address": pair.address,
-        "answered_by": one.answered_by,
-        "answered_on": one.answered_on,
-        "milliseconds": one.milliseconds,
-        "asker": one.asker,
-        "stranger": one.stranger,
-        "large": one.large,
-    }
+def _answer(row: Pair | Crossing, question: Question) -> list | None:
+    """Return who answered, on which network, whom it saw, after how many ms, in full size, and whether others did."""
+    giver = (row.target, row.network)
+    if giver not in question.answers:
+        giver = next(iter(question.answers), None)
+    if giver is None and not question.stranger:
+        return None
+    took, asker = question.answers.get(giver, (None, None))
+    by, on = giver or (None, None)
+    milliseconds = None if took is None else round(1000 * took, 2)
+    return [by, on, asker, milliseconds, bool(question.large and row.reach), question.stranger]
+
+
+def expand(record: dict, asked: Expectations) -> dict[tuple, dict]:
+    """Return what was seen by (source, target, network, address); rows that were not sent are not in it.
+
+    ValueError: the record is of another list of expectations.
+    """
+    if record["questions"] != asked.fingerprint:
+        raise ValueError("it asked for other pairs than its plan says; run playbooks/networks.yml")
+    unsent, untested = set(record["unsent"]), set(record["untested"])
+    found = {}
+    for number, row in enumerate(asked.rows):
+        if number not in unsent:
+            one = found[row.source, row.target, row.network, row.address] = dict(UNANSWERED)
+            if number in untested:
+                one["untested"] = "no known-good question was answered any more"
+    for number, *answer in record["answers"]:
+        row = asked.rows[number]
+        found[row.source, row.target, row.network, row.address].update(zip(UNANSWERED, answer, strict=True))
+    return found
+
+
+def expand_again(record: dict, asked: Expectations, seen: dict[tuple, dict]) -> dict[tuple, dict]:
+    """Return by key what was asked alone, and put its answers into `seen`."""
+    found = expand({**record, "unsent": [], "untested": []}, asked)
+    alone = {}
+    for number, *figures in record["again"]:
+        row = asked.rows[number]
+        key = row.source, row.target, row.network, row.address
+        alone[key] = dict(zip(AGAIN, figures, strict=True))
+        answer = found[key]
+        if answer["answered_by"] is not None and key in seen:
+            answer["large"] = answer["large"] or seen[key]["large"]
+            answer["stranger"] = answer["stranger"] or seen[key]["stranger"]
+            seen[key] = answer
+    return alone

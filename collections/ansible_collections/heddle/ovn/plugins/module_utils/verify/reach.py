@@ -4,17 +4,12 @@
 from __future__ import annotations
 
 from ..apply import kernel
-from ..document import pack
+from ..document import pack, unpack
 from ..runner import Failure, known_node, load_plan
 from .control import Responder
-from .crossing import TO_SERVICE, crossings
-from .expectation import expected
 from .listening import Place, listeners, outside_listeners, places
-from .prober import probe
-from .service_probe import ServiceProbe
-
-# A call that nobody answered while everybody else was asked gets so many seconds more.
-_SERVICE_SECONDS = 5.0
+from .prober import Expectations, probe, probe_again
+from .selection import Selection
 
 
 def reach(module) -> dict:
@@ -23,44 +18,39 @@ def reach(module) -> dict:
     try:
         if params["state"] == "stopped":
             changed, heard = Responder().stop(write=write)
-            return {"changed": changed, "heard": heard}
-        if params["node"] in params["outside"]:
-            return _outside(module, write=write)
-        if kernel.PYROUTE2_IMPORT_ERROR is not None:
+            return {"changed": changed, "heard": pack(heard)}
+        outside = params["node"] in params["outside"]
+        if not outside and kernel.PYROUTE2_IMPORT_ERROR is not None:
             raise Failure("pyroute2 is missing on this host; run playbooks/install.yml")
+        if params["state"] == "responding":
+            return _responding(module, write=write, outside=outside)
         plan = load_plan(module)
-        node = known_node(plan, params["node"])
-        if params["state"] == "probed":
-            return {"changed": False, **_probed(plan, node, params)}
-        wanted = listeners(plan, node)
-        changed, problems = Responder().start(wanted, params["port"], params["lifetime"], write=write)
-        return {"changed": changed, "problems": problems, "document": pack(plan)}
+        found = (
+            {name: Place() for name in params["outside"]} if outside else places(plan, known_node(plan, params["node"]))
+        )
+        return {"changed": False, **_probed(plan, found, params), **({} if outside else {"document": pack(plan)})}
     except OSError as error:
         raise Failure(f"{error.strerror or error}; this needs root") from error
 
 
-def _outside(module, *, write: bool) -> dict:
+def _responding(module, *, write: bool, outside: bool) -> dict:
     """A host of the provider network needs nothing of Heddle, and no plan to answer."""
     params, name = module.params, module.params["node"]
-    if params["state"] == "responding":
-        wanted = outside_listeners(name, params["outside"][name])
-        changed, problems = Responder().start(wanted, params["port"], params["lifetime"], write=write)
-        return {"changed": changed, "problems": problems}
-    plan = load_plan(module)
-    frames = crossings(plan, params["outside"], name)
-    seen, problems = probe(frames, {name: Place()}, params["port"], params["timeout"], params["rate"])
-    return {"changed": False, "seen": seen, "problems": problems, "digest": plan["digest"]}
+    if outside:
+        wanted, more = outside_listeners(name, params["outside"][name]), {}
+    else:
+        plan = load_plan(module)
+        wanted, more = listeners(plan, known_node(plan, name)), {"document": pack(plan)}
+    changed, problems = Responder().start(wanted, params["port"], params["lifetime"], write=write)
+    return {"changed": changed, "problems": problems, **more}
 
 
-def _probed(plan: dict, node: str, params: dict) -> dict:
-    sources = places(plan, node)
-    found = [*expected(plan, node, params["targets"]), *crossings(plan, params["outside"], node)]
-    # Workloads of other kinds than network namespaces send nothing for us.
-    pairs = [pair for pair in found if pair.source in sources]
-    services = [pair for pair in pairs if getattr(pair, "kind", "") == TO_SERVICE]
-    calls = ServiceProbe(services, sources)
-    others = [pair for pair in pairs if getattr(pair, "kind", "") != TO_SERVICE]
-    seen, problems = probe(others, sources, params["port"], params["timeout"], params["rate"])
-    seen += calls.collect(_SERVICE_SECONDS)
-    problems = sorted({*problems, *calls.problems})
-    return {"seen": seen, "problems": problems, "digest": plan["digest"], "document": pack(plan)}
+def _probed(plan: dict, found: dict[str, Place], params: dict) -> dict:
+    selection = Selection(params["pairs"], params["seed"])
+    asked = Expectations.of(plan, params["node"], params["outside"], selection)
+    if params["state"] == "probed":
+        record, problems = probe(asked, found, params["port"], params["timeout"])
+    else:
+        record, problems = probe_again(asked, unpack(params["again"]), found, params["port"], params["timeout"])
+    unanswered = asked.unanswered(record)
+    return {"record": pack(record), "unanswered": unanswered, "problems": problems, "digest": plan["digest"]}

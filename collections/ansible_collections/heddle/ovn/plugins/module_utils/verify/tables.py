@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from .coverage import SORTS
+from .selection import ALL
 from .verdict import ISOLATED, NOT_TESTED, REACHED
 
 MOST_LINES = 100
@@ -50,12 +52,20 @@ def reachability_table(report: dict) -> list[str]:
         *shortened("Failed", report["failures"]),
         *shortened("Not tested", report["not_tested"]),
         *shortened("Problems", report["problems"]),
-        *shortened("Left out", report["north_south"]["left_out"]),
+        *shortened("Left out", [*report["coverage"]["left_out"], *report["north_south"]["left_out"]]),
+        *_coverage(report["coverage"]),
         f"{verdict}: {counts['pairs']} addresses, {counts[REACHED]} reached, {counts[ISOLATED]} isolated; "
         f"{len(report['north_south']['crossings'])} ways in and out; "
         f"{len(report['failures'])} failed, {_untested(report)} not tested; "
         f"slowest answer {report['slowest_milliseconds']:g} ms",
     ]
+
+
+def _coverage(found: dict) -> list[str]:
+    """What was asked stands for so many classes of questions, of all that there are."""
+    lines = [f"  {one['covered']} of {one['of']}: {SORTS[sort]}" for sort, one in found["sorts"].items()]
+    how = "every pair" if found["pairs"] == ALL else f"one question for each class, seed {found['seed']}"
+    return [f"Covered ({how})", *lines, ""] if lines else []
 
 
 def _untested(report: dict) -> int:

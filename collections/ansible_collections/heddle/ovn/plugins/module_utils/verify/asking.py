@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The order in which questions are sent, repeated and given up. Sends nothing itself.
+
+No step depends on how fast the hosts are. A question without an answer is judged only against controls: questions over
+the same hosts that were answered before and are answered again after it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from .pace import Pace
+from .verdict import MARGIN
+
+# How often a question is asked among others until it becomes a suspect; the waits are one, one and two patiences.
+_TRIES, _WAITS = 3, (1, 1, 2)
+# What must not be answered is asked so often, and so often alone when it is confirmed.
+_SILENT_ROUNDS, _CONFIRM_ROUNDS = 2, 5
+# A packet that is lost costs a repetition after this time or twice the average, in seconds.
+_CONTROL_AGAIN = 0.2
+# An answer is waited for at least so many seconds, and MARGIN times as long as the slowest control took.
+_SHORTEST = 0.2
+
+
+class Heard(NamedTuple):
+    """The answer to one attempt of a question, from who was asked, after `took` seconds."""
+
+    number: int
+    attempt: int
+    took: float
+    large: bool
+
+
+class Conversation(Protocol):
+    """What is asked and heard; times are in seconds."""
+
+    def now(self) -> float:
+        """Return the time."""
+
+    def ask(self, number: int, *, large: bool = False) -> int:
+        """Send question `number` (once more), in a packet of full size if `large`; return the attempt's number."""
+
+    def hear(self, until: float) -> Iterable[Heard]:
+        """Wait for answers until then at most."""
+
+
+@dataclass(slots=True)
+class Suspect:
+    """A question that got no answer, and what became of it when it was asked alone.
+
+    `controls` are questions known to be answered, the most alike first; `least` is for how many seconds to wait in all
+    where they say little about the target's host. `tries` and `waited` (seconds) count what was
+    asked alone, `slowest` is the slowest control meanwhile. `dead` is for how many seconds no control was answered, 0
+    when they were.
+    """
+
+    number: int
+    large: bool
+    controls: tuple[int, ...]
+    least: float = 0.0
+    tries: int = 0
+    waited: float = 0.0
+    slowest: float = 0.0
+    dead: float = 0.0
+    answered: set = field(default_factory=set)
+
+    @property
+    def settled(self) -> bool:
+        """Whether every packet that must be answered was."""
+        return self.answered >= ({False, True} if self.large else {False})
+
+
+def ask_required(
+    required: dict[int, bool], conversation: Conversation, pace: Pace, timeout: float
+) -> tuple[set[int], set[int]]:
+    """Ask what must be answered; return what was, and of which a packet of full size was.
+
+    `required` has, for each number, whether a packet of full size must be answered as well: it is sent first, since it
+    shows both. Each question is asked a few times, all end when nothing is heard for `timeout` seconds.
+    """
+    waiting = deque(required)
+    answered: set[int] = set()
+    large: set[int] = set()
+    tries: Counter[int] = Counter()
+    under_way: dict[int, float] = {}
+    heard = conversation.now()
+
+    def finished(number: int) -> bool:
+        return number in (large if required[number] else answered)
+
+    while (waiting or under_way) and (now := conversation.now()) < heard + timeout:
+        for number in [one for one, until in under_way.items() if until <= now]:
+            del under_way[number]
+            pace.pass_over()
+            if tries[number] < _TRIES:
+                waiting.append(number)
+        while waiting and len(under_way) < pace.window:
+            number = waiting.popleft()
+            if finished(number):
+                continue
+            wait = _WAITS[tries[number]] * pace.patience
+            # From the second time on both sizes are sent: the small one tells a lost network from a small MTU.
+            if not required[number] or (tries[number] and number not in answered):
+                conversation.ask(number)
+            if required[number]:
+                conversation.ask(number, large=True)
+            tries[number] += 1
+            under_way[number] = now + wait
+        if not under_way:
+            continue
+        for one in conversation.hear(min([heard + timeout, *under_way.values()])):
+            heard = conversation.now()
+            pace.learn(one.took)
+            answered.add(one.number)
+            if one.large:
+                large.add(one.number)
+            if one.number in required and finished(one.number):
+                under_way.pop(one.number, None)
+    return answered, large
+
+
+class Controls:
+    """Questions that are answered, as the clock of those that are not."""
+
+    def __init__(self, conversation: Conversation, pace: Pace, timeout: float) -> None:
+        self.conversation, self.pace, self.timeout = conversation, pace, timeout
+        self.others: list[Heard] = []
+
+    def wait(self, number: int) -> float | None:
+        """Ask a control until it is answered; return the seconds that took, None after the time-out.
+
+        An answer to an earlier attempt says nothing about now. Answers to other questions are kept in `others`.
+        """
+        began = now = again = self.conversation.now()
+        first = None
+        while now < began + self.timeout:
+            if now >= again:
+                attempt = self.conversation.ask(number)
+                first = attempt if first is None else first
+                again = now + max(_CONTROL_AGAIN, 2 * self.pace.average)
+            done = None
+            for one in self.conversation.hear(min(again, began + self.timeout)):
+                if one.number == number and one.attempt >= first:
+                    done = one
+                else:
+                    self.others.append(one)
+            now = self.conversation.now()
+            if done is not None:
+                self.pace.learn(done.took)
+                return now - began
+        return None
+
+    def listen(self, until: float) -> None:
+        """Keep the answers that come until then."""
+        while self.conversation.now() < until:
+            self.others += self.conversation.hear(until)
+
+
+def ask_silent(
+    silent: list[int],
+    controls: list[int],
+    conversation: Conversation,
+    pace: Pace,
+    timeout: float,
+) -> tuple[set[int], float]:
+    """Ask what must not be answered; return what could not be tested, and the seconds of the slowest control.
+
+    After each batch a control is waited for, in turn, so that no queue overflows; in the end each of them is, so that
+    what was sent before has been decided upon.
+    """
+    clock = Controls(conversation, pace, timeout)
+    slowest, turn = 0.0, 0
+    if not controls:
+        return set(silent), 0.0
+    for _round in range(_SILENT_ROUNDS):
+        waiting = deque(silent)
+        while waiting:
+            batch = [waiting.popleft() for _number in range(min(pace.batch, len(waiting)))]
+            for number in batch:
+                conversation.ask(number)
+            took = clock.wait(controls[turn % len(controls)])
+            turn += 1
+            if took is None:
+                return {*batch, *waiting}, timeout
+            slowest = max(slowest, took)
+            pace.learn_batch(took)
+    for number in controls:
+        took = clock.wait(number)
+        if took is None:
+            return set(silent), timeout
+        slowest = max(slowest, took)
+    clock.listen(conversation.now() + max(_SHORTEST, 2 * slowest))
+    return set(), slowest
+
+
+def confirm(suspects: list[Suspect], conversation: Conversation, pace: Pace, timeout: float) -> None:
+    """Ask suspects again, each alone: the next one is sent when a control after it has been answered.
+
+    Whoever reads the result may call a suspect failed when `tries` is not 0 and `dead` is 0.
+    """
+    clock = Controls(conversation, pace, timeout)
+    dead: set[int] = set()
+    for _round in range(_CONFIRM_ROUNDS):
+        left = [one for one in suspects if not one.settled and not one.dead]
+        if not left:
+            return
+        slowest = 0.0
+        for one in left:
+            for size in (False, True) if one.large else (False,):
+                conversation.ask(one.number, large=size)
+            took = _control(one, clock, dead)
+            if took is None:
+                one.dead = timeout
+                continue
+            one.tries += 1
+            one.slowest = max(one.slowest, took)
+            slowest = max(slowest, took)
+        began = conversation.now()
+        until = began + max(_SHORTEST, MARGIN * slowest, *(one.least / _CONFIRM_ROUNDS for one in left))
+        by_number = {one.number: one for one in left}
+        while True:
+            for heard in clock.others:
+                if heard.number in by_number:
+                    by_number[heard.number].answered |= {heard.large, False}
+            clock.others.clear()
+            if conversation.now() >= until or all(one.settled or one.dead for one in left):
+                break
+            clock.others += conversation.hear(until)
+        for one in left:
+            one.waited += conversation.now() - began
+
+
+def _control(one: Suspect, clock: Controls, dead: set[int]) -> float | None:
+    """Return the seconds of the first control of a suspect that is answered, None when none is."""
+    for number in one.controls:
+        if number in dead:
+            continue
+        took = clock.wait(number)
+        if took is not None:
+            return took
+        dead.add(number)
+    return None

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the questions of a run stand for, and what they do not. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from .crossing import class_of, crossings
+from .expectation import askers
+from .selection import Groups, Selection
+from .verdict import NOT_TESTED
+
+# How each sort of class reads in a report.
+SORTS = {
+    "network": "network x host pair x direction x family",
+    "workload": "workload as target x network x family",
+    "isolation": "network x host against each other network x family",
+    "crossing": "way in or out x network x host x family",
+}
+
+
+def coverage(
+    plan: dict, outside: dict[str, list[str]], selection: Selection, pairs: list[dict], rows: list[dict]
+) -> dict:
+    """Return `pairs`, `seed`, `sorts` (by name: `covered` and `of`) and `left_out`, lines of text.
+
+    `pairs` and `rows` are judged expectations of networks and of their borders. A class counts as covered when a
+    question that stands for it has a verdict.
+    """
+    seeded, asked = selection.seeded(plan), askers(plan)
+    groups = Groups(asked, seeded)
+    verdicts: dict[tuple[str, str, str], list[tuple[int, bool]]] = {}
+    for one in pairs:
+        key = one["source"], one["target"], one["network"]
+        verdicts.setdefault(key, []).append((one["family"], one["verdict"] != NOT_TESTED))
+    classes: dict[tuple, bool] = {}
+    for one in groups.chosen():
+        for number, tested in verdicts.get((one.source, one.target, one.network), ()):
+            for key in one.classes:
+                classes[*key, str(number)] = classes.get((*key, str(number)), False) or tested
+    tested_rows = {(row["source"], row["target"], row["network"], row["address"], row["kind"]): row for row in rows}
+    for one in crossings(plan, outside, None, seeded):
+        row = tested_rows.get((one.source, one.target, one.network, one.address, one.kind))
+        key = ("crossing", *class_of(asked, one))
+        classes[key] = classes.get(key, False) or bool(row and row["verdict"] != NOT_TESTED)
+    of, covered = Counter(key[0] for key in classes), Counter(key[0] for key, tested in classes.items() if tested)
+    machines = [name for name in plan["workloads"] if name not in asked["workloads"]]
+    lines = groups.left_out()
+    if machines:
+        lines.append(f"virtual machines send and answer nothing for verify: {', '.join(sorted(machines))}")
+    return {
+        "pairs": seeded.pairs,
+        "seed": seeded.seed,
+        "sorts": {sort: {"covered": covered[sort], "of": of[sort]} for sort in SORTS if of[sort]},
+        "left_out": lines,
+    }

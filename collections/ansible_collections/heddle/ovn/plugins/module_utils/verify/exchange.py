@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Questions as packets: UDP datagrams, frames past the host's routes, connections and DNS queries to services."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import select
+import selectors
+import socket
+import struct
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ..apply import kernel
+from .asking import Heard
+from .crossing import Crossing
+from .datagram import SIZE, STRANGER, question, read_answer
+from .expectation import Pair
+from .frame import card_of, open_card, udp_frame
+from .listening import Place, allow_descriptors, destination, open_sender, open_socket, present_namespaces
+
+DNS_PORT = 53
+_NAME = "verify.heddle.invalid"
+_ANY, _INTERNET, _RECURSE = 1, 1, 0x0100
+# IP and UDP headers of a datagram.
+_HEADERS = {4: 28, 6: 48}
+
+
+@dataclass(slots=True)
+class Question:
+    """One packet and all that it shows: `rows` are the numbers of the expectations that share it.
+
+    `wanted` is the expectation that must be answered, None when none must. `answers` has, by who answered and its
+    network, the seconds it took and the source address that was seen there; `large` whether a packet of full size was
+    answered.
+    """
+
+    row: Pair | Crossing
+    rows: list[int] = field(default_factory=list)
+    wanted: Pair | Crossing | None = None
+    attempts: list[tuple[float, bool]] = field(default_factory=list)
+    answers: dict[tuple[str, str], tuple[float, str | None]] = field(default_factory=dict)
+    large: bool = False
+    stranger: bool = False
+
+    @property
+    def reached(self) -> bool:
+        """Whether it was answered by who must."""
+        return self.wanted is not None and (self.wanted.target, self.wanted.network) in self.answers
+
+
+def questions(rows: list[Pair | Crossing]) -> list[Question]:
+    """Return one question for each different packet, in the order of the rows.
+
+    Where networks have equal subnets, one packet to an address asks all who have it.
+    """
+    found: dict[tuple, Question] = {}
+    merged: list[Question] = []
+    for number, row in enumerate(rows):
+        key = (row.source, row.family, row.address, row.interface, *_way(row))
+        one = found.get(key)
+        if one is None or (row.reach and one.wanted is not None):
+            one = found[key] = Question(row)
+            merged.append(one)
+        if row.reach:
+            one.wanted, one.row = row, row
+        one.rows.append(number)
+    return merged
+
+
+def _way(row: Pair | Crossing) -> tuple:
+    return (row.mac, row.protocol, row.port) if isinstance(row, Crossing) else ("", "", 0)
+
+
+class Exchange:
+    """The sockets of a host's questions. Use it as a context manager.
+
+    `problems` has one line for each source that cannot send; `unsent` the numbers of its questions.
+    """
+
+    def __init__(self, asked: list[Question], places: dict[str, Place], port: int) -> None:
+        self.asked, self.places, self.port = asked, places, port
+        self.run = secrets.token_hex(4)
+        self.problems: list[str] = []
+        self.unsent: set[int] = set()
+        self._stack = contextlib.ExitStack()
+        self._selector = self._stack.enter_context(selectors.DefaultSelector())
+        self._senders: dict[tuple[str, int], socket.socket] = {}
+        self._transmit: list[Callable[[bytes], object] | None] = []
+        self._cards: dict[str, tuple] = {}
+        self._calls: dict[int, list[socket.socket]] = {}
+
+    def __enter__(self) -> Exchange:
+        allow_descriptors(4 * len(self.asked))
+        self._present = present_namespaces(place.namespace for place in self.places.values())
+        for number, one in enumerate(self.asked):
+            transmit = None
+            try:
+                self._require(one.row)
+                transmit = None if self._is_call(one) else self._transmitter(one.row)
+            except OSError as error:
+                self.unsent.add(number)
+                self.problems.append(f"{one.row.source}: {error.strerror or error}")
+            self._transmit.append(transmit)
+        self.problems = sorted(set(self.problems))
+        return self
+
+    def __exit__(self, *_exception) -> None:
+        for opened in self._calls.values():
+            for one in opened:
+                one.close()
+        self._stack.close()
+
+    @staticmethod
+    def _is_call(one: Question) -> bool:
+        return bool(isinstance(one.row, Crossing) and one.row.protocol)
+
+    def _require(self, row: Pair | Crossing) -> None:
+        namespace = self.places[row.source].namespace
+        if namespace not in self._present:
+            raise OSError(f"there is no network namespace {namespace}")
+
+    def _sender(self, source: str, number: int) -> socket.socket:
+        key = source, number
+        if key not in self._senders:
+            place = self.places[source]
+            try:
+                opened = self._stack.enter_context(open_sender(place, number))
+            except OSError as error:
+                where = place.device or place.namespace
+                raise OSError(f"no socket in {where}: {error.strerror or error}") from error
+            self._selector.register(opened, selectors.EVENT_READ)
+            self._senders[key] = opened
+        return self._senders[key]
+
+    def _transmitter(self, row: Pair | Crossing) -> Callable[[bytes], object]:
+        """Return what sends a datagram, or a frame where the row asks for one."""
+        sender, place = self._sender(row.source, row.family), self.places[row.source]
+        try:
+            if getattr(row, "mac", ""):
+                return self._frames(row, sender)
+            with kernel.inside(place.namespace) if row.interface else contextlib.nullcontext():
+                where = destination(row.address, self.port, row.interface)
+        except OSError as error:
+            name = row.interface or row.address
+            raise OSError(f"cannot send to {name}: {error.strerror or error}") from error
+        return lambda data: sender.sendto(data, where)
+
+    def _frames(self, row: Crossing, sender: socket.socket) -> Callable[[bytes], object]:
+        """Answers to frames come to an ordinary socket of the address that they are sent from."""
+        source = row.seen_as
+        if source not in self._cards:
+            card = card_of(source)
+            if card is None:
+                raise OSError(f"no network interface of this host has {source}")
+            sender.bind((source, 0))
+            self._cards[source] = card, self._stack.enter_context(open_card(card))
+        card, opened = self._cards[source]
+        ports, macs, addresses = (sender.getsockname()[1], self.port), (card.mac, row.mac), (source, row.address)
+        return lambda data: opened.send(udp_frame(macs, addresses, ports, data))
+
+    def now(self) -> float:
+        """Return the time."""
+        return time.monotonic()
+
+    def ask(self, number: int, *, large: bool = False) -> int:
+        """Send a question (once more); return the attempt's number."""
+        one, attempt = self.asked[number], len(self.asked[number].attempts)
+        one.attempts.append((time.monotonic(), large))
+        if self._is_call(one):
+            self._call(number, one.row, attempt)
+        elif self._transmit[number] is not None:
+            size = one.wanted.mtu - _HEADERS[one.row.family] if large and one.wanted else 0
+            # A full buffer or no route: it is asked again later.
+            with contextlib.suppress(OSError):
+                self._transmit[number](question(f"{self.run}/{number}/{attempt}", one.row.source, size))
+        return attempt
+
+    def _call(self, number: int, row: Crossing, attempt: int) -> None:
+        """Begin a connection or send a DNS query, each time from another port, as resolvers do."""
+        kind = socket.SOCK_STREAM if row.protocol == "TCP" else socket.SOCK_DGRAM
+        event = selectors.EVENT_WRITE if row.protocol == "TCP" else selectors.EVENT_READ
+        with contextlib.suppress(OSError):
+            opened = open_socket(self.places[row.source], row.family, kind)
+            self._calls.setdefault(number, []).append(opened)
+            with contextlib.suppress(BlockingIOError):
+                opened.connect((row.address, row.port))
+            if row.protocol != "TCP":
+                opened.send(dns_question(number & 0xFFFF))
+            self._selector.register(opened, event, (number, attempt))
+
+    def hear(self, until: float) -> list[Heard]:
+        """Wait for answers until then at most; return those of who was asked."""
+        heard: list[Heard] = []
+        for key, _events in self._selector.select(max(0.0, until - time.monotonic())):
+            if key.data is None:
+                self._read(key.fileobj, heard)
+            else:
+                self._called(key.fileobj, *key.data, heard)
+        return heard
+
+    def _called(self, opened: socket.socket, number: int, attempt: int, heard: list[Heard]) -> None:
+        one = self.asked[number]
+        self._selector.unregister(opened)
+        if _answered(opened, one.row, number & 0xFFFF):
+            self._note(number, attempt, (one.row.target, one.row.network), None, heard)
+        opened.close()
+
+    def _read(self, sender: socket.socket, heard: list[Heard]) -> None:
+        while True:
+            try:
+                data, _address = sender.recvfrom(SIZE)
+            except OSError:
+                return
+            said = read_answer(data)
+            number, attempt = self._token(said["answer"]) if said else (None, 0)
+            if (
+                number is None
+                or self._senders.get((self.asked[number].row.source, self.asked[number].row.family)) is not sender
+            ):
+                continue
+            if said["workload"] == STRANGER:
+                self.asked[number].stranger = True
+            else:
+                self._note(number, attempt, (said["workload"], said["network"]), said["asker"], heard)
+
+    def _token(self, text: str) -> tuple[int | None, int]:
+        run, *rest = text.split("/")
+        if run != self.run or len(rest) != 2 or not all(part.isdecimal() for part in rest):
+            return None, 0
+        number, attempt = map(int, rest)
+        known = number < len(self.asked) and attempt < len(self.asked[number].attempts)
+        return (number, attempt) if known else (None, 0)
+
+    def _note(self, number: int, attempt: int, giver: tuple[str, str], asker: str | None, heard: list[Heard]) -> None:
+        one = self.asked[number]
+        sent, large = one.attempts[attempt]
+        took = time.monotonic() - sent
+        one.answers.setdefault(giver, (took, asker))
+        if one.wanted is not None and giver == (one.wanted.target, one.wanted.network):
+            one.large = one.large or large
+            heard.append(Heard(number, attempt, took, large))
+
+
+def _answered(opened: socket.socket, row: Crossing, token: int) -> bool:
+    try:
+        if row.protocol == "TCP":
+            opened.getpeername()
+            return not opened.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) and bool(
+                select.select([], [opened], [], 0)[1]
+            )
+        data = opened.recv(512)
+    except OSError:
+        return False
+    return data[:2] == struct.pack("!H", token) or row.port != DNS_PORT
+
+
+def dns_question(token: int) -> bytes:
+    """Return a DNS query for the address of a name (RFC 1035, section 4.1)."""
+    labels = b"".join(bytes([len(part)]) + part.encode() for part in _NAME.split(".")) + b"\0"
+    return struct.pack("!HHHHHH", token, _RECURSE, 1, 0, 0, 0) + labels + struct.pack("!HH", _ANY, _INTERNET)

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Make hosts slow and links lossy, to show that no verdict depends on either.
+
+A host is slowed by a limit of processor time on all its processes (cgroup v2 `cpu.max`, or the cpu controller of v1
+where that is mounted), and paused by SIGSTOP. Both work for every driver, since each host is a tree of processes.
+Frames are lost on the lab's segments: by nftables on the bridges of containers, by the lab's switch elsewhere.
+"""
+
+import contextlib
+import os
+import signal
+import time
+from pathlib import Path
+
+from lab import processes
+from lab.errors import LabError
+
+CGROUPS = Path("/sys/fs/cgroup")
+# Microseconds. A short period makes the limit even: a host never stands still for long.
+PERIOD = 20_000
+PATIENCE = 60
+
+
+def pids(pid_file):
+    """The processes of a host, the first one before its children."""
+    first = processes.running(pid_file)
+    return [] if first is None else [first, *processes.descendants(first)]
+
+
+def throttle(group, members, percent):
+    """Limit processes, and all that they start from now on, to so many percent of one processor; None lifts it.
+
+    `group` is a cgroup below the machine's root. One that is there already holds the processes (a container's).
+    LabError: the machine's cgroups do not allow it.
+    """
+    quota = None if percent is None else max(1000, PERIOD * percent // 100)
+    try:
+        if (CGROUPS / "cpu").is_dir():
+            directory, found = CGROUPS / "cpu" / group, False
+        else:
+            directory = CGROUPS / group
+            found = directory.is_dir()
+        directory.mkdir(parents=True, exist_ok=True)
+        if (CGROUPS / "cpu").is_dir():
+            (directory / "cpu.cfs_period_us").write_text(str(PERIOD))
+            (directory / "cpu.cfs_quota_us").write_text(str(-1 if quota is None else quota))
+        else:
+            for parent in reversed(directory.relative_to(CGROUPS).parents):
+                (CGROUPS / parent / "cgroup.subtree_control").write_text("+cpu")
+            (directory / "cpu.max").write_text(f"{'max' if quota is None else quota} {PERIOD}")
+        for pid in [] if found else members:
+            with contextlib.suppress(ProcessLookupError):
+                (directory / "cgroup.procs").write_text(str(pid))
+    except OSError as error:
+        raise LabError(
+            f"this machine's cgroups refuse a limit of processor time: {error}",
+            "run as root on a machine with the cpu controller",
+        ) from error
+
+
+def remove(group):
+    """Remove the group of a host whose processes have ended, and its parent with the last one."""
+    for top in (CGROUPS / "cpu", CGROUPS):
+        for path in (top / group, (top / group).parent):
+            with contextlib.suppress(OSError):
+                path.rmdir()
+
+
+def pause(members, paused):
+    """Stop processes, or let them run again; when this returns, they have stopped.
+
+    Parents are stopped first, so that they start no more.
+    """
+    for pid in members if paused else reversed(members):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGSTOP if paused else signal.SIGCONT)
+    # A process in the kernel stops when it leaves it.
+    deadline = time.monotonic() + PATIENCE
+    while paused and any(found and found[0] not in "TtZX" for found in map(processes.stat, members)):
+        if time.monotonic() > deadline:
+            raise LabError("a process does not stop", "repeat the command, or look at it with ps")
+        time.sleep(0.01)
+
+
+def rules(loss, blackhole):
+    """The nftables table of lossy bridges; `blackhole` is (from, to, bytes): larger frames between the two are lost."""
+    lines = [f"numgen random mod 1000 < {round(10 * loss)} drop"] if loss else []
+    if blackhole:
+        source, target, size = blackhole
+        for one, other in ((source, target), (target, source)):
+            # `meta length` counts the packet without its Ethernet header.
+            lines.append(f'iifname "{one}-eth1" oifname "{other}-eth1" meta length > {size} drop')
+    table = "table bridge heddle_lab"
+    chain = "chain forward { type filter hook forward priority 0; policy accept; " + "; ".join(lines) + "; }"
+    return f"{table} {{}}\ndelete {table}\n" + (f"{table} {{ {chain}; }}\n" if lines else "")

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verdict of verify on hosts that are slow, stand still or lose packets, and with one real defect planted.
+
+Each scenario runs HEDDLE_REPEAT times (once if it is not set): `make test-long` asks for ten.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+
+import pytest
+
+from tests.lab.conftest import REPORT, Lab
+
+REPEAT = int(os.environ.get("HEDDLE_REPEAT") or 1)
+# Each run chooses other workloads of each class.
+SEEDS = [f"run{number}" for number in range(REPEAT)]
+PAUSE_SECONDS = 10
+
+
+@pytest.fixture
+def impaired(lab: Lab):
+    """A lab that is as before when the test is over, whatever it did to hosts and links."""
+    yield lab
+    for node in ("node1", "node2", "node3"):
+        lab.verb("resume", node)
+        lab.verb("throttle", node, "off")
+    lab.verb("lose")
+
+
+def verify(lab: Lab, seed: str, **options) -> dict:
+    """Run verify and return its report; its exit code must agree with it."""
+    run = lab.play("verify.yml", "-e", f"heddle_verify_seed={seed}", success=False, **options)
+    report = json.loads((REPORT / "verify.json").read_text())
+    assert run.code == (0 if report["passed"] else 2), run.output[-3000:]
+    assert report["coverage"]["seed"] == seed
+    return report
+
+
+def wrong(report: dict) -> list[dict]:
+    """Return what failed, each with its sender and target."""
+    return [
+        one
+        for one in [*report["pairs"], *report["north_south"]["crossings"]]
+        if one["verdict"] not in ("reached", "isolated")
+    ]
+
+
+def assert_right(report: dict) -> None:
+    assert report["passed"], [*report["failures"], *report["not_tested"], *report["problems"]]
+    assert all(one["covered"] == one["of"] > 0 for one in report["coverage"]["sorts"].values())
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("percent", [10, 5])
+def test_slow_hosts_fail_nothing(impaired: Lab, percent: int, seed: str) -> None:
+    for node in ("node1", "node2", "node3"):
+        impaired.verb("throttle", node, str(percent))
+    assert_right(verify(impaired, seed))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_host_that_stands_still_in_the_middle_and_lost_packets_fail_nothing(impaired: Lab, seed: str) -> None:
+    impaired.verb("lose", "--loss", "2")
+    impaired.verb("throttle", "node1", "10")
+    with impaired.begin("verify.yml", "-e", f"heddle_verify_seed={seed}", quiet=True) as run:
+        # The responder is there as soon as hosts are asked.
+        while impaired.try_ssh("node2", "test", "-e", "/run/heddle/responder.json").returncode:
+            assert run.poll() is None, "verify ended before its responders answered"
+            time.sleep(0.1)
+        impaired.verb("pause", "node2")
+        time.sleep(PAUSE_SECONDS)
+        impaired.verb("resume", "node2")
+    assert_right(json.loads((REPORT / "verify.json").read_text()))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_port_that_drops_everything_is_found_and_nothing_else(impaired: Lab, seed: str) -> None:
+    impaired.verb("throttle", "node2", "10")
+    port = impaired.ssh("node2", "ovs-vsctl", "--bare", "--columns=ofport", "find", "Interface", IS_RED2).strip()
+    flow = f"table=0,in_port={port}"
+    impaired.ssh("node2", "ovs-ofctl", "add-flow", "br-int", f"{flow},priority=65535,actions=drop")
+    try:
+        found = wrong(verify(impaired, seed))
+    finally:
+        impaired.ssh("node2", "ovs-ofctl", "--strict", "del-flows", "br-int", f"{flow},priority=65535")
+    assert found
+    assert {one["verdict"] for one in found} == {"failed"}
+    assert all("red/red2" in (one["source"], one["target"]) for one in found)
+
+
+IS_RED2 = "external_ids:iface-id=red.red_red_red2"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_an_underlay_that_drops_large_packets_between_two_hosts_is_found_and_nothing_else(
+    impaired: Lab, seed: str
+) -> None:
+    impaired.verb("lose", "--loss", "1", "--blackhole", "node1", "node2", "1000")
+    found = wrong(verify(impaired, seed))
+    workloads = json.loads((REPORT / "plan.json").read_text())["workloads"]
+    ends = [
+        {workloads[end]["node"] if end in workloads else end for end in (one["source"], one["target"])} for one in found
+    ]
+    assert {one["verdict"] for one in found} == {"failed"}
+    assert ends
+    assert all(one == {"node1", "node2"} for one in ends)
+    assert all(one["reach"] and one["mtu"] > 1000 for one in found)
+
+
+LEAK = (
+    "lrp-add red_red_ovn_cluster_router leak-red 0a:58:a9:fe:4d:01 169.254.77.1/30 peer=leak-test12",
+    "lrp-add test12_namespace.scoped_transit_router leak-test12 0a:58:a9:fe:4d:02 169.254.77.2/30 peer=leak-red",
+    # As long as the router's own source routes, which it would prefer otherwise.
+    "lr-route-add red_red_ovn_cluster_router 203.203.0.0/24 169.254.77.2",
+    "lr-route-add test12_namespace.scoped_transit_router 10.128.0.0/16 169.254.77.1",
+)
+MEND = (
+    "lr-route-del red_red_ovn_cluster_router 203.203.0.0/24",
+    "lr-route-del test12_namespace.scoped_transit_router 10.128.0.0/16",
+    "lrp-del leak-red",
+    "lrp-del leak-test12",
+)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_leak_between_two_networks_is_found_and_nothing_else(impaired: Lab, seed: str) -> None:
+    impaired.ssh("node1", "ovn-nbctl", "--wait=hv", " -- ".join(LEAK))
+    try:
+        impaired.verb("throttle", "node1", "10")
+        found = wrong(verify(impaired, seed))
+    finally:
+        impaired.ssh("node1", "ovn-nbctl", "--wait=hv", " -- ".join(MEND))
+    assert found
+    assert {one["verdict"] for one in found} == {"failed"}
+    assert all(not one["reach"] for one in found)
+    assert all({one["source"].split("/")[0], one["target"].split("/")[0]} == {"red", "test12"} for one in found)

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is asked when, and that no verdict depends on how fast the hosts are. Time here is simulated."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.asking import (
+    Heard,
+    Suspect,
+    ask_required,
+    ask_silent,
+    confirm,
+)
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.pace import Pace
+
+
+class Hosts:
+    """Hosts that decide on one packet after the other, and drop what does not fit into their queue.
+
+    `mute` numbers get no answer, `small` ones none to packets of full size; every `loss`-th packet is lost; nothing
+    happens during `stop`, (begin, end) in seconds.
+    """
+
+    def __init__(self, seconds: float, queue: int = 100, mute=(), small=(), loss: int = 0, stop=(0.0, 0.0)):
+        self.seconds, self.queue, self.mute, self.small, self.loss = seconds, queue, set(mute), set(small), loss
+        self.stop = stop
+        self.time = self.busy = 0.0
+        self.coming: list[tuple[float, Heard]] = []
+        self.asked: Counter = Counter()
+        self.large: Counter = Counter()
+        self.sent = self.dropped = 0
+
+    def now(self):
+        return self.time
+
+    def ask(self, number, *, large=False):
+        attempt = self.asked[number]
+        self.asked[number] += 1
+        self.large[number] += large
+        self.sent += 1
+        if self.loss and self.sent % self.loss == 0:
+            return attempt
+        if (self.busy - self.time) / self.seconds >= self.queue:
+            self.dropped += 1
+            return attempt
+        self.busy = max(self.busy, self.time) + self.seconds
+        if self.stop[0] <= self.busy < self.stop[1]:
+            self.busy = self.stop[1]
+        if number not in self.mute and not (large and number in self.small):
+            self.coming.append((self.busy, Heard(number, attempt, self.busy - self.time, large)))
+        return attempt
+
+    def hear(self, until):
+        first = min((at for at, _one in self.coming), default=until)
+        self.time = max(self.time, min(first, until))
+        heard = [one for at, one in self.coming if at <= self.time]
+        self.coming = [(at, one) for at, one in self.coming if at > self.time]
+        return heard
+
+
+SPEEDS = pytest.mark.parametrize("seconds", [0.0005, 0.01, 0.05, 0.2], ids=["fast", "medium", "emulated", "slowest"])
+
+
+@SPEEDS
+def test_all_are_answered_in_little_more_time_than_the_hosts_need_and_few_are_asked_twice(seconds):
+    hosts = Hosts(seconds, queue=40)
+    answered, large = ask_required(dict.fromkeys(range(200), True), hosts, Pace(), timeout=60)
+    assert answered == large == set(range(200))
+    assert sum(hosts.asked.values()) <= 230
+    assert hosts.time <= 1.3 * 200 * seconds + 1
+
+
+def test_what_is_lost_is_asked_again():
+    hosts = Hosts(0.001, loss=7)
+    answered, _large = ask_required(dict.fromkeys(range(100), False), hosts, Pace(), timeout=5)
+    assert answered == set(range(100))
+    assert max(hosts.asked.values()) > 1
+
+
+def test_one_packet_of_full_size_shows_both_and_a_small_one_is_sent_where_it_gets_no_answer():
+    hosts = Hosts(0.001, small={3})
+    answered, large = ask_required(dict.fromkeys(range(5), True), hosts, Pace(), timeout=5)
+    assert (answered, large) == (set(range(5)), {0, 1, 2, 4})
+    assert hosts.asked[0] == hosts.large[0] == 1
+    assert hosts.asked[3] > hosts.large[3] > 0
+
+
+@pytest.mark.parametrize("mute", [range(1), range(100), range(200)], ids=["one", "half", "all"])
+def test_questions_without_an_answer_do_not_make_the_others_slow(mute):
+    hosts = Hosts(0.002, mute=mute)
+    answered, _large = ask_required(dict.fromkeys(range(200), False), hosts, Pace(), timeout=30)
+    assert answered == set(range(200)) - set(mute)
+    assert hosts.time <= 15
+
+
+def test_a_dead_network_ends_after_the_timeout():
+    hosts = Hosts(0.002, mute=range(5000))
+    assert ask_required(dict.fromkeys(range(5000), False), hosts, Pace(), timeout=10)[0] == set()
+    assert hosts.time <= 10.5
+
+
+@SPEEDS
+def test_silence_is_asked_for_in_batches_that_no_queue_drops(seconds):
+    hosts = Hosts(seconds, queue=70, mute=range(1, 500))
+    untested, slowest = ask_silent(list(range(1, 500)), [0], hosts, Pace(), timeout=60)
+    assert untested == set()
+    assert hosts.dropped == 0
+    assert all(hosts.asked[number] == 2 for number in range(1, 500))
+    assert slowest >= seconds
+
+
+def test_silence_counts_only_after_a_control_behind_it_was_answered():
+    hosts = Hosts(1.0, mute=range(1, 20), queue=1000)
+    untested, _slowest = ask_silent(list(range(1, 20)), [0], hosts, Pace(), timeout=600)
+    assert untested == set()
+    # Everything that was sent has been decided upon when the silence is believed.
+    assert hosts.time >= hosts.busy
+
+
+def test_without_a_control_silence_is_not_tested():
+    hosts = Hosts(0.001, mute=range(10))
+    assert ask_silent([1, 2], [], hosts, Pace(), timeout=5) == ({1, 2}, 0.0)
+    untested, slowest = ask_silent([1, 2], [0], hosts, Pace(), timeout=5)
+    assert (untested, slowest) == ({1, 2}, 5)
+
+
+def suspects(*numbers, large=False, controls=(0,)):
+    return [Suspect(number, large, controls) for number in numbers]
+
+
+@SPEEDS
+def test_a_suspect_that_answers_when_it_is_asked_alone_is_none(seconds):
+    found = suspects(1, 2, 3)
+    confirm(found, Hosts(seconds), Pace(), timeout=60)
+    assert all(one.settled and not one.dead for one in found)
+
+
+@SPEEDS
+def test_a_suspect_that_stays_silent_was_asked_several_times_longer_than_any_control_took(seconds):
+    found = suspects(1, 2)
+    confirm(found, Hosts(seconds, mute={1}), Pace(), timeout=60)
+    assert found[1].settled
+    assert not found[0].settled and found[0].tries == 5 and not found[0].dead
+    assert found[0].waited >= 4 * seconds
+
+
+def test_a_large_suspect_needs_both_sizes():
+    found = suspects(1, 2, large=True)
+    confirm(found, Hosts(0.01, small={1}), Pace(), timeout=60)
+    assert [one.settled for one in found] == [False, True]
+    assert found[0].answered == {False}
+
+
+@pytest.mark.parametrize("at", [0.0, 0.05, 0.3])
+def test_hosts_that_stop_for_ten_seconds_are_waited_for(at):
+    found = suspects(1, 2)
+    confirm(found, Hosts(0.01, stop=(at, at + 10)), Pace(), timeout=60)
+    assert all(one.settled for one in found)
+
+
+def test_without_an_answer_to_any_control_nothing_is_known():
+    hosts = Hosts(0.01, mute={0, 1, 2})
+    found = suspects(1, 2)
+    confirm(found, hosts, Pace(), timeout=5)
+    assert all(one.dead == 5 and not one.tries for one in found)
+    # A control that is known to be dead is not waited for again.
+    assert hosts.time < 6
+
+
+def test_the_next_control_is_asked_when_the_most_alike_is_dead():
+    found = suspects(1, controls=(9, 0))
+    confirm(found, Hosts(0.01, mute={1, 9}), Pace(), timeout=2)
+    assert (found[0].dead, found[0].tries) == (0, 5)
+
+
+def test_where_controls_say_little_about_the_target_it_is_waited_for_as_long_as_asked_for():
+    found = [Suspect(1, False, (0,), least=8.0)]
+    confirm(found, Hosts(0.01, mute={1}), Pace(), timeout=60)
+    assert found[0].waited >= 7.99
+
+
+def test_two_percent_loss_fails_nothing():
+    for loss in range(40, 60):
+        found = suspects(*range(1, 40))
+        confirm(found, Hosts(0.002, loss=loss), Pace(), timeout=60)
+        assert all(one.settled for one in found)
