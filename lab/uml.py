@@ -44,7 +44,9 @@ class Driver(Switched):
         ports = self.settings.setdefault("ports", {})
         if not self.connected():
             for host in HOSTS:
-                if host.name not in ports or taken(ports[host.name]):
+                while (
+                    host.name not in ports or taken(ports[host.name]) or [*ports.values()].count(ports[host.name]) > 1
+                ):
                     ports[host.name] = free_port()
 
     def _file(self, name):
