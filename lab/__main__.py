@@ -141,6 +141,12 @@ def run(options):
             stages.total("kill", f"{host.name} is off" if commands.kill(lab, host) else "unchanged")
         case "start":
             stages.total("start", f"{host.name} is up" if commands.start(lab, host) else "unchanged")
+        case "save":
+            checkpoint.save(lab, stages, options.name)
+            stages.total("save", options.name)
+        case "load":
+            checkpoint.load(lab, stages, options.name)
+            stages.total("load", options.name)
         case "throttle":
             commands.throttle(lab, host, options.percent)
             stages.total("throttle", f"{host.name} has {options.percent or 100} % of a processor")
@@ -150,12 +156,6 @@ def run(options):
         case "lose":
             commands.lose(lab, options.loss, options.blackhole)
             stages.total("lose", f"{options.loss:g} % of frames" if options.loss else "no frames at random")
-        case "save":
-            checkpoint.save(lab, stages, options.name)
-            stages.total("save", options.name)
-        case "load":
-            checkpoint.load(lab, stages, options.name)
-            stages.total("load", options.name)
         case "partition":
             commands.partition(lab, host, options.state == "on")
             stages.total("partition", f"{host.name} is {'cut off' if options.state == 'on' else 'joined'}")

@@ -87,16 +87,22 @@ def load(lab, stages, name):
         if state is None:
             overlap.refuse(Network(*saved["network"]))
             lab.logs.mkdir(exist_ok=True)
-            lab.runtime()
             state = {key: value for key, value in saved.items() if key != "directory"}
+            current = {}
         elif state["driver"] != saved["driver"]:
             raise LabError(
                 f"the lab runs with driver {state['driver']}, checkpoint {name} with {saved['driver']}",
                 "run: python -m lab down, then load it",
             )
-        state[saved["driver"]] = saved.get(saved["driver"], {})
+        else:
+            current = state.get(saved["driver"], {})
+        # A lab that is up has ports in use already; the rest belongs to the disks.
+        ports = {"ports": current["ports"]} if "ports" in current else {}
+        state[saved["driver"]] = saved.get(saved["driver"], {}) | ports
         driver = commands.open_driver(lab, state)
+        # What stands in the way must show before anything is lost.
         driver.image.require()
+        driver.prepare(stages)
         with stages.stage("copy") as text:
             for host in HOSTS:
                 driver.kill(host)

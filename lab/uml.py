@@ -10,14 +10,14 @@ import os
 import re
 import shutil
 import socket
-import sys
 import time
 
-from lab import guest, kernel, kernel_probe, processes, ssh, switch
-from lab.config import HOSTS, MACHINE_MAC, MACHINE_NUMBER, MTU, PROJECT, SEGMENTS
+from lab import guest, kernel, kernel_probe, processes, ssh
+from lab.config import HOSTS, MACHINE_MAC, MACHINE_NUMBER, MTU, SEGMENTS
 from lab.errors import LabError
 from lab.image import run
 from lab.machine import QEMU
+from lab.switched import Switched
 from lab.template import free_port
 
 READY = "lab-ready"
@@ -25,17 +25,12 @@ READY = "lab-ready"
 READY_UNIT = f"[Service]\nExecStartPost=/bin/sh -c 'echo {READY} > /dev/console'\n"
 
 
-class Driver:
+class Driver(Switched):
     """The hosts of one lab as User Mode Linux."""
 
     name = "uml"
     # What a host has of its own, in its directory.
     kept = ("disk",)
-
-    def __init__(self, lab, network, image, runtime, state):
-        self.lab, self.network, self.image, self.runtime = lab, network, image, runtime
-        # The kernel is decided once; a lab keeps it as long as it exists.
-        self.settings = state["uml"]
 
     @property
     def kernel(self):
@@ -49,17 +44,16 @@ class Driver:
         ports = self.settings.setdefault("ports", {})
         if not self.connected():
             for host in HOSTS:
-                if host.name not in ports or taken(ports[host.name]):
+                while (
+                    host.name not in ports or taken(ports[host.name]) or [*ports.values()].count(ports[host.name]) > 1
+                ):
                     ports[host.name] = free_port()
-
-    def endpoints(self):
-        return {name: ["HostName 127.0.0.1", f"Port {port}"] for name, port in self.settings["ports"].items()}
 
     def _file(self, name):
         return self.runtime / f"{name}.pid"
 
     def connected(self):
-        return all(processes.running(self._file(name)) is not None for name in ("switch", "management"))
+        return super().connected() and processes.running(self._file("management")) is not None
 
     def connect(self):
         """Start the switch between the hosts and their way to ssh.
@@ -70,11 +64,7 @@ class Driver:
             return
         for name in ("switch", "management"):
             processes.kill(self._file(name))
-        argv = [sys.executable, "-m", "lab.switch", "--directory", str(self.runtime)]
-        argv += [word for host in HOSTS for word in ("--host", host.name)]
-        argv += ["--segment", "underlay", "--segment", "provider"]
-        environment = processes.environment(PROJECT)
-        processes.start(self._file("switch"), argv, self.lab.logs / "switch.log", env=environment)
+        super().connect()
         processes.start(self._file("management"), self._management(), self.lab.logs / "management.log")
         for segment in SEGMENTS:
             for host in HOSTS:
@@ -114,9 +104,6 @@ class Driver:
     def running(self, host):
         return self.connected() and self._alive(host)
 
-    def _alive(self, host):
-        return processes.running(self._file(host.name)) is not None
-
     def console(self, host):
         return self.lab.logs / f"{host.name}.log"
 
@@ -124,7 +111,7 @@ class Driver:
         """Start a host on the disk that it had."""
         if not self.connected():
             raise LabError("the switch of this lab has ended", "run: python -m lab up")
-        processes.kill(self._file(host.name))
+        processes.kill(self.pid_file(host))
         directory = self.lab.directory / host.name
         directory.mkdir(exist_ok=True)
         disk = directory / "disk"
@@ -142,7 +129,7 @@ class Driver:
                 interfaces.append((end.fileno(), mac, MTU[segment]))
             argv = guest.arguments(self.kernel, self.image, host.name, initramfs, str(disk), self.runtime, interfaces)
             processes.start(
-                self._file(host.name), argv, self.console(host), pass_fds=[end[0] for end in interfaces],
+                self.pid_file(host), argv, self.console(host), pass_fds=[end[0] for end in interfaces],
                 env=guest.environment(self.settings["memory"]),
             )  # fmt: skip
         ssh.wait(self.lab.ssh_config, host.name, alive=lambda: self._alive(host))
@@ -161,26 +148,12 @@ class Driver:
 
     def kill(self, host):
         """Cut the power."""
-        processes.kill(self._file(host.name))
-
-    def partition(self, host, cut):
-        switch.order(self.runtime, "cut" if cut else "join", host.name)
-
-    def pid_file(self, host):
-        return self._file(host.name)
-
-    def impair(self, loss, blackhole):
-        """Lose frames in the switch."""
-        switch.impair(self.runtime, loss, blackhole)
-
-    def group(self, host):
-        """The cgroup of a host, below the machine's root."""
-        return f"heddle-lab-{self.lab.key}/{host.name}"
+        processes.kill(self.pid_file(host))
 
     def destroy(self):
         """End every process. The disks go with the lab's directory, the memory with the processes."""
         for host in HOSTS:
-            processes.kill(self._file(host.name))
+            processes.kill(self.pid_file(host))
             shutil.rmtree(self.lab.directory / host.name, ignore_errors=True)
         for name in ("management", "switch"):
             processes.kill(self._file(name))

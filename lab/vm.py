@@ -1,27 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Driver `vm`: each host is a QEMU machine with a kernel of its own. Needs no privilege."""
 
-import contextlib
 import shutil
-import sys
 
-from lab import kvm, machine, processes, ssh, switch, template
-from lab.config import HOSTS, PROJECT
+from lab import kvm, machine, processes, ssh, template
+from lab.config import HOSTS
 from lab.errors import LabError
 from lab.qmp import Monitor
+from lab.switched import Switched
 
 
-class Driver:
+class Driver(Switched):
     """The hosts of one lab as virtual machines."""
 
     name = "vm"
     # What a host has of its own, in its directory.
     kept = ("disk.qcow2", "complete")
-
-    def __init__(self, lab, network, image, runtime, state):
-        self.lab, self.network, self.image, self.runtime = lab, network, image, runtime
-        # The way of running and the ports are decided once; a lab keeps them as long as it exists.
-        self.settings = state.setdefault("vm", {})
 
     def prepare(self, stages):
         """Decide how guests run, and make the template that they start from."""
@@ -37,35 +31,12 @@ class Driver:
         if "ports" not in self.settings:
             self.settings["ports"] = {host.name: template.free_port() for host in HOSTS}
 
-    def endpoints(self):
-        return {name: ["HostName 127.0.0.1", f"Port {port}"] for name, port in self.settings["ports"].items()}
-
-    def connected(self):
-        return processes.running(self.runtime / "switch.pid") is not None
-
-    def connect(self):
-        """Start the switch between the hosts."""
-        if self.connected():
-            return
-        argv = [sys.executable, "-m", "lab.switch", "--directory", str(self.runtime)]
-        argv += [word for host in HOSTS for word in ("--host", host.name)]
-        argv += ["--segment", "underlay", "--segment", "provider"]
-        processes.start(
-            self.runtime / "switch.pid", argv, self.lab.logs / "switch.log", env=processes.environment(PROJECT)
-        )
-
-    def pid_file(self, host):
-        return self.runtime / f"{host.name}.pid"
-
     def _complete(self, host):
         """Marks a host that has its own name: one that was interrupted before that starts anew."""
         return self.lab.directory / host.name / "complete"
 
     def running(self, host):
         return self._complete(host).exists() and self._alive(host)
-
-    def _alive(self, host):
-        return processes.running(self.pid_file(host)) is not None
 
     def start(self, host):
         """Start a host: one that has never run is restored from the template, others boot from their own disk."""
@@ -99,10 +70,6 @@ class Driver:
         ssh.wait(self.lab.ssh_config, host.name, command, data, lambda: self._alive(host))
         marker.touch()
 
-    def booting(self, _host):
-        """Nothing says when a host has booted but its ssh."""
-        return contextlib.nullcontext()
-
     def kill(self, host):
         """Cut the power: the guest notices nothing, but its disk image is consistent."""
         if self._alive(host):
@@ -113,17 +80,6 @@ class Driver:
             except (LabError, OSError):
                 pass  # it does not listen: kill() below needs no answer
         processes.kill(self.pid_file(host))
-
-    def partition(self, host, cut):
-        switch.order(self.runtime, "cut" if cut else "join", host.name)
-
-    def group(self, host):
-        """The cgroup of a host, below the machine's root."""
-        return f"heddle-lab-{self.lab.key}/{host.name}"
-
-    def impair(self, loss, blackhole):
-        """Lose frames in the switch."""
-        switch.impair(self.runtime, loss, blackhole)
 
     def destroy(self):
         """End every process. The disks go with the lab's directory."""
