@@ -87,15 +87,25 @@ def with_changes_unconfirmed(before: Snapshot, after: Snapshot, moment: str) -> 
     old, new = build_plan(before), build_plan(after)
     if old["digest"] == new["digest"]:
         return after
-    shared_differ = any(old[part] != new[part] for part in ("settings", "nodes"))
-    touched = _touched(old, new)
+    changed = changed_networks(old, new)
     objects = dict(after.objects)
     for name, described in new["networks"].items():
-        if not described["object"] or not (shared_differ or name in touched or old["networks"].get(name) != described):
+        if not described["object"] or name not in changed:
             continue
         entry = objects[described["object"]]
         objects[entry.key] = with_ready(entry, WAITING_FOR_HOSTS, None, moment)
     return dataclasses.replace(after, objects=objects)
+
+
+def changed_networks(old: dict | None, new: dict) -> set[str]:
+    """Return the networks of the plan `new` that hosts render differently from `old`; all when there was no plan."""
+    if old is None or any(old[part] != new[part] for part in ("settings", "nodes")):
+        return set(new["networks"])
+    touched = _touched(old, new)
+    return {
+        name for name, described in new["networks"].items()
+        if name in touched or old["networks"].get(name) != described
+    }  # fmt: skip
 
 
 def _touched(old: dict, new: dict) -> set[str]:
