@@ -53,6 +53,11 @@ def network_states(name: str, described: dict, digest: str, reports: dict[str, d
         if host not in described.get("host_subnets", reports):
             states[host] = "has no subnet of it"
             continue
+        refused = report.get("refused")
+        if refused:
+            # A run that names what the host refused has brought everything else.
+            states[host] = f"refused: {_first_line(refused[name])}" if name in refused else "ready"
+            continue
         state = host_state(digest, report)
         if state == "drifted" and not any(entry["network"] in ("", name) for entry in report["drift"]):
             state = "ready"
