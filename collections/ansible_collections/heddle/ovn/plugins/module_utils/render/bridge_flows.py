@@ -191,7 +191,7 @@ class Bridge:
         """Lead replies to the router that asked; in local gateway mode the host takes those it must fragment."""
         back = f"output:{{{self.patch(view)}}}"
         mark = connection_mark(view)
-        larger = f"check_pkt_larger({self.plan['settings']['mtu'] + ETHERNET_HEADER})->NXM_NX_REG0[0],resubmit(,11)"
+        larger = f"check_pkt_larger({view.outward_mtu + ETHERNET_HEADER})->NXM_NX_REG0[0],resubmit(,11)"
         actions = larger if self.provider.is_local else back
         for number in view.network["families"]:
             for state in ("+est", "+rel"):
