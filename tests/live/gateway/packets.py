@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ethernet frames as bytes: ARP, neighbour discovery, UDP and echo, IPv4 and IPv6. Only what the tests send or read."""
+"""Ethernet frames as bytes: ARP, neighbour discovery, UDP, TCP answers and echo, IPv4 and IPv6. Only what the tests send or read."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 ARP, IPV4, IPV6 = 0x0806, 0x0800, 0x86DD
 ICMP, TCP, UDP, ICMPV6 = 1, 6, 17, 58
 SOLICITATION, ADVERTISEMENT = 135, 136
+_SYN_ACK = 0x12
 
 
 def mac_bytes(mac: str) -> bytes:
@@ -62,6 +63,9 @@ class Packet:
         if self.is_echo:
             body = struct.pack("!BBHHH", self.kind, 0, 0, self.source_port, 1) + self.payload
             place = 2
+        elif self.protocol == TCP:
+            body = struct.pack("!HHIIBBHHH", self.source_port, self.target_port, 1000, 2000, 5 << 4, _SYN_ACK, 0, 0, 0)
+            place = 16
         else:
             body = struct.pack("!HHHH", self.source_port, self.target_port, 8 + len(self.payload), 0) + self.payload
             place = 6
@@ -144,6 +148,9 @@ def decode(frame: bytes) -> Packet | Question | Answer | None:
     found = Packet(source_mac, target_mac, str(source), str(target), protocol)
     if protocol in (ICMP, ICMPV6):
         return replace(found, kind=body[0], source_port=struct.unpack("!H", body[4:6])[0], payload=body[8:])
+    if protocol == TCP:
+        ports = struct.unpack("!HH", body[:4])
+        return replace(found, source_port=ports[0], target_port=ports[1], payload=b"")
     if protocol == UDP:
         ports = struct.unpack("!HH", body[:4])
         return replace(found, source_port=ports[0], target_port=ports[1], payload=body[8:])

@@ -297,6 +297,11 @@ class Bridge:
             translate = f"nat(src={address}),"
         mark = f"exec(set_field:{connection_mark(view):#x}->ct_mark)"
         self.add(0, 100, port, f"ct(commit,zone={ZONE},{translate}{mark}),{self.to_uplink}", view.name)
+        # Gateway routers do not translate what connection tracking calls invalid, a late FIN for instance.
+        for own in [*view.network["subnets"], *view.network["join_subnets"]]:
+            if family(own) == number:
+                match = f"in_port={{{self.patch(view)}}},{_IP[number]},{_SOURCE[number]}={own}"
+                self.add(0, 103, match, "drop", view.name)
 
     def from_router(self, view: View, number: int) -> None:
         """From a gateway router to this host, as itself or for a service."""
