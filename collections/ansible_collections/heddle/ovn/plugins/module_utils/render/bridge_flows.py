@@ -14,7 +14,7 @@ Route advertisements, several external gateways and egress addresses are not par
 from __future__ import annotations
 
 from ..addressing import family, nth_address, plain
-from ..flow import PATH_MTU_COOKIE, FloodPort, Flow, StaticMac
+from ..flow import ANNOUNCEMENT_COOKIE, PATH_MTU_COOKIE, FloodPort, Flow, StaticMac
 from ..naming import DEFAULT_NETWORK, patch_port
 from .provider import Provider
 from .view import View, is_on
@@ -177,7 +177,22 @@ class Bridge:
             port = f"in_port={{{self.patch(view)}}}"
             self.add(0, 10, f"{port},dl_src={self.mac}", "NORMAL", view.name)
             self.add(0, 9, port, "drop", view.name)
+            if not view.is_default:
+                self._silence(view)
         self.add(0, 0, "", "NORMAL")
+
+    def _silence(self, view: View) -> None:
+        """Keep a gateway router from announcing addresses, which all routers and all nodes have alike.
+
+        OVN announces every IPv4 address of a gateway router on a switch with a localnet port, and 25.03 has no option
+        against it; each announcement would go to all gateway routers of all nodes. The default network's announces the
+        node's address for all.
+        """
+        announced = [f"arp_op=1,arp_tpa={plain(item)}" for item in self.provider.addresses if family(item) == 4]
+        announced += [f"arp_spa={subnet}" for subnet in self.subnets("masquerade_subnets", 4)]
+        for match in announced:
+            port = f"in_port={{{self.patch(view)}}}"
+            self.add(0, 13, f"{port},arp,{match}", "drop", view.name, cookie=ANNOUNCEMENT_COOKIE)
 
     def replies(self) -> None:
         """Table 1: what comes from outside for the node's address, connections looked up."""
