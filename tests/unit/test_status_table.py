@@ -205,3 +205,12 @@ def test_every_difference_has_a_line():
         f"  status {NET}: NetworkReady False (HostsNotReady): node2: no answer"
         in changes_text(ready, lost).splitlines()
     )
+
+
+def test_a_network_that_a_host_refused_takes_no_other_network_s_readiness():
+    status = {"objects": {}, "digest": "d"}
+    network = {"object": NET}
+    refused = {"failed": True, "msg": "network red_net: a route", "refused": {"red_net": "a route\nin the way"}}
+    told = {"n1": refused, "n2": GOOD}
+    assert network_status("red_net", network, status, told) == "n1 refused"
+    assert network_status("blue_net", network, status, told) == "Ready"

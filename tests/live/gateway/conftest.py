@@ -20,7 +20,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.render.bridge_flows imp
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host_network import render_management_ports
 from ansible_collections.heddle.ovn.plugins.module_utils.render.vswitch import TABLES
 from tests.live.conftest import start, stop, wait_for
-from tests.live.gateway.packets import Answer, Packet, Question, decode, read_capture
+from tests.live.gateway.packets import Answer, Packet, Question, decode, read_capture, tag_of, tagged, untagged
 from tests.live.topology.zone import Zone
 from tests.pipeline import with_gateways
 
@@ -35,6 +35,8 @@ class Host:
     def __init__(self, tools, folder, vswitch) -> None:
         self.tools, self.folder, self.vswitch = tools, folder, vswitch
         self.processes = []
+        # What the provider network's frames are tagged with at the uplink; 0 for none.
+        self.vlan = 0
 
     def start(self, southbound) -> None:
         """Start Open vSwitch and ovn-controller."""
@@ -88,11 +90,15 @@ class Host:
 
     def sent(self, interface: str) -> list[Packet | Question | Answer]:
         """What Open vSwitch has sent to an interface, without what no test looks at."""
-        found = map(decode, read_capture(self.folder / f"{interface}.pcap"))
+        frames = read_capture(self.folder / f"{interface}.pcap")
+        vlan = self.vlan if interface == UPLINK else 0
+        found = [decode(untagged(frame)) for frame in frames if tag_of(frame) == vlan]
         return [packet for packet in found if packet is not None]
 
-    def receive(self, interface: str, frame: bytes) -> None:
-        """Let a frame come in at an interface."""
+    def receive(self, interface: str, frame: bytes, vlan: int | None = None) -> None:
+        """Let a frame come in at an interface; at the uplink, in the provider network's VLAN unless told otherwise."""
+        vlan = (self.vlan if interface == UPLINK else 0) if vlan is None else vlan
+        frame = tagged(frame, vlan) if vlan else frame
         self.run(["ovs-appctl", "netdev-dummy/receive", interface, frame.hex()])
 
     def attach(self, interface: str, port: str) -> None:
@@ -143,6 +149,9 @@ def host(tools, folder, vswitch, northbound, southbound, northd, monkeypatch):
 
     def make(manifests: str, mode: str = "shared", settings: dict | None = None, **facts):
         machine.start(southbound)
+        if facts.get("vlan"):
+            machine.vlan = facts["vlan"]
+            machine.vsctl("set", "Port", BRIDGE, f"tag={machine.vlan}")
         zone = Zone(tools, northbound, southbound, manifests, with_gateways(mode, **facts), settings)
         machine.add_management_ports(zone.plan)
         for workload in zone.plan["workloads"].values():

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ethernet frames as bytes: ARP, neighbour discovery, UDP and echo, IPv4 and IPv6. Only what the tests send or read."""
+"""Ethernet frames as bytes, IPv4 and IPv6: ARP, neighbour discovery, UDP, answers of TCP, echo.
+
+Only what the tests send or read.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,10 @@ from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from pathlib import Path
 
-ARP, IPV4, IPV6 = 0x0806, 0x0800, 0x86DD
+ARP, IPV4, IPV6, VLAN = 0x0806, 0x0800, 0x86DD, 0x8100
 ICMP, TCP, UDP, ICMPV6 = 1, 6, 17, 58
 SOLICITATION, ADVERTISEMENT = 135, 136
+_SYN_ACK = 0x12
 
 
 def mac_bytes(mac: str) -> bytes:
@@ -62,6 +66,9 @@ class Packet:
         if self.is_echo:
             body = struct.pack("!BBHHH", self.kind, 0, 0, self.source_port, 1) + self.payload
             place = 2
+        elif self.protocol == TCP:
+            body = struct.pack("!HHIIBBHHH", self.source_port, self.target_port, 1000, 2000, 5 << 4, _SYN_ACK, 0, 0, 0)
+            place = 16
         else:
             body = struct.pack("!HHHH", self.source_port, self.target_port, 8 + len(self.payload), 0) + self.payload
             place = 6
@@ -144,10 +151,29 @@ def decode(frame: bytes) -> Packet | Question | Answer | None:
     found = Packet(source_mac, target_mac, str(source), str(target), protocol)
     if protocol in (ICMP, ICMPV6):
         return replace(found, kind=body[0], source_port=struct.unpack("!H", body[4:6])[0], payload=body[8:])
+    if protocol == TCP:
+        ports = struct.unpack("!HH", body[:4])
+        return replace(found, source_port=ports[0], target_port=ports[1], payload=b"")
     if protocol == UDP:
         ports = struct.unpack("!HH", body[:4])
         return replace(found, source_port=ports[0], target_port=ports[1], payload=body[8:])
     return None
+
+
+def tagged(frame: bytes, vlan: int) -> bytes:
+    """The frame with a VLAN tag."""
+    return frame[:12] + struct.pack("!HH", VLAN, vlan) + frame[12:]
+
+
+def tag_of(frame: bytes) -> int:
+    """The VLAN of a frame, 0 without a tag."""
+    kind, tag = struct.unpack("!HH", frame[12:16])
+    return tag & 0xFFF if kind == VLAN else 0
+
+
+def untagged(frame: bytes) -> bytes:
+    """The frame without its VLAN tag."""
+    return frame[:12] + frame[16:] if tag_of(frame) else frame
 
 
 def read_capture(path: Path) -> list[bytes]:

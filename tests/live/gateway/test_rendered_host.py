@@ -18,6 +18,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.firewall import Firewal
 from ansible_collections.heddle.ovn.plugins.module_utils.host_network import HostNetwork
 from ansible_collections.heddle.ovn.plugins.module_utils.render.firewall import render_firewall
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host_network import render_host_network
+from tests.live.gateway.packets import UDP, Packet, decode
 from tests.live.gateway.test_way_out import MANIFESTS
 from tests.pipeline import plan_of, with_gateways
 
@@ -80,6 +81,43 @@ def test_a_process_of_the_host_does_not_reach_a_workload_over_the_default_networ
             assert sends(address.partition("/")[0]) is not refused, address
         for address in plain:
             assert sends(address.partition("/")[0]), address
+
+
+@pytest.mark.parametrize("family", [4, 6])
+def test_what_comes_from_the_provider_network_for_a_service_is_not_forwarded(tools, plan, family):
+    """Whoever routes the service subnets to a node would reach the services of the cluster."""
+
+    def run(argv, text=""):
+        done = subprocess.run(tools.command(*argv), input=text, capture_output=True, text=True, timeout=60, check=False)
+        if done.returncode:
+            raise ProgramError(argv[0], done.stderr)
+        return done.stdout
+
+    reconcile_host_network(render_host_network(plan, "node1"), owner=OWNER, write=True)
+    service, beyond = {4: ("10.96.0.10", "198.51.100.7"), 6: ("fd00:10:96::a", "2001:db8:99::7")}[family]
+    ip("route", "add", beyond, "via", {4: "192.0.2.1", 6: "2001:db8::1"}[family], "dev", "breth1")
+    ip("neighbour", "add", {4: "192.0.2.1", 6: "2001:db8::1"}[family], "lladdr", "0a:00:00:00:00:fe", "dev", "breth1")
+    for firewall, expected in ((Firewall(), {service, beyond}), (render_firewall(plan, "node1"), {beyond})):
+        reconcile_firewall(firewall, write=True, run=run)
+        assert forwarded(service, beyond, family) == expected
+
+
+def forwarded(first: str, last: str, family: int) -> set[str]:
+    """Return which of two targets the kernel forwards to, of what comes in at the bridge from a neighbour there."""
+    own = kernel.read_links(None)["breth1"]["mac"]
+    source = {4: "192.0.2.77", 6: "2001:db8::77"}[family]
+    found: set[str] = set()
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)) as wire:
+        wire.bind(("far-reth1", 0))
+        wire.settimeout(20)
+        for target in (first, last):
+            wire.send(Packet("0a:00:00:00:00:77", own, source, target, UDP, 4000, 53).encode())
+        # Packets of one flow direction are forwarded in order: when the last one is out, the first has been decided.
+        while last not in found:
+            packet = decode(wire.recv(2048))
+            if isinstance(packet, Packet) and packet.source_mac == own and packet.target in (first, last):
+                found.add(packet.target)
+    return found
 
 
 def sends(address: str) -> bool:

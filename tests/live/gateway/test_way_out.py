@@ -10,7 +10,7 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.render import bridge_flows
 from tests.live.gateway.conftest import BRIDGE, MAC, NEXT_HOP_MAC, UPLINK
-from tests.live.gateway.packets import ICMP, ICMPV6, UDP, Packet
+from tests.live.gateway.packets import ICMP, ICMPV6, TCP, UDP, Packet
 from tests.pipeline import layer2, namespace, workload
 
 OUTSIDE = {4: "198.51.100.7", 6: "2001:db8:99::7"}
@@ -112,6 +112,23 @@ def test_the_host_gets_what_is_meant_for_it_and_nobody_outside_opens_a_connectio
     for name in NAMES:
         seen = [packet for packet in machine.sent(f"if-{name}") if isinstance(packet, Packet)]
         assert not [packet for packet in seen if packet.source == OUTSIDE[family]]
+
+
+@pytest.mark.parametrize("family", [4, 6])
+def test_nothing_leaves_with_an_address_of_its_network(host, family):
+    """An answer to no connection is invalid to connection tracking, which then does not translate it."""
+    machine, zone = host(MANIFESTS)
+    for name in NAMES:
+        valid = request_of(zone, name, UDP, family)
+        machine.receive(f"if-{name}", Packet(**{**vars(valid), "protocol": TCP, "payload": b""}).encode())
+        machine.receive(f"if-{name}", valid.encode())
+
+    def seen() -> list[Packet]:
+        return [one for one in machine.sent(UPLINK) if isinstance(one, Packet) and one.target == OUTSIDE[family]]
+
+    # What is sent after the answers has left, so they would have, too.
+    machine.exchange(lambda: len({one.payload for one in seen()} - {b""}) == len(NAMES), "what the workloads sent")
+    assert {one.source for one in seen()} == {NODE[family]}
 
 
 @pytest.mark.parametrize("family", [4, 6])

@@ -172,7 +172,7 @@ def test_what_others_made_stays_and_is_reported(host):
     [
         (
             "route add 10.96.0.0/16 via 192.0.2.9", HostNetwork(routes=(HostRoute("10.96.0.0/16", device="br-ex"),)),
-            "route 10.96.0.0/16: somebody else",
+            "route 10.96.0.0/16: there is one .*not Heddle's",
         ),
         (
             "neighbour add 169.254.0.1 lladdr 0a:00:00:00:00:05 dev br-ex",
@@ -186,6 +186,39 @@ def test_something_of_somebody_else_in_the_way_is_an_error(host, command, desire
     with pytest.raises(NetlinkError, match=message):
         apply(desired)
     assert snapshot() == before
+
+
+def test_what_is_in_one_network_s_way_keeps_no_other_from_this_host(host):
+    """Of the refused network nothing is written, and nothing that it had goes."""
+    red = HostRoute("10.1.0.0/16", "192.0.2.8", "br-ex", network="red")
+    apply(HostNetwork(routes=(replace(red, to="10.9.0.0/16"),)))
+    ip(*["route", "add", "10.1.0.0/16", "via", "192.0.2.9"])
+    blue = HostRoute("10.2.0.0/16", "192.0.2.8", "br-ex", network="blue")
+    desired = HostNetwork(routes=(red, replace(red, to="10.9.0.0/16"), replace(red, to="10.8.0.0/16"), blue))
+    outcome = apply(desired)
+    assert [(change.name, change.network) for change in outcome.changes] == [("10.2.0.0/16", "blue")]
+    ((network, reason),) = outcome.refused
+    assert network == "red"
+    assert "route 10.1.0.0/16" in reason
+    assert "10.9.0.0/16" in snapshot()
+    with pytest.raises(NetlinkError, match="not Heddle's"):
+        apply(desired, write=False)
+
+
+def test_what_the_kernel_refuses_of_one_network_keeps_no_other_from_this_host(host):
+    # No route leads to the next hop, which only the kernel finds.
+    red = HostRoute("10.1.0.0/16", "203.0.113.9", "br-ex", network="red")
+    blue = HostRoute("10.2.0.0/16", "192.0.2.8", "br-ex", network="blue")
+    outcome = apply(HostNetwork(routes=(red, blue)))
+    assert [change.network for change in outcome.changes] == ["blue"]
+    assert [network for network, _reason in outcome.refused] == ["red"]
+
+
+def test_a_link_of_one_network_that_does_not_come_keeps_no_other_from_this_host(host):
+    desired = HostNetwork(links=(HostLink("mp9", mtu=1300, network="red"), HostLink("mp1", mtu=1300, network="blue")))
+    outcome = apply(desired, timeout=0.05)
+    assert [network for network, _reason in outcome.refused] == ["red"]
+    assert "mtu 1300" in ip("link", "show", "mp1")
 
 
 def test_what_is_wanted_and_there_already_stays_with_whom_made_it(host):

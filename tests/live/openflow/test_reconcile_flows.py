@@ -170,7 +170,7 @@ def test_flows_of_others_stay_and_are_reported(vswitchd, switch):
 def test_a_flow_of_somebody_else_in_our_place_is_refused_before_anything_is_written(vswitchd, switch):
     vswitchd.ofctl("add-flow", "br-ex", "cookie=0x77,table=1,priority=10,ip,actions=drop")
     before = dump(vswitchd)
-    with pytest.raises(OpenFlowError, match=r"somebody else.*cookie 0x77"):
+    with pytest.raises(OpenFlowError, match=r"not Heddle's \(cookie 0x77"):
         apply(switch, [flow(0, 1, "ip", "drop"), flow(1, 10, "ip", "LOCAL")])
     assert dump(vswitchd) == before
 
@@ -254,6 +254,26 @@ def test_a_port_that_does_not_come_is_named_and_nothing_is_written(vswitchd, swi
         apply(switch, flows, timeout=0.1)
     assert dump(vswitchd) == before
     assert len(apply(switch, flows, write=False).changes) == 2
+
+
+@pytest.mark.parametrize(
+    ("flows", "networks"),
+    [
+        ([Flow("br-ex", 0, 9, "in_port={patch-never}", "drop", "red")], {"red"}),
+        (
+            [Flow("br-ex", 0, 9, "in_port={patch-never}", "drop", "red"), flow(0, 8, "ip", "output:{patch-never}")],
+            {"red"},
+        ),
+        ([Flow("br-ex", 0, 9, "in_port={patch-never}", "drop")], set()),
+        ([Flow("br-ex", 0, 1, "tcp,tcp_dsst=7", "drop", "red")], {"red"}),
+        ([Flow("br-ex", 0, 1, "tcp,tcp_dsst=7", "drop")], set()),
+    ],
+)
+def test_an_error_names_the_networks_that_it_is_about(switch, flows, networks):
+    """So that they can be left out; a port that no single network has is everyone's."""
+    with pytest.raises(OpenFlowError) as refused:
+        apply(switch, flows, timeout=0.1)
+    assert refused.value.networks == networks
 
 
 def test_a_missing_bridge_counts_as_empty_in_check_mode_and_is_an_error_otherwise(switch):

@@ -102,6 +102,7 @@ class Scene:
 
     def __init__(self, monkeypatch) -> None:
         self.now, self.happens, self.fails, self.done, self.told = 0.0, [], {}, [], []
+        self.refuses: dict[str, str] = {}
         self.followed: list[frozenset] = []
         self.host = {"node": "n", "chassis": 1}
         monkeypatch.setattr(watch.time, "monotonic", lambda: self.now)
@@ -118,6 +119,8 @@ class Scene:
             if name in self.fails:
                 raise Failure(self.fails[name])
             self.done.append((name, host["chassis"]))
+            if name in self.refuses:
+                return Outcome(refused=(("red", self.refuses[name]),))
             return Outcome()
 
         return {name: functools.partial(part, name) for name in parts.PARTS}
@@ -157,6 +160,18 @@ def test_a_part_that_fails_is_tried_less_and_less_often_alone_and_told_once(scen
     assert [text for text in scene.told if "STATUS" not in text] == ["gateway: no bridge; trying again"]
     del scene.fails["gateway"]
     assert scene.run(11) == [("gateway", 1)]
+    assert scene.told[-1].endswith("READY=1")
+
+
+def test_a_part_that_refuses_a_network_is_tried_again_and_the_others_are_there(scene):
+    scene.refuses["gateway"] = "a foreign route"
+    assert scene.run(1) == [(name, 1) for name in parts.PARTS]
+    assert [text for text in scene.told if "STATUS" not in text] == [
+        "gateway: network red: a foreign route; trying again"
+    ]
+    assert ("gateway", 1) in scene.run(3)
+    scene.refuses.clear()
+    scene.run(11)
     assert scene.told[-1].endswith("READY=1")
 
 

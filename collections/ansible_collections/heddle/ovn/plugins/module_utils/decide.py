@@ -3,10 +3,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from .apply.change import Change
 from .document import unpack
 from .model import Problem, unpacked
-from .readiness import now, with_changes_unconfirmed
+from .naming import DEFAULT_NETWORK
+from .plan import build_plan
+from .readiness import changed_networks, now, with_changes_unconfirmed
+from .render.rehearsal import unrenderable
 from .runner import STATE, Failure
 from .state import settings as state_settings
 from .state.admission import admit
@@ -38,16 +43,20 @@ def next_state(params: dict, client, *, write: bool) -> tuple[Snapshot, Snapshot
         raise Failure(str(error)) from error
 
     def decide(before: Snapshot) -> tuple[Snapshot, list[Problem]]:
-        after, problems = admit(
-            before,
-            resources,
-            {name: node or {} for name, node in params["nodes"].items()},
-            settings=settings,
-            manifest_set=params["manifest_set"],
-            name=params["deployment"],
-            released=params["released"],
-            now=moment,
-        )
+        def attempt(unrendered: dict[str, str]) -> tuple[Snapshot, list[Problem]]:
+            return admit(
+                before,
+                resources,
+                {name: node or {} for name, node in params["nodes"].items()},
+                settings=settings,
+                manifest_set=params["manifest_set"],
+                name=params["deployment"],
+                released=params["released"],
+                unrendered=unrendered,
+                now=moment,
+            )
+
+        after, problems = _rendered(before, attempt)
         return after if problems else with_changes_unconfirmed(before, after, moment), problems
 
     try:
@@ -56,6 +65,28 @@ def next_state(params: dict, client, *, write: bool) -> tuple[Snapshot, Snapshot
         raise Failure(f"{len(error.problems)} problem(s), nothing was written:\n{error}") from error
     except Overtaken as error:
         raise Failure(str(error)) from error
+
+
+def _rendered(
+    before: Snapshot, attempt: Callable[[dict[str, str]], tuple[Snapshot, list[Problem]]]
+) -> tuple[Snapshot, list[Problem]]:
+    """Return the state in which every network of the plan can be rendered on every node.
+
+    `attempt` decides without the networks that it is given, each by the key of its object with the reason.
+    """
+    known = build_plan(before) if before.revision else None
+    unrendered: dict[str, str] = {}
+    while True:
+        after, problems = attempt(unrendered)
+        if problems:
+            return after, problems
+        plan = build_plan(after)
+        found = unrenderable(plan, changed_networks(known, plan))
+        if DEFAULT_NETWORK in found:
+            raise Failure(f"the default network: {found[DEFAULT_NETWORK]}; nothing was written. Please report this")
+        if not found:
+            return after, problems
+        unrendered |= {plan["networks"][name]["object"]: reason for name, reason in found.items()}
 
 
 def state_changes(before: Snapshot, after: Snapshot) -> tuple[Change, ...]:

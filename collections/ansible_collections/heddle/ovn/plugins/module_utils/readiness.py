@@ -53,6 +53,11 @@ def network_states(name: str, described: dict, digest: str, reports: dict[str, d
         if host not in described.get("host_subnets", reports):
             states[host] = "has no subnet of it"
             continue
+        refused = report.get("refused")
+        if refused:
+            # A run that names what the host refused has brought everything else.
+            states[host] = f"refused: {_first_line(refused[name])}" if name in refused else "ready"
+            continue
         state = host_state(digest, report)
         if state == "drifted" and not any(entry["network"] in ("", name) for entry in report["drift"]):
             state = "ready"
@@ -87,15 +92,25 @@ def with_changes_unconfirmed(before: Snapshot, after: Snapshot, moment: str) -> 
     old, new = build_plan(before), build_plan(after)
     if old["digest"] == new["digest"]:
         return after
-    shared_differ = any(old[part] != new[part] for part in ("settings", "nodes"))
-    touched = _touched(old, new)
+    changed = changed_networks(old, new)
     objects = dict(after.objects)
     for name, described in new["networks"].items():
-        if not described["object"] or not (shared_differ or name in touched or old["networks"].get(name) != described):
+        if not described["object"] or name not in changed:
             continue
         entry = objects[described["object"]]
         objects[entry.key] = with_ready(entry, WAITING_FOR_HOSTS, None, moment)
     return dataclasses.replace(after, objects=objects)
+
+
+def changed_networks(old: dict | None, new: dict) -> set[str]:
+    """Return the networks of the plan `new` that hosts render differently from `old`; all when there was no plan."""
+    if old is None or any(old[part] != new[part] for part in ("settings", "nodes")):
+        return set(new["networks"])
+    touched = _touched(old, new)
+    return {
+        name for name, described in new["networks"].items()
+        if name in touched or old["networks"].get(name) != described
+    }  # fmt: skip
 
 
 def _touched(old: dict, new: dict) -> set[str]:

@@ -108,6 +108,14 @@ def known_node(plan: dict, name: str) -> str:
     return name
 
 
+def refusal(outcome: Outcome) -> str:
+    """Return which networks this host refused and why, one a line; "" when there are none."""
+    reasons: dict[str, str] = {}
+    for network, reason in outcome.refused:
+        reasons.setdefault(network, reason)
+    return "\n".join(f"network {network}: {reason}" for network, reason in reasons.items())
+
+
 def result(outcome: Outcome, *, diff: bool = True) -> dict:
     """Return what every module that writes reports: `changed`, `diff`, `changes`.
 

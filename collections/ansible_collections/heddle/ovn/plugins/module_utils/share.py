@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from .apply import kernel
 from .apply.change import Outcome
 from .apply.netlink import planned_endpoints, reconcile_endpoints
@@ -17,8 +19,11 @@ from .share_topology import rows_to
 VSWITCH_DATABASE = "Open_vSwitch"
 
 
-def apply_workloads(module, plan: dict) -> Outcome:
-    """Namespaces and links first, then their ports on the bridge, then wait until OVN has them up."""
+def apply_workloads(module, plan: dict, refused: Set[str] = frozenset()) -> Outcome:
+    """Namespaces and links first, then their ports on the bridge, then wait until OVN has them up.
+
+    Ports of `refused` networks, which this host does not have, are not waited for.
+    """
     node = known_node(plan, module.params["node"])
     owner, write = f"{plan['deployment']}:workload", not module.check_mode
     endpoints, machines = render_endpoints(plan, node), render_virtual_machines(plan, node)
@@ -41,25 +46,26 @@ def apply_workloads(module, plan: dict) -> Outcome:
         outcome += rows_to(client, VSWITCH_DATABASE, rows, owner, vswitch.TABLES, write=write)
     outcome += reconcile_machines(machines, owner=owner, write=write)
     if write and module.params["wait_timeout"]:
-        _wait_for_workloads(module, plan, node)
+        _wait_for_workloads(module, plan, node, refused | {network for network, _reason in outcome.refused})
     if write and outcome.changed:
         # While ovs-vswitchd takes links in, it writes back flags that it read before: one of them may be down again.
         reconcile_endpoints(endpoints, owner=owner, userspace=userspace, write=True)
     return outcome
 
 
-def _ports(plan: dict, node: str, where: str) -> list[str]:
+def _ports(plan: dict, node: str, where: str, refused: Set[str]) -> list[str]:
     return [
         interface["port"]
         for workload in plan["workloads"].values()
         if workload.get(where) == node
         for interface in workload["interfaces"]
+        if interface["network"] not in refused
     ]
 
 
-def _wait_for_workloads(module, plan: dict, node: str) -> None:
-    ports, timeout = _ports(plan, node, "node"), module.params["wait_timeout"]
-    arriving = _ports(plan, node, "moving_to")
+def _wait_for_workloads(module, plan: dict, node: str, refused: Set[str]) -> None:
+    ports, timeout = _ports(plan, node, "node", refused), module.params["wait_timeout"]
+    arriving = _ports(plan, node, "moving_to", refused)
     if arriving:
         with connected(module, VSWITCH) as client:
             wait_for_flows(client, arriving, timeout)

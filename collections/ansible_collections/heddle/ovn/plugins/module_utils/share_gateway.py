@@ -7,16 +7,18 @@ import os
 
 from .apply import kernel
 from .apply.change import Outcome
+from .apply.errors import OpenFlowError
 from .apply.host_network import planned_host_network, reconcile_host_network
 from .apply.nftables import reconcile_firewall
 from .apply.openflow import planned_flows, reconcile_flows
 from .apply.openflow_switch import Switch
 from .flow import OWN_COOKIES
-from .naming import INTEGRATION_BRIDGE
+from .naming import DEFAULT_NETWORK, INTEGRATION_BRIDGE
 from .render.bridge_flows import render_bridge_flows, render_flood_ports, render_static_macs
 from .render.firewall import render_firewall
 from .render.host_network import render_host_network, render_management_ports
 from .render.provider import provider_of
+from .render.rehearsal import plan_of_networks
 from .render.vswitch import TABLES
 from .runner import VSWITCH, Failure, connected, known_node
 from .share import VSWITCH_DATABASE, integration_bridge
@@ -60,6 +62,19 @@ def _host_network(module, plan: dict, node: str, owner: str, *, write: bool) -> 
 
 
 def _flows(module, plan: dict, node: str, *, write: bool) -> Outcome:
+    """Bring the flows; a network whose flows or ports are refused is left out, as are its ports in flows of all."""
+    refused: dict[str, str] = {}
+    while True:
+        try:
+            kept = plan_of_networks(plan, plan["networks"].keys() - refused.keys()) if refused else plan
+            return _flows_of(module, kept, node, write=write) + Outcome(refused=tuple(refused.items()))
+        except OpenFlowError as error:
+            if not write or not error.networks or error.networks <= refused.keys() | {DEFAULT_NETWORK}:
+                raise
+            refused |= dict.fromkeys(sorted(error.networks), str(error))
+
+
+def _flows_of(module, plan: dict, node: str, *, write: bool) -> Outcome:
     provider = provider_of(plan["nodes"][node])
     flows = render_bridge_flows(plan, node)
     flood_ports, static_macs = render_flood_ports(plan, node), render_static_macs(plan, node)

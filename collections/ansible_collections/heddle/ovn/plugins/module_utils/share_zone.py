@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from .apply.change import Outcome
 from .keep import keep_plan
-from .runner import known_node, load_plan
+from .runner import KNOWN_ERRORS, Failure, known_node, load_plan, refusal
 from .share import apply_workloads
 from .share_gateway import apply_gateway
 from .share_topology import apply_topology
@@ -14,11 +14,20 @@ PARTS = {"topology": apply_topology, "gateway": apply_gateway, "workloads": appl
 
 
 def apply_zone(module) -> Outcome:
-    """Keep the plan first: whatever cuts this off, `heddle-host` goes on with it."""
+    """Bring the host to the plan; the outcome's `refused` has the networks that it refuses.
+
+    The plan is kept first: whatever cuts this off, `heddle-host` goes on with it.
+    """
     plan = load_plan(module)
     known_node(plan, module.params["node"])
     outcome = keep_plan(plan, module.params["plan"], write=not module.check_mode)
     for name, apply in PARTS.items():
         if name in module.params["parts"]:
-            outcome += apply(module, plan)
+            refused = frozenset(network for network, _reason in outcome.refused)
+            try:
+                outcome += apply(module, plan, refused) if name == "workloads" else apply(module, plan)
+            except KNOWN_ERRORS as error:
+                if not outcome.refused:
+                    raise
+                raise Failure(f"{refusal(outcome)}\n{error}") from error
     return outcome

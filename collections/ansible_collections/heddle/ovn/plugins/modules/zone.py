@@ -21,6 +21,8 @@ description:
     table, and then the workloads of this host with their interfaces.
   - Only what differs is changed. What carries the owner's mark and is not in the plan any more is deleted; other things
     are not touched.
+  - A network whose rows, flows or links the host refuses keeps no other from it. The module then fails in the end and
+    names it with the reason.
   - Playbooks and C(heddle-host) wait for each other.
 extends_documentation_fragment:
   - heddle.ovn.attributes
@@ -60,6 +62,11 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+refused:
+  description: Networks that this host refused, wholly or in part, and why; all others are as planned.
+  returned: failure, when the host refused networks
+  type: dict
+  sample: {"red_net": "link red exists and is not Heddle's"}
 changes:
   description: How many objects were created, updated and deleted, and the first hundred of them.
   returned: success
@@ -86,6 +93,12 @@ def main():
     module = AnsibleModule(argument_spec=arguments, supports_check_mode=True)
     with runner.reported(module), only_writer(write=not module.check_mode):
         outcome = apply_zone(module)
+    if outcome.refused:
+        module.fail_json(
+            msg=f"{runner.refusal(outcome)}\nAll other networks are on {module.params['node']} as planned.",
+            changed=outcome.changed,
+            refused=dict(outcome.refused),
+        )
     module.exit_json(**runner.result(outcome, diff=module._diff))
 
 

@@ -53,10 +53,14 @@ class Foreign:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of one run of an engine. `a + b` is the result of both."""
+    """The result of one run of an engine. `a + b` is the result of both.
+
+    `refused`: (network, reason) for networks that could not be written, wholly or in part, while the others were.
+    """
 
     changes: tuple[Change, ...] = ()
     foreign: tuple[Foreign, ...] = field(default=())
+    refused: tuple[tuple[str, str], ...] = ()
 
     @property
     def changed(self):
@@ -64,7 +68,7 @@ class Outcome:
         return bool(self.changes)
 
     def __add__(self, other):
-        return Outcome(self.changes + other.changes, self.foreign + other.foreign)
+        return Outcome(self.changes + other.changes, self.foreign + other.foreign, self.refused + other.refused)
 
     def summary(self):
         """How many objects were created, updated and deleted, and how many are foreign."""

@@ -23,7 +23,14 @@ class FirewallError(EngineError):
 
 
 class OpenFlowError(EngineError):
-    """The flows that are wanted or the switch do not allow what is wanted."""
+    """The flows that are wanted or the switch do not allow what is wanted.
+
+    `networks` are those whose flows or ports it is about; none when all networks share it.
+    """
+
+    def __init__(self, text: str, networks: frozenset[str] = frozenset()) -> None:
+        self.networks = networks - {""} if "" not in networks else frozenset()
+        super().__init__(text)
 
 
 class ProgramError(EngineError):
@@ -38,14 +45,25 @@ class NotInstalled(ProgramError):
     """A program is not there."""
 
 
+class RowProblem(str):
+    """What is wrong with a desired row; `network` is the unit that the row belongs to, "" for what all share."""
+
+    network: str
+
+    def __new__(cls, text, network=""):
+        problem = super().__new__(cls, text)
+        problem.network = network
+        return problem
+
+
 class InvalidRows(EngineError):
     """Desired rows that this database cannot hold; nothing was written.
 
-    `problems` has all of them, the text the first ones and how many more there are.
+    `problems` has all of them, as `RowProblem`, the text the first ones and how many more there are.
     """
 
     def __init__(self, database, problems):
-        self.problems = problems
+        self.database, self.problems = database, problems
         lines = [f"{database}: {problem}" for problem in problems[:_SHOWN_PROBLEMS]]
         if len(problems) > _SHOWN_PROBLEMS:
             lines.append(f"{database}: and {len(problems) - _SHOWN_PROBLEMS} more")

@@ -30,18 +30,19 @@ def reconcile_host_network(
 ) -> Outcome:
     """Bring this namespace to `desired`, as far as the marks go.
 
-    With `write`, links that Open vSwitch still has to make are waited for, at most `timeout` seconds; if one does not
-    come, or something of somebody else is in the way, that is a NetlinkError, and nothing is written. `kernel` is for
-    tests.
+    With `write`, links that Open vSwitch still has to make are waited for, at most `timeout` seconds. If one does not
+    come, or something that is not Heddle's is in the way, the networks concerned stay as they are and the outcome's
+    `refused` has the reason; where no network is concerned, and without `write`, that is a NetlinkError, and nothing is
+    written. `kernel` is for tests.
     """
     if kernel is None:
         with HostKernel() as opened:
             return reconcile_host_network(desired, owner=owner, write=write, timeout=timeout, kernel=opened)
-    if write:
-        _wait_for_links(kernel, desired, timeout)
+    refused = _wait_for_links(kernel, desired, timeout) if write else {}
     state = kernel.read()
-    steps = _Decision(desired, owner, kernel, state).steps()
-    return perform(steps, write=write) + Outcome((), _foreign(state, owner))
+    decision = _Decision(desired, owner, kernel, state, refused if write else None)
+    steps = decision.steps()
+    return perform(steps, write=write) + Outcome((), _foreign(state, owner), tuple(refused.items()))
 
 
 def planned_host_network(desired: HostNetwork) -> Outcome:
@@ -59,22 +60,29 @@ class _NoKernel(HostKernel):
         return None
 
 
-def _wait_for_links(kernel: HostKernel, desired: HostNetwork, timeout: float) -> None:
+def _wait_for_links(kernel: HostKernel, desired: HostNetwork, timeout: float) -> dict[str, str]:
+    """Return why networks cannot be set: their own links did not come."""
     made_here = {vrf.name for vrf in desired.vrfs}
-    names = {link.name for link in desired.links} | {vrf.link for vrf in desired.vrfs}
+    users = {(link.name, link.network) for link in desired.links} | {(vrf.link, vrf.network) for vrf in desired.vrfs}
     for items in (desired.addresses, desired.routes, desired.neighbours):
-        names |= {item.device for item in items if item.device}
+        users |= {(item.device, item.network) for item in items if item.device}
+    names = {name for name, _network in users}
     deadline = time.monotonic() + timeout
     pause = 0.01
     while missing := [name for name in sorted(names - made_here) if not kernel.has_link(name)]:
         left = deadline - time.monotonic()
         if left <= 0:
-            raise NetlinkError(
+            text = (
                 f"there is no link {', '.join(missing)} after {timeout:g} s; Open vSwitch makes the management ports, "
                 "see the log of ovs-vswitchd on this host"
             )
+            concerned = {network for name, network in users if name in missing}
+            if "" in concerned:
+                raise NetlinkError(text)
+            return dict.fromkeys(sorted(concerned), text)
         time.sleep(min(pause, left))
         pause = min(pause * 2, _LONGEST_PAUSE)
+    return {}
 
 
 def _foreign(state: HostState, owner: str) -> tuple[Foreign, ...]:
@@ -88,9 +96,21 @@ def _foreign(state: HostState, owner: str) -> tuple[Foreign, ...]:
 
 
 class _Decision:
-    """Compares; the steps come in the order in which they have to be written."""
+    """Compares; the steps come in the order in which they have to be written.
 
-    def __init__(self, desired: HostNetwork, owner: str, kernel: HostKernel, state: HostState) -> None:
+    `refused` (network -> reason) gets the networks that cannot be set, which then have no steps; without it they are
+    errors.
+    """
+
+    def __init__(
+        self,
+        desired: HostNetwork,
+        owner: str,
+        kernel: HostKernel,
+        state: HostState,
+        refused: dict[str, str] | None = None,
+    ) -> None:
+        self._refused = refused
         self._desired, self._owner, self._kernel, self._state = desired, owner, kernel, state
         self._steps: list[Step] = []
         self._tables = {vrf.name: self._table(vrf) for vrf in desired.vrfs}
@@ -114,7 +134,12 @@ class _Decision:
         self._routes()
         self._neighbours()
         self._rules_that_come()
-        return self._steps
+        return [step for step in self._steps if step.change.network not in (self._refused or ())]
+
+    def _refuse(self, network: str, text: str) -> None:
+        if self._refused is None or not network:
+            raise NetlinkError(text)
+        self._refused.setdefault(network, text)
 
     def _step(
         self, action: str, kind: str, name: str, network: str, before: dict, after: dict, write: Callable, *arguments
@@ -157,9 +182,10 @@ class _Decision:
                 # A creation that was cut off leaves a VRF without mark.
                 cut_off = there.kind == "vrf" and there.table == table and not there.alias
                 if vrf.name not in self._own_vrfs and not cut_off:
-                    raise NetlinkError(
+                    self._refuse(
+                        vrf.network,
                         f"link {vrf.name} exists and is not Heddle's, so the VRF of network {vrf.network} cannot have "
-                        "that name; name the network differently, or remove the link"
+                        "that name; name the network differently, or remove the link",
                     )
                 before, after = {"mark": there.alias, "up": there.up}, {"mark": alias, "up": True}
                 self._step(
@@ -184,7 +210,8 @@ class _Decision:
             if not different:
                 continue
             if "vrf" in different and master and master not in self._own_vrfs:
-                raise NetlinkError(f"link {link.name} belongs to {master}, which is not Heddle's; take it out first")
+                reason = f"link {link.name} belongs to {master}, which is not Heddle's; take it out first"
+                self._refuse(link.network, reason)
             if {"vrf", "mac"} & set(different):
                 self._disturbed.add(link.name)
             before = {key: present[key] for key in different}
@@ -248,9 +275,9 @@ class _Decision:
             there, after = self._state.routes.get(key), _route_state(route)
             same = there is not None and _comparable(there) == _comparable(after)
             if there is not None and not there.own and not same:
-                raise NetlinkError(
-                    f"route {self._route_name(key)}: somebody else has one ({_route_text(there)}); remove it first"
-                )
+                reason = f"{_route_text(there)}, which is not Heddle's; remove it first"
+                self._refuse(route.network, f"route {self._route_name(key)}: there is one ({reason})")
+                continue
             if same and not (there.own and route.device in self._disturbed):
                 continue
             lost = there is None or same
@@ -277,9 +304,9 @@ class _Decision:
             fixed = there is not None and there.permanent
             same = fixed and there.mac == neighbour.mac
             if fixed and not there.own and not same:
-                raise NetlinkError(
-                    f"neighbour {address} of {device}: somebody else has set it to {there.mac}; remove it first"
-                )
+                reason = f"it is set to {there.mac}, and not by Heddle; remove it first"
+                self._refuse(neighbour.network, f"neighbour {address} of {device}: {reason}")
+                continue
             if same and device not in self._disturbed:
                 continue
             lost = not fixed or same

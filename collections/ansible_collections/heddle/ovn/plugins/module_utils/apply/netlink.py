@@ -27,9 +27,12 @@ def mark(owner: str, network: str = "") -> str:
 def reconcile_endpoints(endpoints: list[Endpoint], *, owner: str, userspace: bool, write: bool) -> Outcome:
     """Bring the host's namespaces to exactly `endpoints`, as far as the owner's mark goes.
 
-    `userspace` is for Open vSwitch's userspace datapath: links then compute checksums themselves.
+    `userspace` is for Open vSwitch's userspace datapath: links then compute checksums themselves. With `write`, a link
+    of a network that cannot be set keeps only that network's links from being set; the outcome's `refused` has it.
     """
-    return perform(_steps(endpoints, owner, userspace), write=write)
+    refused: dict[str, str] = {}
+    steps = _steps(endpoints, owner, userspace, refused if write else None)
+    return perform(steps, write=write) + Outcome(refused=tuple(refused.items()))
 
 
 def planned_endpoints(endpoints: list[Endpoint]) -> Outcome:
@@ -47,7 +50,7 @@ def _creation(endpoint: Endpoint) -> Change:
     )
 
 
-def _steps(endpoints: list[Endpoint], owner: str, userspace: bool) -> list[Step]:
+def _steps(endpoints: list[Endpoint], owner: str, userspace: bool, refused: dict[str, str] | None) -> list[Step]:
     host_links = kernel.read_links(None)
     own_mark = mark(owner)
     inner = {name: _links_inside(name) for name in kernel.namespaces()}
@@ -83,7 +86,12 @@ def _steps(endpoints: list[Endpoint], owner: str, userspace: bool) -> list[Step]
             change = _change("update", "network namespace", name, "", {"mark": ""}, {"mark": own_mark})
             steps.append(Step(change, partial(kernel.change_link, name, "lo", ifalias=own_mark, state="up")))
         for link in endpoint.links:
-            steps += _link_steps(name, link, links or {}, host_links, mark(owner, link.network), userspace)
+            try:
+                steps += _link_steps(name, link, links or {}, host_links, mark(owner, link.network), userspace)
+            except NetlinkError as error:
+                if refused is None:
+                    raise
+                refused.setdefault(link.network, str(error))
     return steps
 
 

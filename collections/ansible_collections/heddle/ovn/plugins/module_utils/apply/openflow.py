@@ -51,7 +51,7 @@ def reconcile_flows(
     wanted = _Wanted(bridges, flows, flood_ports, static_macs)
     ports = switch.wait_for_ports(wanted.ports, timeout) if write else switch.ports()
     if write:
-        _refuse_missing(wanted.ports, ports, timeout)
+        _refuse_missing(wanted, ports, timeout)
     steps: list[_Step] = []
     foreign: list[Foreign] = []
     for bridge in sorted(wanted.ports):
@@ -90,26 +90,40 @@ class _Wanted:
         self.flows: dict[str, list[Flow]] = {bridge: [] for bridge in self.ports}
         self.flood_ports: dict[str, list[FloodPort]] = {bridge: [] for bridge in self.ports}
         self.static_macs: dict[str, list[StaticMac]] = {bridge: [] for bridge in self.ports}
+        # Whose own a port is, by flows and settings that no other network has.
+        self._users: dict[tuple[str, str], set[str]] = {}
         for flow in dict.fromkeys(flows):
             if flow.cookie not in OWN_COOKIES:
                 raise OpenFlowError(f"{described(flow)}: cookie {flow.cookie:#x} is not one of Heddle's")
             self.flows[flow.bridge].append(flow)
             self.ports[flow.bridge] |= ports_of(flow)
+            self._note(flow, ports_of(flow))
         for items, found in ((flood_ports, self.flood_ports), (static_macs, self.static_macs)):
             for item in dict.fromkeys(items):
                 found[item.bridge].append(item)
                 self.ports[item.bridge].add(item.port)
+                self._note(item, {item.port})
+
+    def _note(self, item, ports) -> None:
+        for port in ports if item.network else ():
+            self._users.setdefault((item.bridge, port), set()).add(item.network)
+
+    def networks_of(self, bridge: str, ports: list[str]) -> frozenset[str]:
+        """Return the networks that have these ports; none when one of them belongs to no single network."""
+        users = [self._users.get((bridge, port), set()) for port in ports]
+        return frozenset().union(*users) if all(len(found) == 1 for found in users) else frozenset()
 
 
-def _refuse_missing(wanted: dict[str, set[str]], ports: dict[str, dict], timeout: float) -> None:
-    for bridge, names in sorted(wanted.items()):
+def _refuse_missing(wanted: _Wanted, ports: dict[str, dict], timeout: float) -> None:
+    for bridge, names in sorted(wanted.ports.items()):
         missing = sorted(names - set(ports.get(bridge, ())))
         if bridge in missing:
             raise OpenFlowError(f"there is no bridge {bridge} after {timeout:g} s; does ovs-vswitchd run?")
         if missing:
             raise OpenFlowError(
                 f"bridge {bridge} has no port {', '.join(missing)} after {timeout:g} s; patch ports are made by "
-                "ovn-controller, see its log on this host"
+                "ovn-controller, see its log on this host",
+                wanted.networks_of(bridge, missing),
             )
 
 
@@ -134,8 +148,9 @@ def _flow_steps(
             changes.append(_change("update", described(flow), flow.network, *_difference(found, entry)))
         else:
             raise OpenFlowError(
-                f"{described(flow)}: there is a flow of somebody else with this match (cookie {found.cookie:#x}, "
-                f"actions {found.actions}); remove it first"
+                f"{described(flow)}: there is a flow with this match that is not Heddle's (cookie {found.cookie:#x}, "
+                f"actions {found.actions}); remove it first",
+                frozenset({flow.network}),
             )
         lines.append(entry_line(entry))
     foreign = []
@@ -167,7 +182,8 @@ def _by_key(flows: list[Flow], entries: list[Entry]) -> dict[tuple, tuple[Flow, 
         if known != entry:
             raise OpenFlowError(
                 f"{described(flow)}: wanted twice, with actions {flow.actions} (network {flow.network}) and with "
-                f"actions {other.actions} (network {other.network})"
+                f"actions {other.actions} (network {other.network})",
+                frozenset({flow.network}),
             )
     return desired
 

@@ -81,7 +81,8 @@ class Switch:
             line = re.search(r"-:(\d+): (.*)", error.stderr)
             if line is None:
                 raise OpenFlowError(str(error)) from error
-            raise OpenFlowError(f"{described(flows[int(line[1]) - 1])}: {line[2]}") from error
+            flow = flows[int(line[1]) - 1]
+            raise OpenFlowError(f"{described(flow)}: {line[2]}", frozenset({flow.network})) from error
         if len(entries) != len(flows):
             raise OpenFlowError(f"ovs-ofctl read {len(entries)} of {len(flows)} flows")
         return entries

@@ -11,6 +11,7 @@ transaction with two transactions under way; a transaction whose premises have c
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import gc
 import random
 import time
@@ -21,7 +22,7 @@ from .errors import InvalidRows
 from .ovsdb_current import Current
 from .ovsdb_foreign import foreign_rows
 from .ovsdb_identity import Identity
-from .ovsdb_plan import Plan
+from .ovsdb_plan import NETWORKS_PER_TRANSACTION, Plan
 from .ovsdb_schema import Kind, Schema
 from .ovsdb_values import Keys, Parent, Ref, Row, Scope
 from .ovsdb_wanted import Desired
@@ -37,39 +38,60 @@ def reconcile(client, database, rows, *, owner, scope=None, write=True, report_f
     Without `scope`, rows that are not desired are deleted in the tables that occur in `rows`. With `write=False` the
     outcome says what would be done. With `report_foreign`, it lists rows in the scope that nobody marked.
 
+    With `write`, a network whose rows the database cannot hold or refuses stays as it is, all others are written, and
+    the outcome's `refused` has the reason.
+
     Errors: `InvalidRows` (nothing was written), `Conflict` when others kept changing the same rows, `OvsdbError` when
-    the server refused something; what was committed before stays, and a second run continues from there.
+    the server refused something that all networks share; what was committed before stays, and a second run continues
+    from there.
     """
-    # Everything that a run builds is let go inside, before the collector looks at what is there.
-    with _collector_paused():
-        return _reconcile(client, database, list(rows), Identity(owner), scope, write, report_foreign)
+    rows, refused = list(rows), {}
+    tables = frozenset(row.table for row in rows)
+    while True:
+        # Everything that a run builds is let go inside, before the collector looks at what is there.
+        with _collector_paused():
+            try:
+                outcome = _reconcile(client, database, rows, Identity(owner), scope, write, report_foreign)
+                return outcome + Outcome(refused=tuple(refused.items()))
+            except InvalidRows as error:
+                if not write or not all(problem.network for problem in error.problems):
+                    raise
+                for problem in error.problems:
+                    refused.setdefault(problem.network, f"{database}: {problem}")
+        # What is left out is gone from the rows, so each round has fewer networks.
+        rows = [row for row in rows if row.network not in refused]
+        scope = dataclasses.replace(scope or Scope(tables), without=frozenset(refused))
 
 
 def _reconcile(client, database, rows, identity, scope, write, report_foreign):
     schema = Schema(client.get_schema(database))
-    changes, suspects, refused = [], set(), None
+    changes, suspects, refused, failed, alone = [], set(), None, {}, False
     narrowed = scope
     for attempt in range(ATTEMPTS):
         plan, current, desired = _plan(client, schema, identity, rows, narrowed, suspects)
         if not write:
             changes = plan.changes()
             break
-        failures = _apply(client, database, plan, changes)
+        failures = _apply(client, database, plan, changes, alone)
+        left, refused = _keep_going(failures, refused, attempt, failed)
         if not failures:
             break
-        refused = _give_up_if_stuck(failures, refused, attempt)
+        failures = left
+        alone = alone or any(failure.fatal for failure in failures)
         suspects |= {name for failure in failures for name in failure.births}
         former = scope.former if scope and scope.networks is not None else None
-        narrowed = Scope(current.purged, _networks_left(failures, narrowed), former)
+        without = scope.without if scope else frozenset()
+        narrowed = Scope(current.purged, _networks_left(failures, narrowed), former, without)
         time.sleep(random.uniform(0, 0.01 * 2 ** min(attempt, 5)))
     foreign = foreign_rows(client, schema, desired, current) if report_foreign else ()
-    return Outcome(tuple(changes), tuple(foreign))
+    return Outcome(tuple(changes), tuple(foreign), tuple(failed.items()))
 
 
 class _Failure:
-    """A transaction that was not committed because its premises did not hold."""
+    """A transaction that was not committed: its premises did not hold, or (`fatal`) the server refuses it as such."""
 
-    def __init__(self, error, units, operations, everything=False):
+    def __init__(self, error, units, operations, *, fatal=False, everything=False):
+        self.fatal = fatal
         self.error, self.operations, self.everything = error, operations, everything
         self.networks = frozenset().union(*(unit.networks for unit in units))
         self.births = [(wanted.row.table, wanted.row.key) for unit in units for wanted in unit.births]
@@ -113,13 +135,16 @@ def _release_orphans(client, schema, plan):
             plan.release(left, holder, column, row["_uuid"][1])
 
 
-def _apply(client, database, plan, changes):
-    """Write all units: the shared one, then networks, then shared deletions. Adds to `changes` what was committed."""
+def _apply(client, database, plan, changes, alone):
+    """Write all units: the shared one, then networks, then shared deletions. Adds to `changes` what was committed.
+
+    With `alone`, each network has a transaction of its own.
+    """
     failures = _write(client, database, plan, [plan.first()], changes)
     if failures:
         failures[0].everything = True
         return failures
-    failures = _write(client, database, plan, plan.chunks(), changes)
+    failures = _write(client, database, plan, plan.chunks(1 if alone else NETWORKS_PER_TRANSACTION), changes)
     if not failures:
         failures = _write(client, database, plan, [plan.last()], changes)
     return failures
@@ -136,18 +161,16 @@ def _write(client, database, plan, chunks, changes):
                 sent.append((units, operations))
                 yield operations
 
-    failures, fatal = [], None
+    failures = []
     for position, result in enumerate(client.pipeline(database, transactions())):
         units, operations = sent[position]
         if isinstance(result, Conflict):
             failures.append(_Failure(result, units, operations))
         elif isinstance(result, OvsdbError):
-            fatal = fatal or _named(result, plan, operations)
+            failures.append(_Failure(_named(result, plan, operations), units, operations, fatal=True))
         else:
             changes += [change for unit in units for change in unit.all_changes(plan)]
         sent[position] = None
-    if fatal:
-        raise fatal
     return failures
 
 
@@ -160,14 +183,26 @@ def _named(error, plan, operations):
     return type(error)(error.database, error.error, details, error.index, operation)
 
 
-def _give_up_if_stuck(failures, refused, attempt):
-    """Raise when trying again is no use: attempts are used up, or an equal insert was refused twice."""
+def _keep_going(failures, refused, attempt, failed):
+    """Return the failures to try again, and the duplicates among them.
+
+    Trying again is no use when attempts are used up, when the server refuses a transaction as such, or an equal insert
+    twice. Of one network, that goes into `failed`; of several, each is tried alone; of what all share, it is raised.
+    """
     seen = [failure.operations for failure in failures if isinstance(failure.error, Duplicate)]
+    again = []
     for failure in failures:
         stuck = isinstance(failure.error, Duplicate) and refused and failure.operations in refused
-        if stuck or attempt == ATTEMPTS - 1:
+        if not (stuck or failure.fatal or attempt == ATTEMPTS - 1):
+            again.append(failure)
+        elif "" in failure.networks or attempt == ATTEMPTS - 1:
             raise failure.error
-    return seen
+        elif len(failure.networks) == 1:
+            failed.update(dict.fromkeys(failure.networks, str(failure.error)))
+        else:
+            failure.fatal = True
+            again.append(failure)
+    return again, seen
 
 
 def _networks_left(failures, scope):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .errors import InvalidRows
+from .errors import InvalidRows, RowProblem
 from .ovsdb_identity import KEY, NETWORK, OWNER
 from .ovsdb_read import Reader
 from .ovsdb_schema import MARKS, MEMBERS
@@ -32,6 +32,7 @@ class Current:
         self._schema, self._identity, self._desired = schema, identity, desired
         reader = Reader(client, schema, identity, desired, scope)
         reader.read(suspects)
+        self._without = scope.without if scope else frozenset()
         self._networks, self.purged, self.member_columns = reader.networks, reader.purged, reader.member_columns
         self.rows, self._found, self._owned = reader.rows, reader.found, {}
         self.leftovers = []
@@ -72,7 +73,8 @@ class Current:
             uuid = wanted.uuid
         elif uuid is None and found:
             if len(found) > 1:
-                raise InvalidRows(self._schema.name, [f"{wanted.label}: {len(found)} rows match {wanted.row.match}"])
+                problem = f"{wanted.label}: {len(found)} rows match {wanted.row.match}"
+                raise InvalidRows(self._schema.name, [RowProblem(problem, wanted.unit)])
             uuid = next(iter(found))
         if uuid is None:
             return
@@ -122,7 +124,7 @@ class Current:
         for name, rows in self.rows.items():
             table = self._schema.tables[name]
             if table.marked:
-                self._owned[name] = rows
+                self._owned[name] = self._not_left_alone(rows)
             elif table.root:
                 self._owned[name] = {uuid for uuid in rows if self._made(name, uuid)}
             else:
@@ -138,8 +140,15 @@ class Current:
                 growing = growing or not held <= self._owned[name]
                 self._owned[name] |= held
 
+    def _not_left_alone(self, rows):
+        if not self._without:
+            return rows
+        return {uuid: row for uuid, row in rows.items() if _network(row) not in self._without}
+
     def _made(self, table, uuid):
         if not self._identity.made(table, uuid):
+            return False
+        if any(self._identity.made_for(uuid, network) for network in self._without):
             return False
         return self._networks is None or any(self._identity.made_for(uuid, network) for network in self._networks)
 
@@ -151,3 +160,8 @@ class Current:
                 if wire:
                     held |= all_uuids(wire)
         return held
+
+
+def _network(row):
+    """The unit that a row is marked with; "" of one that is as desired, of which nothing was kept."""
+    return dict(row[MARKS][1]).get(NETWORK, "") if MARKS in row else ""

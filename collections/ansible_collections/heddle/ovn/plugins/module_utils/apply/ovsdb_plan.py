@@ -8,7 +8,7 @@ all networks share is written first, and what of it is not desired any more is d
 from __future__ import annotations
 
 from .change import Change
-from .errors import InvalidRows
+from .errors import InvalidRows, RowProblem
 from .ovsdb_diff import NOTHING, SAME, birth_row, compare, described, held_uuids
 from .ovsdb_identity import KEY, MARK_KEYS
 from .ovsdb_schema import MAP, MARKS, WHOLE
@@ -93,11 +93,11 @@ class Plan:
         """Deletions in the shared unit, as a list of units."""
         return [self._units[LAST]] if LAST in self._units else []
 
-    def chunks(self):
-        """Lists of units that are written together."""
+    def chunks(self, size=NETWORKS_PER_TRANSACTION):
+        """Lists of at most `size` units that are written together."""
         units = self._network_units()
-        for start in range(0, len(units), NETWORKS_PER_TRANSACTION):
-            yield units[start : start + NETWORKS_PER_TRANSACTION]
+        for start in range(0, len(units), size):
+            yield units[start : start + size]
 
     def changes(self):
         """Everything that would change, in the order of writing."""
@@ -136,7 +136,8 @@ class Plan:
 
     def _insert(self, wanted, desired):
         if not wanted.table.root and wanted.uuid not in desired.held:
-            self._problems.append(f"{wanted.label}: no row matches {dict(wanted.row.match)}, and it has no parent")
+            problem = f"{wanted.label}: no row matches {dict(wanted.row.match)}, and it has no parent"
+            self._problems.append(RowProblem(problem, wanted.unit))
             return
         unit = self._unit(wanted.unit)
         if wanted.match is not None:
@@ -158,10 +159,11 @@ class Plan:
         conditions, mutations = list(where), []
         for name, (old, new) in difference.columns.items():
             if not wanted.table.columns[name].mutable:
-                self._problems.append(
+                problem = (
                     f"{wanted.label}: {name} cannot be changed once the row exists "
                     f"(is {to_python(old)!r}, wanted {to_python(new)!r}); use another key"
                 )
+                self._problems.append(RowProblem(problem, wanted.unit))
             guard[name] = old
             before[name], after[name] = self._readable(old), self._readable(new)
             if wanted.table.columns[name].kind is MAP:
@@ -305,10 +307,11 @@ class Plan:
         for name in referring & columns.keys():
             for uuid in held_uuids(table, wanted.whole, [name], strong=False):
                 if not self._same_unit(wanted, uuid):
-                    self._problems.append(
+                    problem = (
                         f"{wanted.label} is shared by all networks, but its {name} is {self._label(uuid)} of "
                         f"network {self._by_uuid[uuid].unit}"
                     )
+                    self._problems.append(RowProblem(problem, wanted.unit))
 
     # -- names -------------------------------------------------------------------------------------------------------
 

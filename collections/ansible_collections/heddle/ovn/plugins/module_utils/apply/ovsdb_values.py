@@ -41,11 +41,14 @@ class Scope:
     `former`: rows that these networks had, as rendered from what was applied before. With it nothing is searched for:
     desired and former rows are asked for by uuid, then what they hold, so a run takes the same time in a database of
     any size. Rows that neither names and none of them holds stay until a run without it finds them.
+
+    `without`: units that are left as they are, whatever the database has of them.
     """
 
     tables: frozenset[str] | None = None
     networks: frozenset[str] | None = None
     former: tuple[Row, ...] | None = None
+    without: frozenset[str] = frozenset()
 
 
 class BadValue(ValueError):

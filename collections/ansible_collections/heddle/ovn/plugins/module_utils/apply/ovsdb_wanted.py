@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from operator import itemgetter
 
-from .errors import InvalidRows
+from .errors import InvalidRows, RowProblem
 from .ovsdb_batch import REFUSALS
 from .ovsdb_schema import MAP, MARKS, MEMBERS, WHOLE, UnknownName
 from .ovsdb_values import BadValue, Keys, Ref, uuids
@@ -114,6 +114,9 @@ class Desired:
         if self.problems:
             raise InvalidRows(self.schema.name, self.problems)
 
+    def _refuse(self, row, text):
+        self.problems.append(RowProblem(text, row.network))
+
     def resolve(self, ref):
         """The uuid of the row that a reference names; `BadValue` when it is not among the desired rows."""
         self.identify()
@@ -140,7 +143,7 @@ class Desired:
     def _add(self, row, holders):
         name = row.table, row.key
         if name in self.rows:
-            self.problems.append(f"{row.table}/{row.key} is desired twice")
+            self._refuse(row, f"{row.table}/{row.key} is desired twice")
             return
         key = row.table, row.match is None, *row.columns
         known = self._shapes.get(key)
@@ -148,7 +151,7 @@ class Desired:
             try:
                 table = self.schema.table(row.table)
             except UnknownName as error:
-                self.problems.append(f"{row.table}/{row.key}: {error}")
+                self._refuse(row, f"{row.table}/{row.key}: {error}")
                 return
             known = self._shapes[key] = Shape(table, key[2:]), []
         shape, rows = known
@@ -163,7 +166,7 @@ class Desired:
         try:
             return self.schema.column(wanted.table, name).encode(wanted.row.match[name], self.resolve)
         except (UnknownName, BadValue) as error:
-            self.problems.append(f"{wanted.label}: match on {name}: {error}")
+            self._refuse(wanted.row, f"{wanted.label}: match on {name}: {error}")
             return None
 
     # -- a shape at once ---------------------------------------------------------------------------------------------
@@ -212,7 +215,7 @@ class Desired:
             try:
                 self._encode_column(wanted, column, value)
             except BadValue as error:
-                self.problems.append(f"{wanted.label}: {name}: {error}")
+                self._refuse(wanted.row, f"{wanted.label}: {name}: {error}")
         if wanted.table.marked and MARKS not in wanted.row.columns:
             wanted.keys = {**wanted.keys, MARKS: self.identity.marks(wanted.row)}
 
@@ -246,7 +249,7 @@ class Desired:
         try:
             self.schema.column(wanted.table, name)
         except UnknownName as error:
-            self.problems.append(f"{wanted.row.table}/{wanted.row.key}: {error}")
+            self._refuse(wanted.row, f"{wanted.row.table}/{wanted.row.key}: {error}")
 
     # -- parents -----------------------------------------------------------------------------------------------------
 
@@ -261,9 +264,8 @@ class Desired:
                     continue
                 holder = rows.get((parent.table, parent.key))
                 if holder is None:
-                    self.problems.append(
-                        f"{wanted.label}: its parent {parent.table}/{parent.key} is not among the desired rows"
-                    )
+                    reason = f"its parent {parent.table}/{parent.key} is not among the desired rows"
+                    self._refuse(wanted.row, f"{wanted.label}: {reason}")
                     continue
                 column = parent.column
                 if (parent.table, column) not in fitting:
@@ -272,7 +274,7 @@ class Desired:
                     fitting.add((parent.table, column))
                 if not wanted.unit and holder.unit:
                     shared = f"{wanted.label} is shared by all networks"
-                    self.problems.append(f"{shared}, but its parent belongs to {holder.unit}")
+                    self._refuse(wanted.row, f"{shared}, but its parent belongs to {holder.unit}")
                 members = holder.members
                 if members is NO_KEYS:
                     members = holder.members = {}
@@ -289,7 +291,7 @@ class Desired:
             self._reject_column(holder, name)
             return False
         if column.kind is not MEMBERS or wanted.row.table not in column.refers:
-            self.problems.append(f"{wanted.label}: {holder.row.table}.{name} does not hold {wanted.row.table} rows")
+            self._refuse(wanted.row, f"{wanted.label}: {holder.row.table}.{name} does not hold {wanted.row.table} rows")
             return False
         return True
 
@@ -305,7 +307,7 @@ class Desired:
             if not shape.table.root:
                 for wanted in group:
                     if wanted.uuid not in held and wanted.match is None:
-                        self.problems.append(f"{wanted.label} has no parent and would vanish at once")
+                        self._refuse(wanted.row, f"{wanted.label} has no parent and would vanish at once")
 
 
 def _referenced(value, desired):

@@ -20,10 +20,23 @@ class Step:
 
 
 def perform(steps: list[Step], *, write: bool) -> Outcome:
-    """Write, if `write`, and return the changes."""
-    for step in steps if write else ():
+    """Write, if `write`, and return the changes.
+
+    When a step of a network fails, the network's later steps are left out and the outcome says why; those of others go
+    on. A failure of what all networks share is a NetlinkError.
+    """
+    refused: dict[str, str] = {}
+    done = []
+    for step in steps:
+        if step.change.network in refused:
+            continue
         try:
-            step.write()
+            if write:
+                step.write()
         except (OSError, NetlinkFailure) as error:
-            raise NetlinkError(f"{step.change}: {error}") from error
-    return Outcome(tuple(step.change for step in steps))
+            if not step.change.network:
+                raise NetlinkError(f"{step.change}: {error}") from error
+            refused[step.change.network] = f"{step.change}: {error}"
+            continue
+        done.append(step.change)
+    return Outcome(tuple(done), refused=tuple(refused.items()))

@@ -11,6 +11,7 @@ from typing import TextIO
 from .. import compiled
 from ..apply.change import Outcome
 from ..invocation import only_writer
+from ..runner import refusal
 from .parts import parts, read_host, read_plan
 from .watch import ERRORS, watch
 
@@ -79,7 +80,10 @@ def _apply(outcomes: dict[str, Outcome], _chosen: argparse.Namespace) -> int:
     for outcome in outcomes.values():
         for change in outcome.changes:
             _write(str(change))
-    return EXIT_CLEAN
+    refused = [refusal(outcome) for outcome in outcomes.values() if outcome.refused]
+    for text in refused:
+        _write(text, sys.stderr)
+    return EXIT_FAILED if refused else EXIT_CLEAN
 
 
 def _write_lines(mark: str, text: str) -> None:

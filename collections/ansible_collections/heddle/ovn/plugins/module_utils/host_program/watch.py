@@ -12,7 +12,7 @@ import time
 from ..apply.change import Outcome
 from ..apply.kernel import NetlinkFailure
 from ..invocation import only_writer
-from ..runner import KNOWN_ERRORS
+from ..runner import KNOWN_ERRORS, refusal
 from .events import Events
 from .parts import PARTS, parts, read_host, taken_cards
 
@@ -88,6 +88,8 @@ def bring(names: tuple[str, ...]) -> dict[str, str]:
         except ERRORS as error:
             failures[name] = str(error)
             continue
+        if outcome.refused:
+            failures[name] = refusal(outcome)
         if outcome.changed:
             say(f"{name}: {_summary(outcome)} in {time.monotonic() - began:.2f} s")
     return failures

@@ -14,7 +14,7 @@ Route advertisements, several external gateways and egress addresses are not par
 from __future__ import annotations
 
 from ..addressing import family, nth_address, plain
-from ..flow import PATH_MTU_COOKIE, FloodPort, Flow, StaticMac
+from ..flow import ANNOUNCEMENT_COOKIE, PATH_MTU_COOKIE, FloodPort, Flow, StaticMac
 from ..naming import DEFAULT_NETWORK, patch_port
 from .provider import Provider
 from .view import View, is_on
@@ -107,6 +107,10 @@ class Bridge:
         self.mac = self.provider.mac
         tagged = f"mod_vlan_vid:{self.provider.vlan}," if self.provider.vlan else ""
         untagged = "strip_vlan," if self.provider.vlan else ""
+        # Host and gateway routers are in the provider network's VLAN; frames of other VLANs are only switched. OpenFlow
+        # takes a tag off only where the match says that there is one.
+        self.inside = f",dl_vlan={self.provider.vlan}" if self.provider.vlan else ""
+        self._untagged, self._tagged = untagged, tagged
         self.uplink = f"{{{self.provider.uplink}}}"
         self.to_uplink = f"output:{self.uplink}"
         self.host_to_uplink = tagged + self.to_uplink
@@ -142,7 +146,8 @@ class Bridge:
         vSwitch do so is a label that is put on and taken off again; the packet itself never has it.
         """
         first, *more = self._groups or [[]]
-        anew = f"push_mpls:0x8847,pop_mpls:{protocol}"
+        # The kernel's datapath refuses a label on a tagged frame.
+        anew = f"{self._untagged}push_mpls:0x8847,pop_mpls:{protocol},{self._tagged}".rstrip(",")
         return [*first, *(f"{anew},resubmit(,{GROUP_TABLES + number})" for number in range(len(more)))]
 
     def groups(self) -> None:
@@ -159,39 +164,53 @@ class Bridge:
                 if family(address) == 4
                 else f"icmp6,icmp_type={_SOLICITATION},icmp_code=0,nd_target={address}"
             )
-            self.add(0, 12, asked, f"{default},NORMAL")
+            self.add(0, 12, f"{asked}{self.inside}", f"{default},NORMAL")
         if len(self.views) > 1:
             told = f"icmp6,icmp_type={_ADVERTISEMENT},icmp_code=0,dl_dst={ALL_NODES}"
             arp = ",".join([default, "NORMAL", *self.other_routers("0x0806")])
-            self.add(0, 11, f"in_port={self.uplink},arp,dl_dst={BROADCAST}", arp)
-            self.add(
-                0, 11, f"in_port={self.uplink},{told}", ",".join([default, "NORMAL", *self.other_routers("0x86dd")])
-            )
-            self.add(0, 11, f"arp,dl_dst={self.mac}", arp)
-        self.add(0, 10, f"dl_dst={self.mac}", f"{default},NORMAL")
+            self.add(0, 11, f"in_port={self.uplink}{self.inside},arp,dl_dst={BROADCAST}", arp)
+            advertised = ",".join([default, "NORMAL", *self.other_routers("0x86dd")])
+            self.add(0, 11, f"in_port={self.uplink}{self.inside},{told}", advertised)
+            self.add(0, 11, f"arp,dl_dst={self.mac}{self.inside}", arp)
+        self.add(0, 10, f"dl_dst={self.mac}{self.inside}", f"{default},NORMAL")
         for view in self.views:
             port = f"in_port={{{self.patch(view)}}}"
             self.add(0, 10, f"{port},dl_src={self.mac}", "NORMAL", view.name)
             self.add(0, 9, port, "drop", view.name)
+            if not view.is_default:
+                self._silence(view)
         self.add(0, 0, "", "NORMAL")
+
+    def _silence(self, view: View) -> None:
+        """Keep a gateway router from announcing addresses, which all routers and all nodes have alike.
+
+        OVN announces every IPv4 address of a gateway router on a switch with a localnet port, and 25.03 has no option
+        against it; each announcement would go to all gateway routers of all nodes. The default network's announces the
+        node's address for all.
+        """
+        announced = [f"arp_op=1,arp_tpa={plain(item)}" for item in self.provider.addresses if family(item) == 4]
+        announced += [f"arp_spa={subnet}" for subnet in self.subnets("masquerade_subnets", 4)]
+        for match in announced:
+            port = f"in_port={{{self.patch(view)}}}"
+            self.add(0, 13, f"{port},arp,{match}", "drop", view.name, cookie=ANNOUNCEMENT_COOKIE)
 
     def replies(self) -> None:
         """Table 1: what comes from outside for the node's address, connections looked up."""
         for kind in (_ROUTER_ADVERTISEMENT, _ADVERTISEMENT):
-            self.add(1, 14, f"icmp6,icmp_type={kind}", ",".join(["FLOOD", *self.other_routers("0x86dd")]))
-        self.add(1, 10, f"dl_dst={self.mac}", self.to_host)
+            self.add(1, 14, f"icmp6,icmp_type={kind}{self.inside}", ",".join(["FLOOD", *self.other_routers("0x86dd")]))
+        self.add(1, 10, f"dl_dst={self.mac}{self.inside}", self.to_host)
         self.add(1, 0, "", "NORMAL")
         for number in (4, 6):
-            self.add(0, 50, f"{_IP[number]},dl_dst={self.mac}", f"ct(zone={ZONE},nat,table=1)")
+            self.add(0, 50, f"{_IP[number]},dl_dst={self.mac}{self.inside}", f"ct(zone={ZONE},nat,table=1)")
             for state in ("+est", "+rel"):
-                match = f"{_IP[number]},ct_state=+trk{state},ct_mark={HOST_MARK:#x}"
+                match = f"{_IP[number]}{self.inside},ct_state=+trk{state},ct_mark={HOST_MARK:#x}"
                 self.add(1, 100, match, self.to_host)
 
     def reply(self, view: View) -> None:
         """Lead replies to the router that asked; in local gateway mode the host takes those it must fragment."""
         back = f"output:{{{self.patch(view)}}}"
         mark = connection_mark(view)
-        larger = f"check_pkt_larger({self.plan['settings']['mtu'] + ETHERNET_HEADER})->NXM_NX_REG0[0],resubmit(,11)"
+        larger = f"check_pkt_larger({view.outward_mtu + ETHERNET_HEADER})->NXM_NX_REG0[0],resubmit(,11)"
         actions = larger if self.provider.is_local else back
         for number in view.network["families"]:
             for state in ("+est", "+rel"):
@@ -199,7 +218,7 @@ class Bridge:
         if not self.provider.is_local:
             return
         if view.is_default:
-            self.add(11, 10, "reg0=0x1/0x1", self.to_host)
+            self.add(11, 10, f"reg0=0x1/0x1{self.inside}", self.to_host)
             self.add(11, 1, "", back)
         else:
             self.add(11, 5, f"ct_mark={mark:#x}", back, view.name)
@@ -212,7 +231,7 @@ class Bridge:
             if not ends & own:
                 continue
             tunnel = f"{_TRANSPORTS[number][1]},udp_dst={GENEVE_PORT}"
-            self.add(0, 205, f"in_port={self.uplink},dl_dst={self.mac},{tunnel}", self.to_host)
+            self.add(0, 205, f"in_port={self.uplink}{self.inside},dl_dst={self.mac},{tunnel}", self.to_host)
             self.add(0, 200, f"in_port={self.uplink},{tunnel}", "NORMAL")
             self.add(0, 200, f"in_port=LOCAL,{tunnel}", self.host_to_uplink)
 
@@ -234,7 +253,7 @@ class Bridge:
             for near in neighbours:
                 self.add(0, 102, f"{port},{near}", f"{commit},NORMAL")
         # Ports are needed to tell whose a packet is, and only the first fragment has them.
-        fragment = f"in_port={self.uplink},{ip},nw_frag=yes,ct_state=-trk"
+        fragment = f"in_port={self.uplink}{self.inside},{ip},nw_frag=yes,ct_state=-trk"
         self.add(0, 110, fragment, f"ct(table=0,zone={FRAGMENT_ZONE})")
 
     def hairpin(self, number: int) -> None:
@@ -264,7 +283,7 @@ class Bridge:
                 self.add(2, 300, f"{ip},{target}={service}", self.host_to_router[DEFAULT_NETWORK])
         self.add(2, 100, ip, self.host_to_router[DEFAULT_NETWORK])
         swap = f"move:NXM_OF_ETH_DST[]->NXM_OF_ETH_SRC[],set_field:{self.mac}->eth_dst"
-        self.add(3, 0, ip, f"{swap},{self.to_host}")
+        self.add(3, 0, f"{ip}{self.inside}", f"{swap},{self.to_host}")
         self.add(4, 0, ip, f"ct(commit,zone={OVN_ZONE},nat(src={own}),table=3)")
         self.add(5, 0, ip, f"ct(commit,zone={HOST_ZONE},nat,table=2)")
 
@@ -297,6 +316,11 @@ class Bridge:
             translate = f"nat(src={address}),"
         mark = f"exec(set_field:{connection_mark(view):#x}->ct_mark)"
         self.add(0, 100, port, f"ct(commit,zone={ZONE},{translate}{mark}),{self.to_uplink}", view.name)
+        # Gateway routers do not translate what connection tracking calls invalid, a late FIN for instance.
+        for own in [*view.network["subnets"], *view.network["join_subnets"]]:
+            if family(own) == number:
+                match = f"in_port={{{self.patch(view)}}},{_IP[number]},{_SOURCE[number]}={own}"
+                self.add(0, 103, match, "drop", view.name)
 
     def from_router(self, view: View, number: int) -> None:
         """From a gateway router to this host, as itself or for a service."""

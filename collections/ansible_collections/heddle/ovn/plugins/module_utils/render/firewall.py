@@ -26,7 +26,7 @@ def render_firewall(plan: dict, node: str) -> Firewall:
     if not views:
         return Firewall()
     default = next(view for view in views if view.is_default)
-    chains = [_isolation(default), _outside(), _management(default)]
+    chains = [_isolation(default), _outside(default), _management(default)]
     if default.provider.is_local:
         chains += _local_gateway(default)
     sets = [Set(_locked(number), _FAMILIES[number][1], _locked_addresses(plan, node, number)) for number in (4, 6)]
@@ -78,15 +78,34 @@ def _isolation(view: View) -> Chain:
     return Chain("udn-isolation", tuple(rules), hook="output")
 
 
-def _outside() -> Chain:
+def _outside(view: View) -> Chain:
     """The host forwards replies to workloads, in local gateway mode; nothing else that it was not asked for itself.
+
+    Nor does it forward to services what comes in from the provider network: they are for hosts and workloads.
 
     Without this, whoever sends to a workload's address by the host's MAC gets to it, even where the default network is
     locked, because the management port gives the packet the host's own address. ovn-kubernetes leaves that open unless
     it is told to disable forwarding.
     """
     inward = f'oifname "{management_interface(0)}"'
-    return Chain("outside", (f"{inward} ct state established,related accept", f"{inward} drop"), hook="forward")
+    return Chain(
+        "outside", (f"{inward} ct state established,related accept", f"{inward} drop", *_to_services(view)),
+        hook="forward",
+    )  # fmt: skip
+
+
+def _to_services(view: View) -> list[str]:
+    rules = []
+    for services in view.settings["service_subnets"]:
+        number = family(services)
+        word = _FAMILIES[number][0]
+        asked = f'iifname "{view.provider.bridge}" {word} daddr {services}'
+        # Without VRFs networks reach services by way of the bridge and back, under their masquerade addresses.
+        if not view.provider.vrf:
+            masquerades = [subnet for subnet in view.settings["masquerade_subnets"] if family(subnet) == number]
+            rules += [f"{asked} {word} saddr {subnet} accept" for subnet in masquerades]
+        rules.append(f"{asked} drop")
+    return rules
 
 
 def _management(view: View) -> Chain:

@@ -28,29 +28,18 @@ def render_isolation(view: View) -> list[Row]:
     group = hashed_name(primary_id)
     ids = _ids("SecondaryPods", primary_id)
     rows = [Row("Port_Group", group, {"name": group, "ports": members, "external_ids": ids}, view.name)]
+    sources = view.management_addresses()
     rows += [
         _rule(
-            view,
-            group,
-            "AllowARPPrimaryUDN",
-            "from-lport",
-            ALLOW_PRIORITY,
-            f"inport == @{group} && (arp || nd)",
-            "allow",
-        ),
-        _rule(
-            view,
-            group,
-            "AllowARPPrimaryUDN",
-            "to-lport",
-            ALLOW_PRIORITY,
-            f"outport == @{group} && (arp || nd)",
-            "allow",
-        ),
+            view, group, "AllowHostARPPrimaryUDN", direction, ALLOW_PRIORITY,
+            f"{port} == @{group} && ({_neighbour_discovery(sources, field)})", "allow",
+        )
+        for direction, port, field in (("from-lport", "inport", "arp.tpa"), ("to-lport", "outport", "arp.spa"))
+    ]  # fmt: skip
+    rows += [
         _rule(view, group, "DenyPrimaryUDN", "from-lport", DENY_PRIORITY, f"inport == @{group}", "drop"),
         _rule(view, group, "DenyPrimaryUDN", "to-lport", DENY_PRIORITY, f"outport == @{group}", "drop"),
     ]
-    sources = view.management_addresses()
     match = " || ".join(f"ip{family(address)}.src == {address}" for address in sources)
     rows.append(
         _rule(
@@ -59,6 +48,14 @@ def render_isolation(view: View) -> list[Row]:
         )
     )  # fmt: skip
     return rows
+
+
+def _neighbour_discovery(hosts: list[str], field: str) -> str:
+    """Match ARP and neighbour discovery about the host only: workloads shall not find each other by it."""
+    return " || ".join(
+        f"(arp && {field} == {address})" if family(address) == 4 else f"(nd && nd.target == {address})"
+        for address in hosts
+    )
 
 
 def _ids(name: str, primary_id: str) -> dict:

@@ -59,7 +59,7 @@ def _transit_router(view: View) -> list[Row]:
     port = f"trtos-{name}"
     gateways = view.gateway_interfaces()
     networks = gateways + masquerade_interfaces(view)
-    options = {"requested-tnl-key": str(SWITCH_PORT_KEY), "gateway_mtu": str(view.settings["mtu"])}
+    options = {"requested-tnl-key": str(SWITCH_PORT_KEY), "gateway_mtu": str(view.network["mtu"])}
     return [
         router(
             view,
@@ -86,7 +86,7 @@ def _gateway(view: View) -> list[Row]:
         router_port(view, on, inner, first_mac(transit_side), transit_side, {"requested-tnl-key": key}, peer=outer),
         router_port(
             view, name, outer, first_mac(join), join + gateway_side,
-            {"gateway_mtu": str(view.settings["mtu"])}, peer=inner,
+            {"gateway_mtu": str(view.outward_mtu)}, peer=inner,
         ),
     ]  # fmt: skip
     rows += _join_routes(view, on, join, gateway_side, view.external_ids())

@@ -55,7 +55,7 @@ def render_gateway_routers(view: View) -> list[Row]:
     port = f"rtos-{on}"
     join = view.join_interfaces()
     networks = join + view.gateway_interfaces()
-    options = {"gateway_mtu": str(view.settings["mtu"])}
+    options = {"gateway_mtu": str(view.outward_mtu)}
     rows = [
         gateway_router_row(view),
         router_port(view, name, port, first_mac(join), networks, options, **router_advertisement(view)),

@@ -46,7 +46,7 @@ def _router_and_switch(view: View) -> list[Row]:
     rows = [
         router(view, on, {"always_learn_from_arp_request": "false", **inner_router_options(view)}, router_ids),
         switch(view, name, config, view.external_ids(role=True)),
-        router_port(view, on, rtos, first_mac(gateways), gateways, {"gateway_mtu": str(view.settings["mtu"])}),
+        router_port(view, on, rtos, first_mac(gateways), gateways, {"gateway_mtu": str(view.network["mtu"])}),
         peering(view, name, stor, rtos),
     ]
     if view.is_primary:
@@ -63,7 +63,7 @@ def _join(view: View) -> list[Row]:
         router_port(view, on, f"rtoj-{on}", first_mac(inner), inner),
         peering(view, join, f"jtor-{on}", f"rtoj-{on}"),
         gateway_router_row(view),
-        router_port(view, name, f"rtoj-{name}", first_mac(outer), outer, {"gateway_mtu": str(view.settings["mtu"])}),
+        router_port(view, name, f"rtoj-{name}", first_mac(outer), outer, {"gateway_mtu": str(view.outward_mtu)}),
         peering(view, join, f"jtor-{name}", f"rtoj-{name}"),
     ]
     rows += [route(view, on, plain(address), address) for address in outer]

@@ -67,6 +67,14 @@ class View:
         """Return a node's id."""
         return self.plan["nodes"][node or self.node]["id"]
 
+    @property
+    def outward_mtu(self) -> int:
+        """Return the largest packet, in bytes, that passes between the network and the provider network.
+
+        The network's own, and not more than the setting `mtu`: what is beyond the node has no tunnel with more room.
+        """
+        return min(self.network["mtu"], self.settings["mtu"])
+
     def external_ids(self, *, role: bool = False) -> dict:
         """Return the external_ids that ovn-kubernetes gives a network's objects; the default network has none."""
         if self.is_default:

@@ -8,7 +8,7 @@ told in the status of the objects (`claims`, `running`, `verdicts`). Nothing is 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from ..model import Problem, Resource, not_carried_out
 from . import layer2_version, move, placement, refusals
@@ -38,14 +38,16 @@ def admit(
     manifest_set: str,
     name: str = "heddle",
     released: Collection[str] = (),
+    unrendered: Mapping[str, str] | None = None,
     now: str = BEGINNING,
 ) -> tuple[Snapshot, list[Problem]]:
     """Return the snapshot after `resources` replace what `manifest_set` held, and all reasons to refuse it.
 
     Objects of other sets stay. `nodes` are the hosts of the inventory: name -> {"chassis": id or None,
     "encapsulation": [addresses]}; a host that told nothing this time keeps what it told before. `released` are
-    workloads that are gone (`namespace/name`), whose addresses are kept no longer. `now` is the time for the status, as
-    in 2025-05-13T18:01:05Z.
+    workloads that are gone (`namespace/name`), whose addresses are kept no longer. `unrendered` says why networks
+    cannot be rendered, by the key of their object; they are stored and left out of the plan. `now` is the time for the
+    status, as in 2025-05-13T18:01:05Z.
     """
     after = dataclasses.replace(before, name=before.name or name, settings=settings)
     after.objects = _objects(before, resources, manifest_set, now)
@@ -74,7 +76,8 @@ def admit(
     ]
     if not problems and not found:
         before = without_kept_addresses(before, released)
-        found = _carry_out(before, after, {resource.key: place for place, resource in enumerate(resources)}, now)
+        order = {resource.key: place for place, resource in enumerate(resources)}
+        found = _carry_out(before, after, order, unrendered or {}, now)
     return after, problems + refusals.problems(found, resources)
 
 
@@ -131,11 +134,13 @@ def _check_supported(snapshot: Snapshot) -> list[Refusal]:
     ]
 
 
-def _carry_out(before: Snapshot, after: Snapshot, order: dict[str, int], now: str) -> list[Refusal]:
+def _carry_out(
+    before: Snapshot, after: Snapshot, order: dict[str, int], unrendered: Mapping[str, str], now: str
+) -> list[Refusal]:
     """Do what the controllers would: definitions, workloads, numbers, status. Returns why it cannot be done at all."""
     using = users(before, after)
     release(after, using, now)
-    claims = claim_namespaces(after, before, using, order, now)
+    claims = claim_namespaces(after, before, using, order, unrendered, now)
     if claims.broken:
         return [
             (key, "spec.subnets", rule, "the network is carried out and cannot be moved: choose other subnets")
@@ -144,7 +149,7 @@ def _carry_out(before: Snapshot, after: Snapshot, order: dict[str, int], now: st
         ]
     stage = before
     while True:
-        allocating = _Allocating(stage, after, now)
+        allocating = _Allocating(stage, after, unrendered, now)
         refused = allocating.settle()
         if refused:
             return refused
@@ -163,7 +168,7 @@ def _served(snapshot: Snapshot) -> set[str]:
 class _Allocating:
     """Numbers for everybody who can get them; who cannot is left out, and it is tried again without him."""
 
-    def __init__(self, before: Snapshot, after: Snapshot, now: str) -> None:
+    def __init__(self, before: Snapshot, after: Snapshot, unrendered: Mapping[str, str], now: str) -> None:
         self.before = before
         self.after = after
         self.now = now
@@ -171,7 +176,10 @@ class _Allocating:
         known = before.allocations.get("network-id", {})
         self.running = {workload.key for workload in running_workloads(before)}
         self.carried_out = {one.spec["owner"] for one in own_definitions(before) if one.spec["network"] in known}
-        self.without: set[str] = set()
+        self.without: set[str] = set(unrendered)
+        self.unrendered = {
+            name for one in self.networks.values() if one.object_key in unrendered for name in one.namespaces
+        }
         self.failed: dict[str, str] = {}
         self.unserved: set[tuple[str, str]] = set()
         self.failures: dict[str, list[str]] = {}
@@ -236,7 +244,7 @@ class _Allocating:
                 "leave out what takes that from it, or take the workload away first",
             )
             for workload in self.after.of_kind("Workload")
-            if workload.key in self.running and is_pending(workload)
+            if workload.key in self.running and is_pending(workload) and workload.namespace not in self.unrendered
         ]
 
     def _nodes_without(self, network: Network) -> list[str]:

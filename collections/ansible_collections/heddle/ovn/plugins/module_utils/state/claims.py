@@ -7,7 +7,7 @@ status, and the network is carried out wherever it can be (OKEP-5193, "Validatio
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ..naming import PRIMARY_NETWORK_LABEL, nad_key, workload_port
@@ -53,8 +53,16 @@ class _Namespace:
 class _Claiming:
     """One pass over all networks; those who have a definition first, then in the order in which they came."""
 
-    def __init__(self, snapshot: Snapshot, before: Snapshot, using: dict[str, list[str]], now: str) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        before: Snapshot,
+        using: dict[str, list[str]],
+        unrendered: Mapping[str, str],
+        now: str,
+    ) -> None:
         self.snapshot = snapshot
+        self.unrendered = unrendered
         self.using = using
         self.now = now
         self.wanted = wanted_networks(snapshot)
@@ -93,7 +101,9 @@ class _Claiming:
         """Make a network's missing definitions, or note why not."""
         mistakes = with_shared_subnets(network, self.wanted, self.snapshot.settings)
         mistakes += lacking_family(network, self.wanted)
-        errors = list(mistakes)
+        # A network that was rendered before keeps its definitions: workloads may run on it.
+        unrendered = [self.unrendered[network.object_key]] if network.object_key in self.unrendered else []
+        errors = mistakes + unrendered
         entry = self.snapshot.objects[network.object_key]
         if entry.namespace and not network.namespaces and not entry.is_deleting:
             errors.append(f"namespace {entry.namespace} is being terminated")
@@ -103,7 +113,7 @@ class _Claiming:
             if definition is not None and is_own(definition) and definition.spec["owner"] == network.object_key:
                 standing = True
                 self._keep(network, name, definition, errors)
-            elif not mistakes:
+            elif not mistakes and not unrendered:
                 self._make(network, name, definition, errors)
         if mistakes and standing:
             self.claims.broken[network.object_key] = mistakes
@@ -196,11 +206,17 @@ class _Claiming:
 
 
 def claim_namespaces(
-    snapshot: Snapshot, before: Snapshot, using: dict[str, list[str]], order: dict[str, int], now: str
+    snapshot: Snapshot,
+    before: Snapshot,
+    using: dict[str, list[str]],
+    order: dict[str, int],
+    unrendered: Mapping[str, str],
+    now: str,
 ) -> Claims:
     """Give every network its definitions in `snapshot`, as far as the rules allow.
 
     Who has one keeps it. Of several new networks the older one wins, and of those of one run the one that `order`
-    (key -> position in the manifests) has first.
+    (key -> position in the manifests) has first. `unrendered` says why networks cannot be rendered, by the key of their
+    object.
     """
-    return _Claiming(snapshot, before, using, now).all(order)
+    return _Claiming(snapshot, before, using, unrendered, now).all(order)

@@ -139,9 +139,17 @@ def _network(entry: StoredObject, namespaces: tuple, settings: dict) -> Network:
         infrastructure=tuple(spec["infrastructureSubnets"]),
         has_ipam=spec["ipam"]["mode"] == "Enabled",
         is_persistent=spec["ipam"]["lifecycle"] == "Persistent",
-        physical_network=spec["physicalNetworkName"],
+        physical_network=_physical_network(spec, name),
         vlan=spec["vlan"],
     )
+
+
+def _physical_network(spec: dict, name: str) -> str | None:
+    """Return the physical network of a Localnet network; where none is given, as in the flat form, its own name.
+
+    ovn-kubernetes, `localnetPhysicalNetworkName`.
+    """
+    return spec["physicalNetworkName"] or name if spec["topology"] == "Localnet" else None
 
 
 def _join_subnets(spec: dict, settings: dict) -> tuple:

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which networks of a plan cannot be rendered, and why; found on the state host before any node is written to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import fields, is_dataclass
+
+from ..naming import DEFAULT_NETWORK
+from ..row import Keys, Row
+from .bridge_flows import render_bridge_flows, render_flood_ports, render_static_macs
+from .endpoint import render_endpoints
+from .firewall import render_firewall
+from .host_network import render_host_network, render_management_ports
+from .northbound import render_northbound
+from .southbound import render_southbound
+from .virtual_machine import render_extra_chassis, render_virtual_machines
+from .vswitch import render_workload_ports
+
+_ROWS = (render_southbound, render_northbound, render_workload_ports, render_management_ports)
+_WORDS = (render_bridge_flows, render_flood_ports, render_static_macs)
+_OTHERS = (render_endpoints, render_virtual_machines, render_extra_chassis, render_firewall, render_host_network)
+
+
+def unrenderable(plan: dict, networks: Iterable[str] | None = None) -> dict[str, str]:
+    """Return why networks of the plan cannot be rendered, by name; `networks` limits which are tried (None: all).
+
+    Each is rendered beside the default network on every node whose chassis is known. Where that one cannot be
+    rendered, it is the only entry: nothing can be said of the others then.
+    """
+    names = set(plan["networks"] if networks is None else networks) - {DEFAULT_NETWORK}
+    nodes = [name for name, node in plan["nodes"].items() if node["chassis"]]
+    reason = _reason(plan_of_networks(plan, set()), nodes)
+    if reason:
+        return {DEFAULT_NETWORK: reason}
+    # All at once first: that one of them fails is rare, and to render each alone takes longer.
+    if not names or not _reason(plan_of_networks(plan, names), nodes):
+        return {}
+    found = {name: _reason(plan_of_networks(plan, {name}), nodes) for name in sorted(names)}
+    return {name: reason for name, reason in found.items() if reason}
+
+
+def plan_of_networks(plan: dict, names: set[str]) -> dict:
+    """Return the plan with the default network and `names` only; workloads keep their interfaces in these."""
+    kept = {DEFAULT_NETWORK, *names}
+    workloads = {
+        key: {**workload, "interfaces": [one for one in workload["interfaces"] if one["network"] in kept]}
+        for key, workload in plan["workloads"].items()
+    }
+    networks = {name: network for name, network in plan["networks"].items() if name in kept}
+    return {**plan, "networks": networks, "workloads": workloads}
+
+
+def _reason(plan: dict, nodes: list[str]) -> str:
+    """Return why the plan cannot be rendered on one of the nodes, "" when it can be on all."""
+    for node in nodes:
+        try:
+            flaw = next(_flaws(plan, node), "")
+        # A defect of a renderer may raise anything, and is the trouble of this network alone.
+        except Exception as error:  # pylint: disable=broad-exception-caught
+            flaw = f"{type(error).__name__}: {error}"
+        if flaw:
+            return f"it cannot be rendered on node {node}: {flaw}"
+    return ""
+
+
+def _flaws(plan: dict, node: str) -> Iterator[str]:
+    for render in _ROWS:
+        for row in render(plan, node):
+            yield from _flaws_of_row(row)
+    for render in _WORDS:
+        for word in render(plan, node):
+            yield from _flaws_of_word(word)
+    for render in _OTHERS:
+        render(plan, node)
+    for kind in fields(network := render_host_network(plan, node)):
+        for word in getattr(network, kind.name):
+            yield from _flaws_of_word(word)
+
+
+def _flaws_of_row(row: Row) -> Iterator[str]:
+    for column, value in row.columns.items():
+        # A key of `Keys` that is None is to be absent.
+        items = value.values if isinstance(value, Keys) else value
+        if items is None or (isinstance(items, set | list | tuple) and None in items):
+            yield f"{row.table} {row.key} has no value for {column}"
+        elif isinstance(items, dict):
+            absent = (str, type(None)) if isinstance(value, Keys) else str
+            for key, item in items.items():
+                if not isinstance(item, absent):
+                    yield f"{row.table} {row.key} has {item} for {column}:{key}, and text is wanted"
+
+
+def _flaws_of_word(word) -> Iterator[str]:
+    for field in fields(word) if is_dataclass(word) else ():
+        if getattr(word, field.name) is None:
+            yield f"{word} has no value for {field.name}"

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A provider network with a VLAN: the host and the gateway routers are in that VLAN and in no other."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.module_utils.render import bridge_flows
+from tests.live.gateway.conftest import BRIDGE, MAC, NEXT_HOP_MAC, UPLINK
+from tests.live.gateway.packets import UDP, Packet, Question, read_capture, tag_of
+from tests.live.gateway.test_way_out import MANIFESTS, NAMES, NODE, OUTSIDE, request_of
+from tests.pipeline import plan_of, with_gateways
+
+VLAN, OTHER = 100, 200
+
+
+def to_host(family: int, port: int) -> Packet:
+    return Packet(NEXT_HOP_MAC, MAC, OUTSIDE[family], NODE[family], UDP, port, 22, payload=b"host")
+
+
+@pytest.mark.parametrize("other", [OTHER, 0])
+@pytest.mark.parametrize("family", [4, 6])
+def test_what_comes_in_another_vlan_reaches_neither_the_host_nor_a_gateway_router(host, family, other):
+    machine, _zone = host(MANIFESTS, vlan=VLAN)
+    foreign, own = to_host(family, 4000), to_host(family, 4001)
+    machine.receive(UPLINK, foreign.encode(), vlan=other)
+    neighbour = {4: "192.0.2.77", 6: "2001:db8::77"}[family]
+    asks = Question(NEXT_HOP_MAC, neighbour, NODE[family]).encode()
+    machine.receive(UPLINK, asks, vlan=other)
+    machine.receive(UPLINK, own.encode())
+    machine.exchange(lambda: own in machine.sent(BRIDGE), "the packet in the provider network's VLAN")
+    assert foreign not in machine.sent(BRIDGE)
+    assert not [one for one in machine.sent(BRIDGE) if isinstance(one, Question) and one.source == neighbour]
+    replies = [one for one in read_capture(machine.folder / f"{UPLINK}.pcap") if tag_of(one) == other]
+    assert not replies
+
+
+@pytest.mark.parametrize("group", [50, 1])
+@pytest.mark.parametrize("family", [4, 6])
+def test_workloads_get_out_and_replies_find_back(host, family, group, monkeypatch):
+    monkeypatch.setattr(bridge_flows, "GROUP_SIZE", group)
+    machine, zone = host(MANIFESTS, vlan=VLAN)
+    requests = {name: request_of(zone, name, UDP, family) for name in NAMES}
+    for name, packet in requests.items():
+        machine.receive(f"if-{name}", packet.encode())
+
+    def outside() -> dict[str, Packet]:
+        found = [packet for packet in machine.sent(UPLINK) if isinstance(packet, Packet)]
+        return {packet.payload.decode(): packet for packet in found if packet.target == OUTSIDE[family]}
+
+    machine.exchange(lambda: len(outside()) == len(NAMES), "what the workloads sent")
+    assert {packet.source for packet in outside().values()} == {NODE[family]}
+    for packet in outside().values():
+        machine.receive(UPLINK, packet.answer().encode())
+    for name in NAMES:
+        machine.exchange(
+            lambda name=name: [
+                one for one in machine.sent(f"if-{name}") if isinstance(one, Packet) and one.source == OUTSIDE[family]
+            ],
+            f"the reply to {name}",
+        )
+
+
+def test_a_tag_is_off_before_a_label_is_put_on(monkeypatch):
+    """The kernel's datapath refuses MPLS labels on tagged frames (Linux, net/openvswitch/flow_netlink.c)."""
+    monkeypatch.setattr(bridge_flows, "GROUP_SIZE", 1)
+    plan = plan_of(MANIFESTS, hosts=with_gateways("shared", vlan=VLAN))
+    found = [flow.actions for flow in bridge_flows.render_bridge_flows(plan, "node1") if "push_mpls" in flow.actions]
+    assert found
+    for actions in found:
+        words = actions.split(",")
+        for place, word in enumerate(words):
+            if word.startswith("push_mpls"):
+                assert words[place - 1] == "strip_vlan"
+                assert words[place + 2] == f"mod_vlan_vid:{VLAN}"
