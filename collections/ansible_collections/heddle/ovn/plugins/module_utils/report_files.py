@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files of a report: written when they differ, each at once."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+
+
+class Refused(Exception):
+    """A file that cannot be written, and why."""
+
+
+def keep(directory: str, files: dict[str, str], *, write: bool) -> list[str]:
+    """Write texts by file name into a directory; return the names that differed.
+
+    Refused: a name that leads elsewhere, or what the operating system says.
+    """
+    wrong = [name for name in files if os.path.basename(name) != name or name in ("", ".", "..")]
+    if wrong:
+        raise Refused(f"files: {', '.join(wrong)}: a name without a directory is needed")
+    try:
+        changed = [name for name, text in files.items() if _read(os.path.join(directory, name)) != str(text)]
+        if write:
+            os.makedirs(directory, mode=0o755, exist_ok=True)
+            for name in changed:
+                _replace(directory, name, str(files[name]))
+    except OSError as error:
+        raise Refused(f"{error.filename or directory}: {error.strerror or error}") from error
+    return changed
+
+
+def _read(path: str) -> str | None:
+    try:
+        with open(path, encoding="utf-8", newline="") as file:
+            return file.read()
+    except (FileNotFoundError, UnicodeDecodeError):
+        return None
+
+
+def _replace(directory: str, name: str, text: str) -> None:
+    handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=directory)
+    try:
+        with open(handle, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, os.path.join(directory, name))
+    except BaseException:
+        os.unlink(temporary)
+        raise

@@ -1,0 +1,77 @@
+#!/usr/bin/python
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Keep the files of a report."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: report
+short_description: Keep the files of a report
+version_added: 0.4.0
+author:
+  - Heddle maintainers (@heddle)
+description:
+  - Writes texts into files of one directory, all in one task. The directory is made where it is missing.
+  - A file is replaced at once or not at all, so that a reader never sees half of it.
+attributes:
+  check_mode:
+    description: Says which files would change.
+    support: full
+  diff_mode:
+    description: Reports are too long for a difference to be read.
+    support: none
+  idempotent:
+    description: A file that has its text is left alone.
+    support: full
+options:
+  directory:
+    description: Where the files are.
+    type: path
+    required: true
+  files:
+    description: The text of each file by its name. Names have no directories.
+    type: dict
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Keep the report
+  heddle.ovn.report:
+    directory: "{{ playbook_dir }}/report"
+    files:
+      audit.json: "{{ audit | to_json }}\n"
+"""
+
+RETURN = r"""
+written:
+  description: Names of the files that changed, or would.
+  returned: success
+  type: list
+  elements: str
+  sample: [audit.json]
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.heddle.ovn.plugins.module_utils.report_files import Refused, keep
+
+
+def main():
+    """Write what differs."""
+    module = AnsibleModule(
+        argument_spec={
+            "directory": {"type": "path", "required": True},
+            "files": {"type": "dict", "required": True},
+        },
+        supports_check_mode=True,
+    )
+    try:
+        written = keep(module.params["directory"], module.params["files"], write=not module.check_mode)
+    except Refused as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(changed=bool(written), written=written)
+
+
+if __name__ == "__main__":
+    main()
