@@ -84,6 +84,15 @@ def test_everything_moves_and_comes_back(card):
     assert not listing("bridge")
 
 
+def test_the_bridge_follows_the_card_s_mtu_when_nothing_else_is_left_to_move(card):
+    move_device("card", "bridge", write=True)
+    ip("link", "set", "card", "mtu", "1300")
+    assert move_device("card", "bridge", write=False).changed
+    assert move_device("card", "bridge", write=True).changed
+    assert read_device("bridge").mtu == 1300
+    assert not move_device("card", "bridge", write=True).changed
+
+
 class Cut(BaseException):
     """The process ends here."""
 

@@ -183,6 +183,12 @@ def test_after_the_install_playbook_the_service_goes_by_the_new_arguments(scene)
     assert scene.followed[-1] == {"2"}
 
 
+def test_what_was_taken_out_of_the_kernel_comes_back(scene):
+    scene.run(1)
+    scene.happens = ["kernel changed"]
+    assert scene.run(0.3) == [("chassis", 1), ("gateway", 1)]
+
+
 def test_an_event_does_not_wait_for_the_next_attempt(scene):
     scene.fails["chassis"] = "a leased address"
     scene.run(100)

@@ -140,6 +140,37 @@ def test_names_that_cannot_name_a_host_are_refused(name):
     assert f"{name} cannot name a host in OVN" in str(problems[0])
 
 
+RANGES = {
+    "join_subnets": ["100.64.0.0/16", "fd98::/64"],
+    "network_join_subnets": ["100.65.0.0/16", "fd99::/64"],
+    "transit_subnets": ["100.88.0.0/16", "fd97::/64"],
+    "masquerade_subnets": ["169.254.0.0/17", "fd69::/112"],
+    "service_subnets": ["10.96.0.0/16", "fd00:10:96::/112"],
+}
+
+
+@pytest.mark.parametrize("name", RANGES)
+def test_ranges_that_hosts_and_routers_use_stay_where_they_are(name):
+    first, second = RANGES[name]
+    before = stored(RED)
+    for moved in ([second], ["172.30.0.0/16", second], [first.replace("/16", "/20").replace("/17", "/20"), second]):
+        _after, problems = decide(RED, before, settings={name: moved})
+        assert [problem.path for problem in problems] == [name], moved
+        assert "put the old value back" in problems[0].remedy
+    grown = [first.replace("/16", "/15").replace("/17", "/16"), second]
+    if name in ("service_subnets", "transit_subnets", "masquerade_subnets"):
+        _after, problems = decide(RED, before, settings={name: grown})
+        assert not problems
+    _after, problems = decide(RED, stored("", hosts={}), settings={name: ["172.30.0.0/16", second]})
+    assert not problems
+
+
+def test_the_join_subnet_that_no_network_takes_by_default_may_change():
+    own = RED.replace("subnets:", 'joinSubnets: ["100.70.0.0/16"], subnets:')
+    _after, problems = decide(own, stored(own), settings={"network_join_subnets": ["100.71.0.0/16", "fd99::/64"]})
+    assert not problems
+
+
 def test_cluster_subnets_stay():
     before, _problems = decide(RED)
     _after, problems = decide(RED, before, settings={"cluster_subnets": ["10.200.0.0/16/24"]})

@@ -106,14 +106,15 @@ def test_the_search_does_not_leave_the_address_space():
 
 def test_a_chosen_transit_subnet_stays_while_it_overlaps_with_nothing():
     text = namespace("red") + layer2("red", "net", "100.88.0.0/17")
-    before, _problems = decide(text)
+    # Where there are hosts, the settings stay.
+    before, _problems = decide(text, hosts={})
     assert before.allocations["transit-subnet/red_net"] == {"v4": "100.89.0.0/16"}
     for settings, chosen in (
         ({"transit_subnets": ["100.90.0.0/16", "fd97::/64"]}, "100.89.0.0/16"),
         ({"transit_subnets": ["100.90.0.0/17", "fd97::/64"]}, "100.90.0.0/17"),
         ({"service_subnets": ["100.89.7.0/24", "fd00:10:96::/112"]}, "100.90.0.0/16"),
     ):
-        after, problems = decide(text, before, settings=settings)
+        after, problems = decide(text, before, hosts={}, settings=settings)
         assert not problems
         assert after.allocations["transit-subnet/red_net"] == {"v4": chosen}
 

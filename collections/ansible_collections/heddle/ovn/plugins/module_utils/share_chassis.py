@@ -14,6 +14,7 @@ from .apply.nftables import reconcile_firewall
 from .apply.takeover import move_device, wait_for_device
 from .keep import keep_host
 from .naming import INTEGRATION_BRIDGE
+from .ovsdb_client import Client
 from .render.firewall import render_cards
 from .render.provider import PHYSICAL_NETWORK
 from .render.vswitch import BRIDGE_UPLINK, SOUTHBOUND_SOCKET, TABLES, UNDERLAY_BRIDGE, render_integration_bridge
@@ -243,6 +244,12 @@ def _identifiers(client) -> dict:
     select = {"op": "select", "table": "Open_vSwitch", "where": [], "columns": ["external_ids"]}
     rows = client.transact(VSWITCH_DATABASE, [select])[0]["rows"]
     return dict(rows[0]["external_ids"][1]) if rows else {}
+
+
+def chassis_id(remote: str) -> str:
+    """Return the system-id of the Open vSwitch whose database is at `remote`, "" when it has none."""
+    with Client(remote, read_only=True) as client:
+        return _identifiers(client).get("system-id", "")
 
 
 def _refuse_foreign(client, bridges: list[dict]) -> None:

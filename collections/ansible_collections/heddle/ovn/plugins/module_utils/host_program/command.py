@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import sys
 from typing import TextIO
@@ -12,6 +13,7 @@ from .. import compiled
 from ..apply.change import Outcome
 from ..invocation import only_writer
 from ..runner import refusal
+from .health import other_chassis, stopped_daemons
 from .parts import parts, read_host, read_plan
 from .watch import ERRORS, watch
 
@@ -32,13 +34,16 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     if chosen.verb in ("apply", "watch"):
         compiled.keep()
+    problems = _problems() if chosen.verb == "status" else []
     try:
         if chosen.verb == "watch":
             watch()
         outcomes = _outcomes(write=chosen.verb == "apply")
     except ERRORS as error:
-        _write(f"heddle-host: {error}", sys.stderr)
+        _write_lines("", "\n".join([f"heddle-host: {error}", *problems]), sys.stderr)
         return EXIT_FAILED
+    if chosen.verb == "status":
+        return _status(outcomes, chosen, problems)
     return _VERBS[chosen.verb](outcomes, chosen)
 
 
@@ -47,12 +52,21 @@ def _outcomes(*, write: bool) -> dict[str, Outcome]:
         return {name: part() for name, part in parts(read_host(), write=write).items()}
 
 
-def _status(outcomes: dict[str, Outcome], chosen: argparse.Namespace) -> int:
+def _problems() -> list[str]:
+    """What keeps this host from following any plan; what cannot be found out the comparison with the plan says."""
+    found = stopped_daemons()
+    with contextlib.suppress(*ERRORS):
+        found += other_chassis(read_host()["node"], read_plan() or {"nodes": {}})
+    return found
+
+
+def _status(outcomes: dict[str, Outcome], chosen: argparse.Namespace, problems: list[str]) -> int:
     plan = read_plan() or {}
     differs = {name: [str(change) for change in outcome.changes] for name, outcome in outcomes.items()}
-    clean = bool(plan) and not any(differs.values())
+    clean = bool(plan) and not any(differs.values()) and not problems
     told = {
         "plan": plan.get("digest"), "revision": plan.get("revision"), "clean": clean, "differs": differs,
+        "problems": problems,
     }  # fmt: skip
     if chosen.json:
         _write(json.dumps(told, indent=1))
@@ -64,6 +78,8 @@ def _status(outcomes: dict[str, Outcome], chosen: argparse.Namespace) -> int:
             _write(f"{name:<10} {'as planned' if not changes else f'{len(changes)} differences'}")
             for change in changes:
                 _write(f"           {change}")
+    if not chosen.json:
+        _write_lines("", "\n".join(problems))
     return EXIT_CLEAN if clean else EXIT_DRIFT
 
 
@@ -86,13 +102,13 @@ def _apply(outcomes: dict[str, Outcome], _chosen: argparse.Namespace) -> int:
     return EXIT_FAILED if refused else EXIT_CLEAN
 
 
-def _write_lines(mark: str, text: str) -> None:
+def _write_lines(mark: str, text: str, stream: TextIO | None = None) -> None:
     for line in text.splitlines():
-        _write(mark + line)
+        _write(mark + line, stream)
 
 
 def _write(text: str, stream: TextIO | None = None) -> None:
     (stream or sys.stdout).write(text + "\n")
 
 
-_VERBS = {"status": _status, "diff": _diff, "apply": _apply}
+_VERBS = {"diff": _diff, "apply": _apply}

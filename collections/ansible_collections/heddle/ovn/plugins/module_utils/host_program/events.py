@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What takes parts of a host's share away while it runs: ovs-vswitchd is another one, patch ports or bridges are, or a
-card has addresses again that a bridge took over.
+card has addresses again that a bridge took over, or what Heddle has in the kernel was taken away (`removals`).
 
 ovs-vswitchd keeps flows and MAC tables in memory only, and a flow names ports by their numbers, which ovn-controller's
 patch ports get anew when they are made anew.
@@ -18,6 +18,7 @@ from collections.abc import Callable
 from ..ovsdb_framing import Framer, FramingError
 from ..runner import VSWITCH
 from .cards import Cards
+from .removals import Removals
 from .settled import Settled
 
 PROCESS_FILE = "/run/openvswitch/ovs-vswitchd.pid"
@@ -47,7 +48,7 @@ class Events:
         self._socket: socket.socket | None = None
         self._framer = Framer()
         self._process = self._identity()
-        self._cards = Cards()
+        self._cards, self._removals = Cards(), Removals()
         self._ports_differ = self._bridges_differ = False
 
     def follow(self, cards: frozenset[str]) -> None:
@@ -55,8 +56,8 @@ class Events:
         self._cards.names = cards
 
     def wait(self) -> str | None:
-        """Wait a moment; return what happened: `switch restarted`, `card changed`, `bridges changed`, `ports changed`,
-        or None.
+        """Wait a moment; return what happened: `switch restarted`, `card changed`, `kernel changed`, `bridges changed`,
+        `ports changed`, or None.
 
         The last two are told when no playbook is between a plan and its gateways: until then they go on changing.
         """
@@ -69,6 +70,8 @@ class Events:
             return "switch restarted" if process else None
         if self._cards in readable and self._cards.changed():
             return "card changed"
+        if any(source in readable for source in self._removals.sources) and self._removals.changed():
+            return "kernel changed"
         if (self._ports_differ or self._bridges_differ) and self._settled():
             event = "bridges changed" if self._bridges_differ else "ports changed"
             self._ports_differ = self._bridges_differ = False
@@ -79,7 +82,7 @@ class Events:
         """Return what can be read: the database's connection, the kernel's."""
         if self._socket is None:
             self._connect()
-        sources = [source for source in (self._socket, self._cards) if source is not None]
+        sources = [source for source in (self._socket, self._cards, *self._removals.sources) if source is not None]
         return select.select(sources, [], [], POLL_SECONDS)[0]
 
     def _identity(self) -> tuple | None:

@@ -24,6 +24,7 @@ _AFTER_EVENT = {
     "bridges changed": ("chassis", "gateway", "workloads"),
     # With an address, the kernel drops the routes that had it as their source.
     "card changed": ("chassis", "gateway"),
+    "kernel changed": ("chassis", "gateway"),
 }
 ERRORS = (*KNOWN_ERRORS, NetlinkFailure, OSError)
 

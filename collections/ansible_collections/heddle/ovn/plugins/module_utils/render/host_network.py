@@ -175,7 +175,10 @@ def _vrf_routes(view: View, provider: Provider) -> list[HostRoute]:
     for number in view.network["families"]:
         everything = DEFAULT_ROUTES[number]
         routes += [
-            HostRoute(subnet, device=provider.bridge, vrf=vrf, network=name) for subnet in provider.networks(number)
+            HostRoute(subnet, device=provider.bridge, vrf=vrf, network=name)
+            for subnet in provider.networks(number)
+            # Or it would replace the kernel's own route to the network's subnet.
+            if subnet not in view.subnets()
         ]
         nexthop = provider.next_hop(number)
         if nexthop:

@@ -21,7 +21,7 @@ from .attachment_definition import (
 )
 from .deletion import why_it_stays
 from .networks import Network, attached_networks, is_pending, wanted_networks
-from .overlaps import lacking_family, with_neighbour, with_shared_subnets
+from .overlaps import lacking_family, with_neighbour, with_provider_networks, with_shared_subnets
 from .snapshot import Snapshot, StoredObject
 
 
@@ -101,9 +101,10 @@ class _Claiming:
         """Make a network's missing definitions, or note why not."""
         mistakes = with_shared_subnets(network, self.wanted, self.snapshot.settings)
         mistakes += lacking_family(network, self.wanted)
-        # A network that was rendered before keeps its definitions: workloads may run on it.
+        # Of what comes later than the network, it keeps its definitions: workloads may run on it.
         unrendered = [self.unrendered[network.object_key]] if network.object_key in self.unrendered else []
-        errors = mistakes + unrendered
+        beside = with_provider_networks(network, self.snapshot.of_kind("Node"))
+        errors = mistakes + unrendered + beside
         entry = self.snapshot.objects[network.object_key]
         if entry.namespace and not network.namespaces and not entry.is_deleting:
             errors.append(f"namespace {entry.namespace} is being terminated")
@@ -113,7 +114,7 @@ class _Claiming:
             if definition is not None and is_own(definition) and definition.spec["owner"] == network.object_key:
                 standing = True
                 self._keep(network, name, definition, errors)
-            elif not mistakes and not unrendered:
+            elif not mistakes and not unrendered and not beside:
                 self._make(network, name, definition, errors)
         if mistakes and standing:
             self.claims.broken[network.object_key] = mistakes

@@ -91,3 +91,18 @@ def _with_status(before: Snapshot, workload: StoredObject, status: dict) -> Snap
     after = copy.deepcopy(before)
     after.objects[workload.key] = replace(workload, status=status)
     return after
+
+
+# What QEMU says (QMP, `query-status`) of a machine that did not arrive, and of one that left; `absent`: no QEMU runs.
+_NOT_ARRIVED, _LEFT = ("absent", "inmigrate"), ("absent", "postmigrate")
+
+
+def machine_location(move: dict, here: str, there: str) -> dict:
+    """Return the `node` where a machine runs, "" when that is not known, and whether it is `lost` at both ends.
+
+    `here` and `there` are its states at `move`'s `from` and `to`; any other word than QEMU's, such as `nothing` of an
+    end that did not answer, decides nothing. A lost machine is started anew where its move began.
+    """
+    lost = there in _NOT_ARRIVED and here in _LEFT
+    stayed = move["from"] if here == "running" or lost else ""
+    return {"node": move["to"] if there == "running" else stayed, "lost": lost}

@@ -6,9 +6,12 @@ Networks may overlap with each other as much as they like, unless one workload j
 
 from __future__ import annotations
 
+import ipaddress
+
 from ..addressing import overlapping
 from ..naming import DEFAULT_NETWORK
 from .networks import Network
+from .snapshot import StoredObject
 
 
 def with_shared_subnets(network: Network, found: dict[str, Network], settings: dict) -> list[str]:
@@ -40,6 +43,31 @@ def with_shared_subnets(network: Network, found: dict[str, Network], settings: d
         if overlapping(subnet["cidr"], join)
     ]
     return errors
+
+
+def with_provider_networks(network: Network, nodes: list[StoredObject]) -> list[str]:
+    """Return how a primary network overlaps with what nodes have beside it: it would hide that from its workloads.
+
+    Of a node that counts what it told: its addresses on the provider network with their subnets, its next hops, and its
+    addresses in the underlay.
+    """
+    if network.is_default or network.role != "Primary":
+        return []
+    told: dict[str, str] = {}
+    for node in nodes:
+        gateway = node.spec.get("gateway") or {}
+        for address in gateway.get("addresses", ()):
+            told.setdefault(str(ipaddress.ip_interface(address).network), f"the provider network of node {node.name}")
+        for address in gateway.get("next_hops", ()):
+            told.setdefault(address, f"the default gateway of node {node.name}")
+        for address in [*(node.spec.get("encapsulation") or ()), *(node.spec.get("addresses") or ())]:
+            told.setdefault(address, f"an address of node {node.name}")
+    return [
+        f"pod or join subnet overlaps: {subnet} with {what}, {other}"
+        for other, what in told.items()
+        for subnet in own_subnets(network)
+        if not other.lower().startswith("fe80:") and overlapping(subnet, other)
+    ]
 
 
 def lacking_family(network: Network, found: dict[str, Network]) -> list[str]:

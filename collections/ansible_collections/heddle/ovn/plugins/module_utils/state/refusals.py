@@ -10,6 +10,7 @@ import dataclasses
 import re
 from collections.abc import Iterable, Iterator
 
+from ..addressing import network_of
 from ..model import Problem, Resource, Source, check_update
 from ..naming import PRIMARY_NETWORK_LABEL, cluster_network, namespaced_network, prefix
 from . import layer2_version
@@ -71,11 +72,33 @@ def check_settings(before: Snapshot, settings: dict) -> Iterator[Refusal]:
     if old != settings["cluster_subnets"]:
         yield ("Settings", "cluster_subnets", f"cannot be changed: hosts have subnets of {', '.join(old)}",
                "put the old value back")  # fmt: skip
+    yield from _ranges_that_move(before, settings)
     name = layer2_version.SETTING
     chosen = layer2_version.is_open(before) or before.settings.get(name) == "gateway-router"
     if before.revision and settings[name] == "gateway-router" and not chosen:
         yield ("Settings", name, "gateway-router can only be chosen for a cluster that has no hosts yet",
                "leave the setting out")  # fmt: skip
+
+
+def _ranges_that_move(before: Snapshot, settings: dict) -> Iterator[Refusal]:
+    """A range that routers and hosts have addresses of may grow in its place, and not move: hosts change one by one."""
+    if not before.of_kind("Node"):
+        return
+    defaulted = any(
+        entry.spec["role"] == "Primary" and not entry.spec["joinSubnets"] for entry in before.of_kind(*NETWORK_KINDS)
+    )
+    used = ["join_subnets", "transit_subnets", "masquerade_subnets", "service_subnets"]
+    for name in [*used, *(["network_join_subnets"] if defaulted else [])]:
+        old, new = before.settings.get(name, settings[name]), settings[name]
+        if not all(any(_is_grown(one, other) for other in new) for one in old):
+            yield ("Settings", name, f"cannot be changed: routers and hosts have addresses of {', '.join(old)}",
+                   "put the old value back; a range may only become larger where it is")  # fmt: skip
+
+
+def _is_grown(old: str, new: str) -> bool:
+    before, after = network_of(old), network_of(new)
+    same = before.version == after.version and before.network_address == after.network_address
+    return same and after.prefixlen <= before.prefixlen
 
 
 def check_nodes(nodes: list[StoredObject]) -> Iterator[Refusal]:

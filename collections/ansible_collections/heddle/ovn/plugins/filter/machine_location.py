@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""On which of two nodes a virtual machine runs after its move ended or failed."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: machine_location
+short_description: On which of two nodes a virtual machine runs
+version_added: 0.3.0
+author:
+  - Heddle maintainers (@heddle)
+description:
+  - Decides by what both ends of a move say of the machine. It never decides that a machine may be started anew while
+    one end has not answered, since it may run there.
+options:
+  _input:
+    description: The move, as the M(heddle.ovn.migration) module returned it; C(from) and C(to) are used.
+    type: dict
+    required: true
+  here:
+    description:
+      - RV(heddle.ovn.virtual_machine_info#module:status) on the node that the machine left; C(nothing) when that node
+        did not answer.
+    type: str
+    required: true
+  there:
+    description: The same of the node that it moves to.
+    type: str
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Show where it runs
+  ansible.builtin.debug:
+    msg: "{{ begun.move | heddle.ovn.machine_location('postmigrate', 'running') }}"
+"""
+
+RETURN = r"""
+_value:
+  description:
+    - C(node) is the node where the machine runs, or is to be started anew; empty when that is not known.
+    - C(lost) says that both ends answered and neither runs it any more, so that it is started anew.
+  type: dict
+  sample: {"node": "node2", "lost": false}
+"""
+
+from ansible_collections.heddle.ovn.plugins.module_utils.state.move import machine_location
+
+
+class FilterModule:
+    """Filters of the collection."""
+
+    def filters(self):
+        """Return the filters by name."""
+        return {"machine_location": machine_location}
