@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # The verbs of the project. Each is a thin call of a playbook or a program that can be run without make as well.
+# With VERBOSE=1 they print all that the programs print, which otherwise goes to report/logs/.
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
+export VERBOSE
 PLAY := scripts/play
 PYTEST := .venv/bin/pytest
 LAB := .venv/bin/python -m lab
@@ -10,11 +12,13 @@ DRIVER ?= auto
 BENCH_SIZES ?= 10 100 1000 4000
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: help setup lab lab-up lab-down lab-status lab-reboot lab-kill lab-start lab-save lab-load verify audit report \
-    test lint sanity test-unit test-live test-notebook test-lab test-upgrade test-vm test-uml bench collection clean
+.PHONY: help setup lab lab-up lab-down lab-status lab-reboot lab-kill lab-start lab-save lab-load \
+    status verify audit report \
+    test test-long lint sanity test-unit test-live test-notebook test-lab test-upgrade test-vm test-uml test-fresh \
+    test-fresh-quick bench collection clean
 
 help: ## list the verbs
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## make the virtual environment with the pinned requirements
 	@scripts/setup
@@ -23,7 +27,7 @@ lab: setup ## start the lab, install, bring up the networks, verify, audit, repo
 	@.venv/bin/python -m scripts.make_lab --driver $(DRIVER)
 
 lab-up: setup ## only start the lab's hosts
-	@$(LAB) packages && $(LAB) up --driver $(DRIVER)
+	@.venv/bin/python -m scripts.make_lab --hosts --driver $(DRIVER)
 
 lab-down: setup ## remove every trace of the lab
 	@$(LAB) down
@@ -46,6 +50,9 @@ lab-save: setup ## keep what the hosts have on their disks: make lab-save NAME=c
 lab-load: setup ## bring the hosts back as they were saved: make lab-load NAME=converged
 	@$(LAB) load $(NAME)
 
+status: setup ## show hosts, networks and workloads of the lab
+	@$(PLAY) playbooks/status.yml
+
 verify: setup ## send packets between all workloads of the lab
 	@$(PLAY) playbooks/verify.yml
 
@@ -58,14 +65,17 @@ report: setup ## run the notebooks on the lab's results and write report/first_l
 test: setup ## everything that CI runs
 	@.venv/bin/python -m scripts.run_tests
 
+test-long: setup ## what takes too long for every change: all drivers, repeated runs, fresh systems
+	@.venv/bin/python -m scripts.run_tests --long
+
 lint: setup ## ruff, yamllint, ansible-lint, changelog fragments
 	@.venv/bin/python -m scripts.run_tests lint
 
 sanity: setup ## ansible-test sanity of the collection, without ignore files
-	@scripts/sanity
+	@.venv/bin/python -m scripts.run_tests sanity
 
 test-unit: setup ## tests that need nothing: unit and golden
-	@$(PYTEST) tests/unit tests/golden
+	@.venv/bin/python -m scripts.run_tests unit
 
 test-live: setup ## tests against real ovsdb-server, ovn-northd and ovn-trace
 	@.venv/bin/python -m scripts.run_tests live
@@ -84,6 +94,12 @@ test-vm: setup ## boot and converge virtual machines
 
 test-uml: setup ## the same on User Mode Linux, which needs no KVM
 	@.venv/bin/python -m scripts.run_tests uml
+
+test-fresh: setup ## both commands of the README on a minimal Debian 12 and 13 without anything but make and git
+	@.venv/bin/python -m scripts.fresh
+
+test-fresh-quick: setup ## the same on Debian 13 only, with fewer tests and the caches of this machine
+	@.venv/bin/python -m scripts.fresh --quick
 
 bench: setup ## figures, as ratios against something measured in the same run (BENCH_SIZES="10 100" is quick)
 	@$(LAB) packages && .venv/bin/python -m scripts.ovn_root .venv/bin/python -m tests.bench --sizes $(BENCH_SIZES)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Watches over one container: gives it a root, interfaces and a console, and starts it again when it reboots.
 
-Runs as a process of its own inside the lab's mount namespace and in a network namespace in which interfaces wait for
-the container to take them. What it makes (mounts, interfaces) disappears with those namespaces.
+Runs as a process of its own in a copy of the lab's mount namespace and in a network namespace in which interfaces wait
+for the container to take them. What it makes (mounts, interfaces) disappears with those namespaces.
 """
 
 import argparse
@@ -27,6 +27,20 @@ def enter_cgroup(path):
     """A subtree of its own: systemd-nspawn makes groups below the one that it is in, with fixed names."""
     path.mkdir(parents=True, exist_ok=True)
     (path / "cgroup.procs").write_text(str(os.getpid()))
+
+
+def mount_sys(place):
+    """Show this network namespace in /sys, read-only, with the control groups that were there.
+
+    From version 257 on systemd-nspawn looks interfaces up in /sys, which shows the namespace that it was mounted in.
+    """
+    place.mkdir(parents=True, exist_ok=True)
+    for words in (
+        ("-t", "sysfs", "-o", "ro", "sysfs", str(place)),
+        ("--bind", "/sys/fs/cgroup", f"{place}/fs/cgroup"),
+        ("--rbind", str(place), "/sys"),
+    ):
+        subprocess.run(["mount", *words], check=True)
 
 
 def mount_root(lower, upper, work, merged):
@@ -95,6 +109,7 @@ def main():
     parser.add_argument("--machine", required=True, help="a name that no other container of the machine has")
     arguments = parser.parse_args()
     enter_cgroup(arguments.cgroup)
+    mount_sys(arguments.merged.parent / f"{arguments.merged.name}-sys")
     mount_root(arguments.lower, arguments.state / "upper", arguments.state / "work", arguments.merged)
     status = REBOOT
     while status == REBOOT:

@@ -47,6 +47,8 @@ BUSYBOX_APPLETS = (
     "poweroff",
 )
 DISK_BYTES = 8 << 30
+# What a build needs in the temporary directory: the installed packages, and the same as an archive.
+BUILD_BYTES = 3 << 30
 # Counts up when the way of building changes in a manner that no other input shows.
 FORMAT = 1
 
@@ -135,17 +137,29 @@ def ensure_root(image):
     return image.root, True
 
 
-def run(argv, purpose, **options):
+def run(argv, purpose, remedy="see the message above", **options):
     """Run a command whose output matters only when it fails."""
     done = subprocess.run(argv, stdout=options.pop("stdout", subprocess.PIPE), stderr=subprocess.PIPE, **options)
     if done.returncode:
         tail = " | ".join(done.stderr.decode(errors="replace").strip().splitlines()[-4:])
-        raise LabError(f"cannot {purpose}: {argv[0]} ended with {done.returncode}: {tail}", "see the message above")
+        raise LabError(f"cannot {purpose}: {argv[0]} ended with {done.returncode}: {tail}", remedy)
     return done
+
+
+def require_space():
+    """Refuse to begin what would end with a full disk."""
+    directory = tempfile.gettempdir()
+    free = shutil.disk_usage(directory).free
+    if free < BUILD_BYTES:
+        raise LabError(
+            f"{directory} has {free / 1e9:.1f} GB left, and building the host image takes {BUILD_BYTES / 1e9:.1f} GB",
+            "make room, or set TMPDIR to a directory with more",
+        )
 
 
 def build(work):
     """Build into an empty directory."""
+    require_space()
     run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "lab", "-f", str(work / "ssh_key")], "make an ssh key")
     # Everything that the build's own user ids must reach is in a directory of the system's temporary place.
     with tempfile.TemporaryDirectory(prefix="heddle-image-") as scratch:
@@ -206,7 +220,8 @@ def bootstrap(additions, tarball):
         source.line(),
     ]
     with open(tarball, "wb") as stream:
-        run(argv, f"install Debian {sources.SUITE} from {source.uri}", stdout=stream, stdin=subprocess.DEVNULL)
+        remedy = "check that apt reaches its mirror (apt-get update), or set LAB_APT_URI to the address of another"
+        run(argv, f"install Debian {sources.SUITE} from {source.uri}", remedy, stdout=stream, stdin=subprocess.DEVNULL)
 
 
 def extract_boot_files(tarball, target):

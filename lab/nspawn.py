@@ -19,6 +19,8 @@ from lab.config import HOSTS, INTERFACES, MTU, PROJECT, SEGMENTS
 from lab.errors import LabError
 
 CGROUPS = Path("/sys/fs/cgroup")
+# Userspace datapaths and virtual machines make their interfaces with it.
+TUN = Path("/dev/net/tun")
 # The management address of the lab's own end, in the namespace only.
 GATEWAY = 254
 
@@ -50,6 +52,8 @@ class Driver:
         """Unpack the image once; all containers share it."""
         if os.geteuid() != 0:
             raise LabError("driver nspawn needs root", "use DRIVER=vm, which does not")
+        if not TUN.is_char_device():
+            raise LabError(f"driver nspawn needs {TUN}", "run: modprobe tun, or use DRIVER=vm")
         if not self.image.root.is_dir():
             with stages.stage("unpack") as text:
                 root, _ = images.ensure_root(self.image)
@@ -114,7 +118,8 @@ class Driver:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text)
                 path.chmod(0o644)
-        argv = ["nsenter", f"--target={self.keeper}", "--net", "--mount", "unshare", "--net"]
+        argv = ["nsenter", f"--target={self.keeper}", "--net", "--mount"]
+        argv += ["unshare", "--net", "--mount", "--propagation=private"]
         argv += [sys.executable, "-m", "lab.container", host.name, "--lower", str(self.image.root)]
         argv += ["--state", str(state), "--merged", f"/run/lab/{host.name}", "--cgroup", str(self.cgroup / host.name)]
         argv += ["--keeper", str(self.keeper), "--machine", f"{host.name}-{self.lab.key}"]

@@ -7,9 +7,10 @@ import subprocess
 
 from lab.errors import LabError
 
+# netbase has the names of services that nft understands, which the live tests write.
 COMMON = (
     "busybox-static", "ca-certificates", "cpio", "debian-archive-keyring", "e2fsprogs", "ethtool", "iproute2",
-    "mmdebstrap", "openssh-client", "squashfs-tools", "util-linux",
+    "mmdebstrap", "netbase", "openssh-client", "squashfs-tools", "util-linux",
 )  # fmt: skip
 PER_DRIVER = {
     "vm": ("qemu-system-x86", "qemu-utils"),
@@ -56,7 +57,7 @@ def install(names):
         if done.returncode and words != ["update"]:
             raise LabError(
                 f"apt cannot install {', '.join(names)}: {' | '.join(done.stdout.strip().splitlines()[-3:])}",
-                f"run it yourself: apt-get install --no-install-recommends {' '.join(names)}",
+                "check that apt reaches its mirror (apt-get update) and that the disk has room, then run it again",
             )
 
 

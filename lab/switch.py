@@ -147,6 +147,12 @@ def order(directory, *words):
         end.recv(256)
 
 
+def impair(directory, loss, blackhole):
+    """Lose so many percent of all frames, and those larger than `blackhole`'s bytes between its two hosts."""
+    order(directory, "loss", str(loss))
+    order(directory, "longest", *map(str, blackhole or ("-", "-", 0)))
+
+
 def main():
     parser = argparse.ArgumentParser(prog="lab.switch", description="Ethernet switch for the lab's virtual machines")
     parser.add_argument("--directory", required=True, help="where the sockets are")

@@ -6,31 +6,49 @@ from __future__ import annotations
 import argparse
 import sys
 
-from scripts.stages import PROJECT, Stage, run_all
+from scripts.stages import PROJECT, REPORT, Stage, run_all
+
+PLAY = str(PROJECT / "scripts" / "play")
+LAB = [sys.executable, "-m", "lab"]
+PAGES = ("first_light.html", "gateways.html")
+
+
+def stages(driver: str) -> list[Stage]:
+    """Return all stages; each needs the one before."""
+    packages = Stage("packages", [*LAB, "packages"], terminal=True)
+    hosts = Stage("hosts", [*LAB, "up", "--driver", driver], needs=(packages.name,))
+    site = Stage("site: validate, install, networks", [PLAY, "playbooks/site.yml"], needs=(hosts.name,))
+    verify = Stage("verify: packets between workloads", [PLAY, "playbooks/verify.yml"], needs=(site.name,))
+    audit = Stage("audit: hosts against the plan", [PLAY, "playbooks/audit.yml"], needs=(verify.name,))
+    # Its libraries and kernels are loaded while packets are sent.
+    report = Stage(
+        "report", [sys.executable, "-m", "scripts.report", "--wait"],
+        needs=(audit.name,), early=True, early_after=(site.name,),
+    )  # fmt: skip
+    return [packages, hosts, site, verify, audit, report]
 
 
 def main() -> int:
     """Run all stages; the exit code is 1 when one failed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--driver", default="auto", choices=["auto", "vm", "nspawn", "uml"])
-    driver = parser.parse_args().driver
-    play = str(PROJECT / "scripts" / "play")
-    stages = [
-        Stage("packages of the lab", [sys.executable, "-m", "lab", "packages"]),
-        Stage("hosts", [sys.executable, "-m", "lab", "up", "--driver", driver]),
-        Stage("site: validate, install, networks", [play, "playbooks/site.yml"]),
-        Stage("verify: packets between all workloads", [play, "playbooks/verify.yml"]),
-        Stage("audit: hosts against the plan", [play, "playbooks/audit.yml"]),
-        Stage("report", [sys.executable, "-m", "scripts.report"]),
-    ]
-    failed = run_all(stages, go_on=False)
+    parser.add_argument("--hosts", action="store_true", help="only start the hosts")
+    options = parser.parse_args()
+    if options.hosts:
+        return run_all("hosts", stages(options.driver)[:2], summary=False)
+    failed = run_all("lab", stages(options.driver), summary=False)
     if not failed:
-        for name in ("status.txt", "verify.txt"):
-            print("\n" + (PROJECT / "report" / name).read_text().rstrip())
-        print(f"\nreport: {PROJECT / 'report' / 'first_light.html'}")
-        print(f"        {PROJECT / 'report' / 'gateways.html'}")
-        print("next:   make verify, make audit, make lab-reboot HOST=node2, make lab-down")
+        print("\n" + _verdict((REPORT / "verify.txt").read_text()))
+        for page in PAGES:
+            print(f"report:  {REPORT / page}")
+        print(f"details: {REPORT / 'status.txt'}, {REPORT / 'verify.txt'}")
+        print("next:    make status, make verify, make audit, make lab-reboot HOST=node2, make lab-down")
     return failed
+
+
+def _verdict(text: str) -> str:
+    """Return the last line of the table that says who reaches whom."""
+    return text.rstrip().splitlines()[-1]
 
 
 if __name__ == "__main__":

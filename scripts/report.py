@@ -1,48 +1,51 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run the notebooks on what the playbooks left in report/, and write a page in report/ for each.
+"""Run the notebooks on what the playbooks left in the report's directory, and write a page there for each.
 
-python -m scripts.report [NOTEBOOK ...]
+All are run by papermill in this one process, whose libraries take longer to load than the notebooks to run. With
+`--wait` it loads them, starts the kernels, and goes on when its standard input ends.
 """
 
 from __future__ import annotations
 
-import subprocess
+import argparse
+import os
 import sys
 from pathlib import Path
-
-from scripts.stages import PROJECT
 
 NOTEBOOKS = {"01_first_light": "first_light", "02_gateways": "gateways", "03_layer2_upgrade": "layer2_upgrade"}
 # A notebook on something that not every cluster has been through.
 OPTIONAL = {"03_layer2_upgrade": "upgrade_layer2.json"}
+PROJECT = Path(__file__).resolve().parent.parent
+SOURCES = PROJECT / "notebooks"
+REPORT = Path(os.environ.get("LAB_REPORT") or PROJECT / "report")
 
 
 def main() -> int:
-    """Execute and convert; returns the exit code of what failed, or 0."""
-    names = sys.argv[1:] or NOTEBOOKS
-    return next((code for name in names if _has_report(name) and (code := _made(name))), 0)
+    """Execute and convert; returns 1 when a notebook failed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("notebooks", nargs="*", metavar="NOTEBOOK", help=f"any of {', '.join(NOTEBOOKS)}; default: all")
+    parser.add_argument("--wait", action="store_true", help="get ready, and begin when standard input ends")
+    options = parser.parse_args()
+    names = options.notebooks or list(NOTEBOOKS)
+    unknown = [name for name in names if name not in NOTEBOOKS]
+    if unknown:
+        parser.error(f"unknown notebook {', '.join(unknown)}; there are {', '.join(NOTEBOOKS)}")
 
+    from scripts.notebook_runner import Runner
 
-def _has_report(name: str) -> bool:
-    return name not in OPTIONAL or (PROJECT / "report" / OPTIONAL[name]).exists()
+    def begins(name: str) -> bool:
+        return name not in OPTIONAL or (REPORT / OPTIONAL[name]).exists()
 
-
-def _made(name: str) -> int:
-    directory = PROJECT / "report"
-    notebook = PROJECT / "notebooks" / f"{name}.ipynb"
-    executed = directory / f"{NOTEBOOKS[name]}.ipynb"
-    binaries = Path(sys.executable).parent
-    commands = [
-        [str(binaries / "papermill"), "--no-progress-bar", "--cwd", str(notebook.parent), str(notebook), str(executed),
-         "-p", "report_directory", str(directory)],
-        [str(binaries / "jupyter"), "nbconvert", "--to", "html", "--no-input", "--log-level", "WARN", str(executed)],
-    ]  # fmt: skip
-    for command in commands:
-        code = subprocess.run(command, cwd=PROJECT, check=False).returncode
-        if code:
-            return code
-    print(f"wrote {executed.with_suffix('.html')}")
-    return 0
+    with Runner(SOURCES) as runner:
+        if options.wait:
+            runner.prepare([name for name in names if begins(name)])
+            sys.stdin.buffer.read()
+        failed = False
+        for name in filter(begins, names):
+            page, problem = runner.run(name, REPORT, REPORT / f"{NOTEBOOKS[name]}.ipynb")
+            failed = failed or bool(problem)
+            print(f"error: notebook {name}: {problem}" if problem else f"wrote {page}", flush=True)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -1,25 +1,43 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All tests, or the groups named on the command line: lint, sanity, unit, live, lab, upgrade, vm; uml only by name.
+"""Tests by group: those of `make test` without an argument, those of `make test-long` with --long, or the groups named.
 
-The lab groups start labs of their own, so a lab that `make lab` made is left alone.
+A group is a function that returns its stages. What a stage waits for is in the stage (scripts/stages.py); what a group
+waits for, and which labs are removed after it, is in the table `GROUPS`. The lab groups start labs of their own, so a
+lab that `make lab` made is left alone.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from scripts.stages import PROJECT, Stage, run_all
+from scripts.stage_files import slug
+from scripts.stages import PROJECT, REPORT, Stage, chain, run_all
 
 BIN = Path(sys.executable).parent
 PLAY = str(PROJECT / "scripts" / "play")
 LAB = [sys.executable, "-m", "lab"]
 MOLECULE = [str(BIN / "molecule")]
-PYTEST = [str(BIN / "pytest"), "--durations=10"]
-REPORT = [sys.executable, "-m", "scripts.report"]
+NOTEBOOKS = [sys.executable, "-m", "scripts.report"]
 SECOND = "second"
 SECOND_LAB = ("test_localnet.py", "test_playbooks.py", "test_provider.py", "test_state.py", "test_virtual_machine.py")
+# Two processors: the groups beside the others leave one half idle.
+PARALLEL = 2
+
+
+def pytest(name: str, *arguments: str, environment: dict[str, str] | None = None, prefix: tuple = ()) -> Stage:
+    """Return a stage that runs tests, with progress and results for machines."""
+    results = f"--junitxml={REPORT / 'junit' / slug(name)}.xml"
+    command = [*prefix, sys.executable, "-m", "pytest", "-p", "scripts.pytest_progress", results, "--durations=10"]
+    return Stage(name, [*command, *arguments], environment or {})
+
+
+def play(name: str, playbook: str, environment: dict[str, str], *arguments: str) -> Stage:
+    """Return a stage that runs a playbook on a lab."""
+    return Stage(name, [PLAY, f"playbooks/{playbook}.yml", *arguments], environment)
 
 
 def lab_environment(name: str) -> dict[str, str]:
@@ -58,33 +76,48 @@ def sanity() -> list[Stage]:
 
 def unit() -> list[Stage]:
     """Tests without servers; the notebook on sample data is among them."""
-    return [Stage("unit, golden, notebook", [str(BIN / "pytest"), "-n", "2", "tests/unit", "tests/golden"])]
+    return [pytest("unit, golden, notebook", "-n", "2", "tests/unit", "tests/golden")]
+
+
+def packages() -> list[Stage]:
+    """What labs and live tests need of the distribution."""
+    return [Stage("packages of the lab", [*LAB, "packages"], terminal=True)]
+
+
+def kernel() -> list[Stage]:
+    """The kernel of User Mode Linux, which takes some minutes once."""
+    return [
+        Stage("packages of the kernel", [*LAB, "packages", "--driver", "uml"], terminal=True),
+        Stage("kernel of User Mode Linux", [*LAB, "kernel"]),
+    ]
 
 
 def live() -> list[Stage]:
     """Tests against real ovsdb-server, ovn-northd, ovn-trace, QEMU, taken from the host image."""
-    return [
-        Stage("packages of the lab", [*LAB, "packages"]),
-        Stage("host image", [*LAB, "image"]),
-        Stage("live", [sys.executable, "-m", "scripts.ovn_root", str(BIN / "pytest"), "tests/live"]),
-    ]
+    root = (sys.executable, "-m", "scripts.ovn_root")
+    return [Stage("host image", [*LAB, "image"]), pytest("live", "tests/live", prefix=root)]
 
 
 def lab() -> list[Stage]:
     """The real playbooks on containers, through molecule, and tests that disturb the lab."""
     environment = lab_environment("nspawn")
+    # Molecule has an ansible.cfg of its own.
+    molecule = {**environment, "ANSIBLE_STDOUT_CALLBACK": "heddle.ovn.progress"}
     return [
-        Stage("packages of the lab", [*LAB, "packages"]),
         # Not by molecule, which remembers that it created the hosts even when the lab was removed by other means.
         Stage("containers: hosts", [*LAB, "up"], environment),
         # With all differences, as a careful operator asks for them; the later stages say only what changed.
-        Stage("containers: molecule check", [*MOLECULE, "check"], {**environment, "ANSIBLE_DIFF_ALWAYS": "true"}),
+        Stage("containers: molecule check", [*MOLECULE, "check"], {**molecule, "ANSIBLE_DIFF_ALWAYS": "true"}),
         *(
-            Stage(f"containers: molecule {verb}", [*MOLECULE, verb], environment)
+            Stage(f"containers: molecule {verb}", [*MOLECULE, verb], molecule)
             for verb in ("converge", "idempotence", "verify")
         ),
-        Stage("containers: lab tests", [*PYTEST, "tests/lab", *ignored(SECOND_LAB)], environment),
-        Stage("containers: molecule cleanup", [*MOLECULE, "cleanup"], environment),
+        pytest(
+            "containers: lab tests",
+            *("tests/lab", *(f"--ignore=tests/lab/{name}" for name in SECOND_LAB)),
+            environment=environment,
+        ),
+        Stage("containers: molecule cleanup", [*MOLECULE, "cleanup"], molecule),
     ]
 
 
@@ -93,14 +126,9 @@ def second_lab() -> list[Stage]:
     environment = lab_environment(SECOND)
     return [
         Stage("second lab: hosts", [*LAB, "up"], environment),
-        Stage("second lab: site", [PLAY, "playbooks/site.yml"], environment),
-        Stage("second lab: lab tests", [*PYTEST, *(f"tests/lab/{name}" for name in SECOND_LAB)], environment),
+        play("second lab: site", "site", environment),
+        pytest("second lab: lab tests", *(f"tests/lab/{name}" for name in SECOND_LAB), environment=environment),
     ]
-
-
-def ignored(names: tuple[str, ...]) -> list[str]:
-    """Return pytest's arguments that leave files out."""
-    return [f"--ignore=tests/lab/{name}" for name in names]
 
 
 def upgrade() -> list[Stage]:
@@ -108,13 +136,12 @@ def upgrade() -> list[Stage]:
     environment = lab_environment("nspawn")
     settings = '{"heddle_settings": {"layer2_topology": "gateway-router"}}'
     return [
-        Stage("packages of the lab", [*LAB, "packages"]),
         # The topology is chosen when a cluster begins, so it has to be a new one.
-        Stage("upgrade: no hosts", [*LAB, "down"], environment, alone=True),
+        Stage("upgrade: no hosts", [*LAB, "down"], environment),
         Stage("upgrade: hosts", [*LAB, "up"], environment),
-        Stage("upgrade: site with the old topology", [PLAY, "playbooks/site.yml", "-e", settings], environment),
-        Stage("upgrade: verify", [PLAY, "playbooks/verify.yml"], environment),
-        Stage("upgrade: tests", [*PYTEST, "tests/upgrade"], environment),
+        play("upgrade: site with the old topology", "site", environment, "-e", settings),
+        play("upgrade: verify", "verify", environment),
+        pytest("upgrade: tests", "tests/upgrade", environment=environment),
     ]
 
 
@@ -131,53 +158,125 @@ def uml() -> list[Stage]:
 def machines(driver: str, name: str) -> list[Stage]:
     """Return the stages for hosts with a kernel of their own."""
     environment = lab_environment(driver)
-    local = "heddle_gateway_mode=local"
-    verify = [PLAY, "playbooks/verify.yml"]
+    local = ("-e", "heddle_gateway_mode=local")
     return [
-        Stage("packages of the lab", [*LAB, "packages", "--driver", driver]),
-        Stage(f"{name}: hosts", [*LAB, "up"], environment, alone=True),
-        Stage(f"{name}: site", [PLAY, "playbooks/site.yml"], environment),
-        Stage(f"{name}: verify", verify, environment),
-        Stage(f"{name}: audit", [PLAY, "playbooks/audit.yml"], environment),
-        Stage(f"{name}: report", [*REPORT, "01_first_light", "02_gateways"], environment),
-        Stage(f"{name}: site, local gateway mode", [PLAY, "playbooks/site.yml", "-e", local], environment),
-        Stage(f"{name}: verify, local gateway mode", verify, environment),
-        Stage(f"{name}: audit, local gateway mode", [PLAY, "playbooks/audit.yml"], environment),
-        Stage(f"{name}: engines", [*PYTEST, "tests/lab/test_engines_on_a_host.py"], environment),
+        Stage(f"{name}: hosts", [*LAB, "up"], environment),
+        play(f"{name}: site", "site", environment),
+        play(f"{name}: verify", "verify", environment),
+        play(f"{name}: audit", "audit", environment),
+        Stage(f"{name}: report", [*NOTEBOOKS, "01_first_light", "02_gateways"], environment),
+        play(f"{name}: site, local gateway mode", "site", environment, *local),
+        play(f"{name}: verify, local gateway mode", "verify", environment),
+        play(f"{name}: audit, local gateway mode", "audit", environment),
+        pytest(f"{name}: engines", "tests/lab/test_engines_on_a_host.py", environment=environment),
     ]
 
 
-def removal(name: str) -> Stage:
-    """Remove a lab of the tests, whatever happened to it."""
-    return Stage(f"remove the {name} lab", [*LAB, "down"], lab_environment(name))
+def uml_tests() -> list[Stage]:
+    """All tests of a converged lab on User Mode Linux."""
+    environment = lab_environment("uml")
+    return [
+        Stage("User Mode Linux: hosts again", [*LAB, "up"], environment),
+        play("User Mode Linux: site again", "site", environment),
+        pytest("User Mode Linux: lab tests", "tests/lab", environment={**environment, "HEDDLE_REPEAT": "10"}),
+    ]
+
+
+def verdict() -> list[Stage]:
+    """Verify on slow and lossy containers and with planted defects, ten times each."""
+    environment = lab_environment("nspawn")
+    return [
+        Stage("verdict: hosts", [*LAB, "up"], environment),
+        play("verdict: site", "site", environment),
+        pytest(
+            "verdict: ten runs", "tests/lab/test_verify_verdict.py", environment={**environment, "HEDDLE_REPEAT": "10"}
+        ),
+    ]
+
+
+def fresh_quick() -> list[Stage]:
+    """The commands of the README on a minimal Debian 13, with the image of this machine."""
+    return [Stage("fresh Debian 13", [sys.executable, "-m", "scripts.fresh", "--quick"])]
+
+
+def fresh() -> list[Stage]:
+    """The commands of the README on minimal Debian systems, with nothing of this machine."""
+    return [Stage("fresh Debian 12 and 13", [sys.executable, "-m", "scripts.fresh"])]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Stages that run one after the other, when the groups named in `after` are over.
+
+    With `hosts_first` all stages need the first one. `labs` are removed at the end, whatever happened.
+    A group `with_group` is run when that one is. `long` ones are not part of `make test`.
+    """
+
+    stages: Callable[[], list[Stage]]
+    after: tuple[str, ...] = ()
+    hosts_first: bool = False
+    labs: tuple[str, ...] = ()
+    with_group: tuple[str, ...] = ()
+    long: bool = False
 
 
 GROUPS = {
-    "lint": lint, "sanity": sanity, "unit": unit, "live": live, "lab": lab, "upgrade": upgrade, "vm": vm, "uml": uml,
-}  # fmt: skip
-# Its kernel takes some minutes to build where there is none yet.
-BY_NAME = {"uml"}
-# One processor is enough for the first two, and the next two leave one half idle.
-ASIDE, BESIDE = {"lint", "sanity"}, {"unit", "live"}
-LABS = {"lab": ("nspawn", SECOND), "upgrade": ("nspawn",), "vm": ("vm",), "uml": ("uml",)}
+    "packages": Group(
+        packages, with_group=("live", "lab", "upgrade", "uml", "fresh-quick", "vm", "uml-tests", "verdict", "fresh")
+    ),
+    "lint": Group(lint),
+    "kernel": Group(kernel, after=("packages",), hosts_first=True, with_group=("uml", "uml-tests")),
+    "sanity": Group(sanity, after=("lint",)),
+    "unit": Group(unit, after=("packages",)),
+    "live": Group(live, after=("packages", "unit")),
+    "lab": Group(lab, after=("packages", "live"), hosts_first=True, labs=("nspawn",)),
+    "second lab": Group(
+        second_lab, after=("packages", "sanity"), hosts_first=True, labs=(SECOND,), with_group=("lab",)
+    ),
+    "uml": Group(uml, after=("kernel", "lab", "second lab", "live"), hosts_first=True, labs=("uml",)),
+    "fresh-quick": Group(fresh_quick, after=("live", "lab", "second lab")),
+    # What it measures is lost packets: nothing runs beside it.
+    "upgrade": Group(upgrade, after=("lab", "second lab", "live", "uml", "fresh-quick"), labs=("nspawn",)),
+    "uml-tests": Group(uml_tests, after=("kernel",), hosts_first=True, labs=("uml",), long=True),
+    "verdict": Group(verdict, after=("packages",), hosts_first=True, labs=("nspawn",), long=True),
+    # Emulation leaves no time for others.
+    "vm": Group(vm, after=("uml-tests", "verdict"), hosts_first=True, labs=("vm",), long=True),
+    "fresh": Group(fresh, after=("vm",), long=True),
+}
+
+
+def stages_of(names: list[str]) -> list[Stage]:
+    """Return the stages of groups, in order, and the removal of their labs."""
+    wanted = [name for name, group in GROUPS.items() if name in names or {*group.with_group} & {*names}]
+    found: dict[str, list[Stage]] = {}
+    for name in wanted:
+        group = GROUPS[name]
+        stages = group.stages()
+        before = tuple(stage.name for other in group.after for stage in found.get(other, ()))
+        # The first stage waits for the groups before; the others wait for it.
+        stages[0] = replace(stages[0], after=stages[0].after + before)
+        found[name] = chain(stages, first_needed=group.hosts_first)
+    removals = []
+    for lab_name in dict.fromkeys(lab_name for name in wanted for lab_name in GROUPS[name].labs):
+        users = tuple(stage.name for name in wanted if lab_name in GROUPS[name].labs for stage in found[name])
+        removals.append(
+            Stage(f"remove the {lab_name} lab", [*LAB, "down"], lab_environment(lab_name), after=users, always=True)
+        )
+    return [stage for stages in found.values() for stage in stages] + removals
 
 
 def main() -> int:
     """Run the groups; the exit code is 1 when one failed."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "groups", nargs="*", metavar="GROUP", help=f"any of {', '.join(GROUPS)}; default: all but {', '.join(BY_NAME)}"
-    )
-    groups = parser.parse_args().groups or [group for group in GROUPS if group not in BY_NAME]
-    unknown = [group for group in groups if group not in GROUPS]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    names = [name for name, group in GROUPS.items() if not group.with_group]
+    parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"any of {', '.join(names)}")
+    parser.add_argument("--long", action="store_true", help="what takes too long for every change")
+    options = parser.parse_args()
+    groups = options.groups or [name for name in names if GROUPS[name].long == options.long]
+    unknown = [group for group in groups if group not in names]
     if unknown:
-        parser.error(f"unknown group {', '.join(unknown)}; there are {', '.join(GROUPS)}")
-    beside = [group for group in groups if group in ASIDE] if {*groups} & BESIDE else []
-    stages = [stage for group in groups if group not in beside for stage in GROUPS[group]()]
-    unique = [stage for number, stage in enumerate(stages) if stage not in stages[:number]]
-    aside = [stage for group in beside for stage in GROUPS[group]()] + (second_lab() if "lab" in groups else [])
-    labs = dict.fromkeys(name for group in groups for name in LABS.get(group, ()))
-    return run_all(unique, go_on=True, always=[removal(name) for name in labs], aside=aside)
+        parser.error(f"unknown group {', '.join(unknown)}; there are {', '.join(names)}")
+    return run_all("test-long" if options.long else "test", stages_of(groups), parallel=PARALLEL)
 
 
 if __name__ == "__main__":

@@ -53,8 +53,10 @@ class Lab:
     def begin(self, playbook: str, *arguments: str, manifests: Path = MANIFESTS, quiet=False) -> subprocess.Popen:
         """Start a playbook of the project; as a context manager it is waited for. `quiet`: what it prints is lost."""
         command = [str(ROOT / "scripts" / "play"), f"playbooks/{playbook}", "-e", f"heddle_manifests={manifests}"]
+        # The recap of Ansible's default output is what `Run` reads.
+        environment = {**os.environ, "ANSIBLE_NOCOLOR": "1", "HEDDLE_VERBOSE": "1", "HEDDLE_LOG_DIRECTORY": ""}
         return subprocess.Popen(
-            [*command, *arguments], cwd=ROOT, env={**os.environ, "ANSIBLE_NOCOLOR": "1"}, text=True,
+            [*command, *arguments], cwd=ROOT, env=environment, text=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL if quiet else subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
 

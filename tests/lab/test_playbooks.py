@@ -2,6 +2,7 @@
 """What operators do to a running fleet: change, check, remove, make mistakes, lose a host."""
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -125,8 +126,12 @@ done
 def test_runs_that_are_killed_one_after_the_other_are_completed_by_the_next_one(lab, manifests):
     (manifests / "green.yml").write_text(SEPARATE)
     command = [str(ROOT / "scripts" / "play"), "playbooks/networks.yml", "-e", f"heddle_manifests={manifests}"]
+    # The cuts are task names in Ansible's default output.
+    environment = {**os.environ, "HEDDLE_VERBOSE": "1", "HEDDLE_LOG_DIRECTORY": ""}
     for cut in CUTS:
-        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as run:
+        with subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        ) as run:
             assert any(cut in line for line in run.stdout), cut
             run.send_signal(signal.SIGKILL)
             run.stdout.close()

@@ -39,7 +39,9 @@ class Toolbox:
             libraries = sorted(
                 {str(loader.parent) for loader in loaders} | set(map(str, root.glob("usr/lib/*-linux-*")))
             )
-            self.prefix = [str(loaders[0]), "--library-path", ":".join(libraries)] if loaders else []
+            # The cache is this machine's: it names libraries of this machine.
+            options = ["--inhibit-cache", "--library-path", ":".join(libraries)]
+            self.prefix = [str(loaders[0]), *options] if loaders else []
 
     def command(self, name: str, *arguments: str) -> list[str]:
         """The argument vector that runs a program."""

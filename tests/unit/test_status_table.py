@@ -79,8 +79,34 @@ def test_the_tables_name_what_is_not_well_and_why():
     assert "Workload/blue/w: Ready False (PrimaryNetworkMissing)" in shown
     assert "PrimaryNetworkConflict True" in shown
     table = objects_text(before)
+    assert table.startswith("Attention (")
     assert "Workload/blue/w               PrimaryNetworkMissing" in table
     assert "NetworkAttachmentDefinition/red/net" not in table
+    assert "Workload/red/w" not in table
+
+
+def test_a_summary_has_what_needs_attention_first_and_complete_and_leaves_out_what_is_well():
+    many = "".join(workload("blue", f"w{number}", "node1") for number in range(150))
+    before = kept(stored(TEXT + namespace("blue") + many))
+    shown = status_table(state_view(before), reports(before, node2={"drift": [{"network": "red_net"}]}), summary=True)
+    lines = shown.splitlines()
+    assert lines[0] == "Attention (151)"
+    assert "  node2: drifted" in lines
+    assert [line.split() for line in lines if line.startswith("  red_net")] == [["red_net", "node2", "drifted"]]
+    assert sum("PrimaryNetworkMissing" in line for line in lines) == 150
+    assert [line.split() for line in lines[-4:]] == [
+        ["all", "ready"], ["hosts", "3", "2"], ["networks", "2", "1"], ["workloads", "151", "1"],
+    ]  # fmt: skip
+    assert "red/w" not in shown
+
+
+def test_a_summary_of_a_host_that_does_not_answer_names_the_host_and_not_each_network():
+    before = kept(stored(TEXT))
+    shown = status_table(state_view(before), {**reports(before), "node3": {}}, summary=True)
+    assert "node3: no answer" in shown
+    assert "red_net" not in shown
+    good = status_table(state_view(before), reports(before), summary=True)
+    assert good.startswith("Totals")
 
 
 def test_readiness_is_recorded_once_with_what_each_host_said():

@@ -2,11 +2,14 @@
 """The image is known by the digest of its inputs, and appears whole or not at all."""
 
 import shutil
+import tarfile
+from collections import namedtuple
 
 import pytest
 
 from lab import image
 from lab.config import FILES
+from lab.errors import LabError
 
 DEPENDENCIES = """\
 kernel/drivers/virtio/virtio.ko:
@@ -77,3 +80,23 @@ def test_a_built_image_is_used_again(tmp_path, monkeypatch):
     assert built and first.squashfs.exists()
     again, built = image.ensure(tmp_path)
     assert not built and again.directory == first.directory
+
+
+def test_a_disk_without_room_is_refused_before_the_build(monkeypatch, tmp_path):
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(image.shutil, "disk_usage", lambda _path: usage(10, 9, 1))
+    with pytest.raises(LabError, match=r"has 0.0 GB left.*set TMPDIR"):
+        image.ensure(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["image.lock"]
+
+
+@pytest.mark.skipif(shutil.which("mmdebstrap") is None, reason="mmdebstrap is missing; `make lab` installs it")
+def test_a_mirror_that_is_not_reachable_is_named_with_a_remedy(monkeypatch, tmp_path):
+    monkeypatch.setenv("LAB_APT_URI", "http://127.0.0.1:9/debian")
+    with tarfile.open(tmp_path / "additions.tar", "w"):
+        pass
+    with pytest.raises(
+        LabError, match=r"install Debian trixie from http://127.0.0.1:9/debian.*check that apt"
+    ) as failed:
+        image.bootstrap(tmp_path / "additions.tar", tmp_path / "root.tar")
+    assert "\n" not in str(failed.value)

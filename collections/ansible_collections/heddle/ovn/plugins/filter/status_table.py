@@ -14,6 +14,7 @@ description:
   - Turns what M(heddle.ovn.resource_info) returned into tables of hosts, networks and workloads.
   - A network is ready when its own status says nothing else and every host has it as planned.
   - Conditions that are not as they should be follow with reason and message.
+  - With O(summary), these come first and are complete, and only the networks that are not ready and totals follow.
 positional: audits
 options:
   _input:
@@ -27,6 +28,10 @@ options:
         C(asked) false for one that was not asked.
     type: dict
     required: true
+  summary:
+    description: Whether to leave out what is as it should be.
+    type: bool
+    default: false
 """
 
 EXAMPLES = r"""
@@ -43,7 +48,7 @@ _value:
 
 
 from ansible_collections.heddle.ovn.plugins.module_utils.readiness import host_state, network_states
-from ansible_collections.heddle.ovn.plugins.module_utils.state_view import attention, object_status
+from ansible_collections.heddle.ovn.plugins.module_utils.state_view import attention, object_status, titled
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.tables import shortened, table
 
 NETWORK_KINDS = ("UserDefinedNetwork", "ClusterUserDefinedNetwork")
@@ -71,7 +76,33 @@ def _troubles(status: dict, audits: dict) -> list[str]:
     return [f"{name}: {state}" for name, state in states.items() if ":" in state]
 
 
-def status_table(status: dict, audits: dict) -> str:
+def _summary(status: dict, audits: dict, nodes: list[list], networks: list[list]) -> list[str]:
+    """Return what needs attention, then networks that their own status keeps from being ready, and totals."""
+    # That a host has none of its networks is said once, with the host.
+    elsewhere = {f"{name} {state}" for name, *_row, state in nodes if state not in ("ready", "drifted")}
+    waiting = [
+        [row[0], row[-1]]
+        for row in networks
+        if row[-1] != "Ready" and not {*row[-1].split(", ")} <= elsewhere
+    ]  # fmt: skip
+    ready = sum(row[-1] == "Ready" for row in networks)
+    workloads = [document for document in status["objects"].values() if document["kind"] == "Workload"]
+    totals = [
+        ["hosts", len(nodes), sum(row[-1] == "ready" for row in nodes)],
+        ["networks", len(networks), ready],
+        ["workloads", len(workloads), sum(object_status(document) in ("Ready", "Running") for document in workloads)],
+    ]
+    hosts = [f"{row[0]}: {row[-1]}" for row in nodes if row[-1] != "ready"]
+    troubles = _troubles(status, audits)
+    hosts = [line for line in hosts if not any(trouble.startswith(line) for trouble in troubles)]
+    return [
+        *titled("Attention", [*troubles, *hosts, *attention(status["objects"])]),
+        *(table(f"Networks that are not ready ({len(waiting)})", ["name", "status"], waiting) if waiting else []),
+        *table("Totals", ["", "all", "ready"], totals),
+    ]
+
+
+def status_table(status: dict, audits: dict, summary: bool = False) -> str:
     """Return hosts, networks and workloads as text."""
     nodes = [
         [
@@ -103,6 +134,8 @@ def status_table(status: dict, audits: dict) -> str:
         for key, document in status["objects"].items()
         if document["kind"] in NETWORK_KINDS and key not in carried_out
     ]
+    if summary:
+        return "\n".join(_summary(status, audits, nodes, networks))
     interfaces = [
         [
             name,

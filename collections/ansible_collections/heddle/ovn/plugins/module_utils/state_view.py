@@ -11,6 +11,8 @@ from .state.snapshot import Snapshot
 from .verify.tables import shortened, table
 
 _SHOWN_KINDS = ("Namespace", *NETWORK_KINDS, "Workload", DEFINITION_KIND)
+# What `object_status` says of an object that nothing has to be done about; a namespace is Active.
+_READY = ("Ready", "Active", "Running")
 _GOOD_WHEN_TRUE = ("NetworkCreated", "NetworkAllocationSucceeded", "NetworkReady", "Ready", "Managed")
 
 
@@ -53,15 +55,30 @@ def attention(objects: dict[str, dict]) -> list[str]:
     return lines
 
 
-def objects_table(objects: dict[str, dict]) -> list[str]:
-    """Return each object's status, and what there is to say about those that are not well."""
-    rows = [
-        [key, object_status(document), " ".join(document.get("status", {}).get("activeNamespaces", ()))]
+def objects_summary(objects: dict[str, dict]) -> list[str]:
+    """Return what needs attention, all of it, then the objects that are not ready, and totals of each kind."""
+    shown = {
+        key: document
         for key, document in objects.items()
         if document["kind"] in _SHOWN_KINDS and not _follows(document)
+    }
+    states = {key: object_status(document) for key, document in shown.items()}
+    waiting = [[key, state] for key, state in states.items() if state not in _READY]
+    totals = []
+    for kind in _SHOWN_KINDS:
+        of_kind = [states[key] for key, document in shown.items() if document["kind"] == kind]
+        if of_kind:
+            totals.append([kind, len(of_kind), sum(state in _READY for state in of_kind)])
+    return [
+        *titled("Attention", attention(objects)),
+        *(table(f"Not ready ({len(waiting)})", ["object", "status"], waiting) if waiting else []),
+        *table(f"Objects ({len(shown)})", ["kind", "all", "ready"], totals),
     ]
-    return [*table(f"Objects ({len(rows)})", ["object", "status", "active in"], rows),
-            *shortened("Attention", attention(objects))]  # fmt: skip
+
+
+def titled(title: str, lines: list[str]) -> list[str]:
+    """Return lines under a title with their number, all of them; nothing when there are none."""
+    return [f"{title} ({len(lines)})", *("  " + line for line in lines), ""] if lines else []
 
 
 def _follows(document: dict) -> bool:
@@ -110,5 +127,5 @@ def changes_text(before: Snapshot, after: Snapshot) -> str:
 
 
 def objects_text(snapshot: Snapshot) -> str:
-    """Return each object's status as text for a terminal."""
-    return "\n".join(objects_table(documents(snapshot)))
+    """Return what needs attention, and totals, as text for a terminal."""
+    return "\n".join(objects_summary(documents(snapshot)))

@@ -70,13 +70,13 @@ changes:
     Changes (1)
       create UserDefinedNetwork/red/red
 table:
-  description: Each object's status as text, and what there is to say about those that are not well.
+  description: What needs attention as text, the objects that are not ready, and totals of each kind.
   returned: success
   type: str
   sample: |-
     Objects (1)
-      object                      status  active in
-      UserDefinedNetwork/red/red  Ready   red
+      kind                all  ready
+      UserDefinedNetwork    1      1
 differences:
   description: Names of the objects and allocations that changed.
   returned: success

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The order of the test groups."""
+
+from __future__ import annotations
+
+import pytest
+
+from scripts.run_tests import GROUPS, stages_of
+
+NAMES = [name for name, group in GROUPS.items() if not group.with_group]
+
+
+@pytest.mark.parametrize("names", [NAMES, *([name] for name in NAMES)], ids=" ".join)
+def test_every_stage_can_begin_and_labs_are_removed_after_their_last_stage(names):
+    stages = stages_of(names)
+    order = [stage.name for stage in stages]
+    assert len({*order}) == len(order)
+    for number, stage in enumerate(stages):
+        assert {*stage.after, *stage.needs} <= {*order[:number]}, stage.name
+    used = {stage.environment["LAB_DIR"] for stage in stages if "LAB_DIR" in stage.environment}
+    assert {stage.environment["LAB_DIR"] for stage in stages if stage.always} == used
+    for removal in (stage for stage in stages if stage.always):
+        directory = removal.environment["LAB_DIR"]
+        users = {stage.name for stage in stages if stage.environment.get("LAB_DIR") == directory} - {removal.name}
+        assert users <= {*removal.after}
+
+
+def test_a_group_that_is_added_follows_the_ones_that_it_waits_for():
+    stages = {stage.name: stage for stage in stages_of(["live", "unit"])}
+    assert "unit, golden, notebook" in stages["host image"].after
+    assert "packages of the lab" in stages["host image"].after
+    assert "containers: hosts" not in stages

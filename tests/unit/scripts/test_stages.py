@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Long jobs: what fails is shown wherever it ran, what waits waits, and an interruption leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from scripts import stages
+from scripts.stages import Stage, chain, run_all
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(autouse=True)
+def report(tmp_path, monkeypatch):
+    monkeypatch.setattr(stages, "REPORT", tmp_path)
+    monkeypatch.delenv("VERBOSE", raising=False)
+    return tmp_path
+
+
+def says(text: str, code: int = 0, **options) -> Stage:
+    return Stage(text, [sys.executable, "-c", f"import sys; print({text + '!'!r}); sys.exit({code})"], **options)
+
+
+@pytest.mark.parametrize("bad", ["first", "second", "beside"])
+def test_a_failure_is_shown_wherever_it_is_with_what_it_printed_and_its_log(capfd, report, bad):
+    first, second, beside = (says(name, int(name == bad)) for name in ("first", "second", "beside"))
+    assert run_all("try", [*chain([first, second]), beside], parallel=2) == 1
+    printed = capfd.readouterr().out
+    number = ["first", "second", "beside"].index(bad) + 1
+    log = report / "logs" / "try" / f"{number:02d}-{bad}.log"
+    assert f"    {bad}!\n    exit code 1\n    log: {log}\n" in printed
+    assert log.read_text() == f"{bad}!\n"
+    assert printed.splitlines()[-1] == "2 passed, 1 failed"
+    assert "first!" not in printed.replace(f"{bad}!", "")
+
+
+def test_a_job_without_failures(capfd):
+    assert run_all("try", [says("first"), says("second")]) == 0
+    assert capfd.readouterr().out.splitlines()[-1] == "2 passed, 0 failed"
+
+
+def test_what_needs_a_stage_that_failed_is_skipped_and_what_only_comes_after_it_is_run(capfd):
+    jobs = [
+        says("bad", 3),
+        says("needs", needs=("bad",)),
+        says("after", after=("bad",)),
+        says("more", needs=("needs",)),
+    ]
+    assert run_all("try", jobs) == 1
+    printed = capfd.readouterr().out
+    assert printed.splitlines()[-1] == "1 passed, 1 failed, 2 skipped"
+    assert "needs  (bad did not pass)" in printed
+
+
+def test_a_stage_that_is_killed_or_cannot_be_run_has_failed(capfd):
+    killed = Stage("killed", [sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"])
+    assert run_all("try", [killed, Stage("missing", ["/nowhere/program"])]) == 1
+    printed = capfd.readouterr().out
+    assert "killed by SIGKILL" in printed
+    assert "/nowhere/program cannot be run: No such file or directory" in printed
+    assert printed.splitlines()[-1] == "0 passed, 2 failed"
+
+
+def test_stages_run_side_by_side_up_to_the_limit_and_in_order(report):
+    note = "import os, sys, time; f = open(sys.argv[1], 'a'); f.write('+'); f.flush(); time.sleep(0.2); f.write('-')"
+    jobs = [Stage(str(number), [sys.executable, "-c", note, str(report / "notes")]) for number in range(5)]
+    assert run_all("try", jobs, parallel=2) == 0
+    running = 0
+    for sign in (report / "notes").read_text():
+        running += 1 if sign == "+" else -1
+        assert running <= 2
+
+
+def test_an_early_stage_is_started_at_once_and_works_when_its_turn_has_come(report):
+    early = "import sys, pathlib; d = pathlib.Path(sys.argv[1]); (d / 'loaded').touch(); sys.stdin.read(); " \
+            "sys.exit(not (d / 'input').exists())"  # fmt: skip
+    # Made only once the early one has been started: with the order reversed this would wait for ever.
+    first = "import sys, pathlib, time; d = pathlib.Path(sys.argv[1])\n" \
+            "while not (d / 'loaded').exists(): time.sleep(0.01)\n(d / 'input').touch()"  # fmt: skip
+    jobs = [
+        Stage("first", [sys.executable, "-c", first, str(report)]),
+        Stage("early", [sys.executable, "-c", early, str(report)], needs=("first",), early=True),
+    ]
+    assert run_all("try", jobs) == 0
+
+
+def test_an_early_stage_whose_turn_never_comes_is_ended(capfd):
+    waits = Stage("early", [sys.executable, "-c", "input()"], needs=("bad",), early=True)
+    assert run_all("try", [says("bad", 1), waits]) == 1
+    assert capfd.readouterr().out.splitlines()[-1] == "0 passed, 1 failed, 1 skipped"
+
+
+def test_results_for_machines(report):
+    odd = Stage("odd", [sys.executable, "-c", "import sys; print('\\x1b[31m<red>\\x00'); sys.exit(1)"])
+    run_all("try", [says("good"), odd, says("not", needs=("odd",))])
+    suite = ElementTree.parse(report / "junit" / "try.xml").getroot()
+    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("3", "1", "1")
+    assert suite.find("testcase[@name='odd']/failure").text.startswith("<red>")
+
+
+INTERRUPTED = """
+import sys
+from pathlib import Path
+from scripts import stages
+from scripts.stages import Stage, run_all
+stages.REPORT = Path(sys.argv[1])
+child = "import os, signal, subprocess, sys; p = subprocess.Popen(['sleep', '1000']); " \
+        "open(sys.argv[1] + '/pid', 'w').write(str(p.pid)); print('ready', flush=True); p.wait()"
+remove = "import sys; open(sys.argv[1] + '/removed', 'w')"
+sys.exit(run_all("try", [
+    Stage("long", [sys.executable, "-c", child, sys.argv[1]]),
+    Stage("next", [sys.executable, "-c", "1"], after=("long",)),
+    Stage("remove", [sys.executable, "-c", remove, sys.argv[1]], after=("long", "next"), always=True),
+]))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_ends_all_processes_and_still_removes(report, number):
+    command = [sys.executable, "-c", INTERRUPTED, str(report)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "VERBOSE": "1"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as job:
+        assert any("ready" in line for line in job.stdout)
+        job.send_signal(number)
+        rest = job.stdout.read()
+    assert job.returncode == 1
+    assert (report / "removed").exists()
+    assert rest.splitlines()[-1] == "1 passed, 1 failed, 1 skipped"
+    child = Path("/proc", (report / "pid").read_text(), "stat")
+    assert not child.exists() or child.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def test_pytest_hands_on_failures_skips_and_progress(capfd, report):
+    file = report / "test_three.py"
+    file.write_text(
+        "import os, pytest\n"
+        "def test_good(): assert 'HEDDLE_PROGRESS_STREAM' not in os.environ\n"
+        "def test_bad():\n    answer = 41\n    assert answer == 42, 'wrong answer'\n"
+        "def test_not(): pytest.skip('no such device')\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-p", "scripts.pytest_progress", "--rootdir", str(report), str(file)]
+    assert run_all("try", [Stage("tests", command)]) == 1
+    printed = capfd.readouterr().out
+    assert "test_three.py::test_bad (call)" in printed
+    assert "wrong answer" in printed
+    assert "answer = 41" in printed
+    assert "1 tests skipped\n     1  no such device" in printed
