@@ -33,6 +33,9 @@ FEATURES = {
     "nft add rule inet t c fib daddr type local limit rate 5/second log reject",
     "nft-families": "nft add table ip t && nft add table ip6 t && nft add table arp t && nft add table bridge t && "
     "nft add table netdev t && nft 'add chain netdev t c { type filter hook ingress device lo priority 0; }'",
+    "nft-socket": "mount -t cgroup2 cg /sys/fs/cgroup && mkdir -p /sys/fs/cgroup/user && nft add table inet t && "
+    "nft 'add chain inet t c { type filter hook output priority 0; }' && "
+    "nft add rule inet t c socket cgroupv2 level 1 '\"user\"' accept",
     "conntrack": "conntrack -L",
     "netem": "tc qdisc add dev lo root netem loss 2%",
     "htb": "tc qdisc add dev lo root handle 1: htb && tc class add dev lo parent 1: classid 1:1 htb rate 1mbit",
