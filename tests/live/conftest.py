@@ -25,7 +25,7 @@ SCHEMAS = {
     "OVN_Southbound": "ovn/ovn-sb.ovsschema",
     "Open_vSwitch": "openvswitch/vswitch.ovsschema",
 }
-START_TIMEOUT = 20.0
+START_TIMEOUT = 120.0
 
 
 class Toolbox:

@@ -14,6 +14,8 @@ _SHOWN_KINDS = ("Namespace", *NETWORK_KINDS, "Workload", DEFINITION_KIND)
 # What `object_status` says of an object that nothing has to be done about; a namespace is Active.
 _READY = ("Ready", "Active", "Running")
 _GOOD_WHEN_TRUE = ("NetworkCreated", "NetworkAllocationSucceeded", "NetworkReady", "Ready", "Managed")
+# Objects of one line that are named; status.json has all.
+_MOST_NAMES = 3
 
 
 def state_view(snapshot: Snapshot) -> dict:
@@ -46,13 +48,24 @@ def object_status(document: dict) -> str:
 
 
 def attention(objects: dict[str, dict]) -> list[str]:
-    """Return a line for each condition that somebody has to do something about, or wait for."""
-    lines = []
+    """Return a line for each condition that needs an operator or has to be waited for.
+
+    Objects with one and the same condition, such as all networks of a host that is down, share a line.
+    """
+    alike: dict[str, list[str]] = {}
     for key, document in objects.items():
         for one in document.get("status", {}).get("conditions", ()):
             if one["status"] == ("False" if one["type"] in _GOOD_WHEN_TRUE else "True"):
-                lines.append(f"{key}: {one['type']} {one['status']} ({one['reason']}): {one['message']}")
-    return lines
+                text = f"{one['type']} {one['status']} ({one['reason']}): {one['message']}"
+                alike.setdefault(text, []).append(key)
+    return [f"{_named(keys)}: {text}" for text, keys in alike.items()]
+
+
+def _named(keys: list[str]) -> str:
+    """Return names for one line."""
+    if len(keys) <= _MOST_NAMES:
+        return ", ".join(keys)
+    return f"{', '.join(keys[:_MOST_NAMES])} and {len(keys) - _MOST_NAMES} more"
 
 
 def objects_summary(objects: dict[str, dict]) -> list[str]:
