@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from .errors import NotInstalled, ProgramError
 
-# Seconds after which a program hangs and is not only slow: dumping the flows of many networks takes long on a slow host.
+# Seconds after which a program hangs and is not only slow: dumping the flows of many networks takes long on slow ones.
 TIMEOUT = 600.0
 # (argument vector, standard input) -> standard output; raises `ProgramError`.
 Run = Callable[[list[str], str], str]
