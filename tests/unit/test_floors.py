@@ -37,6 +37,7 @@ MAY_IMPORT = {
     "firewall": set(),
     "flow": set(),
     "host_network": set(),
+    "report_files": set(),
     "row": set(),
     "virtual_machine": set(),
     "ovsdb_framing": set(),
