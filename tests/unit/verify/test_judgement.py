@@ -108,6 +108,13 @@ Workloads (row: source, column: target; + reaches, . isolated, both as they must
   2 red/r1  . - !
   3 red/r2  . ! -
 
+Failed, by hosts (4)
+  from   to     questions  what                  networks
+  node1  node1          1  reaches but must not  red_net
+  node1  node2          1  reaches but must not  red_net
+  node1  node2          1  no answer             red_net
+  node2  node1          1  answered by another   red_net
+
 Failed (4)
   blue/b1 -> red/r1 10.0.0.3 (network red_net, IPv4): answered but must not: blue/b1 is not attached to red_net
   blue/b1 -> red/r2 10.0.0.4 (network red_net, IPv4): got the packet, though no answer came back, but must not: \

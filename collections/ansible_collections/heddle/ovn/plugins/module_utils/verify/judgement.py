@@ -62,6 +62,7 @@ def judge(
         "workloads": list(plan["workloads"]),
         "matrix": _matrix(plan, pairs),
         "failures": failures,
+        "failures_by_hosts": _by_hosts(plan, [one for one in pairs + rows if one["verdict"] == FAILED]),
         "not_tested": untested,
         "problems": problems,
         "slowest_milliseconds": max((hosts[name].get("slowest", 0) for name in tested), default=0),
@@ -125,6 +126,38 @@ def _explained(pair: Pair, by: str | None, on: str | None, arrived: bool, reache
 
 def _named(pair: Pair) -> str:
     return f"{pair.source} -> {pair.target} {pair.address} (network {pair.network}, IPv{pair.family})"
+
+
+def _by_hosts(plan: dict, failed: list[dict]) -> list[dict]:
+    """Return `source` and `target` host, what is `wrong`, how many `questions` and which `networks`, the most first.
+
+    One cause, such as a host that is cut off, fails many questions: they have their hosts in common.
+    """
+    found: dict[tuple[str, str, str], list[dict]] = {}
+    for one in failed:
+        source, target = (
+            plan["workloads"][end]["node"] if end in plan["workloads"] else end
+            for end in (one["source"], one["target"])
+        )
+        if not one["reach"]:
+            wrong = "reaches but must not"
+        elif one["answered_by"] is None:
+            wrong = "no answer"
+        else:
+            right = (one["answered_by"], one["answered_on"]) == (one["target"], one["network"])
+            wrong = "wrong size or source address" if right else "answered by another"
+        found.setdefault((source, target, wrong), []).append(one)
+    rows = [
+        {
+            "source": source,
+            "target": target,
+            "wrong": wrong,
+            "questions": len(members),
+            "networks": sorted({one["network"] for one in members if one["network"]}),
+        }
+        for (source, target, wrong), members in found.items()
+    ]
+    return sorted(rows, key=lambda row: -row["questions"])
 
 
 def _problems(wanted: list[str], hosts: dict[str, dict]) -> list[str]:

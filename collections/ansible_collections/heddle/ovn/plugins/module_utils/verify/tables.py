@@ -8,6 +8,8 @@ from .selection import ALL
 from .verdict import ISOLATED, NOT_TESTED, REACHED
 
 MOST_LINES = 100
+# Pairs of hosts with failures that a screen bears.
+_MOST_CAUSES = 20
 
 
 def table(title: str, head: list[str], rows: list[list]) -> list[str]:
@@ -49,6 +51,7 @@ def reachability_table(report: dict) -> list[str]:
         *table(f"Addresses, by their network (plan {report['plan']})", head, rows),
         *_matrix(report),
         *_north_south(report["north_south"]),
+        *_failures_by_hosts(report["failures_by_hosts"]),
         *shortened("Failed", report["failures"]),
         *shortened("Not tested", report["not_tested"]),
         *shortened("Problems", report["problems"]),
@@ -59,6 +62,19 @@ def reachability_table(report: dict) -> list[str]:
         f"{len(report['failures'])} failed, {_untested(report)} not tested; "
         f"slowest answer {report['slowest_milliseconds']:g} ms",
     ]
+
+
+def _failures_by_hosts(found: list[dict]) -> list[str]:
+    """Where failures have their hosts in common, the cause is there; one line for each pair of hosts."""
+    rows = [[row["source"], row["target"], row["questions"], row["wrong"], _networks(row["networks"])] for row in found]
+    shown = rows[:_MOST_CAUSES]
+    title = f"Failed, by hosts ({len(rows)})"
+    return table(title, ["from", "to", "questions", "what", "networks"], shown) if rows else []
+
+
+def _networks(names: list[str]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
 
 
 def _coverage(found: dict) -> list[str]:
