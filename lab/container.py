@@ -7,6 +7,7 @@ for the container to take them. What it makes (mounts, interfaces) disappears wi
 
 import argparse
 import os
+import stat
 import subprocess
 import sys
 import threading
@@ -67,13 +68,20 @@ def plug(host, keeper):
         subprocess.run(["ethtool", "--offload", interface, "tx", "off"], check=True, stdout=subprocess.DEVNULL)
 
 
-def boot(host, merged, name):
+def make_tun(path):
+    """A node of the host's own for /dev/net/tun, as udev makes it: the machine's may be root's alone."""
+    path.unlink(missing_ok=True)
+    os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(10, 200))
+    path.chmod(0o666)
+
+
+def boot(host, merged, name, tun):
     """Run the container once and return how it ended. Its console is a terminal of our own."""
     ours, theirs = os.openpty()
     argv = [
         "systemd-nspawn", "--settings=no", "--boot", "--keep-unit", "--register=no",
         f"--directory={merged}", f"--machine={name}", f"--hostname={host.name}",
-        "--capability=all", "--bind=/dev/net/tun", "--resolv-conf=off", "--timezone=off", "--link-journal=no",
+        "--capability=all", f"--bind={tun}:/dev/net/tun", "--resolv-conf=off", "--timezone=off", "--link-journal=no",
         *(f"--network-interface={INTERFACES[segment]}" for segment in host.segments),
     ]  # fmt: skip
     environment = {**os.environ, "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1", "SYSTEMD_NSPAWN_LOCK": "0"}
@@ -111,10 +119,12 @@ def main():
     enter_cgroup(arguments.cgroup)
     mount_sys(arguments.merged.parent / f"{arguments.merged.name}-sys")
     mount_root(arguments.lower, arguments.state / "upper", arguments.state / "work", arguments.merged)
+    tun = arguments.merged.parent / f"{arguments.merged.name}-tun"
+    make_tun(tun)
     status = REBOOT
     while status == REBOOT:
         plug(arguments.host, arguments.keeper)
-        status = boot(arguments.host, arguments.merged, arguments.machine)
+        status = boot(arguments.host, arguments.merged, arguments.machine, tun)
     return status
 
 

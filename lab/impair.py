@@ -27,6 +27,12 @@ def pids(pid_file):
     return [] if first is None else [first, *processes.descendants(first)]
 
 
+def can_throttle():
+    """Does this machine have the cpu controller, in either version of cgroups?"""
+    controllers = CGROUPS / "cgroup.controllers"
+    return (CGROUPS / "cpu").is_dir() or (controllers.is_file() and "cpu" in controllers.read_text().split())
+
+
 def throttle(group, members, percent):
     """Limit processes, and all that they start from now on, to so many percent of one processor; None lifts it.
 
@@ -34,6 +40,8 @@ def throttle(group, members, percent):
     LabError: the machine's cgroups do not allow it.
     """
     quota = None if percent is None else max(1000, PERIOD * percent // 100)
+    if not can_throttle():
+        raise LabError("this machine's cgroups have no cpu controller", "mount it, or leave throttle out")
     try:
         if (CGROUPS / "cpu").is_dir():
             directory, found = CGROUPS / "cpu" / group, False

@@ -14,6 +14,8 @@ import argparse
 import os
 import signal
 import sys
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 from lab import image, packages
@@ -87,7 +89,9 @@ def check(release: str, is_quick: bool) -> int:
     for outside, inside in shared.items():
         print(f"from this machine: {outside} as {inside}")
     with fresh(release, PROJECT, shared) as system:
-        return run_all([nothing_there(system), *(quick if is_quick else full)(system)], go_on=False)
+        stages = [nothing_there(system), *(quick if is_quick else full)(system)]
+        needy = [replace(stage, needs=(before.name,)) for before, stage in pairwise(stages)]
+        return run_all(f"fresh-{release}", [stages[0], *needy])
 
 
 def main() -> int:

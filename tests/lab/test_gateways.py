@@ -10,6 +10,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import time
 from contextlib import contextmanager, suppress
 
 import pytest
@@ -226,7 +227,15 @@ def tamper(lab, what: dict) -> None:
         lab.ssh("node2", "sh", "-c", shlex.quote(command))
 
 
-def test_each_kind_of_tampering_is_found_and_repaired_by_the_host_itself(lab):
+@pytest.fixture
+def unwatched(lab):
+    """node2 without the service that would repair it at once."""
+    lab.ssh("node2", "systemctl", "stop", "heddle-host")
+    yield
+    lab.ssh("node2", "systemctl", "start", "heddle-host")
+
+
+def test_each_kind_of_tampering_is_found_and_repaired_by_the_host_itself(lab, unwatched):
     for name, (command, told) in tampering(lab).items():
         tamper(lab, {name: (command, told)})
         shown = lab.try_ssh("node2", "heddle-host", "diff")
@@ -235,7 +244,21 @@ def test_each_kind_of_tampering_is_found_and_repaired_by_the_host_itself(lab):
         assert lab.try_ssh("node2", "heddle-host", "diff").returncode == 0, name
 
 
-def test_all_tampering_together_is_repaired_by_the_playbook_and_what_is_foreign_stays(lab):
+# What the kernel reports to the host's service as it happens.
+REPORTED = ("route", "route of IPv6", "firewall", "sysctl", "address", "rule", "cards")
+
+
+def test_what_the_kernel_reports_is_repaired_without_a_playbook(lab):
+    for name, what in tampering(lab).items():
+        if name in REPORTED:
+            tamper(lab, {name: what})
+            deadline = time.monotonic() + 120
+            while (shown := lab.try_ssh("node2", "heddle-host", "diff")).returncode:
+                assert time.monotonic() < deadline, (name, shown.stdout)
+                time.sleep(0.5)
+
+
+def test_all_tampering_together_is_repaired_by_the_playbook_and_what_is_foreign_stays(lab, unwatched):
     what = tampering(lab)
     foreign = {
         "a table": ("nft add table inet somebodys", "nft list table inet somebodys", "nft delete table inet somebodys"),

@@ -85,7 +85,7 @@ def test_a_network_in_use_works_on_until_its_last_workload_goes_and_leaves_nothi
     green, key = manifests / "green.yml", "UserDefinedNetwork/green/net"
     green.write_text(GREEN)
     waiting = lab.play("networks.yml", manifests=manifests)
-    assert "Workload/green/g1: Ready False (PrimaryNetworkMissing)" in waiting.output
+    assert "Workload/green/g1, Workload/green/g3: Ready False (PrimaryNetworkMissing)" in waiting.output
     assert lab.dump() == before
 
     green.write_text(GREEN + NETWORK)

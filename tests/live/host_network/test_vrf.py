@@ -30,16 +30,19 @@ WITH_VRF = HostNetwork(
         HostAddress("mp1", "fd00:100::2/64", network="red"),
     ),
     routes=(
-        HostRoute("10.96.0.0/16", "192.0.2.4", "br-ex", mtu=1400, vrf="mp1-udn-vrf"),
-        HostRoute("10.128.0.0/14", "10.100.0.1", "mp1", vrf="mp1-udn-vrf"),
-        HostRoute("fd00:128::/48", "fd00:100::1", "mp1", vrf="mp1-udn-vrf"),
-        HostRoute("169.254.0.13/32", device="mp1", vrf="mp1-udn-vrf"),
-        HostRoute("0.0.0.0/0", kind="unreachable", metric=4278198272, vrf="mp1-udn-vrf"),
-        HostRoute("::/0", kind="unreachable", metric=4278198272, vrf="mp1-udn-vrf"),
+        HostRoute("10.96.0.0/16", "192.0.2.4", "br-ex", mtu=1400, vrf="mp1-udn-vrf", network="red"),
+        HostRoute("10.128.0.0/14", "10.100.0.1", "mp1", vrf="mp1-udn-vrf", network="red"),
+        HostRoute("fd00:128::/48", "fd00:100::1", "mp1", vrf="mp1-udn-vrf", network="red"),
+        HostRoute("169.254.0.13/32", device="mp1", vrf="mp1-udn-vrf", network="red"),
+        HostRoute("0.0.0.0/0", kind="unreachable", metric=4278198272, vrf="mp1-udn-vrf", network="red"),
+        HostRoute("::/0", kind="unreachable", metric=4278198272, vrf="mp1-udn-vrf", network="red"),
     ),
-    rules=(Rule(4, "mp1-udn-vrf", fwmark=0x1003), Rule(6, "mp1-udn-vrf", to="fd69::d/128")),
-    neighbours=(Neighbour("mp1", "10.100.0.1", "0a:58:64:41:00:01"),),
-    sysctls=(Sysctl("net/ipv4/conf/mp1/rp_filter", "2"),),
+    rules=(
+        Rule(4, "mp1-udn-vrf", fwmark=0x1003, network="red"),
+        Rule(6, "mp1-udn-vrf", to="fd69::d/128", network="red"),
+    ),
+    neighbours=(Neighbour("mp1", "10.100.0.1", "0a:58:64:41:00:01", "red"),),
+    sysctls=(Sysctl("net/ipv4/conf/mp1/rp_filter", "2", network="red"),),
 )  # fmt: skip
 
 

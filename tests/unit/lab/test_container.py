@@ -4,15 +4,18 @@
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 import sys
 
 import pytest
 
+from lab import container
 from lab.config import PROJECT
 
 SCRIPT = """
 import os
+import stat
 import pathlib
 import subprocess
 import sys
@@ -32,3 +35,13 @@ def test_sys_shows_the_interfaces_that_wait_for_the_container(tmp_path):
     argv = ["unshare", "--net", "--mount", "--propagation=private", sys.executable, "-c", SCRIPT, str(tmp_path / "sys")]
     done = subprocess.run(argv, capture_output=True, text=True, cwd=PROJECT, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="device nodes need root")
+def test_a_host_has_a_tun_device_for_every_user_whatever_the_machine_allows(tmp_path):
+    path = tmp_path / "tun"
+    path.write_text("left by an earlier boot")
+    container.make_tun(path)
+    found = path.stat()
+    assert stat.S_ISCHR(found.st_mode) and stat.S_IMODE(found.st_mode) == 0o666
+    assert (os.major(found.st_rdev), os.minor(found.st_rdev)) == (10, 200)
