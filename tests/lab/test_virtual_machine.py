@@ -155,7 +155,7 @@ def test_a_move_that_is_cut_off_after_the_switch_over_is_finished_by_the_next_ru
         [str(ROOT / "scripts" / "play"), "playbooks/migrate_workload.yml", "-e", f"workload={MACHINE}", "-e",
          f"to={there}"],
         cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
-        env={**os.environ, "ANSIBLE_NOCOLOR": "1"},
+        env={**os.environ, "ANSIBLE_NOCOLOR": "1", "HEDDLE_VERBOSE": "1", "HEDDLE_LOG_DIRECTORY": ""},
     )  # fmt: skip
     for line in playbook.stdout:
         if "Look where it runs]" in line:
