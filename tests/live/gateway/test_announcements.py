@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who announces which address on the provider network: the default network's gateway router the node's, nobody else."""
+"""Which router announces which address outside: the node's is announced by the default network's gateway router."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def test_a_process_of_the_host_does_not_reach_a_workload_over_the_default_networ
 
 @pytest.mark.parametrize("family", [4, 6])
 def test_what_comes_from_the_provider_network_for_a_service_is_not_forwarded(tools, plan, family):
-    """Whoever routes the service subnets to a node would reach the services of the cluster."""
+    """A machine that routes the service subnets to a node would reach the services of the cluster."""
 
     def run(argv, text=""):
         done = subprocess.run(tools.command(*argv), input=text, capture_output=True, text=True, timeout=60, check=False)

@@ -164,7 +164,7 @@ def test_silence_and_a_wrong_answer_fail_what_must_reach(wires: None, responder:
 
 
 def test_a_wire_that_drops_large_packets_fails_and_nothing_else_does(wires: None, responder: Responder) -> None:
-    """A black hole: one end of the wire takes 1,300 bytes, which nothing tells the other one."""
+    """A black hole: one end of the wire takes 1,300 bytes, and the other one gets no ICMP error."""
     kernel.change_link(namespace_of("red", "2"), "wire", mtu=1300)
     start(responder)
     report = judge(PLAN, {"here": ask_again(ask()[0])}, None, EVERY_PAIR)

@@ -17,7 +17,7 @@ description:
     provider network. It ends by itself after O(lifetime) seconds.
   - With O(state=probed) workloads of the host ask the addresses of other workloads of the plan, hosts outside, their
     own host and the next one, and the shared services; the host asks its own workloads and those of the next node. An
-    answer carries the name of its sender, so that networks with equal subnets can be told apart, and the address that
+    answer carries the name of its sender, so that networks with equal subnets are kept apart, and the address that
     the question seemed to come from. What must reach is asked with packets of the network's MTU.
   - Hosts are asked as fast as they answer. Silence counts only after questions over the same hosts that were answered
     before have been answered once more.

@@ -102,7 +102,7 @@ def ask_required(
             if finished(number):
                 continue
             wait = _WAITS[tries[number]] * pace.patience
-            # From the second time on both sizes are sent: the small one tells a lost network from a small MTU.
+            # From the second time on both sizes are sent: the small one distinguishes no network from a small MTU.
             if not required[number] or (tries[number] and number not in answered):
                 conversation.ask(number)
             if required[number]:
@@ -199,7 +199,7 @@ def ask_silent(
 def confirm(suspects: list[Suspect], conversation: Conversation, pace: Pace, timeout: float) -> None:
     """Ask suspects again, each alone: the next one is sent when a control after it has been answered.
 
-    Whoever reads the result may call a suspect failed when `tries` is not 0 and `dead` is 0.
+    A suspect that is not `settled` has failed when `tries` is not 0 and `dead` is 0.
     """
     clock = Controls(conversation, pace, timeout)
     dead: set[int] = set()
