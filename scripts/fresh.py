@@ -29,7 +29,13 @@ LAB = [".venv/bin/python", "-m", "lab"]
 PYTEST = [".venv/bin/pytest", "-q"]
 LIVE = [".venv/bin/python", "-m", "scripts.ovn_root", *PYTEST]
 # One test of each program of the host image, and all that need files or programs of this machine.
-QUICK_UNIT = ("tests/unit/lab", "tests/unit/apply", "tests/unit/test_ovn_root.py", "tests/unit/test_meta.py")
+QUICK_UNIT = (
+    "tests/unit/lab",
+    "tests/unit/ovsdb",
+    "tests/unit/netlink",
+    "tests/unit/scripts/test_ovn_root.py",
+    "tests/unit/test_meta.py",
+)
 QUICK_LIVE = (
     "tests/live/test_programs.py",
     "tests/live/ovsdb/test_client.py",
@@ -37,8 +43,8 @@ QUICK_LIVE = (
     "tests/live/openflow/test_reconcile_flows.py",
     "tests/live/gateway/test_local_mode.py",
     "tests/live/topology/test_secondary.py",
-    "tests/live/firewall/test_reconcile_firewall.py",
-    "tests/live/virtual_machine/test_move.py",
+    "tests/live/nftables/test_reconcile_firewall.py",
+    "tests/live/qemu/test_move.py",
 )
 # Programs that a minimal system does not have; where one is found, the system is not what this test is about.
 FOREIGN = ("python3", "pip", "ansible-playbook", "ip", "ovs-vswitchd", "qemu-system-x86_64", "mmdebstrap", "sudo")

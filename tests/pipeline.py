@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Manifests to plan in one call, for tests of any floor."""
+"""Manifests to plan in one call, for tests of any layer."""
 
 from __future__ import annotations
 
-from ansible_collections.heddle.ovn.plugins.module_utils.model import Problem, read_manifests
+from ansible_collections.heddle.ovn.plugins.module_utils.api import Problem, read_manifests
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers import layer2_steps
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.admission import admit
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
-from ansible_collections.heddle.ovn.plugins.module_utils.state import settings as state_settings
-from ansible_collections.heddle.ovn.plugins.module_utils.state import upgrade_layer2
-from ansible_collections.heddle.ovn.plugins.module_utils.state.admission import admit
-from ansible_collections.heddle.ovn.plugins.module_utils.state.layer2_version import TRANSIT_ROUTER
-from ansible_collections.heddle.ovn.plugins.module_utils.state.snapshot import Snapshot
+from ansible_collections.heddle.ovn.plugins.module_utils.store import settings as state_settings
+from ansible_collections.heddle.ovn.plugins.module_utils.store.layer2_version import TRANSIT_ROUTER
+from ansible_collections.heddle.ovn.plugins.module_utils.store.snapshot import Snapshot
 
 
 def nodes(*names: str) -> dict[str, dict]:
@@ -95,12 +95,12 @@ def upgrade_stage(text: str, *upgraded: str, done: bool = False, hosts: dict | N
     step, problems = decide(text, hosts=hosts, settings={"layer2_topology": "gateway-router"} if old else None)
     assert not problems, "\n".join(map(str, problems))
     for name in upgraded:
-        step, _moves, blockers = upgrade_layer2.drain(step, [name], TRANSIT_ROUTER)
+        step, _moves, blockers = layer2_steps.drain(step, [name], TRANSIT_ROUTER)
         assert not blockers
-        step, blockers = upgrade_layer2.change_version(step, [name], TRANSIT_ROUTER)
+        step, blockers = layer2_steps.change_version(step, [name], TRANSIT_ROUTER)
         assert not blockers
     if upgraded and done:
-        step, blockers = upgrade_layer2.clean_up(step)
+        step, blockers = layer2_steps.clean_up(step)
         assert not blockers
     return build_plan(step)
 

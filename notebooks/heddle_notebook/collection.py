@@ -10,10 +10,10 @@ _COLLECTIONS = str(Path(__file__).resolve().parents[2] / "collections")
 if _COLLECTIONS not in sys.path:
     sys.path.insert(0, _COLLECTIONS)
 
-from ansible_collections.heddle.ovn.plugins.module_utils import naming  # noqa: E402 - needs the path above
-from ansible_collections.heddle.ovn.plugins.module_utils.addressing import family, plain  # noqa: E402
-from ansible_collections.heddle.ovn.plugins.module_utils.render.view import View, attachments  # noqa: E402
-from ansible_collections.heddle.ovn.plugins.module_utils.traffic.judgement import MOVING  # noqa: E402
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.tables import described  # noqa: E402
+from ansible_collections.heddle.ovn.plugins.module_utils.common import naming  # noqa: E402 - needs the path above
+from ansible_collections.heddle.ovn.plugins.module_utils.common.addressing import family, plain  # noqa: E402
+from ansible_collections.heddle.ovn.plugins.module_utils.render.common.node_network import View, attachments  # noqa: E402
+from ansible_collections.heddle.ovn.plugins.module_utils.traffic.losses import MOVING  # noqa: E402
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.report_tables import described  # noqa: E402
 
 __all__ = ["MOVING", "View", "attachments", "described", "family", "naming", "plain"]

@@ -13,8 +13,8 @@ import json
 
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
-from ansible_collections.heddle.ovn.plugins.module_utils.state.database import operations
-from ansible_collections.heddle.ovn.plugins.module_utils.state.snapshot import Snapshot
+from ansible_collections.heddle.ovn.plugins.module_utils.store.database import operations
+from ansible_collections.heddle.ovn.plugins.module_utils.store.snapshot import Snapshot
 
 from . import load
 from .clock import Clock

@@ -13,7 +13,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.ovsdb import Scope, reconcile
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.reconcile import Scope, reconcile
 from ansible_collections.heddle.ovn.plugins.module_utils.render.northbound import TABLES
 
 from . import load, raw

@@ -6,13 +6,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from ansible_collections.heddle.ovn.plugins.module_utils.model import Resource, read_manifests
+from ansible_collections.heddle.ovn.plugins.module_utils.api import Resource, read_manifests
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.admission import admit
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
-from ansible_collections.heddle.ovn.plugins.module_utils.row import Row
-from ansible_collections.heddle.ovn.plugins.module_utils.state import settings
-from ansible_collections.heddle.ovn.plugins.module_utils.state.admission import admit
-from ansible_collections.heddle.ovn.plugins.module_utils.state.snapshot import Snapshot
+from ansible_collections.heddle.ovn.plugins.module_utils.store import settings
+from ansible_collections.heddle.ovn.plugins.module_utils.store.snapshot import Snapshot
+from ansible_collections.heddle.ovn.plugins.module_utils.types.ovsdb_row import Row
 from tests.pipeline import THREE_NODES, namespace
 
 NODE = "node1"

@@ -14,8 +14,8 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.ovsdb import Scope
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.ovsdb_wait import wait_until
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.reconcile import Scope
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.wait import wait_until
 
 from . import load
 from .engine import apply

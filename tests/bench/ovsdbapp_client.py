@@ -16,7 +16,7 @@ import ovs.json
 from ovsdbapp.backend.ovs_idl import command, connection
 from ovsdbapp.schema.ovn_northbound import impl_idl
 
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.ovsdb_values import to_python
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.values import to_python
 
 from . import load, raw
 from .clock import Clock

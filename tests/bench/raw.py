@@ -6,10 +6,10 @@ from __future__ import annotations
 import json
 import socket
 
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.ovsdb_diff import birth_row
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.ovsdb_identity import Identity
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.ovsdb_schema import Schema
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.ovsdb_wanted import Desired
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.desired import Desired
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.diff import birth_row
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.identity import Identity
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.schema import Schema
 
 _CHUNK = 1 << 18
 # How ovsdb-server ends a reply without an error; anything cleverer would cost the yardstick time.

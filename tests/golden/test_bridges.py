@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.heddle.ovn.plugins.module_utils.render.vswitch import render_integration_bridge
+from ansible_collections.heddle.ovn.plugins.module_utils.render.host.vswitch import render_integration_bridge
 
 PROVIDER = {"name": "br-ex", "interface": "eth2", "mac": "02:00:00:00:00:01", "vlan": 7,
             "physical_networks": ["physnet", "factory"]}  # fmt: skip

@@ -11,19 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.firewall import Firewall
-from ansible_collections.heddle.ovn.plugins.module_utils.flow import DEFAULT_COOKIE, Flow
-from ansible_collections.heddle.ovn.plugins.module_utils.host_network import HostNetwork
-from ansible_collections.heddle.ovn.plugins.module_utils.render.bridge_flows import (
+from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.bridge_flows import (
     render_bridge_flows,
     render_flood_ports,
     render_static_macs,
 )
-from ansible_collections.heddle.ovn.plugins.module_utils.render.firewall import render_firewall
-from ansible_collections.heddle.ovn.plugins.module_utils.render.host_network import (
+from ansible_collections.heddle.ovn.plugins.module_utils.render.host.firewall import render_firewall
+from ansible_collections.heddle.ovn.plugins.module_utils.render.host.links_and_routes import (
     render_host_network,
     render_management_ports,
 )
+from ansible_collections.heddle.ovn.plugins.module_utils.types.host_network import HostNetwork
+from ansible_collections.heddle.ovn.plugins.module_utils.types.nftables_ruleset import Firewall
+from ansible_collections.heddle.ovn.plugins.module_utils.types.openflow_flow import DEFAULT_COOKIE, Flow
 from tests.pipeline import THREE_NODES, namespace, plan_of, with_gateways
 
 CASES = sorted((Path(__file__).parent / "host").glob("*.yml"))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
-from ansible_collections.heddle.ovn.plugins.module_utils.row import Ref, Row
+from ansible_collections.heddle.ovn.plugins.module_utils.types.ovsdb_row import Ref, Row
 from tests.pipeline import plan_of, with_gateways
 
 CASES = sorted((Path(__file__).parent / "northbound").glob("*.yml"))

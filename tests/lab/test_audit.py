@@ -5,7 +5,7 @@ import json
 import os
 import subprocess
 
-from ansible_collections.heddle.ovn.plugins.module_utils.document import pack
+from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack
 from tests.lab.conftest import NODES, REPORT, ROOT
 
 

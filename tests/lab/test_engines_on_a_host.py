@@ -13,7 +13,7 @@ from pathlib import Path
 from .conftest import ROOT
 
 SOURCES = ("collections/ansible_collections/heddle/ovn/plugins", "tests/conftest.py", "tests/live", "pyproject.toml")
-TESTS = ("tests/live/host_network", "tests/live/firewall")
+TESTS = ("tests/live/netlink", "tests/live/nftables")
 # A virtual machine without KVM takes seconds for each test: those that may turn out differently on another kernel.
 CHOSEN = "vrf or enslaved or anew or all_is_made or table_is_made or cgroup"
 # pytest and what it needs, all of it plain Python: hosts do not have it.

@@ -7,18 +7,20 @@ import subprocess
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.errors import ProgramError
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.openflow import reconcile_flows
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.openflow_switch import Switch
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.ovsdb import reconcile
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.ovsdb_values import Scope
-from ansible_collections.heddle.ovn.plugins.module_utils.render.bridge_flows import (
+from ansible_collections.heddle.ovn.plugins.module_utils.common.errors import ProgramError
+from ansible_collections.heddle.ovn.plugins.module_utils.openflow.reconcile import reconcile_flows
+from ansible_collections.heddle.ovn.plugins.module_utils.openflow.switch import Switch
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.reconcile import reconcile
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.values import Scope
+from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.bridge_flows import (
     render_bridge_flows,
     render_flood_ports,
     render_static_macs,
 )
-from ansible_collections.heddle.ovn.plugins.module_utils.render.host_network import render_management_ports
-from ansible_collections.heddle.ovn.plugins.module_utils.render.vswitch import TABLES
+from ansible_collections.heddle.ovn.plugins.module_utils.render.host.links_and_routes import (
+    render_management_ports,
+)
+from ansible_collections.heddle.ovn.plugins.module_utils.render.host.vswitch import TABLES
 from tests.live.conftest import start, stop, wait_for
 from tests.live.gateway.packets import Answer, Packet, Question, decode, read_capture, tag_of, tagged, untagged
 from tests.live.topology.zone import Zone

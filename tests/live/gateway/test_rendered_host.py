@@ -9,15 +9,15 @@ import subprocess
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.apply import kernel
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.errors import ProgramError
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.host_network import reconcile_host_network
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.kernel_host import vrf_supported
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.nftables import reconcile_firewall
-from ansible_collections.heddle.ovn.plugins.module_utils.firewall import Firewall
-from ansible_collections.heddle.ovn.plugins.module_utils.host_network import HostNetwork
-from ansible_collections.heddle.ovn.plugins.module_utils.render.firewall import render_firewall
-from ansible_collections.heddle.ovn.plugins.module_utils.render.host_network import render_host_network
+from ansible_collections.heddle.ovn.plugins.module_utils.common.errors import ProgramError
+from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel
+from ansible_collections.heddle.ovn.plugins.module_utils.netlink.handle import vrf_supported
+from ansible_collections.heddle.ovn.plugins.module_utils.netlink.reconcile import reconcile_host_network
+from ansible_collections.heddle.ovn.plugins.module_utils.nftables.reconcile import reconcile_firewall
+from ansible_collections.heddle.ovn.plugins.module_utils.render.host.firewall import render_firewall
+from ansible_collections.heddle.ovn.plugins.module_utils.render.host.links_and_routes import render_host_network
+from ansible_collections.heddle.ovn.plugins.module_utils.types.host_network import HostNetwork
+from ansible_collections.heddle.ovn.plugins.module_utils.types.nftables_ruleset import Firewall
 from tests.live.gateway.packets import UDP, Packet, decode
 from tests.live.gateway.test_way_out import MANIFESTS
 from tests.pipeline import plan_of, with_gateways

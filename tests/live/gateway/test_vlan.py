@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.render import bridge_flows
+from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway import bridge_flows
 from tests.live.gateway.conftest import BRIDGE, MAC, NEXT_HOP_MAC, UPLINK
 from tests.live.gateway.packets import UDP, Packet, Question, read_capture, tag_of
 from tests.live.gateway.test_way_out import MANIFESTS, NAMES, NODE, OUTSIDE, request_of

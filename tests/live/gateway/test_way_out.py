@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.render import bridge_flows
+from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway import bridge_flows
 from tests.live.gateway.conftest import BRIDGE, MAC, NEXT_HOP_MAC, UPLINK
 from tests.live.gateway.packets import ICMP, ICMPV6, TCP, UDP, Packet
 from tests.pipeline import layer2, namespace, workload

@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.errors import ProgramError
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.openflow_switch import Switch
+from ansible_collections.heddle.ovn.plugins.module_utils.common.errors import ProgramError
+from ansible_collections.heddle.ovn.plugins.module_utils.openflow.switch import Switch
 from tests.live.conftest import start, stop, wait_for
 
 PATCH = "patch-provider_node1-to-br-int"

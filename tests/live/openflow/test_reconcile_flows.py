@@ -6,10 +6,18 @@ import threading
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.errors import OpenFlowError
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.openflow import planned_flows, reconcile_flows
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.openflow_switch import Switch
-from ansible_collections.heddle.ovn.plugins.module_utils.flow import OWN_COOKIES, FloodPort, Flow, StaticMac
+from ansible_collections.heddle.ovn.plugins.module_utils.common.errors import OpenFlowError
+from ansible_collections.heddle.ovn.plugins.module_utils.openflow.reconcile import (
+    planned_flows,
+    reconcile_flows,
+)
+from ansible_collections.heddle.ovn.plugins.module_utils.openflow.switch import Switch
+from ansible_collections.heddle.ovn.plugins.module_utils.types.openflow_flow import (
+    OWN_COOKIES,
+    FloodPort,
+    Flow,
+    StaticMac,
+)
 from tests.live.conftest import stop
 from tests.live.openflow.conftest import OTHER_PATCH, PATCH
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.ovsdb import Keys, Parent, Ref, Row, Scope, reconcile
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.reconcile import (
+    Keys,
+    Parent,
+    Ref,
+    Row,
+    Scope,
+    reconcile,
+)
 
 DATABASE = "OVN_Northbound"
 OWNER = "test"

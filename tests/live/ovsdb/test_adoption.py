@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.errors import InvalidRows
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.ovsdb import Keys, Parent, Ref, Row, Scope
+from ansible_collections.heddle.ovn.plugins.module_utils.common.errors import InvalidRows
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.reconcile import Keys, Parent, Ref, Row, Scope
 
 from .network import actions, converge
 

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.ovsdb import reconcile
-from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb_client import Conflict, OvsdbError
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.client import Conflict, OvsdbError
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.reconcile import reconcile
 
 from .network import DATABASE, OWNER, actions, changed, converge, rows
 

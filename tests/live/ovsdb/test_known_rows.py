@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.ovsdb import Parent, Row, Scope, reconcile
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.reconcile import Parent, Row, Scope, reconcile
 
 from .network import DATABASE, OWNER, actions, changed, converge, network, rows, shared
 

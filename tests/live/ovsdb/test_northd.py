@@ -7,8 +7,9 @@ import signal
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.ovsdb import Row
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.ovsdb_wait import (
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.client import OvsdbError
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.reconcile import Row
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.wait import (
     ChassisBehind,
     NorthdSilent,
     TimedOut,
@@ -16,7 +17,6 @@ from ansible_collections.heddle.ovn.plugins.module_utils.apply.ovsdb_wait import
     synchronise,
     wait_until,
 )
-from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb_client import OvsdbError
 
 from .network import converge, rows
 

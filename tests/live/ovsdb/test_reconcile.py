@@ -7,9 +7,16 @@ from dataclasses import replace
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.errors import InvalidRows
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.ovsdb import Keys, Parent, Ref, Row, Scope, reconcile
-from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb_client import Duplicate, WriteRefused
+from ansible_collections.heddle.ovn.plugins.module_utils.common.errors import InvalidRows
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.client import Duplicate, WriteRefused
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.reconcile import (
+    Keys,
+    Parent,
+    Ref,
+    Row,
+    Scope,
+    reconcile,
+)
 
 from .network import (
     DATABASE,

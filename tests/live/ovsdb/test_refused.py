@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.ovsdb import InvalidRows, Row, reconcile
-from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb_client import Conflict, OvsdbError
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.client import Conflict, OvsdbError
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.reconcile import InvalidRows, Row, reconcile
 
 from .network import DATABASE, EVERYTHING, OWNER, changed, converge, network, rows, shared
 

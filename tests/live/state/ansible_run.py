@@ -9,8 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ansible_collections.heddle.ovn.plugins.module_utils.document import pack
-from ansible_collections.heddle.ovn.plugins.module_utils.model import packed, read_manifests
+from ansible_collections.heddle.ovn.plugins.module_utils.api import packed, read_manifests
+from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack
 from tests.pipeline import THREE_NODES
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -7,12 +7,12 @@ import json
 
 import pytest
 
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.apply_manifests import store
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.backup import backup_of, keep_backup
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.conditions import READY, condition
+from ansible_collections.heddle.ovn.plugins.module_utils.operations.readiness import record
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
-from ansible_collections.heddle.ovn.plugins.module_utils.readiness import record
-from ansible_collections.heddle.ovn.plugins.module_utils.state.apply_manifests import store
-from ansible_collections.heddle.ovn.plugins.module_utils.state.backup import backup_of, keep_backup
-from ansible_collections.heddle.ovn.plugins.module_utils.state.conditions import READY, condition
-from ansible_collections.heddle.ovn.plugins.module_utils.state.database import read
+from ansible_collections.heddle.ovn.plugins.module_utils.store.database import read
 from tests.live.conftest import Server, stop
 from tests.live.state.ansible_run import run
 from tests.live.state.conftest import SCHEMA

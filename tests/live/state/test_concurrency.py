@@ -8,9 +8,9 @@ import multiprocessing
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb_client import Client, Conflict
-from ansible_collections.heddle.ovn.plugins.module_utils.state.apply_manifests import Overtaken, store
-from ansible_collections.heddle.ovn.plugins.module_utils.state.database import DATABASE, operations, read
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.apply_manifests import Overtaken, store
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.client import Client, Conflict
+from ansible_collections.heddle.ovn.plugins.module_utils.store.database import DATABASE, operations, read
 from tests.pipeline import decide, layer2, layer3, namespace, workload
 
 OPERATORS = 8

@@ -8,9 +8,9 @@ import random
 import signal
 import time
 
-from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb_client import Client
-from ansible_collections.heddle.ovn.plugins.module_utils.state.apply_manifests import store
-from ansible_collections.heddle.ovn.plugins.module_utils.state.database import operations, read
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.apply_manifests import store
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.client import Client
+from ansible_collections.heddle.ovn.plugins.module_utils.store.database import operations, read
 from tests.pipeline import decide, layer2, layer3, namespace, workload
 
 KILLS = 100

@@ -6,10 +6,10 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.filter.layer2_upgrade_table import layer2_upgrade_table
-from ansible_collections.heddle.ovn.plugins.module_utils.document import unpack
-from ansible_collections.heddle.ovn.plugins.module_utils.layer2_upgrade import carry_out
-from ansible_collections.heddle.ovn.plugins.module_utils.runner import Failure
-from ansible_collections.heddle.ovn.plugins.module_utils.state.apply_manifests import store
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import Failure
+from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import unpack
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.apply_manifests import store
+from ansible_collections.heddle.ovn.plugins.module_utils.operations.layer2_upgrade import carry_out
 from tests.live.state.ansible_run import run
 from tests.pipeline import decide, layer2, namespace, workload
 

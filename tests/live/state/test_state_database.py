@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.document import unpack
-from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb_client import Duplicate
-from ansible_collections.heddle.ovn.plugins.module_utils.state.apply_manifests import store
-from ansible_collections.heddle.ovn.plugins.module_utils.state.database import read
+from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import unpack
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.apply_manifests import store
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.client import Duplicate
+from ansible_collections.heddle.ovn.plugins.module_utils.store.database import read
 from tests.live.state.ansible_run import intent, run
 from tests.pipeline import decide, layer2, namespace, workload
 

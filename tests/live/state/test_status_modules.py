@@ -3,7 +3,7 @@
 
 import json
 
-from ansible_collections.heddle.ovn.plugins.module_utils.state.database import read
+from ansible_collections.heddle.ovn.plugins.module_utils.store.database import read
 from tests.live.state.ansible_run import intent, run
 from tests.pipeline import layer2, namespace, workload
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.naming import layer2_switch, node_switch
+from ansible_collections.heddle.ovn.plugins.module_utils.common.naming import layer2_switch, node_switch
 from tests.live.topology.zone import Zone
 from tests.pipeline import THREE_NODES, layer2, namespace, with_gateways, workload
 

@@ -12,11 +12,18 @@ import re
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.addressing import link_local_address
-from ansible_collections.heddle.ovn.plugins.module_utils.naming import layer2_switch, transit_router
+from ansible_collections.heddle.ovn.plugins.module_utils.common.addressing import link_local_address
+from ansible_collections.heddle.ovn.plugins.module_utils.common.naming import layer2_switch, transit_router
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.layer2_steps import (
+    change_version,
+    clean_up,
+    drain,
+)
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
-from ansible_collections.heddle.ovn.plugins.module_utils.state.layer2_version import GATEWAY_ROUTERS, TRANSIT_ROUTER
-from ansible_collections.heddle.ovn.plugins.module_utils.state.upgrade_layer2 import change_version, clean_up, drain
+from ansible_collections.heddle.ovn.plugins.module_utils.store.layer2_version import (
+    GATEWAY_ROUTERS,
+    TRANSIT_ROUTER,
+)
 from tests.live.conftest import Server, start, stop, wait_for
 from tests.live.topology.zone import Zone
 from tests.pipeline import decide, layer2, namespace, with_gateways, workload

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.extra_chassis import reconcile_extra_chassis
-from ansible_collections.heddle.ovn.plugins.module_utils.naming import layer2_switch
+from ansible_collections.heddle.ovn.plugins.module_utils.common.naming import layer2_switch
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.move import begin_move, end_move
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.additional_chassis import reconcile_extra_chassis
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.render import render_extra_chassis
-from ansible_collections.heddle.ovn.plugins.module_utils.state.move import begin_move, end_move
 from tests.live.topology.zone import Zone
 from tests.pipeline import layer2, namespace, stored, workload
 

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.render.bridge_flows import render_bridge_flows
+from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.bridge_flows import render_bridge_flows
 from tests.live.topology.zone import Zone
 from tests.pipeline import layer2, namespace, plan_of, with_gateways
 

@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.ovsdb import reconcile
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.ovsdb_values import Scope
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.ovsdb_wait import synchronise
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.reconcile import reconcile
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.values import Scope
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.wait import synchronise
 from ansible_collections.heddle.ovn.plugins.module_utils.render import northbound as rendered
-from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound, render_southbound, southbound
+from ansible_collections.heddle.ovn.plugins.module_utils.render import (
+    render_northbound,
+    render_southbound,
+    southbound,
+)
 from tests.pipeline import plan_of
 
 

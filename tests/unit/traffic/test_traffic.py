@@ -27,8 +27,8 @@ from ansible_collections.heddle.ovn.plugins.module_utils.traffic.flows import (
     chosen_workloads,
     flows,
 )
-from ansible_collections.heddle.ovn.plugins.module_utils.traffic.judgement import judge
-from ansible_collections.heddle.ovn.plugins.module_utils.traffic.tables import traffic_table
+from ansible_collections.heddle.ovn.plugins.module_utils.traffic.loss_table import traffic_table
+from ansible_collections.heddle.ovn.plugins.module_utils.traffic.losses import judge
 from ansible_collections.heddle.ovn.plugins.module_utils.traffic.tally import PATIENCE, Tally, bucket
 from ansible_collections.heddle.ovn.plugins.modules import traffic as module_file
 from tests.pipeline import layer2, layer3, namespace, plan_of, workload

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.change import Change, Outcome
+from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Change, Outcome
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.drift import audit_report, drift
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.tables import audit_table
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.report_tables import audit_table
 
 NORTHBOUND = "OVN_Northbound"
 OUTCOME = Outcome(

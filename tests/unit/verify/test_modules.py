@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.document import pack, unpack
+from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack, unpack
 from ansible_collections.heddle.ovn.plugins.module_utils.verify import compare
 from ansible_collections.heddle.ovn.plugins.modules import audit, reachability
 from tests.pipeline import layer2, namespace, plan_of, workload

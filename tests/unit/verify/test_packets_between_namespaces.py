@@ -15,10 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.apply import kernel
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.control import Responder
+from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.datagram import answer, question, read_question
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.judgement import judge, suspects
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.evaluation import judge, suspects
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.listening import Listener, listeners, places
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.prober import (
     Expectations,
@@ -27,6 +26,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.verify.prober import (
     probe,
     probe_again,
 )
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.processes import Responder
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.selection import ALL, Selection
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
@@ -234,7 +234,7 @@ def test_a_missing_namespace_and_a_taken_port_are_named(wires: None, responder: 
 def test_the_responder_outlives_its_starter_and_holds_nothing_of_it(wires: None, responder: Responder) -> None:
     program = (
         "import sys, os; sys.path[:0] = sys.argv[2:]\n"
-        "from ansible_collections.heddle.ovn.plugins.module_utils.verify.control import Responder\n"
+        "from ansible_collections.heddle.ovn.plugins.module_utils.verify.processes import Responder\n"
         "from ansible_collections.heddle.ovn.plugins.module_utils.verify.listening import Listener\n"
         f"wanted = [Listener('red/1', '{namespace_of('red', '1')}', 'red_net', '10.0.0.3')]\n"
         f"print(Responder(sys.argv[1]).start(wanted, {PORT}, 60, write=True))\n"

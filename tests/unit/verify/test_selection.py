@@ -8,9 +8,12 @@ from hypothesis import strategies as st
 
 from ansible_collections.heddle.ovn.plugins.module_utils.verify import selection
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.coverage import coverage
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.crossing import TO_OUTSIDE, crossings
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.evaluation import judge
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectation import expected
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.judgement import judge
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.external_expectations import (
+    TO_OUTSIDE,
+    crossings,
+)
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.selection import ALL, Groups, Selection
 from tests.pipeline import layer2, namespace, plan_of, with_gateways, workload
 

@@ -8,8 +8,8 @@ import gc
 
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.heddle.ovn.plugins.module_utils.document import pack
-from ansible_collections.heddle.ovn.plugins.module_utils.preflight import examine
+from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack
+from ansible_collections.heddle.ovn.plugins.module_utils.operations.preflight import examine
 
 _ARGUMENTS = {
     "files": {

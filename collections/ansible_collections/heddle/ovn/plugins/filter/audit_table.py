@@ -31,7 +31,7 @@ _value:
   elements: str
 """
 
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.tables import audit_table
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.report_tables import audit_table
 
 
 class FilterModule:

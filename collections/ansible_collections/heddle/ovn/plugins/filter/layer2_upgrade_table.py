@@ -31,7 +31,7 @@ _value:
   elements: str
 """
 
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.tables import table
+from ansible_collections.heddle.ovn.plugins.module_utils.common.text_table import table
 
 TOPOLOGIES = {"1.0": "gateway routers", "2.0": "transit router"}
 

@@ -45,7 +45,7 @@ _value:
   sample: {"node": "node2", "lost": false}
 """
 
-from ansible_collections.heddle.ovn.plugins.module_utils.state.move import machine_location
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.move import machine_location
 
 
 class FilterModule:

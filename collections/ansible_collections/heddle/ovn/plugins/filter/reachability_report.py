@@ -63,8 +63,8 @@ _value:
 
 from datetime import UTC, datetime
 
-from ansible_collections.heddle.ovn.plugins.module_utils.document import pack, unpack
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.judgement import judge, suspects
+from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack, unpack
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.evaluation import judge, suspects
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.packets import traced_packets
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.prober import Expectations, expand, expand_again
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.selection import Selection

@@ -31,7 +31,7 @@ _value:
   elements: str
 """
 
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.tables import reachability_table
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.report_tables import reachability_table
 
 
 class FilterModule:

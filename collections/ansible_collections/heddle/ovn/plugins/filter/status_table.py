@@ -47,9 +47,13 @@ _value:
 """
 
 
-from ansible_collections.heddle.ovn.plugins.module_utils.readiness import host_state, network_states
-from ansible_collections.heddle.ovn.plugins.module_utils.state_view import attention, object_status, titled
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.tables import shortened, table
+from ansible_collections.heddle.ovn.plugins.module_utils.common.text_table import shortened, table
+from ansible_collections.heddle.ovn.plugins.module_utils.operations.readiness import host_state, network_states
+from ansible_collections.heddle.ovn.plugins.module_utils.operations.status_view import (
+    attention,
+    object_status,
+    titled,
+)
 
 NETWORK_KINDS = ("UserDefinedNetwork", "ClusterUserDefinedNetwork")
 

@@ -44,7 +44,7 @@ _value:
   type: dict
 """
 
-from ansible_collections.heddle.ovn.plugins.module_utils.traffic.judgement import judge
+from ansible_collections.heddle.ovn.plugins.module_utils.traffic.losses import judge
 
 
 def _host(results: dict) -> dict:

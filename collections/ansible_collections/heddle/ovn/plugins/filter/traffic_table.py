@@ -31,7 +31,7 @@ _value:
   elements: str
 """
 
-from ansible_collections.heddle.ovn.plugins.module_utils.traffic.tables import traffic_table
+from ansible_collections.heddle.ovn.plugins.module_utils.traffic.loss_table import traffic_table
 
 
 class FilterModule:

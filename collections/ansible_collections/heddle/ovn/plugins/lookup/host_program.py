@@ -43,7 +43,7 @@ from pathlib import Path
 from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
 
-from ansible_collections.heddle.ovn.plugins.module_utils.host_program.bundle import bundle
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.zipapp import bundle
 
 
 class LookupModule(LookupBase):

@@ -83,14 +83,14 @@ digest:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.heddle.ovn.plugins.module_utils import runner
+from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_runner
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.compare import compare
 
 
 def main():
     """Compare and report."""
-    module = AnsibleModule(argument_spec=dict(runner.PLAN_ARGUMENTS), supports_check_mode=True)
-    with runner.reported(module):
+    module = AnsibleModule(argument_spec=dict(module_runner.PLAN_ARGUMENTS), supports_check_mode=True)
+    with module_runner.reported(module):
         found = compare(module)
     module.exit_json(changed=False, **found)
 

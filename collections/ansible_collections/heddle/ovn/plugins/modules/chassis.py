@@ -136,9 +136,9 @@ changes:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.heddle.ovn.plugins.module_utils import runner
-from ansible_collections.heddle.ovn.plugins.module_utils.invocation import only_writer
-from ansible_collections.heddle.ovn.plugins.module_utils.share_chassis import apply_chassis
+from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_runner
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.chassis import apply_chassis
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.context import only_writer
 
 PROVIDER_OPTIONS = {
     "interface": {"type": "str", "required": True},
@@ -165,9 +165,9 @@ def main():
         },
         supports_check_mode=True,
     )
-    with runner.reported(module), only_writer(write=not module.check_mode):
+    with module_runner.reported(module), only_writer(write=not module.check_mode):
         outcome, facts = apply_chassis(module)
-    module.exit_json(**runner.result(outcome), **facts)
+    module.exit_json(**module_runner.result(outcome), **facts)
 
 
 if __name__ == "__main__":

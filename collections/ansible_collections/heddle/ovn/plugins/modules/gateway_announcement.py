@@ -59,16 +59,17 @@ announced:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.heddle.ovn.plugins.module_utils import runner
-from ansible_collections.heddle.ovn.plugins.module_utils.migration import announce
+from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_runner
+from ansible_collections.heddle.ovn.plugins.module_utils.operations.migration import announce
 
 
 def main():
     """Tell and report."""
     module = AnsibleModule(
-        argument_spec={**runner.PLAN_ARGUMENTS, "workload": {"type": "str", "required": True}}, supports_check_mode=True
+        argument_spec={**module_runner.PLAN_ARGUMENTS, "workload": {"type": "str", "required": True}},
+        supports_check_mode=True,
     )
-    with runner.reported(module):
+    with module_runner.reported(module):
         told = announce(module)
     module.exit_json(**told)
 

@@ -43,8 +43,8 @@ changes:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.heddle.ovn.plugins.module_utils import runner
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.guest_image import reconcile_guest_image
+from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_runner
+from ansible_collections.heddle.ovn.plugins.module_utils.qemu.guest_image import reconcile_guest_image
 
 
 def main():
@@ -56,9 +56,9 @@ def main():
         },
         supports_check_mode=True,
     )
-    with runner.reported(module):
+    with module_runner.reported(module):
         outcome = reconcile_guest_image(module.params["path"], module.params["scripts"], write=not module.check_mode)
-    module.exit_json(**runner.result(outcome))
+    module.exit_json(**module_runner.result(outcome))
 
 
 if __name__ == "__main__":

@@ -49,17 +49,17 @@ host:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.heddle.ovn.plugins.module_utils import runner
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.inside import inside
+from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_runner
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.host_inspection import inside
 
 
 def main():
     """Look and report."""
     module = AnsibleModule(
-        argument_spec={**runner.PLAN_ARGUMENTS, "outside": {"type": "list", "elements": "str", "default": []}},
+        argument_spec={**module_runner.PLAN_ARGUMENTS, "outside": {"type": "list", "elements": "str", "default": []}},
         supports_check_mode=True,
     )
-    with runner.reported(module):
+    with module_runner.reported(module):
         found = inside(module)
     module.exit_json(changed=False, **found)
 

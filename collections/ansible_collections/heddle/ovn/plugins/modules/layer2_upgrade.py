@@ -124,8 +124,12 @@ revision:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.heddle.ovn.plugins.module_utils import runner
-from ansible_collections.heddle.ovn.plugins.module_utils.layer2_upgrade import STEPS, TOPOLOGIES, carry_out
+from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_runner
+from ansible_collections.heddle.ovn.plugins.module_utils.operations.layer2_upgrade import (
+    STEPS,
+    TOPOLOGIES,
+    carry_out,
+)
 
 
 def main():
@@ -136,14 +140,14 @@ def main():
             "nodes": {"type": "list", "elements": "str", "default": []},
             "topology": {"type": "str", "choices": list(TOPOLOGIES), "default": "transit-router"},
             "serial": {"type": "int", "default": 1},
-            "socket": {"type": "str", "default": runner.STATE},
+            "socket": {"type": "str", "default": module_runner.STATE},
         },
         supports_check_mode=True,
     )
-    with runner.reported(module):
+    with module_runner.reported(module):
         if module.params["serial"] < 1:
             module.fail_json(msg="serial: at least one node changes at a time")
-        with runner.connected(module, module.params["socket"]) as client:
+        with module_runner.connected(module, module.params["socket"]) as client:
             result = carry_out(client, module.params, write=not module.check_mode)
     module.exit_json(**result)
 

@@ -72,16 +72,19 @@ document:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.heddle.ovn.plugins.module_utils import runner
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.change import Outcome
-from ansible_collections.heddle.ovn.plugins.module_utils.decide import state_changes
-from ansible_collections.heddle.ovn.plugins.module_utils.migration import STATE_ARGUMENTS, record_move
+from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_runner
+from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Outcome
+from ansible_collections.heddle.ovn.plugins.module_utils.operations.admission_service import state_changes
+from ansible_collections.heddle.ovn.plugins.module_utils.operations.migration import (
+    STATE_ARGUMENTS,
+    record_move,
+)
 
 
 def main():
     """Record and report."""
     module = AnsibleModule(argument_spec=STATE_ARGUMENTS, supports_check_mode=True)
-    with runner.reported(module), runner.connected(module, module.params["socket"]) as client:
+    with module_runner.reported(module), module_runner.connected(module, module.params["socket"]) as client:
         before, after, told = record_move(module.params, client, write=not module.check_mode)
     outcome = Outcome(state_changes(before, after))
     module.exit_json(changed=outcome.changed, diff=outcome.diff(), **told)

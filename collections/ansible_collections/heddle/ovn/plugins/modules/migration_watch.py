@@ -82,7 +82,7 @@ figures:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.heddle.ovn.plugins.module_utils import runner
+from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_runner
 from ansible_collections.heddle.ovn.plugins.module_utils.traffic.watching import watch
 
 
@@ -90,7 +90,7 @@ def main():
     """Start or stop."""
     module = AnsibleModule(
         argument_spec={
-            **runner.PLAN_ARGUMENTS,
+            **module_runner.PLAN_ARGUMENTS,
             "workload": {"type": "str", "required": True},
             "target": {"type": "str"},
             "state": {"type": "str", "choices": ["started", "stopped"], "required": True},
@@ -99,7 +99,7 @@ def main():
         },
         supports_check_mode=True,
     )
-    with runner.reported(module):
+    with module_runner.reported(module):
         found = watch(module)
     module.exit_json(**found)
 

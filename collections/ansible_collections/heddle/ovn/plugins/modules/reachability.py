@@ -145,7 +145,7 @@ document:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.heddle.ovn.plugins.module_utils import runner
+from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_runner
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.reach import reach
 
 
@@ -153,7 +153,7 @@ def main():
     """Answer, ask or stop."""
     module = AnsibleModule(
         argument_spec={
-            **runner.PLAN_ARGUMENTS,
+            **module_runner.PLAN_ARGUMENTS,
             "state": {"type": "str", "choices": ["responding", "probed", "confirmed", "stopped"], "required": True},
             "port": {"type": "int", "default": 7654},
             "lifetime": {"type": "int", "default": 600},
@@ -166,7 +166,7 @@ def main():
         required_if=[("state", "confirmed", ["again"])],
         supports_check_mode=True,
     )
-    with runner.reported(module):
+    with module_runner.reported(module):
         found = reach(module)
     module.exit_json(**found)
 

@@ -61,20 +61,23 @@ changes:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.heddle.ovn.plugins.module_utils import runner
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.change import Outcome
-from ansible_collections.heddle.ovn.plugins.module_utils.decide import state_changes
-from ansible_collections.heddle.ovn.plugins.module_utils.readiness import record
-from ansible_collections.heddle.ovn.plugins.module_utils.state_view import changes_text
+from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_runner
+from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Outcome
+from ansible_collections.heddle.ovn.plugins.module_utils.operations.admission_service import state_changes
+from ansible_collections.heddle.ovn.plugins.module_utils.operations.readiness import record
+from ansible_collections.heddle.ovn.plugins.module_utils.operations.status_view import changes_text
 
 
 def main():
     """Record and report."""
     module = AnsibleModule(
-        argument_spec={"hosts": {"type": "dict", "required": True}, "socket": {"type": "str", "default": runner.STATE}},
+        argument_spec={
+            "hosts": {"type": "dict", "required": True},
+            "socket": {"type": "str", "default": module_runner.STATE},
+        },
         supports_check_mode=True,
     )
-    with runner.reported(module), runner.connected(module, module.params["socket"]) as client:
+    with module_runner.reported(module), module_runner.connected(module, module.params["socket"]) as client:
         before, after = record(client, module.params["hosts"], write=not module.check_mode)
     outcome = Outcome(state_changes(before, after))
     module.exit_json(

@@ -54,7 +54,7 @@ written:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.heddle.ovn.plugins.module_utils.report_files import Refused, keep
+from ansible_collections.heddle.ovn.plugins.module_utils.common.report_files import Refused, keep
 
 
 def main():

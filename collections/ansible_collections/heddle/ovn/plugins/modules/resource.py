@@ -87,18 +87,25 @@ differences:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.heddle.ovn.plugins.module_utils import runner
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.change import Outcome
-from ansible_collections.heddle.ovn.plugins.module_utils.decide import STATE_ARGUMENTS, next_state, state_changes
-from ansible_collections.heddle.ovn.plugins.module_utils.document import pack
+from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_runner
+from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Outcome
+from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack
+from ansible_collections.heddle.ovn.plugins.module_utils.operations.admission_service import (
+    STATE_ARGUMENTS,
+    next_state,
+    state_changes,
+)
+from ansible_collections.heddle.ovn.plugins.module_utils.operations.status_view import (
+    changes_text,
+    objects_text,
+)
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
-from ansible_collections.heddle.ovn.plugins.module_utils.state_view import changes_text, objects_text
 
 
 def main():
     """Decide, store, report."""
     module = AnsibleModule(argument_spec=STATE_ARGUMENTS, supports_check_mode=True)
-    with runner.reported(module), runner.connected(module, module.params["socket"]) as client:
+    with module_runner.reported(module), module_runner.connected(module, module.params["socket"]) as client:
         before, after = next_state(module.params, client, write=not module.check_mode)
     outcome, plan = Outcome(state_changes(before, after)), build_plan(after)
     module.exit_json(

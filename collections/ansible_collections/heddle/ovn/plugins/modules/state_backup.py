@@ -48,8 +48,8 @@ path:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.heddle.ovn.plugins.module_utils.document import unpack
-from ansible_collections.heddle.ovn.plugins.module_utils.state.backup import BackupError, keep_backup
+from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import unpack
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.backup import BackupError, keep_backup
 
 
 def main():

@@ -57,17 +57,19 @@ digest:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.heddle.ovn.plugins.module_utils import runner
-from ansible_collections.heddle.ovn.plugins.module_utils.document import pack
-from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb_client import Client
-from ansible_collections.heddle.ovn.plugins.module_utils.state.backup import BackupError, backup_of
-from ansible_collections.heddle.ovn.plugins.module_utils.state.database import read
+from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_runner
+from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.backup import BackupError, backup_of
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.client import Client
+from ansible_collections.heddle.ovn.plugins.module_utils.store.database import read
 
 
 def main():
     """Read and return."""
-    module = AnsibleModule(argument_spec={"socket": {"type": "str", "default": runner.STATE}}, supports_check_mode=True)
-    with runner.reported(module), Client(module.params["socket"], read_only=True) as client:
+    module = AnsibleModule(
+        argument_spec={"socket": {"type": "str", "default": module_runner.STATE}}, supports_check_mode=True
+    )
+    with module_runner.reported(module), Client(module.params["socket"], read_only=True) as client:
         snapshot = read(client)
     try:
         backup = backup_of(snapshot)

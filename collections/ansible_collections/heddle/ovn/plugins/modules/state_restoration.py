@@ -64,17 +64,21 @@ differences:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.heddle.ovn.plugins.module_utils import runner
-from ansible_collections.heddle.ovn.plugins.module_utils.apply.change import Outcome
-from ansible_collections.heddle.ovn.plugins.module_utils.decide import state_changes
-from ansible_collections.heddle.ovn.plugins.module_utils.readiness import now
-from ansible_collections.heddle.ovn.plugins.module_utils.state.backup import BackupError, read_backup, restore
+from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_runner
+from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Outcome
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.backup import (
+    BackupError,
+    read_backup,
+    restore,
+)
+from ansible_collections.heddle.ovn.plugins.module_utils.operations.admission_service import state_changes
+from ansible_collections.heddle.ovn.plugins.module_utils.operations.readiness import now
 
 ARGUMENTS = {
     "path": {"type": "path", "required": True},
     "overwrite": {"type": "bool", "default": False},
     "least_revision": {"type": "int", "default": 0},
-    "socket": {"type": "str", "default": runner.STATE},
+    "socket": {"type": "str", "default": module_runner.STATE},
 }
 
 
@@ -84,7 +88,7 @@ def main():
     options = {name: module.params[name] for name in ("overwrite", "least_revision")}
     try:
         document = read_backup(module.params["path"])
-        with runner.reported(module), runner.connected(module, module.params["socket"]) as client:
+        with module_runner.reported(module), module_runner.connected(module, module.params["socket"]) as client:
             before, after = restore(client, document, moment=now(), write=not module.check_mode, **options)
     except BackupError as error:
         module.fail_json(msg=str(error))

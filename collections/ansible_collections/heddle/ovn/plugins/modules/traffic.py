@@ -116,7 +116,7 @@ now:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.heddle.ovn.plugins.module_utils import runner
+from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_runner
 from ansible_collections.heddle.ovn.plugins.module_utils.traffic.control import traffic
 
 
@@ -124,7 +124,7 @@ def main():
     """Start, collect or stop."""
     module = AnsibleModule(
         argument_spec={
-            **runner.PLAN_ARGUMENTS,
+            **module_runner.PLAN_ARGUMENTS,
             "state": {"type": "str", "choices": ["started", "collected", "stopped"], "required": True},
             "port": {"type": "int", "default": 7655},
             "lifetime": {"type": "int", "default": 3600},
@@ -132,7 +132,7 @@ def main():
         },
         supports_check_mode=True,
     )
-    with runner.reported(module):
+    with module_runner.reported(module):
         found = traffic(module)
     module.exit_json(**found)
 

@@ -112,8 +112,13 @@ transferred_bytes:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.heddle.ovn.plugins.module_utils import runner
-from ansible_collections.heddle.ovn.plugins.module_utils.migration import HOST_ARGUMENTS, receive, send, settle
+from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_runner
+from ansible_collections.heddle.ovn.plugins.module_utils.operations.migration import (
+    HOST_ARGUMENTS,
+    receive,
+    send,
+    settle,
+)
 
 
 def main():
@@ -125,7 +130,7 @@ def main():
     )
     if module.check_mode:
         module.exit_json(changed=True)
-    with runner.reported(module):
+    with module_runner.reported(module):
         told = {"receiving": receive, "sent": send, "settled": settle}[module.params["state"]](module.params)
     module.exit_json(**told)
 

@@ -82,8 +82,8 @@ stdout:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.heddle.ovn.plugins.module_utils import runner
-from ansible_collections.heddle.ovn.plugins.module_utils.guest import INFO_ARGUMENTS, look_at
+from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_runner
+from ansible_collections.heddle.ovn.plugins.module_utils.operations.console import INFO_ARGUMENTS, look_at
 
 
 def main():
@@ -91,7 +91,7 @@ def main():
     module = AnsibleModule(argument_spec=INFO_ARGUMENTS, supports_check_mode=True)
     if module.check_mode and module.params["command"]:
         module.exit_json(changed=False, skipped=True, msg="a command is not run in check mode")
-    with runner.reported(module):
+    with module_runner.reported(module):
         module.exit_json(**look_at(module.params))
 
 

@@ -76,9 +76,9 @@ changes:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.heddle.ovn.plugins.module_utils import runner
-from ansible_collections.heddle.ovn.plugins.module_utils.invocation import only_writer
-from ansible_collections.heddle.ovn.plugins.module_utils.share_zone import PARTS, apply_zone
+from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_runner
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.context import only_writer
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.zone import PARTS, apply_zone
 
 
 def main():
@@ -86,20 +86,20 @@ def main():
     arguments = {
         "node": {"type": "str", "required": True},
         "document": {"type": "str", "required": True},
-        "plan": {"type": "path", "default": runner.PLAN_FILE},
+        "plan": {"type": "path", "default": module_runner.PLAN_FILE},
         "parts": {"type": "list", "elements": "str", "choices": list(PARTS), "default": list(PARTS)},
         "wait_timeout": {"type": "int", "default": 120},
     }
     module = AnsibleModule(argument_spec=arguments, supports_check_mode=True)
-    with runner.reported(module), only_writer(write=not module.check_mode):
+    with module_runner.reported(module), only_writer(write=not module.check_mode):
         outcome = apply_zone(module)
     if outcome.refused:
         module.fail_json(
-            msg=f"{runner.refusal(outcome)}\nAll other networks are on {module.params['node']} as planned.",
+            msg=f"{module_runner.refusal(outcome)}\nAll other networks are on {module.params['node']} as planned.",
             changed=outcome.changed,
             refused=dict(outcome.refused),
         )
-    module.exit_json(**runner.result(outcome, diff=module._diff))
+    module.exit_json(**module_runner.result(outcome, diff=module._diff))
 
 
 if __name__ == "__main__":

@@ -7,20 +7,26 @@ The plan holds decisions (ids, keys, subnets, addresses), not rows: what rows th
 
 from __future__ import annotations
 
-from ..addressing import family
-from ..document import digest
-from ..naming import DEFAULT_NETWORK
-from ..state.allocation import gateway_router_owner, host_subnets, tunnel_id_pool, tunnel_key, workload_subnets
-from ..state.attachment import moves_live
-from ..state.layer2_version import is_open, version_of, was_on_link
-from ..state.move import moving_to
-from ..state.networks import Network, networks, networks_by_namespace, running_workloads
-from ..state.placement import node_of
-from ..state.router_addresses import gateway_address, management_address
-from ..state.settings import LIMITS
-from ..state.snapshot import Snapshot, StoredObject
-from ..state.transit import chosen_transit_subnets
-from .workloads import workload_interfaces
+from ..common.addressing import family
+from ..common.naming import DEFAULT_NETWORK
+from ..common.serialization import digest
+from ..controllers.allocation import (
+    gateway_router_owner,
+    host_subnets,
+    tunnel_id_pool,
+    tunnel_key,
+    workload_subnets,
+)
+from ..controllers.attachment import moves_live
+from ..controllers.move import moving_to
+from ..controllers.networks import Network, networks, networks_by_namespace, running_workloads
+from ..controllers.placement import node_of
+from ..controllers.router_addresses import gateway_address, management_address
+from ..controllers.transit import chosen_transit_subnets
+from ..store.layer2_version import is_open, version_of, was_on_link
+from ..store.settings import LIMITS
+from ..store.snapshot import Snapshot, StoredObject
+from .workload_entries import workload_interfaces
 
 FORMAT = 1
 

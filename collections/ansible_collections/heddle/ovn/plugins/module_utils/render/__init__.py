@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from .endpoint import render_endpoints
+from .host.netns import render_endpoints
+from .host.qemu import render_extra_chassis, render_virtual_machines
+from .host.vswitch import render_integration_bridge, render_workload_ports
 from .northbound import render_northbound
 from .southbound import render_southbound
-from .virtual_machine import render_extra_chassis, render_virtual_machines
-from .vswitch import render_integration_bridge, render_workload_ports
 
 __all__ = [
     "render_endpoints",

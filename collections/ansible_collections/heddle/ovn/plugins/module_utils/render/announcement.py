@@ -13,12 +13,12 @@ import ipaddress
 import struct
 from dataclasses import dataclass
 
-from ..addressing import family, link_local_address, plain
-from ..naming import host_interface
-from .layer2_gateway_routers import has_transit_router
-from .layer2_upgrade import is_open
-from .view import View, attachments, first_mac
-from .vswitch import HOST_END
+from ..common.addressing import family, link_local_address, plain
+from ..common.naming import host_interface
+from .common.node_network import View, attachments, first_mac
+from .host.vswitch import HOST_END
+from .topology.layer2_legacy import has_transit_router
+from .topology.layer2_transition import is_open
 
 _BROADCAST = b"\xff" * 6
 _ARP, _IPV6 = 0x0806, 0x86DD

@@ -3,16 +3,16 @@
 
 from __future__ import annotations
 
-from ..naming import DEFAULT_NETWORK
-from ..row import Keys, Parent, Row
-from .isolation import render_isolation
-from .layer2 import render_layer2
-from .layer3 import render_layer3
-from .localnet import render_localnet
-from .port import COPP_NAME
-from .services import render_services
-from .view import View, attachments, is_on
-from .workload_port import render_workload_switch_ports
+from ..common.naming import DEFAULT_NETWORK
+from ..types.ovsdb_row import Keys, Parent, Row
+from .common.node_network import View, attachments, is_on
+from .common.ovn_rows import COPP_NAME
+from .policy.isolation import render_isolation
+from .services.cluster_services import render_services
+from .topology.layer2 import render_layer2
+from .topology.layer3 import render_layer3
+from .topology.localnet import render_localnet
+from .topology.workload_port import render_workload_switch_ports
 
 # Protocols that OVN hands to ovn-controller; each may cost it 25 packets a second.
 PUNTED_PROTOCOLS = (
@@ -20,7 +20,7 @@ PUNTED_PROTOCOLS = (
 )  # fmt: skip
 PUNTED_PACKETS_PER_SECOND = 25
 
-# What a purge may look at: every table that this floor writes.
+# What a purge may look at: every table that these renderers write.
 TABLES = (
     "ACL", "Copp", "DHCP_Options", "Gateway_Chassis", "Load_Balancer", "Logical_Router", "Logical_Router_Policy",
     "Logical_Router_Port", "Logical_Router_Static_Route", "Logical_Switch", "Logical_Switch_Port", "Meter",

@@ -6,16 +6,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
 
-from ..naming import DEFAULT_NETWORK
-from ..row import Keys, Row
-from .bridge_flows import render_bridge_flows, render_flood_ports, render_static_macs
-from .endpoint import render_endpoints
-from .firewall import render_firewall
-from .host_network import render_host_network, render_management_ports
+from ..common.naming import DEFAULT_NETWORK
+from ..types.ovsdb_row import Keys, Row
+from .gateway.bridge_flows import render_bridge_flows, render_flood_ports, render_static_macs
+from .host.firewall import render_firewall
+from .host.links_and_routes import render_host_network, render_management_ports
+from .host.netns import render_endpoints
+from .host.qemu import render_extra_chassis, render_virtual_machines
+from .host.vswitch import render_workload_ports
 from .northbound import render_northbound
 from .southbound import render_southbound
-from .virtual_machine import render_extra_chassis, render_virtual_machines
-from .vswitch import render_workload_ports
 
 _ROWS = (render_southbound, render_northbound, render_workload_ports, render_management_ports)
 _WORDS = (render_bridge_flows, render_flood_ports, render_static_macs)

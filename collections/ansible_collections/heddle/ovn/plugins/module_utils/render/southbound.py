@@ -6,7 +6,7 @@ ovn-architecture, "OVN Interconnection"; rows as ovn-kubernetes's chassis handle
 
 from __future__ import annotations
 
-from ..row import Parent, Row
+from ..types.ovsdb_row import Parent, Row
 
 TABLES = ("Chassis", "Encap")
 

@@ -7,8 +7,8 @@ import contextlib
 import socket
 import struct
 
-from ..addressing import family
-from ..apply import kernel
+from ..common.addressing import family
+from ..netlink import kernel
 from .flows import Answerer
 from .senders import ANSWER, QUESTION
 

@@ -9,12 +9,12 @@ import os
 import time
 from dataclasses import asdict
 
-from ..apply import kernel
-from ..document import digest
-from ..runner import Failure, known_node, load_plan
+from ..agent.module_runner import Failure, known_node, load_plan
+from ..common.background_process import began, end, spawn
+from ..common.serialization import digest
+from ..netlink import kernel
 from .flows import Answerer, answerers, chosen_workloads, flows, sources
 from .loop import Task, Traffic
-from .process import began, end, spawn
 
 DIRECTORY = "/run/heddle"
 

@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..addressing import family, nth_interface, plain
-from ..naming import workload_namespace
+from ..common.addressing import family, nth_interface, plain
+from ..common.naming import workload_namespace
 
 UDP, ICMP, LONG, NEW = "udp", "icmp", "long tcp", "new tcp"
 EAST_WEST, TO_OUTSIDE, TO_JOIN = "east-west", "to outside", "to join address"

@@ -14,7 +14,7 @@ import selectors
 import time
 from dataclasses import asdict, dataclass
 
-from ..apply import kernel
+from ..netlink import kernel
 from .answering import Answering
 from .flows import Answerer, Flow
 from .senders import open_sender

@@ -11,7 +11,7 @@ import contextlib
 import socket
 import struct
 
-from ..apply import kernel
+from ..netlink import kernel
 from .flows import ICMP, LONG, NEW, UDP, Flow
 from .tally import PATIENCE, Tally
 

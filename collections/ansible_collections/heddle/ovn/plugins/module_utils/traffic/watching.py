@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from ..addressing import family, plain
-from ..apply import kernel
-from ..naming import workload_namespace
-from ..runner import Failure, known_node, load_plan
+from ..agent.module_runner import Failure, known_node, load_plan
+from ..common.addressing import family, plain
+from ..common.naming import workload_namespace
+from ..netlink import kernel
 from .control import DIRECTORY, Process
 from .flows import EAST_WEST, ICMP, Flow
 from .loop import Task

@@ -7,23 +7,24 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict
 
-from ..apply import kernel
-from ..apply.change import Foreign, Outcome
-from ..apply.netlink import mark, reconcile_endpoints
-from ..apply.nftables import reconcile_firewall
-from ..apply.ovsdb import reconcile
-from ..apply.ovsdb_values import Scope
-from ..document import pack
-from ..invocation import Invocation
-from ..naming import INTEGRATION_BRIDGE
-from ..ovsdb_client import Client
-from ..render import northbound, render_endpoints, render_northbound, render_southbound, southbound, vswitch
-from ..render.firewall import render_cards
-from ..render.provider import provider_of
-from ..render.vswitch import render_workload_ports
-from ..runner import KNOWN_ERRORS, NORTHBOUND, SOUTHBOUND, VSWITCH, Failure, known_node, load_plan
-from ..share import VSWITCH_DATABASE, uses_userspace
-from ..share_gateway import apply_gateway, gateway_size
+from ..agent.context import Invocation
+from ..agent.module_runner import KNOWN_ERRORS, NORTHBOUND, SOUTHBOUND, VSWITCH, Failure, known_node, load_plan
+from ..agent.node_gateway import apply_gateway, gateway_size
+from ..agent.workloads import VSWITCH_DATABASE, uses_userspace
+from ..common.change import Foreign, Outcome
+from ..common.naming import INTEGRATION_BRIDGE
+from ..common.serialization import pack
+from ..netlink import kernel
+from ..netlink.workload_links import mark, reconcile_endpoints
+from ..nftables.reconcile import reconcile_firewall
+from ..ovsdb.client import Client
+from ..ovsdb.reconcile import reconcile
+from ..ovsdb.values import Scope
+from ..render import northbound, render_endpoints, render_northbound, render_southbound, southbound
+from ..render.common.provider import provider_of
+from ..render.host import vswitch
+from ..render.host.firewall import render_cards
+from ..render.host.vswitch import render_workload_ports
 from .drift import drift
 
 

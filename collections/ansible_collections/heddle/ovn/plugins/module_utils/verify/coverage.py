@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from .crossing import class_of, crossings
 from .expectation import askers
+from .external_expectations import class_of, crossings
 from .selection import Groups, Selection
 from .verdict import NOT_TESTED
 

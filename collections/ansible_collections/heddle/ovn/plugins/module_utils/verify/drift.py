@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..apply.change import Change, Outcome
+from ..common.change import Change, Outcome
 
 
 def drift(outcome: Outcome) -> list[dict]:

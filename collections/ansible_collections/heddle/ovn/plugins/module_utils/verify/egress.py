@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from ..addressing import family, mac_of_address, plain
-from ..naming import layer2_switch, node_switch, patch_port
-from ..render.provider import provider_of
-from ..render.view import View
+from ..common.addressing import family, mac_of_address, plain
+from ..common.naming import layer2_switch, node_switch, patch_port
+from ..render.common.node_network import View
+from ..render.common.provider import provider_of
 
 SOURCE_PORT, TARGET_PORT = 40000, 80
 

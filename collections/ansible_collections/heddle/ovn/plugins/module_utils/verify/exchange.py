@@ -13,11 +13,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ..apply import kernel
+from ..netlink import kernel
 from .asking import Heard
-from .crossing import Crossing
 from .datagram import SIZE, STRANGER, question, read_answer
 from .expectation import Pair
+from .external_expectations import Crossing
 from .frame import card_of, open_card, udp_frame
 from .listening import Place, allow_descriptors, destination, open_sender, open_socket, present_namespaces
 

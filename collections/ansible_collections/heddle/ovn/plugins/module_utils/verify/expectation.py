@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..addressing import family, link_local_address, plain
+from ..common.addressing import family, link_local_address, plain
 from .selection import ALL, LOCKED, Groups, Selection
 
 

@@ -9,8 +9,8 @@ import socket
 import struct
 from dataclasses import dataclass
 
-from ..addressing import family
-from ..apply.programs import run
+from ..common.addressing import family
+from ..common.subprocesses import run
 
 _ETHERTYPE = {4: 0x0800, 6: 0x86DD}
 _UDP, _TIME_TO_LIVE = 17, 64

@@ -9,11 +9,11 @@ import socket
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..addressing import family
-from ..apply import kernel
-from ..naming import workload_namespace
-from .crossing import host_addresses, in_vrf, vrf_devices
+from ..common.addressing import family
+from ..common.naming import workload_namespace
+from ..netlink import kernel
 from .expectation import addresses_of
+from .external_expectations import host_addresses, in_vrf, vrf_devices
 
 _SPARE_DESCRIPTORS = 64
 _FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from itertools import permutations
 
-from ..addressing import GATEWAY_OFFSET, family, mac_of_address, nth_address, plain
-from ..naming import layer2_switch, node_switch, transit_switch, transit_switch_port
+from ..common.addressing import GATEWAY_OFFSET, family, mac_of_address, nth_address, plain
+from ..common.naming import layer2_switch, node_switch, transit_switch, transit_switch_port
 from .datagram import PORT
 from .expectation import LOCKED
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..addressing import plain
-from ..document import digest
+from ..common.addressing import plain
+from ..common.serialization import digest
 from .asking import Suspect, ask_required, ask_silent, confirm
-from .crossing import Crossing, crossings, host_addresses
 from .exchange import Exchange, Question, questions
 from .expectation import Pair, askers, expected
+from .external_expectations import Crossing, crossings, host_addresses
 from .listening import Place
 from .pace import Pace
 from .selection import Selection

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from ..apply import kernel
-from ..document import pack, unpack
-from ..runner import Failure, known_node, load_plan
-from .control import Responder
+from ..agent.module_runner import Failure, known_node, load_plan
+from ..common.serialization import pack, unpack
+from ..netlink import kernel
 from .listening import Place, listeners, outside_listeners, places
 from .prober import Expectations, probe, probe_again
+from .processes import Responder
 from .selection import Selection
 
 

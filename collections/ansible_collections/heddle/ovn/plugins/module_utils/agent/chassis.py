@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What makes a host a chassis: Open vSwitch's settings, its bridges, and what they take over from network cards."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from ..common.change import Outcome
+from ..common.naming import INTEGRATION_BRIDGE
+from ..netlink import kernel
+from ..netlink.device import advertised_cards, default_gateways, read_device
+from ..netlink.handle import vrf_supported
+from ..netlink.uplink_migration import move_device, wait_for_device
+from ..nftables.reconcile import reconcile_firewall
+from ..ovsdb.client import Client
+from ..render.common.provider import PHYSICAL_NETWORK
+from ..render.host.firewall import render_cards
+from ..render.host.vswitch import (
+    BRIDGE_UPLINK,
+    SOUTHBOUND_SOCKET,
+    TABLES,
+    UNDERLAY_BRIDGE,
+    render_integration_bridge,
+)
+from .module_runner import HOST_FILE, VSWITCH, Failure, connected
+from .plan_file import keep_host
+from .topology import rows_to
+from .workloads import VSWITCH_DATABASE
+
+LATER = "(known once pyroute2 is installed)"
+_LINK_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,14}")
+
+
+def apply_chassis(module) -> tuple[Outcome, dict]:
+    """Bring Open vSwitch to what ovn-controller needs; returns the outcome and what the host tells about itself.
+
+    Bridges are made first, then they take over the cards; a bridge that is no longer wanted gives back first.
+    """
+    params, write = module.params, not module.check_mode
+    datapath = kernel.datapath_type() if params["datapath"] == "auto" else params["datapath"]
+    ready = kernel.PYROUTE2_IMPORT_ERROR is None
+    if not ready and write:
+        raise Failure("pyroute2 is missing on this host; install python3-pyroute2")
+    if params["provider"] and params["provider"]["mode"] == "local" and ready and not vrf_supported():
+        raise Failure(
+            f"the kernel of {params['name']} has no VRFs, which local gateway mode needs (CONFIG_NET_VRF); "
+            "install a kernel with the vrf module, or set heddle_gateway_mode: shared for this host"
+        )
+    bridges = _bridges(params, datapath, ready)
+    host = {
+        "name": params["name"], "encapsulation": params["encapsulation"], "datapath": datapath, "bridges": bridges,
+    }  # fmt: skip
+    outcome = Outcome()
+    with connected(module, VSWITCH) as client:
+        if client:
+            _refuse_foreign(client, bridges)
+            if ready:
+                outcome += _given_back(client, params["owner"], bridges, datapath, write=write)
+        rows = render_integration_bridge(host)
+        outcome += rows_to(client, VSWITCH_DATABASE, rows, params["owner"], TABLES, write=write)
+        chassis = _system_id(client) if client else f"(chassis of {params['name']}, known once Open vSwitch runs)"
+    outcome += keep_host({"node": params["name"], "chassis": dict(params)}, HOST_FILE, write=write)
+    for bridge in bridges if ready else ():
+        if bridge["interface"]:
+            if write:
+                wait_for_device(bridge["name"])
+            outcome += move_device(bridge["interface"], bridge["name"], write=write)
+    if ready:
+        outcome += _heard_once(_userspace_cards(bridges, datapath), write=write)
+    facts = {"chassis": chassis, "datapath": datapath, "gateway": _gateway(params, bridges, datapath, ready)}
+    return outcome, {**facts, "underlay_mtu": _underlay_mtu(params["encapsulation"]) if ready else None}
+
+
+def _underlay_mtu(encapsulation: list[str]) -> int | None:
+    """Return the smallest MTU of the links that tunnels end at."""
+    ends = set(encapsulation)
+    return min(
+        (
+            link["mtu"]
+            for link in kernel.read_links(None).values()
+            if ends & {address.partition("/")[0] for address in link["addresses"]}
+        ),
+        default=None,
+    )
+
+
+def _given_back(client, owner: str, bridges: list[dict], datapath: str, *, write: bool) -> Outcome:
+    """Give back what bridges took over that are not wanted any more, or that take over another card now."""
+    where = [["external_ids", "includes", ["map", [["heddle/owner", owner]]]]]
+    select = {"op": "select", "table": "Bridge", "where": where, "columns": ["name", "external_ids"]}
+    wanted = {bridge["name"]: bridge["interface"] for bridge in bridges}
+    outcome, kept, given = Outcome(), [], []
+    for row in client.transact(VSWITCH_DATABASE, [select])[0]["rows"]:
+        uplink = dict(row["external_ids"][1]).get(BRIDGE_UPLINK)
+        if uplink and wanted.get(row["name"]) == uplink:
+            kept.append(uplink)
+        elif uplink and read_device(row["name"]) and read_device(uplink):
+            given.append((row["name"], uplink))
+    if given and write:
+        # The host must hear what comes in on the card before it has its addresses there.
+        outcome += _heard_once(kept if datapath == "netdev" else [], write=True)
+    for bridge, uplink in given:
+        outcome += move_device(bridge, uplink, write=write)
+    return outcome
+
+
+def _bridges(params: dict, datapath: str, ready: bool) -> list[dict]:
+    """Return the bridges besides the integration bridge, as `render_integration_bridge` takes them."""
+    provider = params["provider"]
+    bridges = []
+    for bridge in wanted_bridges(params, datapath):
+        vlan = provider["vlan"] if provider and bridge["name"] == provider["bridge"] else None
+        mac = _mac(bridge["interface"]) if ready else LATER
+        bridges.append({**bridge, "mac": mac, "vlan": vlan})
+    return bridges
+
+
+def wanted_bridges(params: dict, datapath: str | None = None) -> list[dict]:
+    """Return `name`, `interface` (a card that it takes over, or None) and `physical_networks` of each bridge.
+
+    Without `datapath` the kernel is asked. Failure when the arguments contradict each other.
+    """
+    if datapath is None:
+        datapath = kernel.datapath_type() if params["datapath"] == "auto" else params["datapath"]
+    wanted: dict[str, dict] = {}
+    if datapath == "netdev":
+        if not params["underlay_interface"]:
+            raise Failure(
+                "this kernel has no Open vSwitch, and its userspace datapath takes the underlay's network card over: "
+                "give underlay_interface, or install a kernel with the openvswitch module"
+            )
+        # Userspace Geneve leaves only through a bridge of the same datapath, which then carries the host's addresses.
+        wanted[UNDERLAY_BRIDGE] = {"interface": params["underlay_interface"], "physical_networks": []}
+    provider = params["provider"]
+    if provider:
+        wanted[provider["bridge"]] = {"interface": provider["interface"], "physical_networks": [PHYSICAL_NETWORK]}
+    for network, given in sorted(params["physical_networks"].items()):
+        if "bridge" not in given or given.keys() - {"bridge", "interface"}:
+            raise Failure(f"physical network {network}: must have bridge and, if no other gives it, interface")
+        bridge = wanted.setdefault(given["bridge"], {"interface": given.get("interface"), "physical_networks": []})
+        if bridge["interface"] is None:
+            bridge["interface"] = given.get("interface")
+        if given.get("interface", bridge["interface"]) != bridge["interface"]:
+            raise Failure(
+                f"physical network {network}: bridge {given['bridge']} takes {bridge['interface']} over already, not "
+                f"{given['interface']}; give it a bridge of its own"
+            )
+        bridge["physical_networks"].append(network)
+    bridges = [{"name": name, **bridge} for name, bridge in wanted.items()]
+    _refuse_names(bridges)
+    return bridges
+
+
+def _refuse_names(bridges: list[dict]) -> None:
+    """Refuse what neither Open vSwitch nor the kernel would take, before anything is made."""
+    holders: dict[str, str] = {}
+    for bridge in bridges:
+        name, card = bridge["name"], bridge["interface"]
+        if not _LINK_NAME.fullmatch(name) or name == INTEGRATION_BRIDGE:
+            raise Failure(
+                f"bridge {name}: choose a name of 1 to 15 letters, digits, dots, hyphens and underscores, "
+                f"and not {INTEGRATION_BRIDGE}"
+            )
+        for network in bridge["physical_networks"]:
+            if not network or set(network) & set(":, "):
+                raise Failure(f"physical network {network!r}: the name must have no colon, comma or space")
+        if bridge["physical_networks"].count(PHYSICAL_NETWORK) > 1:
+            raise Failure(f"physical network {PHYSICAL_NETWORK}: that is what the provider network is called already")
+        if card and holders.setdefault(card, name) != name:
+            raise Failure(f"{card} cannot be a port of both {holders[card]} and {name}; put both on one bridge")
+    for bridge in bridges:
+        if bridge["name"] in holders:
+            raise Failure(f"bridge {bridge['name']} has the name of a network card; choose another one")
+
+
+def _heard_once(cards: list[str], *, write: bool) -> Outcome:
+    """Keep the kernel from answering what a userspace datapath reads. Foreign tables are told by the gateways."""
+    return Outcome(reconcile_firewall(render_cards(cards), write=write).changes)
+
+
+def _userspace_cards(bridges: list[dict], datapath: str) -> list[str]:
+    return sorted(bridge["interface"] for bridge in bridges if bridge["interface"]) if datapath == "netdev" else []
+
+
+def _has_unified_cgroups() -> bool:
+    """Tell whether nftables can match the prober's cgroup: only the unified hierarchy (version 2) has it."""
+    return os.path.exists("/sys/fs/cgroup/cgroup.controllers")
+
+
+def _mac(interface: str | None) -> str | None:
+    if interface is None:
+        return None
+    device = read_device(interface)
+    if device is None:
+        raise Failure(f"there is no network card {interface}; this host has {', '.join(kernel.read_links(None))}")
+    return device.mac
+
+
+def _gateway(params: dict, bridges: list[dict], datapath: str, ready: bool) -> dict | None:
+    """Return how this host is connected to the provider network, as `render/common/provider.py` describes it.
+
+    Empty without a provider network, which takes away what the host told before; None when it cannot be told.
+    """
+    provider = params["provider"]
+    if not provider or not ready:
+        return None if provider else {}
+    bridge, card = read_device(provider["bridge"]), read_device(provider["interface"])
+    # In check mode the bridge may still be to come; then the card has what it will have.
+    addresses = [held.text for device in (bridge, card) if device for held in device.addresses]
+    gateways = [gateway for device in (bridge, card) if device for gateway in default_gateways(device)]
+    hops = provider["next_hops"] or gateways
+    return {
+        "mode": provider["mode"],
+        "bridge": provider["bridge"],
+        "uplink": provider["interface"],
+        "mac": card.mac if card else LATER,
+        "addresses": provider_addresses(addresses, provider),
+        "next_hops": list({":" in hop: hop for hop in reversed(hops)}.values())[::-1],
+        "vlan": provider["vlan"],
+        "physical_networks": {
+            network: bridge["name"]
+            for bridge in bridges
+            for network in bridge["physical_networks"]
+            if network != PHYSICAL_NETWORK
+        },
+        "vrf": vrf_supported(),
+        "prober": provider["prober"] if _has_unified_cgroups() else "",
+        "userspace_cards": _userspace_cards(bridges, datapath),
+        "advertised_cards": [card for card in advertised_cards() if card != provider["bridge"]],
+    }
+
+
+def provider_addresses(addresses: list[str], provider: dict) -> list[str]:
+    """Return IPv4 before IPv6, and within a family what the inventory names first; Failure when there are none."""
+    if not addresses:
+        raise Failure(
+            f"neither {provider['bridge']} nor {provider['interface']} has an address, and gateway routers translate "
+            "to the host's own: bring the host's network configuration up again, or take the card out of the inventory"
+        )
+    order = {address.partition("/")[0]: place for place, address in enumerate(provider["addresses"])}
+
+    def rank(address: str) -> tuple:
+        return ":" in address, order.get(address.partition("/")[0], len(order)), address
+
+    return sorted(dict.fromkeys(addresses), key=rank)
+
+
+def _identifiers(client) -> dict:
+    select = {"op": "select", "table": "Open_vSwitch", "where": [], "columns": ["external_ids"]}
+    rows = client.transact(VSWITCH_DATABASE, [select])[0]["rows"]
+    return dict(rows[0]["external_ids"][1]) if rows else {}
+
+
+def chassis_id(remote: str) -> str:
+    """Return the system-id of the Open vSwitch whose database is at `remote`, "" when it has none."""
+    with Client(remote, read_only=True) as client:
+        return _identifiers(client).get("system-id", "")
+
+
+def _refuse_foreign(client, bridges: list[dict]) -> None:
+    """Refuse a host of another OVN, and a card that is a port of somebody else's bridge."""
+    remote = _identifiers(client).get("ovn-remote", SOUTHBOUND_SOCKET)
+    if remote != SOUTHBOUND_SOCKET:
+        raise Failure(
+            f"this host belongs to another OVN: external_ids:ovn-remote is {remote}; "
+            "take it out of that one first (ovs-vsctl remove Open_vSwitch . external_ids ovn-remote)"
+        )
+    selects = [
+        {"op": "select", "table": table, "where": [], "columns": ["_uuid", "name", *more]}
+        for table, more in (("Bridge", ["ports"]), ("Port", []))
+    ]
+    there, ports = (answer["rows"] for answer in client.transact(VSWITCH_DATABASE, selects))
+    names = {port["_uuid"][1]: port["name"] for port in ports}
+    holders = {}
+    for bridge in there:
+        members = bridge["ports"][1] if bridge["ports"][0] == "set" else [bridge["ports"]]
+        holders |= {names[member[1]]: bridge["name"] for member in members}
+    for bridge in bridges:
+        holder = holders.get(bridge["interface"], bridge["name"])
+        if holder != bridge["name"] and holder in {one["name"] for one in there} - {one["name"] for one in bridges}:
+            raise Failure(
+                f"{bridge['interface']} is a port of the bridge {holder}, which is not Heddle's; name that bridge in "
+                f"the inventory instead of {bridge['name']}, or take the card out of it (ovs-vsctl del-port {holder} "
+                f"{bridge['interface']})"
+            )
+
+
+def _system_id(client) -> str:
+    identifiers = _identifiers(client)
+    if "system-id" not in identifiers:
+        raise Failure("Open vSwitch has no system-id; restart openvswitch-switch, which sets it")
+    return identifiers["system-id"]

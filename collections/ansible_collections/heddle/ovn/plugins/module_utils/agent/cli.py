@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line of `heddle-host`."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import sys
+from typing import TextIO
+
+from ..common import bytecode_cache
+from ..common.change import Outcome
+from .components import parts, read_host, read_plan
+from .context import only_writer
+from .health import other_chassis, stopped_daemons
+from .module_runner import refusal
+from .service import ERRORS, watch
+
+EXIT_CLEAN, EXIT_DRIFT, EXIT_FAILED = 0, 1, 2
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one verb; returns 0 when the host has its share, 1 when something differs, 2 when that is unknown."""
+    parser = argparse.ArgumentParser(
+        prog="heddle-host", description="Keep this host's share of Heddle's plan in place."
+    )
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    status = verbs.add_parser("status", help="say whether this host has its share of the plan")
+    status.add_argument("--json", action="store_true", help="as JSON")
+    verbs.add_parser("diff", help="show what differs and change nothing")
+    verbs.add_parser("apply", help="bring this host to its share of the plan")
+    verbs.add_parser("watch", help="apply, then keep it in place; the service runs this")
+    chosen = parser.parse_args(arguments)
+    if chosen.verb in ("apply", "watch"):
+        bytecode_cache.keep()
+    problems = _problems() if chosen.verb == "status" else []
+    try:
+        if chosen.verb == "watch":
+            watch()
+        outcomes = _outcomes(write=chosen.verb == "apply")
+    except ERRORS as error:
+        _write_lines("", "\n".join([f"heddle-host: {error}", *problems]), sys.stderr)
+        return EXIT_FAILED
+    if chosen.verb == "status":
+        return _status(outcomes, chosen, problems)
+    return _VERBS[chosen.verb](outcomes, chosen)
+
+
+def _outcomes(*, write: bool) -> dict[str, Outcome]:
+    with only_writer(write=write):
+        return {name: part() for name, part in parts(read_host(), write=write).items()}
+
+
+def _problems() -> list[str]:
+    """What keeps this host from following any plan; what cannot be found out the comparison with the plan says."""
+    found = stopped_daemons()
+    with contextlib.suppress(*ERRORS):
+        found += other_chassis(read_host()["node"], read_plan() or {"nodes": {}})
+    return found
+
+
+def _status(outcomes: dict[str, Outcome], chosen: argparse.Namespace, problems: list[str]) -> int:
+    plan = read_plan() or {}
+    differs = {name: [str(change) for change in outcome.changes] for name, outcome in outcomes.items()}
+    clean = bool(plan) and not any(differs.values()) and not problems
+    told = {
+        "plan": plan.get("digest"), "revision": plan.get("revision"), "clean": clean, "differs": differs,
+        "problems": problems,
+    }  # fmt: skip
+    if chosen.json:
+        _write(json.dumps(told, indent=1))
+    elif not plan:
+        _write("no plan yet; run playbooks/networks.yml")
+    else:
+        _write(f"plan {told['plan']} (revision {told['revision']})")
+        for name, changes in differs.items():
+            _write(f"{name:<10} {'as planned' if not changes else f'{len(changes)} differences'}")
+            for change in changes:
+                _write(f"           {change}")
+    if not chosen.json:
+        _write_lines("", "\n".join(problems))
+    return EXIT_CLEAN if clean else EXIT_DRIFT
+
+
+def _diff(outcomes: dict[str, Outcome], _chosen: argparse.Namespace) -> int:
+    for outcome in outcomes.values():
+        for change, texts in zip(outcome.changes, outcome.diff(), strict=True):
+            _write(str(change))
+            _write_lines("- ", texts["before"])
+            _write_lines("+ ", texts["after"])
+    return EXIT_DRIFT if any(outcome.changed for outcome in outcomes.values()) else EXIT_CLEAN
+
+
+def _apply(outcomes: dict[str, Outcome], _chosen: argparse.Namespace) -> int:
+    for outcome in outcomes.values():
+        for change in outcome.changes:
+            _write(str(change))
+    refused = [refusal(outcome) for outcome in outcomes.values() if outcome.refused]
+    for text in refused:
+        _write(text, sys.stderr)
+    return EXIT_FAILED if refused else EXIT_CLEAN
+
+
+def _write_lines(mark: str, text: str, stream: TextIO | None = None) -> None:
+    for line in text.splitlines():
+        _write(mark + line, stream)
+
+
+def _write(text: str, stream: TextIO | None = None) -> None:
+    (stream or sys.stdout).write(text + "\n")
+
+
+_VERBS = {"diff": _diff, "apply": _apply}

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What takes parts of a host's share away while it runs: ovs-vswitchd is another one, patch ports or bridges are, or a
+card has addresses again that a bridge took over, or what Heddle has in the kernel was taken away (`removals`).
+
+ovs-vswitchd keeps flows and MAC tables in memory only, and a flow names ports by their numbers, which ovn-controller's
+patch ports get anew when they are made anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import socket
+from collections.abc import Callable
+
+from ..netlink.monitor import Cards
+from ..ovsdb.framing import Framer, FramingError
+from .convergence import Settled
+from .module_runner import VSWITCH
+from .removals import Removals
+
+PROCESS_FILE = "/run/openvswitch/ovs-vswitchd.pid"
+POLL_SECONDS = 0.1
+_REQUEST = {
+    "method": "monitor_cond",
+    "id": 1,
+    "params": [
+        "Open_vSwitch",
+        "patch ports",
+        {
+            "Bridge": [{"columns": ["name"]}],
+            "Interface": [{"columns": ["name", "ofport"], "where": [["type", "==", "patch"]]}],
+        },
+    ],
+}
+
+
+class Events:
+    """Tells that something happened since it was asked last."""
+
+    def __init__(
+        self, process_file: str = PROCESS_FILE, database: str = VSWITCH, settled: Callable[[], bool] | None = None
+    ) -> None:
+        self._process_file, self._path = process_file, database.removeprefix("unix:")
+        self._settled = settled or Settled()
+        self._socket: socket.socket | None = None
+        self._framer = Framer()
+        self._process = self._identity()
+        self._cards, self._removals = Cards(), Removals()
+        self._ports_differ = self._bridges_differ = False
+
+    def follow(self, cards: frozenset[str]) -> None:
+        """Say which network cards should have no addresses."""
+        self._cards.names = cards
+
+    def wait(self) -> str | None:
+        """Wait a moment; return what happened: `switch restarted`, `card changed`, `kernel changed`, `bridges changed`,
+        `ports changed`, or None.
+
+        The last two are told when no playbook is between a plan and its gateways: until then they go on changing.
+        """
+        readable = self._wait()
+        if self._socket in readable:
+            self._read()
+        process = self._identity()
+        if process != self._process:
+            self._process = process
+            return "switch restarted" if process else None
+        if self._cards in readable and self._cards.changed():
+            return "card changed"
+        if any(source in readable for source in self._removals.sources) and self._removals.changed():
+            return "kernel changed"
+        if (self._ports_differ or self._bridges_differ) and self._settled():
+            event = "bridges changed" if self._bridges_differ else "ports changed"
+            self._ports_differ = self._bridges_differ = False
+            return event
+        return None
+
+    def _wait(self) -> list:
+        """Return what can be read: the database's connection, the kernel's."""
+        if self._socket is None:
+            self._connect()
+        sources = [source for source in (self._socket, self._cards, *self._removals.sources) if source is not None]
+        return select.select(sources, [], [], POLL_SECONDS)[0]
+
+    def _identity(self) -> tuple | None:
+        """Return what differs between two runs of ovs-vswitchd; None while there is none."""
+        try:
+            with open(self._process_file, encoding="utf-8") as text:
+                number = int(text.read())
+            return number, os.stat(f"/proc/{number}").st_ctime_ns
+        except (OSError, ValueError):
+            return None
+
+    def _read(self) -> None:
+        """Read what the database has told."""
+        try:
+            data = self._socket.recv(1 << 18)
+            messages = self._framer.feed(data, True) if data else []
+        except (OSError, FramingError, UnicodeDecodeError):
+            data, messages = b"", []
+        if not data:
+            self._socket.close()
+            self._socket = None
+            return
+        for message in messages:
+            if message.get("method") == "echo":
+                self._send({"id": message["id"], "result": message.get("params", []), "error": None})
+            elif str(message.get("method", "")).startswith("update"):
+                tables = message["params"][1]
+                self._bridges_differ |= "Bridge" in tables
+                self._ports_differ |= "Interface" in tables
+
+    def _connect(self) -> None:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._framer = Framer()
+        try:
+            connection.connect(self._path)
+            self._socket = connection
+            self._send(_REQUEST)
+            # What happened while nobody listened is not told any more.
+            self._ports_differ = True
+        except OSError:
+            connection.close()
+            self._socket = None
+
+    def _send(self, message: dict) -> None:
+        with contextlib.suppress(OSError):
+            self._socket.sendall(json.dumps(message).encode())

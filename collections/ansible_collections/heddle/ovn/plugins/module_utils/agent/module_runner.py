@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every module of the collection shares: connections, check mode, errors, results."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import sys
+from collections.abc import Iterator
+
+from ..common import bytecode_cache
+from ..common.change import Outcome
+from ..common.errors import EngineError
+from ..common.serialization import unpack
+from ..ovsdb.client import Client, OvsdbError, Unreachable
+
+PLAN_FILE = "/var/lib/heddle/plan.json"
+HOST_FILE = "/var/lib/heddle/host.json"
+NORTHBOUND = "unix:/var/run/ovn/ovnnb_db.sock"
+SOUTHBOUND = "unix:/var/run/ovn/ovnsb_db.sock"
+VSWITCH = "unix:/var/run/openvswitch/db.sock"
+STATE = "unix:/run/heddle-state/heddle.sock"
+
+PLAN_ARGUMENTS = {
+    "plan": {"type": "path", "default": PLAN_FILE},
+    "document": {"type": "str"},
+    "node": {"type": "str", "required": True},
+}
+
+
+class Failure(Exception):
+    """Something that the user has to know and can act on; the text says how."""
+
+
+KNOWN_ERRORS = (Failure, EngineError, OvsdbError)
+_PLAN_PARTS = {"deployment", "digest", "networks", "nodes", "revision", "settings", "workloads"}
+
+
+@contextlib.contextmanager
+def reported(module) -> Iterator[None]:
+    """Turn errors of the engines into one clear message of the module."""
+    # What a module makes lives until it ends soon; looking for cycles in it is a tenth of its time.
+    gc.disable()
+    try:
+        yield
+    except Unreachable as error:
+        module.fail_json(msg=f"{error}. Is the service running? The install playbook starts it.")
+    except _kernel_refusals() as error:
+        module.fail_json(msg=f"the kernel refused something that Heddle needs (it runs as root on hosts): {error}")
+    except KNOWN_ERRORS as error:
+        module.fail_json(msg=str(error))
+    finally:
+        if not module.check_mode:
+            bytecode_cache.keep()
+
+
+def _kernel_refusals() -> tuple[type[Exception], ...]:
+    """What the kernel's refusals are raised as. What needs no netlink need not load pyroute2, which is slow."""
+    kernel = sys.modules.get(f"{__package__.removesuffix('.agent')}.netlink.kernel")
+    return (OSError, kernel.NetlinkFailure) if kernel else (OSError,)
+
+
+@contextlib.contextmanager
+def connected(module, remote: str) -> Iterator[Client | None]:
+    """Connect to a database; in check mode None when there is none, so that a host may still be empty."""
+    path = remote.removeprefix("unix:")
+    if module.check_mode and remote.startswith("unix:") and not os.path.exists(path):
+        yield None
+        return
+    with Client(remote, read_only=module.check_mode) as client:
+        yield client
+
+
+def load_plan(module) -> dict:
+    """Return the plan out of `document`, or else out of the file `plan`."""
+    if module.params["document"]:
+        try:
+            plan = unpack(module.params["document"])
+        except ValueError as error:
+            raise Failure(f"document: {error}") from error
+        if not isinstance(plan, dict) or not plan.keys() >= _PLAN_PARTS:
+            raise Failure("document: not a plan as the module resource returns it")
+        return plan
+    return read_plan_file(module.params["plan"])
+
+
+def read_plan_file(path: str) -> dict:
+    """Return the plan in a file; Failure when there is none or it is damaged."""
+    try:
+        with open(path, encoding="utf-8") as text:
+            plan = json.load(text)
+    except (OSError, ValueError) as error:
+        raise Failure(f"no plan in {path}: {error}. Run playbooks/networks.yml, which brings it.") from error
+    if not isinstance(plan, dict) or not plan.keys() >= _PLAN_PARTS:
+        raise Failure(f"no plan in {path}: the file is damaged. Run playbooks/networks.yml, which brings it.")
+    return plan
+
+
+def known_node(plan: dict, name: str) -> str:
+    """Return the name if the plan has that node; Failure otherwise."""
+    node = plan["nodes"].get(name)
+    if node is None:
+        raise Failure(f"node {name} is not in the plan; it has {', '.join(plan['nodes'])}")
+    if not node["chassis"]:
+        raise Failure(f"the plan knows no chassis of node {name}; run playbooks/install.yml on it, then networks.yml")
+    return name
+
+
+def refusal(outcome: Outcome) -> str:
+    """Return which networks this host refused and why, one a line; "" when there are none."""
+    reasons: dict[str, str] = {}
+    for network, reason in outcome.refused:
+        reasons.setdefault(network, reason)
+    return "\n".join(f"network {network}: {reason}" for network, reason in reasons.items())
+
+
+def result(outcome: Outcome, *, diff: bool = True) -> dict:
+    """Return what every module that writes reports: `changed`, `diff`, `changes`.
+
+    Without `diff`, which the text of thousands of rows takes longer than the rows themselves, that part is left out.
+    """
+    return {
+        "changed": outcome.changed,
+        **({"diff": outcome.diff()} if diff else {}),
+        "changes": {**outcome.summary(), "objects": [str(change) for change in outcome.changes[:100]]},
+    }

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A host's part of the way out of its networks: flows of the provider bridge, and what the kernel adds."""
+
+from __future__ import annotations
+
+import os
+
+from ..common.change import Outcome
+from ..common.errors import OpenFlowError
+from ..common.naming import DEFAULT_NETWORK, INTEGRATION_BRIDGE
+from ..netlink import kernel
+from ..netlink.reconcile import planned_host_network, reconcile_host_network
+from ..nftables.reconcile import reconcile_firewall
+from ..openflow.reconcile import planned_flows, reconcile_flows
+from ..openflow.switch import Switch
+from ..render.common.provider import provider_of
+from ..render.gateway.bridge_flows import render_bridge_flows, render_flood_ports, render_static_macs
+from ..render.host.firewall import render_firewall
+from ..render.host.links_and_routes import render_host_network, render_management_ports
+from ..render.host.vswitch import TABLES
+from ..render.rehearsal import plan_of_networks
+from ..types.openflow_flow import OWN_COOKIES
+from .module_runner import VSWITCH, Failure, connected, known_node
+from .topology import rows_to
+from .workloads import VSWITCH_DATABASE, integration_bridge
+
+# Holds the digest of the plan that the gateway was brought to; gone after a reboot, like flows and routes.
+APPLIED_FILE = "/run/heddle/applied"
+
+
+def apply_gateway(module, plan: dict) -> Outcome:
+    """Bring the host's part of all gateways to the plan; a host without a provider network has none."""
+    node = known_node(plan, module.params["node"])
+    write = not module.check_mode
+    owner = f"{plan['deployment']}:gateway"
+    outcome = _management_ports(module, plan, node, owner, write=write)
+    outcome += _host_network(module, plan, node, owner, write=write)
+    outcome += _flows(module, plan, node, write=write)
+    outcome += reconcile_firewall(render_firewall(plan, node), write=write)
+    if write:
+        _remember(plan["digest"])
+    return outcome
+
+
+def _management_ports(module, plan: dict, node: str, owner: str, *, write: bool) -> Outcome:
+    with connected(module, VSWITCH) as client:
+        if client is not None and integration_bridge(client) is None:
+            if write:
+                raise Failure("there is no integration bridge; run playbooks/install.yml on this host")
+            client = None
+        rows = render_management_ports(plan, node)
+        return rows_to(client, VSWITCH_DATABASE, rows, owner, TABLES, write=write)
+
+
+def _host_network(module, plan: dict, node: str, owner: str, *, write: bool) -> Outcome:
+    desired = render_host_network(plan, node)
+    if kernel.PYROUTE2_IMPORT_ERROR is None:
+        return reconcile_host_network(desired, owner=owner, write=write)
+    if not module.check_mode:
+        raise Failure("pyroute2 is missing on this host; run playbooks/install.yml")
+    return planned_host_network(desired)
+
+
+def _flows(module, plan: dict, node: str, *, write: bool) -> Outcome:
+    """Bring the flows; a network whose flows or ports are refused is left out, as are its ports in flows of all."""
+    refused: dict[str, str] = {}
+    while True:
+        try:
+            kept = plan_of_networks(plan, plan["networks"].keys() - refused.keys()) if refused else plan
+            return _flows_of(module, kept, node, write=write) + Outcome(refused=tuple(refused.items()))
+        except OpenFlowError as error:
+            if not write or not error.networks or error.networks <= refused.keys() | {DEFAULT_NETWORK}:
+                raise
+            refused |= dict.fromkeys(sorted(error.networks), str(error))
+
+
+def _flows_of(module, plan: dict, node: str, *, write: bool) -> Outcome:
+    provider = provider_of(plan["nodes"][node])
+    flows = render_bridge_flows(plan, node)
+    flood_ports, static_macs = render_flood_ports(plan, node), render_static_macs(plan, node)
+    with connected(module, VSWITCH) as client:
+        if client is None:
+            return planned_flows(flows, flood_ports, static_macs)
+        switch = Switch(client)
+        bridges = {provider.bridge} if provider else set()
+        bridges |= switch.bridges_with(OWN_COOKIES, without=INTEGRATION_BRIDGE)
+        return reconcile_flows(switch, sorted(bridges), flows, flood_ports, static_macs, write=write)
+
+
+def _remember(digest: str) -> None:
+    os.makedirs(os.path.dirname(APPLIED_FILE), mode=0o755, exist_ok=True)
+    with open(APPLIED_FILE, "w", encoding="utf-8") as text:
+        text.write(digest)
+
+
+def applied_digest() -> str:
+    """Return the digest of the plan that the gateway was brought to since boot, "" when there is none."""
+    try:
+        with open(APPLIED_FILE, encoding="utf-8") as text:
+            return text.read()
+    except OSError:
+        return ""
+
+
+def gateway_size(plan: dict, node: str) -> int:
+    """Return of how many objects the host's part of the gateways consists."""
+    network = render_host_network(plan, node)
+    kinds = (network.links, network.vrfs, network.addresses, network.routes, network.rules, network.neighbours)
+    firewall = render_firewall(plan, node)
+    return (
+        len(render_management_ports(plan, node))
+        + len(firewall.chains)
+        + len(firewall.sets)
+        + sum(map(len, kinds))
+        + len(network.sysctls)
+        + len(render_bridge_flows(plan, node))
+    )

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What stays on a host as files: its plan, and the arguments that it was made a chassis with."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+
+from ..common.change import Change, Outcome
+from ..common.serialization import digest
+from .module_runner import Failure, read_plan_file
+
+
+def keep_plan(plan: dict, path: str, *, write: bool) -> Outcome:
+    """Bring the file to the given plan.
+
+    Only the digest decides: a plan that says the same is not written again. The file is replaced in one step.
+    """
+    try:
+        kept = read_plan_file(path)
+    except Failure:
+        kept = {}
+    if kept.get("deployment") == plan["deployment"] and kept.get("revision", 0) > plan["revision"]:
+        raise Failure(
+            f"{path} is newer (revision {kept['revision']}) than this plan (revision {plan['revision']}): "
+            "somebody else applied manifests meanwhile, run the playbook again. "
+            "If the state database was set up anew, remove the file"
+        )
+    # A copy that was changed by hand has another digest than it says.
+    told = {name: value for name, value in kept.items() if name not in ("digest", "revision")}
+    if kept.get("digest") == plan["digest"] and digest(told) == kept["digest"]:
+        return Outcome()
+    if write:
+        _replace(path, json.dumps(plan, indent=1, sort_keys=True) + "\n")
+    before, after = _counts(kept), _counts(plan)
+    return Outcome((Change("file", "update" if kept else "create", "plan", path, "", before, after),))
+
+
+def keep_host(host: dict, path: str, *, write: bool) -> Outcome:
+    """Bring the file with which `heddle-host` repeats what the chassis module does."""
+    try:
+        with open(path, encoding="utf-8") as text:
+            kept = json.load(text)
+    except (OSError, ValueError):
+        kept = {}
+    if kept == host:
+        return Outcome()
+    if not isinstance(kept, dict):
+        kept = {}
+    if write:
+        _replace(path, json.dumps(host, indent=1, sort_keys=True) + "\n")
+    return Outcome((Change("file", "update" if kept else "create", "host", path, "", kept, host),))
+
+
+def _counts(plan: dict) -> dict:
+    if not plan:
+        return {}
+    return {"digest": plan["digest"], **{part: len(plan[part]) for part in ("nodes", "networks", "workloads")}}
+
+
+def _replace(path: str, text: str) -> None:
+    # One name, since there is one writer: what a run that was cut off left is written over.
+    temporary = f"{path}.new"
+    try:
+        os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
+        with open(temporary, "w", encoding="utf-8") as file:
+            file.write(text)
+            os.fchmod(file.fileno(), 0o644)
+            # Or a power cut may leave an empty file, and the host would come up without its share.
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise Failure(f"{path} cannot be written and stays as it is: {error.strerror}") from error

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reports when other software takes away what Heddle has in this host's kernel, or changes it.
+
+Restarting nftables flushes every table, an administrator flushes rules and routes, sysctl(8) sets forwarding back.
+Messages as in rtnetlink(7) and Linux's `nfnetlink.h` and `netconf.h`, read without pyroute2.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import socket
+import struct
+from collections.abc import Iterator
+
+from ..types.host_network import PROTOCOL
+from ..types.nftables_ruleset import OWN_TABLES
+
+_NETFILTER, _SOL_NETLINK, _ADD_MEMBERSHIP = 12, 270, 1
+# RTNLGRP_IPV4_IFADDR, _IPV4_ROUTE, _IPV4_RULE, _IPV6_IFADDR, _IPV6_ROUTE, _IPV6_RULE, _IPV4_NETCONF, _IPV6_NETCONF
+_ROUTE_GROUPS = (5, 7, 8, 9, 11, 19, 24, 25)
+_NFTABLES_GROUP, _NFTABLES_SUBSYSTEM = 7, 10
+_ADDRESS_GONE, _ROUTE_GONE, _RULE_GONE, _NETCONF = 21, 25, 33, 80
+_HEADER, _ATTRIBUTE = struct.Struct("=IHHII"), struct.Struct("=HH")
+# Sizes of ifaddrmsg, fib_rule_hdr, netconfmsg padded, nfgenmsg.
+_ADDRESS, _RULE, _CONF, _NFTABLES = 8, 12, 4, 4
+_IFA_PROTO, _FRA_PROTOCOL, _TABLE_NAME = 11, 21, 1
+_ROUTE_PROTOCOL_AT = 5
+_INTERFACE, _FORWARDING, _RP_FILTER = 1, 2, 3
+
+
+class Removals:
+    """Listens to the kernel; `sources` are for `select`."""
+
+    def __init__(self) -> None:
+        self.sources: list[socket.socket] = [_listening(socket.NETLINK_ROUTE, _ROUTE_GROUPS)]
+        # Without the right, or on a kernel without nftables, there is nothing to hear of it.
+        with contextlib.suppress(OSError):
+            self.sources.append(_listening(_NETFILTER, (_NFTABLES_GROUP,)))
+
+    def close(self) -> None:
+        """Listen no longer."""
+        for source in self.sources:
+            source.close()
+
+    def changed(self) -> bool:
+        """Read what the kernel has reported; returns whether something of Heddle's may be gone or changed."""
+        # All are read, whatever the first one said.
+        return True in {_read(source) for source in self.sources}
+
+
+def _listening(protocol: int, groups: tuple[int, ...]) -> socket.socket:
+    opened = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_NONBLOCK, protocol)
+    try:
+        opened.bind((0, 0))
+        for group in groups:
+            opened.setsockopt(_SOL_NETLINK, _ADD_MEMBERSHIP, group)
+    except OSError:
+        opened.close()
+        raise
+    return opened
+
+
+def _read(source: socket.socket) -> bool:
+    found = False
+    while True:
+        try:
+            data = source.recv(1 << 16)
+        except BlockingIOError:
+            return found
+        except OSError as error:
+            # The kernel had more to report than there was room for.
+            if error.errno != errno.ENOBUFS:
+                raise
+            found = True
+            continue
+        found |= concerns_heddle(data)
+
+
+def concerns_heddle(data: bytes) -> bool:
+    """Tell whether one of these netlink messages is about something with Heddle's mark, or a setting of a device."""
+    return any(_concerns(kind, body) for kind, body in _messages(data))
+
+
+def _messages(data: bytes) -> Iterator[tuple[int, bytes]]:
+    while len(data) >= _HEADER.size:
+        length, kind, *_rest = _HEADER.unpack_from(data)
+        if length < _HEADER.size:
+            return
+        yield kind, data[_HEADER.size : length]
+        data = data[(length + 3) & ~3 :]
+
+
+def _concerns(kind: int, body: bytes) -> bool:
+    if kind >> 8 == _NFTABLES_SUBSYSTEM:
+        name = _attributes(body[_NFTABLES:]).get(_TABLE_NAME, b"")
+        return name.rstrip(b"\0").decode(errors="replace") in OWN_TABLES
+    if kind == _ROUTE_GONE:
+        return body[_ROUTE_PROTOCOL_AT] == PROTOCOL
+    if kind == _RULE_GONE:
+        return _attributes(body[_RULE:]).get(_FRA_PROTOCOL) == bytes([PROTOCOL])
+    if kind == _ADDRESS_GONE:
+        return _attributes(body[_ADDRESS:]).get(_IFA_PROTO) == bytes([PROTOCOL])
+    if kind == _NETCONF:
+        # A new device comes with all settings, a change with the one that it is.
+        settings = _attributes(body[_CONF:]).keys() - {_INTERFACE}
+        return settings in ({_FORWARDING}, {_RP_FILTER})
+    return False
+
+
+def _attributes(data: bytes) -> dict[int, bytes]:
+    found = {}
+    while len(data) >= _ATTRIBUTE.size:
+        length, kind = _ATTRIBUTE.unpack_from(data)
+        if length < _ATTRIBUTE.size:
+            break
+        found[kind] = data[_ATTRIBUTE.size : length]
+        data = data[(length + 3) & ~3 :]
+    return found

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A host's share of the plan in OVN's databases: remote chassis and the logical topology of its zone."""
+
+from __future__ import annotations
+
+from ..common.change import Outcome
+from ..ovsdb.additional_chassis import reconcile_extra_chassis
+from ..ovsdb.empty_database import planned
+from ..ovsdb.reconcile import reconcile
+from ..ovsdb.values import Scope
+from ..ovsdb.wait import caught_up, synchronise
+from ..render import northbound, render_extra_chassis, render_northbound, render_southbound, southbound
+from ..types.ovsdb_row import Row
+from .module_runner import NORTHBOUND, SOUTHBOUND, connected, known_node
+
+
+def rows_to(client, database: str, rows: list[Row], owner: str, tables: tuple[str, ...], *, write: bool) -> Outcome:
+    """Reconcile rows with a database; without a database every row counts as missing."""
+    if client is None:
+        return planned(database, rows)
+    return reconcile(client, database, rows, owner=owner, scope=Scope(tables=frozenset(tables)), write=write)
+
+
+def apply_topology(module, plan: dict) -> Outcome:
+    """Remote chassis first: northd makes a port remote only if its chassis is known to be (OVN, `northd.c`)."""
+    node = known_node(plan, module.params["node"])
+    owner, write = f"{plan['deployment']}:topology", not module.check_mode
+    timeout = module.params["wait_timeout"]
+    with connected(module, SOUTHBOUND) as client:
+        rows = render_southbound(plan, node)
+        outcome = rows_to(client, "OVN_Southbound", rows, owner, southbound.TABLES, write=write)
+    with connected(module, NORTHBOUND) as client:
+        rows = render_northbound(plan, node)
+        outcome += rows_to(client, "OVN_Northbound", rows, owner, northbound.TABLES, write=write)
+        if write and timeout and (outcome.changed or not caught_up(client)):
+            synchronise(client, timeout)
+    # Last, because taking a second chassis away must wait until packets go to the first one.
+    with connected(module, SOUTHBOUND) as client:
+        return outcome + reconcile_extra_chassis(client, render_extra_chassis(plan, node), write=write)

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A host's share of the workloads: their links, their ports on the bridge, and the wait until OVN has them up."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+
+from ..common.change import Outcome
+from ..common.naming import INTEGRATION_BRIDGE
+from ..netlink import kernel
+from ..netlink.workload_links import planned_endpoints, reconcile_endpoints
+from ..ovsdb.ports import wait_for_flows, wait_for_ports
+from ..qemu.reconcile import end_machines, reconcile_machines, reconcile_taps
+from ..render import render_endpoints, render_virtual_machines
+from ..render.host import vswitch
+from ..render.host.vswitch import render_workload_ports
+from .module_runner import NORTHBOUND, VSWITCH, Failure, connected, known_node
+from .topology import rows_to
+
+VSWITCH_DATABASE = "Open_vSwitch"
+
+
+def apply_workloads(module, plan: dict, refused: Set[str] = frozenset()) -> Outcome:
+    """Namespaces and links first, then their ports on the bridge, then wait until OVN has them up.
+
+    Ports of `refused` networks, which this host does not have, are not waited for.
+    """
+    node = known_node(plan, module.params["node"])
+    owner, write = f"{plan['deployment']}:workload", not module.check_mode
+    endpoints, machines = render_endpoints(plan, node), render_virtual_machines(plan, node)
+    outcome = end_machines(machines, owner=owner, write=write)
+    if kernel.PYROUTE2_IMPORT_ERROR is None:
+        with connected(module, VSWITCH) as client:
+            userspace = uses_userspace(client)
+        outcome += reconcile_endpoints(endpoints, owner=owner, userspace=userspace, write=write)
+        outcome += reconcile_taps(machines, owner=f"{plan['deployment']}:vm", write=write)
+    elif module.check_mode:
+        outcome += planned_endpoints(endpoints)
+    else:
+        raise Failure("pyroute2 is missing on this host; run playbooks/install.yml")
+    with connected(module, VSWITCH) as client:
+        rows = render_workload_ports(plan, node)
+        if client is not None and integration_bridge(client) is None:
+            if write:
+                raise Failure(f"there is no bridge {INTEGRATION_BRIDGE}; run playbooks/install.yml on this host")
+            client = None
+        outcome += rows_to(client, VSWITCH_DATABASE, rows, owner, vswitch.TABLES, write=write)
+    outcome += reconcile_machines(machines, owner=owner, write=write)
+    if write and module.params["wait_timeout"]:
+        _wait_for_workloads(module, plan, node, refused | {network for network, _reason in outcome.refused})
+    if write and outcome.changed:
+        # While ovs-vswitchd takes links in, it writes back flags that it read before: one of them may be down again.
+        reconcile_endpoints(endpoints, owner=owner, userspace=userspace, write=True)
+    return outcome
+
+
+def _ports(plan: dict, node: str, where: str, refused: Set[str]) -> list[str]:
+    return [
+        interface["port"]
+        for workload in plan["workloads"].values()
+        if workload.get(where) == node
+        for interface in workload["interfaces"]
+        if interface["network"] not in refused
+    ]
+
+
+def _wait_for_workloads(module, plan: dict, node: str, refused: Set[str]) -> None:
+    ports, timeout = _ports(plan, node, "node", refused), module.params["wait_timeout"]
+    arriving = _ports(plan, node, "moving_to", refused)
+    if arriving:
+        with connected(module, VSWITCH) as client:
+            wait_for_flows(client, arriving, timeout)
+    with connected(module, NORTHBOUND) as client:
+        missing = wait_for_ports(client, ports, timeout)
+    if missing:
+        raise Failure(
+            f"{len(missing)} of {len(ports)} ports are not up after {timeout} s: {', '.join(missing[:10])}; "
+            "see the log of ovn-controller on this host"
+        )
+
+
+def integration_bridge(client) -> dict | None:
+    """Return the datapath of the integration bridge, or None when there is no such bridge."""
+    where = [["name", "==", INTEGRATION_BRIDGE]]
+    select = {"op": "select", "table": "Bridge", "where": where, "columns": ["datapath_type"]}
+    return next(iter(client.transact(VSWITCH_DATABASE, [select])[0]["rows"]), None)
+
+
+def uses_userspace(client) -> bool:
+    """Tell whether the integration bridge forwards packets in userspace."""
+    bridge = integration_bridge(client) if client else None
+    return (bridge["datapath_type"] if bridge else kernel.datapath_type()) == "netdev"

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All of a host's share of the plan, in the order in which its parts need each other."""
+
+from __future__ import annotations
+
+from ..common.change import Outcome
+from .module_runner import KNOWN_ERRORS, Failure, known_node, load_plan, refusal
+from .node_gateway import apply_gateway
+from .plan_file import keep_plan
+from .topology import apply_topology
+from .workloads import apply_workloads
+
+PARTS = {"topology": apply_topology, "gateway": apply_gateway, "workloads": apply_workloads}
+
+
+def apply_zone(module) -> Outcome:
+    """Bring the host to the plan; the outcome's `refused` has the networks that it refuses.
+
+    The plan is kept first: whatever cuts this off, `heddle-host` goes on with it.
+    """
+    plan = load_plan(module)
+    known_node(plan, module.params["node"])
+    outcome = keep_plan(plan, module.params["plan"], write=not module.check_mode)
+    for name, apply in PARTS.items():
+        if name in module.params["parts"]:
+            refused = frozenset(network for network, _reason in outcome.refused)
+            try:
+                outcome += apply(module, plan, refused) if name == "workloads" else apply(module, plan)
+            except KNOWN_ERRORS as error:
+                if not outcome.refused:
+                    raise
+                raise Failure(f"{refusal(outcome)}\n{error}") from error
+    return outcome

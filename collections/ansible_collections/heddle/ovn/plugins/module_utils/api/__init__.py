@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a user may write: one file per kind under ``kinds``; parse, validate, normalise.
+
+``read_manifests`` is the way in. It reads text and nothing else.
+"""
+
+from __future__ import annotations
+
+from .manifests import read_manifests
+from .network_capacity import host_subnet_capacity, usable_addresses
+from .problem import Problem, Source
+from .resource import Resource, packed, unpacked
+from .selector import matches
+from .unsupported_fields import not_carried_out
+from .updates import check_update
+
+__all__ = [
+    "Problem",
+    "Resource",
+    "Source",
+    "check_update",
+    "host_subnet_capacity",
+    "matches",
+    "not_carried_out",
+    "packed",
+    "read_manifests",
+    "unpacked",
+    "usable_addresses",
+]

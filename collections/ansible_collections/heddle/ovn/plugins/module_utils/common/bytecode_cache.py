@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compile the program once per user instead of in each of its processes.
+
+Ansible sends a module with all that it imports as one archive, and Python keeps no byte code for what it imports out of
+archives. Importing this file first (`runner` does, which modules import before all else) makes Python look for byte
+code in a directory of the user's own. A file there counts only if it was made by this version of Python from a source
+of the same checksum and size, and is whole; so it may be deleted at any time, and a damaged or old one is replaced.
+Nothing is kept until `keep` says so, which check mode never does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.abc
+import importlib.util
+import marshal
+import os
+import pwd
+import stat
+import struct
+import sys
+import tempfile
+import zipfile
+import zlib
+from pathlib import Path
+from types import CodeType
+
+_KEY = struct.Struct("<4sIII")  # Python's magic number, checksum and size of the source, checksum of the byte code
+
+
+class Compiled(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
+    """Finds and loads what an archive has of one package, with byte code out of a directory."""
+
+    def __init__(self, archive: str, package: str, directory: Path):
+        self._archive = archive
+        self._directory = directory
+        with zipfile.ZipFile(archive) as content:
+            prefix = f"{package.replace('.', '/')}/"
+            self._files = {entry.filename: entry for entry in content.infolist() if entry.filename.startswith(prefix)}
+        self._fresh = {}
+
+    def find_spec(self, fullname, path=None, target=None):
+        """Return the spec of a module that the archive has, else None."""
+        del path, target
+        file = self._file(fullname)
+        if file is None:
+            return None
+        return importlib.util.spec_from_loader(
+            fullname, self, origin=f"{self._archive}/{file.filename}", is_package=self.is_package(fullname)
+        )
+
+    def is_package(self, fullname):
+        """Whether the module is a package."""
+        return self._file(fullname).filename.endswith("/__init__.py")
+
+    def get_source(self, fullname):
+        """Return the source, for what shows lines of it beside errors."""
+        return self._source(fullname).decode()
+
+    def get_code(self, fullname) -> CodeType:
+        """Return the byte code, compiled anew where none is kept of this very source."""
+        file = self._file(fullname)
+        key = importlib.util.MAGIC_NUMBER, file.CRC, file.file_size
+        with contextlib.suppress(OSError, struct.error):
+            content = self._path(fullname).read_bytes()
+            body = memoryview(content)[_KEY.size :]
+            if _KEY.unpack_from(content) == (*key, zlib.crc32(body)):
+                return marshal.loads(body)
+        code = self.source_to_code(self._source(fullname), f"{self._archive}/{file.filename}")
+        body = marshal.dumps(code)
+        self._fresh[fullname] = _KEY.pack(*key, zlib.crc32(body)) + body
+        return code
+
+    def keep(self) -> None:
+        """Write what was compiled; where that is not possible or not safe, go on without."""
+        if not self._fresh:
+            return
+        with contextlib.suppress(OSError):
+            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not trusted(self._directory):
+                return
+            for fullname, content in self._fresh.items():
+                _replace(self._path(fullname), content)
+            self._fresh = {}
+
+    def _path(self, fullname):
+        return self._directory / f"{fullname}.{sys.implementation.cache_tag}"
+
+    def _file(self, fullname):
+        name = fullname.replace(".", "/")
+        return self._files.get(f"{name}.py") or self._files.get(f"{name}/__init__.py")
+
+    def _source(self, fullname):
+        with zipfile.ZipFile(self._archive) as content:
+            return content.read(self._file(fullname))
+
+
+def _replace(path: Path, content: bytes) -> None:
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        os.replace(temporary, path)
+    except OSError:
+        # Or a full disk would get one more file in each run.
+        os.unlink(temporary)
+        raise
+
+
+def trusted(directory: Path) -> bool:
+    """Whether only this user and root can have written what lies there: it is going to be run."""
+    try:
+        found = directory.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022
+
+
+def _start() -> Compiled | None:
+    archive = getattr(__loader__, "archive", None)
+    if archive is None:
+        return None
+    try:
+        directory = Path(pwd.getpwuid(os.geteuid()).pw_dir) / ".cache/heddle/compiled"
+    except KeyError:
+        return None
+    if directory.exists() and not trusted(directory):
+        return None
+    found = Compiled(archive, __package__.removesuffix(".common"), directory)
+    sys.meta_path.insert(0, found)
+    return found
+
+
+_FOUND = _start()
+
+
+def keep() -> None:
+    """Keep what this process had to compile for the next one."""
+    if _FOUND:
+        _FOUND.keep()

@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The step from one snapshot to the next, as an API server and its controllers would take it.
+
+What is refused (`refusals`) throws the whole step away. Everything else is stored, carried out as far as it can be, and
+told in the status of the objects (`claims`, `running`, `verdicts`). Nothing is written here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Mapping
+
+from ..api import Problem, Resource, not_carried_out
+from ..store import layer2_version
+from ..store.snapshot import Snapshot, StoredObject
+from . import move, placement, rules
+from .allocation import allocate, host_subnets, without_kept_addresses
+from .attachment_definition import is_own, own_definitions
+from .cluster_limits import shortages
+from .conditions import WORKLOAD_READY, condition
+from .finalizers import asked_to_go, has_finalizer, release, users
+from .nad import claim_namespaces
+from .network_status import judge
+from .networks import NETWORK_KINDS, Network, attached_networks, is_pending, running_workloads
+from .path_mtu import check_path_mtu
+from .rules import Refusal
+from .vm_placement import check_moving
+from .workload import settle_workloads
+
+BEGINNING = "1970-01-01T00:00:00Z"
+
+
+def admit(
+    before: Snapshot,
+    resources: list[Resource],
+    nodes: dict[str, dict],
+    *,
+    settings: dict,
+    manifest_set: str,
+    name: str = "heddle",
+    released: Collection[str] = (),
+    unrendered: Mapping[str, str] | None = None,
+    now: str = BEGINNING,
+) -> tuple[Snapshot, list[Problem]]:
+    """Return the snapshot after `resources` replace what `manifest_set` held, and all reasons to refuse it.
+
+    Objects of other sets stay. `nodes` are the hosts of the inventory: name -> {"chassis": id or None,
+    "encapsulation": [addresses]}; a host that told nothing this time keeps what it told before. `released` are
+    workloads that are gone (`namespace/name`), whose addresses are kept no longer. `unrendered` says why networks
+    cannot be rendered, by the key of their object; they are stored and left out of the plan. `now` is the time for the
+    status, as in 2025-05-13T18:01:05Z.
+    """
+    after = dataclasses.replace(before, name=before.name or name, settings=settings)
+    after.objects = _objects(before, resources, manifest_set, now)
+    after.objects |= {entry.key: entry for entry in _nodes(before, nodes)}
+    layer2_version.begin(after, before)
+    for workload in after.of_kind("Workload"):
+        after.objects[workload.key] = move.settled(placement.settled(workload, set(nodes)), set(nodes))
+
+    given = {resource.key for resource in resources}
+    problems = [
+        problem
+        for resource in resources
+        for problem in rules.update_problems(resource, before.objects.get(resource.key), manifest_set)
+    ]
+    found: list[Refusal] = [
+        *rules.check_settings(before, settings),
+        *rules.check_nodes(after.of_kind("Node")),
+        *_check_supported(after),
+        *rules.check_names(after.of_kind(*NETWORK_KINDS)),
+        *rules.check_namespaces(before, after, given),
+        *rules.check_placement(after.of_kind("Workload"), set(nodes)),
+        *rules.check_limits(before, after),
+        *rules.check_released(after, released),
+        *check_path_mtu(after),
+        *check_moving(before, after),
+    ]
+    if not problems and not found:
+        before = without_kept_addresses(before, released)
+        order = {resource.key: place for place, resource in enumerate(resources)}
+        found = _carry_out(before, after, order, unrendered or {}, now)
+    return after, problems + rules.problems(found, resources)
+
+
+def check_alone(resources: list[Resource], nodes: list[str]) -> list[Problem]:
+    """Return what is wrong with manifests whatever is stored: `nodes` are the hosts of the inventory."""
+    alone = Snapshot(objects=_objects(Snapshot(), resources, "", BEGINNING))
+    found = [
+        *rules.check_nodes([StoredObject(kind="Node", name=name) for name in nodes]),
+        *_check_supported(alone),
+        *rules.check_names(alone.of_kind(*NETWORK_KINDS)),
+        *rules.check_placement(alone.of_kind("Workload"), set(nodes)),
+    ]
+    return rules.problems(found, resources)
+
+
+def _objects(before: Snapshot, resources: list[Resource], manifest_set: str, now: str) -> dict[str, StoredObject]:
+    """Return the stored objects with the manifests in place; what a set holds no more goes, or is asked to."""
+    objects = {}
+    given = {resource.key for resource in resources}
+    for key, entry in before.objects.items():
+        if entry.kind == "Node" or (entry.manifest_set == manifest_set and key in given):
+            continue
+        if entry.manifest and entry.manifest_set == manifest_set and not is_own(entry):
+            if has_finalizer(entry):
+                objects[key] = asked_to_go(entry, now)
+        else:
+            objects[key] = entry
+    for resource in resources:
+        stored = before.objects.get(resource.key)
+        status = {"creationTimestamp": now, **(stored.status if stored else {})}
+        objects[resource.key] = StoredObject(
+            kind=resource.kind, name=resource.name, namespace=resource.namespace or "", manifest_set=manifest_set,
+            labels=resource.labels, spec=resource.spec, manifest=resource.manifest, status=status,
+        )  # fmt: skip
+    return objects
+
+
+def _nodes(before: Snapshot, nodes: dict[str, dict]) -> list[StoredObject]:
+    known = {entry.name: entry.spec for entry in before.of_kind("Node")}
+    return [
+        StoredObject(
+            kind="Node",
+            name=name,
+            spec={**known.get(name, {}), **{field: value for field, value in spec.items() if value is not None}},
+        )
+        for name, spec in sorted(nodes.items())
+    ]
+
+
+def _check_supported(snapshot: Snapshot) -> list[Refusal]:
+    """Refuse what the API knows and this version cannot carry out, instead of leaving it out silently."""
+    return [
+        (entry.key, *mistake) for entry in snapshot.of_kind(*NETWORK_KINDS) for mistake in not_carried_out(entry.spec)
+    ]
+
+
+def _carry_out(
+    before: Snapshot, after: Snapshot, order: dict[str, int], unrendered: Mapping[str, str], now: str
+) -> list[Refusal]:
+    """Do what the controllers would: definitions, workloads, numbers, status. Returns why it cannot be done at all."""
+    using = users(before, after)
+    release(after, using, now)
+    claims = claim_namespaces(after, before, using, order, unrendered, now)
+    if claims.broken:
+        return [
+            (key, "spec.subnets", rule, "the network is carried out and cannot be moved: choose other subnets")
+            for key, broken in claims.broken.items()
+            for rule in broken
+        ]
+    stage = before
+    while True:
+        allocating = _Allocating(stage, after, unrendered, now)
+        refused = allocating.settle()
+        if refused:
+            return refused
+        if not allocating.has_left_out or _served(after) <= _served(stage):
+            judge(after, before, claims, allocating.failures, now)
+            return []
+        # Who was left out may have been so for the sake of others who then were too: again, as the next run would.
+        stage = dataclasses.replace(after, objects=dict(after.objects))
+
+
+def _served(snapshot: Snapshot) -> set[str]:
+    """Return who has what was asked for: networks and workloads."""
+    return {*snapshot.allocations.get("network-id", {}), *(workload.key for workload in running_workloads(snapshot))}
+
+
+class _Allocating:
+    """Numbers for everybody who can get them; who cannot is left out, and it is tried again without him."""
+
+    def __init__(self, before: Snapshot, after: Snapshot, unrendered: Mapping[str, str], now: str) -> None:
+        self.before = before
+        self.after = after
+        self.now = now
+        self.networks = attached_networks(after)
+        known = before.allocations.get("network-id", {})
+        self.running = {workload.key for workload in running_workloads(before)}
+        self.carried_out = {one.spec["owner"] for one in own_definitions(before) if one.spec["network"] in known}
+        self.without: set[str] = set(unrendered)
+        self.unrendered = {
+            name for one in self.networks.values() if one.object_key in unrendered for name in one.namespaces
+        }
+        self.failed: dict[str, str] = {}
+        self.unserved: set[tuple[str, str]] = set()
+        self.failures: dict[str, list[str]] = {}
+
+    def settle(self) -> list[Refusal]:
+        """Allocate, and say of every workload whether it runs; returns what makes the whole step impossible."""
+        while True:
+            found = {name: one for name, one in self.networks.items() if one.object_key not in self.without}
+            settle_workloads(self.after, self.before, found, self.failed, self.unserved, self.now)
+            stopped = self._stopped()
+            if stopped:
+                return stopped
+            self.after.allocations = {pool: dict(held) for pool, held in self.before.allocations.items()}
+            self.after.cursors = dict(self.before.cursors)
+            known = (len(self.without), len(self.failed), len(self.unserved))
+            refused = []
+            failures = allocate(self.after, found, self.running) + shortages(self.after, found)
+            for key, rule, remedy in failures:
+                refused += self._leave_out(found, key, rule, remedy)
+            if refused:
+                return refused
+            if known == (len(self.without), len(self.failed), len(self.unserved)):
+                return []
+
+    @property
+    def has_left_out(self) -> bool:
+        """Tell whether somebody cannot be served."""
+        return bool(self.without or self.failed or self.unserved)
+
+    def _leave_out(self, found: dict[str, Network], key: str, rule: str, remedy: str) -> list[Refusal]:
+        message = f"{rule}; {remedy}"
+        kind = key.partition("/")[0]
+        if kind == "Workload":
+            self.failed.setdefault(key, message)
+            return []
+        if kind not in NETWORK_KINDS:
+            return [(key, "spec", rule, remedy)]
+        told = self.failures.setdefault(key, [])
+        if message in told or key in self.without:
+            return []
+        network = next(one for one in found.values() if one.object_key == key)
+        missing = self._nodes_without(network)
+        if missing and len(missing) < len(self.after.of_kind("Node")):
+            # As ovn-kubernetes tells it: the first node that got nothing; the others have the network.
+            told.append(f"failed to allocate for node {missing[0]}: {message}")
+            told[:] = list(dict.fromkeys(told))
+            self.unserved |= {(network.name, node) for node in missing}
+            return []
+        if key in self.carried_out:
+            return [(key, "spec", rule, remedy)]
+        told.append(message)
+        self.without.add(key)
+        return []
+
+    def _stopped(self) -> list[Refusal]:
+        """Refuse to stop a workload that runs: it would lose its addresses, which no change of a network may do."""
+        return [
+            (
+                workload.key,
+                "spec",
+                f"it runs, and would have to stop: {condition(workload, WORKLOAD_READY)['message']}",
+                "leave out what takes that from it, or take the workload away first",
+            )
+            for workload in self.after.of_kind("Workload")
+            if workload.key in self.running and is_pending(workload) and workload.namespace not in self.unrendered
+        ]
+
+    def _nodes_without(self, network: Network) -> list[str]:
+        if network.topology != "Layer3":
+            return []
+        return [
+            node.name
+            for node in self.after.of_kind("Node")
+            if len(host_subnets(self.after, network, node.name)) < len(network.families)
+        ]

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Manifests into the database: read, admit, write, and again when somebody else was faster."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+
+from ..api import Problem
+from ..ovsdb.client import Conflict
+from ..store.database import DATABASE, next_revision, operations, read
+from ..store.snapshot import Snapshot
+
+PATIENCE = 60.0
+_LONGEST_PAUSE = 0.25
+
+
+class Rejected(Exception):
+    """The manifests cannot be admitted; `problems` says why, one entry per mistake."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        super().__init__("\n".join(str(problem) for problem in problems))
+        self.problems = problems
+
+
+class Overtaken(Exception):
+    """Others kept changing the state for as long as was tried; the text says what to do."""
+
+
+def store(
+    client,
+    decide: Callable[[Snapshot], tuple[Snapshot, list[Problem]]],
+    *,
+    write: bool,
+    patience: float = PATIENCE,
+) -> tuple[Snapshot, Snapshot]:
+    """Bring the database to what `decide` makes of it; returns the snapshots before and after.
+
+    `client` may be None: then the database does not exist yet and counts as empty, which only check mode may ask.
+    Whoever is overtaken by another writer reads and decides anew, for `patience` seconds. Raises Rejected when `decide`
+    finds problems, Overtaken when others kept writing all the time.
+    """
+    deadline = time.monotonic() + patience
+    attempt = 0
+    while True:
+        attempt += 1
+        before = read(client) if client else Snapshot()
+        after, problems = decide(before)
+        if problems:
+            raise Rejected(problems)
+        transaction = operations(before, after)
+        if not transaction or not write:
+            return before, after
+        try:
+            client.transact(DATABASE, transaction)
+        except Conflict as conflict:
+            if time.monotonic() >= deadline:
+                raise Overtaken(
+                    f"somebody else changed the state each time, {attempt} times in {patience:g} s, and nothing "
+                    f"was written; run it again when the others have finished (the server said: {conflict})"
+                ) from conflict
+            # At random, so that those who were refused together do not all come back together.
+            time.sleep(random.uniform(0, min(_LONGEST_PAUSE, 0.005 * attempt)))
+            continue
+        after.revision = next_revision(before, after)
+        return before, after

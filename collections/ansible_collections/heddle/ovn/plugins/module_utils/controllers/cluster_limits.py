@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether the ranges are large enough for the ids that were given out.
+
+Many addresses are a range's base plus an id (join, transit, masquerade), so a range that is too small shows only once
+the ids are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..common.addressing import family, free_addresses, network_of
+from ..store.snapshot import Snapshot, StoredObject
+from .allocation import workload_subnets
+from .networks import Network
+from .router_addresses import reserved_addresses
+
+_REMEDY = "give a larger range"
+
+
+def shortages(snapshot: Snapshot, found: dict[str, Network]) -> list[tuple[str, str, str]]:
+    """Return what is too small, as (object key, rule, remedy)."""
+    nodes = snapshot.of_kind("Node")[:1]
+    highest = max((int(value) for value in snapshot.allocations.get("node-id", {}).values()), default=0)
+    return [
+        (network.object_key or "Settings", rule, remedy)
+        for network in found.values()
+        for rule, remedy in _of_network(snapshot, network, nodes, highest)
+    ]
+
+
+def _of_network(
+    snapshot: Snapshot, network: Network, nodes: list[StoredObject], highest: int
+) -> Iterator[tuple[str, str]]:
+    for node in nodes:
+        for subnet in workload_subnets(snapshot, network, node.name):
+            if next(free_addresses(subnet, reserved_addresses(network, subnet)), None) is None:
+                yield f"subnet {subnet} has no room for gateway, management port and a workload", _REMEDY
+    settings, identifier = snapshot.settings, int(snapshot.get("network-id", network.name) or 0)
+    for number in network.families:
+        needs = []
+        if network.topology == "Layer3":
+            needs = [("transit subnet", settings["transit_subnets"], highest)]
+        elif network.is_transit_routed:
+            # The chosen one is as large as the configured one.
+            needs = [("transit subnet", settings["transit_subnets"], 2 * highest + 1)]
+        if network.role == "Primary":
+            needs.append(("join subnet", list(network.join_subnets), highest))
+            if not network.is_default:
+                needs.append(("masquerade subnet", settings["masquerade_subnets"], 10 + 2 * identifier))
+        for what, ranges, offset in needs:
+            mine = [text for text in ranges if family(text) == number]
+            if not mine:
+                yield f"there is no IPv{number} {what}", f"add one to the settings, or leave IPv{number} out"
+            yield from (
+                (f"{what} {text} is too small: number {offset} of it is needed", _REMEDY)
+                for text in mine
+                if _size(text) <= offset
+            )
+
+
+def _size(subnet: str) -> int:
+    return network_of(subnet).num_addresses

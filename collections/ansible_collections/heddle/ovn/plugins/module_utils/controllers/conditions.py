@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Conditions in the status of objects, with types and reasons as in OKEP-5193 ("CRD Status") and ovn-kubernetes."""
+
+from __future__ import annotations
+
+from ..store.snapshot import StoredObject
+
+CREATED = "NetworkCreated"
+ALLOCATED = "NetworkAllocationSucceeded"
+READY = "NetworkReady"
+CONFLICT = "PrimaryNetworkConflict"
+WORKLOAD_READY = "Ready"
+MANAGED = "Managed"
+
+TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
+
+
+def condition(entry: StoredObject, kind: str) -> dict | None:
+    """Return an object's condition of a type, None when it has none."""
+    return next((one for one in entry.status.get("conditions", ()) if one["type"] == kind), None)
+
+
+def described(kind: str, status: str, reason: str, message: str) -> dict:
+    """Return a condition without its time, which `with_conditions` adds."""
+    return {"type": kind, "status": status, "reason": reason, "message": message}
+
+
+def with_conditions(entry: StoredObject, conditions: list[dict], now: str) -> StoredObject:
+    """Return the object with exactly these conditions.
+
+    The time of one whose status is as before stays, so what did not change is not written again.
+    """
+    timed = []
+    for one in conditions:
+        before = condition(entry, one["type"])
+        same = before is not None and before["status"] == one["status"]
+        timed.append({**one, "lastTransitionTime": before["lastTransitionTime"] if same else now})
+    return entry.with_status(conditions=timed or None)
+
+
+def with_ready(entry: StoredObject, ready: dict, hosts: dict[str, str] | None, now: str) -> StoredObject:
+    """Return the object with that condition NetworkReady and what each host told; the other conditions stay."""
+    others = [
+        {name: value for name, value in one.items() if name != "lastTransitionTime"}
+        for one in entry.status["conditions"]
+        if one["type"] != READY
+    ]
+    return with_conditions(entry, [*others, ready], now).with_status(hosts=hosts)
+
+
+def created(entry: StoredObject, namespaces: list[str], errors: list[str]) -> dict:
+    """Return whether the attachment definitions are there; `errors` say where they are not and why."""
+    if errors:
+        reason = "SyncError" if entry.kind == "UserDefinedNetwork" else "NetworkAttachmentDefinitionSyncError"
+        return described(CREATED, FALSE, reason, "; ".join(errors))
+    message = "NetworkAttachmentDefinition has been created"
+    if entry.kind != "UserDefinedNetwork":
+        message += f" in following namespaces: [{', '.join(namespaces)}]"
+    return described(CREATED, TRUE, "NetworkAttachmentDefinitionCreated", message)
+
+
+def allocated(failures: list[str]) -> dict:
+    """Return whether the network got all its ids and subnets."""
+    if failures:
+        return described(ALLOCATED, FALSE, "InternalError", "; ".join(failures))
+    message = "Network allocation succeeded for all synced nodes."
+    return described(ALLOCATED, TRUE, "NetworkAllocationSucceeded", message)
+
+
+WAITING_FOR_HOSTS = described(
+    READY, UNKNOWN, "WaitingForHosts", "the network as it is now has not been brought to all hosts yet"
+)
+
+
+def ready_on(states: dict[str, str], unknown: str) -> dict:
+    """Return whether every host has the network; `states` says by host `ready`, `unknown`, or what is wrong."""
+    wrong = [f"{host}: {state}" for host, state in sorted(states.items()) if state not in ("ready", unknown)]
+    if wrong:
+        return described(READY, FALSE, "HostsNotReady", "; ".join(wrong))
+    left_out = [f"{host}: {state}" for host, state in sorted(states.items()) if state == unknown]
+    if left_out:
+        return described(READY, UNKNOWN, "HostsNotAsked", "; ".join(left_out))
+    return described(READY, TRUE, "AllHostsReady", f"every host has the network: {', '.join(sorted(states))}")

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What goes and what waits: finalizers without a controller that runs for ever.
+
+As in ovn-kubernetes an attachment definition stays while a workload is attached to it, and a network while it has a
+definition; as in Kubernetes a namespace stays while something is in it. What waits carries the time at which its
+deletion was asked for and is carried out until it goes; each run takes away what has become free, in this order.
+"""
+
+from __future__ import annotations
+
+from ..common.naming import nad_key
+from ..store.snapshot import Snapshot, StoredObject
+from .attachment_definition import own_definitions
+from .networks import NETWORK_KINDS, wanted_networks
+
+
+def asked_to_go(entry: StoredObject, now: str) -> StoredObject:
+    """Return the object with the time at which its deletion was first asked for."""
+    return entry if entry.is_deleting else entry.with_status(deletionTimestamp=now)
+
+
+def has_finalizer(entry: StoredObject) -> bool:
+    """Tell whether an object may have to wait for others before it goes."""
+    return entry.kind in NETWORK_KINDS or entry.kind == "Namespace"
+
+
+def users(before: Snapshot, after: Snapshot) -> dict[str, list[str]]:
+    """Return by attachment (`namespace/name`) the workloads that have it and stay."""
+    found: dict[str, list[str]] = {}
+    for workload in after.of_kind("Workload"):
+        stored = before.objects.get(workload.key)
+        for attachment in (stored.status.get("attachments") or ()) if stored else ():
+            found.setdefault(attachment, []).append(f"{workload.namespace}/{workload.name}")
+    return found
+
+
+def held_networks(snapshot: Snapshot, using: dict[str, list[str]]) -> set[str]:
+    """Return the keys of the networks that workloads keep from going."""
+    definitions = own_definitions(snapshot)
+    return {one.spec["owner"] for one in definitions if using.get(nad_key(one.namespace, one.name))}
+
+
+def contents(snapshot: Snapshot, namespace: str) -> list[str]:
+    """Return the keys of what is in a namespace."""
+    return sorted(entry.key for entry in snapshot.objects.values() if entry.namespace == namespace)
+
+
+def release(snapshot: Snapshot, using: dict[str, list[str]], now: str) -> None:
+    """Take away what is free to go: definitions, then networks, then namespaces.
+
+    A definition has to go when its network goes or does not select the namespace any more, or when the namespace goes.
+    """
+    selected = {
+        (network.object_key, namespace)
+        for network in wanted_networks(snapshot).values()
+        for namespace in network.namespaces
+    }
+    held = set()
+    for definition in own_definitions(snapshot):
+        owner = definition.spec["owner"]
+        if definition.is_deleting or (owner, definition.namespace) not in selected:
+            if not using.get(nad_key(definition.namespace, definition.name)):
+                del snapshot.objects[definition.key]
+                continue
+            snapshot.objects[definition.key] = asked_to_go(definition, now)
+        held.add(owner)
+    for entry in snapshot.of_kind(*NETWORK_KINDS):
+        if entry.is_deleting and entry.key not in held:
+            del snapshot.objects[entry.key]
+    filled = {entry.namespace for entry in snapshot.objects.values()}
+    for entry in snapshot.of_kind("Namespace"):
+        if entry.is_deleting and entry.name not in filled:
+            del snapshot.objects[entry.key]
+
+
+def why_it_stays(definition: StoredObject, using: dict[str, list[str]]) -> str:
+    """Return what a network's status says about a definition that cannot go yet."""
+    name = nad_key(definition.namespace, definition.name)
+    return (
+        f"failed to delete NetworkAttachmentDefinition [{name}]: "
+        f"network in use by the following pods: [{', '.join(using.get(name, ()))}]"
+    )

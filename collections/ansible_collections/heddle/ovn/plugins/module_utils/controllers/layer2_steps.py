@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The upgrade of the Layer2 topology as steps from one snapshot to the next (OKEP-5094, "Rolling upgrade").
+
+A node changes its topology only while it has no workload of a Layer2 primary network. Nothing is remembered between
+the steps: what is left to do follows from versions and placements, so whoever comes next goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import copy
+import ipaddress
+from dataclasses import asdict, dataclass, field
+
+from ..store.layer2_version import (
+    GATEWAY_ROUTERS,
+    TRANSIT_ROUTER,
+    change,
+    close,
+    is_open,
+    last_changed,
+    version_of,
+)
+from ..store.snapshot import Snapshot, StoredObject
+from .allocation import allocate
+from .cluster_limits import shortages
+from .move import arrived, ends, moving_to
+from .networks import Network, networks, networks_by_namespace, running_workloads
+from .placement import node_of
+from .transit import chosen_transit_subnets
+
+
+@dataclass(frozen=True)
+class Blocker:
+    """Why a step cannot be done: where (as far as it is one host, network or workload), the rule and the remedy."""
+
+    rule: str
+    remedy: str
+    node: str = ""
+    network: str = ""
+    workload: str = ""
+
+    def __str__(self) -> str:
+        places = (("node", self.node), ("network", self.network), ("workload", self.workload))
+        where = ", ".join(f"{what} {name}" for what, name in places if name)
+        return f"{where}: {self.rule}; {self.remedy}" if where else f"{self.rule}; {self.remedy}"
+
+
+@dataclass(frozen=True)
+class Move:
+    """One workload that changes its node."""
+
+    workload: str
+    kind: str
+    network: str
+    source: str
+    target: str
+
+
+@dataclass
+class Survey:
+    """What an upgrade or a roll back would do: batches of nodes, moves by node that is left, and what is in the way."""
+
+    open: bool
+    goal: str
+    versions: dict[str, str]
+    last_changed: list[str]
+    batches: list[list[str]] = field(default_factory=list)
+    moves: list[Move] = field(default_factory=list)
+    blockers: list[Blocker] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def as_dict(self) -> dict:
+        """Return the survey as JSON-ready data; each blocker also as one line of text."""
+        told = asdict(self)
+        for blocker, entry in zip(self.blockers, told["blockers"], strict=True):
+            entry["text"] = str(blocker)
+        return told
+
+
+def layer2_workloads(snapshot: Snapshot, nodes: set[str]) -> list[tuple[StoredObject, Network]]:
+    """Return the workloads on these nodes, or on their way to them, whose primary network is Layer2, each with it."""
+    serving = networks_by_namespace(networks(snapshot))
+    return [
+        (workload, network)
+        for workload in running_workloads(snapshot)
+        if ends(workload) & nodes
+        for network in serving.get(workload.namespace, [])
+        if network.is_transit_routed
+    ]
+
+
+def drain(before: Snapshot, nodes: list[str], version: str) -> tuple[Snapshot, list[Move], list[Blocker]]:
+    """Move the Layer2 workloads of `nodes` elsewhere, where `version` is already if possible.
+
+    One whose live move was cut off goes on to where it was going.
+    """
+    after = copy.deepcopy(before)
+    moves, blockers = [], []
+    targets = [node for node in after.of_kind("Node") if node.name not in nodes and node.spec.get("chassis")]
+    load = {node.name: 0 for node in targets}
+    for workload in after.of_kind("Workload"):
+        if node_of(workload) in load:
+            load[node_of(workload)] += 1
+    upgraded = [node.name for node in targets if version_of(node) == version]
+    candidates = upgraded or [node.name for node in targets]
+    for workload, network in layer2_workloads(after, set(nodes)):
+        name, source = f"{workload.namespace}/{workload.name}", node_of(workload)
+        if moving_to(workload) in nodes:
+            blockers.append(_on_its_way(workload, network))
+        elif not workload.spec.get("movable", True):
+            blockers.append(Blocker("may not be moved (spec.movable is false)",
+                                    "name another node in its manifest, or remove it for the time being",
+                                    source, network.name, name))  # fmt: skip
+        elif not candidates:
+            blockers.append(Blocker("there is no other node that could take it", "add a node",
+                                    source, network.name, name))  # fmt: skip
+        else:
+            pending = moving_to(workload)
+            target = pending if pending in load else min(candidates, key=lambda node: (load[node], node))
+            load[target] += 1
+            after.objects[workload.key] = arrived(workload, target)
+            moves.append(Move(name, workload.spec["kind"], network.name, source, target))
+    return after, moves, blockers or _allocated(after)
+
+
+def go_back(before: Snapshot) -> tuple[Snapshot, list[Move], list[Blocker]]:
+    """Move Layer2 workloads that are elsewhere to the nodes that their manifests name."""
+    after = copy.deepcopy(before)
+    able = {node.name for node in after.of_kind("Node") if node.spec.get("chassis")}
+    moves, blockers = [], []
+    for workload, network in layer2_workloads(after, {node.name for node in after.of_kind("Node")}):
+        source, target = node_of(workload), workload.spec["node"]
+        if moving_to(workload):
+            blockers.append(_on_its_way(workload, network))
+        elif source != target and target in able:
+            after.objects[workload.key] = arrived(workload, target)
+            name = f"{workload.namespace}/{workload.name}"
+            moves.append(Move(name, workload.spec["kind"], network.name, source, target))
+    return after, moves, blockers or _allocated(after)
+
+
+def change_version(before: Snapshot, nodes: list[str], version: str) -> tuple[Snapshot, list[Blocker]]:
+    """Give empty nodes another topology version."""
+    after = copy.deepcopy(before)
+    if not is_open(before):
+        return after, [Blocker("the old topology was cleaned up", "there is no way back to it")]
+    blockers = [
+        Blocker("is still on the node", "drain the node first", node_of(workload), network.name,
+                f"{workload.namespace}/{workload.name}")
+        for workload, network in layer2_workloads(before, set(nodes))
+    ]  # fmt: skip
+    change(after, nodes, version)
+    return after, blockers or _allocated(after)
+
+
+def clean_up(before: Snapshot) -> tuple[Snapshot, list[Blocker]]:
+    """Give the old topology up, with the tunnel keys of its gateway routers."""
+    after = copy.deepcopy(before)
+    blockers = [
+        Blocker("still has gateway routers on its Layer2 switches", "upgrade it first", node.name)
+        for node in before.of_kind("Node")
+        if version_of(node) == GATEWAY_ROUTERS
+    ]
+    close(after, [network.name for network in networks(after).values() if network.is_transit_routed])
+    return after, blockers or _allocated(after)
+
+
+def survey(snapshot: Snapshot, version: str, wanted: list[str], serial: int) -> Survey:
+    """Go through all steps on copies of the snapshot and tell what would happen.
+
+    `wanted` are the nodes to change, all when empty; `serial` is how many change at a time.
+    """
+    nodes = snapshot.of_kind("Node")
+    versions = {node.name: version_of(node) for node in nodes}
+    found = Survey(is_open(snapshot), version, versions, last_changed(snapshot))
+    found.blockers += [
+        Blocker("is not a node of this cluster", f"known are {', '.join(found.versions)}", name)
+        for name in wanted
+        if name not in found.versions
+    ]
+    left = [name for name, current in found.versions.items() if current != version and (not wanted or name in wanted)]
+    if left and not found.open:
+        found.blockers.append(Blocker("the old topology was cleaned up", "there is no way back to it"))
+        return found
+    found.blockers += [
+        Blocker("its chassis is not known", "run playbooks/install.yml, then playbooks/networks.yml", node.name)
+        for node in nodes
+        if node.name in left and not node.spec.get("chassis")
+    ]
+    if version == TRANSIT_ROUTER:
+        blockers, found.notes = _subnets(snapshot)
+        found.blockers += blockers
+    step = snapshot
+    for start in range(0, len(left), serial):
+        batch = left[start : start + serial]
+        found.batches.append(batch)
+        step, moves, blockers = drain(step, batch, version)
+        found.moves += moves
+        found.blockers += blockers
+        if not blockers:
+            step, blockers = change_version(step, batch, version)
+            found.blockers += blockers
+    return found
+
+
+def _subnets(snapshot: Snapshot) -> tuple[list[Blocker], list[str]]:
+    """Say which transit subnets were chosen beside taken ones, and which join subnets have no address to spare."""
+    blockers, notes = [], []
+    ids = {int(value): name for name, value in snapshot.allocations.get("node-id", {}).items()}
+    for network in networks(snapshot).values():
+        if not network.is_transit_routed:
+            continue
+        chosen = chosen_transit_subnets(snapshot, network)
+        moved_on = [subnet for subnet in chosen if subnet not in snapshot.settings["transit_subnets"]]
+        if moved_on:
+            notes.append(f"network {network.name}: its transit subnet is {', '.join(moved_on)}, as "
+                         "the configured one overlaps with one of its own")  # fmt: skip
+        for join in network.join_subnets:
+            last_but_one = ipaddress.ip_network(join).num_addresses - 2
+            if last_but_one in ids:
+                blockers.append(Blocker(f"the upgrade needs the last but one address of the join subnet {join}, "
+                                        "which is this node's", "take the node out of the cluster for the upgrade",
+                                        ids[last_but_one], network.name))  # fmt: skip
+    return blockers, notes
+
+
+def _on_its_way(workload: StoredObject, network: Network) -> Blocker:
+    name, target = f"{workload.namespace}/{workload.name}", moving_to(workload)
+    return Blocker(f"is on its way to {target}",
+                   f"finish that first: playbooks/migrate_workload.yml -e workload={name} -e to={target}",
+                   node_of(workload), network.name, name)  # fmt: skip
+
+
+def _allocated(after: Snapshot) -> list[Blocker]:
+    found = networks(after)
+    failures = allocate(after, found) or shortages(after, found)
+    return [Blocker(f"{key}: {rule}", remedy) for key, rule, remedy in failures]

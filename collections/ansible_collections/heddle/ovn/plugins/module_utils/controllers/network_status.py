@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The status of networks and namespaces after a run: conditions, ids, where a network is."""
+
+from __future__ import annotations
+
+from ..store.snapshot import Snapshot, StoredObject
+from .allocation import tunnel_key
+from .attachment_definition import filled, foreign_definitions, own_definitions
+from .conditions import (
+    CONFLICT,
+    FALSE,
+    MANAGED,
+    READY,
+    TRUE,
+    WAITING_FOR_HOSTS,
+    allocated,
+    condition,
+    created,
+    described,
+    with_conditions,
+)
+from .finalizers import contents
+from .nad import Claims
+from .networks import NETWORK_KINDS, Network, attached_networks
+from .transit import chosen_transit_subnets
+
+
+def judge(snapshot: Snapshot, before: Snapshot, claims: Claims, failures: dict[str, list[str]], now: str) -> None:
+    """Write the status of every network and namespace of `snapshot`, and complete the attachment definitions.
+
+    `failures` says by network what could not be allocated.
+    """
+    attached = {network.object_key: network for network in attached_networks(snapshot).values()}
+    definitions: dict[str, list[StoredObject]] = {}
+    for definition in own_definitions(snapshot):
+        definitions.setdefault(definition.spec["owner"], []).append(definition)
+    for entry in snapshot.of_kind(*NETWORK_KINDS):
+        network = attached.get(entry.key)
+        facts = _facts(snapshot, network) if network else None
+        active = [one.namespace for one in definitions.get(entry.key, ()) if not one.is_deleting]
+        conditions = [created(entry, active, claims.errors.get(entry.key, []))]
+        if network:
+            conditions.append(allocated(failures.get(entry.key, [])))
+        if claims.conflicts.get(entry.key):
+            message = "; ".join(claims.conflicts[entry.key])
+            conditions.append(described(CONFLICT, TRUE, "PrimaryNetworkClaimedTwice", message))
+        conditions.append(_readiness(entry, before, facts))
+        is_carried_out = bool(facts and "id" in facts)
+        told = entry.with_status(
+            activeNamespaces=active if is_carried_out else [],
+            network=facts,
+            hosts=entry.status.get("hosts") if is_carried_out else None,
+        )
+        snapshot.objects[entry.key] = with_conditions(told, conditions, now)
+        for definition in definitions.get(entry.key, ()):
+            snapshot.objects[definition.key] = filled(definition, network, entry, snapshot, facts)
+    for entry in foreign_definitions(snapshot):
+        message = "a user applied it, so Heddle leaves it alone: no network is made of it"
+        foreign = described(MANAGED, FALSE, "ForeignNetworkAttachmentDefinition", message)
+        snapshot.objects[entry.key] = with_conditions(entry, [foreign], now)
+    for entry in snapshot.of_kind("Namespace"):
+        snapshot.objects[entry.key] = _judged_namespace(snapshot, entry, now)
+
+
+def _facts(snapshot: Snapshot, network: Network) -> dict:
+    facts: dict = {"name": network.name}
+    identifier = snapshot.get("network-id", network.name)
+    if identifier is None:
+        return facts
+    keys = [tunnel_key(int(identifier))] if network.topology != "Localnet" else []
+    if network.is_transit_routed:
+        keys.append(int(snapshot.get("tunnel-key", network.name)))
+        facts["transitSubnets"] = chosen_transit_subnets(snapshot, network)
+    return {**facts, "id": int(identifier), "tunnelKeys": keys}
+
+
+def _readiness(entry: StoredObject, before: Snapshot, facts: dict | None) -> dict:
+    """Return whether hosts have the network: what they told last time, as long as there is a network."""
+    if facts is None:
+        return described(READY, FALSE, "NetworkNotCreated", "the network is in no namespace, so no host has it")
+    if "id" not in facts:
+        return described(READY, FALSE, "NetworkNotAllocated", "the network has no ids yet, so no host has it")
+    stored = before.objects.get(entry.key)
+    known = condition(stored, READY) if stored else None
+    if known and known["reason"] not in ("NetworkNotCreated", "NetworkNotAllocated"):
+        return {name: known[name] for name in ("type", "status", "reason", "message")}
+    return WAITING_FOR_HOSTS
+
+
+def _judged_namespace(snapshot: Snapshot, entry: StoredObject, now: str) -> StoredObject:
+    if not entry.is_deleting:
+        return entry.with_status(phase="Active")
+    left = contents(snapshot, entry.name)
+    message = f"waits for what is in it: {', '.join(left)}"
+    remaining = described("NamespaceContentRemaining", TRUE, "SomeResourcesRemain", message)
+    return with_conditions(entry.with_status(phase="Terminating"), [remaining], now)

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The addresses that a network keeps for itself: its gateway, and the node's own interface in it.
+
+The first and the second address of a subnet. A Layer2 primary network may choose others (ovn-kubernetes, preconfigured
+addresses: `defaultGatewayIPs`, `infrastructureSubnets`).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+
+from ..common.addressing import GATEWAY_OFFSET, MANAGEMENT_OFFSET, family, network_of, nth_address
+from .networks import Network
+
+
+def gateway_address(network: Network, subnet: str) -> str:
+    """Return the address of the router in a subnet."""
+    asked = (gateway for gateway in network.gateways if family(gateway) == family(subnet))
+    return next(asked, None) or nth_address(subnet, GATEWAY_OFFSET)
+
+
+def management_address(network: Network, subnet: str) -> str:
+    """Return the address of the node's interface: the first free one for infrastructure, or else the second one."""
+    gateway = gateway_address(network, subnet)
+    for part in network.infrastructure:
+        if family(part) == family(subnet):
+            for address in network_of(part):
+                if str(address) != gateway and not _names_all(address, subnet):
+                    return str(address)
+    second = nth_address(subnet, MANAGEMENT_OFFSET)
+    return second if second != gateway else nth_address(subnet, GATEWAY_OFFSET)
+
+
+def _names_all(address: ipaddress.IPv4Address | ipaddress.IPv6Address, subnet: str) -> bool:
+    """Tell whether an address stands for the subnet or for all hosts in it."""
+    whole = network_of(subnet)
+    return address == whole.network_address or (whole.version == 4 and address == whole.broadcast_address)
+
+
+def reserved_addresses(network: Network, subnet: str) -> set[str]:
+    """Return what workloads cannot have; a switch without a router keeps nothing for itself."""
+    if network.topology == "Layer3":
+        offsets = (GATEWAY_OFFSET, MANAGEMENT_OFFSET)
+        return {nth_address(subnet, offset) for offset in offsets if offset < network_of(subnet).num_addresses}
+    if not network.is_transit_routed or network_of(subnet).num_addresses <= MANAGEMENT_OFFSET:
+        return set()
+    return {gateway_address(network, subnet), management_address(network, subnet)}

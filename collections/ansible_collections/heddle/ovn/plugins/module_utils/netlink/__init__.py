@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Links, addresses, routes and rules of the kernel: read, compare, change."""

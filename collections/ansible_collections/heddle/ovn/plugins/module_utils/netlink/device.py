@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All that the kernel keeps for one network card besides the link itself: its addresses and the routes through it.
+
+Nothing here decides anything; `takeover.py` does. Addresses and routes are handed on with all their attributes, so
+that another device can be given the very same.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+from dataclasses import dataclass
+
+from ..types.host_network import PROTOCOL
+from .kernel import NetlinkFailure, read_whole
+
+try:
+    from pyroute2 import IPRoute
+    from pyroute2.netlink import NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST
+    from pyroute2.netlink.rtnl import RTM_NEWADDR, RTM_NEWROUTE
+    from pyroute2.netlink.rtnl.ifaddrmsg import ifaddrmsg
+    from pyroute2.netlink.rtnl.rtmsg import rtmsg
+
+    from .reader import AddressMessage
+except ImportError:
+    IPRoute = None
+
+_PERMANENT = 0x80
+_NO_DAD = 0x02
+_LOCAL_TABLE = 255
+# Routes that the kernel makes itself with an address, those out of router advertisements (rtnetlink(7)), and those of
+# the gateways, which are brought after the bridge.
+_ADVERTISED = 9
+_OTHERS_ROUTES = (2, _ADVERTISED, PROTOCOL)
+_UNICAST = 1
+
+
+@dataclass(frozen=True)
+class Held:
+    """One address or route: `text` names it for people, `message` is what the kernel told."""
+
+    text: str
+    message: object
+
+
+@dataclass(frozen=True)
+class Device:
+    """A network card: `addresses` of global scope, `routes` that somebody added, and `leased` addresses.
+
+    What the gateways add to a bridge is not among them.
+
+    A leased address has an end; it belongs to a DHCP client.
+    """
+
+    index: int
+    mac: str
+    mtu: int
+    up: bool
+    addresses: tuple[Held, ...]
+    routes: tuple[Held, ...]
+    leased: tuple[str, ...]
+
+    def texts(self) -> dict:
+        """Return addresses and routes for a change list."""
+        return {"addresses": [item.text for item in self.addresses], "routes": [item.text for item in self.routes]}
+
+
+@read_whole
+def read_device(name: str) -> Device | None:
+    """Return a network card, or None when there is none of that name."""
+    with IPRoute() as netlink:
+        netlink.marshal.msg_map = {**netlink.marshal.msg_map, RTM_NEWADDR: AddressMessage}
+        found = netlink.link_lookup(ifname=name)
+        if not found:
+            return None
+        link = netlink.get_links(found[0])[0]
+        addresses, leased = [], []
+        for message in netlink.get_addr(index=found[0]):
+            flags = message.get_attr("IFA_FLAGS") or message["flags"]
+            text = f"{message.get_attr('IFA_LOCAL') or message.get_attr('IFA_ADDRESS')}/{message['prefixlen']}"
+            if message["scope"] != 0 or message.get_attr("IFA_PROTO") == PROTOCOL:
+                continue
+            if flags & _PERMANENT:
+                addresses.append(Held(text, message))
+            elif message["family"] == socket.AF_INET:
+                leased.append(text)
+        return Device(
+            index=found[0],
+            mac=link.get_attr("IFLA_ADDRESS"),
+            mtu=link.get_attr("IFLA_MTU"),
+            up=bool(link["flags"] & 1),
+            addresses=tuple(sorted(addresses, key=lambda item: ":" in item.text)),
+            routes=tuple(_routes(netlink, found[0])),
+            leased=tuple(leased),
+        )
+
+
+def _routes(netlink, index: int) -> list[Held]:
+    """Return the routes in the order in which they can be added: what has no gateway first."""
+    found = []
+    for family in (socket.AF_INET, socket.AF_INET6):
+        for message in netlink.get_routes(family=family):
+            table = message.get_attr("RTA_TABLE") or message["table"]
+            on_device = message.get_attr("RTA_OIF") == index and message["type"] == _UNICAST
+            if on_device and table != _LOCAL_TABLE and message["proto"] not in _OTHERS_ROUTES:
+                found.append(Held(_route_text(message, family, table), message))
+    return sorted(found, key=lambda item: (bool(item.message.get_attr("RTA_GATEWAY")), item.text))
+
+
+def _route_text(message, family: int, table: int) -> str:
+    default = "0.0.0.0" if family == socket.AF_INET else "::"
+    text = f"{message.get_attr('RTA_DST') or default}/{message['dst_len']}"
+    for word, attribute in (("via", "RTA_GATEWAY"), ("metric", "RTA_PRIORITY"), ("src", "RTA_PREFSRC")):
+        if message.get_attr(attribute):
+            text += f" {word} {message.get_attr(attribute)}"
+    return text if table == 254 else f"{text} table {table}"
+
+
+def default_gateways(device: Device) -> list[str]:
+    """Return the gateways of a device's default routes in the main table, IPv4 first."""
+    gateways = []
+    for route in device.routes:
+        message = route.message
+        main = (message.get_attr("RTA_TABLE") or message["table"]) == 254
+        if message["dst_len"] == 0 and main and message.get_attr("RTA_GATEWAY"):
+            gateways.append(message.get_attr("RTA_GATEWAY"))
+    return sorted(dict.fromkeys(gateways), key=lambda gateway: ":" in gateway)
+
+
+@read_whole
+def advertised_cards() -> list[str]:
+    """Return the cards with a default route that the kernel itself learned from router advertisements.
+
+    systemd-networkd and NetworkManager listen themselves and switch the kernel's listening off (accept_ra 0).
+    """
+    found = set()
+    with IPRoute() as netlink:
+        for message in netlink.get_routes(family=socket.AF_INET6):
+            if message["dst_len"] == 0 and message["proto"] == _ADVERTISED and message.get_attr("RTA_OIF"):
+                found.add(netlink.get_links(message.get_attr("RTA_OIF"))[0].get_attr("IFLA_IFNAME"))
+    return sorted(name for name in found if _accepts_advertisements(name))
+
+
+def _accepts_advertisements(name: str) -> bool:
+    try:
+        with open(f"/proc/sys/net/ipv6/conf/{name}/accept_ra", encoding="ascii") as text:
+            return int(text.read()) > 0
+    except OSError:
+        return False
+
+
+def add_address(index: int, address: Held) -> None:
+    """Give a device an address that another one has, usable at once; nothing to do when it has it."""
+    message = ifaddrmsg()
+    for name in ("family", "prefixlen", "scope"):
+        message[name] = address.message[name]
+    message["index"] = index
+    flags = (address.message.get_attr("IFA_FLAGS") or address.message["flags"]) & ~_PERMANENT
+    if address.message["family"] == socket.AF_INET6:
+        flags |= _NO_DAD
+    message["flags"] = flags & 0xFF
+    kept = ("IFA_ADDRESS", "IFA_LOCAL", "IFA_BROADCAST", "IFA_RT_PRIORITY")
+    message["attrs"] = [(name, value) for name, value in address.message["attrs"] if name in kept]
+    message["attrs"].append(("IFA_FLAGS", flags))
+    with IPRoute() as netlink:
+        try:
+            netlink.nlm_request(
+                message, RTM_NEWADDR, msg_flags=NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL
+            )  # fmt: skip
+        except NetlinkFailure as error:
+            if error.code != errno.EEXIST:
+                raise
+
+
+def remove_address(index: int, address: Held) -> None:
+    """Take an address away from a device."""
+    text, _slash, length = address.text.partition("/")
+    with IPRoute() as netlink:
+        try:
+            netlink.addr("del", index=index, address=text, prefixlen=int(length))
+        except NetlinkFailure as error:
+            if error.code != errno.EADDRNOTAVAIL:
+                raise
+
+
+def move_route(index: int, route: Held) -> None:
+    """Make a route lead through a device, in one step: it is never absent."""
+    message = rtmsg()
+    for name in ("family", "dst_len", "src_len", "tos", "table", "proto", "scope", "type", "flags"):
+        message[name] = route.message[name]
+    # What the kernel only reports (dead, linkdown, ...) is not what it accepts; "on link" is.
+    message["flags"] = route.message["flags"] & 0x4
+    dropped = ("RTA_OIF", "RTA_CACHEINFO")
+    message["attrs"] = [(name, value) for name, value in route.message["attrs"] if name not in dropped]
+    message["attrs"].append(("RTA_OIF", index))
+    with IPRoute() as netlink:
+        netlink.nlm_request(
+            message, RTM_NEWROUTE, msg_flags=NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE
+        )  # fmt: skip

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes VRFs, addresses, routes, rules, neighbours and settings of a network namespace through one netlink socket.
+
+Nothing here decides anything; `host_network.py` does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+
+from ..types.host_network import PROTOCOL
+from . import kernel
+from .reader import (
+    ALL_BITS,
+    FAMILIES,
+    KINDS,
+    LOOK_UP,
+    NO_PREFIX_ROUTE,
+    ON_LINK,
+    PERMANENT,
+    HostState,
+    RouteState,
+    RuleState,
+    read_state,
+)
+
+try:
+    from pyroute2 import IPRoute
+    from pyroute2.netlink import NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, rtnl
+    from pyroute2.netlink.rtnl.fibmsg import fibmsg
+    from pyroute2.netlink.rtnl.rtmsg import rtmsg
+
+    from .reader import AddressMessage, NeighbourMessage
+except ImportError:
+    IPRoute = None
+
+_NO_DAD = 0x02
+_NO_IPV6 = (errno.EACCES, errno.EAFNOSUPPORT, errno.EOPNOTSUPP)
+_FOREVER = 0xFFFFFFFF
+_GLOBAL_SCOPE, _LINK_SCOPE = 0, 253
+
+
+class HostKernel:
+    """The kernel's side of the namespace in which this was made; usable as a context manager."""
+
+    def __init__(self) -> None:
+        self._netlink = IPRoute()
+        known = {rtnl.RTM_NEWADDR: AddressMessage, rtnl.RTM_NEWNEIGH: NeighbourMessage}
+        self._netlink.marshal.msg_map = {**self._netlink.marshal.msg_map, **known}
+
+    def __enter__(self) -> HostKernel:
+        return self
+
+    def __exit__(self, *_exception) -> None:
+        self._netlink.close()
+
+    def read(self) -> HostState:
+        """Return what is there."""
+        return read_state(self._netlink)
+
+    def has_link(self, name: str) -> bool:
+        """Tell whether there is a link of that name."""
+        return bool(self._netlink.link_lookup(ifname=name))
+
+    def create_vrf(self, name: str, table: int, mark: str) -> None:
+        """Create a VRF, marked and up."""
+        self._netlink.link("add", ifname=name, kind="vrf", vrf_table=table)
+        self.change_link(name, ifalias=mark, state="up")
+
+    def remove_link(self, name: str) -> None:
+        """Remove a link; one that is gone is no error."""
+        with _gone(errno.ENODEV):
+            self._netlink.link("del", index=self._index(name))
+
+    def change_link(self, name: str, **settings) -> None:
+        """Set attributes of a link: `address`, `mtu`, `state`, `ifalias`."""
+        self._netlink.link("set", index=self._index(name), **settings)
+
+    def set_master(self, name: str, master: str) -> None:
+        """Make a link part of another one; "" takes it out."""
+        self._netlink.link("set", index=self._index(name), master=self._index(master) if master else 0)
+
+    def add_address(self, device: str, address: str, *, deprecated: bool, prefix_route: bool) -> None:
+        """Add an address with the mark, usable at once."""
+        text, _slash, length = address.partition("/")
+        family = 6 if ":" in text else 4
+        flags = (_NO_DAD if family == 6 else 0) | (0 if prefix_route else NO_PREFIX_ROUTE)
+        message = AddressMessage()
+        message["family"], message["prefixlen"] = FAMILIES[family], int(length)
+        message["index"] = self._index(device)
+        message["attrs"] = [
+            ("IFA_LOCAL", text), ("IFA_ADDRESS", text), ("IFA_FLAGS", flags), ("IFA_PROTO", PROTOCOL),
+        ]  # fmt: skip
+        if deprecated:
+            message["attrs"].append(("IFA_CACHEINFO", {"ifa_preferred": 0, "ifa_valid": _FOREVER}))
+        try:
+            self._send(message, rtnl.RTM_NEWADDR, NLM_F_CREATE | NLM_F_REPLACE)
+        except kernel.NetlinkFailure as error:
+            if family == 6 and error.code in _NO_IPV6:
+                reason = f"IPv6 is switched off on {device} (net.ipv6.conf.{device}.disable_ipv6), and networks need it"
+                raise OSError(error.code, reason) from error
+            raise
+
+    def remove_address(self, device: str, address: str) -> None:
+        """Take an address away; one that is gone is no error."""
+        text, _slash, length = address.partition("/")
+        with _gone(errno.EADDRNOTAVAIL):
+            self._netlink.addr("del", index=self._index(device), address=text, prefixlen=int(length))
+
+    def set_route(self, table: int, to: str, metric: int, route: RouteState) -> None:
+        """Add a route with the mark, or replace the one in its place."""
+        text, _slash, length = to.partition("/")
+        family = 6 if ":" in text else 4
+        connected = family == 4 and route.kind == "unicast" and not route.via
+        message = rtmsg()
+        message["family"], message["dst_len"] = FAMILIES[family], int(length)
+        message["table"] = table if table < 256 else 0
+        message["proto"], message["type"] = PROTOCOL, KINDS[route.kind]
+        message["scope"] = _LINK_SCOPE if connected else _GLOBAL_SCOPE
+        message["flags"] = ON_LINK if route.on_link else 0
+        attributes = {
+            "RTA_TABLE": table,
+            "RTA_PRIORITY": metric,
+            "RTA_DST": text if int(length) else None,
+            "RTA_GATEWAY": route.via or None,
+            "RTA_PREFSRC": route.source or None,
+            "RTA_METRICS": {"attrs": [("RTAX_MTU", route.mtu)]} if route.mtu else None,
+            "RTA_OIF": self._index(route.device) if route.device else None,
+        }
+        message["attrs"] = [(name, value) for name, value in attributes.items() if value is not None]
+        self._send(message, rtnl.RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE)
+
+    def remove_route(self, found) -> None:
+        """Remove a route by the kernel's own message; one that is gone is no error."""
+        message = rtmsg()
+        for name in ("family", "dst_len", "src_len", "tos", "table", "proto", "scope", "type"):
+            message[name] = found[name]
+        kept = ("RTA_TABLE", "RTA_DST", "RTA_PRIORITY", "RTA_OIF", "RTA_GATEWAY")
+        message["attrs"] = [(name, value) for name, value in found["attrs"] if name in kept]
+        with _gone(errno.ESRCH):
+            self._send(message, rtnl.RTM_DELROUTE, 0)
+
+    def add_rule(self, rule: RuleState) -> None:
+        """Add a rule with the mark."""
+        text, _slash, length = rule.to.partition("/")
+        message = fibmsg()
+        message["family"], message["dst_len"] = FAMILIES[rule.family], int(length or 0)
+        message["action"] = LOOK_UP
+        attributes = [("FRA_PRIORITY", rule.priority), ("FRA_TABLE", rule.table), ("FRA_PROTOCOL", PROTOCOL)]
+        if rule.to:
+            attributes.append(("FRA_DST", text))
+        if rule.fwmark:
+            attributes += [("FRA_FWMARK", rule.fwmark), ("FRA_FWMASK", ALL_BITS)]
+        message["attrs"] = attributes
+        with _no_error(errno.EEXIST):
+            self._send(message, rtnl.RTM_NEWRULE, NLM_F_CREATE | NLM_F_EXCL)
+
+    def remove_rule(self, found) -> None:
+        """Remove a rule by the kernel's own message; one that is gone is no error."""
+        message = fibmsg()
+        for name in ("family", "dst_len", "src_len", "tos", "table", "action", "flags"):
+            message[name] = found[name]
+        message["attrs"] = list(found["attrs"])
+        with _gone(errno.ENOENT):
+            self._send(message, rtnl.RTM_DELRULE, 0)
+
+    def set_neighbour(self, device: str, address: str, mac: str) -> None:
+        """Set a permanent neighbour with the mark."""
+        message = NeighbourMessage()
+        message["family"] = FAMILIES[6 if ":" in address else 4]
+        message["state"] = PERMANENT
+        message["ifindex"] = self._index(device)
+        message["attrs"] = [("NDA_DST", address), ("NDA_LLADDR", mac), ("NDA_PROTOCOL", PROTOCOL)]
+        self._send(message, rtnl.RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE)
+
+    def remove_neighbour(self, device: str, address: str) -> None:
+        """Remove a neighbour; one that is gone is no error."""
+        with _gone(errno.ENOENT):
+            family = FAMILIES[6 if ":" in address else 4]
+            self._netlink.neigh("del", dst=address, ifindex=self._index(device), family=family)
+
+    def read_sysctl(self, name: str) -> str | None:
+        """Return a kernel setting with one blank between its words, or None when the kernel does not have it."""
+        try:
+            with open(f"/proc/sys/{name}", encoding="utf-8") as value:
+                return " ".join(value.read().split())
+        except FileNotFoundError:
+            return None
+
+    def write_sysctl(self, name: str, value: str) -> None:
+        """Set a kernel setting until the next boot."""
+        with open(f"/proc/sys/{name}", "w", encoding="utf-8") as setting:
+            setting.write(value)
+
+    def _index(self, name: str) -> int:
+        found = self._netlink.link_lookup(ifname=name)
+        if not found:
+            raise OSError(errno.ENODEV, f"there is no link {name}")
+        return found[0]
+
+    def _send(self, message, kind: int, flags: int) -> None:
+        self._netlink.nlm_request(message, kind, msg_flags=NLM_F_REQUEST | NLM_F_ACK | flags)
+
+
+@contextlib.contextmanager
+def _no_error(*codes: int):
+    try:
+        yield
+    except (OSError, kernel.NetlinkFailure) as error:
+        if (error.errno if isinstance(error, OSError) else error.code) not in codes:
+            raise
+
+
+def _gone(code: int):
+    """What is to be removed may be gone, alone or with its link: Open vSwitch removes links while this runs."""
+    return _no_error(code, errno.ENODEV)
+
+
+def vrf_supported() -> bool:
+    """Tell whether this kernel has VRFs; tried in a namespace of its own, which also loads the module."""
+    try:
+        with kernel.scratch(), HostKernel() as inside:
+            inside.create_vrf("probe", 10, "")
+    except kernel.NetlinkFailure as error:
+        if error.code != errno.EOPNOTSUPP:
+            raise
+        return False
+    return True

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the kernel has in a network namespace: VRFs, addresses, routes, rules and neighbours, read from netlink.
+
+The owner's mark is the attribute `protocol`, which pyroute2 0.7 knows for routes and rules only; the other two messages
+are completed here (linux/if_addr.h, linux/neighbour.h).
+"""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass
+
+from ..types.host_network import PROTOCOL
+from .kernel import read_whole
+
+try:
+    from pyroute2.netlink import nlmsg
+    from pyroute2.netlink.rtnl.ifaddrmsg import ifaddrmsg
+    from pyroute2.netlink.rtnl.ndmsg import ndmsg
+
+    # Not subclasses of pyroute2's: those would share what it derives from the attributes once (`compile_nla`).
+    class AddressMessage(nlmsg):
+        """An address with its protocol."""
+
+        prefix = ifaddrmsg.prefix
+        fields = ifaddrmsg.fields
+        cacheinfo = ifaddrmsg.cacheinfo
+        nla_map = (
+            *ifaddrmsg.nla_map[:9], ("IFA_RT_PRIORITY", "uint32"), ("IFA_TARGET_NETNSID", "int32"),
+            ("IFA_PROTO", "uint8"),
+        )  # fmt: skip
+
+    class NeighbourMessage(nlmsg):
+        """A neighbour with its protocol."""
+
+        prefix = ndmsg.prefix
+        fields = ndmsg.fields
+        cacheinfo = ndmsg.cacheinfo
+        nla_map = (*ndmsg.nla_map[:12], ("NDA_PROTOCOL", "uint8"))
+
+except ImportError:
+    nlmsg = None
+
+FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
+# rtnetlink(7), rtm_type.
+KINDS = {"unicast": 1, "blackhole": 6, "unreachable": 7, "prohibit": 8}
+MAIN_TABLE = 254
+DEFAULT_METRIC = {4: 0, 6: 1024}
+_KIND_NAMES = {number: name for name, number in KINDS.items()}
+_ANY = {4: "0.0.0.0/0", 6: "::/0"}
+_KERNEL = 2
+DEPRECATED, NO_PREFIX_ROUTE, PERMANENT = 0x20, 0x200, 0x80
+ON_LINK = 0x4
+_CLONED = 0x200
+ALL_BITS = 0xFFFFFFFF
+LOOK_UP = 1
+
+
+@dataclass(frozen=True)
+class LinkState:
+    """A link; `table` is a VRF's, `master` the name of what it belongs to."""
+
+    index: int
+    mac: str
+    mtu: int
+    up: bool
+    alias: str = ""
+    kind: str = ""
+    master: str = ""
+    table: int = 0
+
+
+@dataclass(frozen=True)
+class AddressState:
+    """An address of a link; `own` says that it carries the mark."""
+
+    own: bool
+    deprecated: bool
+    prefix_route: bool
+
+
+@dataclass(frozen=True)
+class RouteState:
+    """A route; what identifies it besides is (table, prefix, metric)."""
+
+    own: bool
+    kind: str
+    via: str = ""
+    device: str = ""
+    source: str = ""
+    mtu: int = 0
+    on_link: bool = False
+    message: object = None
+
+
+@dataclass(frozen=True)
+class RuleState:
+    """A rule: packets `to` a prefix and with a mark (0 for any) are looked up in a table."""
+
+    family: int
+    priority: int
+    to: str
+    fwmark: int
+    table: int
+
+
+@dataclass(frozen=True)
+class NeighbourState:
+    """A neighbour of a link."""
+
+    own: bool
+    permanent: bool
+    mac: str
+
+
+@dataclass(frozen=True)
+class HostState:
+    """What is there.
+
+    `rules` are own ones with the kernel's message, None where a rule matches on more than `RuleState` has;
+    `foreign_rules` are texts.
+    """
+
+    links: dict[str, LinkState]
+    addresses: dict[tuple[str, str], AddressState]
+    routes: dict[tuple[int, str, int], RouteState]
+    rules: tuple[tuple[RuleState | None, object], ...]
+    foreign_rules: tuple[str, ...]
+    neighbours: dict[tuple[str, str], NeighbourState]
+
+
+@read_whole
+def read_state(netlink) -> HostState:
+    """Return what the namespace of a netlink socket has."""
+    links = _links(netlink)
+    names = {link.index: name for name, link in links.items()}
+    rules, foreign_rules = _rules(netlink)
+    return HostState(
+        links, _addresses(netlink, names), _routes(netlink, names), rules, foreign_rules, _neighbours(netlink, names)
+    )  # fmt: skip
+
+
+def _links(netlink) -> dict[str, LinkState]:
+    messages = list(netlink.get_links())
+    names = {message["index"]: message.get_attr("IFLA_IFNAME") for message in messages}
+    links = {}
+    for message in messages:
+        information = message.get_attr("IFLA_LINKINFO")
+        kind = (information.get_attr("IFLA_INFO_KIND") if information else "") or ""
+        data = information.get_attr("IFLA_INFO_DATA") if kind == "vrf" else None
+        links[names[message["index"]]] = LinkState(
+            index=message["index"],
+            mac=message.get_attr("IFLA_ADDRESS") or "",
+            mtu=message.get_attr("IFLA_MTU"),
+            up=bool(message["flags"] & 1),
+            alias=message.get_attr("IFLA_IFALIAS") or "",
+            kind=kind,
+            master=names.get(message.get_attr("IFLA_MASTER"), ""),
+            table=data.get_attr("IFLA_VRF_TABLE") if data else 0,
+        )
+    return links
+
+
+def _addresses(netlink, names: dict[int, str]) -> dict[tuple[str, str], AddressState]:
+    found = {}
+    for message in netlink.get_addr():
+        flags = message.get_attr("IFA_FLAGS") or message["flags"]
+        text = f"{message.get_attr('IFA_LOCAL') or message.get_attr('IFA_ADDRESS')}/{message['prefixlen']}"
+        found[names.get(message["index"], ""), text] = AddressState(
+            message.get_attr("IFA_PROTO") == PROTOCOL, bool(flags & DEPRECATED), not flags & NO_PREFIX_ROUTE
+        )
+    return found
+
+
+def _routes(netlink, names: dict[int, str]) -> dict[tuple[int, str, int], RouteState]:
+    found: dict[tuple[int, str, int], RouteState] = {}
+    for family, number in FAMILIES.items():
+        for message in netlink.get_routes(family=number):
+            if message["flags"] & _CLONED or message["type"] not in _KIND_NAMES:
+                continue
+            destination = message.get_attr("RTA_DST")
+            to = f"{destination}/{message['dst_len']}" if destination else _ANY[family]
+            table = message.get_attr("RTA_TABLE") or message["table"]
+            metrics = message.get_attr("RTA_METRICS")
+            kind = _KIND_NAMES[message["type"]]
+            state = RouteState(
+                own=message["proto"] == PROTOCOL,
+                kind=kind,
+                via=message.get_attr("RTA_GATEWAY") or "",
+                # The kernel says `lo` for IPv6 routes that lead nowhere.
+                device=names.get(message.get_attr("RTA_OIF"), "") if kind == "unicast" else "",
+                source=message.get_attr("RTA_PREFSRC") or "",
+                mtu=(metrics.get_attr("RTAX_MTU") or 0) if metrics else 0,
+                on_link=bool(message["flags"] & ON_LINK),
+                message=message,
+            )
+            key = (table, to, message.get_attr("RTA_PRIORITY") or 0)
+            if key not in found or state.own:
+                found[key] = state
+    return found
+
+
+def _rules(netlink) -> tuple[tuple, tuple[str, ...]]:
+    own, foreign = [], []
+    for family, number in FAMILIES.items():
+        for message in netlink.get_rules(family=number):
+            destination = message.get_attr("FRA_DST")
+            state = RuleState(
+                family,
+                message.get_attr("FRA_PRIORITY") or 0,
+                f"{destination}/{message['dst_len']}" if destination else "",
+                message.get_attr("FRA_FWMARK") or 0,
+                message.get_attr("FRA_TABLE") or message["table"],
+            )
+            protocol = message.get_attr("FRA_PROTOCOL")
+            if protocol == PROTOCOL:
+                own.append((state if _is_plain(message) else None, message))
+            elif protocol != _KERNEL:
+                foreign.append(f"IPv{family} {state.priority} to {state.to or 'any'} table {state.table}")
+    return tuple(own), tuple(foreign)
+
+
+def _is_plain(message) -> bool:
+    """Tell whether a rule matches on nothing besides what `RuleState` has."""
+    others = any(message.get_attr(name) for name in ("FRA_SRC", "FRA_IIFNAME", "FRA_OIFNAME", "FRA_IP_PROTO"))
+    whole = message.get_attr("FRA_FWMASK") in (None, ALL_BITS) or not message.get_attr("FRA_FWMARK")
+    return not others and whole and message["action"] == LOOK_UP
+
+
+def _neighbours(netlink, names: dict[int, str]) -> dict[tuple[str, str], NeighbourState]:
+    found = {}
+    for number in FAMILIES.values():
+        for message in netlink.get_neighbours(family=number):
+            key = names.get(message["ifindex"], ""), message.get_attr("NDA_DST")
+            found[key] = NeighbourState(
+                message.get_attr("NDA_PROTOCOL") == PROTOCOL,
+                bool(message["state"] & PERMANENT),
+                message.get_attr("NDA_LLADDR") or "",
+            )
+    return found

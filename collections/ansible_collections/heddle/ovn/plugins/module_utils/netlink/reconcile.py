@@ -1,0 +1,392 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The engine for a host's own network namespace: desired and what is there -> steps -> writes.
+
+Own are VRFs that carry the owner's mark as alias, and addresses, routes, rules and neighbours with Heddle's protocol.
+Links are made by others and only set; so are kernel settings, which have no owner. What is wanted and there, but
+somebody else's, is left to them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+
+from ..common.change import Change, Foreign, Outcome
+from ..common.errors import NetlinkError
+from ..types.host_network import TABLE_OFFSET, HostNetwork, HostRoute, Vrf
+from .handle import HostKernel
+from .reader import DEFAULT_METRIC, MAIN_TABLE, HostState, LinkState, RouteState, RuleState
+from .step import Step, perform
+from .workload_links import mark
+
+SUBSTRATE = "kernel"
+LINK_TIMEOUT = 30.0
+_LONGEST_PAUSE = 0.25
+
+
+def reconcile_host_network(
+    desired: HostNetwork, *, owner: str, write: bool, timeout: float = LINK_TIMEOUT, kernel: HostKernel | None = None
+) -> Outcome:
+    """Bring this namespace to `desired`, as far as the marks go.
+
+    With `write`, links that Open vSwitch still has to make are waited for, at most `timeout` seconds. If one does not
+    come, or something that is not Heddle's is in the way, the networks concerned stay as they are and the outcome's
+    `refused` has the reason; where no network is concerned, and without `write`, that is a NetlinkError, and nothing is
+    written. `kernel` is for tests.
+    """
+    if kernel is None:
+        with HostKernel() as opened:
+            return reconcile_host_network(desired, owner=owner, write=write, timeout=timeout, kernel=opened)
+    refused = _wait_for_links(kernel, desired, timeout) if write else {}
+    state = kernel.read()
+    decision = _Decision(desired, owner, kernel, state, refused if write else None)
+    steps = decision.steps()
+    return perform(steps, write=write) + Outcome((), _foreign(state, owner), tuple(refused.items()))
+
+
+def planned_host_network(desired: HostNetwork) -> Outcome:
+    """Return what a host without anything would get, for check mode before the libraries are installed."""
+    return perform(_Decision(desired, "", _NoKernel(), HostState({}, {}, {}, (), (), {})).steps(), write=False)
+
+
+class _NoKernel(HostKernel):
+    """Stands in where nothing can be asked and nothing is written."""
+
+    def __init__(self) -> None:
+        pass
+
+    def read_sysctl(self, name: str) -> None:
+        return None
+
+
+def _wait_for_links(kernel: HostKernel, desired: HostNetwork, timeout: float) -> dict[str, str]:
+    """Return why networks cannot be set: their own links did not come."""
+    made_here = {vrf.name for vrf in desired.vrfs}
+    users = {(link.name, link.network) for link in desired.links} | {(vrf.link, vrf.network) for vrf in desired.vrfs}
+    for items in (desired.addresses, desired.routes, desired.neighbours):
+        users |= {(item.device, item.network) for item in items if item.device}
+    names = {name for name, _network in users}
+    deadline = time.monotonic() + timeout
+    pause = 0.01
+    while missing := [name for name in sorted(names - made_here) if not kernel.has_link(name)]:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            text = (
+                f"there is no link {', '.join(missing)} after {timeout:g} s; Open vSwitch makes the management ports, "
+                "see the log of ovs-vswitchd on this host"
+            )
+            concerned = {network for name, network in users if name in missing}
+            if "" in concerned:
+                raise NetlinkError(text)
+            return dict.fromkeys(sorted(concerned), text)
+        time.sleep(min(pause, left))
+        pause = min(pause * 2, _LONGEST_PAUSE)
+    return {}
+
+
+def _foreign(state: HostState, owner: str) -> tuple[Foreign, ...]:
+    own = mark(owner) + ":"
+    vrfs = [
+        Foreign(SUBSTRATE, "VRF", name, f"table {link.table}")
+        for name, link in sorted(state.links.items())
+        if link.kind == "vrf" and not link.alias.startswith(own)
+    ]
+    return (*vrfs, *(Foreign(SUBSTRATE, "rule", text, "") for text in state.foreign_rules))
+
+
+class _Decision:
+    """Compares; the steps come in the order in which they have to be written.
+
+    `refused` (network -> reason) gets the networks that cannot be set, which then have no steps; without it they are
+    errors.
+    """
+
+    def __init__(
+        self,
+        desired: HostNetwork,
+        owner: str,
+        kernel: HostKernel,
+        state: HostState,
+        refused: dict[str, str] | None = None,
+    ) -> None:
+        self._refused = refused
+        self._desired, self._owner, self._kernel, self._state = desired, owner, kernel, state
+        self._steps: list[Step] = []
+        self._tables = {vrf.name: self._table(vrf) for vrf in desired.vrfs}
+        self._vrf_names = {number: name for name, number in self._tables.items() if number}
+        own = mark(owner) + ":"
+        self._own_vrfs = {
+            name for name, link in state.links.items() if link.kind == "vrf" and link.alias.startswith(own)
+        }
+        # Links that lose addresses, routes and neighbours by what is done to them: those are set anew.
+        self._disturbed: set[str] = set()
+
+    def steps(self) -> list[Step]:
+        """Return what is to do: first what goes, from the outside to the inside, then what comes."""
+        self._rules_that_go()
+        gone = self._vrfs_that_go()
+        self._disturbed |= {name for name, link in self._state.links.items() if link.master in gone}
+        self._vrfs(gone)
+        self._links(gone)
+        self._sysctls()
+        self._addresses()
+        self._routes()
+        self._neighbours()
+        self._rules_that_come()
+        return [step for step in self._steps if step.change.network not in (self._refused or ())]
+
+    def _refuse(self, network: str, text: str) -> None:
+        if self._refused is None or not network:
+            raise NetlinkError(text)
+        self._refused.setdefault(network, text)
+
+    def _step(
+        self, action: str, kind: str, name: str, network: str, before: dict, after: dict, write: Callable, *arguments
+    ) -> None:
+        change = Change(SUBSTRATE, action, kind, name, network, before, after)
+        self._steps.append(Step(change, partial(write, *arguments)))
+
+    def _table(self, vrf: Vrf) -> int:
+        """Return the table of a VRF; 0, which no table has, while its link is still to be made."""
+        link = self._state.links.get(vrf.link)
+        return link.index + TABLE_OFFSET if link else 0
+
+    def _table_of(self, vrf: str, what: str) -> int:
+        if not vrf:
+            return MAIN_TABLE
+        if vrf not in self._tables:
+            raise NetlinkError(f"{what}: there is no VRF {vrf}")
+        return self._tables[vrf]
+
+    # VRFs
+
+    def _vrfs_that_go(self) -> set[str]:
+        """A VRF's table cannot change, so one whose link was made anew is made anew too."""
+        gone = {name for name in self._own_vrfs if self._state.links[name].table != self._tables.get(name)}
+        for name in sorted(gone):
+            link = self._state.links[name]
+            network = link.alias.removeprefix(mark(self._owner) + ":")
+            self._step("delete", "VRF", name, network, {"table": link.table}, {}, self._kernel.remove_link, name)
+        return gone
+
+    def _vrfs(self, gone: set[str]) -> None:
+        for vrf in self._desired.vrfs:
+            table, alias = self._tables[vrf.name], mark(self._owner, vrf.network)
+            there = None if vrf.name in gone else self._state.links.get(vrf.name)
+            if there is None:
+                after = {"table": table or f"index of {vrf.link} + {TABLE_OFFSET}"}
+                arguments = (vrf.name, table, alias)
+                self._step("create", "VRF", vrf.name, vrf.network, {}, after, self._kernel.create_vrf, *arguments)
+            elif there.alias != alias or not there.up:
+                # A creation that was cut off leaves a VRF without mark.
+                cut_off = there.kind == "vrf" and there.table == table and not there.alias
+                if vrf.name not in self._own_vrfs and not cut_off:
+                    self._refuse(
+                        vrf.network,
+                        f"link {vrf.name} exists and is not Heddle's, so the VRF of network {vrf.network} cannot have "
+                        "that name; name the network differently, or remove the link",
+                    )
+                before, after = {"mark": there.alias, "up": there.up}, {"mark": alias, "up": True}
+                self._step(
+                    "update", "VRF", vrf.name, vrf.network, before, after, _mark_link, self._kernel, vrf.name, alias
+                )
+
+    # Links
+
+    def _links(self, gone: set[str]) -> None:
+        for link in self._desired.links:
+            if link.vrf and link.vrf not in self._tables:
+                raise NetlinkError(f"link {link.name}: there is no VRF {link.vrf}")
+            there = self._state.links.get(link.name, LinkState(0, "", 0, up=False))
+            wanted = {"up": True}
+            wanted |= {"mac": link.mac} if link.mac else {}
+            wanted |= {"mtu": link.mtu} if link.mtu else {}
+            master = "" if there.master in gone else there.master
+            if link.vrf or master in self._own_vrfs:
+                wanted["vrf"] = link.vrf
+            present = {"up": there.up, "mac": there.mac, "mtu": there.mtu, "vrf": master}
+            different = {key: value for key, value in wanted.items() if present[key] != value}
+            if not different:
+                continue
+            if "vrf" in different and master and master not in self._own_vrfs:
+                reason = f"link {link.name} belongs to {master}, which is not Heddle's; take it out first"
+                self._refuse(link.network, reason)
+            if {"vrf", "mac"} & set(different):
+                self._disturbed.add(link.name)
+            before = {key: present[key] for key in different}
+            self._step(
+                "update", "link", link.name, link.network, before, different,
+                _set_link, self._kernel, link.name, different,
+            )  # fmt: skip
+
+    def _sysctls(self) -> None:
+        for sysctl in self._desired.sysctls:
+            value = self._kernel.read_sysctl(sysctl.name)
+            if value == sysctl.value or (value is None and sysctl.optional):
+                continue
+            before = {"value": "" if value is None else value}
+            arguments = (sysctl.name, sysctl.value)
+            self._step(
+                "update", "sysctl", sysctl.name, sysctl.network, before, {"value": sysctl.value},
+                self._kernel.write_sysctl, *arguments,
+            )  # fmt: skip
+
+    # Addresses
+
+    def _addresses(self) -> None:
+        wanted = {(address.device, address.address): address for address in self._desired.addresses}
+        for (device, text), there in sorted(self._state.addresses.items()):
+            asked = wanted.get((device, text))
+            same = asked and (there.deprecated, there.prefix_route) == (asked.deprecated, asked.prefix_route)
+            if there.own and not same:
+                self._disturbed.add(device)
+                before = {"deprecated": there.deprecated, "prefix route": there.prefix_route}
+                arguments = (device, text)
+                self._step(
+                    "delete", "address", f"{device} {text}", asked.network if asked else "", before, {},
+                    self._kernel.remove_address, *arguments,
+                )  # fmt: skip
+        for (device, text), asked in wanted.items():
+            there = self._state.addresses.get((device, text))
+            same = there and (there.deprecated, there.prefix_route) == (asked.deprecated, asked.prefix_route)
+            if there is None or (there.own and not same) or (device in self._disturbed and there.own):
+                after = {"deprecated": asked.deprecated, "prefix route": asked.prefix_route}
+                self._step(
+                    "create", "address", f"{device} {text}", asked.network, {}, after,
+                    _add_address, self._kernel, device, text, asked,
+                )  # fmt: skip
+
+    # Routes
+
+    def _routes(self) -> None:
+        wanted: dict[tuple[int | str, str, int], HostRoute] = {}
+        for route in self._desired.routes:
+            table = self._table_of(route.vrf, f"route to {route.to}")
+            metric = route.metric or DEFAULT_METRIC[6 if ":" in route.to else 4]
+            other = wanted.setdefault((table or route.vrf, route.to, metric), route)
+            if _route_state(other) != _route_state(route):
+                raise NetlinkError(f"route to {route.to} metric {metric} is wanted twice: {other} and {route}")
+        for key, there in sorted(self._state.routes.items()):
+            if there.own and key not in wanted:
+                name, before = self._route_name(key), _route_text(there)
+                self._step("delete", "route", name, "", before, {}, self._kernel.remove_route, there.message)
+        for key, route in wanted.items():
+            there, after = self._state.routes.get(key), _route_state(route)
+            same = there is not None and _comparable(there) == _comparable(after)
+            if there is not None and not there.own and not same:
+                reason = f"{_route_text(there)}, which is not Heddle's; remove it first"
+                self._refuse(route.network, f"route {self._route_name(key)}: there is one ({reason})")
+                continue
+            if same and not (there.own and route.device in self._disturbed):
+                continue
+            lost = there is None or same
+            self._step(
+                "create" if lost else "update", "route", self._route_name(key), route.network,
+                {} if lost else _route_text(there), _route_text(after), self._kernel.set_route, *key, after,
+            )  # fmt: skip
+
+    def _route_name(self, key: tuple[int | str, str, int]) -> str:
+        table, to, metric = key
+        where = "" if table == MAIN_TABLE else f"{self._vrf_names.get(table, table)} "
+        return f"{where}{to}" + (f" metric {metric}" if metric not in DEFAULT_METRIC.values() else "")
+
+    # Neighbours
+
+    def _neighbours(self) -> None:
+        wanted = {(neighbour.device, neighbour.address): neighbour for neighbour in self._desired.neighbours}
+        for (device, address), there in sorted(self._state.neighbours.items()):
+            if there.own and (device, address) not in wanted:
+                name, before = f"{device} {address}", {"mac": there.mac}
+                self._step("delete", "neighbour", name, "", before, {}, self._kernel.remove_neighbour, device, address)
+        for (device, address), neighbour in wanted.items():
+            there = self._state.neighbours.get((device, address))
+            fixed = there is not None and there.permanent
+            same = fixed and there.mac == neighbour.mac
+            if fixed and not there.own and not same:
+                reason = f"it is set to {there.mac}, and not by Heddle; remove it first"
+                self._refuse(neighbour.network, f"neighbour {address} of {device}: {reason}")
+                continue
+            if same and device not in self._disturbed:
+                continue
+            lost = not fixed or same
+            self._step(
+                "create" if lost else "update", "neighbour", f"{device} {address}", neighbour.network,
+                {} if lost else {"mac": there.mac}, {"mac": neighbour.mac},
+                self._kernel.set_neighbour, device, address, neighbour.mac,
+            )  # fmt: skip
+
+    # Rules
+
+    def _rule_name(self, state: RuleState, vrf: str = "") -> str:
+        to = f" to {state.to}" if state.to else ""
+        fwmark = f" mark {state.fwmark:#x}" if state.fwmark else ""
+        names = {MAIN_TABLE: "main", **self._vrf_names}
+        return f"IPv{state.family} {state.priority}{to}{fwmark} table {vrf or names.get(state.table, state.table)}"
+
+    def _wanted_rules(self) -> dict[RuleState, object]:
+        wanted = {}
+        for rule in self._desired.rules:
+            table = self._table_of(rule.vrf, f"rule of priority {rule.priority}")
+            wanted[RuleState(rule.family, rule.priority, rule.to, rule.fwmark, table)] = rule
+        return wanted
+
+    def _rules_that_go(self) -> None:
+        wanted, seen = self._wanted_rules(), set()
+        for state, message in self._state.rules:
+            if state not in wanted or state in seen:
+                name = self._rule_name(state) if state else "of a form that is not Heddle's"
+                before = {"table": state.table} if state else {}
+                self._step("delete", "rule", name, "", before, {}, self._kernel.remove_rule, message)
+            seen.add(state)
+
+    def _rules_that_come(self) -> None:
+        there = {state for state, _message in self._state.rules}
+        for state, rule in self._wanted_rules().items():
+            if state not in there:
+                after = {"table": state.table or f"of {rule.vrf}"}
+                self._step(
+                    "create",
+                    "rule",
+                    self._rule_name(state, rule.vrf),
+                    rule.network,
+                    {},
+                    after,
+                    self._kernel.add_rule,
+                    state,
+                )
+
+
+def _mark_link(kernel: HostKernel, name: str, alias: str) -> None:
+    kernel.change_link(name, ifalias=alias, state="up")
+
+
+def _set_link(kernel: HostKernel, name: str, different: dict) -> None:
+    if "vrf" in different:
+        kernel.set_master(name, different["vrf"])
+    settings = {"mac": "address", "mtu": "mtu"}
+    values = {settings[key]: value for key, value in different.items() if key in settings}
+    kernel.change_link(name, state="up", **values)
+
+
+def _add_address(kernel: HostKernel, device: str, text: str, asked) -> None:
+    kernel.add_address(device, text, deprecated=asked.deprecated, prefix_route=asked.prefix_route)
+
+
+def _route_state(route: HostRoute) -> RouteState:
+    return RouteState(
+        True, route.kind, route.via, route.device if route.kind == "unicast" else "", route.source, route.mtu,
+        route.on_link,
+    )  # fmt: skip
+
+
+def _comparable(route: RouteState) -> tuple:
+    return route.kind, route.via, route.device, route.source, route.mtu, route.on_link
+
+
+def _route_text(route: RouteState) -> dict:
+    values = {
+        "kind": route.kind, "via": route.via, "device": route.device, "source": route.source, "mtu": route.mtu,
+        "on link": route.on_link,
+    }  # fmt: skip
+    return {name: value for name, value in values.items() if value}

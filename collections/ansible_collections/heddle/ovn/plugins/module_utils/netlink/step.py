@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Steps of the engines that write to the kernel: first all are decided, then all are performed in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..common.change import Change, Outcome
+from ..common.errors import NetlinkError
+from .kernel import NetlinkFailure
+
+
+@dataclass(frozen=True)
+class Step:
+    """One change and what brings it about."""
+
+    change: Change
+    write: Callable[[], None]
+
+
+def perform(steps: list[Step], *, write: bool) -> Outcome:
+    """Write, if `write`, and return the changes.
+
+    When a step of a network fails, the network's later steps are left out and the outcome says why; those of others go
+    on. A failure of what all networks share is a NetlinkError.
+    """
+    refused: dict[str, str] = {}
+    done = []
+    for step in steps:
+        if step.change.network in refused:
+            continue
+        try:
+            if write:
+                step.write()
+        except (OSError, NetlinkFailure) as error:
+            if not step.change.network:
+                raise NetlinkError(f"{step.change}: {error}") from error
+            refused[step.change.network] = f"{step.change}: {error}"
+            continue
+        done.append(step.change)
+    return Outcome(tuple(done), refused=tuple(refused.items()))

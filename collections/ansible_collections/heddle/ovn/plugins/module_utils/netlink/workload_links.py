@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The engine for network namespaces and links: desired and what is there -> steps -> writes.
+
+Own are namespaces whose loopback carries the owner's mark as alias, and host links that carry it. Everything else is
+foreign: it is not changed, and a foreign namespace of a wanted name is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from ..common.change import Change, Outcome
+from ..common.errors import NetlinkError
+from ..types.netns_workload import Endpoint, Link
+from . import kernel
+from .step import Step, perform
+
+SUBSTRATE = "kernel"
+
+
+def mark(owner: str, network: str = "") -> str:
+    """Return the alias that links of an owner carry."""
+    return f"heddle:{owner}:{network}" if network else f"heddle:{owner}"
+
+
+def reconcile_endpoints(endpoints: list[Endpoint], *, owner: str, userspace: bool, write: bool) -> Outcome:
+    """Bring the host's namespaces to exactly `endpoints`, as far as the owner's mark goes.
+
+    `userspace` is for Open vSwitch's userspace datapath: links then compute checksums themselves. With `write`, a link
+    of a network that cannot be set keeps only that network's links from being set; the outcome's `refused` has it.
+    """
+    refused: dict[str, str] = {}
+    steps = _steps(endpoints, owner, userspace, refused if write else None)
+    return perform(steps, write=write) + Outcome(refused=tuple(refused.items()))
+
+
+def planned_endpoints(endpoints: list[Endpoint]) -> Outcome:
+    """Return what a host without anything would get, for check mode before the libraries are installed."""
+    return Outcome(tuple(_creation(endpoint) for endpoint in endpoints))
+
+
+def _change(action: str, kind: str, name: str, network: str, before: dict, after: dict) -> Change:
+    return Change(SUBSTRATE, action, kind, name, network, before, after)
+
+
+def _creation(endpoint: Endpoint) -> Change:
+    return _change(
+        "create", "network namespace", endpoint.namespace, "", {}, {"links": [link.name for link in endpoint.links]}
+    )
+
+
+def _steps(endpoints: list[Endpoint], owner: str, userspace: bool, refused: dict[str, str] | None) -> list[Step]:
+    host_links = kernel.read_links(None)
+    own_mark = mark(owner)
+    inner = {name: _links_inside(name) for name in kernel.namespaces()}
+    own = {name for name, links in inner.items() if links.get("lo", {}).get("alias") == own_mark}
+    steps = []
+    wanted = {endpoint.namespace: endpoint for endpoint in endpoints}
+    wanted_links = {link.host_name for endpoint in endpoints for link in endpoint.links}
+
+    for name in sorted(own - set(wanted)):
+        before = {"links": sorted(set(inner[name]) - {"lo"})}
+        change = _change("delete", "network namespace", name, "", before, {})
+        steps.append(Step(change, partial(kernel.remove_namespace, name)))
+    for name, link in sorted(host_links.items()):
+        if link["alias"].startswith(own_mark + ":") and name not in wanted_links:
+            network = link["alias"].removeprefix(own_mark + ":")
+            change = _change("delete", "link", name, network, {"mtu": link["mtu"]}, {})
+            steps.append(Step(change, partial(kernel.remove_link, name)))
+
+    for name, endpoint in sorted(wanted.items()):
+        links = inner.get(name)
+        if links is None:
+            steps.append(Step(_creation(endpoint), partial(kernel.create_namespace, name, own_mark)))
+        elif not links:
+            # A creation that was cut off before anything was mounted leaves an empty file of that name.
+            change = _change("update", "network namespace", name, "", {"state": "cut off"}, {"state": "created"})
+            steps.append(Step(change, partial(_create_anew, name, own_mark)))
+        elif name not in own:
+            if set(links) - {"lo"} or links["lo"]["alias"]:
+                raise NetlinkError(
+                    f"network namespace {name} exists and is not Heddle's; rename it or the workload, then run again"
+                )
+            # A creation that was cut off before the mark was set leaves an empty namespace behind.
+            change = _change("update", "network namespace", name, "", {"mark": ""}, {"mark": own_mark})
+            steps.append(Step(change, partial(kernel.change_link, name, "lo", ifalias=own_mark, state="up")))
+        for link in endpoint.links:
+            try:
+                steps += _link_steps(name, link, links or {}, host_links, mark(owner, link.network), userspace)
+            except NetlinkError as error:
+                if refused is None:
+                    raise
+                refused.setdefault(link.network, str(error))
+    return steps
+
+
+def _links_inside(namespace: str) -> dict:
+    """Return the links of a namespace; nothing for a name behind which there is none."""
+    try:
+        return kernel.read_links(namespace)
+    except OSError:
+        return {}
+
+
+def _create_anew(namespace: str, mark_text: str) -> None:
+    kernel.remove_namespace(namespace)
+    kernel.create_namespace(namespace, mark_text)
+
+
+def _link_steps(namespace: str, link: Link, links: dict, host_links: dict, alias: str, userspace: bool) -> list[Step]:
+    title = f"{namespace}/{link.name}"
+    there, host = links.get(link.name), host_links.get(link.host_name)
+    steps = []
+
+    def step(action: str, kind: str, before: dict, after: dict, write: Callable[[], None]) -> None:
+        steps.append(Step(_change(action, kind, title, link.network, before, after), write))
+
+    if host is not None and host["alias"] and host["alias"] != alias:
+        raise NetlinkError(f"link {link.host_name} exists and is not Heddle's (alias {host['alias']}); remove it first")
+    fresh = there is None or host is None
+    if fresh:
+        if host is not None:
+            before = {"host end": link.host_name}
+            step("delete", "link", before, {}, lambda: kernel.remove_link(link.host_name))
+        after = {"mac": link.mac, "mtu": link.mtu, "host end": link.host_name}
+
+        def create() -> None:
+            kernel.create_link(namespace, link, alias)
+            kernel.change_link(namespace, link.name, state="up")
+
+        step("create", "link", {}, after, create)
+        there = {"mac": link.mac, "mtu": link.mtu, "up": True, "addresses": set(), "routes": set(), "offload": True}
+        host = {"alias": alias, "mtu": link.mtu, "up": True}
+
+    wanted = {"mac": link.mac, "mtu": link.mtu, "up": True}
+    different = {key: value for key, value in wanted.items() if there[key] != value}
+    if different:
+        settings = {"mac": "address", "mtu": "mtu", "up": "state"}
+        values = {settings[key]: "up" if key == "up" else value for key, value in different.items()}
+        before = {key: there[key] for key in different}
+        step("update", "link", before, different, lambda: kernel.change_link(namespace, link.name, **values))
+    host_wanted = {"alias": alias, "mtu": link.mtu, "up": True}
+    if host_wanted != {key: host[key] for key in host_wanted}:
+        before = {f"host {key}": host[key] for key in host_wanted}
+        after = {f"host {key}": value for key, value in host_wanted.items()}
+        change = {"ifalias": alias, "mtu": link.mtu, "state": "up"}
+        step("update", "link", before, after, lambda: kernel.change_link(None, link.host_name, **change))
+    if userspace and there["offload"]:
+        before, after = {"transmit checksum offload": True}, {"transmit checksum offload": False}
+        step("update", "link", before, after, lambda: kernel.disable_transmit_checksum(namespace, link.name))
+
+    add, remove = set(link.addresses) - there["addresses"], there["addresses"] - set(link.addresses)
+    if add or remove:
+        before, after = {"addresses": sorted(there["addresses"])}, {"addresses": sorted(link.addresses)}
+        step("update", "addresses", before, after, lambda: kernel.change_addresses(namespace, link.name, add, remove))
+    routes = set(link.routes)
+    # Removing an address takes its routes along, so those are put back afterwards.
+    kept = set() if remove else there["routes"]
+    new, gone = routes - kept, kept - routes
+    if new or gone:
+        before = {"routes": sorted(f"{to} via {via}" for to, via in there["routes"])}
+        after = {"routes": sorted(f"{to} via {via}" for to, via in routes)}
+        step("update", "routes", before, after, lambda: kernel.change_routes(namespace, link.name, new, gone))
+    return steps

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The engine for Heddle's nftables tables: desired and what is there -> changes -> one write for each.
+
+A table of Heddle's is own as a whole; other tables are foreign. What is wanted is loaded into a network namespace made
+for that and read back from there, so both sides of the comparison are what the kernel has, printed by the same nft, and
+a mistake is found before anything is written. The table is then replaced in one transaction.
+"""
+
+from __future__ import annotations
+
+from ..common import subprocesses
+from ..common.change import Change, Foreign, Outcome
+from ..common.errors import FirewallError, NotInstalled, ProgramError
+from ..netlink import kernel
+from ..types.nftables_ruleset import FAMILY, OWN_TABLES, Firewall
+from .parser import described, is_empty, read_objects, replacement_text, table_text
+
+SUBSTRATE = "nftables"
+Objects = dict[tuple[str, str], dict]
+
+
+def reconcile_firewall(firewall: Firewall, *, write: bool, run: subprocesses.Run = subprocesses.run) -> Outcome:
+    """Bring the table to exactly `firewall`; there is none when that is empty.
+
+    Rules name links by `iifname` and `oifname`: `iif` and `oif` cannot be checked where the links are not. On a host
+    without nft, everything counts as missing when nothing is to be written.
+    """
+    try:
+        tables = _tables(run)
+    except NotInstalled as error:
+        if write and not is_empty(firewall):
+            raise FirewallError(str(error)) from error
+        return planned_firewall(firewall)
+    current = _read(firewall.table, run) if (FAMILY, firewall.table) in tables else None
+    wanted = None if is_empty(firewall) else _canonical(firewall, run)
+    changes = _changes(firewall.table, current, wanted)
+    if write and changes:
+        _run(run, replacement_text(firewall))
+    foreign = tuple(
+        Foreign(SUBSTRATE, "table", f"{family} {name}", "")
+        for family, name in tables
+        if family != FAMILY or name not in OWN_TABLES
+    )
+    return Outcome(changes, foreign)
+
+
+def planned_firewall(firewall: Firewall) -> Outcome:
+    """Return what a host without anything would get."""
+    return Outcome(_changes(firewall.table, None, None if is_empty(firewall) else described(firewall)))
+
+
+def _changes(table: str, current: Objects | None, wanted: Objects | None) -> tuple[Change, ...]:
+    before, after = current or {}, wanted or {}
+    changes = []
+    # A table that is empty, or gone while nothing is in it, has no objects that could tell.
+    if (current is None) != (wanted is None):
+        action = "create" if current is None else "delete"
+        changes.append(Change(SUBSTRATE, action, "table", f"{FAMILY} {table}", "", {}, {}))
+    for key in sorted({*before, *after}):
+        old, new = before.get(key), after.get(key)
+        if old == new:
+            continue
+        if old is None or new is None:
+            action = "create" if old is None else "delete"
+            changes.append(Change(SUBSTRATE, action, *key, "", old or {}, new or {}))
+        else:
+            different = [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)]
+            parts = ({name: state[name] for name in different if name in state} for state in (old, new))
+            changes.append(Change(SUBSTRATE, "update", *key, "", *parts))
+    return tuple(changes)
+
+
+def _tables(run: subprocesses.Run) -> list[tuple[str, str]]:
+    lines = _run(run, "list tables").splitlines()
+    return [(words[1], words[2]) for line in lines if len(words := line.split()) == 3]
+
+
+def _read(table: str, run: subprocesses.Run) -> Objects:
+    question = f"list table {FAMILY} {table}"
+    return read_objects(_run(run, question, "-s"), _run(run, question, "-s", "-j"))
+
+
+def _canonical(firewall: Firewall, run: subprocesses.Run) -> Objects:
+    with kernel.scratch():
+        _run(run, table_text(firewall))
+        return _read(firewall.table, run)
+
+
+def _run(run: subprocesses.Run, text: str, *options: str) -> str:
+    try:
+        return run(["nft", *options, "-f", "-"], text)
+    except NotInstalled:
+        raise
+    except ProgramError as error:
+        raise FirewallError(
+            f"nft refuses {'a command' if text.startswith('list') else 'the rules'}: {error.stderr}"
+        ) from error

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One running Open vSwitch: which ports its bridges have, their flows and what else does not survive its restart.
+
+Reads and writes, decides nothing; `openflow.py` does.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable
+
+from ..common import subprocesses
+from ..common.errors import OpenFlowError, ProgramError
+from ..types.openflow_flow import Flow
+from .parser import VERSION, Entry, flow_line, read_dump, read_messages
+
+DATABASE = "Open_vSwitch"
+# As long as ovn-kubernetes waits for ovn-controller to make a patch port.
+PORT_TIMEOUT = 30.0
+_LONGEST_PAUSE = 0.25
+# Without the time, so that the same failure is the same text.
+_UNTIMED = "--verbose=PATTERN:console:%m"
+_LOCAL = 65534
+_PORT = re.compile(r" *(\w+)\(.*\): addr:")
+_LEARNED = re.compile(r" *(\S+) +(\d+) +([0-9a-f:]{17}) +(\S+)\s*\Z")
+
+
+class Switch:
+    """Open vSwitch on this host. `client` is a connection to its database; `run` runs a program."""
+
+    def __init__(self, client, run: subprocesses.Run = subprocesses.run) -> None:
+        self._client, self._run = client, run
+
+    def ports(self) -> dict[str, dict[str, str]]:
+        """Return the ports of each bridge that ovs-vswitchd has made, name -> OpenFlow number.
+
+        The bridge's own port has the number `LOCAL`. A bridge that is not in the database is missing.
+        """
+        bridges, ports, interfaces = (
+            {row["_uuid"][1]: row for row in result["rows"]}
+            for result in self._client.transact(
+                DATABASE,
+                [
+                    _select("Bridge", "name", "ports"),
+                    _select("Port", "interfaces"),
+                    _select("Interface", "name", "ofport"),
+                ],
+            )
+        )
+        found: dict[str, dict[str, str]] = {}
+        for bridge in bridges.values():
+            numbers = found.setdefault(bridge["name"], {})
+            for port in _references(bridge["ports"]):
+                for reference in _references(ports[port]["interfaces"]):
+                    number = interfaces[reference]["ofport"]
+                    if isinstance(number, int) and number > 0:
+                        numbers[interfaces[reference]["name"]] = "LOCAL" if number == _LOCAL else str(number)
+        return found
+
+    def wait_for_ports(self, wanted: dict[str, set[str]], timeout: float) -> dict[str, dict[str, str]]:
+        """Return `ports` once the wanted ports of each bridge are there, or as they are after `timeout` seconds."""
+        deadline = time.monotonic() + timeout
+        pause = 0.01
+        while True:
+            ports = self.ports()
+            left = deadline - time.monotonic()
+            if left <= 0 or all(names <= set(ports.get(bridge, ())) for bridge, names in wanted.items()):
+                return ports
+            time.sleep(min(pause, left))
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+    def canonical(self, flows: list[Flow], ports: dict[str, str]) -> list[Entry]:
+        """Return flows in canonical form, in the same order."""
+        if not flows:
+            return []
+        text = "".join(f"{flow_line(flow, ports)}\n" for flow in flows)
+        try:
+            entries = read_messages(self._run(["ovs-ofctl", "-O", VERSION, "--no-names", "parse-flows", "-"], text))
+        except ProgramError as error:
+            line = re.search(r"-:(\d+): (.*)", error.stderr)
+            if line is None:
+                raise OpenFlowError(str(error)) from error
+            flow = flows[int(line[1]) - 1]
+            raise OpenFlowError(f"{described(flow)}: {line[2]}", frozenset({flow.network})) from error
+        if len(entries) != len(flows):
+            raise OpenFlowError(f"ovs-ofctl read {len(entries)} of {len(flows)} flows")
+        return entries
+
+    def flows(self, bridge: str) -> list[Entry]:
+        """Return all flows of a bridge."""
+        return read_dump(self._control("--no-names", "--no-stats", "dump-flows", bridge))
+
+    def bridges_with(self, cookies: Iterable[int], *, without: str) -> set[str]:
+        """Return the bridges but one that have flows with such a cookie: also where nothing is wanted any more."""
+        wanted = set(cookies)
+        running = set(self._call("ovs-appctl", "ofproto/list").split()) - {without}
+        return {bridge for bridge in running if any(entry.cookie in wanted for entry in self.flows(bridge))}
+
+    def write_flows(self, bridge: str, lines: list[str]) -> None:
+        """Carry out lines of changes as one transaction: packets see the flows before or after, nothing between."""
+        self._control("--bundle", "add-flows", bridge, "-", text="".join(f"{line}\n" for line in lines))
+
+    def end_connections(self, bridge: str, zone: int, source: str) -> None:
+        """Forget the connections of a zone that were given a source address, so that packets begin them anew."""
+        field = "ct_ipv6_dst" if ":" in source else "ct_nw_dst"
+        self._control("ct-flush", bridge, f"zone={zone}", "", f"{field}={source}")
+
+    def flooding(self, bridge: str) -> dict[str, bool]:
+        """Return whether packets are flooded to a port, by port number (OpenFlow 1.0 is the last that says it)."""
+        flooding, port = {}, ""
+        for line in self._control("--no-names", "dump-ports-desc", bridge, version="OpenFlow10").splitlines():
+            found = _PORT.match(line)
+            if found:
+                port = found[1]
+            elif line.strip().startswith("config:"):
+                flooding[port] = "NO_FLOOD" not in line
+        return flooding
+
+    def set_flooding(self, bridge: str, port: str, flood: bool) -> None:
+        """Let a port, by number, take part in flooding or not."""
+        word = "flood" if flood else "no-flood"
+        self._control("mod-port", bridge, port, word, version="OpenFlow10")
+
+    def static_macs(self, bridge: str) -> dict[tuple[int, str], str]:
+        """Return the static entries of a bridge's MAC table: (VLAN, MAC) -> port number."""
+        found = {}
+        for line in self._call("ovs-appctl", "fdb/show", bridge).splitlines():
+            entry = _LEARNED.match(line)
+            if entry and entry[4] == "static":
+                found[int(entry[2]), entry[3]] = entry[1]
+        return found
+
+    def set_static_mac(self, bridge: str, port: str, vlan: int, mac: str) -> None:
+        """Set a static entry of a bridge's MAC table, for a port by name."""
+        self._call("ovs-appctl", "fdb/add", bridge, port, str(vlan), mac)
+
+    def _control(self, *arguments: str, text: str = "", version: str = VERSION) -> str:
+        return self._call("ovs-ofctl", "-O", version, *arguments, text=text)
+
+    def _call(self, *argv: str, text: str = "") -> str:
+        try:
+            return self._run([argv[0], _UNTIMED, *argv[1:]], text)
+        except ProgramError as error:
+            raise OpenFlowError(f"{error}. Does ovs-vswitchd run?") from error
+
+
+def described(flow: Flow) -> str:
+    """Return how a flow is called in messages."""
+    match = f" {flow.match}" if flow.match else ""
+    return f"{flow.bridge} table {flow.table} priority {flow.priority}{match}"
+
+
+def _select(table: str, *columns: str) -> dict:
+    return {"op": "select", "table": table, "where": [], "columns": ["_uuid", *columns]}
+
+
+def _references(value: list) -> list[str]:
+    """Return the uuids in a set column, which is on the wire one uuid or a set of them (RFC 7047, 5.1)."""
+    return [value[1]] if value[0] == "uuid" else [uuid for _word, uuid in value[1]]

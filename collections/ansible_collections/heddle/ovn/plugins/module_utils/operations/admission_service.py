@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The arguments of a module and the stored state into the next state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..agent.module_runner import STATE, Failure
+from ..api import Problem, unpacked
+from ..common.change import Change
+from ..common.naming import DEFAULT_NETWORK
+from ..common.serialization import unpack
+from ..controllers.admission import admit
+from ..controllers.apply_manifests import Overtaken, Rejected, store
+from ..plan import build_plan
+from ..render.rehearsal import unrenderable
+from ..store import settings as state_settings
+from ..store.database import differences
+from ..store.snapshot import Snapshot
+from .readiness import changed_networks, now, with_changes_unconfirmed
+
+STATE_ARGUMENTS = {
+    "resources": {"type": "str", "required": True},
+    "nodes": {"type": "dict", "required": True},
+    "settings": {"type": "dict", "default": {}},
+    "manifest_set": {"type": "str", "default": "default"},
+    "deployment": {"type": "str", "default": "heddle"},
+    "released": {"type": "list", "elements": "str", "default": []},
+    "socket": {"type": "str", "default": STATE},
+}
+
+
+def next_state(params: dict, client, *, write: bool) -> tuple[Snapshot, Snapshot]:
+    """Return the state before and after the module's arguments; with `write` the database has the latter.
+
+    Raises Failure with all problems of the manifests, one a line.
+    """
+    moment = now()
+    try:
+        resources = [unpacked(data) for data in unpack(params["resources"])]
+        settings = state_settings.complete(params["settings"])
+    except ValueError as error:
+        raise Failure(str(error)) from error
+
+    def decide(before: Snapshot) -> tuple[Snapshot, list[Problem]]:
+        def attempt(unrendered: dict[str, str]) -> tuple[Snapshot, list[Problem]]:
+            return admit(
+                before,
+                resources,
+                {name: node or {} for name, node in params["nodes"].items()},
+                settings=settings,
+                manifest_set=params["manifest_set"],
+                name=params["deployment"],
+                released=params["released"],
+                unrendered=unrendered,
+                now=moment,
+            )
+
+        after, problems = _rendered(before, attempt)
+        return after if problems else with_changes_unconfirmed(before, after, moment), problems
+
+    try:
+        return store(client, decide, write=write)
+    except Rejected as error:
+        raise Failure(f"{len(error.problems)} problem(s), nothing was written:\n{error}") from error
+    except Overtaken as error:
+        raise Failure(str(error)) from error
+
+
+def _rendered(
+    before: Snapshot, attempt: Callable[[dict[str, str]], tuple[Snapshot, list[Problem]]]
+) -> tuple[Snapshot, list[Problem]]:
+    """Return the state in which every network of the plan can be rendered on every node.
+
+    `attempt` decides without the networks that it is given, each by the key of its object with the reason.
+    """
+    known = build_plan(before) if before.revision else None
+    unrendered: dict[str, str] = {}
+    while True:
+        after, problems = attempt(unrendered)
+        if problems:
+            return after, problems
+        plan = build_plan(after)
+        found = unrenderable(plan, changed_networks(known, plan))
+        if DEFAULT_NETWORK in found:
+            raise Failure(f"the default network: {found[DEFAULT_NETWORK]}; nothing was written. Please report this")
+        if not found:
+            return after, problems
+        unrendered |= {plan["networks"][name]["object"]: reason for name, reason in found.items()}
+
+
+def state_changes(before: Snapshot, after: Snapshot) -> tuple[Change, ...]:
+    """Return what differs between two states as changes, for diff and report."""
+    changes = []
+    for entry in differences(before, after):
+        old, new = (
+            {"value": side} if isinstance(side, str) else side or {} for side in (entry["before"], entry["after"])
+        )
+        action = "update" if entry["before"] and entry["after"] else "create" if entry["after"] else "delete"
+        changes.append(Change("state", action, entry["kind"], entry["name"], "", old, new))
+    return tuple(changes)

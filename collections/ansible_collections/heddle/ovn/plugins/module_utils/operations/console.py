@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Questions to a virtual machine from within: its console is a shell behind a socket that only root may open."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import socket
+import time
+
+from ..agent.module_runner import Failure
+from ..qemu import instance
+from .migration import machine_name
+
+INFO_ARGUMENTS = {
+    "workload": {"type": "str", "required": True},
+    "command": {"type": "str"},
+    "inside": {"type": "bool", "default": True},
+    "timeout": {"type": "int", "default": 30},
+}
+_PATIENCE, _PAUSE = 1.0, 0.05
+_QUESTIONS = {
+    "addresses": "ip -o address",
+    "routes": "ip -4 route; ip -6 route",
+    "neighbours": "ip neigh",
+}
+
+
+def look_at(params: dict) -> dict:
+    """Return what QEMU says about a machine on this host, and what it says itself when it runs here.
+
+    With `command` the guest runs that, and `stdout` and `rc` are its answer. Without `inside` it is not asked.
+    """
+    name = machine_name(params["workload"])
+    status = instance.status(name)
+    found = {"changed": False, "status": status, "inside": {}}
+    if status != "running":
+        if params["command"]:
+            raise Failure(f"{params['workload']} does not run on this host; it is {status} here")
+        return found
+    if params["command"]:
+        code, text = ask(name, params["command"], params["timeout"])
+        return {**found, "rc": code, "stdout": text}
+    for topic, command in _QUESTIONS.items() if params["inside"] else ():
+        found["inside"][topic] = ask(name, command, params["timeout"])[1].splitlines()
+    return found
+
+
+def ask(name: str, command: str, timeout: float) -> tuple[int, str]:
+    """Run a command in the guest; returns its status and what it printed. Failure when it does not answer in time."""
+    deadline = time.monotonic() + timeout
+    answer = None
+    # A guest that is still starting hears nothing. It is asked something harmless until it answers.
+    while answer is None and time.monotonic() < deadline:
+        answer = _exchange(name, "true", min(deadline, time.monotonic() + _PATIENCE))
+    answer = answer and _exchange(name, command, deadline)
+    if answer is None:
+        raise Failure(f"{name}: the guest does not answer; see {instance.socket_of(name, 'console')}")
+    return answer
+
+
+def _exchange(name: str, command: str, deadline: float) -> tuple[int, str] | None:
+    """Send one command and read up to the mark that follows its output; None when that does not come in time."""
+    mark = secrets.token_hex(8)
+    end = re.compile(rf"\n{mark} (\d+)\r?\n")
+    text = ""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as console:
+        console.settimeout(_PAUSE)
+        try:
+            console.connect(instance.socket_of(name, "guest"))
+            # A line of its own first: what somebody else did not finish ends there.
+            console.sendall(f"\n{{ {command}\n}} 2>&1 </dev/null; heddle=$?; echo; echo {mark} $heddle\n".encode())
+        except OSError:
+            time.sleep(_PAUSE)
+            return None
+        while time.monotonic() < deadline:
+            try:
+                data = console.recv(1 << 16)
+            except TimeoutError:
+                continue
+            if not data:
+                return None
+            text += data.decode(errors="replace").replace("\r\n", "\n")
+            found = end.search(text)
+            if found:
+                return int(found[1]), text[: found.start()].removesuffix("\n")
+    return None

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Everything that can be wrong with manifests and is visible without a host.
+
+What depends on the stored state (namespaces of other sets, networks that are there, limits) is checked on the state
+host, before anything is written.
+"""
+
+from __future__ import annotations
+
+from ..api import packed, read_manifests
+from ..controllers.admission import check_alone
+from ..store import settings as state_settings
+
+
+def examine(files: list[tuple[str, str]], nodes: list[str], settings: dict) -> tuple[list[dict], list[str]]:
+    """Return the packed resources of the files and all problems, one line each."""
+    if not files:
+        return [], ["no manifest file was found; when nothing is wanted, give a file without documents"]
+    resources, problems = read_manifests(files)
+    messages = [str(problem) for problem in problems]
+    try:
+        state_settings.complete(settings)
+    except ValueError as error:
+        return [], [*messages, str(error)]
+    if not problems:
+        messages += [str(problem) for problem in check_alone(resources, nodes)]
+    return [packed(resource) for resource in resources], messages

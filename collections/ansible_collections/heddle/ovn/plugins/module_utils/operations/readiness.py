@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which hosts have which network, as they told after a run, into the status of the networks."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+
+from ..agent.module_runner import Failure
+from ..api import Problem
+from ..controllers.apply_manifests import Overtaken, store
+from ..controllers.conditions import WAITING_FOR_HOSTS, ready_on, with_ready
+from ..plan import build_plan
+from ..store.snapshot import Snapshot
+
+NOT_ASKED = "not asked"
+_LONGEST_REASON = 200
+
+
+def host_state(digest: str, report: dict) -> str:
+    """Return how a host stands to the plan with this digest: a word or two, and after a colon why it is so.
+
+    `report` is what the module `audit` found there. It is nothing for a host that did not answer, has `failed` and
+    `msg` of one that could not be brought to the plan, and `asked` False for one that the run's limit left out.
+    """
+    if not report.get("asked", True):
+        return NOT_ASKED
+    if not report or report.get("unreachable"):
+        return "no answer"
+    if report.get("failed"):
+        return f"failed: {_first_line(report.get('msg', ''))}"
+    if report.get("problems"):
+        return f"cannot be compared: {_first_line(report['problems'][0])}"
+    if not report.get("digest"):
+        return f"not installed: {_first_line(report.get('msg', ''))}"
+    if report["digest"] != digest:
+        return "behind"
+    return "drifted" if report["drift"] else "ready"
+
+
+def _first_line(text: str) -> str:
+    line = next(iter(text.splitlines()), "")
+    return line if len(line) <= _LONGEST_REASON else line[:_LONGEST_REASON] + "..."
+
+
+def network_states(name: str, described: dict, digest: str, reports: dict[str, dict]) -> dict[str, str]:
+    """Return by host how it stands to one network: drift of others does not count, of what is shared it does.
+
+    `described` is the network in the plan.
+    """
+    states = {}
+    for host, report in sorted(reports.items()):
+        if host not in described.get("host_subnets", reports):
+            states[host] = "has no subnet of it"
+            continue
+        refused = report.get("refused")
+        if refused:
+            # A run that names what the host refused has brought everything else.
+            states[host] = f"refused: {_first_line(refused[name])}" if name in refused else "ready"
+            continue
+        state = host_state(digest, report)
+        if state == "drifted" and not any(entry["network"] in ("", name) for entry in report["drift"]):
+            state = "ready"
+        states[host] = state
+    return states
+
+
+def with_readiness(before: Snapshot, reports: dict[str, dict], moment: str) -> Snapshot:
+    """Return the snapshot with the condition NetworkReady of every network that is carried out.
+
+    A host that was not asked keeps what it told since the network changed last.
+    """
+    after = dataclasses.replace(before, objects=dict(before.objects))
+    plan = build_plan(before) if before.revision else {"networks": {}, "digest": ""}
+    for name, described in plan["networks"].items():
+        if not described["object"]:
+            continue
+        entry = before.objects[described["object"]]
+        known = entry.status.get("hosts", {})
+        states = {
+            host: known.get(host, state) if state == NOT_ASKED else state
+            for host, state in network_states(name, described, plan["digest"], reports).items()
+        }
+        after.objects[entry.key] = with_ready(entry, ready_on(states, NOT_ASKED), states, moment)
+    return after
+
+
+def with_changes_unconfirmed(before: Snapshot, after: Snapshot, moment: str) -> Snapshot:
+    """Return `after` without the readiness of networks that differ from `before`: no host has told about these yet."""
+    if not before.revision or after == before:
+        return after
+    old, new = build_plan(before), build_plan(after)
+    if old["digest"] == new["digest"]:
+        return after
+    changed = changed_networks(old, new)
+    objects = dict(after.objects)
+    for name, described in new["networks"].items():
+        if not described["object"] or name not in changed:
+            continue
+        entry = objects[described["object"]]
+        objects[entry.key] = with_ready(entry, WAITING_FOR_HOSTS, None, moment)
+    return dataclasses.replace(after, objects=objects)
+
+
+def changed_networks(old: dict | None, new: dict) -> set[str]:
+    """Return the networks of the plan `new` that hosts render differently from `old`; all when there was no plan."""
+    if old is None or any(old[part] != new[part] for part in ("settings", "nodes")):
+        return set(new["networks"])
+    touched = _touched(old, new)
+    return {
+        name for name, described in new["networks"].items()
+        if name in touched or old["networks"].get(name) != described
+    }  # fmt: skip
+
+
+def _touched(old: dict, new: dict) -> set[str]:
+    """Return the networks of workloads that differ between two plans."""
+    differing = (
+        plan["workloads"][name]
+        for name in {*old["workloads"], *new["workloads"]}
+        if old["workloads"].get(name) != new["workloads"].get(name)
+        for plan in (old, new)
+        if name in plan["workloads"]
+    )
+    return {interface["network"] for workload in differing for interface in workload["interfaces"]}
+
+
+def now() -> str:
+    """Return the time as it stands in the status of objects."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def record(client, reports: dict[str, dict], *, write: bool) -> tuple[Snapshot, Snapshot]:
+    """Bring the stored readiness to the reports; returns the state before and after."""
+    moment = now()
+
+    def decide(before: Snapshot) -> tuple[Snapshot, list[Problem]]:
+        return with_readiness(before, reports, moment), []
+
+    try:
+        return store(client, decide, write=write)
+    except Overtaken as error:
+        raise Failure(str(error)) from error

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The stored state for people: as data, and as lines of text."""
+
+from __future__ import annotations
+
+from ..common.text_table import shortened, table
+from ..controllers.networks import DEFINITION_KIND, NETWORK_KINDS
+from ..plan import build_plan
+from ..store.database import differences
+from ..store.snapshot import Snapshot
+from .object_view import documents
+
+_SHOWN_KINDS = ("Namespace", *NETWORK_KINDS, "Workload", DEFINITION_KIND)
+# What `object_status` says of an object that nothing has to be done about; a namespace is Active.
+_READY = ("Ready", "Active", "Running")
+_GOOD_WHEN_TRUE = ("NetworkCreated", "NetworkAllocationSucceeded", "NetworkReady", "Ready", "Managed")
+# Objects of one line that are named; status.json has all.
+_MOST_NAMES = 3
+
+
+def state_view(snapshot: Snapshot) -> dict:
+    """Return what the state database holds: objects as a server would print them, and what was allocated for them."""
+    plan = build_plan(snapshot) if snapshot.revision else {"digest": "", "nodes": {}, "networks": {}, "workloads": {}}
+    users: dict[str, list[str]] = {name: [] for name in plan["networks"]}
+    for name, workload in plan["workloads"].items():
+        for interface in workload["interfaces"]:
+            users[interface["network"]].append(name)
+    return {
+        "revision": snapshot.revision,
+        "digest": plan["digest"],
+        "objects": documents(snapshot),
+        "nodes": plan["nodes"],
+        "networks": plan["networks"],
+        "workloads": plan["workloads"],
+        "users": users,
+    }
+
+
+def object_status(document: dict) -> str:
+    """Return an object's status in a word: `Ready`, or the reason of the first condition that is not as it should."""
+    if "deletionTimestamp" in document["metadata"]:
+        return "Deleting"
+    status = document.get("status", {})
+    for condition in status.get("conditions", ()):
+        if condition["type"] in _GOOD_WHEN_TRUE and condition["status"] != "True":
+            return condition["reason"]
+    return status.get("phase", "Ready")
+
+
+def attention(objects: dict[str, dict]) -> list[str]:
+    """Return a line for each condition that needs an operator or has to be waited for.
+
+    Objects with one and the same condition, such as all networks of a host that is down, share a line.
+    """
+    alike: dict[str, list[str]] = {}
+    for key, document in objects.items():
+        for one in document.get("status", {}).get("conditions", ()):
+            if one["status"] == ("False" if one["type"] in _GOOD_WHEN_TRUE else "True"):
+                text = f"{one['type']} {one['status']} ({one['reason']}): {one['message']}"
+                alike.setdefault(text, []).append(key)
+    return [f"{_named(keys)}: {text}" for text, keys in alike.items()]
+
+
+def _named(keys: list[str]) -> str:
+    """Return names for one line."""
+    if len(keys) <= _MOST_NAMES:
+        return ", ".join(keys)
+    return f"{', '.join(keys[:_MOST_NAMES])} and {len(keys) - _MOST_NAMES} more"
+
+
+def objects_summary(objects: dict[str, dict]) -> list[str]:
+    """Return what needs attention, all of it, then the objects that are not ready, and totals of each kind."""
+    shown = {
+        key: document
+        for key, document in objects.items()
+        if document["kind"] in _SHOWN_KINDS and not _follows(document)
+    }
+    states = {key: object_status(document) for key, document in shown.items()}
+    waiting = [[key, state] for key, state in states.items() if state not in _READY]
+    totals = []
+    for kind in _SHOWN_KINDS:
+        of_kind = [states[key] for key, document in shown.items() if document["kind"] == kind]
+        if of_kind:
+            totals.append([kind, len(of_kind), sum(state in _READY for state in of_kind)])
+    return [
+        *titled("Attention", attention(objects)),
+        *(table(f"Not ready ({len(waiting)})", ["object", "status"], waiting) if waiting else []),
+        *table(f"Objects ({len(shown)})", ["kind", "all", "ready"], totals),
+    ]
+
+
+def titled(title: str, lines: list[str]) -> list[str]:
+    """Return lines under a title with their number, all of them; nothing when there are none."""
+    return [f"{title} ({len(lines)})", *("  " + line for line in lines), ""] if lines else []
+
+
+def _follows(document: dict) -> bool:
+    """Tell whether an object is only the shadow of another: a definition that Heddle manages."""
+    return document["kind"] == DEFINITION_KIND and "status" not in document
+
+
+def change_lines(before: Snapshot, after: Snapshot) -> list[str]:
+    """Return what differs between two states: objects, conditions and allocations, a line each."""
+    lines = []
+    for entry in differences(before, after):
+        old, new, name = entry["before"], entry["after"], entry["name"]
+        if entry["kind"] == "allocation":
+            verb = "give" if old is None else "free" if new is None else "change"
+            lines.append(f"{verb} {name}: {' -> '.join(value for value in (old, new) if value is not None)}")
+        elif entry["kind"] == "object":
+            lines += _object_lines(name, old, new)
+        else:
+            lines.append("change the settings")
+    return lines
+
+
+def _object_lines(name: str, old: dict | None, new: dict | None) -> list[str]:
+    if new is None:
+        return [f"delete {name}"]
+    lines = [f"create {name}"] if old is None else []
+    if old is not None:
+        changed = [part for part in ("labels", "spec") if old[part] != new[part]]
+        lines += [f"change {name}: {' and '.join(changed)}"] if changed else []
+    was, now = ((side or {}).get("status", {}) for side in (old, new))
+    if "deletionTimestamp" in now and "deletionTimestamp" not in was:
+        lines.append(f"delete {name} when its last user is gone")
+    known = {one["type"]: one for one in was.get("conditions", ())}
+    for one in now.get("conditions", ()):
+        before = known.get(one["type"], {"status": "unset"})
+        if before["status"] != one["status"]:
+            lines.append(f"status {name}: {one['type']} {before['status']} -> {one['status']} ({one['reason']})")
+        elif (before["reason"], before["message"]) != (one["reason"], one["message"]):
+            lines.append(f"status {name}: {one['type']} {one['status']} ({one['reason']}): {one['message']}")
+    return lines or [f"status {name}" if was != now else f"change {name}: manifest"]
+
+
+def changes_text(before: Snapshot, after: Snapshot) -> str:
+    """Return what changed as text for a terminal."""
+    return "\n".join(shortened("Changes", change_lines(before, after)) or ["No changes", ""])
+
+
+def objects_text(snapshot: Snapshot) -> str:
+    """Return what needs attention, and totals, as text for a terminal."""
+    return "\n".join(objects_summary(documents(snapshot)))

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ports whose packets go to a second chassis as well, while what is behind them moves there.
+
+Within one zone ovn-controller of the second chassis says so itself (ovn-nb(5), `requested-chassis` with several). A
+zone of which neither chassis is the own has nobody who would, so this writes the Southbound column
+`additional_chassis` there, which ovn-controller obeys and ovn-northd leaves alone.
+"""
+
+from __future__ import annotations
+
+from ..common.change import Change, Outcome
+
+DATABASE = "OVN_Southbound"
+
+
+def reconcile_extra_chassis(client, ports: dict[str, str | None], *, write: bool) -> Outcome:
+    """Bring the ports' second chassis to `ports` (port -> chassis name or None).
+
+    A port or a chassis that the Southbound database does not have yet is left for the next run.
+    """
+    if client is None or not ports:
+        return Outcome()
+    columns = ["_uuid", "logical_port", "additional_chassis"]
+    bindings, chassis = client.transact(
+        DATABASE,
+        [
+            {"op": "select", "table": "Port_Binding", "where": [], "columns": columns},
+            {"op": "select", "table": "Chassis", "where": [], "columns": ["_uuid", "name"]},
+        ],
+    )
+    uuids = {row["name"]: row["_uuid"][1] for row in chassis["rows"]}
+    names = {uuid: name for name, uuid in uuids.items()}
+    changes, operations = [], []
+    for row in sorted(bindings["rows"], key=lambda row: row["logical_port"]):
+        port = row["logical_port"]
+        wanted = ports.get(port)
+        if port not in ports or (wanted is not None and wanted not in uuids):
+            continue
+        before = [names.get(uuid, uuid) for uuid in _members(row["additional_chassis"])]
+        after = [wanted] if wanted else []
+        if before != after:
+            changes.append(_change(port, before, after))
+            value = ["set", [["uuid", uuids[name]] for name in after]]
+            operations.append(
+                {
+                    "op": "update", "table": "Port_Binding", "where": [["_uuid", "==", row["_uuid"]]],
+                    "row": {"additional_chassis": value},
+                }
+            )  # fmt: skip
+    if write and operations:
+        client.transact(DATABASE, operations)
+    return Outcome(tuple(changes))
+
+
+def _members(value: list) -> list[str]:
+    """Return the uuids of a set column as the wire has it: one member alone comes without the set around it."""
+    return [value[1]] if value[0] == "uuid" else [member[1] for member in value[1]]
+
+
+def _change(port: str, before: list[str], after: list[str]) -> Change:
+    return Change(
+        DATABASE, "update", "Port_Binding", port, "", {"additional_chassis": before}, {"additional_chassis": after}
+    )

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run would do to a database that does not exist yet: check mode on an empty host has no server to ask."""
+
+from __future__ import annotations
+
+from ..common.change import Change, Outcome
+from .diff import described
+
+
+def planned(database, rows):
+    """An `Outcome` in which every row is created. Nothing is checked against a schema, as there is none."""
+    return Outcome(
+        tuple(
+            Change(
+                database,
+                "create",
+                row.table,
+                str(row.columns.get("name") or row.key),
+                row.network,
+                {},
+                {name: described(value) for name, value in row.columns.items()},
+            )
+            for row in rows
+        )
+    )

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Waiting until what was written is there: ports bound and up."""
+
+from __future__ import annotations
+
+import time
+
+from .wait import wait_until
+
+NORTHBOUND_DATABASE = "OVN_Northbound"
+
+
+def ports_not_up(client, ports: list[str]) -> list[str]:
+    """Return those logical switch ports that are not up, or not there."""
+    # One select of all ports: the database has no index on names, so asking by name would read them all for each port.
+    select = {"op": "select", "table": "Logical_Switch_Port", "where": [["type", "==", ""]], "columns": ["name", "up"]}
+    rows = client.transact(NORTHBOUND_DATABASE, [select])[0]["rows"] if ports else []
+    up = {row["name"] for row in rows if row["up"] is True}
+    return [port for port in ports if port not in up]
+
+
+def wait_for_flows(client, ports: list[str], timeout: float) -> None:
+    """Wait until ovn-controller has bound the ports on this host and installed their flows; TimedOut otherwise.
+
+    A port that has its first chassis elsewhere is never told to be up here, but its interface is marked (OVN,
+    `controller/binding.c`, `ovn-installed`).
+    """
+    wait_until(
+        client, "Open_vSwitch", "Interface", [["external_ids", "includes", ["map", [["ovn-installed", "true"]]]]],
+        ["external_ids"],
+        lambda rows: set(ports) <= {dict(row["external_ids"][1]).get("iface-id") for row in rows},
+        timeout,
+    )  # fmt: skip
+
+
+def wait_for_ports(client, ports: list[str], timeout: float) -> list[str]:
+    """Wait until the ports are up (ovn-architecture, "Life Cycle of a VIF"); returns those that are not in time.
+
+    `timeout` is in seconds.
+    """
+    deadline = time.monotonic() + timeout
+    pause = 0.05
+    while True:
+        missing = ports_not_up(client, ports)
+        if not missing or time.monotonic() >= deadline:
+            return missing
+        time.sleep(pause)
+        pause = min(2 * pause, 1.0)

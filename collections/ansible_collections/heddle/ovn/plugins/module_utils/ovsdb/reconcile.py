@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Brings an OVSDB database to the desired rows.
+
+    with Client("unix:/run/ovn/ovnnb_db.sock") as client:
+        outcome = reconcile(client, "OVN_Northbound", rows, owner="lab", scope=Scope(), write=True)
+
+Read, compare, then write what differs through `_write`, the only function that writes. Networks are written five per
+transaction with two transactions under way; a transaction whose premises have changed is planned anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import gc
+import random
+import time
+
+from ..common.change import Outcome
+from ..common.errors import InvalidRows
+from .client import Conflict, Duplicate, OvsdbError
+from .current import Current
+from .desired import Desired
+from .foreign import foreign_rows
+from .identity import Identity
+from .schema import Kind, Schema
+from .transaction import NETWORKS_PER_TRANSACTION, Plan
+from .values import Keys, Parent, Ref, Row, Scope
+
+__all__ = ["InvalidRows", "Keys", "Parent", "Ref", "Row", "Scope", "reconcile"]
+
+ATTEMPTS = 10
+
+
+def reconcile(client, database, rows, *, owner, scope=None, write=True, report_foreign=False):
+    """Make the owner's rows in `database` equal to `rows`; return the `Outcome`.
+
+    Without `scope`, rows that are not desired are deleted in the tables that occur in `rows`. With `write=False` the
+    outcome says what would be done. With `report_foreign`, it lists rows in the scope that nobody marked.
+
+    With `write`, a network whose rows the database cannot hold or refuses stays as it is, all others are written, and
+    the outcome's `refused` has the reason.
+
+    Errors: `InvalidRows` (nothing was written), `Conflict` when others kept changing the same rows, `OvsdbError` when
+    the server refused something that all networks share; what was committed before stays, and a second run continues
+    from there.
+    """
+    rows, refused = list(rows), {}
+    tables = frozenset(row.table for row in rows)
+    while True:
+        # Everything that a run builds is let go inside, before the collector looks at what is there.
+        with _collector_paused():
+            try:
+                outcome = _reconcile(client, database, rows, Identity(owner), scope, write, report_foreign)
+                return outcome + Outcome(refused=tuple(refused.items()))
+            except InvalidRows as error:
+                if not write or not all(problem.network for problem in error.problems):
+                    raise
+                for problem in error.problems:
+                    refused.setdefault(problem.network, f"{database}: {problem}")
+        # What is left out is gone from the rows, so each round has fewer networks.
+        rows = [row for row in rows if row.network not in refused]
+        scope = dataclasses.replace(scope or Scope(tables), without=frozenset(refused))
+
+
+def _reconcile(client, database, rows, identity, scope, write, report_foreign):
+    schema = Schema(client.get_schema(database))
+    changes, suspects, refused, failed, alone = [], set(), None, {}, False
+    narrowed = scope
+    for attempt in range(ATTEMPTS):
+        plan, current, desired = _plan(client, schema, identity, rows, narrowed, suspects)
+        if not write:
+            changes = plan.changes()
+            break
+        failures = _apply(client, database, plan, changes, alone)
+        left, refused = _keep_going(failures, refused, attempt, failed)
+        if not failures:
+            break
+        failures = left
+        alone = alone or any(failure.fatal for failure in failures)
+        suspects |= {name for failure in failures for name in failure.births}
+        former = scope.former if scope and scope.networks is not None else None
+        without = scope.without if scope else frozenset()
+        narrowed = Scope(current.purged, _networks_left(failures, narrowed), former, without)
+        time.sleep(random.uniform(0, 0.01 * 2 ** min(attempt, 5)))
+    foreign = foreign_rows(client, schema, desired, current) if report_foreign else ()
+    return Outcome(tuple(changes), tuple(foreign), tuple(failed.items()))
+
+
+class _Failure:
+    """A transaction that was not committed: its premises did not hold, or (`fatal`) the server refuses it as such."""
+
+    def __init__(self, error, units, operations, *, fatal=False, everything=False):
+        self.fatal = fatal
+        self.error, self.operations, self.everything = error, operations, everything
+        self.networks = frozenset().union(*(unit.networks for unit in units))
+        self.births = [(wanted.row.table, wanted.row.key) for unit in units for wanted in unit.births]
+
+
+def _plan(client, schema, identity, rows, scope, suspects):
+    """Read and compare. The server reads while the desired rows are encoded."""
+    desired = Desired(schema, identity, rows)
+    current = Current(client, schema, identity, desired, scope, suspects)
+    desired.check()
+    current.locate()
+    plan = Plan(schema, identity, desired, current, scope.networks if scope else None)
+    _release_orphans(client, schema, plan)
+    return plan, current, desired
+
+
+def _release_orphans(client, schema, plan):
+    """Find what keeps undesired rows alive that nothing in the plan releases: their holders belong to others."""
+    questions = [
+        (left, holder, column.name)
+        for left in plan.orphans()
+        for holder, column in schema.holders[left.table]
+        if column.kind is not Kind.MAP
+    ]
+    if not questions:
+        return
+    answers = client.transact(
+        schema.name,
+        [
+            {
+                "op": "select",
+                "table": holder,
+                "columns": ["_uuid"],
+                "where": [[column, "includes", ["set", [["uuid", left.uuid]]]]],
+            }
+            for left, holder, column in questions
+        ],
+    )
+    for (left, holder, column), answer in zip(questions, answers, strict=True):
+        for row in answer["rows"]:
+            plan.release(left, holder, column, row["_uuid"][1])
+
+
+def _apply(client, database, plan, changes, alone):
+    """Write all units: the shared one, then networks, then shared deletions. Adds to `changes` what was committed.
+
+    With `alone`, each network has a transaction of its own.
+    """
+    failures = _write(client, database, plan, [plan.first()], changes)
+    if failures:
+        failures[0].everything = True
+        return failures
+    failures = _write(client, database, plan, plan.chunks(1 if alone else NETWORKS_PER_TRANSACTION), changes)
+    if not failures:
+        failures = _write(client, database, plan, [plan.last()], changes)
+    return failures
+
+
+def _write(client, database, plan, chunks, changes):
+    """The write gate: the only place from where a reconciled row is written. Returns the conflicts as `_Failure`s."""
+    sent = []
+
+    def transactions():
+        for units in chunks:
+            operations = [operation for unit in units for operation in unit.operations(plan)]
+            if operations:
+                sent.append((units, operations))
+                yield operations
+
+    failures = []
+    for position, result in enumerate(client.pipeline(database, transactions())):
+        units, operations = sent[position]
+        if isinstance(result, Conflict):
+            failures.append(_Failure(result, units, operations))
+        elif isinstance(result, OvsdbError):
+            failures.append(_Failure(_named(result, plan, operations), units, operations, fatal=True))
+        else:
+            changes += [change for unit in units for change in unit.all_changes(plan)]
+        sent[position] = None
+    return failures
+
+
+def _named(error, plan, operations):
+    """The same error with the name of the row that it is about."""
+    if error.index is None:
+        return error
+    operation = operations[error.index]
+    details = f"{error.details} (row {plan.name_of(operation)})"
+    return type(error)(error.database, error.error, details, error.index, operation)
+
+
+def _keep_going(failures, refused, attempt, failed):
+    """Return the failures to try again, and the duplicates among them.
+
+    Trying again is no use when attempts are used up, when the server refuses a transaction as such, or an equal insert
+    twice. Of one network, that goes into `failed`; of several, each is tried alone; of what all share, it is raised.
+    """
+    seen = [failure.operations for failure in failures if isinstance(failure.error, Duplicate)]
+    again = []
+    for failure in failures:
+        stuck = isinstance(failure.error, Duplicate) and refused and failure.operations in refused
+        if not (stuck or failure.fatal or attempt == ATTEMPTS - 1):
+            again.append(failure)
+        elif "" in failure.networks or attempt == ATTEMPTS - 1:
+            raise failure.error
+        elif len(failure.networks) == 1:
+            failed.update(dict.fromkeys(failure.networks, str(failure.error)))
+        else:
+            failure.fatal = True
+            again.append(failure)
+    return again, seen
+
+
+def _networks_left(failures, scope):
+    """The units to plan again; what all networks share is always among them, as its deletions come last."""
+    if any(failure.everything for failure in failures):
+        return scope.networks if scope else None
+    left = frozenset({""}).union(*(failure.networks for failure in failures))
+    return left if scope is None or scope.networks is None else left & scope.networks
+
+
+@contextlib.contextmanager
+def _collector_paused():
+    """Without the cyclic collector: a run makes many objects that live until its end, and collecting costs as much."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Asks a database for what it has of one owner.
+
+Everything: one transaction per table, all sent at once, so that the server reads one table while the one before is
+decoded and compared, and other clients get their turn in between. Tables are read before those that hold their rows:
+who finds a row missing and then its uuid in a holder knows that somebody was faster, and the insert will collide.
+
+Known rows: one transaction that asks by uuid, which costs the same in a database of any size. Rows that the ones read
+hold are asked for in turn.
+
+`_uuid` is always asked for, because `select` drops rows that are equal in the columns asked for.
+"""
+
+from __future__ import annotations
+
+from .diff import forget_equal
+from .identity import KEY, NETWORK, OWNER
+from .schema import MARKS, MEMBERS
+from .values import uuids
+
+# From this many networks on, reading everything the owner has is cheaper than one scan per network.
+NETWORKS_BY_SCAN = 50
+
+
+class Reader:
+    """Reads rows into `rows` (the owner's, by table and uuid) and `found` (by name and uuid: whoever made them)."""
+
+    def __init__(self, client, schema, identity, desired, scope):
+        self._client, self._schema, self._identity, self._desired = client, schema, identity, desired
+        self.networks = scope.networks if scope else None
+        self._former = scope.former if scope and self.networks is not None else None
+        self.purged = self._purged_tables(scope)
+        self._tables = set(desired.columns) & schema.tables.keys() | self.purged
+        self.member_columns, self._columns = {}, {}
+        self.rows, self.found = {}, {}
+
+    def read(self, suspects):
+        """Ask for everything; desired rows are encoded while the server works. `suspects` are asked for by uuid."""
+        if self._former is None:
+            self._read_tables(suspects)
+        else:
+            self._read_known()
+
+    def _read_tables(self, suspects):
+        desired, started = self._desired, []
+        single = self._single_selects(suspects)
+        if single:
+            started.append((list(single), None, self._start(single.values())))
+        for name in _members_first(self._schema, self._tables | self._targets()):
+            columns = self._columns_of(name)
+            selects = [_select(name, where, columns) for where in self._conditions(self._schema.tables[name])]
+            started.append(((), name, self._start(selects)))
+        desired.identify()
+        for names, table, request in started:
+            if table is not None:
+                desired.encode_table(table)
+            answers = self._client.finish(request)
+            if table is None:
+                for name, answer in zip(names, answers, strict=True):
+                    self.found[name] = _by_uuid(answer)
+                continue
+            rows = self.rows[table] = {}
+            for answer in answers:
+                rows.update(_by_uuid(answer))
+            forget_equal(desired.groups(table), rows, self._referring(table))
+
+    def _read_known(self):
+        """Ask for the rows that these networks have and had, and for what those hold."""
+        desired, identity = self._desired, self._identity
+        desired.identify()
+        names = {}
+        for (table, key), wanted in desired.rows.items():
+            if wanted.unit in self.networks and wanted.match is None:
+                names[table, wanted.uuid] = table, key
+        for row in self._former:
+            if row.network in self.networks and row.table in self._schema.tables:
+                uuid = identity.uuid_of(self._schema.tables[row.table], row)
+                names.setdefault((row.table, uuid), None)
+        single = self._single_selects(())
+        selects = [*single.values(), *self._selects_of(names)]
+        request = self._start(selects) if selects else None
+        for table in desired.columns:
+            desired.encode_table(table)
+        answers = self._client.finish(request) if request else []
+        for name, answer in zip(single, answers, strict=False):
+            self.found.setdefault(name, {}).update((row["_uuid"][1], row) for row in answer["rows"])
+        answers = answers[len(single) :]
+        seen = set(names)
+        while names:
+            for (place, name), answer in zip(names.items(), answers, strict=True):
+                for row in answer["rows"]:
+                    self._file(*place, name, row)
+            names = dict.fromkeys(place for place in self._held_places() if place not in seen)
+            seen.update(names)
+            answers = self._client.finish(self._start(self._selects_of(names))) if names else []
+
+    def _selects_of(self, places):
+        return [_select(table, [["_uuid", "==", ["uuid", uuid]]], self._columns_of(table)) for table, uuid in places]
+
+    def _file(self, table, uuid, name, row):
+        """Sort in a row that was asked for by uuid: only its marks say whether it is the owner's."""
+        known = self._schema.tables[table]
+        if known.marked:
+            marks = dict(row[MARKS][1])
+            mine = marks.get(OWNER) == self._identity.owner and marks.get(NETWORK, "") in self.networks and KEY in marks
+        else:
+            mine = not known.root or self._identity.made(table, uuid)
+        if mine:
+            self.rows.setdefault(table, {})[uuid] = row
+        elif name is not None:
+            self.found.setdefault(name, {})[uuid] = row
+
+    def _held_places(self):
+        """(table, uuid) of all rows that the rows read so far keep alive."""
+        for table, rows in self.rows.items():
+            for column in self._schema.tables[table].columns.values():
+                if column.strong and column.kind is MEMBERS:
+                    for row in rows.values():
+                        for uuid in uuids(row[column.name]) if column.name in row else ():
+                            yield from ((target, uuid) for target in column.refers)
+
+    def _start(self, selects):
+        return self._client.start(self._schema.name, list(selects))
+
+    def _single_selects(self, suspects):
+        """Selects for desired rows that are found by their content, or that were just refused as duplicates."""
+        if suspects:
+            self._desired.identify()
+        selects = {}
+        for wanted in self._desired.matching:
+            if None not in wanted.match.values():
+                where = [[column, "==", wire] for column, wire in wanted.match.items()]
+                selects[wanted.row.table, wanted.row.key] = where
+        for name in suspects:
+            wanted = self._desired.rows.get(name)
+            if wanted is not None and wanted.match is None:
+                selects[name] = [["_uuid", "==", ["uuid", wanted.uuid]]]
+        return {name: _select(name[0], where, self._columns_of(name[0])) for name, where in selects.items()}
+
+    def _purged_tables(self, scope):
+        if scope is None:
+            return frozenset(self._desired.columns) & self._schema.tables.keys()
+        if scope.tables is None:
+            return frozenset(self._schema.tables)
+        return frozenset(self._schema.table(name).name for name in scope.tables)
+
+    def _targets(self):
+        """Tables of the rows that managed set columns hold."""
+        targets = set()
+        for name in self._desired.columns.keys() & self._schema.tables.keys():
+            for column in self._desired.columns[name]:
+                known = self._schema.tables[name].columns.get(column)
+                if known is not None and known.kind is MEMBERS:
+                    targets.update(known.refers)
+        return targets
+
+    def _columns_of(self, name):
+        """What to read of a table: what is managed, and what holds rows that may be purged."""
+        known = self._columns.get(name)
+        if known is not None:
+            return known
+        table, managed = self._schema.tables[name], self._desired.columns.get(name)
+        if managed is None and name in self.purged:
+            names = {column.name for column in table.columns.values() if not column.ephemeral}
+        else:
+            names = (managed or set()) & table.columns.keys()
+        if name in self._tables:
+            names = names | {
+                column.name
+                for column in table.columns.values()
+                if column.strong and not self._tables.isdisjoint(column.refers)
+            }
+        self.member_columns[name] = [column for column in sorted(names) if table.columns[column].kind is MEMBERS]
+        if table.marked:
+            names.add(MARKS)
+        columns = self._columns[name] = ["_uuid", *sorted(names)]
+        return columns
+
+    def _referring(self, name):
+        """Columns of the table that were read and may refer to rows."""
+        columns = self._schema.tables[name].columns
+        return frozenset(column for column in self._columns_of(name) if column in columns and columns[column].refers)
+
+    def _conditions(self, table):
+        if not table.marked:
+            return [[]]
+        if self.networks is None or len(self.networks) > NETWORKS_BY_SCAN:
+            return [[self._identity.condition]]
+        return [[self._identity.network_condition(network)] for network in sorted(self.networks)]
+
+
+def _select(table, where, columns):
+    return {"op": "select", "table": table, "where": where, "columns": columns}
+
+
+def _by_uuid(answer):
+    """The rows of an answer by uuid; the answer does not keep them."""
+    return {row["_uuid"][1]: row for row in answer.pop("rows")}
+
+
+def _members_first(schema, names):
+    """Those tables in an order in which the rows that a table holds come before it; of a circle, any order."""
+    ordered, seen = [], set()
+
+    def visit(name):
+        if name not in seen:
+            seen.add(name)
+            for column in schema.tables[name].columns.values():
+                if column.strong:
+                    for target in column.refers:
+                        visit(target)
+            if name in names:
+                ordered.append(name)
+
+    for name in sorted(names):
+        visit(name)
+    return ordered

@@ -1,0 +1,364 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From differences to transactions: what is written, in which unit, guarded by what was read.
+
+A unit is one network; it is written completely or not at all. Units that refer to each other's rows are joined. What
+all networks share is written first, and what of it is not desired any more is deleted last.
+"""
+
+from __future__ import annotations
+
+from ..common.change import Change
+from ..common.errors import InvalidRows, RowProblem
+from .diff import NOTHING, SAME, birth_row, compare, described, held_uuids
+from .identity import KEY, MARK_KEYS
+from .schema import MAP, MARKS, WHOLE
+from .values import map_wire, to_python
+
+NETWORKS_PER_TRANSACTION = 5
+SHARED, LAST = "", None
+
+
+class Unit:
+    """What is to be done for one network."""
+
+    __slots__ = ("births", "changes", "guards", "networks", "writes")
+
+    def __init__(self, networks):
+        self.networks, self.guards, self.births, self.writes, self.changes = networks, [], [], [], []
+
+    def operations(self, plan):
+        """The operations, guards first. Also completes `changes` with the rows that are created."""
+        inserts = []
+        for wanted in self.births:
+            row = birth_row(wanted, plan.later.get(wanted.uuid, NOTHING))
+            inserts.append({"op": "insert", "table": wanted.row.table, "uuid": wanted.uuid, "row": row})
+        return self.guards + inserts + self.writes
+
+    def all_changes(self, plan):
+        """The changes of this unit, creations first."""
+        return [plan.creation(wanted) for wanted in self.births] + self.changes
+
+    def absorb(self, other):
+        """Take over what another unit would have done."""
+        self.networks |= other.networks
+        for name in ("guards", "births", "writes", "changes"):
+            getattr(self, name).extend(getattr(other, name))
+
+
+class Plan:
+    """All units of one run. `first`, then `chunks()`, then `last`, may be empty."""
+
+    def __init__(self, schema, identity, desired, current, networks):
+        self._schema, self._identity, self._current, self._networks = schema, identity, current, networks
+        self._by_uuid = {wanted.uuid: wanted for wanted in desired.rows.values()}
+        self._names = _Names(self._by_uuid)
+        self._doomed = {left.uuid: left for left in current.leftovers}
+        self._units, self._problems, self._referring = {}, [], {}
+        self.later = {}
+        self._guarded = set()
+        for wanted in desired.rows.values():
+            if wanted.current is not SAME:
+                self._consider(wanted, desired)
+        if self._problems:
+            raise InvalidRows(schema.name, self._problems)
+        for left in current.leftovers:
+            self._delete(left)
+
+    def orphans(self):
+        """Undesired rows that cannot be deleted as such, and that nothing releases which this plan knows."""
+        suspects = [left for left in self._doomed.values() if not self._schema.tables[left.table].root]
+        if not suspects:
+            return []
+        held = set()
+        for left in self._doomed.values():
+            held |= held_uuids(self._schema.tables[left.table], left.row, left.row)
+        for wanted in self._by_uuid.values():
+            if wanted.current is not None and self._active(wanted):
+                names = [*self._current.member_columns[wanted.row.table], *wanted.whole]
+                held |= held_uuids(wanted.table, wanted.current, names)
+        return [left for left in suspects if left.uuid not in held]
+
+    def release(self, left, holder_table, column, holder_uuid):
+        """Remove an undesired row from a holder that was looked up."""
+        where = [["_uuid", "==", ["uuid", holder_uuid]]]
+        mutation = [column, "delete", ["set", [["uuid", left.uuid]]]]
+        operation = {"op": "mutate", "table": holder_table, "where": where, "mutations": [mutation]}
+        self._unit(self._last_if_shared(left.network)).writes.append(operation)
+
+    def first(self):
+        """The shared unit, as a list of units."""
+        return [self._units[SHARED]] if SHARED in self._units else []
+
+    def last(self):
+        """Deletions in the shared unit, as a list of units."""
+        return [self._units[LAST]] if LAST in self._units else []
+
+    def chunks(self, size=NETWORKS_PER_TRANSACTION):
+        """Lists of at most `size` units that are written together."""
+        units = self._network_units()
+        for start in range(0, len(units), size):
+            yield units[start : start + size]
+
+    def changes(self):
+        """Everything that would change, in the order of writing."""
+        units = [*self.first(), *self._network_units(), *self.last()]
+        return [change for unit in units for change in unit.all_changes(self)]
+
+    def name_of(self, operation):
+        """How to call the row that an operation is about in an error message."""
+        uuid = operation.get("uuid")
+        if uuid is None:
+            uuid = next((clause[2][1] for clause in operation.get("where", ()) if clause[0] == "_uuid"), None)
+        return self._label(uuid)
+
+    def creation(self, wanted):
+        """The change that says that a row is created."""
+        row = wanted.row
+        after = {name: described(value) for name, value in row.columns.items()}
+        return Change(self._schema.name, "create", row.table, _name(row), row.network, {}, after)
+
+    # -- planning ----------------------------------------------------------------------------------------------------
+
+    def _consider(self, wanted, desired):
+        active = self._active(wanted)
+        if wanted.current is None:
+            if active:
+                self._insert(wanted, desired)
+            elif wanted.members:
+                self._attach_unread(wanted)
+            return
+        if not active:
+            self._attach_unread(wanted)
+            return
+        difference = compare(wanted, self._current)
+        if difference is not None:
+            self._update(wanted, difference)
+
+    def _insert(self, wanted, desired):
+        if not wanted.table.root and wanted.uuid not in desired.held:
+            problem = f"{wanted.label}: no row matches {dict(wanted.row.match)}, and it has no parent"
+            self._problems.append(RowProblem(problem, wanted.unit))
+            return
+        unit = self._unit(wanted.unit)
+        if wanted.match is not None:
+            where = [[column, "==", wire] for column, wire in wanted.match.items()]
+            unit.guards.append(_wait(wanted.row.table, where, ["_uuid"], []))
+        unit.births.append(wanted)
+        self._check_references(wanted, wanted.whole)
+        for name, members in wanted.members.items():
+            later = {uuid for uuid in members if not self._same_unit(wanted, uuid)}
+            if later:
+                self.later[wanted.uuid] = self.later.get(wanted.uuid, NOTHING) | later
+                self._add_members(wanted, name, later)
+
+    def _update(self, wanted, difference):
+        unit = self._unit(wanted.unit)
+        row, before, after = wanted.row, {}, {}
+        where = [["_uuid", "==", ["uuid", wanted.uuid]]]
+        guard = {"_uuid": ["uuid", wanted.uuid]}
+        conditions, mutations = list(where), []
+        for name, (old, new) in difference.columns.items():
+            if not wanted.table.columns[name].mutable:
+                problem = (
+                    f"{wanted.label}: {name} cannot be changed once the row exists "
+                    f"(is {to_python(old)!r}, wanted {to_python(new)!r}); use another key"
+                )
+                self._problems.append(RowProblem(problem, wanted.unit))
+            guard[name] = old
+            before[name], after[name] = self._readable(old), self._readable(new)
+            if wanted.table.columns[name].kind is MAP:
+                before[name], after[name] = _differing(before[name], after[name])
+        if difference.columns:
+            self._check_references(wanted, difference.columns)
+            new_row = {name: new for name, (old, new) in difference.columns.items()}
+            unit.writes.append({"op": "update", "table": row.table, "where": where, "row": new_row})
+        for name, (have, put, drop) in difference.keys.items():
+            replaced = {key: have[key] for key in put if key in have}
+            if replaced:
+                conditions.append([name, "includes", map_wire(replaced)])
+            gone = [*replaced, *drop]
+            if gone:
+                mutations.append([name, "delete", ["set", gone]])
+            if put:
+                mutations.append([name, "insert", map_wire(put)])
+            touched = put.keys() | set(drop)
+            before[name] = {key: self._readable(have[key]) for key in sorted(touched) if key in have}
+            after[name] = {key: self._readable(put[key]) for key in sorted(put)}
+        if len(guard) > 1 or mutations:
+            unit.guards.append(_wait(row.table, conditions, list(guard), [guard]))
+        if mutations:
+            unit.writes.append({"op": "mutate", "table": row.table, "where": where, "mutations": mutations})
+        for name, (added, removed) in difference.members.items():
+            self._update_members(wanted, name, added, removed, before, after)
+        if before or after:
+            change = Change(self._schema.name, "update", row.table, _name(row), row.network, before, after)
+            unit.changes.append(change)
+
+    def _update_members(self, wanted, name, added, removed, before, after):
+        self._add_members(wanted, name, added)
+        for uuid in removed:
+            doomed = self._doomed.get(uuid)
+            place = self._last_if_shared(doomed.network) if doomed and not wanted.unit else wanted.unit
+            self._mutate(place, wanted, name, "delete", [uuid])
+        # A row that only exists as a member is reported as created or deleted; its membership is not news.
+        told = {uuid for uuid in added if self._is_birth(uuid)} | {
+            uuid for uuid in removed if uuid in self._doomed and not self._schema.tables[self._doomed[uuid].table].root
+        }
+        if not added | removed <= told:
+            before[name] = sorted(map(self._label, removed - told))
+            after[name] = sorted(map(self._label, added - told))
+
+    def _add_members(self, wanted, name, uuids):
+        here = {uuid for uuid in uuids if self._same_unit(wanted, uuid)}
+        if here:
+            self._mutate(wanted.unit, wanted, name, "insert", sorted(here))
+        by_unit = {}
+        for uuid in sorted(uuids - here):
+            by_unit.setdefault(self._by_uuid[uuid].unit, []).append(uuid)
+        for unit, members in by_unit.items():
+            self._mutate(unit, wanted, name, "insert", members)
+
+    def _attach_unread(self, wanted):
+        """Add rows that are created in this run to a holder that is not part of it."""
+        for name, members in wanted.members.items():
+            births = {
+                uuid
+                for uuid in members
+                if (member := self._by_uuid.get(uuid)) and member.current is None and member.unit in self._networks
+            }
+            for uuid in sorted(births):
+                self._mutate(self._by_uuid[uuid].unit, wanted, name, "insert", [uuid])
+
+    def _mutate(self, place, wanted, name, mutator, uuids):
+        """Change members of a set; the guard is that the row is still there, whatever else its members are."""
+        unit = self._unit(place)
+        where = [["_uuid", "==", ["uuid", wanted.uuid]]]
+        if (place, wanted.uuid) not in self._guarded:
+            self._guarded.add((place, wanted.uuid))
+            unit.guards.append(_wait(wanted.row.table, where, ["_uuid"], [{"_uuid": ["uuid", wanted.uuid]}]))
+        mutation = [name, mutator, ["set", [["uuid", uuid] for uuid in uuids]]]
+        unit.writes.append({"op": "mutate", "table": wanted.row.table, "where": where, "mutations": [mutation]})
+
+    def _delete(self, left):
+        place = self._last_if_shared(left.network)
+        table = self._schema.tables[left.table]
+        unit = self._unit(place)
+        if table.root:
+            where = [["_uuid", "==", ["uuid", left.uuid]]]
+            if table.marked:
+                where.append(self._identity.condition)
+            unit.writes.append({"op": "delete", "table": left.table, "where": where})
+        before = {
+            name: self._readable(wire)
+            for name, wire in left.row.items()
+            if name not in ("_uuid", MARKS) and wire not in (["set", []], ["map", []])
+        }
+        marks = dict(left.row[MARKS][1]) if table.marked else {}
+        rest = {key: value for key, value in marks.items() if key not in MARK_KEYS}
+        if rest:
+            before[MARKS] = rest
+        title = left.row.get(table.title)
+        name = title if isinstance(title, str) else marks.get(KEY, left.uuid)
+        unit.changes.append(Change(self._schema.name, "delete", left.table, name, left.network, before, {}))
+
+    # -- units -------------------------------------------------------------------------------------------------------
+
+    def _active(self, wanted):
+        return self._networks is None or wanted.unit in self._networks
+
+    def _unit(self, place):
+        unit = self._units.get(place)
+        if unit is None:
+            unit = self._units[place] = Unit({SHARED if place is LAST else place})
+        return unit
+
+    def _network_units(self):
+        units = {id(unit): unit for place, unit in self._units.items() if place not in (SHARED, LAST)}
+        return list(units.values())
+
+    def _join(self, one, other):
+        unit, absorbed = self._unit(one), self._unit(other)
+        if unit is not absorbed:
+            unit.absorb(absorbed)
+            for network in absorbed.networks:
+                self._units[network] = unit
+
+    @staticmethod
+    def _last_if_shared(network):
+        return network or LAST
+
+    def _same_unit(self, wanted, uuid):
+        """Whether a reference can be written with the row that has it: its target exists by then."""
+        target = self._by_uuid.get(uuid)
+        if target is None or target.current is not None or target.unit in (wanted.unit, SHARED):
+            return True
+        if wanted.unit == SHARED:
+            return False
+        self._join(wanted.unit, target.unit)
+        return True
+
+    def _check_references(self, wanted, columns):
+        """Join units whose rows refer to each other; a shared row cannot need a row that is written after it."""
+        table = wanted.table
+        referring = self._referring.get(table.name)
+        if referring is None:
+            referring = {name for name, column in table.columns.items() if column.refers and column.kind is WHOLE}
+            self._referring[table.name] = referring
+        for name in referring & columns.keys():
+            for uuid in held_uuids(table, wanted.whole, [name], strong=False):
+                if not self._same_unit(wanted, uuid):
+                    problem = (
+                        f"{wanted.label} is shared by all networks, but its {name} is {self._label(uuid)} of "
+                        f"network {self._by_uuid[uuid].unit}"
+                    )
+                    self._problems.append(RowProblem(problem, wanted.unit))
+
+    # -- names -------------------------------------------------------------------------------------------------------
+
+    def _is_birth(self, uuid):
+        target = self._by_uuid.get(uuid)
+        return target is not None and target.current is None and not target.table.root
+
+    def _label(self, uuid):
+        if uuid in self._doomed:
+            left = self._doomed[uuid]
+            return f"{left.table}/{dict(left.row.get(MARKS, ('map', ()))[1]).get(KEY, uuid)}"
+        return self._names.get(uuid, uuid)
+
+    def _readable(self, wire):
+        return to_python(wire, self._names)
+
+
+class _Names:
+    """Looks up labels of rows by uuid without making all of them."""
+
+    def __init__(self, by_uuid):
+        self._by_uuid = by_uuid
+
+    def get(self, uuid, default):
+        wanted = self._by_uuid.get(uuid)
+        return default if wanted is None else wanted.label
+
+
+def _wait(table, where, columns, rows):
+    """A guard: the whole transaction fails at once unless the rows are as they were read (RFC 7047 section 5.2.6)."""
+    return {
+        "op": "wait",
+        "timeout": 0,
+        "table": table,
+        "where": where,
+        "columns": columns,
+        "until": "==",
+        "rows": rows,
+    }
+
+
+def _name(row):
+    name = row.columns.get("name") or (row.match or {}).get("name")
+    return name if isinstance(name, str) else row.key
+
+
+def _differing(before, after):
+    """Only the keys that two maps disagree on."""
+    keys = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
+    return {key: before[key] for key in before if key in keys}, {key: after[key] for key in after if key in keys}

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Waiting for a database to say something, and until a Northbound change is carried out.
+
+The second is the protocol of ovn-architecture(7), "Information Flow": `nb_cfg` comes back as `sb_cfg` when northd has
+translated the change, and as `hv_cfg` when every ovn-controller has it in its flows.
+"""
+
+from __future__ import annotations
+
+import time
+
+from .client import OvsdbError
+
+NORTHBOUND = "OVN_Northbound"
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.005, 0.25
+
+
+class TimedOut(OvsdbError):
+    """What was waited for did not happen; `seen` are the rows as last read."""
+
+    def __init__(self, database: str, details: str, seen: list) -> None:
+        super().__init__(database, "timed out", details)
+        self.seen = seen
+
+    def __str__(self) -> str:
+        return self.details
+
+
+class NotCarriedOut(TimedOut):
+    """A Northbound change was not carried out in time."""
+
+
+class NorthdSilent(NotCarriedOut):
+    """ovn-northd did not translate the change."""
+
+
+class ChassisBehind(NotCarriedOut):
+    """northd is done, but at least one ovn-controller is not; which one, only the Southbound's Chassis_Private says."""
+
+
+def wait_until(client, database: str, table: str, where: list, columns: list, predicate, timeout: float) -> list:
+    """Read rows until `predicate(rows)` holds and return them; `TimedOut` after `timeout` seconds."""
+    deadline = time.monotonic() + timeout
+    pause = _SHORTEST_PAUSE
+    select = {"op": "select", "table": table, "where": where, "columns": columns}
+    while True:
+        rows = client.transact(database, [select])[0]["rows"]
+        if predicate(rows):
+            return rows
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise TimedOut(database, f"{database} {table} did not become as expected within {timeout:g} s", rows)
+        time.sleep(min(pause, left))
+        pause = min(pause * 2, _LONGEST_PAUSE)
+
+
+def caught_up(client) -> bool:
+    """Tell whether everything that was announced so far is carried out."""
+    select = {"op": "select", "table": "NB_Global", "where": [], "columns": ["nb_cfg", "sb_cfg", "hv_cfg"]}
+    rows = client.transact(NORTHBOUND, [select])[0]["rows"]
+    return all(row["sb_cfg"] >= row["nb_cfg"] and row["hv_cfg"] >= row["nb_cfg"] for row in rows)
+
+
+def synchronise(client, timeout: float) -> dict:
+    """Announce a change in `nb_cfg` and wait for `sb_cfg` (northd) and `hv_cfg` (ovn-controller) to reach it.
+
+    Returns the three numbers and how many `seconds` it took. Errors after `timeout` seconds: `NorthdSilent`,
+    `ChassisBehind`; `OvsdbError` when the database has no NB_Global row, which northd makes when it starts.
+    """
+    start = time.monotonic()
+    target = _announce(client)
+
+    def reached(column):
+        return lambda rows: bool(rows) and rows[0][column] >= target
+
+    steps = (
+        ("sb_cfg", NorthdSilent, "ovn-northd has not carried the change out after {:g} s; see its log"),
+        ("hv_cfg", ChassisBehind, "an ovn-controller has not carried the change out after {:g} s; see their logs"),
+    )
+    seen = []
+    for column, error, message in steps:
+        left = max(start + timeout - time.monotonic(), 0)
+        try:
+            seen = wait_until(
+                client, NORTHBOUND, "NB_Global", [], ["nb_cfg", "sb_cfg", "hv_cfg"], reached(column), left
+            )
+        except TimedOut as late:
+            raise error(NORTHBOUND, message.format(timeout), late.seen) from None
+    return {**seen[0], "seconds": time.monotonic() - start}
+
+
+def _announce(client) -> int:
+    """Count `nb_cfg` up and return its new value; one transaction, so that two announcers get two numbers."""
+    mutate = {"op": "mutate", "table": "NB_Global", "where": [], "mutations": [["nb_cfg", "+=", 1]]}
+    select = {"op": "select", "table": "NB_Global", "where": [], "columns": ["nb_cfg"]}
+    counted, answer = client.transact(NORTHBOUND, [mutate, select])
+    if not counted["count"]:
+        raise OvsdbError(NORTHBOUND, "no NB_Global row", "ovn-northd makes it when it starts; is it running?")
+    return answer["rows"][0]["nb_cfg"]

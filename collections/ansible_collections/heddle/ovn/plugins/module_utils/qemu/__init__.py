@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Virtual machines: QEMU instances, their monitor protocol, the guest image."""

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kernel and the initramfs that virtual machines boot, made of the host's own packages.
+
+The guest is busybox, the modules of its network card, and two scripts. It is built anew when one of these changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import lzma
+import os
+import re
+import stat
+from pathlib import Path
+
+from ..common.change import Change, Outcome
+from ..common.errors import HypervisorError
+from .initramfs import initramfs
+
+SUBSTRATE = "guest"
+CARD = "virtio_net"
+MODULES = Path("/usr/lib/modules")
+BUSYBOX = (Path("/usr/bin/busybox"), Path("/bin/busybox"))
+
+
+class GuestImageError(HypervisorError):
+    """The host lacks something that the guest is made of; the text says what to install."""
+
+
+def reconcile_guest_image(directory: str, scripts: str, *, boot: str = "/boot", write: bool) -> Outcome:
+    """Bring `directory` to the kernel and initramfs of this host; `scripts` holds `init` and `lease`.
+
+    Raises GuestImageError when there is no kernel or no static busybox.
+    """
+    kernel, release = _newest_kernel(Path(boot))
+    files = _files(release, Path(scripts))
+    summary = hashlib.sha256(kernel.read_bytes())
+    for path, (mode, content) in sorted(files.items()):
+        summary.update(f"{path}\0{mode}\0{len(content)}\0".encode() + content)
+    told = {"release": release, "digest": summary.hexdigest()[:16]}
+    target = Path(directory)
+    said = _said(target)
+    if said == told:
+        return Outcome()
+    if write:
+        _build(target, kernel, files, told)
+    return Outcome((Change(SUBSTRATE, "update" if said else "create", "image", directory, "", said, told),))
+
+
+def _said(directory: Path) -> dict:
+    try:
+        release, digest = (directory / "contents").read_text(encoding="utf-8").split()
+    except (OSError, ValueError):
+        return {}
+    return {"release": release, "digest": digest}
+
+
+def _build(directory: Path, kernel: Path, files: dict, told: dict) -> None:
+    """Write what it is made of last: an image that was cut off says nothing, and is built again."""
+    directory.mkdir(mode=0o755, parents=True, exist_ok=True)
+    (directory / "contents").unlink(missing_ok=True)
+    for name, content in (("kernel", kernel.read_bytes()), ("initramfs", initramfs(files))):
+        fresh = directory / f".{name}"
+        fresh.write_bytes(content)
+        fresh.chmod(0o644)
+        os.replace(fresh, directory / name)
+    (directory / "contents").write_text(f"{told['release']} {told['digest']}\n", encoding="utf-8")
+
+
+def _newest_kernel(boot: Path) -> tuple[Path, str]:
+    def age(path: Path) -> list:
+        return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", path.name)]
+
+    found = sorted(boot.glob("vmlinuz-*"), key=age)
+    for kernel in reversed(found):
+        release = kernel.name.removeprefix("vmlinuz-")
+        if (MODULES / release).is_dir():
+            return kernel, release
+    raise GuestImageError(f"there is no kernel with its modules in {boot}; install linux-image-cloud-amd64")
+
+
+def _files(release: str, scripts: Path) -> dict[str, tuple[int, bytes]]:
+    busybox = next((path for path in BUSYBOX if path.exists()), None)
+    if busybox is None:
+        raise GuestImageError("there is no busybox; install busybox-static")
+    files = {"bin/busybox": (stat.S_IFREG | 0o755, busybox.read_bytes())}
+    for name in ("init", "lease"):
+        files[name] = (stat.S_IFREG | 0o755, (scripts / name).read_bytes())
+    files["bin/sh"] = (stat.S_IFLNK | 0o777, b"busybox")
+    order = _needed_modules(release)
+    for path in order:
+        files[f"modules/{path.name.removesuffix('.xz')}"] = (stat.S_IFREG | 0o644, _content(path))
+    names = "".join(f"{path.name.removesuffix('.xz')}\n" for path in order)
+    files["modules/order"] = (stat.S_IFREG | 0o644, names.encode())
+    return files
+
+
+def _needed_modules(release: str) -> list[Path]:
+    """Return the files of the card's module and of what it needs, in the order in which they load (modules.dep(5)).
+
+    A module that is built into the kernel has no file.
+    """
+    base = MODULES / release
+    for line in (base / "modules.dep").read_text(encoding="utf-8").splitlines():
+        path, _colon, needs = line.partition(":")
+        if re.fullmatch(rf"{CARD}\.ko(\.xz)?", os.path.basename(path)):
+            return [base / name for name in [*reversed(needs.split()), path]]
+    if f"/{CARD}.ko" in (base / "modules.builtin").read_text(encoding="utf-8"):
+        return []
+    raise GuestImageError(f"kernel {release} has no module {CARD}; install linux-image-cloud-amd64")
+
+
+def _content(path: Path) -> bytes:
+    data = path.read_bytes()
+    return lzma.decompress(data) if path.suffix == ".xz" else data

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The virtual machines of a host as systemd and the file system know them, read and written.
+
+Nothing here decides anything; `virtual_machine.py` does. Each machine is an instance of one unit, which the role
+`hypervisor` brings, and a directory with its arguments and its sockets, which only root and QEMU may enter.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+from pathlib import Path
+
+from ..common.errors import HypervisorError
+from .qmp import Qmp, QmpAbsent, QmpError, wait_for
+
+RUNTIME = Path("/run/heddle-vm")
+USER = "heddle-vm"
+KEY_FILE = "keys.psk"  # QEMU's name for it
+UNIT = Path("/etc/systemd/system/heddle-vm@.service")
+_START_TIMEOUT = 30.0
+
+
+def ready() -> bool:
+    """Tell whether the role `hypervisor` has been here."""
+    try:
+        pwd.getpwnam(USER)
+    except KeyError:
+        return False
+    return UNIT.exists()
+
+
+def user_id() -> int:
+    """Return the user that QEMU runs as."""
+    return pwd.getpwnam(USER).pw_uid
+
+
+def socket_of(name: str, which: str = "qmp") -> str:
+    """Return the path of a machine's socket: `qmp` controls QEMU, `guest` leads into the guest."""
+    return str(RUNTIME / name / which)
+
+
+def read_machines() -> dict[str, dict]:
+    """Return the machines that Heddle made on this host.
+
+    Name -> `owner`, `arguments`, `incoming` (whether it was started to take over another one), `moving` (whether it is
+    on its way to another host) and `active`.
+    """
+    found = {}
+    for directory in sorted(RUNTIME.iterdir()) if RUNTIME.is_dir() else []:
+        owner = _text(directory / "owner")
+        if owner is not None:
+            found[directory.name] = {
+                "owner": owner,
+                "arguments": _text(directory / "arguments") or "",
+                "incoming": (directory / "incoming").exists(),
+                "moving": (directory / "moving").exists(),
+                "active": _systemctl("is-active", "--quiet", directory.name, check=False) == 0,
+            }
+    return found
+
+
+def start(name: str, owner: str, arguments: str, *, incoming: bool) -> None:
+    """Start a machine, or with `incoming` one that waits for another's state; returns when QEMU answers."""
+    directory = RUNTIME / name
+    RUNTIME.mkdir(mode=0o755, exist_ok=True)
+    directory.mkdir(mode=0o700, exist_ok=True)
+    account = pwd.getpwnam(USER)
+    os.chown(directory, account.pw_uid, account.pw_gid)
+    # The owner's mark comes first: what is started is known as Heddle's even when this is cut off.
+    for file, text in (("owner", owner), ("arguments", f"HEDDLE_ARGUMENTS={arguments}")):
+        (directory / file).write_text(f"{text}\n", encoding="utf-8")
+    if incoming:
+        (directory / "incoming").write_text("HEDDLE_INCOMING=-incoming defer\n", encoding="utf-8")
+    else:
+        forget_incoming(name)
+    forget_moving(name)
+    if _systemctl("start", name, check=False):
+        raise HypervisorError(f"{name} did not start; see: journalctl -u heddle-vm@{name}")
+    try:
+        wait_for(socket_of(name), lambda _machine: True, _START_TIMEOUT)
+    except QmpError as error:
+        raise HypervisorError(f"{name} does not answer; see: journalctl -u heddle-vm@{name}: {error}") from error
+
+
+def stop(name: str) -> None:
+    """End a machine and remove what it left."""
+    _systemctl("stop", name)
+    _systemctl("reset-failed", name, check=False)
+    shutil.rmtree(RUNTIME / name, ignore_errors=True)
+
+
+def forget_incoming(name: str) -> None:
+    """A machine that has taken over starts like any other from now on, and its key is of no more use."""
+    for file in ("incoming", KEY_FILE):
+        (RUNTIME / name / file).unlink(missing_ok=True)
+
+
+def note_moving(name: str) -> None:
+    """Keep systemd from starting the machine anew when its QEMU ends."""
+    (RUNTIME / name / "moving").touch()
+
+
+def forget_moving(name: str) -> None:
+    """From now on the machine is started anew when its QEMU ends."""
+    (RUNTIME / name / "moving").unlink(missing_ok=True)
+
+
+def status(name: str) -> str:
+    """Return what QEMU says that a machine does: `running`, `inmigrate`, `postmigrate`, ...
+
+    `absent` without QEMU, and `silent` when there is one that does not answer: what that does, nobody knows.
+    """
+    try:
+        with Qmp(socket_of(name)) as machine:
+            return machine.execute("query-status")["status"]
+    except QmpAbsent:
+        return "absent"
+    except QmpError:
+        return "silent"
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8").strip().removeprefix("HEDDLE_ARGUMENTS=")
+    except OSError:
+        return None
+
+
+def _systemctl(verb: str, *words: str, check: bool = True) -> int:
+    *options, name = words
+    done = subprocess.run(
+        ["systemctl", verb, *options, f"heddle-vm@{name}.service"], capture_output=True, text=True, check=False
+    )
+    if check and done.returncode:
+        raise HypervisorError(f"systemctl {verb} heddle-vm@{name}: {done.stderr.strip()}")
+    return done.returncode

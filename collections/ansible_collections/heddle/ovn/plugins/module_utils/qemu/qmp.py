@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A connection to one QEMU (QEMU, "QEMU Machine Protocol Specification"), on the standard library."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Callable
+
+from ..common.errors import HypervisorError
+
+
+class QmpError(HypervisorError):
+    """QEMU does not answer, or refuses a command; the text says which."""
+
+
+class QmpAbsent(QmpError):
+    """There is no QEMU."""
+
+
+class Qmp:
+    """One QEMU's control socket; usable as a context manager. `timeout` is how long it may stay silent, in seconds."""
+
+    def __init__(self, path: str, timeout: float = 10.0) -> None:
+        self.path = path
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket.settimeout(timeout)
+        try:
+            self._socket.connect(path)
+        except OSError as error:
+            self._socket.close()
+            absent = isinstance(error, (FileNotFoundError, ConnectionRefusedError))
+            raise (QmpAbsent if absent else QmpError)(f"{path}: {error}") from error
+        self._lines = self._socket.makefile("rwb")
+        self._read()
+        self.execute("qmp_capabilities")
+
+    def __enter__(self) -> Qmp:
+        return self
+
+    def __exit__(self, *_exception) -> None:
+        self._lines.close()
+        self._socket.close()
+
+    def execute(self, command: str, arguments: dict | None = None) -> dict:
+        """Run a command and return what it returned."""
+        request = {"execute": command, **({"arguments": arguments} if arguments else {})}
+        try:
+            self._lines.write(json.dumps(request).encode() + b"\n")
+            self._lines.flush()
+        except OSError as error:
+            raise QmpError(f"{self.path}: {command}: {error}") from error
+        while True:
+            reply = self._read()
+            if "error" in reply:
+                raise QmpError(f"{self.path}: {command}: {reply['error'].get('desc')}")
+            if "return" in reply:
+                return reply["return"]
+
+    def _read(self) -> dict:
+        try:
+            line = self._lines.readline()
+        except OSError as error:
+            raise QmpError(f"{self.path}: {error}") from error
+        if not line:
+            raise QmpError(f"{self.path}: QEMU closed the connection")
+        return json.loads(line)
+
+
+def wait_for(path: str, happened: Callable[[Qmp], bool], timeout: float) -> None:
+    """Wait until QEMU answers and `happened` holds; QmpError when that is not so after `timeout` seconds."""
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            with Qmp(path) as machine:
+                if happened(machine):
+                    return
+            reason = "it did not come to what was waited for"
+        except QmpError as error:
+            reason = str(error)
+        if time.monotonic() >= deadline:
+            raise QmpError(f"{path}: not within {timeout:g} s: {reason}")
+        time.sleep(0.02)

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a node is connected to the provider network: what it told about itself under `gateway`.
+
+| key | meaning |
+|---|---|
+| `mode` | `shared`: OVN sends packets straight to the provider network; `local`: through the host's kernel |
+| `bridge` | provider bridge, `br` and the name of its network card |
+| `uplink` | the bridge's port to the provider network: that network card |
+| `mac` | MAC of the bridge device, which is the network card's; every gateway router of the node uses it |
+| `addresses` | the node's own addresses on the bridge with prefix length, the primary one of each family first |
+| `next_hops` | default gateways of the node, at most one per family |
+| `vlan` | VLAN tag of what the gateway routers send; None: untagged |
+| `physical_networks` | further bridge mappings, physical network -> bridge |
+| `vrf` | whether the node's kernel has VRFs |
+| `prober` | cgroup (version 2) of the health prober, as a path without a leading slash; "" where it cannot be matched |
+| `userspace_cards` | cards that Open vSwitch reads in userspace; the kernel must not answer what comes in on them too |
+| `advertised_cards` | cards with a default route that the kernel learned from router advertisements |
+
+A node that told nothing of this has no way out; nothing of it is rendered then.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass, field
+
+from ...common.addressing import family, plain
+
+PHYSICAL_NETWORK = "physnet"
+
+
+@dataclass(frozen=True)
+class Provider:
+    """The node's side of the provider network; fields as in the table above."""
+
+    bridge: str
+    uplink: str
+    mac: str
+    addresses: list[str]
+    next_hops: list[str] = field(default_factory=list)
+    mode: str = "shared"
+    vlan: int | None = None
+    physical_networks: dict[str, str] = field(default_factory=dict)
+    vrf: bool = True
+    prober: str = ""
+    userspace_cards: list[str] = field(default_factory=list)
+    advertised_cards: list[str] = field(default_factory=list)
+
+    @property
+    def is_local(self) -> bool:
+        """Tell whether packets leave through the host's kernel."""
+        return self.mode == "local"
+
+    def address(self, number: int) -> str | None:
+        """Return the node's primary address of a family, without prefix length."""
+        return next((plain(address) for address in self.addresses if family(address) == number), None)
+
+    def networks(self, number: int) -> list[str]:
+        """Return the provider network's subnets of a family that the node is in."""
+        found = [address for address in self.addresses if family(address) == number]
+        return list(dict.fromkeys(str(ipaddress.ip_interface(address).network) for address in found))
+
+    def next_hop(self, number: int) -> str | None:
+        """Return the default gateway of a family."""
+        return next((address for address in self.next_hops if family(address) == number), None)
+
+
+def provider_of(node: dict) -> Provider | None:
+    """Return the provider facts of a node of the plan, None for a node without."""
+    told = node.get("gateway")
+    return Provider(**told) if told else None

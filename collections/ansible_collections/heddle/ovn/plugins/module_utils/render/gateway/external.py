@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a network's gateway router to the provider network: external switch, routes, source NAT.
+
+The same for the default network and every primary network, whatever its topology. Names, options and numbers as
+ovn-kubernetes's gateway (OKEP-5193, "Shared Gateway Mode"): a user-defined network leaves with its own masquerade
+address, which the provider bridge turns into the node's; so networks with equal subnets stay apart.
+"""
+
+from __future__ import annotations
+
+from ...common.addressing import family, host_route, mac_of_address, plain
+from ...common.naming import external_localnet_port, external_switch, gateway_router
+from ...types.ovsdb_row import Parent, Row
+from ..common.node_network import View
+from ..common.ovn_rows import EPHEMERAL_PORTS, ROUTER, route, router_port, switch, switch_port
+from ..common.provider import PHYSICAL_NETWORK, Provider
+
+DEFAULT_ROUTES = {4: "0.0.0.0/0", 6: "::/0"}
+
+
+def render_external(view: View) -> list[Row]:
+    """Rows between the gateway router and the provider network; none on a node without a way out."""
+    provider = view.provider
+    if not view.is_primary or provider is None:
+        return []
+    name = gateway_router(view.name, view.node)
+    port = f"rtoe-{name}"
+    return [
+        *_external_switch(view, provider, port),
+        _router_port(view, provider, name, port),
+        *_neighbours(view, port),
+        *_routes(view, provider, name, port),
+        *_source_nat(view, provider, name),
+    ]
+
+
+def _external_switch(view: View, provider: Provider, port: str) -> list[Row]:
+    name = external_switch(view.name, view.node)
+    tag = {} if provider.vlan is None else {"tag_request": provider.vlan}
+    # The default network's gateway router is the only one that may announce the node's address: it is the same on all.
+    announce = {"nat-addresses": "router", "exclude-lb-vips-from-garp": "true"} if view.is_default else {}
+    return [
+        switch(view, name, {}, view.external_ids(role=True)),
+        switch_port(
+            view, name, external_localnet_port(view.name, view.node, provider.bridge), type="localnet",
+            addresses={"unknown"}, options={"network_name": PHYSICAL_NETWORK}, **tag,
+        ),
+        switch_port(
+            view, name, f"etor-{gateway_router(view.name, view.node)}", type="router", addresses={provider.mac},
+            options={"router-port": port, **announce},
+        ),
+    ]  # fmt: skip
+
+
+def _router_port(view: View, provider: Provider, name: str, port: str) -> Row:
+    if view.is_default:
+        return router_port(
+            view, name, port, provider.mac, provider.addresses, external_ids={"gateway-physical-ip": "yes"}
+        )
+    own = [host_route(address) for address in view.masquerade_addresses(0)]
+    return router_port(view, name, port, provider.mac, provider.addresses + own)
+
+
+def _neighbours(view: View, port: str) -> list[Row]:
+    """Neighbours that nobody on the provider network would answer for."""
+    addresses = view.masquerade(view.DUMMY_NEXT_HOP)
+    if not view.is_default:
+        addresses += view.masquerade(view.HOST_MASQUERADE)
+    return [
+        Row(
+            "Static_MAC_Binding",
+            f"{port} {address}",
+            {"logical_port": port, "ip": address, "mac": mac_of_address(address), "override_dynamic_mac": True},
+            view.name,
+        )
+        for address in addresses
+    ]
+
+
+def _routes(view: View, provider: Provider, name: str, port: str) -> list[Row]:
+    rows = []
+    ids = {"k8s.ovn.org/node-masquerade-subnet": ""} if view.is_default else view.external_ids()
+    dummies = {family(address): address for address in view.masquerade(view.DUMMY_NEXT_HOP)}
+    for subnet in view.masquerade_subnets():
+        rows.append(route(view, name, subnet, dummies[family(subnet)], output_port=port, external_ids=ids))
+    for number in view.network["families"]:
+        nexthop = provider.next_hop(number)
+        if nexthop:
+            rows.append(route(view, name, DEFAULT_ROUTES[number], nexthop, output_port=port))
+    return rows
+
+
+def _source_nat(view: View, provider: Provider, name: str) -> list[Row]:
+    """Everything of the network leaves with one address per family."""
+    rows = []
+    own = {family(address): address for address in view.masquerade_addresses(0)}
+    inner = [plain(interface) for interface in view.join_interfaces()] + view.network["subnets"]
+    for logical in inner:
+        number = family(logical)
+        external = provider.address(number) if view.is_default else own.get(number)
+        if external is None:
+            continue
+        columns = {
+            "type": "snat",
+            "logical_ip": logical,
+            "external_ip": external,
+            "external_port_range": EPHEMERAL_PORTS,
+            "options": {"stateless": "false"},
+            "external_ids": view.external_ids(),
+        }
+        rows.append(Row("NAT", f"{name} snat {logical} {external}", columns, view.name, Parent(ROUTER, name, "nat")))
+    return rows

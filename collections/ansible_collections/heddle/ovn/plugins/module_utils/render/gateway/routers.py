@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A network's gateway router on this node, and how the node's own traffic enters the network.
+
+Ports, options and numbers: ovn-kubernetes, gateway routers; OKEP-5094, "Transit router". What leads from here to the
+provider network is in `external.py`.
+"""
+
+from __future__ import annotations
+
+from ...common.addressing import family, host_route, mac_of_address, plain
+from ...common.naming import gateway_router, management_port
+from ...types.ovsdb_row import Parent, Row
+from ..common.node_network import View
+from ..common.ovn_rows import EPHEMERAL_PORTS, ROUTER, policy, route, router, switch_port
+
+MANAGEMENT_POLICY_PRIORITY = 1004
+
+
+def gateway_router_row(view: View) -> Row:
+    """Gateway router, bound to this node's chassis."""
+    options = {
+        "chassis": view.chassis(),
+        "always_learn_from_arp_request": "false",
+        "dynamic_neigh_routers": "false",
+        "mac_binding_age_threshold": "300",
+        "lb_force_snat_ip": "router_ip",
+    }
+    if view.is_default:
+        options["snat-ct-zone"] = "0"
+    else:
+        options["disable_garp_rarp"] = "true"
+        if view.network["topology"] == "Layer2":
+            options["lb_force_snat_ip"] = " ".join(plain(interface) for interface in view.join_interfaces())
+    ids = view.external_ids(role=True)
+    if view.provider:
+        own = [plain(address) for address in view.provider.addresses]
+        ids |= {"physical_ip": own[0], "physical_ips": ",".join(own)}
+    return router(view, gateway_router(view.name, view.node), options, ids)
+
+
+def inner_router_options(view: View) -> dict:
+    """Return options of the router next to the workloads.
+
+    In local gateway mode replies come in where no request went out: all connections are then committed, so that they
+    are known (OVN 25.03, `ct-commit-all`).
+    """
+    local = view.provider is not None and view.provider.is_local and view.is_primary and not view.is_default
+    return {"ct-commit-all": "true"} if local else {}
+
+
+def outward_routes(view: View, on: str, gateways: list[str]) -> list[Row]:
+    """Routes that lead what comes from this node's workloads out of the network.
+
+    `on` is the router next to the workloads, `gateways` the gateway router's addresses there. In local gateway mode
+    the node itself is the next hop, in shared mode only for the services that every network may reach. A node without
+    VRFs has no interface in the network; there the provider bridge leads to those services.
+    """
+    local = view.provider is not None and view.provider.is_local
+    nexthops = view.management_addresses() if local else gateways
+    rows = [
+        route(view, on, subnet, nexthop, source=True)
+        for subnet in view.subnets()
+        for nexthop in nexthops
+        if family(nexthop) == family(subnet)
+    ]
+    if view.provider and view.provider.vrf and not local and not view.is_default:
+        ids = {**view.external_ids(), "k8s.ovn.org/udn-enabled-default-service": ""}
+        rows += [
+            route(view, on, host_route(service), nexthop, external_ids=ids)
+            for service in view.shared_services()
+            for nexthop in view.management_addresses()
+            if family(nexthop) == family(service)
+        ]
+    return rows
+
+
+def management_rows(view: View, switch: str, on: str, inward_port: str) -> list[Row]:
+    """Management port of the node and what sends traffic for the node there.
+
+    `on` is the router next to the workloads and `inward_port` its port towards them.
+    """
+    addresses = view.management_addresses()
+    mac = mac_of_address(addresses[0])
+    name = management_port(view.name, view.node)
+    rows = [switch_port(view, switch, name, addresses={" ".join([mac, *addresses])})]
+    for host_address in _host_addresses(view):
+        number = family(host_address)
+        nexthop = next((address for address in addresses if family(address) == number), None)
+        if nexthop:
+            match = f'inport == "{inward_port}" && ip{number}.dst == {plain(host_address)} /* {switch} */'
+            rows.append(policy(view, on, MANAGEMENT_POLICY_PRIORITY, match, nexthop))
+    if not view.is_default:
+        rows += [
+            _management_snat(view, on, subnet, inward_port, mac)
+            for subnet in view.subnets()
+        ]  # fmt: skip
+    return rows
+
+
+def _host_addresses(view: View) -> list[str]:
+    """Return what leads to the node: all its addresses, in other networks the first of each family.
+
+    A Layer3 network adds the addresses that its own gateway router is masqueraded as (ovn-kubernetes, policies 1004).
+    """
+    addresses = list(view.plan["nodes"][view.node]["addresses"])
+    if view.provider:
+        own = [plain(address) for address in view.provider.addresses]
+        addresses = own + [address for address in addresses if plain(address) not in own]
+    if view.is_default:
+        return addresses
+    first = [next((item for item in addresses if family(item) == number), None) for number in (4, 6)]
+    own = view.masquerade_addresses(0) if view.network["topology"] == "Layer3" else []
+    return [address for address in first if address] + own
+
+
+def _management_snat(view: View, on: str, subnet: str, inward_port: str, mac: str) -> Row:
+    """Translate what goes to the management port, so that the node can tell networks with equal subnets apart."""
+    number = family(subnet)
+    external = next(address for address in view.masquerade_addresses(1) if family(address) == number)
+    columns = {
+        "type": "snat",
+        "logical_ip": subnet,
+        "external_ip": external,
+        "logical_port": inward_port,
+        "match": f"eth.dst == {mac}",
+        "external_port_range": EPHEMERAL_PORTS,
+        "options": {"stateless": "false"},
+        "external_ids": view.external_ids(),
+    }
+    return Row("NAT", f"{on} snat {subnet} {external}", columns, view.name, Parent(ROUTER, on, "nat"))

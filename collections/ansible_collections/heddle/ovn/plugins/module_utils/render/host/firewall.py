@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The host's nftables tables: who may reach workloads over the default network, and whose address packets leave with.
+
+Chains and sets as ovn-kubernetes's (OKEP-5193, "Kubernetes Readiness/Liveness Probes"), with nftables for what the
+document shows as iptables.
+"""
+
+from __future__ import annotations
+
+from ...common.addressing import family, nth_address, plain
+from ...common.naming import DEFAULT_NETWORK, management_interface
+from ...types.nftables_ruleset import CARDS_TABLE, Chain, Firewall, Set
+from ..common.node_network import View
+from ..gateway.bridge_flows import primary_views
+
+_FAMILIES = {4: ("ip", "ipv4_addr"), 6: ("ip6", "ipv6_addr")}
+# What hosts and routers call themselves; the networks' own masquerade addresses come after these.
+_FIXED_MASQUERADES = {4: 29, 6: 125}
+# After the kernel's own source NAT.
+_AFTER_SOURCE_NAT = "101"
+
+
+def render_firewall(plan: dict, node: str) -> Firewall:
+    """Return the node's table; nothing on a node without a way out."""
+    views = primary_views(plan, node)
+    if not views:
+        return Firewall()
+    default = next(view for view in views if view.is_default)
+    chains = [_isolation(default), _outside(default), _management(default)]
+    if default.provider.is_local:
+        chains += _local_gateway(default)
+    sets = [Set(_locked(number), _FAMILIES[number][1], _locked_addresses(plan, node, number)) for number in (4, 6)]
+    return Firewall(chains=tuple(chains), sets=tuple(sets))
+
+
+def render_cards(cards: list[str]) -> Firewall:
+    """Return the table for cards that a userspace datapath reads.
+
+    It reads a copy of what comes in; the kernel's own would be answered as well, with resets.
+    """
+    if not cards:
+        return Firewall(table=CARDS_TABLE)
+    names = ", ".join(f'"{card}"' for card in sorted(cards))
+    chain = Chain("userspace-cards", (f"iifname {{ {names} }} drop",), hook="prerouting", priority="raw")
+    return Firewall(chains=(chain,), table=CARDS_TABLE)
+
+
+def _locked(number: int) -> str:
+    return f"udn-pod-default-ips-v{number}"
+
+
+def _locked_addresses(plan: dict, node: str, number: int) -> tuple[str, ...]:
+    """Addresses on the default network of the node's workloads that have a primary network besides."""
+    return tuple(
+        sorted(
+            plain(address)
+            for workload in plan["workloads"].values()
+            if workload["node"] == node
+            for interface in workload["interfaces"]
+            if interface["network"] == DEFAULT_NETWORK and interface["role"] == "infrastructure-locked"
+            for address in interface["addresses"]
+            if family(address) == number
+        )
+    )
+
+
+def _isolation(view: View) -> Chain:
+    """Processes of the host get no connection to a workload but through its own network; the health prober may."""
+    prober = view.provider.prober
+    rules = []
+    for number in (4, 6):
+        destination = f"{_FAMILIES[number][0]} daddr @{_locked(number)}"
+        rules.append(f"{destination} ct state established,related accept")
+        if prober:
+            level = len(prober.strip("/").split("/"))
+            rules.append(f'socket cgroupv2 level {level} "{prober.strip("/")}" {destination} accept')
+        rules.append(f"{destination} drop")
+    return Chain("udn-isolation", tuple(rules), hook="output")
+
+
+def _outside(view: View) -> Chain:
+    """The host forwards replies to workloads, in local gateway mode; nothing else that it was not asked for itself.
+
+    Nor does it forward to services what comes in from the provider network: they are for hosts and workloads.
+
+    Without this, whoever sends to a workload's address by the host's MAC gets to it, even where the default network is
+    locked, because the management port gives the packet the host's own address. ovn-kubernetes leaves that open unless
+    it is told to disable forwarding.
+    """
+    inward = f'oifname "{management_interface(0)}"'
+    return Chain(
+        "outside", (f"{inward} ct state established,related accept", f"{inward} drop", *_to_services(view)),
+        hook="forward",
+    )  # fmt: skip
+
+
+def _to_services(view: View) -> list[str]:
+    rules = []
+    for services in view.settings["service_subnets"]:
+        number = family(services)
+        word = _FAMILIES[number][0]
+        asked = f'iifname "{view.provider.bridge}" {word} daddr {services}'
+        # Without VRFs networks reach services by way of the bridge and back, under their masquerade addresses.
+        if not view.provider.vrf:
+            masquerades = [subnet for subnet in view.settings["masquerade_subnets"] if family(subnet) == number]
+            rules += [f"{asked} {word} saddr {subnet} accept" for subnet in masquerades]
+        rules.append(f"{asked} drop")
+    return rules
+
+
+def _management(view: View) -> Chain:
+    """Workloads of the default network see the host under the address of its management port."""
+    own = view.management_addresses()
+    rules = [f'oifname != "{management_interface(0)}" return']
+    rules += [f"{_FAMILIES[family(address)][0]} saddr {address} return" for address in own]
+    rules += [f"meta nfproto ipv{family(address)} snat {_FAMILIES[family(address)][0]} to {address}" for address in own]
+    return Chain("mgmtport-snat", tuple(rules), hook="postrouting", kind="nat", priority="srcnat")
+
+
+def _local_gateway(view: View) -> list[Chain]:
+    """In local gateway mode the host gives what leaves its own address; networks come under masquerade addresses."""
+    settings = view.settings
+    hosts, networks = [], []
+    for masquerade in settings["masquerade_subnets"]:
+        number = family(masquerade)
+        word = _FAMILIES[number][0]
+        hosts.append(f"{word} saddr {nth_address(masquerade, View.OVN_MASQUERADE)} masquerade")
+        fixed = f"{nth_address(masquerade, 0)}/{_FIXED_MASQUERADES[number]}"
+        services = [subnet for subnet in settings["service_subnets"] if family(subnet) == number]
+        elsewhere = "".join(f" {word} daddr != {subnet}" for subnet in services)
+        networks.append(f"{word} saddr != {fixed}{elsewhere} {word} saddr {masquerade} masquerade")
+    workloads = [f"{_FAMILIES[family(subnet)][0]} saddr {subnet} masquerade" for subnet in view.subnets()]
+    jumps = ["jump ovn-kube-pod-subnet-masq", "jump ovn-kube-udn-masq"]
+    return [
+        Chain("ovn-kube-pod-subnet-masq", tuple(workloads)),
+        Chain("ovn-kube-udn-masq", tuple(networks)),
+        Chain(
+            "ovn-kube-local-gw-masq", (*hosts, *jumps), hook="postrouting", kind="nat", priority=_AFTER_SOURCE_NAT
+        ),
+    ]  # fmt: skip

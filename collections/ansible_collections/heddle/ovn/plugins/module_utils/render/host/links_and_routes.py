@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The host's own side of each network: management ports, VRFs, routes, rules, masquerade addresses.
+
+ovn-kubernetes's node plumbing (OKEP-5193, "Local Gateway Mode" and "VRF Considerations"). The default network's
+management port is in the host's main table. That of every other primary network is in a VRF of its own, so that
+networks with equal subnets do not meet; a host whose kernel has no VRFs has none of those.
+"""
+
+from __future__ import annotations
+
+from ...common.addressing import (
+    family,
+    host_route,
+    mac_of_address,
+    nth_address,
+    nth_interface,
+    plain,
+    prefix_length,
+)
+from ...common.naming import INTEGRATION_BRIDGE, management_interface, management_port, vrf_name
+from ...types.host_network import (
+    UNREACHABLE_METRIC,
+    HostAddress,
+    HostLink,
+    HostNetwork,
+    HostRoute,
+    Neighbour,
+    Rule,
+    Sysctl,
+    Vrf,
+)
+from ...types.ovsdb_row import Keys, Parent, Row
+from ..common.node_network import View
+from ..common.provider import Provider
+from ..gateway.bridge_flows import packet_mark, primary_views
+from ..gateway.external import DEFAULT_ROUTES
+from .vswitch import UNDERLAY_BRIDGE
+
+
+def render_management_ports(plan: dict, node: str) -> list[Row]:
+    """Return the ports of the integration bridge that are the host's own interfaces in its networks."""
+    rows = [Row("Bridge", INTEGRATION_BRIDGE, {}, match={"name": INTEGRATION_BRIDGE})]
+    for view in _managed(plan, node):
+        name = management_interface(view.network["id"])
+        ids = {"iface-id": management_port(view.name, view.node), "k8s.ovn.org/network": view.name}
+        columns = {
+            "name": name,
+            "type": "internal",
+            "mac": mac_of_address(view.management_addresses()[0]),
+            "mtu_request": view.network["mtu"],
+            "external_ids": Keys(ids),
+        }
+        rows.append(Row("Port", name, {"name": name}, view.name, Parent("Bridge", INTEGRATION_BRIDGE, "ports")))
+        rows.append(Row("Interface", name, columns, view.name, Parent("Port", name, "interfaces")))
+    return rows
+
+
+def render_host_network(plan: dict, node: str) -> HostNetwork:
+    """Return what the host's kernel should hold; nothing on a node without a way out."""
+    views = primary_views(plan, node)
+    if not views:
+        return HostNetwork()
+    provider = views[0].provider
+    managed = _managed(plan, node)
+    isolated = [view for view in managed if not view.is_default]
+    return HostNetwork(
+        links=tuple(HostLink(_interface(view), vrf=_vrf(view), network=view.name) for view in managed),
+        vrfs=tuple(Vrf(_vrf(view), _interface(view), view.name) for view in isolated),
+        addresses=(
+            *_masquerade_addresses(plan, provider),
+            *(address for view in managed for address in _own_addresses(view)),
+        ),
+        routes=(
+            *_main_routes(plan, provider),
+            *(route for view in managed for route in _inward_routes(view)),
+            *(route for view in isolated for route in _vrf_routes(view, provider)),
+        ),
+        rules=tuple(rule for view in isolated for rule in _rules(view)),
+        neighbours=(
+            *_neighbours(plan, provider),
+            *(neighbour for view in views if not view.is_default for neighbour in _router_neighbours(view, provider)),
+        ),
+        sysctls=_sysctls(managed, {number for view in views for number in view.network["families"]}, provider),
+    )
+
+
+def _managed(plan: dict, node: str) -> list[View]:
+    """Networks in which the host has an interface."""
+    return [view for view in primary_views(plan, node) if view.is_default or view.provider.vrf]
+
+
+def _interface(view: View) -> str:
+    return management_interface(view.network["id"])
+
+
+def _vrf(view: View) -> str:
+    if view.is_default:
+        return ""
+    provider = view.provider
+    own = (provider.bridge, provider.uplink, UNDERLAY_BRIDGE, *provider.physical_networks.values())
+    taken = {*own, *provider.userspace_cards, *provider.advertised_cards}
+    return vrf_name(view.network["object"], view.network["id"], taken)
+
+
+def _own_addresses(view: View) -> list[HostAddress]:
+    """The interface's addresses with the length of the subnet they are from."""
+    return [
+        HostAddress(_interface(view), f"{address}/{prefix_length(subnet)}", network=view.name)
+        for address, subnet in zip(view.management_addresses(), view.subnets(), strict=True)
+    ]
+
+
+def _masquerade_subnets(plan: dict, provider: Provider) -> list[str]:
+    """Those of the families that the host has an address of."""
+    return [subnet for subnet in plan["settings"]["masquerade_subnets"] if provider.address(family(subnet))]
+
+
+def _masquerade_addresses(plan: dict, provider: Provider) -> list[HostAddress]:
+    return [
+        HostAddress(
+            provider.bridge,
+            nth_interface(subnet, View.HOST_MASQUERADE),
+            deprecated=family(subnet) == 6,
+        )
+        for subnet in _masquerade_subnets(plan, provider)
+    ]
+
+
+def _to_services(plan: dict, provider: Provider, vrf: str = "", network: str = "") -> list[HostRoute]:
+    """Services are reached over the provider bridge, whose flows lead to a gateway router."""
+    masquerades = {family(subnet): subnet for subnet in _masquerade_subnets(plan, provider)}
+    return [
+        HostRoute(
+            services,
+            via=nth_address(masquerades[family(services)], View.DUMMY_NEXT_HOP),
+            device=provider.bridge,
+            source=nth_address(masquerades[family(services)], View.HOST_MASQUERADE),
+            mtu=plan["settings"]["mtu"],
+            vrf=vrf,
+            network=network,
+        )
+        for services in plan["settings"]["service_subnets"]
+        if family(services) in masquerades
+    ]
+
+
+def _main_routes(plan: dict, provider: Provider) -> list[HostRoute]:
+    to_routers = [
+        HostRoute(
+            host_route(nth_address(subnet, View.OVN_MASQUERADE)),
+            device=provider.bridge,
+            source=provider.address(family(subnet)),
+        )
+        for subnet in _masquerade_subnets(plan, provider)
+    ]
+    return to_routers + _to_services(plan, provider)
+
+
+def _inward_routes(view: View) -> list[HostRoute]:
+    """Into the network: what is not on the interface's own subnet lies behind the network's router."""
+    routes = []
+    gateways = {family(interface): plain(interface) for interface in view.gateway_interfaces()}
+    beyond = [host_route(address) for address in view.masquerade(View.LOCAL_SERVICE_MASQUERADE)]
+    if view.network["topology"] == "Layer3":
+        beyond += [subnet for subnet in view.network["subnets"] if subnet not in view.subnets()]
+    for prefix in beyond:
+        routes.append(
+            HostRoute(
+                prefix, via=gateways[family(prefix)], device=_interface(view), vrf=_vrf(view), network=view.name
+            )
+        )  # fmt: skip
+    return routes
+
+
+def _vrf_routes(view: View, provider: Provider) -> list[HostRoute]:
+    """Out of a VRF: as the host itself would send it, and nothing else."""
+    vrf, name = _vrf(view), view.name
+    routes = [route for route in _to_services(view.plan, provider, vrf, name) if _has(view, route.to)]
+    routes += [
+        HostRoute(host_route(address), device=_interface(view), vrf=vrf, network=name)
+        for address in view.masquerade_addresses(1)
+    ]
+    for number in view.network["families"]:
+        everything = DEFAULT_ROUTES[number]
+        routes += [
+            HostRoute(subnet, device=provider.bridge, vrf=vrf, network=name)
+            for subnet in provider.networks(number)
+            # Or it would replace the kernel's own route to the network's subnet.
+            if subnet not in view.subnets()
+        ]
+        nexthop = provider.next_hop(number)
+        if nexthop:
+            routes.append(HostRoute(everything, via=nexthop, device=provider.bridge, vrf=vrf, network=name))
+        # Without it, what no route of the VRF matches would be looked up in the main table.
+        routes.append(
+            HostRoute(everything, kind="unreachable", metric=UNREACHABLE_METRIC, vrf=vrf, network=name)
+        )  # fmt: skip
+    return routes
+
+
+def _has(view: View, prefix: str) -> bool:
+    return family(prefix) in view.network["families"]
+
+
+def _rules(view: View) -> list[Rule]:
+    marked = [
+        Rule(number, _vrf(view), fwmark=packet_mark(view), network=view.name) for number in view.network["families"]
+    ]
+    return marked + [
+        Rule(family(address), _vrf(view), to=host_route(address), network=view.name)
+        for address in view.masquerade_addresses(1)
+    ]
+
+
+def _neighbours(plan: dict, provider: Provider) -> list[Neighbour]:
+    """Gateway routers do not answer for these on the bridge."""
+    return [
+        Neighbour(provider.bridge, address, mac_of_address(address))
+        for subnet in _masquerade_subnets(plan, provider)
+        for address in (nth_address(subnet, offset) for offset in (View.OVN_MASQUERADE, View.DUMMY_NEXT_HOP))
+    ]
+
+
+def _router_neighbours(view: View, provider: Provider) -> list[Neighbour]:
+    return [
+        Neighbour(provider.bridge, address, mac_of_address(address), view.name)
+        for address in view.masquerade_addresses(0)
+        if provider.address(family(address))
+    ]
+
+
+def _sysctls(managed: list[View], families: set[int], provider: Provider) -> tuple[Sysctl, ...]:
+    """Forwarding between networks and the bridge, where replies do not come back the way that requests went."""
+    found = [Sysctl(f"net/ipv4/conf/{provider.bridge}/forwarding", "1")]
+    for view in managed:
+        name = _interface(view)
+        found += [
+            Sysctl(f"net/ipv4/conf/{name}/forwarding", "1", network=view.name),
+            Sysctl(f"net/ipv4/conf/{name}/rp_filter", "2", network=view.name),
+        ]
+    if 6 in families:
+        # A host that forwards forgets what routers advertised, and hears no more of them, where this is not 2.
+        nexthop = provider.next_hop(6)
+        own = [provider.bridge] if nexthop and nexthop.startswith("fe80:") else []
+        found += [Sysctl(f"net/ipv6/conf/{card}/accept_ra", "2") for card in [*own, *provider.advertised_cards]]
+        # For all devices at once: Linux before 6.17 has nothing finer.
+        found.append(Sysctl("net/ipv6/conf/all/forwarding", "1"))
+    return tuple(found)

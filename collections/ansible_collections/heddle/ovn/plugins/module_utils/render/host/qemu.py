@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Virtual machines as their hosts see them, also while they move from one to the other."""
+
+from __future__ import annotations
+
+from ...common.naming import host_interface, workload_namespace
+from ...types.virtual_machine import Card, VirtualMachine
+from ..common.hosting_nodes import hosts
+from .vswitch import HOST_END
+
+
+def render_virtual_machines(plan: dict, node: str) -> list[VirtualMachine]:
+    """Return the virtual machines that a node runs, or that are moving away from it or to it."""
+    return [
+        VirtualMachine(
+            workload_namespace(workload["namespace"], workload["name"]),
+            workload["memory"],
+            tuple(_card(interface) for interface in workload["interfaces"]),
+            _role(workload, node),
+        )
+        for workload in plan["workloads"].values()
+        if workload["kind"] == "vm" and node in hosts(workload)
+    ]
+
+
+def render_extra_chassis(plan: dict, node: str) -> dict[str, str | None]:
+    """Return the ports of virtual machines elsewhere or moving away -> the chassis that gets their packets as well.
+
+    In the zone that a virtual machine moves to, ovn-controller sets that itself.
+    """
+    return {
+        interface["port"]: plan["nodes"][workload["moving_to"]]["chassis"] if workload["moving_to"] else None
+        for workload in plan["workloads"].values()
+        if workload["kind"] == "vm" and node != workload["moving_to"]
+        for interface in workload["interfaces"]
+    }
+
+
+def _role(workload: dict, node: str) -> str:
+    if workload["moving_to"] is None:
+        return "run"
+    return "target" if workload["moving_to"] == node else "source"
+
+
+def _card(interface: dict) -> Card:
+    return Card(
+        host_name=host_interface(interface["port"], HOST_END),
+        mac=interface["mac"],
+        mtu=interface["mtu"],
+        network=interface["network"],
+    )

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Load balancers of the services that every network may reach.
+
+Names, options and scopes as ovn-kubernetes's load balancers: one for the node's switch, one for its gateway router,
+where an endpoint that is the node itself goes by the host's masquerade address.
+"""
+
+from __future__ import annotations
+
+from ...common.addressing import family, nth_address, plain
+from ...common.naming import DEFAULT_NETWORK, gateway_router, node_switch
+from ...types.ovsdb_row import Parent, Row
+from ..common.node_network import View
+from ..common.ovn_rows import ROUTER, SWITCH
+
+_HAIRPIN_MASQUERADE = 5
+
+
+def render_services(view: View) -> list[Row]:
+    """Return the node's load balancers; `view` is of the default network."""
+    rows = []
+    for service in view.settings.get("shared_services", []):
+        for protocol in sorted({port["protocol"] for port in service["ports"]}):
+            ports = [port for port in service["ports"] if port["protocol"] == protocol]
+            rows += [
+                _load_balancer(view, service, protocol, ports, scope, parent)
+                for scope, parent in (
+                    ("node_switch", Parent(SWITCH, node_switch(view.name, view.node), "load_balancer")),
+                    ("node_router", Parent(ROUTER, gateway_router(view.name, view.node), "load_balancer")),
+                )
+            ]
+    return rows
+
+
+def _load_balancer(view: View, service: dict, protocol: str, ports: list[dict], scope: str, parent: Parent) -> Row:
+    name = f"Service_{service['name']}_{protocol}_{scope}_{view.node}"
+    number = family(service["address"])
+    endpoints = [address for text in service["endpoints"] for address in _addresses(view, text, number)]
+    if scope == "node_router":
+        endpoints = [_seen_from_router(view, address) for address in endpoints]
+    columns = {
+        "name": f"{name}_IPv6" if number == 6 else name,
+        "protocol": protocol.lower(),
+        "vips": {
+            _socket(service["address"], port["port"]): ",".join(
+                _socket(address, port.get("target", port["port"])) for address in endpoints
+            )
+            for port in ports
+        },
+        "options": {
+            "reject": "true",
+            "event": "false",
+            "skip_snat": "false",
+            "neighbor_responder": "none",
+            "hairpin_snat_ip": " ".join(view.masquerade(_HAIRPIN_MASQUERADE)),
+        },
+        "external_ids": {"k8s.ovn.org/kind": "Service", "k8s.ovn.org/owner": service["name"]},
+    }
+    return Row("Load_Balancer", columns["name"], columns, view.name, parent)
+
+
+def _addresses(view: View, text: str, number: int) -> list[str]:
+    """Return an endpoint's addresses of a family; a workload's are those that it has on the default network."""
+    workload = view.plan["workloads"].get(text)
+    if workload is None:
+        return [] if "/" in text else [text]
+    return [
+        plain(address)
+        for interface in workload["interfaces"]
+        if interface["network"] == DEFAULT_NETWORK
+        for address in interface["addresses"]
+        if family(address) == number
+    ]
+
+
+def _seen_from_router(view: View, address: str) -> str:
+    """A gateway router has the node's own addresses, so it cannot send to the node by them."""
+    own = {plain(item) for item in view.provider.addresses} if view.provider else set()
+    if address not in own:
+        return address
+    subnet = next(item for item in view.masquerade_subnets() if family(item) == family(address))
+    return nth_address(subnet, View.HOST_MASQUERADE)
+
+
+def _socket(address: str, port: int) -> str:
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"

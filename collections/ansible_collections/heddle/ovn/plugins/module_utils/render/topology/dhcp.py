@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What virtual machines on primary Layer2 networks are told by DHCP (ovn-nb(5), "DHCP_Options").
+
+Values as ovn-kubernetes gives them to virtual machines: the server is the same everywhere, so a lease holds wherever
+the machine goes.
+"""
+
+from __future__ import annotations
+
+from ...common.addressing import family, mac_of_address, plain
+from ...types.ovsdb_row import Ref, Row
+from ..common.hosting_nodes import hosts
+from ..common.node_network import View
+
+DHCP_OPTIONS = "DHCP_Options"
+_LEASE_SECONDS = "3500"
+_SERVER = "169.254.1.1"
+_SERVER6 = "fe80::1"
+_OWNER_TYPE = "VirtualMachine"
+_NAME_SERVICE = "kube-system/kube-dns"
+
+
+def dhcp_rows(view: View, workload: dict, interface: dict) -> list[Row]:
+    """Rows with a virtual machine's options, one per family, in the zones that have its port."""
+    if not _is_served(view, workload, interface):
+        return []
+    return [_options(view, workload, interface, address) for address in interface["addresses"]]
+
+
+def dhcp_columns(view: View, workload: dict, interface: dict) -> dict:
+    """Columns of the machine's port that refer to those rows."""
+    if not _is_served(view, workload, interface):
+        return {}
+    return {
+        f"dhcpv{family(address)}_options": {Ref(DHCP_OPTIONS, _key(interface, address))}
+        for address in interface["addresses"]
+    }
+
+
+def _is_served(view: View, workload: dict, interface: dict) -> bool:
+    return workload["kind"] == "vm" and view.node in hosts(workload) and interface["role"] == "primary"
+
+
+def _key(interface: dict, address: str) -> str:
+    return f"{interface['port']} v{family(address)}"
+
+
+def _options(view: View, workload: dict, interface: dict, address: str) -> Row:
+    subnet = next(subnet for subnet in view.subnets() if family(subnet) == family(address))
+    name = f"{workload['namespace']}/{workload['name']}"
+    if family(address) == 4:
+        gateways = view.gateway_interfaces()
+        options = {
+            "server_id": _SERVER,
+            "server_mac": mac_of_address(_SERVER),
+            "lease_time": _LEASE_SECONDS,
+            "hostname": f'"{workload["name"]}"',
+            "router": next(plain(gateway) for gateway in gateways if family(gateway) == 4),
+            "mtu": str(interface["mtu"]),
+        }
+    else:
+        options = {"server_id": mac_of_address(_SERVER6), "fqdn": f'"{workload["name"]}"'}
+    options |= _name_servers(view, family(address))
+    ids = {
+        "k8s.ovn.org/owner-controller": f"{view.name}-network-controller",
+        "k8s.ovn.org/owner-type": _OWNER_TYPE,
+        "k8s.ovn.org/name": name,
+        "k8s.ovn.org/cidr": subnet,
+        "k8s.ovn.org/zone": view.node,
+    }
+    columns = {"cidr": subnet, "options": options, "external_ids": ids}
+    return Row(DHCP_OPTIONS, _key(interface, address), columns, view.name)
+
+
+def _name_servers(view: View, number: int) -> dict:
+    """The cluster's DNS where every network may reach it; without that a machine would wait for nobody's answers."""
+    found = [
+        service["address"]
+        for service in view.settings.get("shared_services", [])
+        if service["name"] == _NAME_SERVICE and family(service["address"]) == number
+    ]
+    return {"dns_server": found[0]} if found else {}

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layer2 primary networks before the transit router: every node's gateway router is on the switch itself.
+
+All of them have the gateway's address, each with a MAC of its own; a workload meets only the one of its node, because
+the others are known here by their join addresses alone (OKEP-5094, "Layer2 default gw discovery at VMs").
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+
+from ...common.addressing import family, plain
+from ...common.naming import gateway_router, layer2_switch
+from ...types.ovsdb_row import Row
+from ..common.node_network import View, first_mac
+from ..common.ovn_rows import peering, policy, route, router_port, switch_port
+from ..gateway.external import render_external
+from ..gateway.routers import gateway_router_row, management_rows, outward_routes
+
+NODE_POLICY_PRIORITY = 99
+_TRANSIT_ROUTER = "2.0"
+
+
+def has_transit_router(view: View, node: str | None = None) -> bool:
+    """Tell whether a node has the newer topology; what an older plan does not say counts as newer."""
+    return view.plan["nodes"][node or view.node].get("layer2_topology_version", _TRANSIT_ROUTER) == _TRANSIT_ROUTER
+
+
+def gateway_tunnel_key(view: View, node: str | None = None) -> str:
+    """Return the tunnel key that a node's gateway router has on the switch in all zones."""
+    return str(view.network["gateway_tunnel_ids"][node or view.node])
+
+
+def router_advertisement(view: View) -> dict:
+    """Return the column that makes the gateway's port announce itself; nothing in a network without IPv6."""
+    if 6 not in view.network["families"]:
+        return {}
+    # LOW: what the workload was given beside its address is MEDIUM and shall win.
+    return {
+        "ipv6_ra_configs": {
+            "address_mode": "dhcpv6_stateful",
+            "send_periodic": "true",
+            "max_interval": "900",
+            "min_interval": "300",
+            "router_preference": "LOW",
+            "mtu": str(view.network["mtu"]),
+        }
+    }
+
+
+def render_gateway_routers(view: View) -> list[Row]:
+    """This node's gateway router on the switch, and the other nodes' as remote ports."""
+    name, on = gateway_router(view.name, view.node), layer2_switch(view.name)
+    port = f"rtos-{on}"
+    join = view.join_interfaces()
+    networks = join + view.gateway_interfaces()
+    options = {"gateway_mtu": str(view.outward_mtu)}
+    rows = [
+        gateway_router_row(view),
+        router_port(view, name, port, first_mac(join), networks, options, **router_advertisement(view)),
+        peering(view, on, f"stor-{on}", port, {"requested-tnl-key": gateway_tunnel_key(view)}),
+        *outward_routes(view, name, []),
+        *management_rows(view, on, name, port),
+        *_external(view, name),
+    ]
+    for remote in view.remotes:
+        rows.append(remote_gateway_port(view, remote))
+    if view.provider and view.provider.is_local:
+        rows += _local_gateway(view, name)
+    return rows
+
+
+def remote_gateway_port(view: View, remote: str) -> Row:
+    """Another node's gateway router on the switch: the port answers for its join addresses and tunnels to the node."""
+    on, join = layer2_switch(view.name), view.join_interfaces(remote)
+    options = {"requested-tnl-key": gateway_tunnel_key(view, remote), "requested-chassis": view.chassis(remote)}
+    addresses = {" ".join([first_mac(join), *join])}
+    return switch_port(view, on, f"stor-{on}_{remote}", type="remote", addresses=addresses, options=options)
+
+
+def join_host_routes(view: View, on: str, remote: str) -> list[Row]:
+    """Routes to another node's join addresses over the switch.
+
+    Next hop and prefix are the same address: the prefix is longer than that of any route by source, which would win
+    otherwise and send the packet elsewhere (OKEP-5094, "Egress/Ingress traffic over remote node").
+    """
+    return [route(view, on, plain(address), address) for address in view.join_interfaces(remote)]
+
+
+def _external(view: View, name: str) -> list[Row]:
+    """Way out of the network; its NAT only for what leaves, as the same router also serves the management port."""
+    match = f'outport == "rtoe-{name}"'
+    return [
+        dataclasses.replace(row, columns={**row.columns, "match": match}) if row.table == "NAT" else row
+        for row in render_external(view)
+    ]
+
+
+def _local_gateway(view: View, name: str) -> list[Row]:
+    """What local gateway mode adds: the node's own subnet is reached through the node, joined routers directly."""
+    rows = [row for remote in view.remotes for row in join_host_routes(view, name, remote)]
+    for address in view.management_addresses():
+        number = family(address)
+        own = next((item for item in view.provider.addresses if family(item) == number), None)
+        for subnet in view.subnets():
+            if own and family(subnet) == number:
+                match = f"ip{number}.dst == {ipaddress.ip_interface(own).network} && ip{number}.src == {subnet}"
+                rows.append(policy(view, name, NODE_POLICY_PRIORITY, match, address))
+    return rows

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Localnet topology: a switch per node, joined to the others by the provider network that it leads to.
+
+OKEP-5193, "Localnet"; rows as ovn-kubernetes's localnet controller writes them. Nothing of it goes through tunnels.
+"""
+
+from __future__ import annotations
+
+from ...common.naming import localnet_port, localnet_switch
+from ...types.ovsdb_row import Row
+from ..common.node_network import View, switch_config
+from ..common.ovn_rows import switch, switch_port
+
+
+def render_localnet(view: View) -> list[Row]:
+    """Rows of a Localnet network in this node's zone, without its workloads.
+
+    The bridge that `network_name` stands for is known to the host (`ovn-bridge-mappings`). northd copies the requested
+    tag to the port's tag.
+    """
+    name = localnet_switch(view.name)
+    vlan = view.network["vlan"]
+    return [
+        switch(view, name, switch_config(view.subnets()), view.external_ids(role=True)),
+        switch_port(
+            view, name, localnet_port(view.name), type="localnet", addresses={"unknown"},
+            options={"network_name": view.network["physical_network"]}, tag_request={vlan} if vlan else set(),
+        ),
+    ]  # fmt: skip

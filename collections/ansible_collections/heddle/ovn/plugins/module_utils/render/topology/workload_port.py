@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Logical switch ports of workloads, on this node and (Layer2) on the others."""
+
+from __future__ import annotations
+
+from ...common.addressing import plain
+from ...common.naming import EXTERNAL_ID_NAD, layer2_switch, localnet_switch, node_switch
+from ...types.ovsdb_row import Row
+from ..common.hosting_nodes import hosts
+from ..common.node_network import View
+from ..common.ovn_rows import switch_port
+from .dhcp import dhcp_columns, dhcp_rows
+
+
+def render_workload_switch_ports(view: View) -> list[Row]:
+    """Ports of this node's workloads; a Layer2 network also has the others' as remote ports."""
+    rows = []
+    for workload, interface in view.workloads:
+        if view.node in hosts(workload) or (view.network["topology"] == "Layer2" and workload["node"] in view.remotes):
+            rows += [_port(view, workload, interface), *dhcp_rows(view, workload, interface)]
+    return rows
+
+
+def _port(view: View, workload: dict, interface: dict) -> Row:
+    is_local = view.node in hosts(workload)
+    layer2 = view.network["topology"] == "Layer2"
+    # Without IPAM there is a MAC only, and port security then lets every address of that MAC pass.
+    addresses = " ".join([interface["mac"], *map(plain, interface["addresses"])])
+    options = {"requested-chassis": view.chassis(workload["node"])}
+    if workload.get("moving_to") == view.node:
+        # The other zone still has the workload; what comes for it goes there until the workload shows up here.
+        options["requested-chassis"] += f",{view.chassis()}"
+        options["activation-strategy"] = "rarp"
+    if layer2:
+        options["requested-tnl-key"] = str(interface["tunnel_id"])
+    ids = {**view.external_ids(), "namespace": workload["namespace"], "pod": "true"}
+    if interface["nad"]:
+        ids[EXTERNAL_ID_NAD] = interface["nad"]
+    return switch_port(
+        view,
+        _switch(view),
+        interface["port"],
+        ids,
+        type="" if is_local else "remote",
+        addresses={addresses},
+        port_security={addresses} if is_local else set(),
+        options=options,
+        **dhcp_columns(view, workload, interface),
+    )
+
+
+def _switch(view: View) -> str:
+    if view.network["topology"] == "Layer3":
+        return node_switch(view.name, view.node)
+    return layer2_switch(view.name) if view.network["topology"] == "Layer2" else localnet_switch(view.name)

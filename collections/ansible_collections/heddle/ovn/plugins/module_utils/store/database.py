@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Snapshots in and out of the `Heddle` database.
+
+A snapshot is written by one transaction that waits for what was read: of two operators who write at once the second
+one is refused, reads again and decides anew. Rows are changed by their uuid, which the server looks up at once; by
+content it would read the whole table for each of them.
+"""
+
+from __future__ import annotations
+
+import json
+
+from ..common.naming import DEFAULT_NETWORK
+from ..common.serialization import canonical
+from .snapshot import Rows, Snapshot, StoredObject
+
+DATABASE = "Heddle"
+_IDENTITY = ["_uuid", "_version"]
+_COLUMNS = {
+    "Cluster": ["name", "revision", "settings"],
+    "Object": ["kind", "namespace", "name", "manifest_set", "labels", "spec", "manifest", "status"],
+    "Allocation": ["pool", "owner", "value"],
+    "Cursor": ["pool", "position"],
+}
+
+
+def read(client) -> Snapshot:
+    """Return what the database holds, all of one moment."""
+    selects = [
+        {"op": "select", "table": table, "where": [], "columns": _IDENTITY + columns}
+        for table, columns in _COLUMNS.items()
+    ]
+    cluster, objects, allocations, cursors = (result["rows"] for result in client.transact(DATABASE, selects))
+    snapshot, rows = Snapshot(), Rows()
+    for row in cluster:
+        snapshot.name, snapshot.revision = row["name"], row["revision"]
+        snapshot.settings = json.loads(row["settings"])
+        rows["Cluster", ""] = _identity(row)
+    for row in objects:
+        entry = _stored_object(row)
+        snapshot.objects[entry.key] = entry
+        rows["Object", entry.key] = _identity(row)
+    for row in allocations:
+        snapshot.allocations.setdefault(row["pool"], {})[row["owner"]] = row["value"]
+        rows["Allocation", (row["pool"], row["owner"])] = _identity(row)
+    for row in cursors:
+        snapshot.cursors[row["pool"]] = row["position"]
+        rows["Cursor", row["pool"]] = _identity(row)
+    snapshot.rows = rows
+    return snapshot
+
+
+def _identity(row: dict) -> tuple[str, str]:
+    return row["_uuid"][1], row["_version"][1]
+
+
+def _stored_object(row: dict) -> StoredObject:
+    return StoredObject(
+        kind=row["kind"],
+        name=row["name"],
+        namespace=row["namespace"],
+        manifest_set=row["manifest_set"],
+        labels=dict(row["labels"][1]),
+        spec=json.loads(row["spec"]),
+        manifest=json.loads(row["manifest"]),
+        status=json.loads(row["status"]),
+    )
+
+
+def _row(entry: StoredObject) -> dict:
+    return {
+        "kind": entry.kind,
+        "namespace": entry.namespace,
+        "name": entry.name,
+        "manifest_set": entry.manifest_set,
+        "labels": ["map", sorted(map(list, entry.labels.items()))],
+        "spec": canonical(entry.spec),
+        "manifest": canonical(entry.manifest),
+        "status": canonical(entry.status),
+    }
+
+
+def operations(before: Snapshot, after: Snapshot) -> list[dict]:
+    """Return the transaction that turns one snapshot into the other; empty when they are equal.
+
+    `before` is as it was read. The revision becomes that of `after` if it is ahead, or else the next one.
+    """
+    changes = (
+        _object_operations(before, after) + _allocation_operations(before, after) + _cursor_operations(before, after)
+    )
+    settings_differ = (before.settings, before.name) != (after.settings, after.name)
+    if not changes and not settings_differ:
+        return []
+    revision = next_revision(before, after)
+    row = {"name": after.name, "revision": revision, "settings": canonical(after.settings)}
+    if before.revision == 0:
+        return [_wait("Cluster", [], {"columns": ["revision"], "rows": []}), _insert("Cluster", row), *changes]
+    unchanged = {"columns": ["revision"], "rows": [{"revision": before.revision}]}
+    return [
+        _wait("Cluster", [], unchanged),
+        {"op": "update", "table": "Cluster", "where": [], "row": row},
+        *changes,
+    ]
+
+
+def next_revision(before: Snapshot, after: Snapshot) -> int:
+    """Return the revision that the step from one snapshot to the other leads to."""
+    return max(before.revision + 1, after.revision)
+
+
+def _wait(table: str, where: list, told: dict) -> dict:
+    return {"op": "wait", "table": table, "where": where, "until": "==", "timeout": 0, **told}
+
+
+def _insert(table: str, row: dict) -> dict:
+    return {"op": "insert", "table": table, "row": row}
+
+
+def _on_row(before: Snapshot, table: str, key, operation: dict) -> list[dict]:
+    """An operation on a row that was read, if it still is what was read."""
+    uuid, version = before.rows[table, key]
+    where = [["_uuid", "==", ["uuid", uuid]]]
+    unchanged = {"columns": ["_version"], "rows": [{"_version": ["uuid", version]}]}
+    return [_wait(table, where, unchanged), {**operation, "table": table, "where": where}]
+
+
+def _object_operations(before: Snapshot, after: Snapshot) -> list[dict]:
+    found = []
+    for key in before.objects:
+        if key not in after.objects:
+            found += _on_row(before, "Object", key, {"op": "delete"})
+    for key, entry in after.objects.items():
+        old = before.objects.get(key)
+        if old is None:
+            found.append(_insert("Object", _row(entry)))
+        elif old != entry:
+            there = _row(old)
+            row = {column: value for column, value in _row(entry).items() if there[column] != value}
+            found += _on_row(before, "Object", key, {"op": "update", "row": row})
+    return found
+
+
+def _allocation_operations(before: Snapshot, after: Snapshot) -> list[dict]:
+    """Deletions come first, so that a value may change hands within one transaction."""
+    gone, new = [], []
+    for pool in sorted(set(before.allocations) | set(after.allocations)):
+        old, fresh = before.allocations.get(pool, {}), after.allocations.get(pool, {})
+        for owner, value in old.items():
+            if fresh.get(owner) != value:
+                gone += _on_row(before, "Allocation", (pool, owner), {"op": "delete"})
+        for owner, value in fresh.items():
+            if old.get(owner) != value:
+                new.append(_insert("Allocation", {"pool": pool, "owner": owner, "value": value}))
+    return gone + new
+
+
+def _cursor_operations(before: Snapshot, after: Snapshot) -> list[dict]:
+    found = []
+    for pool in sorted(set(before.cursors) | set(after.cursors)):
+        old, fresh = before.cursors.get(pool), after.cursors.get(pool)
+        if fresh is None:
+            found += _on_row(before, "Cursor", pool, {"op": "delete"})
+        elif old is None:
+            found.append(_insert("Cursor", {"pool": pool, "position": fresh}))
+        elif old != fresh:
+            found += _on_row(before, "Cursor", pool, {"op": "update", "row": {"position": fresh}})
+    return found
+
+
+def differences(before: Snapshot, after: Snapshot) -> list[dict]:
+    """Return what differs, for people: one entry per object or allocation with `kind`, `name`, `before`, `after`."""
+    found = []
+    for key in sorted(set(before.objects) | set(after.objects)):
+        old, new = before.objects.get(key), after.objects.get(key)
+        if old != new:
+            found.append({"kind": "object", "name": key, "before": _shown(old), "after": _shown(new)})
+    for pool in sorted(set(before.allocations) | set(after.allocations)):
+        old, new = before.allocations.get(pool, {}), after.allocations.get(pool, {})
+        for owner in sorted(set(old) | set(new)):
+            if old.get(owner) != new.get(owner):
+                found.append(
+                    {"kind": "allocation", "name": f"{pool} {owner}", "before": old.get(owner), "after": new.get(owner)}
+                )
+    if before.settings != after.settings:
+        found.append({"kind": "settings", "name": DEFAULT_NETWORK, "before": before.settings, "after": after.settings})
+    return found
+
+
+def _shown(entry: StoredObject | None) -> dict | None:
+    if entry is None:
+        return None
+    return {"labels": entry.labels, "spec": entry.spec, **({"status": entry.status} if entry.status else {})}

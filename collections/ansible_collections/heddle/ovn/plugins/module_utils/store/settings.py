@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cluster-wide settings: the address ranges that every network shares.
+
+Defaults are ovn-kubernetes's, with the cluster subnets of its kind deployment and its wide masquerade range.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+
+from ..common.addressing import family, overlapping
+from .layer2_version import SETTING as LAYER2_TOPOLOGY
+from .layer2_version import TOPOLOGIES
+from .shared_services import SETTING as SHARED_SERVICES
+from .shared_services import mistakes as service_mistakes
+
+DEFAULTS = {
+    "cluster_subnets": ["10.244.0.0/16/24", "fd00:10:244::/48/64"],
+    "service_subnets": ["10.96.0.0/16", "fd00:10:96::/112"],
+    "join_subnets": ["100.64.0.0/16", "fd98::/64"],
+    "network_join_subnets": ["100.65.0.0/16", "fd99::/64"],
+    "transit_subnets": ["100.88.0.0/16", "fd97::/64"],
+    "masquerade_subnets": ["169.254.0.0/17", "fd69::/112"],
+    "mtu": 1400,
+    "networks_total": 4095,
+    "networks_per_namespace": 0,
+    LAYER2_TOPOLOGY: "transit-router",
+    SHARED_SERVICES: [],
+}
+# Hosts and routers have one address of each of these, so there is one of each family.
+_ONE_OF_A_FAMILY = ("join_subnets", "network_join_subnets", "transit_subnets", "masquerade_subnets")
+_HOST_PREFIXES = {4: 24, 6: 64}
+# How many networks there may be; 0 is no limit. Hosts need not know them.
+LIMITS = ("networks_total", "networks_per_namespace")
+
+
+def complete(given: dict | None) -> dict:
+    """Return the settings with defaults filled in; ValueError names every setting that is unknown or malformed."""
+    given = {name: value for name, value in (given or {}).items() if value is not None}
+    mistakes = [
+        f"unknown setting {name}; known are {', '.join(DEFAULTS)}"
+        for name in sorted(set(given) - set(DEFAULTS), key=str)
+    ]
+    settings = {name: given.get(name, default) for name, default in DEFAULTS.items()}
+    for name, value in settings.items():
+        if name.endswith("_subnets"):
+            mistakes += [f"setting {name}: {mistake}" for mistake in _mistakes(name, value)]
+    if not isinstance(settings["mtu"], int) or not 576 <= settings["mtu"] <= 65535:
+        mistakes.append(f"setting mtu: must be a number from 576 to 65535, not {settings['mtu']!r}")
+    for name in LIMITS:
+        if not isinstance(settings[name], int) or isinstance(settings[name], bool) or settings[name] < 0:
+            mistakes.append(f"setting {name}: must be a number, 0 for no limit, not {settings[name]!r}")
+    if settings[LAYER2_TOPOLOGY] not in list(TOPOLOGIES):
+        known = " or ".join(TOPOLOGIES)
+        mistakes.append(f"setting {LAYER2_TOPOLOGY}: must be {known}, not {settings[LAYER2_TOPOLOGY]!r}")
+    if not mistakes:
+        services = service_mistakes(settings[SHARED_SERVICES], settings["service_subnets"])
+        mistakes += _overlaps(settings) + [f"setting {SHARED_SERVICES}: {mistake}" for mistake in services]
+    if mistakes:
+        raise ValueError("; ".join(mistakes))
+    return settings
+
+
+def _mistakes(name: str, value) -> list[str]:
+    if not isinstance(value, list) or not value or not all(isinstance(text, str) for text in value):
+        return [f"must be a list of subnets, not {value!r}"]
+    mistakes = [mistake for text in value for mistake in _subnet_mistakes(name, text)]
+    if not mistakes and name in _ONE_OF_A_FAMILY and len({":" in text for text in value}) < len(value):
+        mistakes.append(f"must have one subnet of each family, not {', '.join(value)}")
+    return mistakes
+
+
+def _subnet_mistakes(name: str, text: str) -> list[str]:
+    parts = text.split("/")
+    shape = "ADDRESS/PREFIX or ADDRESS/PREFIX/HOST_PREFIX" if name == "cluster_subnets" else "ADDRESS/PREFIX"
+    if not 2 <= len(parts) <= (3 if name == "cluster_subnets" else 2) or not all(
+        part.isdecimal() for part in parts[1:]
+    ):
+        return [f"{text}: must be {shape}"]
+    try:
+        network = ipaddress.ip_network("/".join(parts[:2]))
+    except ValueError as error:
+        return [f"{text}: {error}"]
+    of_hosts = int(parts[2]) if len(parts) == 3 else _HOST_PREFIXES[network.version]
+    if name == "cluster_subnets" and not network.prefixlen <= of_hosts <= network.max_prefixlen:
+        return [f"{text}: HOST_PREFIX must be from {network.prefixlen} to {network.max_prefixlen}, not {of_hosts}"]
+    return []
+
+
+def _overlaps(settings: dict) -> list[str]:
+    """Ranges that meet on one router must differ; that of the networks' joins is behind routers of its own."""
+    names = [name for name in DEFAULTS if name.endswith("_subnets") and name != "network_join_subnets"]
+    ranges = [(name, "/".join(text.split("/")[:2])) for name in names for text in settings[name]]
+    return [
+        f"setting {one}: {first} overlaps with {second} of {other}"
+        for index, (one, first) in enumerate(ranges)
+        for other, second in ranges[index + 1 :]
+        if overlapping(first, second)
+    ]
+
+
+def cluster_subnets(settings: dict) -> list[dict]:
+    """Return the default network's subnets as a manifest would give them: `cidr` and `hostSubnet`."""
+    subnets = []
+    for text in settings["cluster_subnets"]:
+        cidr, _slash, host_prefix = text.rpartition("/") if text.count("/") == 2 else (text, "", "")
+        subnets.append({"cidr": cidr, "hostSubnet": int(host_prefix or _HOST_PREFIXES[family(cidr)])})
+    return subnets

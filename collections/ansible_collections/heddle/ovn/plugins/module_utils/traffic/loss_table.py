@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What became of traffic, as lines of text for a terminal. Pure."""
+
+from __future__ import annotations
+
+from ..common.text_table import shortened, table
+from .flows import EAST_WEST, TO_JOIN, TO_OUTSIDE
+
+
+def traffic_table(report: dict) -> list[str]:
+    """Return sums by way and by step."""
+    ways = [
+        [
+            row["way"], row["protocol"], f"IPv{row['family']}", row["sent"], row["lost"] - row["lost_by_moves"],
+            f"{row['longest_gap']:.2f}", row["lost_by_moves"], f"{row['longest_gap_by_moves']:.2f}",
+            row["resets"] - row["resets_by_moves"], row["resets_by_moves"], f"{row['slowest']:.2f}",
+        ]
+        for row in report["ways"]
+    ]  # fmt: skip
+    head = [
+        "way", "protocol", "family", "sent", "lost", "gap s", "lost in moves", "gap s", "resets", "resets by moves",
+        "slowest s",
+    ]  # fmt: skip
+    phases = [
+        [
+            phase["step"], ", ".join(phase["nodes"]), f"{phase['seconds']:.1f}",
+            *(phase["lost"].get(way, 0) for way in (EAST_WEST, TO_OUTSIDE, TO_JOIN)),
+            phase["failed"], phase["resets"], phase["lost_by_moves"], f"{phase['pause']:.2f}",
+        ]
+        for phase in report["phases"]
+    ]  # fmt: skip
+    steps = ["step", "nodes", "seconds", EAST_WEST, TO_OUTSIDE, TO_JOIN, "failed", "resets", "in moves", "host late s"]
+    return [
+        *table("Traffic (lost in moves: an end of the flow was being stopped and started elsewhere)", head, ways),
+        *table("Lost by step; failed: new connections; host late: a sender did not get its turn", steps, phases),
+        *shortened("Problems of the measurement", report["problems"]),
+    ]

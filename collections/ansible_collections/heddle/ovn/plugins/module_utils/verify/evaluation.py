@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was expected against what was seen, on all hosts together. Pure.
+
+An answer is evidence by itself, silence is not: what must be answered and was not counts as failed only after it was
+asked alone, several times, while known-good questions over the same hosts were answered (`asking.confirm`). Where they
+were not, or took too long, it is not tested.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict
+from itertools import pairwise
+
+from . import external_evaluation
+from .coverage import coverage
+from .expectation import Pair, expected
+from .external_expectations import crossings, left_out
+from .selection import Selection
+from .verdict import FAILED, ISOLATED, NOT_TESTED, REACHED, SYMBOLS, Silence
+
+FORMAT = 2
+SAME = "-"
+# Of more pairs than these only those that failed or were not tested are listed in the report.
+MOST_PAIRS = 5000
+
+
+def judge(
+    plan: dict,
+    hosts: dict[str, dict],
+    outside: dict[str, list[str]] | None = None,
+    selection: Selection | None = None,
+) -> dict:
+    """Return the report. `hosts` has what each host that answered reported, also those outside.
+
+    `seen` by (source, target, network, address) as `prober.expand` returns it, `again` by the same what was asked
+    alone, `slowest` answer in ms, `heard` as the reachability module returns it, `digest` of its plan, and `problems`,
+    one line each; or `error`, why it could not test. `outside` and `selection` are those that hosts were asked with.
+    """
+    outside, selection = outside or {}, selection or Selection()
+    tested = {name for name, host in hosts.items() if not host.get("error")}
+    seen = {key: one for name in tested for key, one in hosts[name]["seen"].items()}
+    heard = {tuple(one) for name in tested for one in hosts[name]["heard"]}
+    silence = Silence(hosts, {name: one["node"] for name, one in plan["workloads"].items()})
+    pairs = [_judged(plan, pair, seen, heard, tested, silence) for pair in expected(plan, None, selection)]
+    found = crossings(plan, outside, None, selection)
+    rows = external_evaluation.judged(plan, found, seen, heard, tested, silence)
+    failures = [one["text"] for one in pairs + rows if one["verdict"] == FAILED]
+    problems = _problems([*plan["nodes"], *outside], hosts)
+    untested = _not_tested(pairs, "addresses") + _not_tested(rows, "crossings")
+    counts = Counter(pair["verdict"] for pair in pairs)
+    listed = pairs if len(pairs) <= MOST_PAIRS else [one for one in pairs if one["verdict"] in (FAILED, NOT_TESTED)]
+    return {
+        "format": FORMAT,
+        "deployment": plan["deployment"],
+        "plan": plan["digest"],
+        "revision": plan["revision"],
+        "passed": bool(tested) and not failures and not problems and not untested,
+        "counts": {"pairs": len(pairs), **{verdict: counts[verdict] for verdict in SYMBOLS}},
+        "coverage": coverage(plan, outside, selection, pairs, rows),
+        "networks": _by_network(plan, pairs),
+        "workloads": list(plan["workloads"]),
+        "matrix": _matrix(plan, pairs),
+        "failures": failures,
+        "failures_by_hosts": _by_hosts(plan, [one for one in pairs + rows if one["verdict"] == FAILED]),
+        "not_tested": untested,
+        "problems": problems,
+        "slowest_milliseconds": max((hosts[name].get("slowest", 0) for name in tested), default=0),
+        "pairs": [{key: value for key, value in pair.items() if key != "text"} for pair in listed],
+        "north_south": external_evaluation.report(plan, rows, left_out(plan, outside)),
+    }
+
+
+def suspects(report: dict) -> list[tuple]:
+    """Return the keys of what should be asked alone: no answer where there must be one, or a silence not tested."""
+    return [
+        (one["source"], one["target"], one["network"], one["address"])
+        for one in [*report["pairs"], *report["north_south"]["crossings"]]
+        if one.get("suspect")
+    ]
+
+
+def _judged(plan: dict, pair: Pair, seen: dict, heard: set, tested: set[str], silence: Silence) -> dict:
+    key = (pair.source, pair.target, pair.network, pair.address)
+    one = seen.get(key, {})
+    by, on = one.get("answered_by"), one.get("answered_on")
+    arrived = key in heard
+    found = {
+        **asdict(pair),
+        "answered_by": by,
+        "answered_on": on,
+        "milliseconds": one.get("milliseconds"),
+        "heard": arrived,
+        "suspect": False,
+    }
+    silent = [plan["workloads"][end]["node"] for end in (pair.source, pair.target)]
+    missing = [node for node in dict.fromkeys(silent) if node not in tested]
+    if missing or key not in seen:
+        why = f"{', '.join(missing)} did not answer" if missing else "its source could not send"
+        return {**found, "verdict": NOT_TESTED, "text": why}
+    reached = (by, on) == (pair.target, pair.network)
+    if not pair.reach:
+        if reached or arrived:
+            return {**found, "verdict": FAILED, "text": _explained(pair, by, on, arrived, reached)}
+        return {**found, **silence.of_isolated(key, one)}
+    if reached and (not pair.mtu or one.get("large")):
+        return {**found, "verdict": REACHED, "text": ""}
+    if reached:
+        text = f"{_named(pair)}: packets of {pair.mtu} bytes get no answer, small ones do"
+    else:
+        text = _explained(pair, by, on, arrived, reached)
+    if by is not None and not reached:
+        return {**found, "verdict": FAILED, "text": text}
+    return {**found, **silence.of_required(key, text, plan["workloads"][pair.source]["node"])}
+
+
+def _explained(pair: Pair, by: str | None, on: str | None, arrived: bool, reached: bool) -> str:
+    name = _named(pair)
+    if not pair.reach:
+        what = "answered" if reached else "got the packet, though no answer came back,"
+        return f"{name}: {what} but must not: {pair.reason}"
+    if by is not None:
+        return f"{name}: answered by {by} on {on}"
+    return f"{name}: " + ("the packet arrived, its answer did not" if arrived else "no answer")
+
+
+def _named(pair: Pair) -> str:
+    return f"{pair.source} -> {pair.target} {pair.address} (network {pair.network}, IPv{pair.family})"
+
+
+def _by_hosts(plan: dict, failed: list[dict]) -> list[dict]:
+    """Return `source` and `target` host, what is `wrong`, how many `questions` and which `networks`, the most first.
+
+    One cause, such as a host that is cut off, fails many questions: they have their hosts in common.
+    """
+    found: dict[tuple[str, str, str], list[dict]] = {}
+    for one in failed:
+        source, target = (
+            plan["workloads"][end]["node"] if end in plan["workloads"] else end
+            for end in (one["source"], one["target"])
+        )
+        if not one["reach"]:
+            wrong = "reaches but must not"
+        elif one["answered_by"] is None:
+            wrong = "no answer"
+        else:
+            right = (one["answered_by"], one["answered_on"]) == (one["target"], one["network"])
+            wrong = "wrong size or source address" if right else "answered by another"
+        found.setdefault((source, target, wrong), []).append(one)
+    rows = [
+        {
+            "source": source,
+            "target": target,
+            "wrong": wrong,
+            "questions": len(members),
+            "networks": sorted({one["network"] for one in members if one["network"]}),
+        }
+        for (source, target, wrong), members in found.items()
+    ]
+    return sorted(rows, key=lambda row: -row["questions"])
+
+
+def _problems(wanted: list[str], hosts: dict[str, dict]) -> list[str]:
+    problems = [f"{name}: did not answer" for name in wanted if name not in hosts]
+    for name, host in hosts.items():
+        problems += (
+            [f"{name}: {host['error']}"] if host.get("error") else [f"{name}: {line}" for line in host["problems"]]
+        )
+    digests = {name: host["digest"] for name, host in hosts.items() if not host.get("error")}
+    if any(one != other for one, other in pairwise(digests.values())):
+        told = ", ".join(f"{name} {value}" for name, value in digests.items())
+        problems.append(f"hosts have different plans ({told}); run playbooks/networks.yml")
+    return problems
+
+
+def _not_tested(pairs: list[dict], what: str) -> list[str]:
+    """One line for each source, so that a missing host does not fill the screen."""
+    reasons = Counter((pair["source"], pair["text"]) for pair in pairs if pair["verdict"] == NOT_TESTED)
+    return [f"{source}: {count} {what} not tested, {why}" for (source, why), count in reasons.items()]
+
+
+def _by_network(plan: dict, pairs: list[dict]) -> list[dict]:
+    counts = Counter((pair["network"], pair["family"], pair["reach"], pair["verdict"]) for pair in pairs)
+    rows = []
+    for network, described in plan["networks"].items():
+        # A network without addresses is tested with link-local ones.
+        for number in described["families"] or [6]:
+            cells = {
+                (reach, verdict): counts[network, number, reach, verdict]
+                for reach in (True, False)
+                for verdict in SYMBOLS
+            }
+            row = {"network": network, "family": number}
+            row["must_reach"] = sum(cells[True, verdict] for verdict in SYMBOLS)
+            row["reached"] = cells[True, REACHED]
+            row["must_not"] = sum(cells[False, verdict] for verdict in SYMBOLS)
+            row["isolated"] = cells[False, ISOLATED]
+            row["not_tested"] = cells[True, NOT_TESTED] + cells[False, NOT_TESTED]
+            rows.append(row)
+    return rows
+
+
+def _matrix(plan: dict, pairs: list[dict]) -> dict[str, str]:
+    """Return a row of symbols for each source, one for each target in the order of the plan; the worst one wins."""
+    order = list(SYMBOLS)
+    worst: dict[tuple[str, str], int] = {}
+    for pair in pairs:
+        key = (pair["source"], pair["target"])
+        worst[key] = min(worst.get(key, len(order) - 1), order.index(pair["verdict"]))
+    names = list(plan["workloads"])
+    return {
+        source: "".join(
+            SAME if source == target else SYMBOLS[order[worst[source, target]]] if (source, target) in worst else " "
+            for target in names
+        )
+        for source in names
+    }

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What crosses the borders of networks: what was expected against what was seen. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, replace
+
+from .external_expectations import KINDS, STRANGER, TO_OUTSIDE, Crossing
+from .verdict import FAILED, ISOLATED, NOT_TESTED, REACHED, SYMBOLS, Silence
+
+
+def judged(
+    plan: dict, wanted: list[Crossing], seen: dict, heard: set, tested: set[str], silence: Silence | None = None
+) -> list[dict]:
+    """Return each crossing with its `verdict` and, if it is not as it must be, a `text` that says why.
+
+    `seen` and `heard` are what the hosts reported by (source, target, network, address); `tested` are the hosts that
+    answered.
+    """
+    silence = silence or Silence({}, {})
+    rows = []
+    for one in wanted:
+        key = (one.source, one.target, one.network, one.address)
+        row = _judged(plan, one, seen.get(key), key in heard, tested, silence)
+        rows.append(row)
+        if one.kind == TO_OUTSIDE and row["verdict"] == REACHED:
+            rows.append(_stranger(one, seen[key]))
+    return rows
+
+
+def _judged(plan: dict, one: Crossing, found: dict | None, arrived: bool, tested: set[str], silence: Silence) -> dict:
+    key = (one.source, one.target, one.network, one.address)
+    ends = [one.runner, plan["workloads"][one.workload]["node"]]
+    if not one.protocol and one.target not in plan["workloads"]:
+        ends.append(one.target)
+    missing = [end for end in dict.fromkeys(ends) if end not in tested]
+    if missing or found is None:
+        why = f"{', '.join(missing)} did not answer" if missing else "its source could not send"
+        return _row(one, NOT_TESTED, why, found)
+    by, on = found["answered_by"], found["answered_on"]
+    reached = (by, on) == (one.target, one.network)
+    if not one.reach:
+        if not reached and not arrived:
+            return _silent(one, found, silence.of_isolated(key, found))
+        what = "answered" if reached else "got the packet, though no answer came back,"
+        return _row(one, FAILED, f"{what} but must not: {one.reason}", found)
+    if not reached:
+        if by is not None:
+            return _row(one, FAILED, f"answered by {by} on {on or 'a host'}", found)
+        lost = "the packet arrived, its answer did not" if arrived else "no answer"
+        return _silent(one, found, silence.of_required(key, lost, one.runner))
+    if one.seen_as and found.get("asker") != one.seen_as:
+        return _row(one, FAILED, f"seen as {found.get('asker')} there, not as {one.seen_as}", found)
+    if one.mtu and not found.get("large"):
+        lost = f"packets of {one.mtu} bytes get no answer, small ones do"
+        return _silent(one, found, silence.of_required(key, lost, one.runner))
+    return _row(one, REACHED, "", found)
+
+
+def _stranger(one: Crossing, found: dict) -> dict:
+    """Whether the port that the packet left by was open for somebody whom nobody had asked."""
+    asked = replace(one, kind=STRANGER, reach=False, reason="only who was asked may answer", mtu=0)
+    if found.get("stranger"):
+        return _row(asked, FAILED, f"somebody else there got through to {one.source}", found)
+    return _row(asked, ISOLATED, "", found)
+
+
+def _silent(one: Crossing, found: dict, verdict: dict) -> dict:
+    row = _row(one, verdict["verdict"], verdict["text"], found)
+    return {**row, "suspect": verdict.get("suspect", False)}
+
+
+def _row(one: Crossing, verdict: str, why: str, found: dict | None) -> dict:
+    name = f"{one.kind}: {one.source} -> {one.target} {one.address} (IPv{one.family})"
+    seen = {key: (found or {}).get(key) for key in ("answered_by", "answered_on", "asker", "milliseconds")}
+    # A host that did not answer is told once for each source, not once for each of its packets.
+    text = why if verdict == NOT_TESTED or not why else f"{name}: {why}"
+    return {**asdict(one), **seen, "verdict": verdict, "text": text}
+
+
+def report(plan: dict, rows: list[dict], left_out: list[str]) -> dict:
+    """Return `counts` by kind and family, `workloads` with a symbol for each kind, `left_out` and all `crossings`."""
+    return {
+        "kinds": list(KINDS),
+        "counts": _counts(rows),
+        "workloads": _symbols(plan, rows),
+        "left_out": left_out,
+        "crossings": [{key: value for key, value in row.items() if key != "text"} for row in rows],
+    }
+
+
+def _counts(rows: list[dict]) -> list[dict]:
+    counted = Counter((row["kind"], row["family"], row["reach"], row["verdict"]) for row in rows)
+    found = []
+    for kind in KINDS:
+        for number in (4, 6):
+            cells = {
+                (reach, verdict): counted[kind, number, reach, verdict]
+                for reach in (True, False)
+                for verdict in SYMBOLS
+            }
+            if any(cells.values()):
+                found.append(
+                    {
+                        "kind": kind,
+                        "family": number,
+                        "must_reach": sum(cells[True, verdict] for verdict in SYMBOLS),
+                        "reached": cells[True, REACHED],
+                        "must_not": sum(cells[False, verdict] for verdict in SYMBOLS),
+                        "isolated": cells[False, ISOLATED],
+                        "not_tested": cells[True, NOT_TESTED] + cells[False, NOT_TESTED],
+                    }
+                )
+    return found
+
+
+def _symbols(plan: dict, rows: list[dict]) -> dict[str, str]:
+    """Return for each workload one symbol for each kind, the worst of its packets; a blank where there was none."""
+    order = list(SYMBOLS)
+    worst: dict[tuple[str, str], int] = {}
+    for row in rows:
+        key = (row["workload"], row["kind"])
+        worst[key] = min(worst.get(key, len(order) - 1), order.index(row["verdict"]))
+    return {
+        name: "".join(SYMBOLS[order[worst[name, kind]]] if (name, kind) in worst else " " for kind in KINDS)
+        for name in plan["workloads"]
+    }

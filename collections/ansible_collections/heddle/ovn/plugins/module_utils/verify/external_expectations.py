@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who must get out of a network, and who must not get in, as the plan says. Pure.
+
+| kind | must reach |
+|---|---|
+| workload to outside | from its primary network, as the node's own address, if both have the family |
+| outside to workload | never: workloads' addresses mean nothing on the provider network |
+| workload to own host | from the default network only (OKEP-5193: to other networks the host is not there) |
+| workload to other host | as any provider address |
+| host to workload | on the default network, unless the workload's primary network is another one (`udn-isolation`) |
+| host in VRF to workload | on the VRF's network |
+| workload to service | the shared ones, from the default and every primary network (OKEP-5193, "Services") |
+
+Work grows with workloads, not with their square: a host asks its own workloads and the next node's, a workload asks its
+own host and the next node. Every workload asks the outside; for each other way one workload of each network, host and
+family is chosen (`selection.py`), unless all pairs are wanted.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..common.addressing import family, plain
+from ..common.naming import DEFAULT_NETWORK
+from ..render.common.provider import Provider, provider_of
+from ..render.host.links_and_routes import render_host_network
+from .expectation import askers
+from .selection import ALL, LOCKED, Selection
+
+TO_OUTSIDE, FROM_OUTSIDE = "workload to outside", "outside to workload"
+TO_OWN_HOST, TO_OTHER_HOST = "workload to own host", "workload to other host"
+FROM_HOST, FROM_VRF = "host to workload", "host in VRF to workload"
+TO_SERVICE = "workload to service"
+# What is told of each that reached the outside: whether somebody else out there could answer in its place.
+STRANGER = "stranger to node's port"
+KINDS = (
+    TO_OUTSIDE, STRANGER, FROM_OUTSIDE, TO_OWN_HOST, TO_OTHER_HOST, FROM_HOST, FROM_VRF, TO_SERVICE,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """One packet into or out of a network, sent by `runner`, a node or a host outside.
+
+    `workload` is the one that it is about. `network` is what the target answers for, "" for hosts. `seen_as` is the
+    source address that the target must see, "" when that does not matter. `mtu` is the size of a large packet that
+    must arrive as well, 0 for none. `mac` makes it a frame to that address, from `seen_as`. `protocol` and `port` are
+    those of a service.
+    """
+
+    kind: str
+    runner: str
+    source: str
+    target: str
+    workload: str
+    network: str
+    family: int
+    address: str
+    reach: bool
+    reason: str
+    seen_as: str = ""
+    mtu: int = 0
+    mac: str = ""
+    protocol: str = ""
+    port: int = 0
+    interface: str = ""
+
+
+def in_vrf(node: str, network: str) -> str:
+    """Return the name of a node as a source of packets within a network's VRF."""
+    return f"{node} vrf {network}"
+
+
+def vrf_devices(plan: dict, node: str) -> dict[str, str]:
+    """Return the node's VRF devices by network; none where its kernel has no VRFs."""
+    if provider_of(plan["nodes"][node]) is None:
+        return {}
+    return {vrf.network: vrf.name for vrf in render_host_network(plan, node).vrfs}
+
+
+def host_addresses(plan: dict, node: str) -> list[str]:
+    """Return a node's address on the provider network of each family; none on a node without a way out."""
+    provider = provider_of(plan["nodes"].get(node, {}))
+    return [address for number in (4, 6) if provider and (address := provider.address(number))]
+
+
+def crossings(
+    plan: dict, outside: dict[str, list[str]], runner: str | None = None, selection: Selection | None = None
+) -> list[Crossing]:
+    """Return the packets that cross a network's border; `runner`: only those that it sends.
+
+    `outside` has the addresses of each host of the provider network that is no node.
+    """
+    found = _Crossings(plan, outside)
+    sent = (one for node in plan["nodes"] if runner in (None, node) for one in found.from_node(node))
+    frames = (one for name in outside if runner in (None, name) for one in found.from_outside(name))
+    selection = (selection or Selection()).seeded(plan)
+    return [*sent, *frames] if selection.pairs == ALL else _chosen([*sent, *frames], plan, selection)
+
+
+def class_of(plan: dict, one: Crossing) -> tuple[str, ...]:
+    """Return what makes crossings alike: kind, sender's host, network, target, workload's host, family, expectation."""
+    workload = plan["workloads"][one.workload]
+    network = one.network or next(own["network"] for own in workload["interfaces"] if own["role"] == "primary")
+    target = "" if one.target == one.workload else one.target
+    return one.kind, one.runner, network, target, workload["node"], str(one.family), "reach" if one.reach else "not"
+
+
+def _chosen(found: list[Crossing], plan: dict, selection: Selection) -> list[Crossing]:
+    alike: dict[tuple[str, ...], list[Crossing]] = {}
+    for one in found:
+        alike.setdefault(class_of(plan, one), []).append(one)
+    return [
+        one
+        for key, members in alike.items()
+        for one in (members if key[0] == TO_OUTSIDE else [members[selection.number(*key) % len(members)]])
+    ]
+
+
+def left_out(plan: dict, outside: dict[str, list[str]]) -> list[str]:
+    """Return one line for each kind of packet that could not be asked for, and why."""
+    providers = {name: provider_of(node) for name, node in plan["nodes"].items()}
+    if not any(providers.values()):
+        return ["no host has a way out"]
+    lines = []
+    if not any(outside.values()):
+        lines.append("outside: the inventory has no group heddle_outside with heddle_addresses")
+    closed = [name for name, provider in providers.items() if provider is None]
+    if closed:
+        lines.append(f"hosts: {', '.join(closed)} have no way out, so their hosts take no part")
+    flat = [name for name, provider in providers.items() if provider and not provider.vrf]
+    if flat:
+        lines.append(
+            f"{FROM_VRF}: not possible without VRFs, which the kernel of {', '.join(flat)} lacks; shared services are "
+            "reached over the provider bridge there"
+        )
+    return lines
+
+
+class _Crossings:
+    def __init__(self, plan: dict, outside: dict[str, list[str]]) -> None:
+        self.plan = askers(plan)
+        self.outside = outside
+        self.on_node: dict[str, list[str]] = {node: [] for node in plan["nodes"]}
+        for name, workload in self.plan["workloads"].items():
+            self.on_node[workload["node"]].append(name)
+
+    def from_node(self, node: str) -> Iterator[Crossing]:
+        provider = provider_of(self.plan["nodes"][node])
+        for name in self.on_node[node]:
+            yield from self._to_services(name, provider)
+            if provider:
+                yield from self._to_outside(name, provider)
+                yield from self._to_hosts(name, node, provider)
+        if provider:
+            yield from self._from_host(node)
+
+    def from_outside(self, runner: str) -> Iterator[Crossing]:
+        for name, workload in self.plan["workloads"].items():
+            provider = provider_of(self.plan["nodes"][workload["node"]])
+            for interface, address in self._interfaces(name) if provider else ():
+                own = next((one for one in self.outside[runner] if family(one) == family(address)), None)
+                if own:
+                    yield Crossing(
+                        FROM_OUTSIDE, runner, runner, name, name, interface["network"], family(address), address,
+                        False, "workloads are not reached from outside", seen_as=own, mac=provider.mac,
+                    )  # fmt: skip
+
+    def _interfaces(self, name: str) -> list[tuple[dict, str]]:
+        """Return interfaces and addresses, without those that are on the provider network by themselves."""
+        return [
+            (interface, plain(address))
+            for interface in self.plan["workloads"][name]["interfaces"]
+            if self.plan["networks"][interface["network"]]["topology"] != "Localnet"
+            for address in interface["addresses"]
+        ]
+
+    def _primary(self, name: str) -> str:
+        workload = self.plan["workloads"][name]
+        return next(one["network"] for one in workload["interfaces"] if one["role"] == "primary")
+
+    def _mtu(self, network: str) -> int:
+        return min(self.plan["networks"][network]["mtu"], self.plan["settings"]["mtu"])
+
+    def _leaves(self, network: str, provider: Provider, address: str) -> tuple[bool, str]:
+        number = family(address)
+        if number not in self.plan["networks"][network]["families"]:
+            return False, f"{network} has no IPv{number}"
+        if provider.address(number) is None:
+            return False, f"the node has no IPv{number} address on the provider network"
+        near = any(ipaddress.ip_address(address) in ipaddress.ip_network(one) for one in provider.networks(number))
+        if not near and provider.next_hop(number) is None:
+            return False, f"the node knows no IPv{number} gateway"
+        return True, f"{network} has a way out on its node"
+
+    def _to_outside(self, name: str, provider: Provider) -> Iterator[Crossing]:
+        network, node = self._primary(name), self.plan["workloads"][name]["node"]
+        for target, addresses in self.outside.items():
+            for address in addresses:
+                verdict = self._leaves(network, provider, address)
+                yield Crossing(
+                    TO_OUTSIDE, node, name, target, name, "", family(address), address, *verdict,
+                    seen_as=provider.address(family(address)) or "", mtu=self._mtu(network) if verdict[0] else 0,
+                )  # fmt: skip
+
+    def _to_hosts(self, name: str, node: str, provider: Provider) -> Iterator[Crossing]:
+        network = self._primary(name)
+        for address in host_addresses(self.plan, node):
+            number = family(address)
+            if network != DEFAULT_NETWORK:
+                verdict = False, f"in {network} the host's own address is its gateway router's"
+            else:
+                verdict = self._leaves(network, provider, address)
+            yield Crossing(TO_OWN_HOST, node, name, node, name, "", number, address, *verdict)
+        for other in self._next_to(node):
+            for address in host_addresses(self.plan, other):
+                verdict = self._leaves(network, provider, address)
+                yield Crossing(
+                    TO_OTHER_HOST, node, name, other, name, "", family(address), address, *verdict,
+                    seen_as=provider.address(family(address)) or "", mtu=self._mtu(network) if verdict[0] else 0,
+                )  # fmt: skip
+
+    def _next_to(self, node: str) -> list[str]:
+        names = [name for name, one in self.plan["nodes"].items() if provider_of(one)]
+        following = names[(names.index(node) + 1) % len(names)]
+        return [] if following == node else [following]
+
+    def _from_host(self, node: str) -> Iterator[Crossing]:
+        vrfs = vrf_devices(self.plan, node)
+        for name in (name for place in (node, *self._next_to(node)) for name in self.on_node[place]):
+            for interface, address in self._interfaces(name):
+                network, number = interface["network"], family(address)
+                reach, reason = network == DEFAULT_NETWORK, "hosts are in the default network"
+                if network != DEFAULT_NETWORK:
+                    reason = f"a host is in {network} only through its VRF"
+                elif interface["role"] == LOCKED:
+                    reach, reason = False, f"{network} is locked for {name}, whose primary network is another one"
+                yield Crossing(
+                    FROM_HOST, node, node, name, name, network, number, address, reach, reason,
+                    mtu=self._mtu(network) if reach else 0,
+                )  # fmt: skip
+                # On Layer2 all hosts have one address, so a workload elsewhere answers its own host.
+                here = self.plan["workloads"][name]["node"] == node
+                if network in vrfs and (here or self.plan["networks"][network]["topology"] == "Layer3"):
+                    yield Crossing(
+                        FROM_VRF, node, in_vrf(node, network), name, name, network, number, address, True,
+                        f"the host has an interface in {network}", mtu=self._mtu(network),
+                    )  # fmt: skip
+
+    def _to_services(self, name: str, provider: Provider | None) -> Iterator[Crossing]:
+        network, node = self._primary(name), self.plan["workloads"][name]["node"]
+        families = self.plan["networks"][network]["families"]
+        for service in self.plan.get("settings", {}).get("shared_services", []):
+            number = family(service["address"])
+            verdict = True, f"{service['name']} is for every network"
+            if number not in families:
+                verdict = False, f"{network} has no IPv{number}"
+            elif network != DEFAULT_NETWORK and provider is None:
+                verdict = False, "the node has no way out"
+            for port in (one for one in service["ports"] if one["protocol"] != "SCTP"):
+                target = f"{service['name']} {port['protocol']} {port['port']}"
+                yield Crossing(
+                    TO_SERVICE, node, name, target, name, "", number, service["address"], *verdict,
+                    protocol=port["protocol"], port=port["port"],
+                )  # fmt: skip

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is really inside a host: bridges, VRFs, rules, routes, packet filter, tracked connections.
+
+Only read, but for one datagram to the outside of each workload whose connections are shown.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+
+from ..agent.context import Invocation
+from ..agent.module_runner import Failure, known_node, load_plan
+from ..common.addressing import family
+from ..common.errors import ProgramError
+from ..common.naming import management_interface
+from ..common.subprocesses import run
+from ..render.common.node_network import View
+from ..render.common.provider import provider_of
+from ..render.gateway.bridge_flows import connection_mark
+from .egress import SOURCE_PORT, TARGET_PORT, egress_packet, overlapping
+from .listening import open_sender, places
+
+FORMAT = 1
+SOUTHBOUND = "unix:/var/run/ovn/ovnsb_db.sock"
+MOST_ENTRIES = 300
+_ON_BRIDGE = "zone=64000"
+# Seconds in which Open vSwitch has decided on a new connection also on a slow host.
+_PATIENCE = 3.0
+_TABLES = ("Bridge:name,ports,datapath_type", "Port:_uuid,name,interfaces", "Interface:_uuid,name,type,options,mtu")
+
+
+def inside(module: Invocation) -> dict:
+    """Return the module's result: `host`, one document."""
+    plan = load_plan(module)
+    node = known_node(plan, module.params["node"])
+    provider = provider_of(plan["nodes"][node])
+    pair = overlapping(plan, node)
+    packet = egress_packet(plan, node, module.params["outside"])
+    try:
+        host = {
+            "format": FORMAT,
+            "node": node,
+            "plan": plan["digest"],
+            "mode": provider.mode if provider else None,
+            "bridges": bridges(*(_table(name) for name in _TABLES)),
+            **_kernel(plan),
+            "flows": _flow_counts(run(["ovs-ofctl", "dump-flows", provider.bridge])) if provider else {},
+            "pair": [list(one) for one in pair],
+            "conntrack": _tracked(plan, node, pair, module.params["outside"]) if provider else [],
+            "egress": _traced(packet) if packet else None,
+        }
+    except ProgramError as error:
+        raise Failure(str(error)) from error
+    return {"host": host}
+
+
+def _table(spec: str) -> list[dict]:
+    name, _colon, columns = spec.partition(":")
+    found = json.loads(run(["ovs-vsctl", "--format=json", f"--columns={columns}", "list", name]))
+    return [{head: _plain(cell) for head, cell in zip(found["headings"], row, strict=True)} for row in found["data"]]
+
+
+def _plain(value):
+    """Return a value of OVSDB's JSON (RFC 7047, 5.1) as Python's; sets are lists."""
+    if not isinstance(value, list):
+        return value
+    kind, content = value
+    if kind == "map":
+        return dict(content)
+    return [_plain(item) for item in content] if kind == "set" else content
+
+
+def _listed(value) -> list:
+    return value if isinstance(value, list) else [value]
+
+
+def bridges(found: list[dict], ports: list[dict], interfaces: list[dict]) -> list[dict]:
+    """Return `name`, `datapath` and `ports` of each bridge; a port has `name`, `type` and, of a patch, its `peer`."""
+    port_of = {port["_uuid"]: port for port in ports}
+    interface_of = {interface["_uuid"]: interface for interface in interfaces}
+    return [
+        {
+            "name": bridge["name"],
+            "datapath": bridge["datapath_type"] or "system",
+            "ports": [
+                {"name": one["name"], "type": one["type"] or "system", "peer": one["options"].get("peer")}
+                for uuid in _listed(bridge["ports"])
+                for identity in _listed(port_of[uuid]["interfaces"])
+                for one in [interface_of[identity]]
+            ],
+        }
+        for bridge in sorted(found, key=lambda one: one["name"])
+    ]
+
+
+def _kernel(plan: dict) -> dict:
+    links = json.loads(run(["ip", "-json", "-details", "address", "show"]))
+    vrfs = {
+        link["ifname"]: link["linkinfo"]["info_data"]["table"]
+        for link in links
+        if link.get("linkinfo", {}).get("info_kind") == "vrf"
+    }
+    own = {management_interface(network["id"]) for network in plan["networks"].values()}
+    bridges_ = {(node.get("gateway") or {}).get("bridge") for node in plan["nodes"].values()}
+    rules = [
+        {**rule, "family": number}
+        for number in (4, 6)
+        for rule in json.loads(run(["ip", f"-{number}", "-json", "rule"]))
+    ]
+    routes = [
+        {**route, "family": number}
+        for number in (4, 6)
+        for route in json.loads(run(["ip", f"-{number}", "-json", "route", "show", "table", "all"]))
+        if route.get("table", "main") != "local" and route.get("type", "unicast") in ("unicast", "unreachable")
+    ]
+    return {
+        "vrfs": [
+            {"name": name, "table": table, "members": [one["ifname"] for one in links if one.get("master") == name]}
+            for name, table in vrfs.items()
+        ],
+        "addresses": {
+            link["ifname"]: [f"{one['local']}/{one['prefixlen']}" for one in link["addr_info"]]
+            for link in links
+            if link["ifname"] in own | bridges_ | set(vrfs)
+        },
+        "rules": [rule for rule in rules if rule["family"] == 4 or rule["priority"] not in (0, 32766)],
+        "routes": [route for route in routes if not str(route.get("dst", "")).startswith(("fe80:", "ff00:"))],
+        "firewall": _firewall(),
+    }
+
+
+def _firewall() -> str:
+    try:
+        return run(["nft", "--stateless", "list", "table", "inet", "heddle"])
+    except ProgramError as error:
+        return str(error)
+
+
+def _flow_counts(text: str) -> dict[str, int]:
+    """Return how many flows each table of a bridge has."""
+    counts: dict[str, int] = {}
+    for line in text.splitlines():
+        _before, found, after = line.partition("table=")
+        if found:
+            table = after.split(",")[0]
+            counts[table] = counts.get(table, 0) + 1
+    return counts
+
+
+def _tracked(plan: dict, node: str, pair: list[tuple[str, str, str]], outside: list[str]) -> list[str]:
+    """Return entries that have an address of the pair, and those of the provider bridge that were translated.
+
+    What the pair sent before may be forgotten by now, so each begins a connection, both from the same port.
+    """
+    _send(plan, node, pair, outside)
+    marks = [f"mark={connection_mark(View(plan, network, node, []))}" for _workload, network, _address in pair]
+    until = time.monotonic() + _PATIENCE
+    while True:
+        entries = run(["ovs-appctl", "dpctl/dump-conntrack"]).splitlines()
+        on_bridge = [line for line in entries if _ON_BRIDGE in line]
+        # In local gateway mode connections leave through the host, which has no such marks.
+        if all(_having(mark, on_bridge) for mark in marks) or time.monotonic() > until:
+            break
+        time.sleep(0.1)
+    return told_of(entries, marks, [address for _workload, _network, address in pair])
+
+
+def told_of(entries: list[str], marks: list[str], addresses: list[str]) -> list[str]:
+    """Return the entries of the pair, then others of the provider bridge, each once."""
+    on_bridge = [line for line in entries if _ON_BRIDGE in line]
+    marked = [line for mark in marks for line in _having(mark, on_bridge)]
+    addressed = [line for line in entries if any(f"={address}," in line for address in addresses)]
+    return list(dict.fromkeys([*marked, *addressed, *on_bridge]))[:MOST_ENTRIES]
+
+
+def _having(mark: str, entries: list[str]) -> list[str]:
+    return [line for line in entries if line.endswith(mark) or f"{mark}," in line]
+
+
+def _send(plan: dict, node: str, pair: list[tuple[str, str, str]], outside: list[str]) -> None:
+    found = places(plan, node)
+    for workload, _network, address in pair:
+        target = next((one for one in outside if family(one) == family(address)), None)
+        # A virtual machine's connections cannot be begun from here.
+        if target and workload in found:
+            with contextlib.suppress(OSError), open_sender(found[workload], family(address)) as sender:
+                sender.bind((address, SOURCE_PORT))
+                sender.sendto(b"", (target, TARGET_PORT))
+
+
+def _traced(packet: dict) -> dict:
+    logical = run(["ovn-trace", f"--db={SOUTHBOUND}", "--detailed", packet["datapath"], packet["microflow"]])
+    physical = run(["ovs-appctl", "ofproto/trace", packet["bridge"], packet["flow"]])
+    return {**packet, "logical": logical, "physical": physical}

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reports as lines of text for a terminal. Pure."""
+
+from __future__ import annotations
+
+from ..common.text_table import MOST_LINES, shortened, table
+from .coverage import SORTS
+from .selection import ALL
+from .verdict import ISOLATED, NOT_TESTED, REACHED
+
+# Pairs of hosts with failures that a screen bears.
+_MOST_CAUSES = 20
+
+
+def reachability_table(report: dict) -> list[str]:
+    """Return counts by network, the matrix of workloads, and what failed."""
+    rows = [
+        [
+            row["network"], f"IPv{row['family']}", row["must_reach"], row["reached"], row["must_not"], row["isolated"],
+            row["not_tested"],
+        ]
+        for row in report["networks"]
+    ]  # fmt: skip
+    head = ["network", "family", "must reach", "reached", "must not", "isolated", "not tested"]
+    counts = report["counts"]
+    verdict = "passed" if report["passed"] else "FAILED"
+    return [
+        *table(f"Addresses, by their network (plan {report['plan']})", head, rows),
+        *_matrix(report),
+        *_north_south(report["north_south"]),
+        *_failures_by_hosts(report["failures_by_hosts"]),
+        *shortened("Failed", report["failures"]),
+        *shortened("Not tested", report["not_tested"]),
+        *shortened("Problems", report["problems"]),
+        *shortened("Left out", [*report["coverage"]["left_out"], *report["north_south"]["left_out"]]),
+        *_coverage(report["coverage"]),
+        f"{verdict}: {counts['pairs']} addresses, {counts[REACHED]} reached, {counts[ISOLATED]} isolated; "
+        f"{len(report['north_south']['crossings'])} ways in and out; "
+        f"{len(report['failures'])} failed, {_untested(report)} not tested; "
+        f"slowest answer {report['slowest_milliseconds']:g} ms",
+    ]
+
+
+def _failures_by_hosts(found: list[dict]) -> list[str]:
+    """Where failures have their hosts in common, the cause is there; one line for each pair of hosts."""
+    rows = [[row["source"], row["target"], row["questions"], row["wrong"], _networks(row["networks"])] for row in found]
+    shown = rows[:_MOST_CAUSES]
+    title = f"Failed, by hosts ({len(rows)})"
+    return table(title, ["from", "to", "questions", "what", "networks"], shown) if rows else []
+
+
+def _networks(names: list[str]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
+
+
+def _coverage(found: dict) -> list[str]:
+    """What was asked stands for so many classes of questions, of all that there are."""
+    lines = [f"  {one['covered']} of {one['of']}: {SORTS[sort]}" for sort, one in found["sorts"].items()]
+    how = "every pair" if found["pairs"] == ALL else f"one question for each class, seed {found['seed']}"
+    return [f"Covered ({how})", *lines, ""] if lines else []
+
+
+def _untested(report: dict) -> int:
+    crossings = report["north_south"]["crossings"]
+    return report["counts"][NOT_TESTED] + sum(one["verdict"] == NOT_TESTED for one in crossings)
+
+
+def _north_south(found: dict) -> list[str]:
+    """Counts of what crosses networks' borders, and a row of symbols for each workload."""
+    head = ["way", "family", "must reach", "reached", "must not", "isolated", "not tested"]
+    rows = [
+        [
+            row["kind"], f"IPv{row['family']}", row["must_reach"], row["reached"], row["must_not"], row["isolated"],
+            row["not_tested"],
+        ]
+        for row in found["counts"]
+    ]  # fmt: skip
+    if not rows:
+        return []
+    lines = table("North-south", head, rows)
+    if len(found["workloads"]) > MOST_LINES:
+        return lines
+    present = [
+        place for place in range(len(found["kinds"])) if any(row[place] != " " for row in found["workloads"].values())
+    ]
+    width = max(map(len, found["workloads"]), default=0)
+    title = (
+        "North-south by workload ("
+        + ", ".join(f"{number} {found['kinds'][place]}" for number, place in enumerate(present, start=1))
+        + ")"
+    )
+    return [
+        *lines,
+        title,
+        "  " + " " * width + " " + " ".join(str(number) for number in range(1, len(present) + 1)),
+        *(
+            f"  {name.ljust(width)} " + " ".join(row[place] for place in present)
+            for name, row in found["workloads"].items()
+        ),
+        "",
+    ]
+
+
+def _matrix(report: dict) -> list[str]:
+    names = report["workloads"]
+    if len(names) > MOST_LINES:
+        return []
+    width = max((len(name) for name in names), default=0)
+    digits = len(str(len(names)))
+    title = "Workloads (row: source, column: target; + reaches, . isolated, both as they must; ! wrong, ? not tested)"
+    heads = [
+        " " * (width + digits + 4) + " ".join(str(number + 1).rjust(digits)[place] for number in range(len(names)))
+        for place in range(digits)
+    ]
+    rows = [
+        f"  {number:>{digits}} {name.ljust(width)} " + " ".join(report["matrix"][name])
+        for number, name in enumerate(names, start=1)
+    ]
+    return [title, *heads, *rows, ""]
+
+
+def audit_table(report: dict) -> list[str]:
+    """Return hosts, drift and foreign objects."""
+    hosts = [
+        [name, host["digest"], host["checked"], len(host["drift"]), len(host["foreign"]), len(host["problems"])]
+        for name, host in report["hosts"].items()
+    ]
+    head = ["host", "plan", "objects", "drift", "foreign", "problems"]
+    drift = [f"{name}: {described(one)}" for name, host in report["hosts"].items() for one in host["drift"]]
+    foreign = [
+        f"{name}: {one['substrate']} {one['kind']} {one['name']}"
+        for name, host in report["hosts"].items()
+        for one in host["foreign"]
+    ]
+    return [
+        *table(f"Hosts (plan {report['plan']})", head, hosts),
+        *shortened("Drift", drift),
+        *shortened("Foreign objects, left alone", foreign),
+        *shortened("Problems", report["problems"]),
+        f"{'passed' if report['passed'] else 'FAILED'}: {len(report['hosts'])} hosts, {len(drift)} drifted, "
+        f"{len(foreign)} foreign, {len(report['problems'])} problems",
+    ]
+
+
+def described(one: dict) -> str:
+    """Return one drift as a line of text."""
+    network = f" (network {one['network']})" if one["network"] else ""
+    name = f"{one['substrate']} {one['kind']} {one['name']}{network}"
+    if one["column"] is None:
+        return f"{name}: {'missing' if one['found'] is None else 'not in the plan'}"
+    return f"{name}: {one['column']}: expected {_shown(one['expected'])}, found {_shown(one['found'])}"
+
+
+def _shown(value) -> str:
+    if value is None:
+        return "nothing"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_shown, value)) + "]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}={_shown(item)}" for key, item in value.items()) + "}"
+    return str(value)

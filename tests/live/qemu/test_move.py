@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A machine moves between two real QEMUs on loopback; one of them is stopped or killed when it hurts most."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import Failure
+from ansible_collections.heddle.ovn.plugins.module_utils.operations import migration
+from ansible_collections.heddle.ovn.plugins.module_utils.qemu import instance
+from ansible_collections.heddle.ovn.plugins.module_utils.qemu.qmp import Qmp, QmpError
+from tests.live.conftest import wait_for
+
+PARAMETERS = {"workload": "red/vm", "address": "127.0.0.1", "downtime_limit": 150, "timeout": 60}
+WAITING = ("-incoming", "defer")
+
+
+class End:
+    """One host's QEMU; a machine without a processor moves as any other does and needs no firmware."""
+
+    def __init__(self, tools, runtime: Path, *arguments: str) -> None:
+        self.runtime = runtime
+        directory = runtime / "red_vm"
+        directory.mkdir(parents=True)
+        command = tools.command(
+            "qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-machine", "none",
+            "-m", "16", "-qmp", f"unix:{directory}/qmp,server=on,wait=off", *arguments,
+        )  # fmt: skip
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+        wait_for((directory / "qmp").exists, "QEMU", self.process)
+
+    def ask(self, command: str, arguments: dict | None = None) -> dict:
+        """Ask QEMU over its control socket."""
+        with Qmp(str(self.runtime / "red_vm" / "qmp")) as machine:
+            return machine.execute(command, arguments)
+
+    def status(self) -> str:
+        """What it does with the machine."""
+        return self.ask("query-status")["status"]
+
+
+@pytest.fixture
+def begin_end(tools, folder):
+    """A function `(name, *arguments) -> End`; the ends are over with the test."""
+    ends = []
+
+    def begin_one(name: str, *arguments: str) -> End:
+        ends.append(End(tools, folder / name, *arguments))
+        return ends[-1]
+
+    yield begin_one
+    for end in ends:
+        end.process.kill()
+        end.process.wait()
+
+
+@pytest.fixture
+def source(begin_end) -> End:
+    """Where the machine runs."""
+    return begin_end("source")
+
+
+@pytest.fixture
+def target(begin_end) -> End:
+    """Where it is to run."""
+    return begin_end("target", *WAITING)
+
+
+@pytest.fixture
+def on(monkeypatch):
+    """A function `(end, function, parameters)` that runs a function on the host of an end."""
+    monkeypatch.setattr(instance, "user_id", os.getuid)
+    sockets = threading.local()
+    monkeypatch.setattr(instance, "socket_of", lambda name, which="qmp": str(sockets.runtime / name / which))
+
+    def run(end: End, function, parameters: dict) -> dict:
+        sockets.runtime = end.runtime
+        return function(PARAMETERS | parameters)
+
+    return run
+
+
+class Sending(threading.Thread):
+    """The move, under way."""
+
+    def __init__(self, on, source: End, listening: dict) -> None:
+        super().__init__()
+        self.on, self.source, self.listening = on, source, listening
+        self.told: dict | Failure | None = None
+        self.start()
+
+    def run(self) -> None:
+        """Move it and keep what came of it."""
+        try:
+            self.told = self.on(self.source, migration.send, self.listening)
+        except Failure as failure:
+            self.told = failure
+
+
+def begin(on, source: End, target: End) -> Sending:
+    """Begin a move that stands still before the switch-over, until `go_on`."""
+    pause = {"capability": "pause-before-switchover", "state": True}
+    source.ask("migrate-set-capabilities", {"capabilities": [pause]})
+    sending = Sending(on, source, on(target, migration.receive, {}))
+    wait_for(lambda: source.ask("query-migrate").get("status") == "pre-switchover", "the end of what goes ahead")
+    return sending
+
+
+def go_on(source: End) -> None:
+    """Let it switch over."""
+    source.ask("migrate-continue", {"state": "pre-switchover"})
+
+
+def test_it_runs_at_the_other_end_when_the_move_returns(on, source, target):
+    listening = on(target, migration.receive, {})
+    assert on(target, migration.receive, {}) == {**listening, "changed": False}
+    told = on(source, migration.send, listening)
+    assert (target.status(), source.status()) == ("running", "postmigrate")
+    assert told["changed"]
+    assert told["transferred_bytes"] > 0
+    assert 0 <= told["downtime_ms"] <= told["total_ms"]
+    assert on(source, migration.send, listening) == told
+    with pytest.raises(Failure, match="does not wait for its move on this host; it is running here"):
+        on(target, migration.receive, {})
+
+
+def test_it_moves_on(on, source, target, begin_end):
+    on(source, migration.send, on(target, migration.receive, {}))
+    third = begin_end("third", *WAITING)
+    on(target, migration.send, on(third, migration.receive, {}))
+    assert [end.status() for end in (source, target, third)] == ["postmigrate", "postmigrate", "running"]
+
+
+def test_a_stranger_to_the_key_moves_nothing_there(on, source, target):
+    listening = on(target, migration.receive, {})
+    with pytest.raises(Failure, match="was not moved, it goes on running here"):
+        on(source, migration.send, {**listening, "key": "0" * 64})
+    assert source.status() == "running"
+
+
+def test_a_target_that_dies_before_it_has_loaded_everything_leaves_it_at_the_source(on, source, target):
+    sending = begin(on, source, target)
+    target.process.send_signal(signal.SIGSTOP)
+    go_on(source)
+    wait_for(lambda: source.ask("query-migrate")["status"] in ("device", "completed"), "the switch-over")
+    target.process.kill()
+    sending.join(60)
+    assert "it goes on running here" in str(sending.told)
+    assert source.status() == "running"
+
+
+def test_what_is_taken_back_while_it_is_sent_goes_on_at_the_source(on, source, target):
+    sending = begin(on, source, target)
+    assert on(source, migration.settle, {}) == {"changed": True}
+    sending.join(60)
+    assert "it goes on running here" in str(sending.told)
+    assert source.status() == "running"
+    assert not (source.runtime / "red_vm" / instance.KEY_FILE).exists()
+    assert on(source, migration.settle, {}) == {"changed": False}
+
+
+def test_what_switches_over_is_waited_for(on, source, target, monkeypatch):
+    sending = begin(on, source, target)
+    target.process.send_signal(signal.SIGSTOP)
+    go_on(source)
+    wait_for(lambda: source.ask("query-migrate")["status"] == "device", "the switch-over")
+    finished = migration._finished
+
+    def waiting(*arguments) -> dict:
+        target.process.send_signal(signal.SIGCONT)
+        return finished(*arguments)
+
+    monkeypatch.setattr(migration, "_finished", waiting)
+    assert on(source, migration.settle, {}) == {"changed": True}
+    assert (target.status(), source.status()) == ("running", "postmigrate")
+    sending.join(60)
+
+
+def test_one_that_does_not_answer_is_not_taken_for_none(on, source, monkeypatch):
+    monkeypatch.setattr(instance, "Qmp", partial(Qmp, timeout=0.1))
+
+    def status(_parameters: dict) -> str:
+        return instance.status("red_vm")
+
+    source.process.send_signal(signal.SIGSTOP)
+    assert on(source, status, {}) == "silent"
+    source.process.kill()
+    source.process.wait()
+    assert on(source, status, {}) == "absent"
+    assert on(source, migration.settle, {}) == {"changed": False}
+
+
+def test_a_source_that_is_silent_for_a_while_is_waited_for(on, source, target, monkeypatch):
+    silent = threading.Event()
+
+    class Impatient(Qmp):
+        def __init__(self, path):
+            try:
+                super().__init__(path, timeout=0.1)
+            except QmpError:
+                silent.set()
+                raise
+
+    sending = begin(on, source, target)
+    monkeypatch.setattr(migration, "Qmp", Impatient)
+    source.process.send_signal(signal.SIGSTOP)
+    assert silent.wait(60)
+    source.process.send_signal(signal.SIGCONT)
+    go_on(source)
+    sending.join(60)
+    assert sending.told["changed"]
+    assert (target.status(), source.status()) == ("running", "postmigrate")
+
+
+def test_a_run_that_was_cut_off_is_joined_by_the_next_one(on, source, target):
+    first = begin(on, source, target)
+    second = Sending(on, source, on(target, migration.receive, {}))
+    go_on(source)
+    first.join(60)
+    second.join(60)
+    assert first.told == second.told
+    assert (target.status(), source.status()) == ("running", "postmigrate")

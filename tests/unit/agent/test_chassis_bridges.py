@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which bridges the inventory's words make, and what is refused before anything is made."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.chassis import provider_addresses, wanted_bridges
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import Failure
+
+PROVIDER = {"interface": "eth2", "bridge": "br-ex"}
+
+
+def arguments(provider=PROVIDER, underlay="eth1", datapath="netdev", **physical):
+    return {
+        "datapath": datapath, "underlay_interface": underlay, "provider": provider, "physical_networks": physical,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "bridges"),
+    [
+        (
+            arguments(),
+            {"br-underlay": ("eth1", []), "br-ex": ("eth2", ["physnet"])},
+        ),
+        (arguments(datapath="system"), {"br-ex": ("eth2", ["physnet"])}),
+        (arguments(None, datapath="system"), {}),
+        (
+            arguments(None, datapath="system", b={"bridge": "br-b", "interface": "eth3"}, a={"bridge": "br-b"}),
+            {"br-b": ("eth3", ["a", "b"])},
+        ),
+        (
+            arguments(datapath="system", one={"bridge": "br-ex"}, two={"bridge": "br-two"}),
+            {"br-ex": ("eth2", ["physnet", "one"]), "br-two": (None, ["two"])},
+        ),
+    ],
+)
+def test_bridges(given, bridges):
+    found = {bridge["name"]: (bridge["interface"], bridge["physical_networks"]) for bridge in wanted_bridges(given)}
+    assert found == bridges
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (arguments(underlay=None), "give underlay_interface"),
+        (arguments(underlay="eth2"), "eth2 cannot be a port of both br-underlay and br-ex"),
+        (arguments(one={"bridge": "br-one", "interface": "eth2"}), "eth2 cannot be a port of both br-ex and br-one"),
+        (arguments(one={"bridge": "br-ex", "interface": "eth3"}), "br-ex takes eth2 over already"),
+        (arguments({**PROVIDER, "bridge": "br-provider-network"}), "1 to 15 letters"),
+        (arguments({**PROVIDER, "bridge": "br/ex"}), "1 to 15 letters"),
+        (arguments({**PROVIDER, "bridge": ""}), "1 to 15 letters"),
+        (arguments({**PROVIDER, "bridge": "br-int"}), "not br-int"),
+        (arguments({**PROVIDER, "bridge": "eth2"}), "eth2 has the name of a network card"),
+        (arguments(physnet={"bridge": "br-ex"}), "what the provider network is called already"),
+        (arguments(**{"a:b": {"bridge": "br-ex"}}), "no colon"),
+        (arguments(one={"interface": "eth3"}), "must have bridge"),
+    ],
+)
+def test_what_cannot_be_is_refused(given, message):
+    with pytest.raises(Failure, match=message):
+        wanted_bridges(given)
+
+
+def test_a_bridge_name_of_15_characters_will_do():
+    (bridge,) = wanted_bridges(arguments({**PROVIDER, "bridge": "br-fifteen-long"}, datapath="system"))
+    assert len(bridge["name"]) == 15
+
+
+def test_the_hosts_own_addresses_have_an_order_and_the_inventory_a_say():
+    held = ["fd00::2/64", "10.0.0.9/24", "10.0.0.2/24"]
+    told = {**PROVIDER, "addresses": ["10.0.0.9"]}
+    assert provider_addresses(held, told) == ["10.0.0.9/24", "10.0.0.2/24", "fd00::2/64"]
+
+
+def test_a_provider_network_without_an_address_of_the_host_is_refused():
+    """A plan with such a host could not be rendered, on no host at all."""
+    with pytest.raises(Failure, match="neither br-ex nor eth2 has an address"):
+        provider_addresses([], {**PROVIDER, "addresses": []})

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`heddle-host status` names daemons that do not run and a chassis id that is not the plan's, with the remedy."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.module_utils.agent import cli, health
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import Failure
+from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Outcome
+
+PLAN = {"digest": "d", "revision": 3, "nodes": {"node1": {"chassis": "planned"}}}
+
+
+@pytest.fixture(name="host")
+def _host(tmp_path: Path) -> tuple[Path, Path]:
+    """A host whose daemons all run: what stands for /run and /proc."""
+    run, proc = tmp_path / "run", tmp_path / "proc"
+    for number, (file, process, _unit) in enumerate(health.DAEMONS, start=1):
+        (run / file).parent.mkdir(parents=True, exist_ok=True)
+        (run / file).write_text(f"{number}\n")
+        (proc / str(number)).mkdir(parents=True)
+        (proc / str(number) / "comm").write_text(f"{process}\n")
+    return run, proc
+
+
+def test_a_host_whose_daemons_run_has_nothing_to_say(host):
+    assert health.stopped_daemons(*host) == []
+
+
+@pytest.mark.parametrize("number", range(1, len(health.DAEMONS) + 1))
+@pytest.mark.parametrize("how", ["gone", "no file", "another process", "no number"])
+def test_a_daemon_that_does_not_run_is_named_with_the_remedy(host, number, how):
+    run, proc = host
+    file, _process, unit = health.DAEMONS[number - 1]
+    if how == "gone":
+        (proc / str(number) / "comm").unlink()
+    elif how == "another process":
+        (proc / str(number) / "comm").write_text("sleep\n")
+    elif how == "no number":
+        (run / file).write_text("")
+    else:
+        (run / file).unlink()
+    (line,) = health.stopped_daemons(run, proc)
+    assert line.startswith(f"{unit} does not run: systemctl start {unit} ")
+
+
+@pytest.mark.parametrize(("found", "told"), [("planned", []), ("new", ["new"]), ("", ["missing"])])
+def test_another_chassis_id_than_the_plan_s_is_named_with_the_remedy(monkeypatch, found, told):
+    monkeypatch.setattr(health, "chassis_id", lambda _remote: found)
+    lines = health.other_chassis("node1", PLAN)
+    assert len(lines) == len(told)
+    for line, word in zip(lines, told, strict=True):
+        assert f"is {word}, in the plan it is planned" in line
+        assert "system-id.conf" in line
+    assert health.other_chassis("node2", PLAN) == []
+
+
+@pytest.fixture(name="ill")
+def _ill(monkeypatch):
+    monkeypatch.setattr(cli, "stopped_daemons", lambda: ["ovn-northd does not run: systemctl start ovn-northd"])
+    monkeypatch.setattr(cli, "other_chassis", lambda _node, _plan: [])
+    monkeypatch.setattr(cli, "read_host", lambda: {"node": "node1"})
+    monkeypatch.setattr(cli, "read_plan", lambda: PLAN)
+
+
+def test_status_is_not_clean_then(monkeypatch, capsys, ill):
+    monkeypatch.setattr(cli, "_outcomes", lambda write: {"topology": Outcome()})
+    assert cli.main(["status"]) == cli.EXIT_DRIFT
+    assert "systemctl start ovn-northd" in capsys.readouterr().out
+    assert cli.main(["status", "--json"]) == cli.EXIT_DRIFT
+    told = json.loads(capsys.readouterr().out)
+    assert (told["clean"], len(told["problems"])) == (False, 1)
+
+
+def test_status_says_so_even_when_nothing_can_be_compared(monkeypatch, capsys, ill):
+    def fail(write):
+        raise Failure("no connection")
+
+    monkeypatch.setattr(cli, "_outcomes", fail)
+    assert cli.main(["status"]) == cli.EXIT_FAILED
+    assert "systemctl start ovn-northd" in capsys.readouterr().err

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What modules report of errors."""
+
+import errno
+
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import reported
+from ansible_collections.heddle.ovn.plugins.module_utils.netlink.kernel import NetlinkFailure
+
+
+class Failed(Exception):
+    pass
+
+
+class Module:
+    check_mode = True
+
+    def fail_json(self, msg):
+        raise Failed(msg)
+
+
+@pytest.mark.parametrize("refusal", [NetlinkFailure(errno.EPERM, "no"), PermissionError("no")])
+def test_what_the_kernel_refuses_is_one_message(refusal):
+    with pytest.raises(Failed, match="the kernel refused something that Heddle needs"), reported(Module()):
+        raise refusal
+
+
+def test_an_error_in_the_program_is_not_hidden():
+    with pytest.raises(ZeroDivisionError), reported(Module()):
+        raise ZeroDivisionError

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The program `heddle-host`: one file that needs nothing but Python, and clear words when it lacks something."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.module_utils.agent import cli, components, service
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.convergence import Settled
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.event_loop import Events
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import Failure
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.zipapp import bundle
+from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Outcome
+
+
+def test_equal_sources_give_an_equal_file_that_runs_alone(tmp_path: Path):
+    program = tmp_path / "heddle-host"
+    program.write_bytes(bundle())
+    program.chmod(0o755)
+    assert bundle() == program.read_bytes()
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", str(program), "--help"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert "status" in done.stdout
+    assert "watch" in done.stdout
+
+
+def test_a_host_that_was_never_installed_is_told_so(tmp_path: Path, monkeypatch, capsys):
+    monkeypatch.setattr(components.read_host, "__defaults__", (str(tmp_path / "none.json"),))
+    assert cli.main(["status"]) == cli.EXIT_FAILED
+    assert "Run playbooks/install.yml, which brings it." in capsys.readouterr().err
+
+
+class Database:
+    """One end of a socket where Open_vSwitch's database would be."""
+
+    def __init__(self, path: Path) -> None:
+        self.server = socket.socket(socket.AF_UNIX)
+        self.server.bind(str(path))
+        self.server.listen(1)
+        self.path = path
+
+    def accept(self) -> socket.socket:
+        connection, _address = self.server.accept()
+        return connection
+
+
+@pytest.fixture
+def database(tmp_path: Path):
+    opened = Database(tmp_path / "db.sock")
+    yield opened
+    opened.server.close()
+
+
+def test_events_are_a_new_process_and_an_update_of_patch_ports_or_bridges(tmp_path: Path, database: Database):
+    pid_file = tmp_path / "pid"
+    pid_file.write_text("1")
+    settled = [True]
+    events = Events(str(pid_file), f"unix:{database.path}", lambda: settled[0])
+    # What happened before the connection nobody tells, so it counts as a change.
+    assert events.wait() == "ports changed"
+    assert events.wait() is None
+    connection = database.accept()
+    assert b'"monitor_cond"' in connection.recv(4096)
+    connection.sendall(b'{"id":"echo","method":"echo","params":[]}')
+    assert events.wait() is None
+    assert b'"id": "echo"' in connection.recv(4096)
+    update = b'{"id":null,"method":"update2","params":["patch ports",{"Interface":{}}]}'
+    connection.sendall(update)
+    assert events.wait() == "ports changed"
+    # Its ports go with a bridge, and more than those.
+    connection.sendall(b'{"id":null,"method":"update2","params":["patch ports",{"Bridge":{},"Interface":{}}]}')
+    assert events.wait() == "bridges changed"
+    assert events.wait() is None
+    # While a playbook brings a new plan it waits, and is not forgotten.
+    settled[0] = False
+    connection.sendall(update)
+    assert events.wait() is None
+    settled[0] = True
+    assert events.wait() == "ports changed"
+    pid_file.write_text(str(os.getpid()))
+    assert events.wait() == "switch restarted"
+    pid_file.unlink()
+    assert events.wait() is None
+    connection.close()
+    assert events.wait() is None
+    assert events.wait() == "ports changed"
+    assert b'"monitor_cond"' in database.accept().recv(4096)
+
+
+class Scene:
+    """The service with parts of the test's own; nothing of this machine."""
+
+    def __init__(self, monkeypatch) -> None:
+        self.now, self.happens, self.fails, self.done, self.told = 0.0, [], {}, [], []
+        self.refuses: dict[str, str] = {}
+        self.followed: list[frozenset] = []
+        self.host = {"node": "n", "chassis": 1}
+        monkeypatch.setattr(service.time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(service, "read_host", lambda: self.host)
+        monkeypatch.setattr(service, "taken_cards", lambda host: frozenset([str(host["chassis"])]))
+        monkeypatch.setattr(service, "only_writer", lambda write: contextlib.nullcontext())
+        monkeypatch.setattr(service, "say", self.told.append)
+        monkeypatch.setattr(service, "tell_systemd", self.told.append)
+        monkeypatch.setattr(service, "parts", self.parts)
+        self.keeper = service.Keeper(self)
+
+    def parts(self, host: dict, *, write: bool) -> dict:
+        def part(name):
+            if name in self.fails:
+                raise Failure(self.fails[name])
+            self.done.append((name, host["chassis"]))
+            if name in self.refuses:
+                return Outcome(refused=(("red", self.refuses[name]),))
+            return Outcome()
+
+        return {name: functools.partial(part, name) for name in components.PARTS}
+
+    def wait(self) -> str | None:
+        self.now += 0.1
+        return self.happens.pop(0) if self.happens else None
+
+    def follow(self, cards: frozenset) -> None:
+        self.followed.append(cards)
+
+    def run(self, seconds: float) -> list:
+        """Return what was brought about meanwhile."""
+        self.done = []
+        end = self.now + seconds
+        while self.now < end:
+            self.keeper.step()
+        return self.done
+
+
+@pytest.fixture
+def scene(monkeypatch) -> Scene:
+    return Scene(monkeypatch)
+
+
+def test_the_service_brings_all_once_and_says_that_it_is_ready(scene):
+    assert scene.run(100) == [(name, 1) for name in components.PARTS]
+    assert [text for text in scene.told if "READY=1" in text] == scene.told
+
+
+def test_a_part_that_fails_is_tried_less_and_less_often_alone_and_told_once(scene):
+    scene.fails["gateway"] = "no bridge"
+    assert scene.run(1) == [("chassis", 1), ("topology", 1), ("workloads", 1)]
+    assert scene.run(600) == []
+    attempts = [text for text in scene.told if text.startswith("STATUS=gateway: no bridge")]
+    assert 50 < len(attempts) < 80
+    assert [text for text in scene.told if "STATUS" not in text] == ["gateway: no bridge; trying again"]
+    del scene.fails["gateway"]
+    assert scene.run(11) == [("gateway", 1)]
+    assert scene.told[-1].endswith("READY=1")
+
+
+def test_a_part_that_refuses_a_network_is_tried_again_and_the_others_are_there(scene):
+    scene.refuses["gateway"] = "a foreign route"
+    assert scene.run(1) == [(name, 1) for name in components.PARTS]
+    assert [text for text in scene.told if "STATUS" not in text] == [
+        "gateway: network red: a foreign route; trying again"
+    ]
+    assert ("gateway", 1) in scene.run(3)
+    scene.refuses.clear()
+    scene.run(11)
+    assert scene.told[-1].endswith("READY=1")
+
+
+def test_after_the_install_playbook_the_service_goes_by_the_new_arguments(scene):
+    scene.run(1)
+    scene.host = {"node": "n", "chassis": 2}
+    scene.happens = ["switch restarted"]
+    assert scene.run(1) == [("chassis", 2), ("gateway", 2), ("workloads", 2)]
+    assert scene.followed[-1] == {"2"}
+
+
+def test_what_was_taken_out_of_the_kernel_comes_back(scene):
+    scene.run(1)
+    scene.happens = ["kernel changed"]
+    assert scene.run(0.3) == [("chassis", 1), ("gateway", 1)]
+
+
+def test_an_event_does_not_wait_for_the_next_attempt(scene):
+    scene.fails["chassis"] = "a leased address"
+    scene.run(100)
+    del scene.fails["chassis"]
+    scene.happens = ["card changed"]
+    assert scene.run(0.3) == [("chassis", 1), ("gateway", 1)]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"digest": "1"}'])
+def test_a_damaged_plan_is_told_and_the_host_keeps_its_cards(tmp_path: Path, monkeypatch, text):
+    plan = tmp_path / "plan.json"
+    plan.write_text(text)
+    monkeypatch.setattr(components, "PLAN_FILE", str(plan))
+    found = components.parts({"node": "n", "chassis": {}}, write=True)
+    assert list(found) == list(components.PARTS)
+    for name in ("topology", "gateway", "workloads"):
+        with pytest.raises(Failure, match=r"networks\.yml, which brings it"):
+            found[name]()
+    assert Settled(str(plan))() is False
+
+
+@pytest.mark.parametrize(
+    ("provider", "told"), [(None, "br-ex"), ({"bridge": "br-new"}, "br-ex"), ({"bridge": "br-ex"}, ""), (None, "")]
+)
+def test_between_the_two_playbooks_the_gateways_are_not_waited_for(tmp_path: Path, monkeypatch, provider, told):
+    plan = dict.fromkeys(("deployment", "digest", "networks", "revision", "settings", "workloads"), "")
+    plan["nodes"] = {"n": {"gateway": {"bridge": told} if told else None}}
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    monkeypatch.setattr(components, "PLAN_FILE", str(tmp_path / "plan.json"))
+    monkeypatch.setattr(components, "apply_gateway", lambda share, plan: Outcome())
+    found = components.parts({"node": "n", "chassis": {"provider": provider}}, write=True)
+    if told:
+        with pytest.raises(Failure, match=r"networks\.yml"):
+            found["gateway"]()
+    else:
+        assert not found["gateway"]().changed
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"node": "n"}'])
+def test_a_damaged_file_of_the_host_is_told(tmp_path: Path, text):
+    path = tmp_path / "host.json"
+    path.write_text(text)
+    with pytest.raises(Failure, match=r"install\.yml, which brings it"):
+        components.read_host(str(path))

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A host's parts in their order, and what is said of networks that it refuses."""
+
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.module_utils.agent import node_gateway, zone
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.context import Invocation
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import Failure, refusal
+from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Outcome
+from ansible_collections.heddle.ovn.plugins.module_utils.common.errors import OpenFlowError
+from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack
+from tests.pipeline import layer2, namespace, plan_of, with_gateways
+
+PLAN = plan_of(
+    namespace("red") + layer2("red", "net", "10.1.0.0/24") + namespace("blue") + layer2("blue", "net", "10.2.0.0/24"),
+    hosts=with_gateways("shared"),
+)
+
+
+def run_zone(monkeypatch, tmp_path, **parts):
+    """Run the parts given, or ones that do nothing."""
+    nothing = dict.fromkeys(zone.PARTS, lambda _module, _plan, *_refused: Outcome())
+    monkeypatch.setattr(zone, "PARTS", {**nothing, **parts})
+    params = {"node": "node1", "document": pack(PLAN), "plan": str(tmp_path / "plan.json"), "parts": list(nothing)}
+    return zone.apply_zone(Invocation(params, check_mode=False))
+
+
+def test_the_other_parts_go_on_and_do_not_wait_for_what_was_refused(monkeypatch, tmp_path):
+    seen = []
+    outcome = run_zone(
+        monkeypatch,
+        tmp_path,
+        topology=lambda _module, _plan: Outcome(refused=(("red_net", "a row"),)),
+        gateway=lambda _module, _plan: Outcome(refused=(("red_net", "a port"), ("blue_net", "a route"))),
+        workloads=lambda _module, _plan, refused: seen.append(refused) or Outcome(),
+    )
+    assert seen == [{"red_net", "blue_net"}]
+    assert refusal(outcome) == "network red_net: a row\nnetwork blue_net: a route"
+
+
+def test_a_failure_after_a_refusal_says_both(monkeypatch, tmp_path):
+    def fail(_module, _plan):
+        raise Failure("no bridge")
+
+    with pytest.raises(Failure, match="network red_net: a row\nno bridge"):
+        run_zone(
+            monkeypatch, tmp_path, topology=lambda _module, _plan: Outcome(refused=(("red_net", "a row"),)),
+            gateway=fail,
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("write", [True, False])
+def test_flows_are_rendered_without_a_network_whose_port_does_not_come(monkeypatch, write):
+    tried = []
+
+    def flows(_module, plan, _node, *, write):
+        tried.append(set(plan["networks"]))
+        if "red_net" in plan["networks"]:
+            raise OpenFlowError("no port", frozenset({"red_net"}))
+        return Outcome()
+
+    monkeypatch.setattr(node_gateway, "_flows_of", flows)
+    if not write:
+        with pytest.raises(OpenFlowError):
+            node_gateway._flows(None, PLAN, "node1", write=False)
+        return
+    outcome = node_gateway._flows(None, PLAN, "node1", write=True)
+    assert tried == [{"default", "red_net", "blue_net"}, {"default", "blue_net"}]
+    assert outcome.refused == (("red_net", "no port"),)
+
+
+def test_flows_that_all_networks_share_are_not_left_out(monkeypatch):
+    def flows(*_arguments, **_more):
+        raise OpenFlowError("no bridge")
+
+    monkeypatch.setattr(node_gateway, "_flows_of", flows)
+    with pytest.raises(OpenFlowError, match="no bridge"):
+        node_gateway._flows(None, PLAN, "node1", write=True)

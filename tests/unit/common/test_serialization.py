@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packed documents and the plan as a file."""
+
+import errno
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.heddle.ovn.plugins.module_utils.agent import plan_file
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.context import Invocation
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import Failure, load_plan
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.plan_file import keep_host, keep_plan
+from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import digest, pack, unpack
+from tests.pipeline import decide, layer2, namespace, plan_of
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(JSON)
+def test_unpack_returns_what_was_packed(value):
+    assert unpack(pack(value)) == value
+
+
+@pytest.mark.parametrize("text", ["", "no base64", "AAAA", pack({})[:-8]])
+def test_what_was_never_packed_is_refused(text):
+    with pytest.raises(ValueError, match="not a packed document"):
+        unpack(text)
+
+
+def test_the_digest_does_not_depend_on_order():
+    assert digest({"a": 1, "b": [2]}) == digest({"b": [2], "a": 1})
+    assert digest({"a": 1}) != digest({"a": 2})
+
+
+def test_a_plan_is_kept_once_and_not_in_check_mode(tmp_path):
+    path = tmp_path / "heddle" / "plan.json"
+    plan = plan_of(namespace("red") + layer2("red", "net", "10.0.0.0/24"))
+    assert keep_plan(plan, str(path), write=False).changed
+    assert not path.exists()
+    assert keep_plan(plan, str(path), write=True).changed
+    assert json.loads(path.read_text()) == plan
+    again = keep_plan({**plan, "revision": plan["revision"] + 1}, str(path), write=True)
+    assert not again.changed
+    assert [entry.name for entry in path.parent.iterdir()] == ["plan.json"]
+
+
+@pytest.mark.parametrize("text", ["", '{"digest": "hal', "[]", '{"digest": "1"}', "\0\0"])
+def test_a_torn_plan_is_replaced(tmp_path, text):
+    path = tmp_path / "plan.json"
+    path.write_text(text)
+    assert keep_plan(plan_of(""), str(path), write=True).changed
+    assert json.loads(path.read_text())["networks"].keys() == {"default"}
+
+
+def test_a_document_of_somebody_else_is_refused():
+    with pytest.raises(Failure, match="document: not a packed document"):
+        load_plan(Invocation({"document": "nonsense"}, check_mode=False))
+
+
+def test_the_plan_of_a_snapshot_is_always_the_same():
+    text = namespace("red") + layer2("red", "net", "10.0.0.0/24")
+    first, _problems = decide(text)
+    again, _problems = decide(text, first)
+    again.revision = 7
+    assert first.revision != again.revision
+    assert plan_of(text)["digest"] == plan_of(text, again)["digest"]
+
+
+def test_an_older_plan_does_not_replace_a_newer_one(tmp_path):
+    path = tmp_path / "plan.json"
+    plan = plan_of(namespace("red") + layer2("red", "net", "10.0.0.0/24"))
+    keep_plan({**plan, "revision": 7}, str(path), write=True)
+    with pytest.raises(Failure, match=r"is newer \(revision 7\) than this plan \(revision 6\)"):
+        keep_plan({**plan_of(""), "revision": 6}, str(path), write=True)
+
+
+def test_a_plan_that_was_changed_by_hand_is_replaced(tmp_path):
+    path = tmp_path / "plan.json"
+    plan = plan_of(namespace("red") + layer2("red", "net", "10.0.0.0/24"))
+    keep_plan(plan, str(path), write=True)
+    path.write_text(path.read_text().replace("10.0.0.0/24", "10.0.9.0/24"))
+    assert keep_plan(plan, str(path), write=True).changed
+    assert json.loads(path.read_text()) == plan
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"node": 1}'])
+def test_a_torn_file_of_the_host_is_replaced(tmp_path, text):
+    path = tmp_path / "host.json"
+    path.write_text(text)
+    outcome = keep_host({"node": "n", "chassis": {}}, str(path), write=True)
+    assert outcome.diff()
+    assert json.loads(path.read_text()) == {"node": "n", "chassis": {}}
+
+
+def test_a_full_disk_is_told_and_leaves_the_kept_plan_and_nothing_else(tmp_path, monkeypatch):
+    path = tmp_path / "plan.json"
+    keep_plan(plan_of(""), str(path), write=True)
+    kept = path.read_bytes()
+
+    def full(_descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(plan_file.os, "fsync", full)
+    with pytest.raises(Failure, match=r"plan\.json cannot be written and stays as it is: No space left on device"):
+        keep_plan(plan_of(namespace("red") + layer2("red", "net", "10.0.0.0/24")), str(path), write=True)
+    assert list(tmp_path.iterdir()) == [path]
+    assert path.read_bytes() == kept
+
+
+def test_what_a_run_that_was_cut_off_left_is_written_over(tmp_path):
+    path = tmp_path / "plan.json"
+    (tmp_path / "plan.json.new").write_text("half of a plan")
+    keep_plan(plan_of(""), str(path), write=True)
+    assert list(tmp_path.iterdir()) == [path]

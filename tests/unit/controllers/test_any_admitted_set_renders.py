@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever set of manifests is admitted: every network of its plan is rendered on every node."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ansible_collections.heddle.ovn.plugins.module_utils.api import read_manifests
+from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
+from ansible_collections.heddle.ovn.plugins.module_utils.render.rehearsal import unrenderable
+from tests.pipeline import THREE_NODES, decide, namespace, with_gateways, workload
+from tests.unit.api.case_tables import all_cases
+
+TENANTS = ("red", "blue", "plain")
+SURROUNDINGS = "".join(
+    namespace(name, primary=name != "plain") + workload(name, "w", f"node{number}")
+    for number, name in enumerate(TENANTS, start=1)
+)
+HOSTS = [
+    THREE_NODES,
+    with_gateways("shared"),
+    with_gateways("shared", vlan=100, vrf=False),
+    with_gateways("local", prober="system.slice/prober.service"),
+    with_gateways("shared", addresses=["192.0.2.11/24"], next_hops=[]),
+    {**with_gateways("shared"), "node2": {"chassis": None, "encapsulation": []}},
+]
+SUBNETS = [
+    ["10.20.0.0/24"], ["fd00:20::/64"], ["10.21.0.0/24", "fd00:21::/64"], ["fd00:22::/64", "10.22.0.0/24"],
+    ["10.23.0.0/30"], ["192.0.2.0/24"],
+]  # fmt: skip
+
+
+def optional(**fields):
+    """Some of the fields."""
+    return st.fixed_dictionaries({}, optional=fields)
+
+
+ROLES = st.sampled_from(["Primary", "Secondary"])
+MTU = st.sampled_from([1280, 1300, 1400, 8900])
+IPAM = st.sampled_from([{"mode": "Disabled"}, {"lifecycle": "Persistent"}, {"mode": "Enabled"}])
+FLAT_SUBNETS = st.sampled_from(SUBNETS)
+JOIN = st.sampled_from([["100.70.0.0/24"], ["fd70::/64"], ["100.71.0.0/24", "fd71::/64"]])
+LAYER3_SUBNETS = st.sampled_from(
+    [
+        [{"cidr": "10.30.0.0/16"}],
+        [{"cidr": "10.31.0.0/16", "hostSubnet": 24}, {"cidr": "fd00:31::/48", "hostSubnet": 64}],
+        [{"cidr": "fd00:32::/48"}],
+        [{"cidr": "10.33.0.0/24", "hostSubnet": 25}],
+    ]
+)
+LAYER2 = st.builds(
+    lambda subnets, more: {"topology": "Layer2", "layer2": {"role": "Primary", **subnets, **more}},
+    optional(subnets=FLAT_SUBNETS),
+    optional(role=ROLES, mtu=MTU, joinSubnets=JOIN, ipam=IPAM),
+)
+LAYER3 = st.builds(
+    lambda subnets, more: {"topology": "Layer3", "layer3": {"role": "Primary", "subnets": subnets, **more}},
+    LAYER3_SUBNETS,
+    optional(role=ROLES, mtu=MTU, joinSubnets=JOIN),
+)
+LOCALNET = st.builds(
+    lambda more: {"topology": "Localnet", "localnet": {"role": "Secondary", "physicalNetworkName": "a\nb", **more}},
+    optional(
+        subnets=FLAT_SUBNETS, mtu=MTU, ipam=IPAM, excludeSubnets=st.just(["10.20.0.0/28"]),
+        vlan=st.just({"mode": "Access", "access": {"id": 7}}),
+    ),
+)  # fmt: skip
+FLAT = st.builds(
+    lambda topology, role, subnets, more: {"topology": topology, "role": role, "subnets": subnets, **more},
+    st.sampled_from(["Layer2", "Layer3", "Localnet"]),
+    ROLES,
+    FLAT_SUBNETS | LAYER3_SUBNETS,
+    optional(mtu=MTU, joinSubnets=JOIN, ipam=IPAM, excludeSubnets=st.just(["10.20.0.0/28"])),
+)
+NESTED = LAYER2 | LAYER3 | LOCALNET
+ANY = NESTED | FLAT
+SELECTORS = st.sampled_from([{}, {"matchLabels": {"kubernetes.io/metadata.name": "red"}}])
+
+
+def manifest(kind: str, name: str, spec: dict, inside: str = "") -> str:
+    metadata = {"name": name, **({"namespace": inside} if inside else {})}
+    document = {"apiVersion": "k8s.ovn.org/v1", "kind": kind, "metadata": metadata, "spec": spec}
+    return f"---\n{json.dumps(document)}\n"
+
+
+NAMESPACED = st.builds(
+    lambda spec, name, inside: manifest("UserDefinedNetwork", name, spec, inside),
+    ANY, st.sampled_from(["a", "b.c"]), st.sampled_from(TENANTS),
+)  # fmt: skip
+CLUSTER = st.builds(
+    lambda field, spec, selector, name: manifest(
+        "ClusterUserDefinedNetwork", name, {"namespaceSelector": selector, field: spec}
+    ),
+    st.sampled_from(["network", "template"]), ANY, SELECTORS, st.sampled_from(["d", "e-f"]),
+)  # fmt: skip
+
+
+def admitted(text: str, hosts: dict, **more) -> dict | None:
+    """Return the plan, None for a set that is refused."""
+    _resources, problems = read_manifests([("t.yml", text)])
+    if problems:
+        return None
+    after, problems = decide(text, hosts=hosts, **more)
+    return None if problems else build_plan(after)
+
+
+def valid(one: str) -> bool:
+    return not read_manifests([("t.yml", SURROUNDINGS + one)])[1]
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+@given(
+    st.lists((NAMESPACED | CLUSTER).filter(valid), min_size=1, max_size=4, unique=True),
+    st.sampled_from(HOSTS),
+    st.sampled_from([None, {"mtu": 1300}, {"layer2_topology": "gateway-router"}]),
+)
+def test_any_admitted_set_renders_on_every_node(networks, hosts, chosen):
+    plan = admitted(SURROUNDINGS + "".join(networks), hosts, settings=chosen)
+    if plan is not None:
+        assert unrenderable(plan) == {}
+
+
+CASES = [pytest.param(document, id=name) for name, document, says in all_cases() if not says and document["metadata"]]
+
+
+@pytest.mark.parametrize("document", CASES)
+def test_every_form_that_the_model_accepts_renders(document):
+    plan = admitted(SURROUNDINGS + f"---\n{json.dumps(document)}\n", with_gateways("shared"))
+    if plan is not None:
+        assert unrenderable(plan) == {}
+
+
+def test_most_forms_are_admitted():
+    """Else nothing would be rendered above."""
+    plans = [admitted(SURROUNDINGS + f"---\n{json.dumps(case.values[0])}\n", with_gateways("shared")) for case in CASES]
+    assert len(plans) > 50
+    assert sum(plan is not None and len(plan["networks"]) > 1 for plan in plans) > len(plans) / 2

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Networks whose packets do not fit into a tunnel."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.path_mtu import overhead
+from tests.pipeline import THREE_NODES, decide
+
+RED = """
+apiVersion: v1
+kind: Namespace
+metadata: {{name: red, labels: {{k8s.ovn.org/primary-user-defined-network: ""}}}}
+---
+apiVersion: k8s.ovn.org/v1
+kind: UserDefinedNetwork
+metadata: {{name: net, namespace: red}}
+spec: {{topology: Layer2, layer2: {{role: Primary, subnets: ['10.0.0.0/24'], mtu: {mtu}}}}}
+"""
+
+
+def hosts(address: str = "198.18.1.1", mtu: int = 1500) -> dict:
+    """One host of three has a smaller underlay than the others."""
+    return {
+        name: {**host, "encapsulation": [address.replace("1.1", f"1.{number}")],
+               "underlay_mtu": mtu if name == "node2" else 9000}
+        for number, (name, host) in enumerate(THREE_NODES.items(), start=1)
+    }  # fmt: skip
+
+
+def problems(size: int, nodes: dict, **settings) -> list[str]:
+    return [str(one) for one in decide(RED.format(mtu=size), hosts=nodes, settings=settings)[1]]
+
+
+def test_the_overhead_is_that_of_the_headers():
+    assert (overhead(4), overhead(6)) == (58, 78)
+
+
+@pytest.mark.parametrize(("address", "room"), [("198.18.1.1", 1442), ("fd00:6864:1::1.1.1.1", 1422)])
+def test_the_narrowest_underlay_decides(address, room):
+    nodes = hosts(address)
+    assert not problems(room, nodes)
+    (problem,) = problems(room + 1, nodes)
+    assert f"spec.mtu: {room + 1} does not fit into the tunnels of node2, whose underlay has room for {room}" in problem
+    assert f"use {room} or less, or raise the underlay's MTU on all hosts" in problem
+
+
+def test_the_default_network_is_held_to_the_same():
+    (problem,) = problems(1280, hosts(mtu=1450))
+    assert "Settings" in problem
+    assert "mtu: 1400 does not fit into the tunnels of node2" in problem
+    assert not problems(1280, hosts(mtu=1450), mtu=1392)
+
+
+def test_a_host_that_did_not_tell_its_mtu_does_not_count():
+    assert not problems(9000, THREE_NODES)

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rule by which all values are given out, and what is said when none is left."""
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.allocation import allocate
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.networks import attached_networks
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.pools import (
+    Pool,
+    local_mac,
+    numbers,
+    settle,
+)
+from ansible_collections.heddle.ovn.plugins.module_utils.store.snapshot import Snapshot
+from tests.pipeline import decide, layer2, layer3, namespace, workload
+
+MODULE = "ansible_collections.heddle.ovn.plugins.module_utils.controllers.allocation"
+OWNERS = st.sets(st.sampled_from("abcdefgh"))
+
+
+def pool(owners, first=1, last=5, start=None, **more):
+    return Pool("p", "numbers", "take less", numbers(first, last, start), dict.fromkeys(owners, "Key"), **more)
+
+
+@given(steps=st.lists(OWNERS, max_size=8))
+def test_values_are_unique_and_stay_with_their_owners(steps):
+    snapshot = Snapshot()
+    for owners in steps:
+        before = dict(snapshot.allocations.get("p", {}))
+        failures = settle(snapshot, pool(owners))
+        held = snapshot.allocations["p"]
+        assert len(set(held.values())) == len(held)
+        assert set(held) <= owners
+        assert {owner: value for owner, value in before.items() if owner in owners}.items() <= held.items()
+        assert len(held) == min(len(owners), 5)
+        assert bool(failures) == (len(owners) > 5)
+
+
+@given(steps=st.lists(OWNERS, max_size=12))
+def test_a_freed_value_rests_until_every_other_one_was_given(steps):
+    snapshot, known = Snapshot(), set()
+    for owners in steps:
+        before = set(snapshot.allocations.get("p", {}))
+        settle(snapshot, pool(owners, 1, 12, snapshot.cursors.get("p", 1), round_robin=True))
+        for owner in sorted(set(snapshot.allocations["p"]) - before):
+            value = snapshot.allocations["p"][owner]
+            assert value not in known or len(known) == 12
+            known.add(value)
+
+
+def test_the_search_goes_on_where_it_ended_and_wraps():
+    snapshot = Snapshot(cursors={"p": 4})
+    settle(snapshot, pool("abc", start=4, round_robin=True))
+    assert snapshot.allocations["p"] == {"a": "4", "b": "5", "c": "1"}
+    assert snapshot.cursors["p"] == 2
+
+
+def test_a_value_that_is_asked_for_is_given_before_others_choose():
+    snapshot = Snapshot()
+    assert settle(snapshot, pool("abc", asked={"c": "1"})) == []
+    assert snapshot.allocations["p"] == {"a": "2", "b": "3", "c": "1"}
+
+
+def test_a_value_that_is_asked_for_and_held_is_refused_by_name():
+    snapshot = Snapshot(allocations={"p": {"a": "1"}})
+    assert settle(snapshot, pool("ab", asked={"b": "1"})) == [("Key", "1 is held by a", "choose another one")]
+    assert snapshot.allocations["p"] == {"a": "1"}
+
+
+def test_who_asks_for_another_value_gives_the_old_one_back():
+    snapshot = Snapshot(allocations={"p": {"a": "1"}})
+    settle(snapshot, pool("ab", asked={"a": "5"}))
+    assert snapshot.allocations["p"] == {"a": "5", "b": "1"}
+
+
+def test_exhaustion_tells_how_many_want_how_many_there_are_and_who_keeps_some():
+    gone = {f"gone/{number}": str(number) for number in range(1, 3)}
+    snapshot = Snapshot(allocations={"p": gone})
+    failures = settle(snapshot, pool("abcd", is_kept=lambda owner: owner.startswith("gone/")))
+    told = (
+        "numbers: 4 are wanted, all 5 are taken, 2 of them kept for what is gone (lifecycle Persistent): gone/1, gone/2"
+    )
+    remedy = "release what does not come back, as in -e heddle_released=gone/1, or take less"
+    assert failures == [("Key", told, remedy)]
+
+
+@pytest.mark.parametrize(
+    ("constant", "values", "fragment"),
+    [
+        ("NODE_IDS", (2, 3), "node ids 2 to 3: 3 are wanted, all 2 are taken"),
+        ("NETWORK_IDS", (1, 2), "network ids 1 to 2: 3 are wanted, all 2 are taken"),
+        ("DYNAMIC_TUNNEL_KEYS", (7, 7), "tunnel keys of transit routers 7 to 7: 2 are wanted, all 1 are taken"),
+        ("PORT_TUNNEL_IDS_BESIDE_ROUTER", (10, 11), "port tunnel ids 10 to 11 of a_net: 3 are wanted, all 2 are taken"),
+        ("INTERFACE_NUMBERS", (1, 1), "interfaces of a/w1: 2 are wanted, all 1 are taken"),
+    ],
+)
+def test_every_pool_of_numbers_says_when_it_is_exhausted(monkeypatch, constant, values, fragment):
+    text = (
+        namespace("a") + layer2("a", "net", "10.0.0.0/24")
+        + layer2("a", "x", "10.1.0.0/24").replace("Primary", "Secondary")
+        + layer2("a", "y", "10.2.0.0/24").replace("Primary", "Secondary")
+        + namespace("b") + layer2("b", "net", "10.0.0.0/24")
+        + "".join(workload("a", f"w{number}", "node1") for number in (1, 2, 3))
+    )  # fmt: skip
+    if constant == "NETWORK_IDS":
+        text = text.replace("---\n" + layer2("a", "y", "10.2.0.0/24").replace("Primary", "Secondary").lstrip("-\n"), "")
+    snapshot, problems = decide(text)
+    assert not problems
+    monkeypatch.setattr(f"{MODULE}.{constant}", values)
+    snapshot.allocations, snapshot.cursors = {}, {}
+    failures = allocate(snapshot, attached_networks(snapshot))
+    assert [rule for _key, rule, _remedy in failures if fragment in rule], failures
+    assert all(remedy for _key, _rule, remedy in failures)
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "fragment"),
+    [
+        (
+            namespace("a") + layer2("a", "net", "10.0.0.0/29")
+            + "".join(workload("a", f"w{number}", "node1") for number in range(5)),
+            "Workload/a/w4",
+            "addresses in 10.0.0.0/29 of a_net: 5 are wanted, all 4 are taken; remove workloads",
+        ),
+        (
+            namespace("a") + layer3("a", "net", "10.9.0.0/23", 24),
+            "UserDefinedNetwork/a/net",
+            "host subnets in 10.9.0.0/23: 3 are wanted, all 2 are taken; add a subnet",
+        ),
+    ],
+)  # fmt: skip
+def test_exhaustion_is_told_in_the_status_of_who_misses_something(text, key, fragment):
+    after, problems = decide(text)
+    assert not problems
+    told = [condition["message"] for condition in after.objects[key].status["conditions"]]
+    assert any(fragment in message for message in told), told
+
+
+def test_a_local_mac_is_unicast_local_stable_and_free():
+    taken = set()
+    for name in map(str, range(200)):
+        mac = local_mac(("deployment", "network", name), taken)
+        assert mac not in taken
+        assert mac == local_mac(("deployment", "network", name), taken)
+        assert int(mac[:2], 16) & 0x03 == 0x02
+        assert local_mac(("deployment", "network", name), {mac}) != mac
+        taken.add(mac)
+
+
+@pytest.mark.parametrize("start", [None, 1, 3, 5, 6, 0])
+def test_all_candidates_are_seen_once(start):
+    assert sorted(itertools.islice(numbers(1, 5, start)(set()), 99)) == ["1", "2", "3", "4", "5"]

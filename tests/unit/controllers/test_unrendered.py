@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A network that cannot be rendered is reported in its own status; all others are in the plan."""
+
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import Failure
+from ansible_collections.heddle.ovn.plugins.module_utils.api import packed, read_manifests
+from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.conditions import condition
+from ansible_collections.heddle.ovn.plugins.module_utils.operations import admission_service
+from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
+from ansible_collections.heddle.ovn.plugins.module_utils.render import northbound
+from ansible_collections.heddle.ovn.plugins.module_utils.render.rehearsal import unrenderable
+from ansible_collections.heddle.ovn.plugins.module_utils.store.snapshot import Snapshot
+from tests.pipeline import THREE_NODES, layer2, namespace, plan_of, with_gateways, workload
+
+FLAT_LOCALNET = (
+    "---\napiVersion: k8s.ovn.org/v1\nkind: ClusterUserDefinedNetwork\nmetadata: {name: plant}\n"
+    "spec:\n  namespaceSelector: {}\n  template: {topology: Localnet, role: Secondary, subnets: [10.66.0.0/24]}\n"
+)
+RED = namespace("red") + layer2("red", "net", "10.1.0.0/24") + workload("red", "w", "node1")
+BLUE = namespace("blue") + layer2("blue", "net", "10.2.0.0/24") + workload("blue", "w", "node1")
+
+
+class Database:
+    """Keeps the state in memory; stands in for the client of the state database."""
+
+    def __init__(self) -> None:
+        self.snapshot = Snapshot()
+
+    def store(self, _client, decide_next, *, write):
+        before = self.snapshot
+        after, problems = decide_next(before)
+        assert not problems
+        if write:
+            self.snapshot = after
+            after.revision = before.revision + 1
+        return before, after
+
+
+@pytest.fixture(name="database")
+def _database(monkeypatch):
+    found = Database()
+    monkeypatch.setattr(admission_service, "store", found.store)
+    return found
+
+
+def apply(text: str, hosts: dict | None = None) -> Snapshot:
+    resources, problems = read_manifests([("t.yml", text)])
+    assert not problems
+    params = {
+        "resources": pack([packed(resource) for resource in resources]),
+        "nodes": hosts or THREE_NODES, "settings": {}, "manifest_set": "test", "deployment": "test", "released": [],
+    }  # fmt: skip
+    return admission_service.next_state(params, None, write=True)[1]
+
+
+def fail_for(monkeypatch, *names: str, on: str = "node2") -> None:
+    """Make the renderer of Layer2 networks fail for some of them on one node."""
+    good = northbound.render_layer2
+
+    def render(view):
+        if view.name in names and view.node == on:
+            raise ValueError("no such thing")
+        return good(view)
+
+    monkeypatch.setitem(northbound._TOPOLOGIES, "Layer2", render)
+
+
+def test_a_flat_localnet_network_leads_to_the_physical_network_of_its_name():
+    plan = plan_of(RED + FLAT_LOCALNET)
+    assert plan["networks"]["cluster_udn_plant"]["physical_network"] == "cluster_udn_plant"
+    rows = [row for row in northbound.render_northbound(plan, "node1") if row.columns.get("type") == "localnet"]
+    assert [row.columns["options"] for row in rows] == [{"network_name": "cluster_udn_plant"}]
+    assert unrenderable(plan) == {}
+
+
+def test_one_network_that_cannot_be_rendered_is_left_out_and_says_why(database, monkeypatch):
+    fail_for(monkeypatch, "red_net")
+    plan = build_plan(apply(RED + BLUE))
+    assert set(plan["networks"]) == {"default", "blue_net"}
+    assert set(plan["workloads"]) == {"blue/w"}
+    entry = database.snapshot.objects["UserDefinedNetwork/red/net"]
+    created = condition(entry, "NetworkCreated")
+    assert (created["status"], created["reason"]) == ("False", "SyncError")
+    assert created["message"] == "it cannot be rendered on node node2: ValueError: no such thing"
+    waiting = condition(database.snapshot.objects["Workload/red/w"], "Ready")
+    assert waiting["reason"] == "PrimaryNetworkMissing"
+
+
+def test_the_same_again_changes_nothing(database, monkeypatch):
+    fail_for(monkeypatch, "red_net")
+    first = apply(RED + BLUE)
+    again = apply(RED + BLUE)
+    assert (again.objects, again.allocations) == (first.objects, first.allocations)
+
+
+def test_it_is_carried_out_once_it_can_be_rendered(database, monkeypatch):
+    with monkeypatch.context() as patch:
+        fail_for(patch, "red_net")
+        apply(RED + BLUE)
+    plan = build_plan(apply(RED + BLUE))
+    assert set(plan["networks"]) == {"default", "blue_net", "red_net"}
+    assert condition(database.snapshot.objects["UserDefinedNetwork/red/net"], "NetworkCreated")["status"] == "True"
+
+
+def test_a_network_with_workloads_that_cannot_be_rendered_any_more_keeps_no_other_from_its_change(
+    database, monkeypatch
+):
+    apply(RED, with_gateways("shared"))
+    fail_for(monkeypatch, "red_net")
+    # Other facts of the hosts, so that every network is rendered anew.
+    plan = build_plan(apply(RED + BLUE, with_gateways("local")))
+    assert set(plan["networks"]) == {"default", "blue_net"}
+    entry = database.snapshot.objects["UserDefinedNetwork/red/net"]
+    assert condition(entry, "NetworkCreated")["status"] == "False"
+    assert condition(database.snapshot.objects["Workload/red/w"], "Ready")["status"] == "False"
+
+
+def test_only_networks_that_changed_are_rendered(database, monkeypatch):
+    apply(RED)
+    seen = []
+    good = northbound.render_layer2
+    monkeypatch.setitem(northbound._TOPOLOGIES, "Layer2", lambda view: seen.append(view.name) or good(view))
+    apply(RED + BLUE)
+    assert set(seen) == {"blue_net"}
+
+
+def test_nothing_is_written_when_the_default_network_cannot_be_rendered(database, monkeypatch):
+    monkeypatch.setitem(northbound._TOPOLOGIES, "Layer3", lambda view: [][0])
+    with pytest.raises(Failure, match="the default network: it cannot be rendered on node node1: IndexError"):
+        apply(RED)
+    assert not database.snapshot.revision
+
+
+def test_values_that_no_database_takes_are_found():
+    plan = plan_of(RED + BLUE + FLAT_LOCALNET)
+    plan["networks"]["cluster_udn_plant"]["physical_network"] = None
+    assert unrenderable(plan) == {
+        "cluster_udn_plant": "it cannot be rendered on node node1: Logical_Switch_Port "
+        "cluster_udn_plant_ovn_localnet_port has None for options:network_name, and text is wanted"
+    }

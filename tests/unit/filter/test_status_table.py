@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a network's status follows from its conditions and from what its hosts have."""
+
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.filter.status_table import network_status, status_table
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.conditions import condition
+from ansible_collections.heddle.ovn.plugins.module_utils.operations.readiness import (
+    host_state,
+    with_changes_unconfirmed,
+    with_readiness,
+)
+from ansible_collections.heddle.ovn.plugins.module_utils.operations.status_view import (
+    changes_text,
+    objects_text,
+    state_view,
+)
+from tests.pipeline import layer2, layer3, namespace, nodes, stored, workload
+
+GOOD = {"digest": "d", "drift": [], "problems": []}
+DRIFTED = {**GOOD, "drift": [{"network": "red_net"}]}
+TEXT = namespace("red") + layer2("red", "net", "10.0.0.0/24") + workload("red", "w", "node1")
+NET = "UserDefinedNetwork/red/net"
+
+
+def kept(snapshot):
+    """Return a snapshot as it comes out of the database, where it has a revision."""
+    snapshot.revision = 1
+    return snapshot
+
+
+def reports(snapshot, **changes):
+    good = {**GOOD, "digest": state_view(snapshot)["digest"]}
+    return {name: {**good, **changes.get(name, {})} for name in ("node1", "node2", "node3")}
+
+
+@pytest.mark.parametrize(
+    ("report", "state"),
+    [
+        (GOOD, "ready"),
+        (DRIFTED, "drifted"),
+        ({**GOOD, "digest": "old"}, "behind"),
+        ({**GOOD, "problems": ["no database\nat all", "no switch"]}, "cannot be compared: no database"),
+        ({"failed": True, "msg": "northd is not there\nat all"}, "failed: northd is not there"),
+        ({"failed": True, "msg": "x" * 300}, "failed: " + "x" * 200 + "..."),
+        # What `failed_when: false` leaves of a module that failed.
+        ({"failed": False, "msg": "no plan"}, "not installed: no plan"),
+        ({"asked": False}, "not asked"),
+        ({"unreachable": True}, "no answer"),
+        ({}, "no answer"),
+    ],
+)
+def test_host_state(report, state):
+    assert host_state("d", report) == state
+
+
+def test_a_network_is_ready_when_every_host_has_it():
+    status = {"objects": {}, "digest": "d"}
+    network = {"object": NET}
+    assert network_status("red_net", network, status, {"n1": GOOD, "n2": GOOD}) == "Ready"
+    assert network_status("red_net", network, status, {"n1": GOOD, "n2": DRIFTED}) == "n2 drifted"
+    assert network_status("blue_net", network, status, {"n1": GOOD, "n2": DRIFTED}) == "Ready"
+    shared = {**GOOD, "drift": [{"network": ""}]}
+    assert network_status("blue_net", network, status, {"n1": shared, "n2": {}}) == "n1 drifted, n2 no answer"
+
+
+def test_the_tables_show_ids_keys_addresses_and_users():
+    before = kept(stored(TEXT))
+    text = status_table(state_view(before), reports(before))
+    assert "Networks (2)" in text
+    assert "red_net  1   Layer2    Primary  16711684 16715779  10.0.0.0/24" in text
+    assert "red/w     node1  ovn-udn1   red_net  10.0.0.3/24" in text
+    assert text.count("Ready\n") == 2
+    assert all(line == line.rstrip() for line in text.splitlines())
+
+
+def test_the_tables_name_what_is_not_well_and_why():
+    text = TEXT + layer3("red", "other", "10.9.0.0/16", 24) + namespace("blue") + workload("blue", "w", "node1")
+    before = kept(stored(text))
+    shown = status_table(state_view(before), reports(before))
+    assert "UserDefinedNetwork/red/other  -" in shown
+    assert "NetworkCreated False (SyncError): primary network already exist in namespace red" in shown
+    assert "Workload/blue/w: Ready False (PrimaryNetworkMissing)" in shown
+    assert "PrimaryNetworkConflict True" in shown
+    table = objects_text(before)
+    assert table.startswith("Attention (")
+    assert "Workload/blue/w               PrimaryNetworkMissing" in table
+    assert "NetworkAttachmentDefinition/red/net" not in table
+    assert "Workload/red/w" not in table
+
+
+def test_a_summary_has_what_needs_attention_first_with_equal_conditions_together_and_leaves_out_what_is_well():
+    many = "".join(workload("blue", f"w{number}", "node1") for number in range(150))
+    before = kept(stored(TEXT + namespace("blue") + many))
+    shown = status_table(state_view(before), reports(before, node2={"drift": [{"network": "red_net"}]}), summary=True)
+    lines = shown.splitlines()
+    assert lines[0] == "Attention (2)"
+    assert sum("and 147 more: Ready False (PrimaryNetworkMissing)" in line for line in lines) == 1
+    assert "  node2: drifted" in lines
+    assert [line.split() for line in lines if line.startswith("  red_net")] == [["red_net", "node2", "drifted"]]
+    assert [line.split() for line in lines[-4:]] == [
+        ["all", "ready"], ["hosts", "3", "2"], ["networks", "2", "1"], ["workloads", "151", "1"],
+    ]  # fmt: skip
+    assert "red/w" not in shown
+
+
+def test_a_summary_of_a_host_that_does_not_answer_names_the_host_and_not_each_network():
+    before = kept(stored(TEXT))
+    shown = status_table(state_view(before), {**reports(before), "node3": {}}, summary=True)
+    assert "node3: no answer" in shown
+    assert "red_net" not in shown
+    good = status_table(state_view(before), reports(before), summary=True)
+    assert good.startswith("Totals")
+
+
+def test_readiness_is_recorded_once_with_what_each_host_said():
+    before = kept(stored(TEXT))
+    ready = with_readiness(before, reports(before), "2026-01-01T01:00:00Z")
+    found = condition(ready.objects[NET], "NetworkReady")
+    assert (found["status"], found["reason"], found["lastTransitionTime"]) == (
+        "True", "AllHostsReady", "2026-01-01T01:00:00Z",
+    )  # fmt: skip
+    assert ready.objects[NET].status["hosts"] == dict.fromkeys(("node1", "node2", "node3"), "ready")
+    assert with_readiness(ready, reports(ready), "2026-01-01T02:00:00Z") == ready
+    assert stored(TEXT, ready).objects == ready.objects
+    assert state_view(ready)["digest"] == state_view(before)["digest"]
+    lost = with_readiness(ready, {**reports(ready), "node2": {}}, "2026-01-01T03:00:00Z")
+    found = condition(lost.objects[NET], "NetworkReady")
+    assert (found["status"], found["message"]) == ("False", "node2: no answer")
+
+
+def test_a_host_without_a_subnet_of_a_network_does_not_have_it():
+    before = kept(stored(namespace("red") + layer3("red", "net", "10.9.0.0/25", 26)))
+    ready = with_readiness(before, reports(before), "2026-01-01T01:00:00Z")
+    assert condition(ready.objects[NET], "NetworkReady")["message"] == "node3: has no subnet of it"
+
+
+def test_changes_are_told_line_by_line():
+    empty = stored("")
+    before = stored(TEXT, empty)
+    lines = changes_text(empty, before).splitlines()
+    assert "  create UserDefinedNetwork/red/net" in lines
+    assert (
+        "  status UserDefinedNetwork/red/net: NetworkCreated unset -> True (NetworkAttachmentDefinitionCreated)"
+        in lines
+    )
+    assert "  give network-id red_net: 1" in lines
+    assert changes_text(before, before) == "No changes\n"
+    waiting = stored(namespace("red") + workload("red", "w", "node1"), before)
+    assert (
+        "  delete UserDefinedNetwork/red/net when its last user is gone" in changes_text(before, waiting).splitlines()
+    )
+    assert "  delete UserDefinedNetwork/red/net" in changes_text(waiting, empty).splitlines()
+
+
+def readiness(snapshot):
+    found = condition(snapshot.objects[NET], "NetworkReady")
+    return found["status"], found["reason"], found["lastTransitionTime"][:13]
+
+
+def test_a_changed_network_is_not_ready_before_its_hosts_said_so():
+    other = namespace("blue") + layer2("blue", "net", "10.0.0.0/24")
+    before = kept(stored(TEXT + other))
+    ready = kept(with_readiness(before, reports(before), "2026-01-01T01:00:00Z"))
+    assert readiness(ready) == ("True", "AllHostsReady", "2026-01-01T01")
+
+    after = with_changes_unconfirmed(ready, stored(TEXT + other, ready), "2026-01-01T02:00:00Z")
+    assert after == ready
+    more = TEXT + other + workload("blue", "w", "node1")
+    after = with_changes_unconfirmed(ready, stored(more, ready), "2026-01-01T02:00:00Z")
+    assert readiness(after) == readiness(ready)
+    found = condition(after.objects["UserDefinedNetwork/blue/net"], "NetworkReady")
+    assert (found["status"], found["reason"]) == ("Unknown", "WaitingForHosts")
+    assert "hosts" not in after.objects["UserDefinedNetwork/blue/net"].status
+
+    moved = stored((TEXT + other).replace("node1", "node2"), ready)
+    assert readiness(with_changes_unconfirmed(ready, moved, "2026-01-01T02:00:00Z"))[:2] == (
+        "Unknown", "WaitingForHosts",
+    )  # fmt: skip
+    gone = stored(namespace("red") + layer2("red", "net", "10.0.0.0/24") + other, ready)
+    assert readiness(with_changes_unconfirmed(ready, gone, "2026-01-01T02:00:00Z"))[0] == "Unknown"
+    hosts = nodes("node1", "node2", "node3", "node4")
+    larger = with_changes_unconfirmed(ready, stored(TEXT + other, ready, hosts=hosts), "2026-01-01T02:00:00Z")
+    assert {
+        condition(larger.objects[key], "NetworkReady")["status"] for key in (NET, "UserDefinedNetwork/blue/net")
+    } == {"Unknown"}
+
+
+def test_hosts_that_the_limit_left_out_keep_what_they_told_of_this_network():
+    before = kept(stored(TEXT))
+    first = kept(with_readiness(before, reports(before, node3={"asked": False}), "2026-01-01T01:00:00Z"))
+    assert readiness(first) == ("Unknown", "HostsNotAsked", "2026-01-01T00")
+    assert condition(first.objects[NET], "NetworkReady")["message"] == "node3: not asked"
+    rest = reports(before, node1={"asked": False}, node2={"asked": False})
+    second = kept(with_readiness(first, rest, "2026-01-01T02:00:00Z"))
+    assert readiness(second) == ("True", "AllHostsReady", "2026-01-01T02")
+    third = with_readiness(second, {**rest, "node3": {}}, "2026-01-01T03:00:00Z")
+    assert condition(third.objects[NET], "NetworkReady")["message"] == "node3: no answer"
+    shown = status_table(state_view(second), {**rest, "node3": {"failed": True, "msg": "no northd"}})
+    assert "node3: failed: no northd" in shown
+    assert "node1 not asked, node2 not asked, node3 failed\n" in shown
+
+
+def test_every_difference_has_a_line():
+    before = kept(stored(TEXT))
+    ready = kept(with_readiness(before, reports(before, node2={"drift": [{"network": ""}]}), "2026-01-01T01:00:00Z"))
+    lost = with_readiness(ready, {**reports(before), "node2": {}}, "2026-01-01T02:00:00Z")
+    assert (
+        f"  status {NET}: NetworkReady False (HostsNotReady): node2: no answer"
+        in changes_text(ready, lost).splitlines()
+    )
+
+
+def test_a_network_that_a_host_refused_takes_no_other_network_s_readiness():
+    status = {"objects": {}, "digest": "d"}
+    network = {"object": NET}
+    refused = {"failed": True, "msg": "network red_net: a route", "refused": {"red_net": "a route\nin the way"}}
+    told = {"n1": refused, "n2": GOOD}
+    assert network_status("red_net", network, status, told) == "n1 refused"
+    assert network_status("blue_net", network, status, told) == "Ready"

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lists of the kernel that change while they are read: Open vSwitch makes links all the time."""
+
+from __future__ import annotations
+
+import pytest
+from pyroute2.netlink.exceptions import NetlinkDumpInterrupted
+
+from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel
+from ansible_collections.heddle.ovn.plugins.module_utils.netlink.reader import read_state
+
+
+class Busy:
+    """A netlink socket whose list of links is cut short the first few times."""
+
+    def __init__(self, times: int) -> None:
+        self.left = times
+
+    def get_links(self):
+        self.left -= 1
+        if self.left >= 0:
+            raise NetlinkDumpInterrupted
+        return ()
+
+    def nothing(self, **_family):
+        return ()
+
+    get_addr = get_routes = get_rules = get_neighbours = nothing
+
+
+def test_an_interrupted_list_is_read_again(monkeypatch):
+    monkeypatch.setattr(kernel, "_PAUSE_SECONDS", 0)
+    assert read_state(Busy(3)).links == {}
+
+
+def test_a_list_that_never_holds_still_is_an_error_in_the_end(monkeypatch):
+    monkeypatch.setattr(kernel, "_PAUSE_SECONDS", 0)
+    with pytest.raises(NetlinkDumpInterrupted):
+        read_state(Busy(1000))

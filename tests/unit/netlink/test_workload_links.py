@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Network namespaces and links on this machine's kernel, in a network namespace of the test's own."""
+
+import contextlib
+import os
+
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel
+from ansible_collections.heddle.ovn.plugins.module_utils.netlink.workload_links import (
+    NetlinkError,
+    reconcile_endpoints,
+)
+from ansible_collections.heddle.ovn.plugins.module_utils.types.netns_workload import Endpoint, Link
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
+
+PREFIX = f"t{os.getpid()}"
+
+
+def link(number=3, **changes):
+    values = {
+        "name": "eth0",
+        "host_name": f"{PREFIX}_h",
+        "mac": f"0a:58:0a:f4:00:{number:02x}",
+        "mtu": 1400,
+        "addresses": (f"10.244.0.{number}/24", f"fd00:10:244::{number}/64"),
+        "routes": (("0.0.0.0/0", "10.244.0.1"), ("::/0", "fd00:10:244::1")),
+        "network": "default",
+    }
+    return Link(**{**values, **changes})
+
+
+@pytest.fixture
+def host():
+    """The host's own end is a namespace too, so that nothing of the machine is touched."""
+    name = f"{PREFIX}-host"
+    kernel.create_namespace(name, "")
+    try:
+        with kernel.inside(name):
+            yield name
+    finally:
+        for namespace in kernel.namespaces():
+            if namespace.startswith(PREFIX):
+                kernel.remove_namespace(namespace)
+
+
+def apply(*endpoints, write=True):
+    return reconcile_endpoints(list(endpoints), owner=PREFIX, userspace=False, write=write)
+
+
+def endpoint(*links):
+    return Endpoint(f"{PREFIX}_a", links or (link(),))
+
+
+def test_create_again_change_and_remove(host):
+    assert apply(endpoint(), write=False).changed
+    assert f"{PREFIX}_a" not in kernel.namespaces()
+    assert apply(endpoint()).changed
+    seen = kernel.read_links(f"{PREFIX}_a")["eth0"]
+    assert seen["addresses"] == set(link().addresses)
+    assert seen["routes"] == set(link().routes)
+    assert (seen["mac"], seen["mtu"], seen["up"]) == (link().mac, 1400, True)
+    assert not apply(endpoint()).changed
+
+    moved = link(addresses=("10.244.0.9/24", "fd00:10:244::3/64"), mtu=1300, mac="0a:58:0a:f4:00:09")
+    assert apply(endpoint(moved)).changed
+    seen = kernel.read_links(f"{PREFIX}_a")["eth0"]
+    assert (seen["addresses"], seen["mtu"], seen["mac"]) == (set(moved.addresses), 1300, moved.mac)
+    assert seen["routes"] == set(moved.routes)
+    assert not apply(endpoint(moved)).changed
+
+    assert apply().changed
+    assert f"{PREFIX}_a" not in kernel.namespaces()
+    assert f"{PREFIX}_h" not in kernel.read_links(None)
+    assert not apply().changed
+
+
+def test_a_second_link_comes_and_goes_while_the_first_one_stays(host):
+    apply(endpoint())
+    second = link(4, name="ovn-udn1", host_name=f"{PREFIX}_i", network="red", routes=())
+    before = kernel.read_links(f"{PREFIX}_a")["eth0"]["index"]
+    assert {change.network for change in apply(endpoint(link(), second)).changes} == {"red"}
+    assert apply(endpoint()).changed
+    links = kernel.read_links(f"{PREFIX}_a")
+    assert links["eth0"]["index"] == before
+    assert set(links) == {"lo", "eth0"}
+
+
+def test_a_link_whose_host_end_was_deleted_is_made_again(host):
+    apply(endpoint())
+    kernel.remove_link(f"{PREFIX}_h")
+    assert apply(endpoint()).changed
+    assert kernel.read_links(f"{PREFIX}_a")["eth0"]["addresses"] == set(link().addresses)
+    assert not apply(endpoint()).changed
+
+
+def test_foreign_namespaces_are_not_touched_and_not_taken_over(host):
+    kernel.create_namespace(f"{PREFIX}_foreign", "")
+    kernel.create_link(f"{PREFIX}_foreign", link(host_name=f"{PREFIX}_f"), "somebody")
+    apply()
+    assert "eth0" in kernel.read_links(f"{PREFIX}_foreign")
+    with pytest.raises(NetlinkError, match="exists and is not Heddle's"):
+        apply(Endpoint(f"{PREFIX}_foreign", (link(),)))
+
+
+def test_a_creation_that_was_cut_off_is_completed(host):
+    kernel.create_namespace(f"{PREFIX}_a", "")
+    assert apply(endpoint()).changed
+    assert not apply(endpoint()).changed
+
+
+def test_an_empty_file_that_a_cut_off_creation_left_is_no_obstacle(host):
+    names = [f"{PREFIX}_a", f"{PREFIX}_else"]
+    for name in names:
+        with open(f"/var/run/netns/{name}", "w", encoding="utf-8"):
+            pass
+    try:
+        assert apply(endpoint()).changed
+        assert not apply(endpoint()).changed
+    finally:
+        os.unlink(f"/var/run/netns/{names[1]}")
+
+
+def test_a_foreign_link_of_a_wanted_name_is_left_alone(host):
+    kernel.create_namespace(f"{PREFIX}_foreign", "")
+    kernel.create_link(f"{PREFIX}_foreign", link(), "somebody")
+    ((_network, reason),) = apply(endpoint()).refused
+    assert "is not Heddle's" in reason
+    assert kernel.read_links(None)[f"{PREFIX}_h"]["alias"] == "somebody"
+
+
+def test_the_userspace_datapath_gets_complete_checksums(host):
+    for _run in range(2):
+        outcome = reconcile_endpoints([endpoint()], owner=PREFIX, userspace=True, write=True)
+    assert not outcome.changed
+    with kernel.inside(f"{PREFIX}_a"):
+        assert not kernel.transmit_checksum("eth0")
+
+
+def test_the_machine_is_left_as_it_was():
+    with contextlib.suppress(FileNotFoundError):
+        assert not [name for name in kernel.namespaces() if name.startswith(PREFIX)]
+
+
+def test_entering_a_namespace_that_is_not_there_does_not_make_it(host):
+    with pytest.raises(FileNotFoundError), kernel.inside(f"{PREFIX}_missing"):
+        pass
+    assert f"{PREFIX}_missing" not in kernel.namespaces()

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A virtual machine's move, as the state records it and as each host renders it; no QEMU."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import Failure
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.move import (
+    MoveRefused,
+    begin_move,
+    end_move,
+    moving_to,
+)
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.placement import node_of
+from ansible_collections.heddle.ovn.plugins.module_utils.operations.migration import machine_name, record_move
+from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
+from ansible_collections.heddle.ovn.plugins.module_utils.render import (
+    render_extra_chassis,
+    render_northbound,
+    render_virtual_machines,
+    render_workload_ports,
+)
+from ansible_collections.heddle.ovn.plugins.modules import migration, virtual_machine
+from tests.pipeline import THREE_NODES, decide, layer2, layer3, namespace, plan_of, stored, workload
+
+PORT = "red.net_red_vm"
+NETWORK = namespace("red") + layer2("red", "net", "10.0.0.0/24")
+TEXT = NETWORK + workload("red", "vm", "node1").replace("node1", "node1, kind: vm") + workload("red", "web", "node1")
+BEFORE = stored(TEXT)
+MOVING, _MOVE = begin_move(BEFORE, "red/vm", "node2")
+PLAN = build_plan(MOVING)
+
+
+def location(snapshot):
+    one = snapshot.objects["Workload/red/vm"]
+    return node_of(one), moving_to(one)
+
+
+def port_of(plan: dict, node: str):
+    return next(row for row in render_northbound(plan, node) if row.key == PORT)
+
+
+def test_a_move_is_recorded_ended_and_outlasts_the_same_manifests():
+    assert location(MOVING) == ("node1", "node2")
+    assert location(stored(TEXT, MOVING)) == ("node1", "node2")
+    over = end_move(MOVING, "red/vm", "node2")
+    assert location(over) == ("node2", None)
+    assert location(stored(TEXT, over)) == ("node2", None)
+    assert over.allocations == BEFORE.allocations
+    back = end_move(MOVING, "red/vm", "node1")
+    assert location(back) == ("node1", None)
+    assert back.objects == BEFORE.objects
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "node", "pending"),
+    [(BEFORE, "node1", False), (BEFORE, "node2", True), (MOVING, "node2", True), (MOVING, "node1", True)],
+)
+def test_what_is_to_be_done(snapshot, node, pending):
+    after, move = begin_move(snapshot, "red/vm", node)
+    assert (move["from"], move["pending"]) == ("node1", pending)
+    assert move["to"] == (moving_to(after.objects["Workload/red/vm"]) or node)
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "name", "node", "why"),
+    [
+        (BEFORE, "red/none", "node2", "there is no workload red/none"),
+        (BEFORE, "red/web", "node2", "is a network namespace"),
+        (BEFORE, "red/vm", "elsewhere", "node elsewhere is not known as a chassis; these are: node1, node2, node3"),
+        (MOVING, "red/vm", "node3", "finish that with to=node2, or take it back with to=node1"),
+    ],
+)
+def test_refused(snapshot, name, node, why):
+    with pytest.raises(MoveRefused, match=why.replace("(", r"\(")):
+        begin_move(snapshot, name, node)
+
+
+def test_what_waits_is_not_moved():
+    waiting = stored(namespace("red") + workload("red", "vm", "node1, kind: vm"))
+    with pytest.raises(MoveRefused, match="waits and does not run yet"):
+        begin_move(waiting, "red/vm", "node2")
+
+
+def test_a_move_ends_only_at_one_of_its_ends():
+    with pytest.raises(MoveRefused, match="is not on its way to node3"):
+        end_move(MOVING, "red/vm", "node3")
+
+
+def test_a_workload_on_the_move_does_not_change():
+    for changed in ("node3, kind: vm", "node1, kind: vm, memory: 128"):
+        _after, problems = decide(TEXT.replace("node1, kind: vm", changed), MOVING)
+        assert [str(one) for one in problems if "cannot change while it moves from node1 to node2" in str(one)]
+
+
+def test_a_move_to_a_node_that_is_gone_is_over():
+    after = stored(TEXT, MOVING, hosts={name: told for name, told in THREE_NODES.items() if name != "node2"})
+    assert location(after) == ("node1", None)
+    assert render_extra_chassis(build_plan(after), "node3") == {PORT: None}
+
+
+def test_another_node_in_the_manifest_wins_over_a_move_that_is_over():
+    over = end_move(MOVING, "red/vm", "node2")
+    assert location(stored(TEXT.replace("node1, kind: vm", "node3, kind: vm"), over)) == ("node3", None)
+
+
+@pytest.mark.parametrize(
+    ("network", "reason"),
+    [(layer3("red", "net", "10.0.0.0/16", 24), "NetworkOnOneNode"), ("", "PrimaryNetworkMissing")],
+)
+def test_a_virtual_machine_waits_for_a_network_that_spans_hosts(network, reason):
+    labelled = namespace("red", primary=bool(network))
+    after = stored(labelled + network + workload("red", "vm", "node1").replace("node1", "node1, kind: vm"))
+    (condition,) = after.objects["Workload/red/vm"].status["conditions"]
+    assert (condition["status"], condition["reason"]) == ("False", reason)
+    assert build_plan(after)["workloads"] == {}
+
+
+def test_both_ends_have_the_port_and_the_target_waits_for_the_machine_to_speak():
+    source, target, other = (port_of(PLAN, node).columns for node in ("node1", "node2", "node3"))
+    assert (source["type"], source["options"]["requested-chassis"]) == ("", "chassis-of-node1")
+    assert target["type"] == ""
+    assert target["options"]["requested-chassis"] == "chassis-of-node1,chassis-of-node2"
+    assert target["options"]["activation-strategy"] == "rarp"
+    assert target["port_security"] == source["port_security"] == source["addresses"]
+    assert target["dhcpv4_options"] == source["dhcpv4_options"]
+    assert (other["type"], other["options"]["requested-chassis"]) == ("remote", "chassis-of-node1")
+    for node, expected in (("node1", True), ("node2", True), ("node3", False)):
+        ports = {row.columns["external_ids"].values["iface-id"] for row in render_workload_ports(PLAN, node)
+                 if row.table == "Interface"}  # fmt: skip
+        assert (PORT in ports) is expected
+
+
+def test_zones_of_neither_end_send_to_both_and_stop_doing_so():
+    assert render_extra_chassis(PLAN, "node1") == render_extra_chassis(PLAN, "node3") == {PORT: "chassis-of-node2"}
+    assert render_extra_chassis(PLAN, "node2") == {}
+    over = build_plan(end_move(MOVING, "red/vm", "node2"))
+    for node in ("node1", "node2", "node3"):
+        assert render_extra_chassis(over, node) == {PORT: None}
+
+
+def test_hosts_run_it_let_it_go_or_wait_for_it():
+    roles = {node: [one.role for one in render_virtual_machines(PLAN, node)] for node in ("node1", "node2", "node3")}
+    assert roles == {"node1": ["source"], "node2": ["target"], "node3": []}
+    source, target = (render_virtual_machines(PLAN, node)[0] for node in ("node1", "node2"))
+    assert dataclasses.replace(source, role="target") == target
+    (alone,) = render_virtual_machines(build_plan(BEFORE), "node1")
+    assert (alone.role, alone.memory, len(alone.cards)) == ("run", 96, 1)
+    assert alone.cards[0].mac == "0a:58:0a:00:00:03"
+
+
+def test_without_a_state_there_is_nothing_to_move():
+    parameters = {"workload": "red/vm", "node": "node2", "state": "begun"}
+    with pytest.raises(Failure, match="no state database"):
+        record_move(parameters, None, write=False)
+    assert {migration.STATE_ARGUMENTS["state"]["choices"][0], "receiving"} == {
+        "begun", virtual_machine.HOST_ARGUMENTS["state"]["choices"][0],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["vm", "/vm", "red/"])
+def test_a_workload_is_named_with_its_namespace(text):
+    with pytest.raises(Failure, match="NAMESPACE/NAME"):
+        machine_name(text)
+
+
+def test_a_machine_is_told_of_the_cluster_s_dns_where_it_may_reach_it():
+    text = (
+        namespace("red")
+        + layer2("red", "net", "10.0.0.0/24", "fd00:10::/64")
+        + workload("red", "vm", "node1, kind: vm")
+    )
+    service = {"ports": [{"protocol": "UDP", "port": 53}], "endpoints": ["172.18.0.9"]}
+    dns = {**service, "name": "kube-system/kube-dns", "address": "10.96.0.10"}
+
+    def servers(*services):
+        rows = render_northbound(plan_of(text, settings={"shared_services": list(services)}), "node1")
+        return {row.key[-2:]: row.columns["options"].get("dns_server") for row in rows if row.table == "DHCP_Options"}
+
+    assert servers() == {"v4": None, "v6": None}
+    assert servers({**dns, "name": "default/kubernetes"}) == {"v4": None, "v6": None}
+    assert servers(dns) == {"v4": "10.96.0.10", "v6": None}
+    assert servers(dns, {**dns, "address": "fd00:10:96::a", "endpoints": ["fd00:18::9"]}) == {
+        "v4": "10.96.0.10", "v6": "fd00:10:96::a",
+    }  # fmt: skip

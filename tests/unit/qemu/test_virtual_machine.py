@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the engine does with a machine that it finds; systemd is not asked."""
+
+from __future__ import annotations
+
+import os
+import pwd
+
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.module_utils.qemu import instance
+from ansible_collections.heddle.ovn.plugins.module_utils.qemu.reconcile import (
+    arguments,
+    end_machines,
+    reconcile_machines,
+)
+from ansible_collections.heddle.ovn.plugins.module_utils.types.virtual_machine import Card, VirtualMachine
+
+CARD = Card("tap0", "0a:58:0a:00:00:05", 1400, "net")
+
+
+def machine(role):
+    return VirtualMachine("red_vm", 96, (CARD,), role)
+
+
+@pytest.fixture
+def host(tmp_path, monkeypatch):
+    """A host that has the machine with some marks; `lives` says whether its QEMU does."""
+    monkeypatch.setattr(instance, "RUNTIME", tmp_path)
+    monkeypatch.setattr(instance, "ready", lambda: True)
+
+    def make(*marks, lives=True, owner="heddle"):
+        monkeypatch.setattr(instance, "_systemctl", lambda *_words, check=True: 0 if lives else 3)
+        (tmp_path / "red_vm").mkdir()
+        (tmp_path / "red_vm" / "owner").write_text(f"{owner}\n")
+        (tmp_path / "red_vm" / "arguments").write_text(f"HEDDLE_ARGUMENTS={arguments(machine('run'))}\n")
+        for mark in marks:
+            (tmp_path / "red_vm" / mark).touch()
+        return tmp_path / "red_vm"
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("role", "marks", "lives", "actions"),
+    [
+        ("run", [], True, []),
+        ("run", [], False, ["create"]),
+        ("run", ["moving"], True, ["update"]),
+        ("run", ["incoming"], True, ["update"]),
+        ("source", [], True, ["update"]),
+        ("source", ["moving"], True, []),
+        ("source", ["moving"], False, []),
+        ("target", ["incoming"], True, []),
+        ("target", [], False, ["create"]),
+        ("target", [], True, ["update"]),
+        ("target", ["moving"], True, ["update"]),
+    ],
+)
+def test_what_is_done_with_a_machine(host, role, marks, lives, actions):
+    host(*marks, lives=lives)
+    outcome = reconcile_machines([machine(role)], owner="heddle", write=False)
+    assert [change.action for change in outcome.changes] == actions
+
+
+@pytest.mark.parametrize(("mark", "status"), [("incoming", "inmigrate"), ("moving", "postmigrate")])
+def test_the_end_of_a_move_in_which_nobody_runs_it_is_begun_anew_where_it_is_to_run(host, monkeypatch, mark, status):
+    directory = host(mark)
+    monkeypatch.setattr(instance, "status", lambda _name: status)
+    monkeypatch.setattr(instance, "wait_for", lambda *_arguments: None)
+    monkeypatch.setattr(instance.pwd, "getpwnam", lambda _name: pwd.getpwuid(os.getuid()))
+    asked = []
+    monkeypatch.setattr(instance, "_systemctl", lambda verb, *_words, check=True: asked.append(verb) or 0)
+    reconcile_machines([machine("run")], owner="heddle", write=True)
+    assert [verb for verb in asked if verb in ("stop", "start")] == ["stop", "start"]
+    assert not (directory / mark).exists()
+    assert not reconcile_machines([machine("run")], owner="heddle", write=True).changed
+
+
+def test_one_that_moves_is_not_begun_anew_until_its_move_is_over(host):
+    directory = host()
+    for role, marked in (("source", True), ("run", False)):
+        assert reconcile_machines([machine(role)], owner="heddle", write=True).changed
+        assert (directory / "moving").exists() is marked
+        assert not reconcile_machines([machine(role)], owner="heddle", write=True).changed
+
+
+def test_what_moves_elsewhere_and_is_not_here_is_not_marked(tmp_path, monkeypatch):
+    monkeypatch.setattr(instance, "RUNTIME", tmp_path)
+    monkeypatch.setattr(instance, "ready", lambda: True)
+    assert not reconcile_machines([machine("source")], owner="heddle", write=True).changed
+
+
+def test_machines_of_others_are_not_ended(host):
+    host(owner="somebody")
+    assert not end_machines([], owner="heddle", write=False).changed
+    assert end_machines([], owner="somebody", write=False).changed

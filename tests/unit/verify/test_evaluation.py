@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was seen against what was expected, and how it reads."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.filter.reachability_report import reachability_report
+from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack, unpack
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.evaluation import judge, suspects
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectation import expected
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.prober import Expectations
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.report_tables import reachability_table
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.selection import ALL, Selection
+from tests.pipeline import layer2, namespace, nodes, plan_of, workload
+
+PLAN = plan_of(
+    namespace("red")
+    + layer2("red", "net", "10.0.0.0/24")
+    + workload("red", "r1", "node1")
+    + workload("red", "r2", "node2")
+    + namespace("blue")
+    + layer2("blue", "net", "10.0.0.0/24")
+    + workload("blue", "b1", "node1"),
+    hosts=nodes("node1", "node2"),
+)
+
+
+EVERY_PAIR = Selection(ALL)
+
+
+def key(pair) -> tuple:
+    return pair.source, pair.target, pair.network, pair.address
+
+
+def perfect(plan: dict = PLAN) -> dict[str, dict]:
+    """What hosts report when everything is as it must be."""
+    return {
+        node: {
+            "seen": {
+                key(pair): {
+                    "answered_by": pair.target if pair.reach else None,
+                    "answered_on": pair.network if pair.reach else None,
+                    "asker": None,
+                    "milliseconds": 1.5 if pair.reach else None,
+                    "large": pair.reach,
+                    "stranger": False,
+                }
+                for pair in expected(plan, node, EVERY_PAIR)
+            },
+            "slowest": 1.5,
+            "heard": [
+                list(key(pair))
+                for pair in expected(plan, None, EVERY_PAIR)
+                if pair.reach and plan["workloads"][pair.target]["node"] == node
+            ],
+            "digest": plan["digest"],
+            "problems": [],
+        }
+        for node in plan["nodes"]
+    }
+
+
+def seen_by(hosts: dict, *ends: str) -> dict:
+    """Return what was seen from a source of a target on a network."""
+    return next(one for host in hosts.values() for at, one in host["seen"].items() if at[:3] == ends)
+
+
+def judged(hosts: dict) -> dict:
+    return judge(PLAN, hosts, None, EVERY_PAIR)
+
+
+def asked_alone(
+    tries: int = 5, waited: float = 1.0, slowest: float = 0.002, dead: float = 0, near: bool = True
+) -> dict:
+    return {"tries": tries, "waited": waited, "slowest": slowest, "dead": dead, "near": near}
+
+
+def test_all_as_it_must_be() -> None:
+    report = judged(perfect())
+    assert report["passed"]
+    assert report["counts"] == {"pairs": 18, "failed": 0, "not tested": 0, "reached": 2, "isolated": 16}
+    assert report["matrix"] == {"blue/b1": "-..", "red/r1": ".-+", "red/r2": ".+-"}
+
+
+def test_the_table_of_a_run_with_every_kind_of_mistake() -> None:
+    hosts = perfect()
+    seen_by(hosts, "red/r1", "red/r2", "red_net")["answered_by"] = None
+    seen_by(hosts, "red/r2", "red/r1", "red_net")["answered_by"] = "blue/b1"
+    seen_by(hosts, "blue/b1", "red/r1", "red_net").update(answered_by="red/r1", answered_on="red_net")
+    hosts["node2"]["heard"].append(["blue/b1", "red/r2", "red_net", "10.0.0.4"])
+    hosts["node1"]["problems"] = ["red/r1: 10.0.0.3 port 7654: Address already in use"]
+    hosts["node2"]["heard"] = [one for one in hosts["node2"]["heard"] if one[0] != "red/r1"]
+    hosts["node1"]["again"] = {("red/r1", "red/r2", "red_net", "10.0.0.4"): asked_alone()}
+    assert (
+        "\n".join(reachability_table(judged(hosts)))
+        == f"""\
+Addresses, by their network (plan {PLAN["digest"]})
+  network   family  must reach  reached  must not  isolated  not tested
+  default   IPv4             0        0         6         6           0
+  default   IPv6             0        0         6         6           0
+  blue_net  IPv4             0        0         2         2           0
+  red_net   IPv4             2        0         2         0           0
+
+Workloads (row: source, column: target; + reaches, . isolated, both as they must; ! wrong, ? not tested)
+            1 2 3
+  1 blue/b1 - ! !
+  2 red/r1  . - !
+  3 red/r2  . ! -
+
+Failed, by hosts (4)
+  from   to     questions  what                  networks
+  node1  node1          1  reaches but must not  red_net
+  node1  node2          1  reaches but must not  red_net
+  node1  node2          1  no answer             red_net
+  node2  node1          1  answered by another   red_net
+
+Failed (4)
+  blue/b1 -> red/r1 10.0.0.3 (network red_net, IPv4): answered but must not: blue/b1 is not attached to red_net
+  blue/b1 -> red/r2 10.0.0.4 (network red_net, IPv4): got the packet, though no answer came back, but must not: \
+blue/b1 is not attached to red_net
+  red/r1 -> red/r2 10.0.0.4 (network red_net, IPv4): no answer (asked alone 5 times)
+  red/r2 -> red/r1 10.0.0.3 (network red_net, IPv4): answered by blue/b1 on red_net
+
+Problems (1)
+  node1: red/r1: 10.0.0.3 port 7654: Address already in use
+
+Left out (2)
+  blue_net: one workload only, which has no peer on its network
+  no host has a way out
+
+Covered (every pair)
+  8 of 8: network x host pair x direction x family
+  8 of 8: workload as target x network x family
+  3 of 3: network x host against each other network x family
+
+FAILED: 18 addresses, 0 reached, 14 isolated; 0 ways in and out; 4 failed, 0 not tested; slowest answer 1.5 ms"""
+    )
+
+
+def test_a_host_that_did_not_answer_leaves_its_workloads_untested() -> None:
+    hosts = perfect()
+    del hosts["node2"]
+    report = judged(hosts)
+    assert not report["passed"]
+    assert report["failures"] == []
+    assert report["matrix"] == {"blue/b1": "-.?", "red/r1": ".-?", "red/r2": "??-"}
+    assert report["not_tested"] == [
+        "blue/b1: 3 addresses not tested, node2 did not answer",
+        "red/r1: 3 addresses not tested, node2 did not answer",
+        "red/r2: 6 addresses not tested, node2 did not answer",
+    ]
+    assert report["problems"] == ["node2: did not answer"]
+
+
+def test_hosts_with_different_plans_are_a_problem() -> None:
+    hosts = perfect()
+    hosts["node2"]["digest"] = "other"
+    report = judged(hosts)
+    told = f"node1 {PLAN['digest']}, node2 other"
+    assert report["problems"] == [f"hosts have different plans ({told}); run playbooks/networks.yml"]
+    assert not report["passed"]
+
+
+@pytest.mark.parametrize(("again", "verdict", "says"), [
+    (None, "failed", "no answer"),
+    (asked_alone(), "failed", "no answer (asked alone 5 times)"),
+    (asked_alone(tries=0, dead=60), "not tested", "known-good questions took more than 60 s"),
+    (asked_alone(waited=3, slowest=1.0), "not tested", "known-good questions took up to 1.0 s"),
+    (asked_alone(waited=4, slowest=1.0), "failed", "no answer (asked alone 5 times)"),
+    # Without a control between the two hosts, what the target's own host measured counts as well.
+    (asked_alone(waited=4, near=False), "not tested", "known-good questions took up to 2.0 s"),
+    (asked_alone(waited=8, near=False), "failed", "no answer (asked alone 5 times)"),
+])  # fmt: skip
+def test_silence_fails_only_what_was_asked_alone_longer_than_known_good_questions_take(again, verdict, says) -> None:
+    hosts = perfect()
+    silent = seen_by(hosts, "red/r1", "red/r2", "red_net")
+    silent.update(answered_by=None, answered_on=None, large=False)
+    hosts["node2"].update(slowest=2000, heard=[])
+    if again:
+        hosts["node1"]["again"] = {("red/r1", "red/r2", "red_net", "10.0.0.4"): again}
+    report = judged(hosts)
+    (pair,) = [one for one in report["pairs"] if one["verdict"] in ("failed", "not tested")]
+    assert (pair["source"], pair["verdict"]) == ("red/r1", verdict)
+    assert says in (report["failures"] + report["not_tested"])[0]
+    assert suspects(report) == ([] if again else [("red/r1", "red/r2", "red_net", "10.0.0.4")])
+    assert not report["passed"]
+
+
+def test_large_packets_that_get_no_answer_between_two_hosts_fail() -> None:
+    hosts = perfect()
+    seen_by(hosts, "red/r1", "red/r2", "red_net")["large"] = False
+    hosts["node1"]["again"] = {("red/r1", "red/r2", "red_net", "10.0.0.4"): asked_alone()}
+    mtu = PLAN["networks"]["red_net"]["mtu"]
+    assert judged(hosts)["failures"] == [
+        f"red/r1 -> red/r2 10.0.0.4 (network red_net, IPv4): packets of {mtu} bytes get no answer, small ones do "
+        "(asked alone 5 times)"
+    ]
+
+
+def test_a_silence_that_could_not_be_tested_is_asked_for_again() -> None:
+    hosts = perfect()
+    seen_by(hosts, "blue/b1", "red/r1", "red_net")["untested"] = "no known-good question was answered any more"
+    report = judged(hosts)
+    assert (report["passed"], report["counts"]["not tested"], len(suspects(report))) == (False, 1, 1)
+    at = ("blue/b1", "red/r1", "red_net", "10.0.0.3")
+    hosts["node1"]["again"] = {at: asked_alone()}
+    assert judged(hosts)["passed"]
+    hosts["node1"]["again"] = {at: asked_alone(tries=1, dead=60)}
+    assert (judged(hosts)["passed"], suspects(judged(hosts))) == (False, [])
+
+
+def record_of(node: str, host: dict) -> str:
+    """What the module returns of a host as one compressed document."""
+    rows = expected(PLAN, node, EVERY_PAIR)
+    answers = [
+        [number, one["answered_by"], one["answered_on"], None, 1.5, one["large"], False]
+        for number, row in enumerate(rows)
+        if (one := host["seen"][key(row)])["answered_by"]
+    ]
+    asked = Expectations.of(PLAN, node, {}, EVERY_PAIR)
+    return pack({"questions": asked.fingerprint, "answers": answers, "unsent": [], "untested": [], "slowest": 1.5})
+
+
+def results(node: str, host: dict) -> dict:
+    """The module's results on a host, as Ansible registers them."""
+    probed = {"record": record_of(node, host), "unanswered": 0, "problems": [], "digest": host["digest"]}
+    return {
+        "heddle_responding": {"changed": True, "problems": host["problems"], "document": pack(PLAN)},
+        "heddle_probed": {**probed, "document": pack(PLAN)},
+        "heddle_confirmed": {"changed": False, "skipped": True, "skip_reason": "Conditional result was False"},
+        "heddle_stopped": {"changed": True, "heard": pack(host["heard"])},
+    }
+
+
+def reported(hostvars: dict) -> dict:
+    return reachability_report(hostvars, list(PLAN["nodes"]), {}, ALL)
+
+
+def test_the_filter_takes_what_the_module_returned() -> None:
+    found = reported({name: results(name, host) for name, host in perfect().items()})
+    assert found["report"]["passed"], found["report"]
+    assert (found["plan"], found["again"]) == (PLAN, {})
+    assert [leg["node"] for leg in found["packets"]] == ["node1", "node2"]
+
+
+def test_the_filter_names_what_to_ask_alone_and_what_to_compare_it_with() -> None:
+    hosts = perfect()
+    seen_by(hosts, "red/r1", "red/r2", "red_net").update(answered_by=None)
+    again = reported({name: results(name, host) for name, host in hosts.items()})["again"]
+    rows = expected(PLAN, "node1", EVERY_PAIR)
+    (suspect,) = [number for number, row in enumerate(rows) if key(row)[:3] == ("red/r1", "red/r2", "red_net")]
+    assert {name: unpack(text) for name, text in again.items()} == {
+        "node1": {"suspects": [suspect], "good": [], "slowest": 0.0015}
+    }
+
+
+def test_a_record_of_another_list_of_questions_is_a_problem_of_its_host() -> None:
+    hostvars = {name: results(name, host) for name, host in perfect().items()}
+    hostvars["node1"]["heddle_probed"]["record"] = hostvars["node2"]["heddle_probed"]["record"]
+    problem = "node1: it asked for other pairs than its plan says; run playbooks/networks.yml"
+    assert reported(hostvars)["report"]["problems"] == [problem]
+
+
+def test_a_module_that_failed_is_a_problem_of_its_host() -> None:
+    hostvars = {name: results(name, host) for name, host in perfect().items()}
+    hostvars["node1"]["heddle_probed"] = {"failed": False, "msg": "no plan in /var/lib/heddle/plan.json"}
+    report = reported(hostvars)["report"]
+    assert report["problems"] == ["node1: no plan in /var/lib/heddle/plan.json"]
+    assert not report["passed"]
+
+
+def test_a_host_that_cannot_be_reached_did_not_answer() -> None:
+    hostvars = {name: results(name, host) for name, host in perfect().items()}
+    hostvars["node2"]["heddle_probed"] = {"unreachable": True, "msg": "no route to host"}
+    assert reported(hostvars)["report"]["problems"] == ["node2: did not answer"]
+
+
+def test_without_any_answer_nothing_passes() -> None:
+    report = reported({})["report"]
+    assert not report["passed"]
+    assert report["pairs"] == []

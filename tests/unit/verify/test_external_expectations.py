@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who must get out of a network and who must not get in, and how a report tells it."""
+
+from __future__ import annotations
+
+import socket
+import struct
+
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.module_utils.verify import external_expectations
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.evaluation import judge
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.exchange import dns_question
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.external_evaluation import judged
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.external_expectations import (
+    Crossing,
+    crossings,
+    left_out,
+)
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.frame import udp_frame
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.report_tables import reachability_table
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.selection import ALL, Selection
+from tests.pipeline import layer2, namespace, plan_of, with_gateways, workload
+
+MANIFESTS = (
+    namespace("red")
+    + layer2("red", "net", "10.0.0.0/24")
+    + workload("red", "r1", "node1")
+    + workload("red", "r2", "node2")
+    + namespace("plain", primary=False)
+    + workload("plain", "p1", "node1")
+)
+EVERY = Selection(ALL)
+OUTSIDE = {"outside": ["192.0.2.200", "2001:db8::200"]}
+
+
+def plan(mode: str = "shared", services: list | None = None, **facts) -> dict:
+    made = plan_of(MANIFESTS, hosts=with_gateways(mode, **facts))
+    made["settings"]["shared_services"] = services or []
+    return made
+
+
+def of(found: list[Crossing], kind: str, workload_: str) -> dict[int, Crossing]:
+    return {one.family: one for one in found if (one.kind, one.workload) == (kind, workload_)}
+
+
+@pytest.mark.parametrize("mode", ["shared", "local"])
+def test_what_leaves_does_so_as_the_node_and_only_in_the_networks_families(mode: str) -> None:
+    red = of(crossings(plan(mode), OUTSIDE, None, EVERY), external_expectations.TO_OUTSIDE, "red/r1")
+    assert (red[4].reach, red[4].seen_as, red[4].address) == (True, "192.0.2.11", "192.0.2.200")
+    assert (red[6].reach, red[6].reason) == (False, "red_net has no IPv6")
+    plain = of(crossings(plan(mode), OUTSIDE, None, EVERY), external_expectations.TO_OUTSIDE, "plain/p1")
+    assert plain[4].reach and plain[6].reach
+
+
+@pytest.mark.parametrize("facts, family, reason", [
+    ({"next_hops": []}, 4, "the node knows no IPv4 gateway"),
+    ({"addresses": ["192.0.2.11/24"]}, 6, "the node has no IPv6 address on the provider network"),
+])  # fmt: skip
+def test_without_a_way_nobody_is_expected_to_leave(facts: dict, family: int, reason: str) -> None:
+    far = {"outside": ["203.0.113.1", "2001:db8:9::1"]}
+    plain = of(crossings(plan(**facts), far, None, EVERY), external_expectations.TO_OUTSIDE, "plain/p1")[family]
+    assert (plain.reach, plain.reason) == (False, reason)
+
+
+def test_frames_from_outside_go_to_each_workloads_node_and_must_not_arrive() -> None:
+    made = plan()
+    frames = crossings(made, OUTSIDE, "outside")
+    assert {one.kind for one in frames} == {external_expectations.FROM_OUTSIDE}
+    assert not any(one.reach for one in frames)
+    for one in frames:
+        node = made["workloads"][one.target]["node"]
+        assert one.mac == made["nodes"][node]["gateway"]["mac"]
+        assert one.seen_as in OUTSIDE["outside"]
+
+
+def test_a_workload_reaches_its_own_host_from_the_default_network_only() -> None:
+    found = crossings(plan(), {}, None, EVERY)
+    assert of(found, external_expectations.TO_OWN_HOST, "plain/p1")[4].reach
+    assert not of(found, external_expectations.TO_OWN_HOST, "red/r1")[4].reach
+    other = of(found, external_expectations.TO_OTHER_HOST, "red/r1")[4]
+    assert (other.reach, other.target, other.address) == (True, "node2", "192.0.2.12")
+
+
+def test_a_host_reaches_the_default_network_and_others_through_their_vrf() -> None:
+    found = [one for one in crossings(plan(), {}, "node1", EVERY) if one.workload == "red/r1"]
+    verdicts = {
+        (one.source, one.network): one.reach
+        for one in found
+        if one.kind in (external_expectations.FROM_HOST, external_expectations.FROM_VRF)
+    }
+    assert verdicts == {
+        ("node1", "default"): False,
+        ("node1", "red_net"): False,
+        ("node1 vrf red_net", "red_net"): True,
+    }
+    assert of(crossings(plan(), {}, "node1", EVERY), external_expectations.FROM_HOST, "plain/p1")[4].reach
+
+
+def test_what_cannot_be_asked_is_told() -> None:
+    flat = plan(vrf=False)
+    assert not [one for one in crossings(flat, OUTSIDE) if one.kind == external_expectations.FROM_VRF]
+    (told,) = left_out(flat, OUTSIDE)
+    assert told.startswith(
+        "host in VRF to workload: not possible without VRFs, which the kernel of node1, node2, node3"
+    )
+    assert left_out(plan(), {}) == ["outside: the inventory has no group heddle_outside with heddle_addresses"]
+    assert left_out(plan_of(MANIFESTS), {}) == ["no host has a way out"]
+    report = judge(plan(), {})
+    assert "  outside: the inventory has no group heddle_outside with heddle_addresses" in reachability_table(report)
+
+
+def test_every_network_reaches_shared_services_of_its_families() -> None:
+    service = {"name": "kube-system/kube-dns", "endpoints": ["plain/p1"], "ports": [{"protocol": "UDP", "port": 53}]}
+    services = [{**service, "address": "10.96.0.10"}, {**service, "address": "fd00:10:96::a"}]
+    found = crossings(plan(services=services, vrf=False), {}, None, EVERY)
+    assert {number: one.reach for number, one in of(found, external_expectations.TO_SERVICE, "red/r2").items()} == {
+        4: True,
+        6: False,
+    }
+    assert all(one.reach for one in of(found, external_expectations.TO_SERVICE, "plain/p1").values())
+
+
+def seen(one: Crossing, **changes) -> dict:
+    answered = {"answered_by": one.target, "answered_on": one.network, "asker": one.seen_as, "large": True}
+    return {**(answered if one.reach else dict.fromkeys(answered)), "milliseconds": 1.0, "stranger": False, **changes}
+
+
+@pytest.mark.parametrize("changes, text", [
+    ({"asker": "10.0.0.3"}, "seen as 10.0.0.3 there, not as 192.0.2.11"),
+    ({"large": False}, "packets of 1400 bytes get no answer, small ones do"),
+    ({"answered_by": "node3", "answered_on": ""}, "answered by node3 on a host"),
+    ({"answered_by": None}, "no answer"),
+    ({"stranger": True}, "somebody else there got through to red/r1"),
+])  # fmt: skip
+def test_each_mistake_of_a_packet_to_the_outside_is_one_line(changes: dict, text: str) -> None:
+    made = plan()
+    one = of(crossings(made, OUTSIDE, None, EVERY), external_expectations.TO_OUTSIDE, "red/r1")[4]
+    key = (one.source, one.target, one.network, one.address)
+    rows = judged(made, [one], {key: seen(one, **changes)}, set(), {"node1", "outside"})
+    assert [row["text"].partition(": ")[2].partition(": ")[2] for row in rows if row["text"]] == [text]
+
+
+def test_a_frame_that_arrives_is_a_leak_and_a_silent_host_leaves_it_untested() -> None:
+    made = plan()
+    one = of(crossings(made, OUTSIDE, None, EVERY), external_expectations.FROM_OUTSIDE, "red/r1")[4]
+    key = (one.source, one.target, one.network, one.address)
+    found = {key: seen(one)}
+    (leak,) = judged(made, [one], found, {key}, {"node1", "outside"})
+    assert (leak["verdict"], "got the packet" in leak["text"]) == ("failed", True)
+    (fine,) = judged(made, [one], found, set(), {"node1", "outside"})
+    assert fine["verdict"] == "isolated"
+    (silent,) = judged(made, [one], found, set(), {"outside"})
+    assert (silent["verdict"], silent["text"]) == ("not tested", "node1 did not answer")
+
+
+@pytest.mark.parametrize("addresses", [("192.0.2.200", "10.0.0.3"), ("2001:db8::200", "fd00:10::3")])
+def test_a_frame_has_right_checksums(addresses: tuple[str, str]) -> None:
+    frame = udp_frame(("02:00:00:00:00:01", "02:00:00:00:00:02"), addresses, (40000, 7654), b"odd")
+    assert frame[:12].hex() == "020000000002020000000001"
+    six = ":" in addresses[0]
+    packed = b"".join(socket.inet_pton(socket.AF_INET6 if six else socket.AF_INET, one) for one in addresses)
+    datagram = frame[14 + (40 if six else 20) :]
+    assert total(packed + struct.pack("!II", 17, len(datagram)) + datagram) == 0xFFFF
+    assert six or total(frame[14:34]) == 0xFFFF
+
+
+def total(data: bytes) -> int:
+    """The Internet checksum's sum, which is all ones over what carries a right one (RFC 1071)."""
+    words = struct.unpack(f"!{(len(data) + 1) // 2}H", data + b"\0" * (len(data) % 2))
+    found = sum(words)
+    while found >> 16:
+        found = (found & 0xFFFF) + (found >> 16)
+    return found
+
+
+def test_a_dns_question_is_one() -> None:
+    assert dns_question(0x1234).hex().startswith("12340100000100000000000006")

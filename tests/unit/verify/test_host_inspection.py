@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is told of a host's inside, and which packet is followed out of it."""
+
+from __future__ import annotations
+
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.egress import egress_packet, overlapping
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.host_inspection import (
+    MOST_ENTRIES,
+    bridges,
+    told_of,
+)
+from ansible_collections.heddle.ovn.plugins.modules import host_info
+from tests.pipeline import layer2, layer3, namespace, plan_of, with_gateways, workload
+
+
+def two(first: str, second: str) -> dict:
+    """A plan of two networks, each with a workload on node1."""
+    text = namespace("red") + first + workload("red", "r1", "node1")
+    text += namespace("blue") + second + workload("blue", "b1", "node1")
+    return plan_of(text, hosts=with_gateways("shared"))
+
+
+SAME = two(layer2("red", "net", "10.0.0.0/24"), layer2("blue", "net", "10.0.0.0/24"))
+
+
+def test_networks_with_one_subnet_are_a_pair() -> None:
+    assert overlapping(SAME, "node1") == [("blue/b1", "blue_net", "10.0.0.3"), ("red/r1", "red_net", "10.0.0.3")]
+    assert overlapping(SAME, "node2") == []
+    assert overlapping(two(layer2("red", "net", "10.0.0.0/24"), layer2("blue", "net", "10.1.0.0/24")), "node1") == []
+
+
+def test_the_packet_enters_at_its_workload_and_meets_the_bridge_under_the_masquerade_address() -> None:
+    packet = egress_packet(SAME, "node1", ["2001:db8::200", "192.0.2.200"])
+    assert packet["title"] == "blue/b1 -> 192.0.2.200 (network blue_net, 10.0.0.3 -> 192.0.2.200)"
+    assert packet["datapath"] == "blue_net_ovn_layer2_switch"
+    port = SAME["workloads"]["blue/b1"]["interfaces"][1]["port"]
+    assert f'inport == "{port}"' in packet["microflow"]
+    assert packet["bridge"] == "breth1"
+    assert "nw_src=169.254.0." in packet["flow"]
+    assert egress_packet(SAME, "node2", ["192.0.2.200"]) is None
+    assert egress_packet(SAME, "node1", ["2001:db8::200"]) is None
+
+
+def test_on_layer3_it_enters_the_nodes_switch() -> None:
+    routed = two(layer3("red", "net", "10.1.0.0/16", 24), layer2("blue", "net", "10.0.0.0/24"))
+    networks = {routed["workloads"][name]["interfaces"][1]["network"] for name in routed["workloads"]}
+    assert networks == {"red_net", "blue_net"}
+    del routed["workloads"]["blue/b1"]
+    assert egress_packet(routed, "node1", ["192.0.2.200"])["datapath"] == "red_net_node1"
+
+
+def test_ports_are_named_by_their_interfaces_and_patches_by_their_peers() -> None:
+    found = bridges(
+        [
+            {"name": "br-ex", "ports": ["p1", "p2"], "datapath_type": ""},
+            {"name": "br-a", "ports": "p3", "datapath_type": "netdev"},
+        ],
+        [{"_uuid": f"p{number}", "name": f"n{number}", "interfaces": f"i{number}"} for number in (1, 2, 3)],
+        [
+            {"_uuid": "i1", "name": "eth1", "type": "", "options": {}},
+            {"_uuid": "i2", "name": "patch-x", "type": "patch", "options": {"peer": "patch-y"}},
+            {"_uuid": "i3", "name": "br-a", "type": "internal", "options": {}},
+        ],
+    )  # fmt: skip
+    assert found == [
+        {"name": "br-a", "datapath": "netdev", "ports": [{"name": "br-a", "type": "internal", "peer": None}]},
+        {
+            "name": "br-ex",
+            "datapath": "system",
+            "ports": [
+                {"name": "eth1", "type": "system", "peer": None},
+                {"name": "patch-x", "type": "patch", "peer": "patch-y"},
+            ],
+        },
+    ]
+
+
+def test_the_example_names_the_module_in_full() -> None:
+    assert "heddle.ovn.host_info:" in host_info.EXAMPLES
+
+
+def test_entries_of_the_pair_come_first_and_each_once() -> None:
+    def entry(source: str, target: str, zone: int, mark: str = "") -> str:
+        return (
+            f"udp,orig=(src={source},dst={target},sport=1,dport=2),reply=(src={target},dst={source}),zone={zone}{mark}"
+        )
+
+    others = [entry("169.254.0.2", f"192.0.2.{number}", 64000, ",mark=2") for number in range(MOST_ENTRIES)]
+    alike = entry("169.254.0.2", "192.0.2.1", 64000, ",mark=90")
+    marked = entry("169.254.0.9", "10.0.0.4", 64000, ",mark=9")
+    closing = entry("169.254.0.9", "192.0.2.1", 64000, ",mark=9,protoinfo=(state=CLOSING)")
+    inner = entry("10.0.0.4", "192.0.2.1", 7)
+    found = told_of(
+        [*others, alike, inner, marked, closing, entry("10.0.0.5", "192.0.2.1", 8)], ["mark=9"], ["10.0.0.4"]
+    )
+    assert found[:4] == [marked, closing, inner, others[0]]
+    assert len(found) == len(set(found)) == MOST_ENTRIES
