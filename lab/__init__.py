@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A lab of four hosts on this machine: three nodes and one host outside."""
+"""A lab of four hosts on this machine: three nodes and one external host."""

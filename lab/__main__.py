@@ -17,7 +17,7 @@ from lab.stages import Stages
 def parse(words):
     parser = argparse.ArgumentParser(
         prog="python -m lab",
-        description="Three nodes and an outside host on this machine.",
+        description="Three nodes and an external host on this machine.",
         epilog="Environment: DRIVER, LAB_DIR, LAB_NETWORK_PREFIX, LAB_NETWORK_PREFIX6, LAB_APT_URI, XDG_CACHE_HOME.",
     )
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")

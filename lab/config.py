@@ -49,7 +49,7 @@ class Host:
 HOSTS = (
     Host("node1", 1, SEGMENTS, ("standin-api.service",)),
     *(Host(f"node{number}", number, SEGMENTS) for number in (2, 3)),
-    Host("outside", 20, ("management", "provider"), ("outside-http.service",)),
+    Host("external", 20, ("management", "provider"), ("external-http.service",)),
 )
 
 
@@ -97,7 +97,7 @@ class Network:
         }
 
     def addresses(self, segment, number):
-        """A host's addresses; its number reads the same in both families, so outside is .20 and ::20."""
+        """A host's addresses; its number reads the same in both families, so the external host is .20 and ::20."""
         numbers = {4: number, 6: int(str(number), 16)}
         return [f"{subnet[numbers[subnet.version]]}/{subnet.prefixlen}" for subnet in self.subnets()[segment]]
 

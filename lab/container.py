@@ -53,17 +53,17 @@ def mount_root(lower, upper, work, merged):
     subprocess.run(["mount", "-t", "overlay", "overlay", "-o", options, str(merged)], check=True)
 
 
-def plug(host, keeper):
+def plug(host, holder):
     """Make the host's interfaces, with their other ends on the lab's bridges."""
     for segment in host.segments:
         interface, outer = INTERFACES[segment], f"{host.name}-{INTERFACES[segment]}"
         # An interface of the previous boot may still be on its way out.
-        ip("link", "delete", outer, check=False, namespace=keeper)
+        ip("link", "delete", outer, check=False, namespace=holder)
         ip(
             "link", "add", interface, "mtu", str(MTU[segment]), "type", "veth",
-            "peer", "name", outer, "mtu", str(MTU[segment]), "netns", str(keeper),
+            "peer", "name", outer, "mtu", str(MTU[segment]), "netns", str(holder),
         )  # fmt: skip
-        ip("link", "set", outer, "master", segment, "up", namespace=keeper)
+        ip("link", "set", outer, "master", segment, "up", namespace=holder)
         # Packets without checksums, as interfaces of one kernel pass them on, are broken for userspace datapaths.
         subprocess.run(["ethtool", "--offload", interface, "tx", "off"], check=True, stdout=subprocess.DEVNULL)
 
@@ -113,7 +113,7 @@ def main():
     parser.add_argument("--state", type=Path, required=True, help="where the host's own files are kept")
     parser.add_argument("--merged", type=Path, required=True, help="where both are put together")
     parser.add_argument("--cgroup", type=Path, required=True)
-    parser.add_argument("--keeper", type=int, required=True, help="the process that holds the lab's namespaces")
+    parser.add_argument("--holder", type=int, required=True, help="the process that holds the lab's namespaces")
     parser.add_argument("--machine", required=True, help="a name that no other container of the machine has")
     arguments = parser.parse_args()
     enter_cgroup(arguments.cgroup)
@@ -123,7 +123,7 @@ def main():
     make_tun(tun)
     status = REBOOT
     while status == REBOOT:
-        plug(arguments.host, arguments.keeper)
+        plug(arguments.host, arguments.holder)
         status = boot(arguments.host, arguments.merged, arguments.machine, tun)
     return status
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Make hosts slow and links lossy, to show that no verdict depends on either.
+"""Make hosts slow and links lossy, to show that no result depends on either.
 
 A host is slowed by a limit of processor time on all its processes (cgroup v2 `cpu.max`, or the cpu controller of v1
 where that is mounted), and paused by SIGSTOP. Both work for every driver, since each host is a tree of processes.

@@ -81,10 +81,10 @@ def attempt(kernel, image):
         features = "".join(f"{name} {command}\n" for name, command in FEATURES.items())
         guest.write_initramfs(kernel, "probe", {"features": features}, initramfs)
         argv = guest.arguments(kernel, image, "probe", initramfs, f"r:{image.disk}", directory)
-        judge(*guest.run(argv, guest.memory_directory(1), LIMIT))
+        evaluate(*guest.run(argv, guest.memory_directory(1), LIMIT))
 
 
-def judge(console, ended):
+def evaluate(console, ended):
     """Raise LabError when the console of a probe does not say that everything works."""
     instead = "use DRIVER=vm or DRIVER=nspawn"
     found = dict(re.findall(r"(?m)^feature (\S+) (\d+)\s*$", console))

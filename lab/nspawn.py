@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Driver `nspawn`: each host is a container with systemd inside, sharing this machine's kernel. Needs root.
 
-One process, the keeper, holds a network and a mount namespace. The bridges, the hosts' roots and all that
+One process, the holder, holds a network and a mount namespace. The bridges, the hosts' roots and all that
 systemd-nspawn leaves in /run live in there, so the machine itself sees processes and cgroups only.
 """
 
@@ -34,18 +34,18 @@ class Driver:
 
     def __init__(self, lab, network, image, runtime, state):
         self.lab, self.network, self.image, self.runtime = lab, network, image, runtime
-        self.keeper_file = runtime / "keeper.pid"
+        self.holder_file = runtime / "holder.pid"
         self.cgroup = CGROUPS / f"heddle-lab-{lab.key}"
 
     @property
-    def keeper(self):
-        return processes.running(self.keeper_file)
+    def holder(self):
+        return processes.running(self.holder_file)
 
     def _inside(self, *argv, network=True, mounts=False, **options):
         """Run a command in the lab's namespaces."""
         flags = [flag for flag, wanted in (("--net", network), ("--mount", mounts)) if wanted]
         return subprocess.run(
-            ["nsenter", f"--target={self.keeper}", *flags, *argv], capture_output=True, text=True, **options
+            ["nsenter", f"--target={self.holder}", *flags, *argv], capture_output=True, text=True, **options
         )
 
     def prepare(self, stages):
@@ -61,23 +61,23 @@ class Driver:
 
     def endpoints(self):
         """Through the lab's network namespace: the machine has no route to the hosts, and needs none."""
-        relay = f"ProxyCommand nsenter --net=/proc/{self.keeper}/ns/net busybox nc %h 22"
+        relay = f"ProxyCommand nsenter --net=/proc/{self.holder}/ns/net busybox nc %h 22"
         subnet = self.network.subnet("management")
         return {host.name: [f"HostName {subnet[host.number]}", relay] for host in HOSTS}
 
     def connected(self):
-        return self.keeper is not None
+        return self.holder is not None
 
     def connect(self):
-        """Start the keeper and build the segments."""
+        """Start the holder and build the segments."""
         if self.connected():
             return
         argv = ["unshare", "--net", "--mount", "--propagation=private", "sleep", "infinity"]
-        pid = processes.start(self.keeper_file, argv, self.lab.logs / "keeper.log")
+        pid = processes.start(self.holder_file, argv, self.lab.logs / "holder.log")
         deadline = time.monotonic() + 10
         while Path(f"/proc/{pid}/comm").read_text().strip() != "sleep":
             if time.monotonic() > deadline:
-                raise LabError("the lab's namespaces were not made", f"read {self.lab.logs / 'keeper.log'}")
+                raise LabError("the lab's namespaces were not made", f"read {self.lab.logs / 'holder.log'}")
             time.sleep(0.01)
         subnet = self.network.subnet("management")
         lines = ["link set lo up"]
@@ -110,7 +110,7 @@ class Driver:
 
     def start(self, host):
         """Start a host on the files that it had."""
-        processes.kill(self.pid_file(host))  # one of a keeper that has died
+        processes.kill(self.pid_file(host))  # one of a holder that has died
         state = self.lab.directory / host.name
         for name, text in self.lab.host_files(host, self.network, self.name).items():
             path = state / "upper" / name
@@ -118,11 +118,11 @@ class Driver:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text)
                 path.chmod(0o644)
-        argv = ["nsenter", f"--target={self.keeper}", "--net", "--mount"]
+        argv = ["nsenter", f"--target={self.holder}", "--net", "--mount"]
         argv += ["unshare", "--net", "--mount", "--propagation=private"]
         argv += [sys.executable, "-m", "lab.container", host.name, "--lower", str(self.image.root)]
         argv += ["--state", str(state), "--merged", f"/run/lab/{host.name}", "--cgroup", str(self.cgroup / host.name)]
-        argv += ["--keeper", str(self.keeper), "--machine", f"{host.name}-{self.lab.key}"]
+        argv += ["--holder", str(self.holder), "--machine", f"{host.name}-{self.lab.key}"]
         log = self.lab.logs / f"{host.name}.log"
         processes.start(self.pid_file(host), argv, log, env=processes.environment(PROJECT))
         ssh.wait(self.lab.ssh_config, host.name, alive=lambda: self.running(host))
@@ -158,7 +158,7 @@ class Driver:
             deadline = time.monotonic() + 5
             while self._remove_cgroups() and time.monotonic() < deadline:
                 time.sleep(0.05)
-        processes.kill(self.keeper_file)
+        processes.kill(self.holder_file)
         for host in HOSTS:
             shutil.rmtree(self.lab.directory / host.name, ignore_errors=True)
 

@@ -38,7 +38,7 @@ def main() -> int:
         return run_all("hosts", stages(options.driver)[:2], summary=False)
     failed = run_all("lab", stages(options.driver), summary=False)
     if not failed:
-        print("\n" + _verdict((REPORT / "verify.txt").read_text()))
+        print("\n" + _result((REPORT / "verify.txt").read_text()))
         for page in PAGES:
             print(f"report:  {REPORT / page}")
         print(f"details: {REPORT / 'status.txt'}, {REPORT / 'verify.txt'}")
@@ -46,7 +46,7 @@ def main() -> int:
     return failed
 
 
-def _verdict(text: str) -> str:
+def _result(text: str) -> str:
     """Return the last line of the table that says who reaches whom."""
     return text.rstrip().splitlines()[-1]
 

@@ -182,14 +182,14 @@ def uml_tests() -> list[Stage]:
     ]
 
 
-def verdict() -> list[Stage]:
+def verify_results() -> list[Stage]:
     """Verify on slow and lossy containers and with planted defects, ten times each."""
     environment = lab_environment("nspawn")
     return [
-        Stage("verdict: hosts", [*LAB, "up"], environment),
-        play("verdict: site", "site", environment),
+        Stage("verify results: hosts", [*LAB, "up"], environment),
+        play("verify results: site", "site", environment),
         pytest(
-            "verdict: ten runs", "tests/lab/test_verify_verdict.py", environment={**environment, "HEDDLE_REPEAT": "10"}
+            "results: ten runs", "tests/lab/test_verify_result.py", environment={**environment, "HEDDLE_REPEAT": "10"}
         ),
     ]
 
@@ -222,7 +222,8 @@ class Group:
 
 GROUPS = {
     "packages": Group(
-        packages, with_group=("live", "lab", "upgrade", "uml", "fresh-quick", "vm", "uml-tests", "verdict", "fresh")
+        packages,
+        with_group=("live", "lab", "upgrade", "uml", "fresh-quick", "vm", "uml-tests", "verify-results", "fresh"),
     ),
     "lint": Group(lint),
     "kernel": Group(kernel, after=("packages",), hosts_first=True, with_group=("uml", "uml-tests")),
@@ -238,9 +239,9 @@ GROUPS = {
     # What it measures is lost packets: nothing runs beside it.
     "upgrade": Group(upgrade, after=("lab", "second lab", "live", "uml", "fresh-quick"), labs=("nspawn",)),
     "uml-tests": Group(uml_tests, after=("kernel",), hosts_first=True, labs=("uml",), long=True),
-    "verdict": Group(verdict, after=("packages",), hosts_first=True, labs=("nspawn",), long=True),
+    "verify-results": Group(verify_results, after=("packages",), hosts_first=True, labs=("nspawn",), long=True),
     # Emulation leaves no time for others.
-    "vm": Group(vm, after=("uml-tests", "verdict"), hosts_first=True, labs=("vm",), long=True),
+    "vm": Group(vm, after=("uml-tests", "verify-results"), hosts_first=True, labs=("vm",), long=True),
     "fresh": Group(fresh, after=("vm",), long=True),
 }
 

@@ -17,7 +17,7 @@ def nodes(*names: str) -> dict[str, dict]:
     return {
         name: {
             "chassis": f"chassis-of-{name}",
-            "encapsulation": [f"198.18.1.{10 + number}"],
+            "encap_ips": [f"198.18.1.{10 + number}"],
             "addresses": [f"198.18.2.{10 + number}"],
         }
         for number, name in enumerate(names, start=1)

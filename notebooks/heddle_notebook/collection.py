@@ -12,8 +12,8 @@ if _COLLECTIONS not in sys.path:
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common import naming  # noqa: E402 - needs the path above
 from ansible_collections.heddle.ovn.plugins.module_utils.common.addressing import family, plain  # noqa: E402
-from ansible_collections.heddle.ovn.plugins.module_utils.render.common.node_network import View, attachments  # noqa: E402
+from ansible_collections.heddle.ovn.plugins.module_utils.render.common.node_network import NodeNetwork, attachments  # noqa: E402
 from ansible_collections.heddle.ovn.plugins.module_utils.traffic.losses import MOVING  # noqa: E402
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.report_tables import described  # noqa: E402
 
-__all__ = ["MOVING", "View", "attachments", "described", "family", "naming", "plain"]
+__all__ = ["MOVING", "NodeNetwork", "attachments", "described", "family", "naming", "plain"]

@@ -70,7 +70,7 @@ class Gateways(Report):
         )
         return Markup(f"<ul>{who}</ul>" + tables.table(head, rows))
 
-    def crossings(self) -> Markup:
+    def external_flows(self) -> Markup:
         """What crossed the borders of networks, counted."""
         head = ["way", "family", "must reach", "reached", "must not", "isolated", "not tested"]
         found = self.verify["north_south"]
@@ -82,7 +82,7 @@ class Gateways(Report):
         return Markup(tables.table(head, rows) + (f"<p>Left out</p><ul>{left}</ul>" if left else ""))
 
     def check(self) -> None:
-        """Raise AssertionError unless all passed, the packet left, and the pair is told apart."""
+        """Raise AssertionError unless all passed, the packet left, and the pair is distinguished."""
         super().check()
         assert self.host["plan"] == self.plan["digest"], f"host-{self.node}.json is of another plan"
         last = logical_leg(self.host).hops[-1]

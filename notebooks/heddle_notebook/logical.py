@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from .collection import View, attachments, naming, plain
+from .collection import NodeNetwork, attachments, naming, plain
 from .colors import Color, mixed, network_colors
 from .svg import FAINT, INK, Drawing
 
 COLUMN, GAP, LEFT = 360, 26, 36
-CARD = 78
+BOX = 78
 MOST_CARDS = 6
 
 
@@ -18,7 +18,7 @@ def logical(plan: dict, network: str) -> str:
     drawing = Drawing(f"Logical topology of {network}")
     color = network_colors(plan)[network]
     attached = attachments(plan).get(network, [])
-    views = [View(plan, network, node, attached) for node in plan["nodes"]]
+    views = [NodeNetwork(plan, network, node, attached) for node in plan["nodes"]]
     _title(drawing, network, described, color)
     y = _DRAWN[described["topology"]](drawing, views, color)
     for number, view in enumerate(views):
@@ -30,7 +30,7 @@ def _left(number: int) -> float:
     return LEFT + number * (COLUMN + GAP)
 
 
-def _wide(views: list[View]) -> float:
+def _wide(views: list[NodeNetwork]) -> float:
     return len(views) * COLUMN + (len(views) - 1) * GAP
 
 
@@ -74,7 +74,7 @@ def _key(number: int) -> str:
     return f"tunnel key {number} (0x{number:x})"
 
 
-def _layer2(drawing: Drawing, views: list[View], color: Color) -> float:
+def _layer2(drawing: Drawing, views: list[NodeNetwork], color: Color) -> float:
     """Gateway routers, the transit router and the switch, each of the latter two in all zones."""
     view = views[0]
     keys = view.network["tunnel_keys"]
@@ -121,7 +121,7 @@ def _layer2(drawing: Drawing, views: list[View], color: Color) -> float:
     return lower
 
 
-def _localnet(drawing: Drawing, views: list[View], color: Color) -> float:
+def _localnet(drawing: Drawing, views: list[NodeNetwork], color: Color) -> float:
     """The physical network, and in each column a switch that leads to it."""
     view = views[0]
     vlan = view.network["vlan"]
@@ -138,7 +138,7 @@ def _localnet(drawing: Drawing, views: list[View], color: Color) -> float:
     return lowest
 
 
-def _layer3(drawing: Drawing, views: list[View], color: Color) -> float:
+def _layer3(drawing: Drawing, views: list[NodeNetwork], color: Color) -> float:
     """The transit switch, which is in all zones, and in each column the routers and the switch of a host."""
     view = views[0]
     kind = f"TRANSIT SWITCH, IN EVERY ZONE  ·  {_key(view.network['tunnel_keys'][0])}"
@@ -180,7 +180,7 @@ def _layer3(drawing: Drawing, views: list[View], color: Color) -> float:
 _DRAWN = {"Layer2": _layer2, "Layer3": _layer3, "Localnet": _localnet}
 
 
-def _gateway_router(drawing: Drawing, view: View, x: float, y: float, width: float, color: Color) -> float:
+def _gateway_router(drawing: Drawing, view: NodeNetwork, x: float, y: float, width: float, color: Color) -> float:
     lines = [f"join {address}" for address in map(plain, view.join_interfaces())]
     name = naming.gateway_router(view.name, view.node)
     return _element(drawing, x, y, width, "GATEWAY ROUTER", name, lines, color, router=True)
@@ -198,7 +198,7 @@ def _joint(drawing: Drawing, x: float, top: float, bottom: float, labels: list[s
         drawing.text(x + 8, y, label, size=10.5, mono=True, color=INK)
 
 
-def _workloads(drawing: Drawing, view: View, x: float, top: float, color: Color) -> None:
+def _workloads(drawing: Drawing, view: NodeNetwork, x: float, top: float, color: Color) -> None:
     here = [(workload, interface) for workload, interface in view.workloads if workload["node"] == view.node]
     open_ones = [pair for pair in here if pair[1]["role"] != "infrastructure-locked"]
     locked = len(here) - len(open_ones)
@@ -209,14 +209,14 @@ def _workloads(drawing: Drawing, view: View, x: float, top: float, color: Color)
             x + 22,
             top,
             x + 22,
-            y + min(len(open_ones), MOST_CARDS) * (CARD + 10) - 10 - CARD / 2,
+            y + min(len(open_ones), MOST_CARDS) * (BOX + 10) - 10 - BOX / 2,
             color=color.strong,
             thick=2,
         )
     for workload, interface in open_ones[:MOST_CARDS]:
-        drawing.line(x + 22, y + CARD / 2, x + 44, y + CARD / 2, color=color.strong, thick=2)
-        _card(drawing, x + 44, y, COLUMN - 44, workload, interface, color)
-        y += CARD + 10
+        drawing.line(x + 22, y + BOX / 2, x + 44, y + BOX / 2, color=color.strong, thick=2)
+        _box(drawing, x + 44, y, COLUMN - 44, workload, interface, color)
+        y += BOX + 10
     if len(open_ones) > MOST_CARDS:
         drawing.text(x + 44, y + 12, f"and {len(open_ones) - MOST_CARDS} more workloads", size=11.5, color=FAINT)
         y += 22
@@ -226,8 +226,8 @@ def _workloads(drawing: Drawing, view: View, x: float, top: float, color: Color)
         drawing.text(x + 44, y + 12, f"{locked} locked ports (primary network is another)", size=11, color=FAINT)
 
 
-def _card(drawing: Drawing, x: float, y: float, width: float, workload: dict, interface: dict, color: Color) -> None:
-    drawing.box(x, y, width, CARD, stroke=color.strong, radius=6)
+def _box(drawing: Drawing, x: float, y: float, width: float, workload: dict, interface: dict, color: Color) -> None:
+    drawing.box(x, y, width, BOX, stroke=color.strong, radius=6)
     name = f"{workload['namespace']}/{workload['name']}"
     drawing.text(x + 12, y + 18, name, size=12.5, bold=True, width=width * 0.52)
     beside = interface["name"]
@@ -236,4 +236,4 @@ def _card(drawing: Drawing, x: float, y: float, width: float, workload: dict, in
     drawing.text(x + width - 12, y + 18, beside, size=10.5, color=FAINT, anchor="end")
     for number, address in enumerate(interface["addresses"]):
         drawing.text(x + 12, y + 36 + 15 * number, address, size=11, mono=True, width=width - 24)
-    drawing.text(x + 12, y + CARD - 9, interface["mac"], size=10.5, mono=True, color=FAINT)
+    drawing.text(x + 12, y + BOX - 9, interface["mac"], size=10.5, mono=True, color=FAINT)

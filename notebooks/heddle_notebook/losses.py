@@ -13,8 +13,8 @@ _COLUMNS = 250
 _TENTHS = 10
 LANES = (
     ("east-west", "udp", "packets lost"), ("east-west", "long tcp", "lines stuck"),
-    ("to outside", "udp", "packets lost"), ("to outside", "new tcp", "connections failed"),
-    ("to outside", "long tcp", "lines stuck"), ("to join address", "icmp", "echoes lost"),
+    ("to external host", "udp", "packets lost"), ("to external host", "new tcp", "connections failed"),
+    ("to external host", "long tcp", "lines stuck"), ("to join address", "icmp", "echoes lost"),
 )  # fmt: skip
 
 

@@ -86,7 +86,7 @@ def _tunnel(drawing: Drawing, plan: dict, trace: Trace, network: str, middles: l
     y = max(middles)
     drawing.path(f"M{left:g} {y:g} L{right:g} {y:g}", arrow=True, thick=2.4, dashed=True)
     key = plan["networks"][network]["tunnel_keys"][0]
-    ends = [plan["nodes"][leg.node]["encapsulation"][0] for leg in trace.legs]
+    ends = [plan["nodes"][leg.node]["encap_ips"][0] for leg in trace.legs]
     for line, text in ((-24, "Geneve"), (-9, f"VNI {key} (0x{key:x})"), (18, f"{ends[0]} →"), (33, ends[1])):
         drawing.text(
             (left + right) / 2, y + line, text, size=11.5, anchor="middle", bold=line == -24, mono=line > 0, halo=True

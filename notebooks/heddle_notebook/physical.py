@@ -8,9 +8,9 @@ from itertools import combinations
 from .colors import Color, network_colors, primary_network
 from .svg import FAINT, INK, RULE, Drawing, width_of
 
-CARD, GAP, LEFT = 330, 60, 40
+BOX, GAP, LEFT = 330, 60, 40
 HEAD, ROW = 74, 26
-PROVIDER_Y, CARD_Y = 74, 168
+PROVIDER_Y, BOX_Y = 74, 168
 MOST_ROWS, MOST_MESHED = 14, 6
 
 
@@ -22,8 +22,8 @@ def physical(plan: dict) -> str:
     on = {name: [key for key, one in plan["workloads"].items() if one["node"] == name] for name in nodes}
     rows = max((min(len(names), MOST_ROWS + 1) for names in on.values()), default=0)
     height = HEAD + 12 + max(1, rows) * ROW + 10
-    right = LEFT + len(nodes) * CARD + (len(nodes) - 1) * GAP
-    underlay = CARD_Y + height + 66
+    right = LEFT + len(nodes) * BOX + (len(nodes) - 1) * GAP
+    underlay = BOX_Y + height + 66
     drawing.text(LEFT, 34, f"Deployment “{plan['deployment']}”", size=19, bold=True)
     summary = f"{len(nodes)} hosts, {len(plan['networks'])} networks, {len(plan['workloads'])} workloads"
     drawing.text(LEFT, 54, summary, size=12.5, color=FAINT)
@@ -31,12 +31,12 @@ def physical(plan: dict) -> str:
     _segment(drawing, underlay, right, "Underlay segment", "tunnels end here", "#e8f1fb", "#0072b2")
     middles = {}
     for number, name in enumerate(nodes):
-        x = LEFT + number * (CARD + GAP)
-        middles[name] = x + CARD / 2
+        x = LEFT + number * (BOX + GAP)
+        middles[name] = x + BOX / 2
         node = plan["nodes"][name]
-        _wire(drawing, middles[name], PROVIDER_Y + 34, CARD_Y, node["addresses"], "#b8720a")
-        _wire(drawing, middles[name], CARD_Y + height, underlay, node["encapsulation"], "#0072b2")
-        _card(drawing, x, height, name, plan, on[name], colors)
+        _wire(drawing, middles[name], PROVIDER_Y + 34, BOX_Y, node["addresses"], "#b8720a")
+        _wire(drawing, middles[name], BOX_Y + height, underlay, node["encap_ips"], "#0072b2")
+        _box(drawing, x, height, name, plan, on[name], colors)
     _tunnels(drawing, nodes, middles, underlay + 34)
     return drawing.svg()
 
@@ -55,37 +55,37 @@ def _wire(drawing: Drawing, x: float, top: float, bottom: float, addresses: list
         )
 
 
-def _card(
+def _box(
     drawing: Drawing, x: float, height: float, name: str, plan: dict, workloads: list[str], colors: dict[str, Color]
 ) -> None:
     node = plan["nodes"][name]
-    drawing.box(x, CARD_Y, CARD, height, fill="#fbfcfd", stroke=INK, radius=10, thick=1.4)
-    drawing.text(x + 16, CARD_Y + 27, name, size=16, bold=True)
-    drawing.text(x + CARD - 16, CARD_Y + 27, f"node id {node['id']}", size=11.5, color=FAINT, anchor="end")
+    drawing.box(x, BOX_Y, BOX, height, fill="#fbfcfd", stroke=INK, radius=10, thick=1.4)
+    drawing.text(x + 16, BOX_Y + 27, name, size=16, bold=True)
+    drawing.text(x + BOX - 16, BOX_Y + 27, f"node id {node['id']}", size=11.5, color=FAINT, anchor="end")
     drawing.text(
         x + 16,
-        CARD_Y + 47,
+        BOX_Y + 47,
         f"chassis {node['chassis'] or 'not installed'}",
         size=11,
         mono=True,
         color=FAINT,
-        width=CARD - 32,
+        width=BOX - 32,
     )
-    drawing.text(x + 16, CARD_Y + 64, "an OVN zone of its own", size=11, color=FAINT)
-    drawing.line(x, CARD_Y + HEAD, x + CARD, CARD_Y + HEAD, color=RULE, thick=1)
+    drawing.text(x + 16, BOX_Y + 64, "an OVN zone of its own", size=11, color=FAINT)
+    drawing.line(x, BOX_Y + HEAD, x + BOX, BOX_Y + HEAD, color=RULE, thick=1)
     for number, key in enumerate(workloads[:MOST_ROWS]):
         network = primary_network(plan["workloads"][key])
-        y = CARD_Y + HEAD + 12 + number * ROW
+        y = BOX_Y + HEAD + 12 + number * ROW
         color = colors[network]
-        drawing.box(x + 12, y, CARD - 24, ROW - 5, fill=color.soft, stroke=color.soft, radius=6)
+        drawing.box(x + 12, y, BOX - 24, ROW - 5, fill=color.soft, stroke=color.soft, radius=6)
         drawing.dot(x + 24, y + 10.5, 4.5, color.strong)
         drawing.text(x + 35, y + 14.5, key, size=11.5, bold=True, width=142)
-        drawing.text(x + CARD - 20, y + 14.5, network, size=11, color=color.strong, anchor="end", width=128)
+        drawing.text(x + BOX - 20, y + 14.5, network, size=11, color=color.strong, anchor="end", width=128)
     if len(workloads) > MOST_ROWS:
-        y = CARD_Y + HEAD + 12 + MOST_ROWS * ROW
+        y = BOX_Y + HEAD + 12 + MOST_ROWS * ROW
         drawing.text(x + 35, y + 14.5, f"and {len(workloads) - MOST_ROWS} more", size=11.5, color=FAINT)
     if not workloads:
-        drawing.text(x + 16, CARD_Y + HEAD + 28, "no workloads", size=11.5, color=FAINT)
+        drawing.text(x + 16, BOX_Y + HEAD + 28, "no workloads", size=11.5, color=FAINT)
 
 
 def _tunnels(drawing: Drawing, nodes: list[str], middles: dict[str, float], y: float) -> None:

@@ -67,8 +67,10 @@ class Report:
         verify = self.verify["failures"] + self.verify["not_tested"] + self.verify["problems"]
         counts = ", ".join(f"{count} {name}" for name, count in self.verify["counts"].items())
         return Markup(
-            tables.verdict(f"Verify, {self.verify['time']}", self.verify["passed"], [counts, *verify[:MOST_LINES]])
-            + tables.verdict(f"Audit, {self.audit['time']}", self.audit["passed"], self.audit["problems"][:MOST_LINES])
+            tables.result_box(f"Verify, {self.verify['time']}", self.verify["passed"], [counts, *verify[:MOST_LINES]])
+            + tables.result_box(
+                f"Audit, {self.audit['time']}", self.audit["passed"], self.audit["problems"][:MOST_LINES]
+            )
         )
 
     def hosts(self) -> Markup:

@@ -35,7 +35,7 @@ def hosts(plan: dict) -> str:
     rows = [
         [
             f"<b>{escape(name)}</b>", str(node["id"]), _code([node["chassis"] or "not installed"]),
-            _code(node["encapsulation"]), _code(node["addresses"]),
+            _code(node["encap_ips"]), _code(node["addresses"]),
         ]
         for name, node in plan["nodes"].items()
     ]  # fmt: skip
@@ -68,7 +68,7 @@ def workloads(plan: dict) -> str:
     return table(["workload", "host", "interface", "network", "role", "addresses", "MAC"], rows)
 
 
-def verdict(title: str, passed: bool, lines: list[str]) -> str:
+def result_box(title: str, passed: bool, lines: list[str]) -> str:
     """Return a headline that says whether something passed, and lines under it."""
     color, word = (GOOD, "passed") if passed else (BAD, "failed")
     items = "".join(f"<li>{escape(line)}</li>" for line in lines)

@@ -10,7 +10,7 @@ from pathlib import Path
 from .collection import MOVING
 from .losses import losses
 from .report import Markup, Picture
-from .tables import table, verdict
+from .tables import result_box, table
 
 
 class Upgrade:
@@ -28,7 +28,7 @@ class Upgrade:
         """Whether the upgrade was carried out, and what its traffic lost."""
         lines = [*self.report["failures"]]
         lines += [f"{key}: {value}" for key, value in self.totals().items()]
-        return Markup(verdict("Upgrade of Layer2 networks", not self.report["failures"], lines))
+        return Markup(result_box("Upgrade of Layer2 networks", not self.report["failures"], lines))
 
     def totals(self) -> dict[str, str]:
         """Return what was lost of what, one line for each way and protocol."""

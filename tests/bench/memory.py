@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much memory a host's share takes: plan read, rows rendered, applied, and applied again, in a fresh process.
+"""Memory of a host's agent: plan read, rows rendered, applied, and applied again, in a fresh process.
 
     python -m tests.bench.memory PLAN
 

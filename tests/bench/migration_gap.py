@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What connections to the host outside see while a virtual machine moves, and when the host that it left is cut off.
+"""What connections to the external host see while a virtual machine moves, and when the host that it left is cut off.
 
-Runs on a lab that is up and converged and whose nodes have the Layer2 topology to be measured, and brings a machine of
+Runs on a lab that is up and converged and whose nodes have the Layer2 topology to be measured, and brings a VM of
 its own there: it moves from node2 to node1, then node2 loses its power. The same connections from a namespace on node3,
 which stays where it is, are the control. Each call is a column of the table, kept in a JSON file:
 
@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 from tests.lab.conftest import ROOT, Lab
-from tests.lab.machine import DATA, NOTHING, OWN_SET, Machine, OutsideFlows, Watchers, figures
+from tests.lab.vm import DATA, NOTHING, OWN_SET, ExternalFlows, Machine, Watchers, figures
 
 SOURCE, TARGET = "node2", "node1"
 START_SECONDS, CALM_SECONDS, AFTER_SECONDS = 4, 5, 5
@@ -31,7 +31,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("label", help="name of this column")
-    parser.add_argument("--announce", default="yes", help="whether the machine is told of its new router")
+    parser.add_argument("--announce", default="yes", help="whether the VM is told of its new router")
     parser.add_argument("--watch", type=float, default=60, help="seconds to watch after the host was cut off")
     parser.add_argument("--json", type=Path, default=ROOT / "report" / "migration_gap.json", help="file of all columns")
     chosen = parser.parse_args()
@@ -43,33 +43,33 @@ def main() -> None:
 
 
 def measure(lab: Lab, announce: str, watch: float) -> dict:
-    """Move a machine and cut the host off that it left; returns the figures of all phases."""
-    machine = Machine(lab)
+    """Move a VM and cut the host off that it left; returns the figures of all phases."""
+    vm = Machine(lab)
     lab.play("networks.yml", *OWN_SET, manifests=DATA / "manifests")
-    (here,) = machine.runs_on()
-    machine.wait_for_addresses(here)
-    machine.move(SOURCE)
-    outside = _outside_addresses()
-    reach = "; ".join(f"ping -c 1 -W 5 {address} >/dev/null" for address in outside.values())
-    machine.inside(SOURCE, reach)
-    inside = {"before": _routers(machine, SOURCE)}
+    (here,) = vm.runs_on()
+    vm.wait_for_addresses(here)
+    vm.move(SOURCE)
+    external = _external_addresses()
+    reach = "; ".join(f"ping -c 1 -W 5 {address} >/dev/null" for address in external.values())
+    vm.inside(SOURCE, reach)
+    inside = {"before": _routers(vm, SOURCE)}
     east_west = Watchers(lab, {"violet_peer": "node3"})
     # The target's gateway router has the MAC of its next hop, as it has wherever somebody else uses it.
-    for address in outside.values():
+    for address in external.values():
         lab.ssh(TARGET, "ip", "netns", "exec", "violet_near", "ping", "-c3", "-W5", address)
-    flows = OutsideFlows(machine, SOURCE, outside)
+    flows = ExternalFlows(vm, SOURCE, external)
     time.sleep(START_SECONDS)
     flows.phase(SOURCE)
     time.sleep(CALM_SECONDS)
     flows.phase(SOURCE)
-    moved = machine.move(TARGET, "-e", f"heddle_migrate_announce={announce}")
-    inside["after the move"] = _routers(machine, TARGET)
+    moved = vm.move(TARGET, "-e", f"heddle_migrate_announce={announce}")
+    inside["after the move"] = _routers(vm, TARGET)
     time.sleep(AFTER_SECONDS)
     flows.phase(TARGET)
     lab.verb("kill", SOURCE)
     try:
         time.sleep(watch)
-        inside["after the cut"] = _routers(machine, TARGET)
+        inside["after the cut"] = _routers(vm, TARGET)
         phases = flows.stop(TARGET)
         beside = east_west.stop()
     finally:
@@ -80,12 +80,12 @@ def measure(lab: Lab, announce: str, watch: float) -> dict:
         "watched_seconds": watch,
         "phases": dict(zip(PHASES, phases[1:], strict=True)),
         "east-west": beside,
-        "routers that the machine knows": inside,
+        "routers that the VM knows": inside,
     }
 
 
-def _outside_addresses() -> dict[int, str]:
-    inventory = ["-i", str(ROOT / "inventories" / "lab"), "--host", "outside"]
+def _external_addresses() -> dict[int, str]:
+    inventory = ["-i", str(ROOT / "inventories" / "lab"), "--host", "external"]
     done = subprocess.run(
         [str(ROOT / ".venv" / "bin" / "ansible-inventory"), *inventory],
         cwd=ROOT, capture_output=True, text=True, check=True,
@@ -100,10 +100,10 @@ def _outside_addresses() -> dict[int, str]:
     return {6 if ":" in address else 4: address for address in addresses}
 
 
-def _routers(machine: Machine, node: str) -> dict:
-    """The gateway's MAC and the IPv6 routers, as the machine knows them."""
-    known = machine.neighbours(node)
-    routes = machine.inside(node, "ip -6 route show default")
+def _routers(vm: Machine, node: str) -> dict:
+    """The gateway's MAC and the IPv6 routers, as the VM knows them."""
+    known = vm.neighbours(node)
+    routes = vm.inside(node, "ip -6 route show default")
     return {
         "10.5.0.1": " ".join(known.get("10.5.0.1", ("unknown",))),
         "IPv6 routers": sorted({line.split("via ")[1].split()[0] for line in routes.splitlines() if "via " in line}),
@@ -114,11 +114,11 @@ def table(columns: dict) -> str:
     """One line per flow and phase, one column per label; milliseconds."""
     lines = [("", *columns), ("QEMU stopped it for", *(f"{one['move']['downtime_ms']} ms" for one in columns.values()))]
     for phase in PHASES:
-        for who in ("machine", "peer"):
+        for who in ("vm", "peer"):
             for number in (4, 6):
                 name = f"{who} {number}"
                 told = [one["phases"][phase][name.replace(" ", "_")] for one in columns.values()]
-                if who == "machine":
+                if who == "vm":
                     lines.append((f"{phase}: echoes, {name}", *map(_echo, told)))
                 lines.append((f"{phase}: new, {name}", *map(_new, told)))
                 lines.append((f"{phase}: established, {name}", *map(_lasting, told)))

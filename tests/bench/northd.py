@@ -24,7 +24,7 @@ from .servers import NORTHBOUND, SOUTHBOUND, processor_seconds, resident_megabyt
 LONGEST = 900.0
 
 
-def settled(server) -> None:
+def synchronise(server) -> None:
     """Wait until northd has translated everything that was written before."""
     with server.client() as client:
         mutate = {"op": "mutate", "table": "NB_Global", "where": [], "mutations": [["nb_cfg", "+=", 1]]}
@@ -44,7 +44,7 @@ class Stopwatch:
         before, start = processor_seconds(self._northd), time.perf_counter()
         apply(self._server, rows, *([scope] if scope else []))
         applied = time.perf_counter()
-        settled(self._server)
+        synchronise(self._server)
         self.steps[label] = {
             "engine": applied - start,
             "northd": time.perf_counter() - applied,

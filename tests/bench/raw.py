@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import socket
 
-from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.desired import Desired
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.desired import DesiredRow
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.diff import birth_row
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.identity import Identity
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.schema import Schema
@@ -59,7 +59,7 @@ def operations(client: RawClient, rows: list, owner: str) -> tuple[list[list[dic
     The inserts are computed by the engine, before the clock starts, so that both write the same.
     """
     schema = Schema(client.call("get_schema", [client.database]))
-    desired = Desired(schema, Identity(owner), rows)
+    desired = DesiredRow(schema, Identity(owner), rows)
     desired.identify()
     for table in desired.columns:
         desired.encode_table(table)

@@ -78,7 +78,7 @@ def flows(plan: dict) -> list[Flow]:
         for address in _primary(peer)["addresses"]
     ]
     hops = plan["nodes"]["node1"]["gateway"]["next_hops"]
-    return found + [Flow(f"to outside, IPv{6 if ':' in hop else 4}", "node1", namespace, hop) for hop in hops]
+    return found + [Flow(f"to external host, IPv{6 if ':' in hop else 4}", "node1", namespace, hop) for hop in hops]
 
 
 def _primary(workload: dict) -> dict:

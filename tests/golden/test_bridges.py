@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host.vswitch import render_integration_bridge
 
-PROVIDER = {"name": "br-ex", "interface": "eth2", "mac": "02:00:00:00:00:01", "vlan": 7,
+PROVIDER = {"name": "br-ex", "uplink": "eth2", "mac": "02:00:00:00:00:01", "vlan": 7,
             "physical_networks": ["physnet", "factory"]}  # fmt: skip
-APART = {"name": "br-apart", "interface": None, "mac": None, "vlan": None, "physical_networks": ["apart"]}
-HOST = {"name": "node1", "encapsulation": ["198.18.1.1", "198.18.1.2"], "datapath": "system"}
+APART = {"name": "br-apart", "uplink": None, "mac": None, "vlan": None, "physical_networks": ["apart"]}
+HOST = {"name": "node1", "encap_ips": ["198.18.1.1", "198.18.1.2"], "datapath": "system"}
 
 
 def rows(*bridges: dict) -> dict:

@@ -115,15 +115,15 @@ def test_a_host_without_a_way_out_gets_nothing():
 
 
 @pytest.mark.parametrize(
-    ("next_hop", "cards", "expected"),
+    ("next_hop", "uplinks", "expected"),
     [
         ("2001:db8::1", [], []),
         ("2001:db8::1", ["eth0", "eth9.7"], ["eth0", "eth9.7"]),
         ("fe80::1", ["eth0"], ["breth1", "eth0"]),
     ],
 )
-def test_cards_that_live_on_router_advertisements_go_on_hearing_them(next_hop, cards, expected):
-    hosts = with_gateways("shared", next_hops=[next_hop], advertised_cards=cards)
+def test_interfaces_with_advertised_routes_keep_accepting_advertisements(next_hop, uplinks, expected):
+    hosts = with_gateways("shared", next_hops=[next_hop], advertised_interfaces=uplinks)
     found = [sysctl.name for sysctl in render_host_network(plan_of(CASES[0].read_text(), hosts=hosts), "node1").sysctls]
     accept = [f"net/ipv6/conf/{name}/accept_ra" for name in expected]
     assert [name for name in found if name.endswith("/accept_ra")] == accept
@@ -139,7 +139,7 @@ def test_a_vrf_does_not_take_the_name_of_one_of_the_host_s_cards(name, vrf):
         f"metadata: {{name: {name}}}\nspec: {{namespaceSelector: {{}}, network: {{topology: Layer2, "
         "layer2: {role: Primary, subnets: [10.50.0.0/24]}}}\n"
     )
-    hosts = with_gateways("shared", userspace_cards=["eth5"])
+    hosts = with_gateways("shared", userspace_interfaces=["eth5"])
     plan = plan_of(namespace("n") + network, hosts=hosts)
     (found,) = render_host_network(plan, "node1").vrfs
     assert found.name == (vrf or f"mp{plan['networks'][f'cluster_udn_{name}']['id']}-udn-vrf")

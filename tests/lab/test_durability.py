@@ -35,13 +35,13 @@ def eventually(condition, what: str):
     pytest.fail(f"{what}: not within {DEADLINE_SECONDS} s")
 
 
-def has_its_share(lab) -> bool:
+def is_as_planned(lab) -> bool:
     done = lab.try_ssh(NODE, "heddle-host", "status", "--json")
     return done.returncode == 0 and json.loads(done.stdout)["clean"]
 
 
 def audit_is_clean(lab) -> None:
-    eventually(lambda: has_its_share(lab), f"{NODE} has its share")
+    eventually(lambda: is_as_planned(lab), f"{NODE} is as planned")
     lab.play("audit.yml")
 
 
@@ -65,9 +65,9 @@ def test_a_bridge_that_somebody_deleted_comes_back_with_its_ports(lab):
 
 def test_databases_that_somebody_stopped_are_started_by_the_install_playbook(lab):
     lab.ssh(NODE, "systemctl", "stop", "ovn-ovsdb-server-nb", "ovn-ovsdb-server-sb")
-    assert not has_its_share(lab)
+    assert not is_as_planned(lab)
     assert lab.play("install.yml", "--check").changed[NODE] > 0
-    assert not has_its_share(lab)
+    assert not is_as_planned(lab)
     installed = lab.play("install.yml")
     assert {node for node, changed in installed.changed.items() if changed} == {NODE}
     audit_is_clean(lab)
@@ -86,7 +86,7 @@ def test_the_program_shows_what_differs_and_mends_it(lab):
     assert shown.returncode == 1
     assert "169.254.0.4" in shown.stdout
     assert "169.254.0.4" in lab.ssh(NODE, "heddle-host", "apply")
-    assert has_its_share(lab)
+    assert is_as_planned(lab)
 
 
 def test_an_address_that_comes_back_to_the_card_goes_to_the_bridge_again(lab):
@@ -96,7 +96,7 @@ def test_an_address_that_comes_back_to_the_card_goes_to_the_bridge_again(lab):
     lab.ssh(NODE, "ip route add 203.0.113.0/24 dev eth2")
     try:
         eventually(lambda: "dev br-ex" in lab.ssh(NODE, "ip route show 203.0.113.0/24"), "the route is on the bridge")
-        eventually(lambda: has_its_share(lab), f"{NODE} has its share")
+        eventually(lambda: is_as_planned(lab), f"{NODE} is as planned")
         assert held in lab.ssh(NODE, "ip address show dev br-ex")
         assert held not in lab.ssh(NODE, "ip address show dev eth2")
     finally:
@@ -110,5 +110,5 @@ def test_a_damaged_plan_is_told_without_end_and_mended_by_the_playbook(lab):
     eventually(lambda: f"no plan in {plan}" in lab.ssh(NODE, *status), "the service tells")
     assert lab.try_ssh(NODE, "heddle-host", "status").returncode == 2
     lab.play("networks.yml")
-    eventually(lambda: "has its share" in lab.ssh(NODE, *status), "the service is content")
+    eventually(lambda: "is as planned" in lab.ssh(NODE, *status), "the service is content")
     audit_is_clean(lab)

@@ -39,14 +39,14 @@ TWINS = ("twin-a", "twin-b")
 LARGE = {4: 1500 - 28, 6: 1500 - 48}
 
 
-def outside(number: int) -> str:
+def external(number: int) -> str:
     prefix = os.environ.get("LAB_NETWORK_PREFIX") or "198.18"
     prefix6 = os.environ.get("LAB_NETWORK_PREFIX6") or "fd00:6864"
     return f"{prefix}.2.20" if number == 4 else f"{prefix6}:2::20"
 
 
 def node_address(number: int) -> str:
-    return outside(number).removesuffix("20") + "1"
+    return external(number).removesuffix("20") + "1"
 
 
 class Conversation:
@@ -82,9 +82,9 @@ class Conversation:
 
 @contextmanager
 def server(lab):
-    """A server outside; yields a list that holds what it saw when the block is over."""
+    """A server external; yields a list that holds what it saw when the block is over."""
     seen = []
-    one = Conversation(lab, "outside", "serve", PORT, outside(4), outside(6))
+    one = Conversation(lab, "external", "serve", PORT, external(4), external(6))
     assert one.process.stdout.readline() == "ready\n", one.process.stderr.read()
     try:
         yield seen
@@ -112,7 +112,7 @@ def test_equal_addresses_ports_and_servers_stay_two_conversations(lab, twins, nu
     with server(lab) as seen:
         talks = {
             name: Conversation(
-                lab, "node1", "talk", name, outside(number), PORT, OWN_PORT, identifier, namespace=f"{name}_w"
+                lab, "node1", "talk", name, external(number), PORT, OWN_PORT, identifier, namespace=f"{name}_w"
             )
             for name, identifier in zip(twins, identifiers(lab), strict=True)
         }
@@ -143,7 +143,7 @@ def test_equal_addresses_ports_and_servers_stay_two_conversations(lab, twins, nu
     for name in twins:
         assert [first[name]["icmp"], second[name]["icmp"]] == [f"{name} icmp 1", f"{name} icmp 2"]
     # Each has entries with a mark of its own, so a reply finds its network.
-    marks = set(re.findall(rf"^tcp,.*{re.escape(outside(number))}.*dport={PORT}.*mark=(\d+)", tracked, re.MULTILINE))
+    marks = set(re.findall(rf"^tcp,.*{re.escape(external(number))}.*dport={PORT}.*mark=(\d+)", tracked, re.MULTILINE))
     assert len(marks) == 2, tracked
 
 
@@ -160,26 +160,26 @@ def test_who_sends_too_large_from_outside_is_told_and_what_is_large_arrives(lab,
     by_tcp = number == 4 or not in_userspace(lab)
     flag = f"-{number}"
     forget = ("ip", flag, "route", "flush", "cache")
-    lab.ssh("outside", *forget)
+    lab.ssh("external", *forget)
     # Without this, TCP would agree on what fits and nobody would ever learn the path's MTU.
-    prefix = f"{outside(number)}/{32 if number == 4 else 128}"
+    prefix = f"{external(number)}/{32 if number == 4 else 128}"
     way = re.search(
-        r"via (\S+) dev (\S+)", lab.ssh("node1", "ip", flag, "-n", namespace, "route", "get", outside(number))
+        r"via (\S+) dev (\S+)", lab.ssh("node1", "ip", flag, "-n", namespace, "route", "get", external(number))
     )
     route = ("ip", flag, "-n", namespace, "route")
     lab.ssh("node1", *route, "add", prefix, "via", way[1], "dev", way[2], "advmss", str(LARGE[number] - 12))
     try:
         with server(lab) as seen:
             asked = Conversation(
-                lab, "node1", "receive", "udp", outside(number), PORT, LARGE[number], namespace=namespace
+                lab, "node1", "receive", "udp", external(number), PORT, LARGE[number], namespace=namespace
             )
             assert asked.line() == 0
             asked.end()
-            told = lab.ssh("outside", "ip", flag, "route", "get", node_address(number))
+            told = lab.ssh("external", "ip", flag, "route", "get", node_address(number))
             if by_tcp:
-                lab.ssh("outside", *forget)
+                lab.ssh("external", *forget)
                 fetched = Conversation(
-                    lab, "node1", "fetch", "tcp", outside(number), PORT, 300_000, namespace=namespace
+                    lab, "node1", "fetch", "tcp", external(number), PORT, 300_000, namespace=namespace
                 )
                 assert fetched.line() == 300_000
                 fetched.end()
@@ -188,7 +188,7 @@ def test_who_sends_too_large_from_outside_is_told_and_what_is_large_arrives(lab,
         assert not by_tcp or ["path", "tcp give 300000", mtu] in seen
     finally:
         lab.ssh("node1", *route, "del", prefix)
-        lab.ssh("outside", *forget)
+        lab.ssh("external", *forget)
 
 
 def has_vrf(lab) -> bool:
@@ -215,7 +215,7 @@ WITH_VRFS = {
 }
 
 
-IN_USERSPACE = {"cards": ("nft delete table inet heddle-cards", "userspace-cards")}
+IN_USERSPACE = {"uplinks": ("nft delete table inet heddle-userspace", "userspace-interfaces")}
 
 
 def tampering(lab) -> dict:
@@ -245,7 +245,7 @@ def test_each_kind_of_tampering_is_found_and_repaired_by_the_host_itself(lab, un
 
 
 # What the kernel reports to the host's service as it happens.
-REPORTED = ("route", "route of IPv6", "firewall", "sysctl", "address", "rule", "cards")
+REPORTED = ("route", "route of IPv6", "firewall", "sysctl", "address", "rule", "uplinks")
 
 
 def test_what_the_kernel_reports_is_repaired_without_a_playbook(lab):

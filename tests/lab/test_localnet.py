@@ -91,18 +91,18 @@ def reaches(lab, source: str, address: str) -> bool:
     return done.returncode == 0
 
 
-def outside(lab) -> list[str]:
-    lines = lab.ssh("outside", "ip -o address show dev eth2 scope global").splitlines()
+def external(lab) -> list[str]:
+    lines = lab.ssh("external", "ip -o address show dev eth2 scope global").splitlines()
     return [line.split()[3].partition("/")[0] for line in lines]
 
 
 def test_untagged_workloads_are_on_the_provider_segment_both_ways(lab, localnets):
-    for address in outside(lab):
+    for address in external(lab):
         assert reaches(lab, "flat/w1", address), address
         assert reaches(lab, "flat/w2", address), address
     for address in addresses(lab, "flat/w1"):
         assert reaches(lab, "flat/w2", address), address
-        assert lab.try_ssh("outside", f"ping -c 3 -i 0.2 -W 1 {address}").returncode == 0, address
+        assert lab.try_ssh("external", f"ping -c 3 -i 0.2 -W 1 {address}").returncode == 0, address
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_vlans_and_physical_networks_keep_apart(lab, localnets, source, target, 
 
 
 def test_a_vlan_does_not_reach_the_outside_host(lab, localnets):
-    for address in outside(lab):
+    for address in external(lab):
         assert not reaches(lab, "seven/w1", address), address
 
 

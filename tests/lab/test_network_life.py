@@ -66,7 +66,7 @@ def status():
     return json.loads((REPORT / "status.json").read_text())
 
 
-def told(report, key):
+def condition_of(report, key):
     return {one["type"]: one for one in report["objects"][key]["status"]["conditions"]}
 
 
@@ -98,7 +98,7 @@ def test_a_network_in_use_works_on_until_its_last_workload_goes_and_leaves_nothi
     ping(lab, "node3", "green_g3", "10.0.0.3", "fd00:10::3")
     lab.play("status.yml", manifests=manifests)
     report = status()
-    assert told(report, key)["NetworkReady"]["status"] == "True"
+    assert condition_of(report, key)["NetworkReady"]["status"] == "True"
     assert set(report["objects"][key]["status"]["hosts"].values()) == {"ready"}
     unchanged(lab, manifests)
     carried_out = lab.dump()
@@ -111,7 +111,7 @@ def test_a_network_in_use_works_on_until_its_last_workload_goes_and_leaves_nothi
     assert lab.dump() == carried_out
     ping(lab, "node1", "green_g1", "10.0.0.4", "fd00:10::4")
     report = status()
-    assert told(report, key)["NetworkCreated"]["reason"] == "SyncError"
+    assert condition_of(report, key)["NetworkCreated"]["reason"] == "SyncError"
     assert "deletionTimestamp" in report["objects"][key]["metadata"]
     unchanged(lab, manifests)
 
@@ -138,9 +138,9 @@ def test_two_cluster_networks_that_select_one_namespace(lab, manifests):
     first, second = (f"ClusterUserDefinedNetwork/net{number}" for number in (1, 2))
     assert report["objects"][first]["status"]["activeNamespaces"] == ["space-a", "space-b", "space-c"]
     assert report["objects"][second]["status"]["activeNamespaces"] == ["space-d", "space-e"]
-    assert "kept out" in told(report, first)["PrimaryNetworkConflict"]["message"]
-    assert "already exist in namespace space-c" in told(report, second)["NetworkCreated"]["message"]
-    assert {told(report, key)["NetworkReady"]["status"] for key in (first, second)} == {"True"}
+    assert "kept out" in condition_of(report, first)["PrimaryNetworkConflict"]["message"]
+    assert "already exist in namespace space-c" in condition_of(report, second)["NetworkCreated"]["message"]
+    assert {condition_of(report, key)["NetworkReady"]["status"] for key in (first, second)} == {"True"}
     # Both networks give the same addresses: who answers shows which network it is.
     ping(lab, "node1", "space-a_w", "10.0.0.4", "fd00:10::4")
     ping(lab, "node3", "space-d_w", "10.0.0.4", "fd00:10::4")
@@ -158,7 +158,7 @@ def test_readiness_is_claimed_only_of_hosts_that_were_asked_and_told_so(lab, man
     assert "--limit 'node2,node1,localhost'" in alone.output
 
     lab.play("networks.yml", "--limit", "node2,node1,localhost", manifests=manifests)
-    ready = told(status(), key)["NetworkReady"]
+    ready = condition_of(status(), key)["NetworkReady"]
     assert (ready["status"], ready["message"]) == ("Unknown", "node3: not asked")
 
     lab.ssh("node3", "systemctl", "stop", "ovn-central")
@@ -166,11 +166,11 @@ def test_readiness_is_claimed_only_of_hosts_that_were_asked_and_told_so(lab, man
         failed = lab.play("networks.yml", manifests=manifests, success=False)
     finally:
         lab.ssh("node3", "systemctl", "start", "ovn-central")
-    assert "did not get their share of the plan: node3." in failed.output
-    ready = told(status(), key)["NetworkReady"]
+    assert "were not brought to the plan: node3." in failed.output
+    ready = condition_of(status(), key)["NetworkReady"]
     assert ready["status"] == "False"
     assert ready["message"].startswith("node3: failed: unix:/var/run/ovn/ovn")
 
     lab.play("networks.yml", manifests=manifests)
-    assert told(status(), key)["NetworkReady"]["status"] == "True"
+    assert condition_of(status(), key)["NetworkReady"]["status"] == "True"
     unchanged(lab, manifests)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The provider's card is taken out of the inventory and comes back: hosts get everything back, and the way out."""
+"""The provider's uplink is taken out of the inventory and comes back: hosts get everything back, and the way out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from tests.lab.conftest import NODES
 
-NONE = ("-e", '{"heddle_provider_interface": ""}')
+NONE = ("-e", '{"heddle_uplink": ""}')
 
 
 def kernel_has(lab, node: str) -> str:
@@ -19,7 +19,7 @@ def kernel_has(lab, node: str) -> str:
     commands = (
         "ip -o address | grep 'proto 0x55'", "ip route show table all | grep 'proto 85'",
         "ip -6 route show table all | grep 'proto 85'", "ip rule | grep 'proto 85'", "ip -6 rule | grep 'proto 85'",
-        "ip neighbour show nud permanent | grep 'proto 85'", "nft list tables | grep -v heddle-cards",
+        "ip neighbour show nud permanent | grep 'proto 85'", "nft list tables | grep -v heddle-userspace",
         "ip -o link show type vrf",
         "ovs-ofctl --no-stats dump-flows br-ex | grep -v 'cookie=0x0,' | grep cookie",
         "ovs-vsctl list-ports br-int | grep ovn-k8s-mp",
@@ -34,13 +34,13 @@ def addresses(lab, node: str, device: str) -> list[str]:
 
 
 @pytest.fixture
-def over_the_card(lab, tmp_path):
+def over_the_uplink(lab, tmp_path):
     """Return the options with which Ansible reaches the nodes at their provider addresses, from outside."""
     known = lab.directory / "ssh_config"
     shared = re.search(r"ControlPath (.*)%n", known.read_text())[1]
     own = "".join(
         f"Host {node}\n    HostName {own_address(lab, node)}\n    ProxyCommand ssh -F {known} -W %h:22 outside\n"
-        f"    ControlPath {shared}%n-card.ssh\n"
+        f"    ControlPath {shared}%n-uplink.ssh\n"
         for node in NODES
     )
     config = tmp_path / "ssh_config"
@@ -57,29 +57,29 @@ def own_address(lab, node: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def card_comes_back(lab):
+def uplink_comes_back(lab):
     yield
     lab.play("site.yml")
 
 
-def test_hosts_get_everything_back_and_playbooks_apart_bring_the_way_out_again(lab, card_comes_back, over_the_card):
-    """Both ways with Ansible itself coming in over the card."""
+def test_hosts_get_everything_back_and_playbooks_apart_bring_the_way_out_again(lab, uplink_comes_back, over_the_uplink):
+    """Both ways with Ansible itself coming in over the uplink."""
     before, own = lab.dump(), {node: addresses(lab, node, "br-ex") for node in NODES}
     announced = lab.play("site.yml", "--check", "--diff", *NONE)
     assert all(announced.changed[node] for node in NODES)
     assert lab.dump() == before
-    lab.play("site.yml", *NONE, *over_the_card)
+    lab.play("site.yml", *NONE, *over_the_uplink)
     for node in NODES:
         assert kernel_has(lab, node) == ""
         assert addresses(lab, node, "eth2") == own[node]
         assert addresses(lab, node, "br-ex") == []
-        # The kernel hears the card again.
-        assert "eth2" not in lab.try_ssh(node, "nft list table inet heddle-cards").stdout
+        # The kernel hears the uplink again.
+        assert "eth2" not in lab.try_ssh(node, "nft list table inet heddle-userspace").stdout
     assert set(lab.play("site.yml", *NONE).changed.values()) == {0}
 
-    # The bridge stays for Localnet networks; so the plan of the second playbook is the only one that knows of the card.
-    lab.play("install.yml", *over_the_card)
-    assert "is not yet what the inventory says" not in lab.play("networks.yml", *over_the_card).output
+    # The bridge stays for Localnet networks; so only the plan of the second playbook has the uplink.
+    lab.play("install.yml", *over_the_uplink)
+    assert "is not yet what the inventory says" not in lab.play("networks.yml", *over_the_uplink).output
     for node in NODES:
         assert addresses(lab, node, "br-ex") == own[node]
     assert lab.dump() == before
@@ -87,7 +87,7 @@ def test_hosts_get_everything_back_and_playbooks_apart_bring_the_way_out_again(l
     lab.play("verify.yml")
 
 
-def test_a_card_that_is_not_installed_yet_does_not_get_into_the_plan(lab, card_comes_back):
+def test_an_uplink_that_is_not_installed_yet_does_not_get_into_the_plan(lab, uplink_comes_back):
     lab.play("install.yml", *NONE)
     lab.play("networks.yml", *NONE)
     told = lab.play("networks.yml")

@@ -13,7 +13,7 @@ import time
 import pytest
 
 from tests.lab.conftest import ROOT
-from tests.lab.machine import (
+from tests.lab.vm import (
     ADDRESSES,
     DATA,
     GATEWAYS,
@@ -32,8 +32,8 @@ GATEWAY_LINK_LOCAL, GATEWAY_MAC = "fe80::858:aff:fe05:1", "0a:58:0a:05:00:01"
 
 
 @pytest.fixture(scope="module")
-def machine(lab):
-    """A machine on node1 that has its addresses and answers on a TCP port; removed afterwards."""
+def vm(lab):
+    """A VM on node1 that has its addresses and answers on a TCP port; removed afterwards."""
     before = lab.dump()
     lab.play("networks.yml", *OWN_SET, manifests=DATA / "manifests")
     found = Machine(lab)
@@ -43,9 +43,9 @@ def machine(lab):
     assert lab.dump() == before
 
 
-def identity(machine, node: str) -> dict:
-    """What must be the same wherever the machine runs, as it sees it itself."""
-    told = machine.inside(
+def identity(vm, node: str) -> dict:
+    """What must be the same wherever the VM runs, as it sees it itself."""
+    told = vm.inside(
         node,
         "".join(f"ping -c 1 -W 5 {gateway} >/dev/null; " for gateway in GATEWAYS)
         + "ip -o address show eth0; echo /; ip route show default; ip -6 route show default; echo /;"
@@ -71,9 +71,9 @@ def reach(lab) -> None:
         lab.ssh(host, f"ip netns exec {namespace} sh -c '{pings}'")
 
 
-def test_it_is_told_who_it_is_and_renews_its_leases(lab, machine):
+def test_it_is_told_who_it_is_and_renews_its_leases(lab, vm):
     reach(lab)
-    found = identity(machine, "node1")
+    found = identity(vm, "node1")
     assert found["gateways"] == {"10.5.0.1", GATEWAY_LINK_LOCAL}
     assert {"10.5.0.5/24", "fd00:10:5::5/128", "fe80::858:aff:fe05:5/64"} == found["addresses"]
     assert {("10.5.0.1", GATEWAY_MAC), (GATEWAY_LINK_LOCAL, GATEWAY_MAC)} <= found["gateway MACs"]
@@ -81,7 +81,7 @@ def test_it_is_told_who_it_is_and_renews_its_leases(lab, machine):
     plan = json.loads(lab.ssh("node1", "cat", "/var/lib/heddle/plan.json"))
     services = {service["name"] for service in plan["settings"].get("shared_services", [])}
     # The client renews at half its lease by itself, and at once when it is told to. In IPv6 OVN's leases have no end.
-    told = machine.inside(
+    told = vm.inside(
         "node1",
         "rm -f /run/eth0.renew; kill -USR1 $(pidof udhcpc);"
         " for turn in 1 2 3 4 5 6 7 8 9 10; do [ -e /run/eth0.renew ] && break; sleep 1; done;"
@@ -98,10 +98,10 @@ def test_it_is_told_who_it_is_and_renews_its_leases(lab, machine):
         assert ("dns" in leased) == ("kube-system/kube-dns" in services), leased
 
 
-def test_it_moves_with_its_connections_and_stays_who_it_is(lab, machine, capsys):
-    before = identity(machine, "node1")
+def test_it_moves_with_its_connections_and_stays_who_it_is(lab, vm, capsys):
+    before = identity(vm, "node1")
     watchers = Watchers(lab)
-    moved = machine.move("node2", "-e", "heddle_migrate_watch=true")
+    moved = vm.move("node2", "-e", "heddle_migrate_watch=true")
     flows = watchers.stop()
     with capsys.disabled():
         print(f"\n{json.dumps({'move': figures(moved), 'flows': flows}, indent=1)}")
@@ -112,44 +112,44 @@ def test_it_moves_with_its_connections_and_stays_who_it_is(lab, machine, capsys)
     watched = figures(moved)["watched"]
     assert set(watched) == set(ADDRESSES)
     assert all(told["sent"] > 0 and told["lost"] < told["sent"] for told in watched.values()), watched
-    assert identity(machine, "node2") == before
-    assert machine.runs_on() == ["node2"]
+    assert identity(vm, "node2") == before
+    assert vm.runs_on() == ["node2"]
     assert NAME not in lab.ssh("node1", "ls", "/run/heddle-vm")
-    again = machine.move("node2")
+    again = vm.move("node2")
     assert set(again.changed.values()) == {0}, again.output[-4000:]
 
 
-def test_it_comes_back_when_its_qemu_dies_and_when_its_host_reboots(lab, machine):
-    (here,) = machine.runs_on()
+def test_it_comes_back_when_its_qemu_dies_and_when_its_host_reboots(lab, vm):
+    (here,) = vm.runs_on()
     first = lab.ssh(here, "systemctl", "show", "--property=MainPID", "--value", UNIT).strip()
     lab.ssh(here, "kill", "-KILL", first)
     deadline = time.monotonic() + 60
     while lab.ssh(here, "systemctl", "show", "--property=MainPID", "--value", UNIT).strip() in ("0", first):
         assert time.monotonic() < deadline, "systemd did not start it again"
-    machine.wait_for_addresses(here)
+    vm.wait_for_addresses(here)
     assert lab.ssh(here, "systemctl", "show", "--property=MainPID", "--value", UNIT).strip() not in ("0", first)
     reach(lab)
     lab.verb("reboot", here)
     deadline = time.monotonic() + 120
-    while machine.runs_on() != [here]:
+    while vm.runs_on() != [here]:
         assert time.monotonic() < deadline
-    machine.wait_for_addresses(here)
+    vm.wait_for_addresses(here)
     reach(lab)
 
 
-def test_a_move_that_fails_before_the_switch_over_leaves_it_where_it_was(lab, machine):
-    (here,) = machine.runs_on()
+def test_a_move_that_fails_before_the_switch_over_leaves_it_where_it_was(lab, vm):
+    (here,) = vm.runs_on()
     lab.ssh("node3", "systemctl", "mask", "--runtime", UNIT)
     try:
-        failed = machine.move("node3", success=False)
+        failed = vm.move("node3", success=False)
     finally:
         lab.ssh("node3", "systemctl", "unmask", "--runtime", UNIT)
     assert failed.code != 0
-    assert machine.runs_on() == [here]
+    assert vm.runs_on() == [here]
 
 
-def test_a_move_that_is_cut_off_after_the_switch_over_is_finished_by_the_next_run(lab, machine):
-    (here,) = machine.runs_on()
+def test_a_move_that_is_cut_off_after_the_switch_over_is_finished_by_the_next_run(lab, vm):
+    (here,) = vm.runs_on()
     there = "node1" if here != "node1" else "node2"
     playbook = subprocess.Popen(
         [str(ROOT / "scripts" / "play"), "playbooks/migrate_workload.yml", "-e", f"workload={MACHINE}", "-e",
@@ -162,17 +162,17 @@ def test_a_move_that_is_cut_off_after_the_switch_over_is_finished_by_the_next_ru
             break
     os.killpg(playbook.pid, 9)
     playbook.wait()
-    assert machine.runs_on() == [there]
+    assert vm.runs_on() == [there]
     # What is left at the source is over; were it started anew, there would be two.
     left = lab.ssh(here, "systemctl", "show", "--property=MainPID", "--value", UNIT).strip()
     lab.ssh(here, "kill", "-KILL", left)
 
     # Nobody else ends a move, not with the same manifests either.
     lab.play("networks.yml", *OWN_SET, manifests=DATA / "manifests")
-    assert machine.runs_on() == [there]
+    assert vm.runs_on() == [there]
     assert lab.try_ssh(here, "systemctl", "is-active", UNIT).stdout.strip() in ("inactive", "failed")
-    machine.move(there)
-    assert machine.runs_on() == [there]
+    vm.move(there)
+    assert vm.runs_on() == [there]
     assert NAME not in lab.ssh(here, "ls", "/run/heddle-vm")
     reach(lab)
     applied = lab.play("networks.yml", *OWN_SET, manifests=DATA / "manifests")

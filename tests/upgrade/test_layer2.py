@@ -2,7 +2,7 @@
 """The whole upgrade of Layer2 networks on real hosts: cut off, completed, taken back, completed for good.
 
 The tests build on each other, in this order. After each stage every workload of one network is asked to reach its
-neighbours, its gateway, the join addresses of all nodes and the host outside, in both families; the playbook itself
+neighbours, its gateway, the join addresses of all nodes and the external host, in both families; the playbook itself
 sends packets between all workloads besides, and keeps traffic going (heddle.ovn.traffic) from its first step to its
 last.
 """
@@ -165,9 +165,12 @@ def test_the_last_node_and_the_clean_up(lab):
     lab.play("upgrade_layer2.yml")
     report, found = measured()
     assert not report["traffic"]["problems"]
-    assert {("east-west", "udp"), ("to outside", "udp"), ("to outside", "new tcp"), ("to join address", "icmp")} <= set(
-        found
-    )
+    assert {
+        ("east-west", "udp"),
+        ("to external host", "udp"),
+        ("to external host", "new tcp"),
+        ("to join address", "icmp"),
+    } <= set(found)
     assert not {way: counts for way, counts in found.items() if counts[1] * 100 > counts[0] * TOLERATED}
     assert (REPORT / "upgrade_layer2.html").stat().st_size
     assert set(versions(lab).values()) == {"2.0"}

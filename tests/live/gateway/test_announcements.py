@@ -8,7 +8,7 @@ from ipaddress import ip_address, ip_network
 
 from tests.live.gateway.conftest import BRIDGE, MAC, UPLINK
 from tests.live.gateway.packets import Question
-from tests.live.gateway.test_way_out import MANIFESTS, NAMES, NODE
+from tests.live.gateway.test_north_south import MANIFESTS, NAMES, NODE
 
 MASQUERADE = ip_network("169.254.0.0/17")
 

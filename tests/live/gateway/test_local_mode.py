@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from tests.live.gateway.packets import UDP, Answer, Packet, Question
-from tests.live.gateway.test_way_out import MANIFESTS, NAMES, OUTSIDE, request_of
+from tests.live.gateway.test_north_south import EXTERNAL, MANIFESTS, NAMES, request_of
 
 
 @pytest.mark.parametrize("family", [4, 6])
@@ -27,7 +27,7 @@ def test_each_network_meets_the_host_under_an_address_of_its_own(host, family):
         number = 10 + 2 * numbers[name]
         own = {4: f"169.254.0.{number}", 6: f"fd69::{number:x}"}[family]
         assert seen.source == (packet.source if name == "plain" else own)
-        assert seen.target == OUTSIDE[family]
+        assert seen.target == EXTERNAL[family]
         if name != "plain":
             # The host looks for the masquerade address on the management port itself (route without a next hop).
             management = next(item for item in _management(zone, name, numbers[name]) if (":" in item) == (family == 6))
@@ -40,7 +40,7 @@ def test_each_network_meets_the_host_under_an_address_of_its_own(host, family):
         machine.receive(port, seen.answer().encode())
         back = lambda name=name: [  # noqa: E731
             entry for entry in machine.sent(f"if-{name}")
-            if isinstance(entry, Packet) and entry.source == OUTSIDE[family]
+            if isinstance(entry, Packet) and entry.source == EXTERNAL[family]
         ]  # fmt: skip
         machine.exchange(back, f"the reply to {name}")
         [answer] = back()

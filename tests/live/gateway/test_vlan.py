@@ -8,14 +8,14 @@ import pytest
 from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway import bridge_flows
 from tests.live.gateway.conftest import BRIDGE, MAC, NEXT_HOP_MAC, UPLINK
 from tests.live.gateway.packets import UDP, Packet, Question, read_capture, tag_of
-from tests.live.gateway.test_way_out import MANIFESTS, NAMES, NODE, OUTSIDE, request_of
+from tests.live.gateway.test_north_south import EXTERNAL, MANIFESTS, NAMES, NODE, request_of
 from tests.pipeline import plan_of, with_gateways
 
 VLAN, OTHER = 100, 200
 
 
 def to_host(family: int, port: int) -> Packet:
-    return Packet(NEXT_HOP_MAC, MAC, OUTSIDE[family], NODE[family], UDP, port, 22, payload=b"host")
+    return Packet(NEXT_HOP_MAC, MAC, EXTERNAL[family], NODE[family], UDP, port, 22, payload=b"host")
 
 
 @pytest.mark.parametrize("other", [OTHER, 0])
@@ -44,18 +44,18 @@ def test_workloads_get_out_and_replies_find_back(host, family, group, monkeypatc
     for name, packet in requests.items():
         machine.receive(f"if-{name}", packet.encode())
 
-    def outside() -> dict[str, Packet]:
+    def external() -> dict[str, Packet]:
         found = [packet for packet in machine.sent(UPLINK) if isinstance(packet, Packet)]
-        return {packet.payload.decode(): packet for packet in found if packet.target == OUTSIDE[family]}
+        return {packet.payload.decode(): packet for packet in found if packet.target == EXTERNAL[family]}
 
-    machine.exchange(lambda: len(outside()) == len(NAMES), "what the workloads sent")
-    assert {packet.source for packet in outside().values()} == {NODE[family]}
-    for packet in outside().values():
+    machine.exchange(lambda: len(external()) == len(NAMES), "what the workloads sent")
+    assert {packet.source for packet in external().values()} == {NODE[family]}
+    for packet in external().values():
         machine.receive(UPLINK, packet.answer().encode())
     for name in NAMES:
         machine.exchange(
             lambda name=name: [
-                one for one in machine.sent(f"if-{name}") if isinstance(one, Packet) and one.source == OUTSIDE[family]
+                one for one in machine.sent(f"if-{name}") if isinstance(one, Packet) and one.source == EXTERNAL[family]
             ],
             f"the reply to {name}",
         )

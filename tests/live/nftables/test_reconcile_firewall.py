@@ -19,7 +19,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.nftables.reconcile impo
     planned_firewall,
     reconcile_firewall,
 )
-from ansible_collections.heddle.ovn.plugins.module_utils.render.host.firewall import render_cards
+from ansible_collections.heddle.ovn.plugins.module_utils.render.host.firewall import render_userspace_interfaces
 from ansible_collections.heddle.ovn.plugins.module_utils.types.nftables_ruleset import Chain, Firewall, Map, Set
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
@@ -199,15 +199,15 @@ def test_tables_of_others_stay_and_are_reported(run):
 
 
 def test_the_two_own_tables_do_not_touch_each_other_and_are_not_foreign(run):
-    cards = render_cards(["eth5", "eth1"])
-    for firewall in (FIREWALL, cards):
+    uplinks = render_userspace_interfaces(["eth5", "eth1"])
+    for firewall in (FIREWALL, uplinks):
         assert reconcile_firewall(firewall, write=True, run=run).changed
-    for firewall in (FIREWALL, cards):
+    for firewall in (FIREWALL, uplinks):
         assert reconcile_firewall(firewall, write=True, run=run) == Outcome()
-    assert 'iifname { "eth1", "eth5" } drop' in run(["nft", "list", "table", "inet", "heddle-cards"], "")
-    assert reconcile_firewall(render_cards([]), write=True, run=run).changed
+    assert 'iifname { "eth1", "eth5" } drop' in run(["nft", "list", "table", "inet", "heddle-userspace"], "")
+    assert reconcile_firewall(render_userspace_interfaces([]), write=True, run=run).changed
     assert reconcile_firewall(FIREWALL, write=True, run=run) == Outcome()
-    assert "heddle-cards" not in run(["nft", "list", "tables"], "")
+    assert "heddle-userspace" not in run(["nft", "list", "tables"], "")
 
 
 def test_a_mistake_is_named_and_leaves_the_table_as_it_was(run):

@@ -28,7 +28,7 @@ def _inside():
             kernel.remove_namespace(name)
 
 
-@pytest.mark.parametrize(("table", "expected"), [("heddle", True), ("heddle-cards", True), ("other", False)])
+@pytest.mark.parametrize(("table", "expected"), [("heddle", True), ("heddle-userspace", True), ("other", False)])
 @pytest.mark.parametrize("how", ["flush ruleset", "flush table inet {}", "delete table inet {}"])
 def test_heddle_s_tables_are_reported(tools, inside, how, table, expected):
     def nft(text: str) -> None:

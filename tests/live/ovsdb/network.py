@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Desired rows for tests of the engine: a small network of each kind of row, and what others write beside it."""
+"""DesiredRow rows for tests of the engine: a small network of each kind of row, and what others write beside it."""
 
 from __future__ import annotations
 

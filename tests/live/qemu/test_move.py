@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A machine moves between two real QEMUs on loopback; one of them is stopped or killed when it hurts most."""
+"""A VM moves between two real QEMUs on loopback; one of them is stopped or killed when it hurts most."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import Failure
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import UserError
 from ansible_collections.heddle.ovn.plugins.module_utils.operations import migration
 from ansible_collections.heddle.ovn.plugins.module_utils.qemu import instance
 from ansible_collections.heddle.ovn.plugins.module_utils.qemu.qmp import Qmp, QmpError
@@ -23,7 +23,7 @@ WAITING = ("-incoming", "defer")
 
 
 class End:
-    """One host's QEMU; a machine without a processor moves as any other does and needs no firmware."""
+    """One host's QEMU; a VM without a processor moves as any other does and needs no firmware."""
 
     def __init__(self, tools, runtime: Path, *arguments: str) -> None:
         self.runtime = runtime
@@ -38,11 +38,11 @@ class End:
 
     def ask(self, command: str, arguments: dict | None = None) -> dict:
         """Ask QEMU over its control socket."""
-        with Qmp(str(self.runtime / "red_vm" / "qmp")) as machine:
-            return machine.execute(command, arguments)
+        with Qmp(str(self.runtime / "red_vm" / "qmp")) as vm:
+            return vm.execute(command, arguments)
 
     def status(self) -> str:
-        """What it does with the machine."""
+        """What it does with the VM."""
         return self.ask("query-status")["status"]
 
 
@@ -63,7 +63,7 @@ def begin_end(tools, folder):
 
 @pytest.fixture
 def source(begin_end) -> End:
-    """Where the machine runs."""
+    """Where the VM runs."""
     return begin_end("source")
 
 
@@ -93,14 +93,14 @@ class Sending(threading.Thread):
     def __init__(self, on, source: End, listening: dict) -> None:
         super().__init__()
         self.on, self.source, self.listening = on, source, listening
-        self.told: dict | Failure | None = None
+        self.told: dict | UserError | None = None
         self.start()
 
     def run(self) -> None:
         """Move it and keep what came of it."""
         try:
             self.told = self.on(self.source, migration.send, self.listening)
-        except Failure as failure:
+        except UserError as failure:
             self.told = failure
 
 
@@ -127,7 +127,7 @@ def test_it_runs_at_the_other_end_when_the_move_returns(on, source, target):
     assert told["transferred_bytes"] > 0
     assert 0 <= told["downtime_ms"] <= told["total_ms"]
     assert on(source, migration.send, listening) == told
-    with pytest.raises(Failure, match="does not wait for its move on this host; it is running here"):
+    with pytest.raises(UserError, match="does not wait for its move on this host; it is running here"):
         on(target, migration.receive, {})
 
 
@@ -138,9 +138,9 @@ def test_it_moves_on(on, source, target, begin_end):
     assert [end.status() for end in (source, target, third)] == ["postmigrate", "postmigrate", "running"]
 
 
-def test_a_stranger_to_the_key_moves_nothing_there(on, source, target):
+def test_a_sender_without_the_key_moves_nothing(on, source, target):
     listening = on(target, migration.receive, {})
-    with pytest.raises(Failure, match="was not moved, it goes on running here"):
+    with pytest.raises(UserError, match="was not moved, it goes on running here"):
         on(source, migration.send, {**listening, "key": "0" * 64})
     assert source.status() == "running"
 
@@ -158,12 +158,12 @@ def test_a_target_that_dies_before_it_has_loaded_everything_leaves_it_at_the_sou
 
 def test_what_is_taken_back_while_it_is_sent_goes_on_at_the_source(on, source, target):
     sending = begin(on, source, target)
-    assert on(source, migration.settle, {}) == {"changed": True}
+    assert on(source, migration.complete, {}) == {"changed": True}
     sending.join(60)
     assert "it goes on running here" in str(sending.told)
     assert source.status() == "running"
     assert not (source.runtime / "red_vm" / instance.KEY_FILE).exists()
-    assert on(source, migration.settle, {}) == {"changed": False}
+    assert on(source, migration.complete, {}) == {"changed": False}
 
 
 def test_what_switches_over_is_waited_for(on, source, target, monkeypatch):
@@ -178,7 +178,7 @@ def test_what_switches_over_is_waited_for(on, source, target, monkeypatch):
         return finished(*arguments)
 
     monkeypatch.setattr(migration, "_finished", waiting)
-    assert on(source, migration.settle, {}) == {"changed": True}
+    assert on(source, migration.complete, {}) == {"changed": True}
     assert (target.status(), source.status()) == ("running", "postmigrate")
     sending.join(60)
 
@@ -194,7 +194,7 @@ def test_one_that_does_not_answer_is_not_taken_for_none(on, source, monkeypatch)
     source.process.kill()
     source.process.wait()
     assert on(source, status, {}) == "absent"
-    assert on(source, migration.settle, {}) == {"changed": False}
+    assert on(source, migration.complete, {}) == {"changed": False}
 
 
 def test_a_source_that_is_silent_for_a_while_is_waited_for(on, source, target, monkeypatch):

@@ -8,7 +8,7 @@ import multiprocessing
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.controllers.apply_manifests import Overtaken, store
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.apply_manifests import ConflictError, store
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.client import Client, Conflict
 from ansible_collections.heddle.ovn.plugins.module_utils.store.database import DATABASE, operations, read
 from tests.pipeline import decide, layer2, layer3, namespace, workload
@@ -114,7 +114,7 @@ def test_whoever_is_overtaken_all_the_time_is_told_why_and_has_written_nothing(d
             store(other, lambda now: decide(namespace(f"other{next(others)}"), now, manifest_set="others"), write=True)
         return decide(tenant("slow", "w"), before, manifest_set="slow")
 
-    with database.client() as client, pytest.raises(Overtaken, match="somebody else changed the state each time"):
+    with database.client() as client, pytest.raises(ConflictError, match="somebody else changed the state each time"):
         store(client, overtaken, write=True, patience=0.3)
     with database.client() as client:
         assert not [key for key in read(client).objects if "slow" in key]

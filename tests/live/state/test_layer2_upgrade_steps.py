@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.filter.layer2_upgrade_table import layer2_upgrade_table
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import Failure
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import UserError
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import unpack
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.apply_manifests import store
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.layer2_upgrade import carry_out
@@ -61,9 +61,9 @@ def test_all_steps_and_none_twice(step, database):
 def test_what_blocks_is_told_and_nothing_is_written(step, database):
     before = database.dump()
     blocked = "node node1, network red_net, workload red/w1: is still on the node; drain the node first"
-    with pytest.raises(Failure, match=blocked):
+    with pytest.raises(UserError, match=blocked):
         step("changed", nodes=["node1"])
-    with pytest.raises(Failure, match="node node3: still has gateway routers on its Layer2 switches"):
+    with pytest.raises(UserError, match="node node3: still has gateway routers on its Layer2 switches"):
         step("cleaned")
     assert database.dump() == before
 

@@ -10,7 +10,7 @@ from tests.live.topology.zone import Zone
 from tests.pipeline import THREE_NODES, layer2, namespace, with_gateways, workload
 
 GATEWAY_MAC = "0a:00:00:00:00:fe"
-OUTSIDE = {4: "198.51.100.7", 6: "2001:db8:99::7"}
+EXTERNAL = {4: "198.51.100.7", 6: "2001:db8:99::7"}
 NEXT_HOPS = ("192.0.2.1", "2001:db8::1")
 
 
@@ -88,7 +88,7 @@ def test_a_packet_leaves_by_the_localnet_port_with_the_address_of_its_gateway_ro
     seen = set()
     for network in NETWORKS:
         switch, source, mac = start_of(shared, network)
-        trace = shared.trace(switch, source["port"], source, OUTSIDE[family], mac, family)
+        trace = shared.trace(switch, source["port"], source, EXTERNAL[family], mac, family)
         own = own_address(shared, network, family, 0)
         assert f'output("breth1_{prefix_of(network)}node1")' in trace, trace
         assert f"ct_snat(ip{family}.src={own})" in trace, trace
@@ -98,12 +98,12 @@ def test_a_packet_leaves_by_the_localnet_port_with_the_address_of_its_gateway_ro
 
 @pytest.mark.parametrize("family", [4, 6])
 def test_what_comes_back_to_the_gateway_router_reaches_the_workload(shared, family):
-    outside = {"mac": GATEWAY_MAC, "addresses": list(OUTSIDE.values())}
+    remote = {"mac": GATEWAY_MAC, "addresses": list(EXTERNAL.values())}
     for network in NETWORKS:
         _switch, target, _mac = start_of(shared, network)
         address = next(item for item in target["addresses"] if (":" in item) == (family == 6)).partition("/")[0]
         external, port = f"ext_{prefix_of(network)}node1", f"breth1_{prefix_of(network)}node1"
-        trace = shared.trace(external, port, outside, address, "02:00:00:00:00:01", family)
+        trace = shared.trace(external, port, remote, address, "02:00:00:00:00:01", family)
         assert f'output("{target["port"]}")' in trace, trace
 
 
@@ -111,7 +111,7 @@ def test_what_comes_back_to_the_gateway_router_reaches_the_workload(shared, fami
 def test_in_local_mode_a_packet_leaves_by_the_management_port(local, family):
     for network in NETWORKS:
         switch, source, mac = start_of(local, network)
-        trace = local.trace(switch, source["port"], source, OUTSIDE[family], mac, family)
+        trace = local.trace(switch, source["port"], source, EXTERNAL[family], mac, family)
         assert f'output("k8s-{prefix_of(network)}node1")' in trace, trace
         if network != "default":
             assert f"ct_snat(ip{family}.src={own_address(local, network, family, 1)})" in trace, trace

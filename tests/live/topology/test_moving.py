@@ -7,9 +7,9 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.naming import layer2_switch
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.move import begin_move, end_move
-from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.additional_chassis import reconcile_extra_chassis
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.additional_chassis import reconcile_additional_chassis
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
-from ansible_collections.heddle.ovn.plugins.module_utils.render import render_extra_chassis
+from ansible_collections.heddle.ovn.plugins.module_utils.render import render_additional_chassis
 from tests.live.topology.zone import Zone
 from tests.pipeline import layer2, namespace, stored, workload
 
@@ -51,11 +51,11 @@ def bring(zone, snapshot):
     plan = build_plan(snapshot)
     outcome = zone.bring(plan, zone.node)
     with zone.southbound.client() as client:
-        return outcome + reconcile_extra_chassis(client, render_extra_chassis(plan, zone.node), write=True)
+        return outcome + reconcile_additional_chassis(client, render_additional_chassis(plan, zone.node), write=True)
 
 
 def binding(zone):
-    """Chassis that the machine's port is bound to, asked for, and that get its packets as well; and its type."""
+    """Chassis that the VM's port is bound to, asked for, and that get its packets as well; and its type."""
     columns = (
         "logical_port",
         "type",

@@ -29,7 +29,7 @@ class Zone:
         return self.bring(plan_of(text, hosts=self.hosts, settings=self.settings), "node1")
 
     def bring(self, plan, node):
-        """Bring the databases to a node's share of a plan; returns the outcome."""
+        """Bring the databases to a node's part of a plan; returns the outcome."""
         self.plan = plan
         with self.southbound.client() as client:
             rows = render_southbound(plan, node)

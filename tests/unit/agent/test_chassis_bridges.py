@@ -6,9 +6,9 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.chassis import provider_addresses, wanted_bridges
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import Failure
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import UserError
 
-PROVIDER = {"interface": "eth2", "bridge": "br-ex"}
+PROVIDER = {"uplink": "eth2", "bridge": "br-ex"}
 
 
 def arguments(provider=PROVIDER, underlay="eth1", datapath="netdev", **physical):
@@ -27,7 +27,7 @@ def arguments(provider=PROVIDER, underlay="eth1", datapath="netdev", **physical)
         (arguments(datapath="system"), {"br-ex": ("eth2", ["physnet"])}),
         (arguments(None, datapath="system"), {}),
         (
-            arguments(None, datapath="system", b={"bridge": "br-b", "interface": "eth3"}, a={"bridge": "br-b"}),
+            arguments(None, datapath="system", b={"bridge": "br-b", "uplink": "eth3"}, a={"bridge": "br-b"}),
             {"br-b": ("eth3", ["a", "b"])},
         ),
         (
@@ -37,7 +37,7 @@ def arguments(provider=PROVIDER, underlay="eth1", datapath="netdev", **physical)
     ],
 )
 def test_bridges(given, bridges):
-    found = {bridge["name"]: (bridge["interface"], bridge["physical_networks"]) for bridge in wanted_bridges(given)}
+    found = {bridge["name"]: (bridge["uplink"], bridge["physical_networks"]) for bridge in wanted_bridges(given)}
     assert found == bridges
 
 
@@ -46,20 +46,20 @@ def test_bridges(given, bridges):
     [
         (arguments(underlay=None), "give underlay_interface"),
         (arguments(underlay="eth2"), "eth2 cannot be a port of both br-underlay and br-ex"),
-        (arguments(one={"bridge": "br-one", "interface": "eth2"}), "eth2 cannot be a port of both br-ex and br-one"),
-        (arguments(one={"bridge": "br-ex", "interface": "eth3"}), "br-ex takes eth2 over already"),
+        (arguments(one={"bridge": "br-one", "uplink": "eth2"}), "eth2 cannot be a port of both br-ex and br-one"),
+        (arguments(one={"bridge": "br-ex", "uplink": "eth3"}), "br-ex takes eth2 over already"),
         (arguments({**PROVIDER, "bridge": "br-provider-network"}), "1 to 15 letters"),
         (arguments({**PROVIDER, "bridge": "br/ex"}), "1 to 15 letters"),
         (arguments({**PROVIDER, "bridge": ""}), "1 to 15 letters"),
         (arguments({**PROVIDER, "bridge": "br-int"}), "not br-int"),
-        (arguments({**PROVIDER, "bridge": "eth2"}), "eth2 has the name of a network card"),
+        (arguments({**PROVIDER, "bridge": "eth2"}), "eth2 has the name of an interface"),
         (arguments(physnet={"bridge": "br-ex"}), "what the provider network is called already"),
         (arguments(**{"a:b": {"bridge": "br-ex"}}), "no colon"),
-        (arguments(one={"interface": "eth3"}), "must have bridge"),
+        (arguments(one={"uplink": "eth3"}), "must have bridge"),
     ],
 )
 def test_what_cannot_be_is_refused(given, message):
-    with pytest.raises(Failure, match=message):
+    with pytest.raises(UserError, match=message):
         wanted_bridges(given)
 
 
@@ -76,5 +76,5 @@ def test_the_hosts_own_addresses_have_an_order_and_the_inventory_a_say():
 
 def test_a_provider_network_without_an_address_of_the_host_is_refused():
     """A plan with such a host could not be rendered, on no host at all."""
-    with pytest.raises(Failure, match="neither br-ex nor eth2 has an address"):
+    with pytest.raises(UserError, match="neither br-ex nor eth2 has an address"):
         provider_addresses([], {**PROVIDER, "addresses": []})

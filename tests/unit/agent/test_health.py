@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import cli, health
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import Failure
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import UserError
 from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Outcome
 
 PLAN = {"digest": "d", "revision": 3, "nodes": {"node1": {"chassis": "planned"}}}
@@ -78,7 +78,7 @@ def test_status_is_not_clean_then(monkeypatch, capsys, ill):
 
 def test_status_says_so_even_when_nothing_can_be_compared(monkeypatch, capsys, ill):
     def fail(write):
-        raise Failure("no connection")
+        raise UserError("no connection")
 
     monkeypatch.setattr(cli, "_outcomes", fail)
     assert cli.main(["status"]) == cli.EXIT_FAILED

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import cli, components, service
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.convergence import Settled
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.convergence import Converged
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.event_loop import Events
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import Failure
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import UserError
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.zipapp import bundle
 from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Outcome
 
@@ -64,8 +64,8 @@ def database(tmp_path: Path):
 def test_events_are_a_new_process_and_an_update_of_patch_ports_or_bridges(tmp_path: Path, database: Database):
     pid_file = tmp_path / "pid"
     pid_file.write_text("1")
-    settled = [True]
-    events = Events(str(pid_file), f"unix:{database.path}", lambda: settled[0])
+    converged = [True]
+    events = Events(str(pid_file), f"unix:{database.path}", lambda: converged[0])
     # What happened before the connection nobody tells, so it counts as a change.
     assert events.wait() == "ports changed"
     assert events.wait() is None
@@ -82,10 +82,10 @@ def test_events_are_a_new_process_and_an_update_of_patch_ports_or_bridges(tmp_pa
     assert events.wait() == "bridges changed"
     assert events.wait() is None
     # While a playbook brings a new plan it waits, and is not forgotten.
-    settled[0] = False
+    converged[0] = False
     connection.sendall(update)
     assert events.wait() is None
-    settled[0] = True
+    converged[0] = True
     assert events.wait() == "ports changed"
     pid_file.write_text(str(os.getpid()))
     assert events.wait() == "switch restarted"
@@ -107,17 +107,17 @@ class Scene:
         self.host = {"node": "n", "chassis": 1}
         monkeypatch.setattr(service.time, "monotonic", lambda: self.now)
         monkeypatch.setattr(service, "read_host", lambda: self.host)
-        monkeypatch.setattr(service, "taken_cards", lambda host: frozenset([str(host["chassis"])]))
+        monkeypatch.setattr(service, "attached_uplinks", lambda host: frozenset([str(host["chassis"])]))
         monkeypatch.setattr(service, "only_writer", lambda write: contextlib.nullcontext())
         monkeypatch.setattr(service, "say", self.told.append)
-        monkeypatch.setattr(service, "tell_systemd", self.told.append)
+        monkeypatch.setattr(service, "notify_systemd", self.told.append)
         monkeypatch.setattr(service, "parts", self.parts)
-        self.keeper = service.Keeper(self)
+        self.reconciler = service.Reconciler(self)
 
     def parts(self, host: dict, *, write: bool) -> dict:
         def part(name):
             if name in self.fails:
-                raise Failure(self.fails[name])
+                raise UserError(self.fails[name])
             self.done.append((name, host["chassis"]))
             if name in self.refuses:
                 return Outcome(refused=(("red", self.refuses[name]),))
@@ -129,15 +129,15 @@ class Scene:
         self.now += 0.1
         return self.happens.pop(0) if self.happens else None
 
-    def follow(self, cards: frozenset) -> None:
-        self.followed.append(cards)
+    def follow(self, uplinks: frozenset) -> None:
+        self.followed.append(uplinks)
 
     def run(self, seconds: float) -> list:
         """Return what was brought about meanwhile."""
         self.done = []
         end = self.now + seconds
         while self.now < end:
-            self.keeper.step()
+            self.reconciler.step()
         return self.done
 
 
@@ -193,7 +193,7 @@ def test_an_event_does_not_wait_for_the_next_attempt(scene):
     scene.fails["chassis"] = "a leased address"
     scene.run(100)
     del scene.fails["chassis"]
-    scene.happens = ["card changed"]
+    scene.happens = ["uplink changed"]
     assert scene.run(0.3) == [("chassis", 1), ("gateway", 1)]
 
 
@@ -205,9 +205,9 @@ def test_a_damaged_plan_is_told_and_the_host_keeps_its_cards(tmp_path: Path, mon
     found = components.parts({"node": "n", "chassis": {}}, write=True)
     assert list(found) == list(components.PARTS)
     for name in ("topology", "gateway", "workloads"):
-        with pytest.raises(Failure, match=r"networks\.yml, which brings it"):
+        with pytest.raises(UserError, match=r"networks\.yml, which brings it"):
             found[name]()
-    assert Settled(str(plan))() is False
+    assert Converged(str(plan))() is False
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_between_the_two_playbooks_the_gateways_are_not_waited_for(tmp_path: Pat
     monkeypatch.setattr(components, "apply_gateway", lambda share, plan: Outcome())
     found = components.parts({"node": "n", "chassis": {"provider": provider}}, write=True)
     if told:
-        with pytest.raises(Failure, match=r"networks\.yml"):
+        with pytest.raises(UserError, match=r"networks\.yml"):
             found["gateway"]()
     else:
         assert not found["gateway"]().changed
@@ -231,5 +231,5 @@ def test_between_the_two_playbooks_the_gateways_are_not_waited_for(tmp_path: Pat
 def test_a_damaged_file_of_the_host_is_told(tmp_path: Path, text):
     path = tmp_path / "host.json"
     path.write_text(text)
-    with pytest.raises(Failure, match=r"install\.yml, which brings it"):
+    with pytest.raises(UserError, match=r"install\.yml, which brings it"):
         components.read_host(str(path))

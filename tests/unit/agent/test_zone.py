@@ -5,7 +5,7 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import node_gateway, zone
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.context import Invocation
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import Failure, refusal
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import UserError, refusal
 from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Outcome
 from ansible_collections.heddle.ovn.plugins.module_utils.common.errors import OpenFlowError
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack
@@ -40,9 +40,9 @@ def test_the_other_parts_go_on_and_do_not_wait_for_what_was_refused(monkeypatch,
 
 def test_a_failure_after_a_refusal_says_both(monkeypatch, tmp_path):
     def fail(_module, _plan):
-        raise Failure("no bridge")
+        raise UserError("no bridge")
 
-    with pytest.raises(Failure, match="network red_net: a row\nno bridge"):
+    with pytest.raises(UserError, match="network red_net: a row\nno bridge"):
         run_zone(
             monkeypatch, tmp_path, topology=lambda _module, _plan: Outcome(refused=(("red_net", "a row"),)),
             gateway=fail,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every rule of UserDefinedNetwork and ClusterUserDefinedNetwork at its boundaries: the tables in cases/.
 
-Their verdicts are those of an API server with the custom resource definitions of ovn-kubernetes 1.3; `okep` marks what
+Their results are those of an API server with the custom resource definitions of ovn-kubernetes 1.3; `okep` marks what
 only the form of OKEP-5193 has.
 """
 

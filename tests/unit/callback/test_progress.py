@@ -46,7 +46,7 @@ PLAYBOOK = """
       when: fail_secret is defined
     - name: Fail
       ansible.builtin.fail:
-        msg: "no such card; name another one"
+        msg: "no such uplink; name another one"
       when: fail is defined and inventory_hostname != 'three'
 - name: Second
   hosts: one
@@ -147,11 +147,11 @@ def test_the_count_is_that_of_the_tasks_and_never_more_than_all(run, tmp_path):
 def test_a_failure_is_shown_once_with_all_its_hosts_and_its_message(run, tmp_path):
     done = run("-e", "fail=1")
     assert done.returncode == 2
-    assert done.stdout.count("no such card; name another one") == 1
+    assert done.stdout.count("no such uplink; name another one") == 1
     line = next(line for line in done.stdout.splitlines() if line.startswith("FAILED"))
     assert {*line.split()} == {"FAILED", "Fail", "on", "one", "two"}
     failed = [event for event in events(tmp_path) if "failed" in event]
-    assert [event["message"] for event in failed] == ["no such card; name another one"]
+    assert [event["message"] for event in failed] == ["no such uplink; name another one"]
 
 
 def test_what_no_log_hides_stays_hidden_when_it_fails(run, tmp_path):

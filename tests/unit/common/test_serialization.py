@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import plan_file
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.context import Invocation
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import Failure, load_plan
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import UserError, load_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.plan_file import keep_host, keep_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import digest, pack, unpack
 from tests.pipeline import decide, layer2, namespace, plan_of
@@ -58,7 +58,7 @@ def test_a_torn_plan_is_replaced(tmp_path, text):
 
 
 def test_a_document_of_somebody_else_is_refused():
-    with pytest.raises(Failure, match="document: not a packed document"):
+    with pytest.raises(UserError, match="document: not a packed document"):
         load_plan(Invocation({"document": "nonsense"}, check_mode=False))
 
 
@@ -75,7 +75,7 @@ def test_an_older_plan_does_not_replace_a_newer_one(tmp_path):
     path = tmp_path / "plan.json"
     plan = plan_of(namespace("red") + layer2("red", "net", "10.0.0.0/24"))
     keep_plan({**plan, "revision": 7}, str(path), write=True)
-    with pytest.raises(Failure, match=r"is newer \(revision 7\) than this plan \(revision 6\)"):
+    with pytest.raises(UserError, match=r"is newer \(revision 7\) than this plan \(revision 6\)"):
         keep_plan({**plan_of(""), "revision": 6}, str(path), write=True)
 
 
@@ -106,7 +106,7 @@ def test_a_full_disk_is_told_and_leaves_the_kept_plan_and_nothing_else(tmp_path,
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(plan_file.os, "fsync", full)
-    with pytest.raises(Failure, match=r"plan\.json cannot be written and stays as it is: No space left on device"):
+    with pytest.raises(UserError, match=r"plan\.json cannot be written and stays as it is: No space left on device"):
         keep_plan(plan_of(namespace("red") + layer2("red", "net", "10.0.0.0/24")), str(path), write=True)
     assert list(tmp_path.iterdir()) == [path]
     assert path.read_bytes() == kept

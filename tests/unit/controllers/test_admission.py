@@ -125,7 +125,7 @@ def test_a_network_that_is_used_keeps_its_place_under_the_limit():
     ("change", "fragment"),
     [
         ({"chassis": "chassis-of-node1"}, "has the same system-id of Open vSwitch chassis-of-node1 as node node1"),
-        ({"encapsulation": ["198.18.1.11"]}, "has the same tunnel address 198.18.1.11 as node node1"),
+        ({"encap_ips": ["198.18.1.11"]}, "has the same tunnel address 198.18.1.11 as node node1"),
     ],
 )
 def test_cloned_hosts_are_refused(change, fragment):

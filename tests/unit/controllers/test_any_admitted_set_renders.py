@@ -26,7 +26,7 @@ HOSTS = [
     with_gateways("shared", vlan=100, vrf=False),
     with_gateways("local", prober="system.slice/prober.service"),
     with_gateways("shared", addresses=["192.0.2.11/24"], next_hops=[]),
-    {**with_gateways("shared"), "node2": {"chassis": None, "encapsulation": []}},
+    {**with_gateways("shared"), "node2": {"chassis": None, "encap_ips": []}},
 ]
 SUBNETS = [
     ["10.20.0.0/24"], ["fd00:20::/64"], ["10.21.0.0/24", "fd00:21::/64"], ["fd00:22::/64", "10.22.0.0/24"],

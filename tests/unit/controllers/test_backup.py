@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is no backup, or no whole one, is told apart before anything is written."""
+"""What is no backup, or no whole one, is distinguished before anything is written."""
 
 import json
 

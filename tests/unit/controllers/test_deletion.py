@@ -6,7 +6,7 @@ import pytest
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.conditions import condition
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from tests.pipeline import decide, layer2, namespace, stored, workload
-from tests.unit.controllers.test_network_status import NET, PRIMARY, SECONDARY, among, cluster, told
+from tests.unit.controllers.test_network_status import NET, PRIMARY, SECONDARY, among, cluster, condition_of
 
 SPACE = namespace("red")
 RED = SPACE + layer2("red", "net", "10.0.0.0/24")
@@ -30,7 +30,7 @@ def test_a_network_in_use_waits_and_is_carried_out_until_its_last_user_goes():
     waiting = stored(SPACE + WORKLOAD, before, now=LATER)
     entry = waiting.objects[NET]
     assert entry.status["deletionTimestamp"] == LATER
-    assert told(waiting, NET) == (
+    assert condition_of(waiting, NET) == (
         "False",
         "SyncError",
         "failed to delete NetworkAttachmentDefinition [red/net]: network in use by the following pods: [red/w]",
@@ -48,8 +48,8 @@ def test_a_network_that_goes_takes_no_new_workload():
     secondary = cluster("wide", SECONDARY)
     base = namespace("red", primary=False) + WORKLOAD
     waiting = stored(base + workload("red", "new", "node2"), stored(base + secondary))
-    assert told(waiting, "Workload/red/new", "Ready")[:2] == ("False", "NetworkDeleting")
-    assert told(waiting, "Workload/red/w", "Ready")[0] == "True"
+    assert condition_of(waiting, "Workload/red/new", "Ready")[:2] == ("False", "NetworkDeleting")
+    assert condition_of(waiting, "Workload/red/w", "Ready")[0] == "True"
     assert list(build_plan(waiting)["workloads"]) == ["red/w"]
     gone = stored(namespace("red", primary=False) + workload("red", "new", "node2"), waiting)
     assert [one["network"] for one in build_plan(gone)["workloads"]["red/new"]["interfaces"]] == ["default"]
@@ -65,7 +65,7 @@ def test_what_is_being_deleted_cannot_be_made_again_before_it_is_gone():
 def test_the_next_network_takes_over_in_the_run_in_which_the_last_one_goes():
     other = layer2("red", "next", "10.1.0.0/24")
     waiting = stored(SPACE + WORKLOAD + other, stored(RED + WORKLOAD))
-    assert "primary network already exist in namespace red" in told(waiting, "UserDefinedNetwork/red/next")[2]
+    assert "primary network already exist in namespace red" in condition_of(waiting, "UserDefinedNetwork/red/next")[2]
     after = stored(SPACE + other, waiting)
     assert set(build_plan(after)["networks"]) == {"default", "red_next"}
 
@@ -87,11 +87,11 @@ def test_a_namespace_that_is_selected_no_more_keeps_the_network_while_it_is_used
     before = stored(spaces + wide + users)
     waiting = stored(relabelled + narrow + users, before)
     assert "b" not in (waiting.objects[key].status["activeNamespaces"])
-    assert "network in use by the following pods: [b/w]" in told(waiting, key)[2]
+    assert "network in use by the following pods: [b/w]" in condition_of(waiting, key)[2]
     assert not waiting.objects[key].is_deleting
     assert "b/w" in build_plan(waiting)["workloads"]
     after = stored(relabelled + narrow, waiting)
-    assert told(after, key)[0] == "True"
+    assert condition_of(after, key)[0] == "True"
     assert "NetworkAttachmentDefinition/b/n" not in after.objects
 
 
@@ -118,7 +118,7 @@ def test_a_namespace_waits_for_what_other_sets_have_in_it():
 
     networks = stored(RED.removeprefix(SPACE), stored(SPACE, manifest_set="other"))
     ending = stored("", networks, manifest_set="other")
-    assert told(ending, NET)[2] == "namespace red is being terminated"
+    assert condition_of(ending, NET)[2] == "namespace red is being terminated"
     assert set(build_plan(ending)["networks"]) == {"default"}
 
     gone = stored("", waiting)

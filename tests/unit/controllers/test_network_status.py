@@ -35,7 +35,7 @@ def foreign(config, name="net", owner=""):
     )
 
 
-def told(snapshot, key, kind="NetworkCreated"):
+def condition_of(snapshot, key, kind="NetworkCreated"):
     one = condition(snapshot.objects[key], kind)
     return one and (one["status"], one["reason"], one["message"])
 
@@ -103,10 +103,10 @@ def planned(snapshot):
 )
 def test_a_network_that_cannot_be_is_told_and_left_out(text, key, fragment):
     after = stored(text)
-    status, reason, message = told(after, key)
+    status, reason, message = condition_of(after, key)
     assert (status, fragment in message) == ("False", True), message
     assert reason == ("SyncError" if key.startswith("User") else "NetworkAttachmentDefinitionSyncError")
-    assert told(after, key, "NetworkReady")[:2] == ("False", "NetworkNotCreated")
+    assert condition_of(after, key, "NetworkReady")[:2] == ("False", "NetworkNotCreated")
     assert condition(after.objects[key], "NetworkAllocationSucceeded") is None
     assert key not in {one["object"] for one in build_plan(after)["networks"].values()}
     assert stored(text, after, now="2026-01-01T09:00:00Z") == after
@@ -117,7 +117,7 @@ def test_a_network_that_cannot_be_is_told_and_left_out(text, key, fragment):
 )
 def test_a_definition_of_a_user_that_is_in_nobodys_way_is_left_alone(config):
     after = stored(RED + foreign(config, name="mine"))
-    assert told(after, NET)[0] == "True"
+    assert condition_of(after, NET)[0] == "True"
     assert after.objects["NetworkAttachmentDefinition/red/mine"].spec == {"config": config}
 
 
@@ -139,13 +139,13 @@ def test_a_foreign_primary_definition_that_comes_later_is_told_and_changes_nothi
     before = stored(RED)
     text = RED + foreign('{"type": "ovn-k8s-cni-overlay", "role": "primary"}', name="later")
     after = stored(text, before)
-    assert told(after, NET, "PrimaryNetworkConflict") == (
+    assert condition_of(after, NET, "PrimaryNetworkConflict") == (
         "True", "PrimaryNetworkClaimedTwice",
         "NetworkAttachmentDefinition/red/later asks for a primary network in namespace red too and is left alone",
     )  # fmt: skip
-    assert told(after, NET)[0] == "True"
+    assert condition_of(after, NET)[0] == "True"
     assert build_plan(after)["networks"] == build_plan(before)["networks"]
-    assert told(stored(RED, after), NET, "PrimaryNetworkConflict") is None
+    assert condition_of(stored(RED, after), NET, "PrimaryNetworkConflict") is None
 
 
 @pytest.mark.parametrize("at_once", [True, False])
@@ -155,14 +155,14 @@ def test_the_namespace_that_two_cluster_networks_select_belongs_to_the_first(at_
     first, second = (after.objects[f"ClusterUserDefinedNetwork/net{number}"] for number in (1, 2))
     assert first.status["activeNamespaces"] == ["a", "b", "c"]
     assert second.status["activeNamespaces"] == ["d", "e"]
-    assert told(after, first.key) == (
+    assert condition_of(after, first.key) == (
         "True", "NetworkAttachmentDefinitionCreated",
         "NetworkAttachmentDefinition has been created in following namespaces: [a, b, c]",
     )  # fmt: skip
-    assert told(after, first.key, "PrimaryNetworkConflict")[2] == (
+    assert condition_of(after, first.key, "PrimaryNetworkConflict")[2] == (
         "ClusterUserDefinedNetwork/net2 wants to be the primary network of namespace c too and is kept out"
     )
-    assert told(after, second.key) == (
+    assert condition_of(after, second.key) == (
         "False", "NetworkAttachmentDefinitionSyncError",
         "primary network already exist in namespace c: ClusterUserDefinedNetwork/net1",
     )  # fmt: skip
@@ -171,7 +171,7 @@ def test_the_namespace_that_two_cluster_networks_select_belongs_to_the_first(at_
     assert [one["network"] for one in found["workloads"]["c/w"]["interfaces"]] == ["default", "cluster_udn_net1"]
     later = stored(SPACES + SECOND, after)
     assert later.objects[second.key].status["activeNamespaces"] == ["c", "d", "e"]
-    assert told(later, second.key)[0] == "True"
+    assert condition_of(later, second.key)[0] == "True"
 
 
 def test_the_second_network_does_not_take_the_namespace_over_by_its_name():
@@ -194,9 +194,9 @@ def test_the_rules_of_the_namespace_label(labelled, network, interfaces):
     found = build_plan(after)["workloads"].get("red/w")
     assert (found and [one["network"] for one in found["interfaces"]]) == interfaces
     if interfaces is None:
-        assert told(after, "Workload/red/w", "Ready")[:2] == ("False", "PrimaryNetworkMissing")
+        assert condition_of(after, "Workload/red/w", "Ready")[:2] == ("False", "PrimaryNetworkMissing")
     if not labelled and network:
-        assert told(after, NET)[0] == "False"
+        assert condition_of(after, NET)[0] == "False"
 
 
 def test_an_unlabelled_namespace_beside_a_primary_network_elsewhere_uses_the_default_network():
@@ -215,7 +215,7 @@ def test_a_waiting_workload_starts_when_its_network_comes():
 def test_no_primary_network_where_workloads_run_without_one():
     base = namespace("red", primary=False) + workload("red", "w", "node1")
     after = stored(base + layer2("red", "net", "10.0.0.0/24"), stored(base))
-    assert "namespace red has workloads without a primary network: [red/w]" in told(after, NET)[2]
+    assert "namespace red has workloads without a primary network: [red/w]" in condition_of(after, NET)[2]
     assert "eth0" in {one["name"] for one in build_plan(after)["workloads"]["red/w"]["interfaces"]}
 
 
@@ -223,7 +223,7 @@ def test_namespaces_are_followed_when_they_come_and_are_relabelled():
     wide = cluster("wide", SECONDARY, "{matchLabels: {tenant: red}}")
     labelled = namespace("b", primary=False).rstrip() + "\n  labels: {tenant: red}\n"
     before = stored(namespace("b", primary=False) + wide)
-    assert told(before, "ClusterUserDefinedNetwork/wide")[2].endswith("in following namespaces: []")
+    assert condition_of(before, "ClusterUserDefinedNetwork/wide")[2].endswith("in following namespaces: []")
     assert planned(before) == set()
     after = stored(labelled + wide, before)
     assert networks(after)["cluster_udn_wide"].namespaces == ("b",)
@@ -242,12 +242,12 @@ def test_a_network_without_room_for_its_ids_is_stored_and_on_no_host():
         "role: Primary", "role: Primary, joinSubnets: [100.70.0.0/30]"
     )
     after = stored(text + workload("red", "w", "node1"))
-    status, reason, message = told(after, NET, "NetworkAllocationSucceeded")
+    status, reason, message = condition_of(after, NET, "NetworkAllocationSucceeded")
     assert (status, reason) == ("False", "InternalError")
     assert "join subnet 100.70.0.0/30 is too small: number 4 of it is needed" in message
-    assert told(after, NET)[0] == "True"
-    assert told(after, NET, "NetworkReady")[:2] == ("False", "NetworkNotAllocated")
-    assert told(after, "Workload/red/w", "Ready")[1] == "PrimaryNetworkMissing"
+    assert condition_of(after, NET)[0] == "True"
+    assert condition_of(after, NET, "NetworkReady")[:2] == ("False", "NetworkNotAllocated")
+    assert condition_of(after, "Workload/red/w", "Ready")[1] == "PrimaryNetworkMissing"
     assert (planned(after), after.allocations["network-id"]) == (set(), {})
     assert stored(text + workload("red", "w", "node1"), after) == after
 
@@ -260,18 +260,18 @@ def test_a_network_without_room_for_its_ids_is_stored_and_on_no_host():
     ],
 )
 def test_ranges_without_room_for_a_network(settings, fragment):
-    assert fragment in told(stored(RED, settings=settings), NET, "NetworkAllocationSucceeded")[2]
+    assert fragment in condition_of(stored(RED, settings=settings), NET, "NetworkAllocationSucceeded")[2]
 
 
 def test_a_network_with_too_few_host_subnets_is_on_the_hosts_that_got_one():
     text = namespace("red") + layer3("red", "net", "10.9.0.0/25", 26)
     text += "".join(workload("red", f"w{number}", f"node{number}") for number in (1, 2, 3))
     after = stored(text)
-    status, reason, message = told(after, NET, "NetworkAllocationSucceeded")
+    status, reason, message = condition_of(after, NET, "NetworkAllocationSucceeded")
     assert (status, reason) == ("False", "InternalError")
     assert message.startswith("failed to allocate for node node3: host subnets in 10.9.0.0/25: 3 are wanted, all 2")
     assert sorted(build_plan(after)["workloads"]) == ["red/w1", "red/w2"]
-    assert told(after, "Workload/red/w3", "Ready")[1] == "NetworkNotOnNode"
+    assert condition_of(after, "Workload/red/w3", "Ready")[1] == "NetworkNotOnNode"
     rows = {node: {row.key for row in render_northbound(build_plan(after), node)} for node in ("node1", "node3")}
     assert "red_net_node1" in rows["node1"]
     assert "red_net_tstor-node2" in rows["node1"]
@@ -290,9 +290,12 @@ def test_a_host_too_many_does_not_take_a_network_from_the_others():
 def test_a_primary_network_has_only_families_that_the_cluster_has():
     text = namespace("red") + layer2("red", "net", "10.0.0.0/24", "fd01::/64")
     settings = {"cluster_subnets": ["10.244.0.0/16/24"]}
-    assert told(stored(text, settings=settings), NET)[2] == "the network has IPv6 subnets, and the cluster has no IPv6"
+    assert (
+        condition_of(stored(text, settings=settings), NET)[2]
+        == "the network has IPv6 subnets, and the cluster has no IPv6"
+    )
     secondary = text.replace("role: Primary", "role: Secondary")
-    assert told(stored(secondary, settings=settings), NET)[0] == "True"
+    assert condition_of(stored(secondary, settings=settings), NET)[0] == "True"
 
 
 @pytest.mark.parametrize(
@@ -305,17 +308,17 @@ def test_when_numbers_run_out_the_others_keep_theirs(monkeypatch, pool, ends, fr
     before = stored(RED)
     after = stored(text, before)
     key = "UserDefinedNetwork/blue/net"
-    status, reason, message = told(after, key, "NetworkAllocationSucceeded")
+    status, reason, message = condition_of(after, key, "NetworkAllocationSucceeded")
     assert (status, reason, fragment in message) == ("False", "InternalError", True), message
     assert planned(after) == {"red_net"}
-    assert told(after, "Workload/blue/w", "Ready")[1] == "PrimaryNetworkMissing"
+    assert condition_of(after, "Workload/blue/w", "Ready")[1] == "PrimaryNetworkMissing"
     assert (after.allocations["network-id"], after.cursors) == (before.allocations["network-id"], before.cursors)
     annotations = after.objects["NetworkAttachmentDefinition/blue/net"].manifest["metadata"]["annotations"]
     assert annotations == {"k8s.ovn.org/network-name": "blue_net"}
     assert stored(text, after, now="2027-01-01T00:00:00Z") == after
     freed = stored(text.removeprefix(RED), after)
     assert planned(freed) == {"blue_net"}
-    assert told(freed, "Workload/blue/w", "Ready")[0] == "True"
+    assert condition_of(freed, "Workload/blue/w", "Ready")[0] == "True"
 
 
 def test_the_last_address_of_a_subnet_can_be_used_and_one_more_workload_waits():
@@ -326,13 +329,13 @@ def test_the_last_address_of_a_subnet_can_be_used_and_one_more_workload_waits():
     assert sorted(before.allocations[pool].values()) == [f"10.0.0.{last}" for last in range(3, 7)]
     after = stored(full + workload("red", "w9", "node2"), before)
     assert after.allocations == before.allocations
-    status, reason, message = told(after, "Workload/red/w9", "Ready")
+    status, reason, message = condition_of(after, "Workload/red/w9", "Ready")
     assert (status, reason) == ("False", "AllocationFailed")
     assert "5 are wanted, all 4 are taken" in message
     later = stored(full + workload("red", "w9", "node2"), after, now="2027-01-01T00:00:00Z")
     assert later == after
     again = stored(text + "".join(workload("red", f"w{number}", "node1") for number in (0, 1, 2, 9)), after)
-    assert told(again, "Workload/red/w9", "Ready")[0] == "True"
+    assert condition_of(again, "Workload/red/w9", "Ready")[0] == "True"
 
 
 def test_the_status_says_ids_keys_and_the_transit_subnet():
@@ -343,11 +346,14 @@ def test_the_status_says_ids_keys_and_the_transit_subnet():
         "tunnelKeys": [16711684, 16715779],
         "transitSubnets": ["100.89.0.0/16", "fd97::/64"],
     }
-    assert told(after, NET) == (
+    assert condition_of(after, NET) == (
         "True", "NetworkAttachmentDefinitionCreated", "NetworkAttachmentDefinition has been created",
     )  # fmt: skip
-    assert told(after, NET, "NetworkAllocationSucceeded")[2] == "Network allocation succeeded for all synced nodes."
-    assert told(after, NET, "NetworkReady")[:2] == ("Unknown", "WaitingForHosts")
+    assert (
+        condition_of(after, NET, "NetworkAllocationSucceeded")[2]
+        == "Network allocation succeeded for all synced nodes."
+    )
+    assert condition_of(after, NET, "NetworkReady")[:2] == ("Unknown", "WaitingForHosts")
 
 
 def test_the_same_manifests_later_change_nothing():

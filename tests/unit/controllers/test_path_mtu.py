@@ -23,7 +23,7 @@ spec: {{topology: Layer2, layer2: {{role: Primary, subnets: ['10.0.0.0/24'], mtu
 def hosts(address: str = "198.18.1.1", mtu: int = 1500) -> dict:
     """One host of three has a smaller underlay than the others."""
     return {
-        name: {**host, "encapsulation": [address.replace("1.1", f"1.{number}")],
+        name: {**host, "encap_ips": [address.replace("1.1", f"1.{number}")],
                "underlay_mtu": mtu if name == "node2" else 9000}
         for number, (name, host) in enumerate(THREE_NODES.items(), start=1)
     }  # fmt: skip

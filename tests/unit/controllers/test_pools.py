@@ -11,9 +11,9 @@ from ansible_collections.heddle.ovn.plugins.module_utils.controllers.allocation 
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.networks import attached_networks
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.pools import (
     Pool,
+    allocate_pool,
     local_mac,
     numbers,
-    settle,
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.store.snapshot import Snapshot
 from tests.pipeline import decide, layer2, layer3, namespace, workload
@@ -31,7 +31,7 @@ def test_values_are_unique_and_stay_with_their_owners(steps):
     snapshot = Snapshot()
     for owners in steps:
         before = dict(snapshot.allocations.get("p", {}))
-        failures = settle(snapshot, pool(owners))
+        failures = allocate_pool(snapshot, pool(owners))
         held = snapshot.allocations["p"]
         assert len(set(held.values())) == len(held)
         assert set(held) <= owners
@@ -45,7 +45,7 @@ def test_a_freed_value_rests_until_every_other_one_was_given(steps):
     snapshot, known = Snapshot(), set()
     for owners in steps:
         before = set(snapshot.allocations.get("p", {}))
-        settle(snapshot, pool(owners, 1, 12, snapshot.cursors.get("p", 1), round_robin=True))
+        allocate_pool(snapshot, pool(owners, 1, 12, snapshot.cursors.get("p", 1), round_robin=True))
         for owner in sorted(set(snapshot.allocations["p"]) - before):
             value = snapshot.allocations["p"][owner]
             assert value not in known or len(known) == 12
@@ -54,33 +54,33 @@ def test_a_freed_value_rests_until_every_other_one_was_given(steps):
 
 def test_the_search_goes_on_where_it_ended_and_wraps():
     snapshot = Snapshot(cursors={"p": 4})
-    settle(snapshot, pool("abc", start=4, round_robin=True))
+    allocate_pool(snapshot, pool("abc", start=4, round_robin=True))
     assert snapshot.allocations["p"] == {"a": "4", "b": "5", "c": "1"}
     assert snapshot.cursors["p"] == 2
 
 
 def test_a_value_that_is_asked_for_is_given_before_others_choose():
     snapshot = Snapshot()
-    assert settle(snapshot, pool("abc", asked={"c": "1"})) == []
+    assert allocate_pool(snapshot, pool("abc", asked={"c": "1"})) == []
     assert snapshot.allocations["p"] == {"a": "2", "b": "3", "c": "1"}
 
 
 def test_a_value_that_is_asked_for_and_held_is_refused_by_name():
     snapshot = Snapshot(allocations={"p": {"a": "1"}})
-    assert settle(snapshot, pool("ab", asked={"b": "1"})) == [("Key", "1 is held by a", "choose another one")]
+    assert allocate_pool(snapshot, pool("ab", asked={"b": "1"})) == [("Key", "1 is held by a", "choose another one")]
     assert snapshot.allocations["p"] == {"a": "1"}
 
 
 def test_who_asks_for_another_value_gives_the_old_one_back():
     snapshot = Snapshot(allocations={"p": {"a": "1"}})
-    settle(snapshot, pool("ab", asked={"a": "5"}))
+    allocate_pool(snapshot, pool("ab", asked={"a": "5"}))
     assert snapshot.allocations["p"] == {"a": "5", "b": "1"}
 
 
 def test_exhaustion_tells_how_many_want_how_many_there_are_and_who_keeps_some():
     gone = {f"gone/{number}": str(number) for number in range(1, 3)}
     snapshot = Snapshot(allocations={"p": gone})
-    failures = settle(snapshot, pool("abcd", is_kept=lambda owner: owner.startswith("gone/")))
+    failures = allocate_pool(snapshot, pool("abcd", is_kept=lambda owner: owner.startswith("gone/")))
     told = (
         "numbers: 4 are wanted, all 5 are taken, 2 of them kept for what is gone (lifecycle Persistent): gone/1, gone/2"
     )

@@ -3,7 +3,7 @@
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import Failure
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import UserError
 from ansible_collections.heddle.ovn.plugins.module_utils.api import packed, read_manifests
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.conditions import condition
@@ -128,7 +128,7 @@ def test_only_networks_that_changed_are_rendered(database, monkeypatch):
 
 def test_nothing_is_written_when_the_default_network_cannot_be_rendered(database, monkeypatch):
     monkeypatch.setitem(northbound._TOPOLOGIES, "Layer3", lambda view: [][0])
-    with pytest.raises(Failure, match="the default network: it cannot be rendered on node node1: IndexError"):
+    with pytest.raises(UserError, match="the default network: it cannot be rendered on node node1: IndexError"):
         apply(RED)
     assert not database.snapshot.revision
 

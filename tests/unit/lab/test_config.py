@@ -43,13 +43,13 @@ def test_every_host_has_files_of_its_own(tmp_path, driver):
     assert all(len(each["etc/machine-id"].strip()) == 32 for each in files)
 
 
-def test_the_outside_host_has_no_underlay_interface(tmp_path):
-    text = Lab(tmp_path).host_files(host_named("outside"), Network(), "nspawn")["etc/segments"]
+def test_the_external_host_has_no_underlay_interface(tmp_path):
+    text = Lab(tmp_path).host_files(host_named("external"), Network(), "nspawn")["etc/segments"]
     assert [line.split()[0] for line in text.splitlines()] == ["eth0", "eth2"]
 
 
 def test_an_unknown_host_is_named_with_the_known_ones():
-    with pytest.raises(LabError, match="there is no host node9; use one of node1, node2, node3, outside"):
+    with pytest.raises(LabError, match="there is no host node9; use one of node1, node2, node3, external"):
         host_named("node9")
 
 
@@ -86,8 +86,8 @@ def test_the_runtime_directory_is_private_and_short(tmp_path, monkeypatch):
 
 def test_the_inventory_names_the_same_hosts():
     inventory = yaml.safe_load((PROJECT / "inventories/lab/hosts.yml").read_text())["all"]["children"]
-    nodes, outside = inventory["heddle_nodes"]["hosts"], inventory["heddle_outside"]["hosts"]
-    assert [*nodes, *outside] == [host.name for host in HOSTS]
+    nodes, external = inventory["heddle_nodes"]["hosts"], inventory["heddle_external"]["hosts"]
+    assert [*nodes, *external] == [host.name for host in HOSTS]
     for name, variables in nodes.items():
         expected = Network().addresses("underlay", host_named(name).number)
         found = [

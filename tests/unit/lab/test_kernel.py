@@ -140,7 +140,7 @@ def test_a_make_around_the_lab_does_not_reach_the_build(monkeypatch):
 
 
 def test_a_probe_that_passes():
-    kernel_probe.judge(CONSOLE, True)
+    kernel_probe.evaluate(CONSOLE, True)
 
 
 @pytest.mark.parametrize(
@@ -155,4 +155,4 @@ def test_a_probe_that_passes():
 )
 def test_a_probe_that_fails(console, ended, words):
     with pytest.raises(LabError, match=words):
-        kernel_probe.judge(console, ended)
+        kernel_probe.evaluate(console, ended)

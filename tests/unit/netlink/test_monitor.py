@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the kernel tells when somebody configures a card that a bridge took over, in a namespace of the test's own."""
+"""Changes of an attached uplink that the kernel reports, in a namespace of the test's own."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import subprocess
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel
-from ansible_collections.heddle.ovn.plugins.module_utils.netlink.monitor import Cards
+from ansible_collections.heddle.ovn.plugins.module_utils.netlink.monitor import UplinkMonitor
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
 
-HOST = f"cards{os.getpid()}"
+HOST = f"uplinks{os.getpid()}"
 
 
 def ip(*words: str) -> None:
@@ -23,8 +23,8 @@ def ip(*words: str) -> None:
 
 
 @pytest.fixture
-def cards():
-    """What listens; the namespace has the cards `taken` and `other`."""
+def uplinks():
+    """What listens; the namespace has the uplinks `taken` and `other`."""
     kernel.create_namespace(HOST, "")
     try:
         with kernel.inside(HOST):
@@ -32,7 +32,7 @@ def cards():
                 ip("link", "add", name, "type", "veth", "peer", "name", f"{name}-far")
                 ip("link", "set", f"{name}-far", "up")
                 ip("link", "set", name, "up")
-            opened = Cards(frozenset({"taken", "not there"}))
+            opened = UplinkMonitor(frozenset({"taken", "not there"}))
             yield opened
             opened.close()
     finally:
@@ -54,24 +54,24 @@ def cards():
         (["route add 203.0.113.0/24 dev taken"], "route replace 203.0.113.0/24 dev other", False),
     ],
 )
-def test_only_what_comes_to_a_card_that_was_taken_over_is_told(cards, before, words, changed):
+def test_only_changes_of_attached_uplinks_are_reported(uplinks, before, words, changed):
     for line in before:
         ip(*line.split())
-    cards.changed()
+    uplinks.changed()
     ip(*words.split())
-    assert told(cards) if changed else not cards.changed()
+    assert told(uplinks) if changed else not uplinks.changed()
 
 
-def told(cards) -> bool:
-    """Wait until the card's change is told: the kernel tells of IPv6 addresses a moment later."""
-    while select.select([cards], [], [], 10)[0]:
-        if cards.changed():
+def told(uplinks) -> bool:
+    """Wait until the uplink's change is told: the kernel tells of IPv6 addresses a moment later."""
+    while select.select([uplinks], [], [], 10)[0]:
+        if uplinks.changed():
             return True
     return False
 
 
-def test_more_than_fits_counts_as_a_change(cards):
+def test_more_than_fits_counts_as_a_change(uplinks):
     lines = "".join(f"route add 203.0.{number >> 8}.{number & 255}/32 dev other\n" for number in range(4000))
     subprocess.run(["ip", "-batch", "-"], input=lines, text=True, check=True, capture_output=True)
-    assert cards.changed() is True
-    assert cards.changed() is False
+    assert uplinks.changed() is True
+    assert uplinks.changed() is False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A bridge takes a network card over and gives it back, in a network namespace of the test's own."""
+"""A bridge takes an NIC over and gives it back, in a network namespace of the test's own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.heddle.ovn.plugins.module_utils.common.errors import NetlinkError
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel, uplink_migration
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink.device import (
-    advertised_cards,
+    advertised_interfaces,
     default_gateways,
     read_device,
 )
@@ -26,8 +26,8 @@ ADDRESSES = ["198.18.7.1/24", "198.18.8.1/25", "fd00:6864:7::1/64"]
 ROUTES = [
     "default via 198.18.7.254 proto static metric 10",
     "203.0.113.0/24 via 198.18.8.9 src 198.18.7.1 mtu 1300",
-    "203.0.113.0/25 dev card scope link table 77",
-    "192.0.2.9 via 203.0.113.77 dev card onlink",
+    "203.0.113.0/25 dev uplink scope link table 77",
+    "192.0.2.9 via 203.0.113.77 dev uplink onlink",
     "-6 default via fd00:6864:7::fe proto static metric 20",
     "-6 2001:db8:1::/48 via fd00:6864:7::fd",
 ]
@@ -38,21 +38,21 @@ def ip(*words: str) -> str:
 
 
 @pytest.fixture
-def card():
-    """A host with one card, its addresses and routes, and the device of a bridge that has nothing yet."""
+def uplink():
+    """A host with one uplink, its addresses and routes, and the device of a bridge that has nothing yet."""
     kernel.create_namespace(HOST, "")
     try:
         with kernel.inside(HOST):
-            for name in ("card", "bridge"):
+            for name in ("uplink", "bridge"):
                 ip("link", "add", name, "type", "veth", "peer", "name", f"{name}-far")
                 ip("link", "set", f"{name}-far", "up")
-            ip("link", "set", "card", "mtu", "1400", "up")
+            ip("link", "set", "uplink", "mtu", "1400", "up")
             for address in ADDRESSES:
-                ip("address", "add", address, "dev", "card", *(["nodad"] if ":" in address else []))
+                ip("address", "add", address, "dev", "uplink", *(["nodad"] if ":" in address else []))
             for route in ROUTES:
                 words = route.split()
                 family = [words.pop(0)] if words[0] == "-6" else []
-                ip(*family, "route", "add", *words, *([] if "dev" in words else ["dev", "card"]))
+                ip(*family, "route", "add", *words, *([] if "dev" in words else ["dev", "uplink"]))
             yield
     finally:
         with contextlib.suppress(OSError):
@@ -67,30 +67,30 @@ def listing(device: str) -> list[str]:
     return sorted(line for line in routes) + sorted(kernel.read_links(None)[device]["addresses"])
 
 
-def test_everything_moves_and_comes_back(card):
-    before = listing("card")
+def test_everything_moves_and_comes_back(uplink):
+    before = listing("uplink")
     assert len(before) > len(ADDRESSES) + len(ROUTES)
-    assert move_device("card", "bridge", write=False).changed
-    assert listing("card") == before
-    assert move_device("card", "bridge", write=True).changed
+    assert move_device("uplink", "bridge", write=False).changed
+    assert listing("uplink") == before
+    assert move_device("uplink", "bridge", write=True).changed
     assert listing("bridge") == before
-    assert not listing("card")
+    assert not listing("uplink")
     assert read_device("bridge").mtu == 1400
     assert default_gateways(read_device("bridge")) == ["198.18.7.254", "fd00:6864:7::fe"]
-    assert not move_device("card", "bridge", write=True).changed
+    assert not move_device("uplink", "bridge", write=True).changed
 
-    move_device("bridge", "card", write=True)
-    assert listing("card") == before
+    move_device("bridge", "uplink", write=True)
+    assert listing("uplink") == before
     assert not listing("bridge")
 
 
-def test_the_bridge_follows_the_card_s_mtu_when_nothing_else_is_left_to_move(card):
-    move_device("card", "bridge", write=True)
-    ip("link", "set", "card", "mtu", "1300")
-    assert move_device("card", "bridge", write=False).changed
-    assert move_device("card", "bridge", write=True).changed
+def test_the_bridge_follows_the_uplink_s_mtu_when_nothing_else_is_left_to_move(uplink):
+    move_device("uplink", "bridge", write=True)
+    ip("link", "set", "uplink", "mtu", "1300")
+    assert move_device("uplink", "bridge", write=False).changed
+    assert move_device("uplink", "bridge", write=True).changed
     assert read_device("bridge").mtu == 1300
-    assert not move_device("card", "bridge", write=True).changed
+    assert not move_device("uplink", "bridge", write=True).changed
 
 
 class Cut(BaseException):
@@ -98,8 +98,8 @@ class Cut(BaseException):
 
 
 @pytest.mark.parametrize("calls", range(1, 13))
-def test_cut_off_anywhere_nothing_is_lost_and_the_next_run_completes(card, monkeypatch, calls):
-    before = listing("card")
+def test_cut_off_anywhere_nothing_is_lost_and_the_next_run_completes(uplink, monkeypatch, calls):
+    before = listing("uplink")
     left = iter([True] * calls)
 
     def until_cut(function):
@@ -114,48 +114,50 @@ def test_cut_off_anywhere_nothing_is_lost_and_the_next_run_completes(card, monke
         for name in ("add_address", "move_route", "remove_address"):
             patched.setattr(uplink_migration, name, until_cut(getattr(uplink_migration, name)))
         with contextlib.suppress(Cut):
-            move_device("card", "bridge", write=True)
-    held = {item.text for name in ("card", "bridge") for item in read_device(name).addresses + read_device(name).routes}
+            move_device("uplink", "bridge", write=True)
+    held = {
+        item.text for name in ("uplink", "bridge") for item in read_device(name).addresses + read_device(name).routes
+    }
     assert {item for item in held if " " not in item} >= set(ADDRESSES)
     assert "0.0.0.0/0 via 198.18.7.254 metric 10" in held
     assert "::/0 via fd00:6864:7::fe metric 20" in held
-    move_device("card", "bridge", write=True)
+    move_device("uplink", "bridge", write=True)
     assert listing("bridge") == before
-    assert not listing("card")
+    assert not listing("uplink")
 
 
-def test_what_the_gateways_add_to_the_bridge_stays_there(card):
-    move_device("card", "bridge", write=True)
+def test_what_the_gateways_add_to_the_bridge_stays_there(uplink):
+    move_device("uplink", "bridge", write=True)
     with HostKernel() as kernel_host:
         kernel_host.add_address("bridge", "169.254.0.2/17", deprecated=False, prefix_route=True)
     ip("route", "add", "10.96.0.0/16", "via", "169.254.0.4", "dev", "bridge", "proto", "85")
     assert not any("169.254" in item.text for item in read_device("bridge").addresses + read_device("bridge").routes)
 
 
-def test_a_leased_address_is_left_to_its_dhcp_client(card):
-    ip("address", "add", "198.18.9.1/24", "dev", "card", "valid_lft", "100", "preferred_lft", "100")
+def test_a_leased_address_is_left_to_its_dhcp_client(uplink):
+    ip("address", "add", "198.18.9.1/24", "dev", "uplink", "valid_lft", "100", "preferred_lft", "100")
     with pytest.raises(NetlinkError, match=r"leased address 198\.18\.9\.1/24"):
-        move_device("card", "bridge", write=True)
-    assert "198.18.7.1/24" in listing("card")
+        move_device("uplink", "bridge", write=True)
+    assert "198.18.7.1/24" in listing("uplink")
 
 
-def test_an_unknown_card_is_named(card):
-    with pytest.raises(NetlinkError, match="there is no network card eth9; this host has"):
+def test_an_unknown_interface_is_named(uplink):
+    with pytest.raises(NetlinkError, match="there is no interface eth9; this host has"):
         move_device("eth9", "bridge", write=False)
 
 
-def test_cards_that_live_on_router_advertisements_are_found(card):
-    assert advertised_cards() == []
-    ip("-6", "route", "add", "default", "via", "fd00:6864:7::fc", "dev", "card", "proto", "ra", "metric", "9")
+def test_interfaces_with_advertised_routes_are_found(uplink):
+    assert advertised_interfaces() == []
+    ip("-6", "route", "add", "default", "via", "fd00:6864:7::fc", "dev", "uplink", "proto", "ra", "metric", "9")
     ip("link", "set", "bridge", "up")
     ip("-6", "route", "add", "2001:db8:9::/48", "dev", "bridge", "proto", "ra")
-    assert advertised_cards() == ["card"]
-    with open("/proc/sys/net/ipv6/conf/card/accept_ra", "w") as setting:
+    assert advertised_interfaces() == ["uplink"]
+    with open("/proc/sys/net/ipv6/conf/uplink/accept_ra", "w") as setting:
         setting.write("0")
-    assert advertised_cards() == []
+    assert advertised_interfaces() == []
 
 
-def test_a_device_without_ipv6_is_named_with_the_setting_that_says_so(card):
+def test_a_device_without_ipv6_is_named_with_the_setting_that_says_so(uplink):
     with open("/proc/sys/net/ipv6/conf/bridge/disable_ipv6", "w") as setting:
         setting.write("1")
     with HostKernel() as kernel_host:

@@ -98,7 +98,7 @@ def test_check_says_what_is_wrong(tmp_path: Path, file: str, change: dict, messa
 def test_the_physical_picture_has_every_host_and_workload() -> None:
     shown = texts(physical(PLAN))
     for name, node in PLAN["nodes"].items():
-        assert {name, f"node id {node['id']}", *node["encapsulation"], *node["addresses"]} <= set(shown)
+        assert {name, f"node id {node['id']}", *node["encap_ips"], *node["addresses"]} <= set(shown)
     assert set(PLAN["workloads"]) <= set(shown)
     assert "Geneve node1 ↔ node3" in shown
 

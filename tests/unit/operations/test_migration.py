@@ -7,7 +7,7 @@ import dataclasses
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import Failure
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import UserError
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.move import (
     MoveRefused,
     begin_move,
@@ -15,10 +15,10 @@ from ansible_collections.heddle.ovn.plugins.module_utils.controllers.move import
     moving_to,
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.placement import node_of
-from ansible_collections.heddle.ovn.plugins.module_utils.operations.migration import machine_name, record_move
+from ansible_collections.heddle.ovn.plugins.module_utils.operations.migration import record_move, vm_name
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.render import (
-    render_extra_chassis,
+    render_additional_chassis,
     render_northbound,
     render_virtual_machines,
     render_workload_ports,
@@ -99,7 +99,7 @@ def test_a_workload_on_the_move_does_not_change():
 def test_a_move_to_a_node_that_is_gone_is_over():
     after = stored(TEXT, MOVING, hosts={name: told for name, told in THREE_NODES.items() if name != "node2"})
     assert location(after) == ("node1", None)
-    assert render_extra_chassis(build_plan(after), "node3") == {PORT: None}
+    assert render_additional_chassis(build_plan(after), "node3") == {PORT: None}
 
 
 def test_another_node_in_the_manifest_wins_over_a_move_that_is_over():
@@ -135,11 +135,15 @@ def test_both_ends_have_the_port_and_the_target_waits_for_the_machine_to_speak()
 
 
 def test_zones_of_neither_end_send_to_both_and_stop_doing_so():
-    assert render_extra_chassis(PLAN, "node1") == render_extra_chassis(PLAN, "node3") == {PORT: "chassis-of-node2"}
-    assert render_extra_chassis(PLAN, "node2") == {}
+    assert (
+        render_additional_chassis(PLAN, "node1")
+        == render_additional_chassis(PLAN, "node3")
+        == {PORT: "chassis-of-node2"}
+    )
+    assert render_additional_chassis(PLAN, "node2") == {}
     over = build_plan(end_move(MOVING, "red/vm", "node2"))
     for node in ("node1", "node2", "node3"):
-        assert render_extra_chassis(over, node) == {PORT: None}
+        assert render_additional_chassis(over, node) == {PORT: None}
 
 
 def test_hosts_run_it_let_it_go_or_wait_for_it():
@@ -148,13 +152,13 @@ def test_hosts_run_it_let_it_go_or_wait_for_it():
     source, target = (render_virtual_machines(PLAN, node)[0] for node in ("node1", "node2"))
     assert dataclasses.replace(source, role="target") == target
     (alone,) = render_virtual_machines(build_plan(BEFORE), "node1")
-    assert (alone.role, alone.memory, len(alone.cards)) == ("run", 96, 1)
-    assert alone.cards[0].mac == "0a:58:0a:00:00:03"
+    assert (alone.role, alone.memory, len(alone.nics)) == ("run", 96, 1)
+    assert alone.nics[0].mac == "0a:58:0a:00:00:03"
 
 
 def test_without_a_state_there_is_nothing_to_move():
     parameters = {"workload": "red/vm", "node": "node2", "state": "begun"}
-    with pytest.raises(Failure, match="no state database"):
+    with pytest.raises(UserError, match="no state database"):
         record_move(parameters, None, write=False)
     assert {migration.STATE_ARGUMENTS["state"]["choices"][0], "receiving"} == {
         "begun", virtual_machine.HOST_ARGUMENTS["state"]["choices"][0],
@@ -163,8 +167,8 @@ def test_without_a_state_there_is_nothing_to_move():
 
 @pytest.mark.parametrize("text", ["vm", "/vm", "red/"])
 def test_a_workload_is_named_with_its_namespace(text):
-    with pytest.raises(Failure, match="NAMESPACE/NAME"):
-        machine_name(text)
+    with pytest.raises(UserError, match="NAMESPACE/NAME"):
+        vm_name(text)
 
 
 def test_a_machine_is_told_of_the_cluster_s_dns_where_it_may_reach_it():

@@ -42,7 +42,7 @@ def host(tmp_path, monkeypatch):
         )
         (modules / "modules.builtin").write_text("")
         (modules / "kernel").mkdir()
-        (modules / "kernel" / "virtio_net.ko.xz").write_bytes(lzma.compress(b"card"))
+        (modules / "kernel" / "virtio_net.ko.xz").write_bytes(lzma.compress(b"nic"))
         (modules / "kernel" / "net_failover.ko").write_bytes(b"second")
         (modules / "kernel" / "failover.ko").write_bytes(b"first")
     (tmp_path / "busybox").write_bytes(b"busybox")
@@ -69,7 +69,7 @@ def test_it_is_built_of_the_newest_kernel_that_has_modules_and_not_again(host):
 
     files = unpacked((host / "guest" / "initramfs").read_bytes())
     assert files["modules/order"][1].split() == [b"failover.ko", b"net_failover.ko", b"virtio_net.ko"]
-    assert files["modules/virtio_net.ko"] == (0o100644, b"card")
+    assert files["modules/virtio_net.ko"] == (0o100644, b"nic")
     assert files["init"] == (0o100755, b"#!/bin/sh\n# init\n")
     assert files["bin/sh"] == (0o120777, b"busybox")
     assert files["bin"] == (0o040755, b"")

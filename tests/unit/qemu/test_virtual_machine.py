@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the engine does with a machine that it finds; systemd is not asked."""
+"""What the engine does with a VM that it finds; systemd is not asked."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ import pytest
 from ansible_collections.heddle.ovn.plugins.module_utils.qemu import instance
 from ansible_collections.heddle.ovn.plugins.module_utils.qemu.reconcile import (
     arguments,
-    end_machines,
-    reconcile_machines,
+    end_vms,
+    reconcile_vms,
 )
-from ansible_collections.heddle.ovn.plugins.module_utils.types.virtual_machine import Card, VirtualMachine
+from ansible_collections.heddle.ovn.plugins.module_utils.types.virtual_machine import Nic, VirtualMachine
 
-CARD = Card("tap0", "0a:58:0a:00:00:05", 1400, "net")
+NIC = Nic("tap0", "0a:58:0a:00:00:05", 1400, "net")
 
 
-def machine(role):
-    return VirtualMachine("red_vm", 96, (CARD,), role)
+def vm(role):
+    return VirtualMachine("red_vm", 96, (NIC,), role)
 
 
 @pytest.fixture
 def host(tmp_path, monkeypatch):
-    """A host that has the machine with some marks; `lives` says whether its QEMU does."""
+    """A host that has the VM with some marks; `lives` says whether its QEMU does."""
     monkeypatch.setattr(instance, "RUNTIME", tmp_path)
     monkeypatch.setattr(instance, "ready", lambda: True)
 
@@ -33,7 +33,7 @@ def host(tmp_path, monkeypatch):
         monkeypatch.setattr(instance, "_systemctl", lambda *_words, check=True: 0 if lives else 3)
         (tmp_path / "red_vm").mkdir()
         (tmp_path / "red_vm" / "owner").write_text(f"{owner}\n")
-        (tmp_path / "red_vm" / "arguments").write_text(f"HEDDLE_ARGUMENTS={arguments(machine('run'))}\n")
+        (tmp_path / "red_vm" / "arguments").write_text(f"HEDDLE_ARGUMENTS={arguments(vm('run'))}\n")
         for mark in marks:
             (tmp_path / "red_vm" / mark).touch()
         return tmp_path / "red_vm"
@@ -59,7 +59,7 @@ def host(tmp_path, monkeypatch):
 )
 def test_what_is_done_with_a_machine(host, role, marks, lives, actions):
     host(*marks, lives=lives)
-    outcome = reconcile_machines([machine(role)], owner="heddle", write=False)
+    outcome = reconcile_vms([vm(role)], owner="heddle", write=False)
     assert [change.action for change in outcome.changes] == actions
 
 
@@ -71,27 +71,27 @@ def test_the_end_of_a_move_in_which_nobody_runs_it_is_begun_anew_where_it_is_to_
     monkeypatch.setattr(instance.pwd, "getpwnam", lambda _name: pwd.getpwuid(os.getuid()))
     asked = []
     monkeypatch.setattr(instance, "_systemctl", lambda verb, *_words, check=True: asked.append(verb) or 0)
-    reconcile_machines([machine("run")], owner="heddle", write=True)
+    reconcile_vms([vm("run")], owner="heddle", write=True)
     assert [verb for verb in asked if verb in ("stop", "start")] == ["stop", "start"]
     assert not (directory / mark).exists()
-    assert not reconcile_machines([machine("run")], owner="heddle", write=True).changed
+    assert not reconcile_vms([vm("run")], owner="heddle", write=True).changed
 
 
 def test_one_that_moves_is_not_begun_anew_until_its_move_is_over(host):
     directory = host()
     for role, marked in (("source", True), ("run", False)):
-        assert reconcile_machines([machine(role)], owner="heddle", write=True).changed
+        assert reconcile_vms([vm(role)], owner="heddle", write=True).changed
         assert (directory / "moving").exists() is marked
-        assert not reconcile_machines([machine(role)], owner="heddle", write=True).changed
+        assert not reconcile_vms([vm(role)], owner="heddle", write=True).changed
 
 
 def test_what_moves_elsewhere_and_is_not_here_is_not_marked(tmp_path, monkeypatch):
     monkeypatch.setattr(instance, "RUNTIME", tmp_path)
     monkeypatch.setattr(instance, "ready", lambda: True)
-    assert not reconcile_machines([machine("source")], owner="heddle", write=True).changed
+    assert not reconcile_vms([vm("source")], owner="heddle", write=True).changed
 
 
 def test_machines_of_others_are_not_ended(host):
     host(owner="somebody")
-    assert not end_machines([], owner="heddle", write=False).changed
-    assert end_machines([], owner="somebody", write=False).changed
+    assert not end_vms([], owner="heddle", write=False).changed
+    assert end_vms([], owner="somebody", write=False).changed

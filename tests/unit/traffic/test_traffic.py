@@ -18,8 +18,8 @@ from ansible_collections.heddle.ovn.plugins.module_utils.traffic.flows import (
     INTERVALS,
     LONG,
     NEW,
+    TO_EXTERNAL,
     TO_JOIN,
-    TO_OUTSIDE,
     UDP,
     Answerer,
     Flow,
@@ -28,12 +28,12 @@ from ansible_collections.heddle.ovn.plugins.module_utils.traffic.flows import (
     flows,
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.traffic.loss_table import traffic_table
-from ansible_collections.heddle.ovn.plugins.module_utils.traffic.losses import judge
+from ansible_collections.heddle.ovn.plugins.module_utils.traffic.losses import evaluate
 from ansible_collections.heddle.ovn.plugins.module_utils.traffic.tally import PATIENCE, Tally, bucket
 from ansible_collections.heddle.ovn.plugins.modules import traffic as module_file
 from tests.pipeline import layer2, layer3, namespace, plan_of, workload
 
-OUTSIDE = {"outside": ["192.0.2.20", "2001:db8::20"]}
+EXTERNAL = {"external": ["192.0.2.20", "2001:db8::20"]}
 
 
 def plan():
@@ -57,19 +57,19 @@ def test_the_same_flows_are_chosen_wherever_workloads_are() -> None:
     chosen = chosen_workloads(before)
     assert chosen == {"red_net": ["red/w0", "red/w1", "red/w2"], "small_net": ["small/alone"]}
     assert chosen_workloads(after) == chosen
-    assert flows(before, chosen, OUTSIDE) == flows(after, chosen, OUTSIDE)
+    assert flows(before, chosen, EXTERNAL) == flows(after, chosen, EXTERNAL)
 
 
 def test_each_workload_sends_to_the_next_to_outside_and_to_a_join_address() -> None:
-    found = flows(plan(), chosen_workloads(plan()), OUTSIDE)
+    found = flows(plan(), chosen_workloads(plan()), EXTERNAL)
     of_w2 = [flow for flow in found if flow.source == "red/w2"]
     assert {(one.way, one.protocol, one.target, one.family) for one in of_w2} == {
         *((EAST_WEST, protocol, "red/w0", number) for protocol in (UDP, LONG) for number in (4, 6)),
-        *((TO_OUTSIDE, protocol, "outside", number) for protocol in (UDP, LONG, NEW) for number in (4, 6)),
+        *((TO_EXTERNAL, protocol, "external", number) for protocol in (UDP, LONG, NEW) for number in (4, 6)),
         *((TO_JOIN, ICMP, "node1", number) for number in (4, 6)),
     }
     # It has nobody to send to within its network, and no IPv6.
-    assert {(one.way, one.family) for one in found if one.source == "small/alone"} == {(TO_OUTSIDE, 4), (TO_JOIN, 4)}
+    assert {(one.way, one.family) for one in found if one.source == "small/alone"} == {(TO_EXTERNAL, 4), (TO_JOIN, 4)}
     assert {one.interval for one in found if one.protocol == UDP} == {10}
 
 
@@ -93,8 +93,8 @@ def told(sent: int, answered: set[int], delay: float = 0.01) -> dict:
         assert tally.send(100 + number * 0.01) == number
     for number in sorted(answered):
         tally.answer(number, 100 + number * 0.01 + delay)
-    tally.settle(100 + sent * 0.01 + PATIENCE + 1)
-    return tally.told()
+    tally.expire(100 + sent * 0.01 + PATIENCE + 1)
+    return tally.as_dict()
 
 
 @pytest.mark.parametrize(
@@ -119,16 +119,16 @@ def test_what_is_on_its_way_is_neither_lost_nor_sent() -> None:
     for number in range(3):
         tally.send(100.0 + number)
     tally.answer(2, 102.1)
-    tally.settle(102.2)
-    assert (tally.told()["sent"], tally.told()["lost"]) == (1, 1)
+    tally.expire(102.2)
+    assert (tally.as_dict()["sent"], tally.as_dict()["lost"]) == (1, 1)
 
 
 def test_a_late_answer_is_no_answer() -> None:
     tally = Tally()
     tally.send(100.0)
-    tally.settle(100.0 + PATIENCE + 0.1)
+    tally.expire(100.0 + PATIENCE + 0.1)
     tally.answer(0, 100.0 + PATIENCE + 0.2)
-    found = tally.told()
+    found = tally.as_dict()
     assert (found["lost"], found["late"], found["slowest"]) == (1, 1, 0.0)
 
 
@@ -165,7 +165,7 @@ STEPS = [
 def test_a_loss_is_laid_to_a_move_only_while_it_goes_on() -> None:
     lossy = segment(losses={"1050": 40, "1150": 3}, gaps=[[105.0, 105.4, 40], [115.0, 115.03, 3]])
     still = segment(name="still", source="n/c", target="n/d", losses={"1050": 2}, gaps=[[105.0, 105.02, 2]])
-    report = judge({"h1": host(lossy, still)}, STEPS)
+    report = evaluate({"h1": host(lossy, still)}, STEPS)
     flow, other = report["flows"]
     assert (flow["lost"], flow["lost_by_moves"]) == (43, 40)
     assert (flow["longest_gap"], flow["longest_gap_by_moves"]) == (0.03, 0.4)
@@ -184,7 +184,7 @@ def test_a_broken_connection_is_the_moves_even_when_it_is_noticed_later() -> Non
         protocol=LONG, interval=100, connections=2, resets=[[112.0, 90.0, "reset"], [119.0, 113.0, "reset"]], gaps=gaps,
         losses={"1090": 20, "1125": 2, "1185": 1},
     )  # fmt: skip
-    report = judge({"h1": host(line)}, STEPS)
+    report = evaluate({"h1": host(line)}, STEPS)
     assert [moved for _time, _why, moved in report["flows"][0]["resets"]] == [True, False]
     assert (report["flows"][0]["lost"], report["flows"][0]["lost_by_moves"]) == (23, 22)
     assert report["ways"][0]["resets_by_moves"] == 1
@@ -193,12 +193,12 @@ def test_a_broken_connection_is_the_moves_even_when_it_is_noticed_later() -> Non
 def test_a_move_of_a_run_that_was_cut_off_is_seen_from_where_the_workload_was() -> None:
     gone = host(presence=[["n/b", "10.0.0.4", 96.0, 97.0]])
     came = host(segment(losses={"975": 10}), presence=[["n/b", "10.0.0.4", 98.0, None]])
-    report = judge({"h1": gone, "h2": came}, STEPS)
+    report = evaluate({"h1": gone, "h2": came}, STEPS)
     assert report["flows"][0]["lost_by_moves"] == 10
 
 
 def test_a_flow_is_one_whichever_hosts_had_its_source() -> None:
-    report = judge({"h1": host(segment()), "h2": host(segment(began=90.0, losses={"1150": 1}))}, STEPS)
+    report = evaluate({"h1": host(segment()), "h2": host(segment(began=90.0, losses={"1150": 1}))}, STEPS)
     assert len(report["flows"]) == 1
     assert report["flows"][0]["sent"] == 6000
     assert [name for name, _began, _ended in report["flows"][0]["hosts"]] == ["h2", "h1"]
@@ -206,7 +206,7 @@ def test_a_flow_is_one_whichever_hosts_had_its_source() -> None:
 
 def test_what_comes_after_the_first_host_ended_does_not_count() -> None:
     ended = host(time=125.0)
-    report = judge({"h1": ended, "h2": host(segment(losses={"1260": 7}, resets=[[126.0, 90.0, "reset"]]))}, STEPS)
+    report = evaluate({"h1": ended, "h2": host(segment(losses={"1260": 7}, resets=[[126.0, 90.0, "reset"]]))}, STEPS)
     assert (report["flows"][0]["lost"], report["flows"][0]["resets"]) == (0, [])
 
 
@@ -216,17 +216,17 @@ def test_what_comes_after_the_first_host_ended_does_not_count() -> None:
         ({"figures": None, "clock": None, "error": "no plan"}, "h1: no figures (no plan)"),
         (host(complete=False), "h1: the process did not end by itself"),
         ({**host(), "clock": [0.4, 0.6]}, "h1: its clock differs by 0.4 s at least"),
-        (host(problems=["outside: port 7655 is taken"]), "h1: outside: port 7655 is taken"),
+        (host(problems=["external: port 7655 is taken"]), "h1: external: port 7655 is taken"),
     ],
 )
 def test_problems_of_the_measurement_are_told(result: dict, line: str) -> None:
-    report = judge({"h1": result}, STEPS)
+    report = evaluate({"h1": result}, STEPS)
     assert report["problems"][0].startswith(line)
     assert any(line in text for text in traffic_table(report))
 
 
 def test_the_table_has_every_way_and_step() -> None:
-    text = "\n".join(traffic_table(judge({"h1": host(segment(losses={"1150": 3}))}, STEPS)))
+    text = "\n".join(traffic_table(evaluate({"h1": host(segment(losses={"1150": 3}))}, STEPS)))
     assert EAST_WEST in text
     assert all(step["step"] in text for step in STEPS)
 
@@ -238,7 +238,7 @@ def free_port() -> int:
 
 
 def loopback(*protocols: str) -> loop.Task:
-    found = [Flow(TO_OUTSIDE, one, "n", "n/a", "n/b", 4, "127.0.0.1", INTERVALS[one]) for one in protocols]
+    found = [Flow(TO_EXTERNAL, one, "n", "n/a", "n/b", 4, "127.0.0.1", INTERVALS[one]) for one in protocols]
     return loop.Task(found, [Answerer("n/b", None, "127.0.0.1")], {"n/a": None}, free_port())
 
 
@@ -275,7 +275,8 @@ def test_nobody_answering_is_loss_and_a_failed_connection(tmp_path, monkeypatch)
 
 def params(state: str, **changed) -> SimpleNamespace:
     given = {
-        "state": state, "node": "outside", "outside": {"outside": ["127.0.0.1"]}, "port": free_port(), "lifetime": 60,
+        "state": state, "node": "external", "external": {"external": ["127.0.0.1"]}, "port": free_port(),
+        "lifetime": 60,
         "plan": "/nonexistent", "document": None, **changed,
     }  # fmt: skip
     return SimpleNamespace(params=given, check_mode=False)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is asked when, and that no verdict depends on how fast the hosts are. Time here is simulated."""
+"""What is asked when, and that no result depends on how fast the hosts are. Time here is simulated."""
 
 from __future__ import annotations
 
@@ -135,22 +135,22 @@ def suspects(*numbers, large=False, controls=(0,)):
 def test_a_suspect_that_answers_when_it_is_asked_alone_is_none(seconds):
     found = suspects(1, 2, 3)
     confirm(found, Hosts(seconds), Pace(), timeout=60)
-    assert all(one.settled and not one.dead for one in found)
+    assert all(one.concluded and not one.dead for one in found)
 
 
 @SPEEDS
 def test_a_suspect_that_stays_silent_was_asked_several_times_longer_than_any_control_took(seconds):
     found = suspects(1, 2)
     confirm(found, Hosts(seconds, mute={1}), Pace(), timeout=60)
-    assert found[1].settled
-    assert not found[0].settled and found[0].tries == 5 and not found[0].dead
+    assert found[1].concluded
+    assert not found[0].concluded and found[0].tries == 5 and not found[0].dead
     assert found[0].waited >= 4 * seconds
 
 
 def test_a_large_suspect_needs_both_sizes():
     found = suspects(1, 2, large=True)
     confirm(found, Hosts(0.01, small={1}), Pace(), timeout=60)
-    assert [one.settled for one in found] == [False, True]
+    assert [one.concluded for one in found] == [False, True]
     assert found[0].answered == {False}
 
 
@@ -158,7 +158,7 @@ def test_a_large_suspect_needs_both_sizes():
 def test_hosts_that_stop_for_ten_seconds_are_waited_for(at):
     found = suspects(1, 2)
     confirm(found, Hosts(0.01, stop=(at, at + 10)), Pace(), timeout=60)
-    assert all(one.settled for one in found)
+    assert all(one.concluded for one in found)
 
 
 def test_without_an_answer_to_any_control_nothing_is_known():
@@ -186,4 +186,4 @@ def test_two_percent_loss_fails_nothing():
     for loss in range(40, 60):
         found = suspects(*range(1, 40))
         confirm(found, Hosts(0.002, loss=loss), Pace(), timeout=60)
-        assert all(one.settled for one in found)
+        assert all(one.concluded for one in found)

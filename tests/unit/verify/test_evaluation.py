@@ -7,7 +7,7 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.filter.reachability_report import reachability_report
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack, unpack
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.evaluation import judge, suspects
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.evaluation import evaluate, suspects
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectation import expected
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.prober import Expectations
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.report_tables import reachability_table
@@ -44,7 +44,7 @@ def perfect(plan: dict = PLAN) -> dict[str, dict]:
                     "asker": None,
                     "milliseconds": 1.5 if pair.reach else None,
                     "large": pair.reach,
-                    "stranger": False,
+                    "unsolicited": False,
                 }
                 for pair in expected(plan, node, EVERY_PAIR)
             },
@@ -66,8 +66,8 @@ def seen_by(hosts: dict, *ends: str) -> dict:
     return next(one for host in hosts.values() for at, one in host["seen"].items() if at[:3] == ends)
 
 
-def judged(hosts: dict) -> dict:
-    return judge(PLAN, hosts, None, EVERY_PAIR)
+def evaluated(hosts: dict) -> dict:
+    return evaluate(PLAN, hosts, None, EVERY_PAIR)
 
 
 def asked_alone(
@@ -77,7 +77,7 @@ def asked_alone(
 
 
 def test_all_as_it_must_be() -> None:
-    report = judged(perfect())
+    report = evaluated(perfect())
     assert report["passed"]
     assert report["counts"] == {"pairs": 18, "failed": 0, "not tested": 0, "reached": 2, "isolated": 16}
     assert report["matrix"] == {"blue/b1": "-..", "red/r1": ".-+", "red/r2": ".+-"}
@@ -93,7 +93,7 @@ def test_the_table_of_a_run_with_every_kind_of_mistake() -> None:
     hosts["node2"]["heard"] = [one for one in hosts["node2"]["heard"] if one[0] != "red/r1"]
     hosts["node1"]["again"] = {("red/r1", "red/r2", "red_net", "10.0.0.4"): asked_alone()}
     assert (
-        "\n".join(reachability_table(judged(hosts)))
+        "\n".join(reachability_table(evaluated(hosts)))
         == f"""\
 Addresses, by their network (plan {PLAN["digest"]})
   network   family  must reach  reached  must not  isolated  not tested
@@ -141,7 +141,7 @@ FAILED: 18 addresses, 0 reached, 14 isolated; 0 ways in and out; 4 failed, 0 not
 def test_a_host_that_did_not_answer_leaves_its_workloads_untested() -> None:
     hosts = perfect()
     del hosts["node2"]
-    report = judged(hosts)
+    report = evaluated(hosts)
     assert not report["passed"]
     assert report["failures"] == []
     assert report["matrix"] == {"blue/b1": "-.?", "red/r1": ".-?", "red/r2": "??-"}
@@ -156,13 +156,13 @@ def test_a_host_that_did_not_answer_leaves_its_workloads_untested() -> None:
 def test_hosts_with_different_plans_are_a_problem() -> None:
     hosts = perfect()
     hosts["node2"]["digest"] = "other"
-    report = judged(hosts)
+    report = evaluated(hosts)
     told = f"node1 {PLAN['digest']}, node2 other"
     assert report["problems"] == [f"hosts have different plans ({told}); run playbooks/networks.yml"]
     assert not report["passed"]
 
 
-@pytest.mark.parametrize(("again", "verdict", "says"), [
+@pytest.mark.parametrize(("again", "result", "says"), [
     (None, "failed", "no answer"),
     (asked_alone(), "failed", "no answer (asked alone 5 times)"),
     (asked_alone(tries=0, dead=60), "not tested", "known-good questions took more than 60 s"),
@@ -172,16 +172,16 @@ def test_hosts_with_different_plans_are_a_problem() -> None:
     (asked_alone(waited=4, near=False), "not tested", "known-good questions took up to 2.0 s"),
     (asked_alone(waited=8, near=False), "failed", "no answer (asked alone 5 times)"),
 ])  # fmt: skip
-def test_silence_fails_only_what_was_asked_alone_longer_than_known_good_questions_take(again, verdict, says) -> None:
+def test_silence_fails_only_what_was_asked_alone_longer_than_known_good_questions_take(again, result, says) -> None:
     hosts = perfect()
     silent = seen_by(hosts, "red/r1", "red/r2", "red_net")
     silent.update(answered_by=None, answered_on=None, large=False)
     hosts["node2"].update(slowest=2000, heard=[])
     if again:
         hosts["node1"]["again"] = {("red/r1", "red/r2", "red_net", "10.0.0.4"): again}
-    report = judged(hosts)
-    (pair,) = [one for one in report["pairs"] if one["verdict"] in ("failed", "not tested")]
-    assert (pair["source"], pair["verdict"]) == ("red/r1", verdict)
+    report = evaluated(hosts)
+    (pair,) = [one for one in report["pairs"] if one["result"] in ("failed", "not tested")]
+    assert (pair["source"], pair["result"]) == ("red/r1", result)
     assert says in (report["failures"] + report["not_tested"])[0]
     assert suspects(report) == ([] if again else [("red/r1", "red/r2", "red_net", "10.0.0.4")])
     assert not report["passed"]
@@ -192,7 +192,7 @@ def test_large_packets_that_get_no_answer_between_two_hosts_fail() -> None:
     seen_by(hosts, "red/r1", "red/r2", "red_net")["large"] = False
     hosts["node1"]["again"] = {("red/r1", "red/r2", "red_net", "10.0.0.4"): asked_alone()}
     mtu = PLAN["networks"]["red_net"]["mtu"]
-    assert judged(hosts)["failures"] == [
+    assert evaluated(hosts)["failures"] == [
         f"red/r1 -> red/r2 10.0.0.4 (network red_net, IPv4): packets of {mtu} bytes get no answer, small ones do "
         "(asked alone 5 times)"
     ]
@@ -201,13 +201,13 @@ def test_large_packets_that_get_no_answer_between_two_hosts_fail() -> None:
 def test_a_silence_that_could_not_be_tested_is_asked_for_again() -> None:
     hosts = perfect()
     seen_by(hosts, "blue/b1", "red/r1", "red_net")["untested"] = "no known-good question was answered any more"
-    report = judged(hosts)
+    report = evaluated(hosts)
     assert (report["passed"], report["counts"]["not tested"], len(suspects(report))) == (False, 1, 1)
     at = ("blue/b1", "red/r1", "red_net", "10.0.0.3")
     hosts["node1"]["again"] = {at: asked_alone()}
-    assert judged(hosts)["passed"]
+    assert evaluated(hosts)["passed"]
     hosts["node1"]["again"] = {at: asked_alone(tries=1, dead=60)}
-    assert (judged(hosts)["passed"], suspects(judged(hosts))) == (False, [])
+    assert (evaluated(hosts)["passed"], suspects(evaluated(hosts))) == (False, [])
 
 
 def record_of(node: str, host: dict) -> str:

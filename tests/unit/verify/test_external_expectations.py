@@ -9,12 +9,12 @@ import struct
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.verify import external_expectations
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.evaluation import judge
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.evaluation import evaluate
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.exchange import dns_question
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.external_evaluation import judged
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.external_evaluation import evaluated
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.external_expectations import (
-    Crossing,
-    crossings,
+    ExternalFlow,
+    external_flows,
     left_out,
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.frame import udp_frame
@@ -31,7 +31,7 @@ MANIFESTS = (
     + workload("plain", "p1", "node1")
 )
 EVERY = Selection(ALL)
-OUTSIDE = {"outside": ["192.0.2.200", "2001:db8::200"]}
+EXTERNAL = {"external": ["192.0.2.200", "2001:db8::200"]}
 
 
 def plan(mode: str = "shared", services: list | None = None, **facts) -> dict:
@@ -40,16 +40,16 @@ def plan(mode: str = "shared", services: list | None = None, **facts) -> dict:
     return made
 
 
-def of(found: list[Crossing], kind: str, workload_: str) -> dict[int, Crossing]:
+def of(found: list[ExternalFlow], kind: str, workload_: str) -> dict[int, ExternalFlow]:
     return {one.family: one for one in found if (one.kind, one.workload) == (kind, workload_)}
 
 
 @pytest.mark.parametrize("mode", ["shared", "local"])
 def test_what_leaves_does_so_as_the_node_and_only_in_the_networks_families(mode: str) -> None:
-    red = of(crossings(plan(mode), OUTSIDE, None, EVERY), external_expectations.TO_OUTSIDE, "red/r1")
+    red = of(external_flows(plan(mode), EXTERNAL, None, EVERY), external_expectations.TO_EXTERNAL, "red/r1")
     assert (red[4].reach, red[4].seen_as, red[4].address) == (True, "192.0.2.11", "192.0.2.200")
     assert (red[6].reach, red[6].reason) == (False, "red_net has no IPv6")
-    plain = of(crossings(plan(mode), OUTSIDE, None, EVERY), external_expectations.TO_OUTSIDE, "plain/p1")
+    plain = of(external_flows(plan(mode), EXTERNAL, None, EVERY), external_expectations.TO_EXTERNAL, "plain/p1")
     assert plain[4].reach and plain[6].reach
 
 
@@ -58,24 +58,24 @@ def test_what_leaves_does_so_as_the_node_and_only_in_the_networks_families(mode:
     ({"addresses": ["192.0.2.11/24"]}, 6, "the node has no IPv6 address on the provider network"),
 ])  # fmt: skip
 def test_without_a_way_nobody_is_expected_to_leave(facts: dict, family: int, reason: str) -> None:
-    far = {"outside": ["203.0.113.1", "2001:db8:9::1"]}
-    plain = of(crossings(plan(**facts), far, None, EVERY), external_expectations.TO_OUTSIDE, "plain/p1")[family]
+    far = {"external": ["203.0.113.1", "2001:db8:9::1"]}
+    plain = of(external_flows(plan(**facts), far, None, EVERY), external_expectations.TO_EXTERNAL, "plain/p1")[family]
     assert (plain.reach, plain.reason) == (False, reason)
 
 
 def test_frames_from_outside_go_to_each_workloads_node_and_must_not_arrive() -> None:
     made = plan()
-    frames = crossings(made, OUTSIDE, "outside")
-    assert {one.kind for one in frames} == {external_expectations.FROM_OUTSIDE}
+    frames = external_flows(made, EXTERNAL, "external")
+    assert {one.kind for one in frames} == {external_expectations.FROM_EXTERNAL}
     assert not any(one.reach for one in frames)
     for one in frames:
         node = made["workloads"][one.target]["node"]
         assert one.mac == made["nodes"][node]["gateway"]["mac"]
-        assert one.seen_as in OUTSIDE["outside"]
+        assert one.seen_as in EXTERNAL["external"]
 
 
 def test_a_workload_reaches_its_own_host_from_the_default_network_only() -> None:
-    found = crossings(plan(), {}, None, EVERY)
+    found = external_flows(plan(), {}, None, EVERY)
     assert of(found, external_expectations.TO_OWN_HOST, "plain/p1")[4].reach
     assert not of(found, external_expectations.TO_OWN_HOST, "red/r1")[4].reach
     other = of(found, external_expectations.TO_OTHER_HOST, "red/r1")[4]
@@ -83,37 +83,37 @@ def test_a_workload_reaches_its_own_host_from_the_default_network_only() -> None
 
 
 def test_a_host_reaches_the_default_network_and_others_through_their_vrf() -> None:
-    found = [one for one in crossings(plan(), {}, "node1", EVERY) if one.workload == "red/r1"]
-    verdicts = {
+    found = [one for one in external_flows(plan(), {}, "node1", EVERY) if one.workload == "red/r1"]
+    results = {
         (one.source, one.network): one.reach
         for one in found
         if one.kind in (external_expectations.FROM_HOST, external_expectations.FROM_VRF)
     }
-    assert verdicts == {
+    assert results == {
         ("node1", "default"): False,
         ("node1", "red_net"): False,
         ("node1 vrf red_net", "red_net"): True,
     }
-    assert of(crossings(plan(), {}, "node1", EVERY), external_expectations.FROM_HOST, "plain/p1")[4].reach
+    assert of(external_flows(plan(), {}, "node1", EVERY), external_expectations.FROM_HOST, "plain/p1")[4].reach
 
 
 def test_what_cannot_be_asked_is_told() -> None:
     flat = plan(vrf=False)
-    assert not [one for one in crossings(flat, OUTSIDE) if one.kind == external_expectations.FROM_VRF]
-    (told,) = left_out(flat, OUTSIDE)
+    assert not [one for one in external_flows(flat, EXTERNAL) if one.kind == external_expectations.FROM_VRF]
+    (told,) = left_out(flat, EXTERNAL)
     assert told.startswith(
         "host in VRF to workload: not possible without VRFs, which the kernel of node1, node2, node3"
     )
-    assert left_out(plan(), {}) == ["outside: the inventory has no group heddle_outside with heddle_addresses"]
+    assert left_out(plan(), {}) == ["external: the inventory has no group heddle_external with heddle_addresses"]
     assert left_out(plan_of(MANIFESTS), {}) == ["no host has a way out"]
-    report = judge(plan(), {})
-    assert "  outside: the inventory has no group heddle_outside with heddle_addresses" in reachability_table(report)
+    report = evaluate(plan(), {})
+    assert "  external: the inventory has no group heddle_external with heddle_addresses" in reachability_table(report)
 
 
 def test_every_network_reaches_shared_services_of_its_families() -> None:
     service = {"name": "kube-system/kube-dns", "endpoints": ["plain/p1"], "ports": [{"protocol": "UDP", "port": 53}]}
     services = [{**service, "address": "10.96.0.10"}, {**service, "address": "fd00:10:96::a"}]
-    found = crossings(plan(services=services, vrf=False), {}, None, EVERY)
+    found = external_flows(plan(services=services, vrf=False), {}, None, EVERY)
     assert {number: one.reach for number, one in of(found, external_expectations.TO_SERVICE, "red/r2").items()} == {
         4: True,
         6: False,
@@ -121,9 +121,14 @@ def test_every_network_reaches_shared_services_of_its_families() -> None:
     assert all(one.reach for one in of(found, external_expectations.TO_SERVICE, "plain/p1").values())
 
 
-def seen(one: Crossing, **changes) -> dict:
+def seen(one: ExternalFlow, **changes) -> dict:
     answered = {"answered_by": one.target, "answered_on": one.network, "asker": one.seen_as, "large": True}
-    return {**(answered if one.reach else dict.fromkeys(answered)), "milliseconds": 1.0, "stranger": False, **changes}
+    return {
+        **(answered if one.reach else dict.fromkeys(answered)),
+        "milliseconds": 1.0,
+        "unsolicited": False,
+        **changes,
+    }
 
 
 @pytest.mark.parametrize("changes, text", [
@@ -131,27 +136,27 @@ def seen(one: Crossing, **changes) -> dict:
     ({"large": False}, "packets of 1400 bytes get no answer, small ones do"),
     ({"answered_by": "node3", "answered_on": ""}, "answered by node3 on a host"),
     ({"answered_by": None}, "no answer"),
-    ({"stranger": True}, "somebody else there got through to red/r1"),
+    ({"unsolicited": True}, "somebody else there got through to red/r1"),
 ])  # fmt: skip
 def test_each_mistake_of_a_packet_to_the_outside_is_one_line(changes: dict, text: str) -> None:
     made = plan()
-    one = of(crossings(made, OUTSIDE, None, EVERY), external_expectations.TO_OUTSIDE, "red/r1")[4]
+    one = of(external_flows(made, EXTERNAL, None, EVERY), external_expectations.TO_EXTERNAL, "red/r1")[4]
     key = (one.source, one.target, one.network, one.address)
-    rows = judged(made, [one], {key: seen(one, **changes)}, set(), {"node1", "outside"})
+    rows = evaluated(made, [one], {key: seen(one, **changes)}, set(), {"node1", "external"})
     assert [row["text"].partition(": ")[2].partition(": ")[2] for row in rows if row["text"]] == [text]
 
 
 def test_a_frame_that_arrives_is_a_leak_and_a_silent_host_leaves_it_untested() -> None:
     made = plan()
-    one = of(crossings(made, OUTSIDE, None, EVERY), external_expectations.FROM_OUTSIDE, "red/r1")[4]
+    one = of(external_flows(made, EXTERNAL, None, EVERY), external_expectations.FROM_EXTERNAL, "red/r1")[4]
     key = (one.source, one.target, one.network, one.address)
     found = {key: seen(one)}
-    (leak,) = judged(made, [one], found, {key}, {"node1", "outside"})
-    assert (leak["verdict"], "got the packet" in leak["text"]) == ("failed", True)
-    (fine,) = judged(made, [one], found, set(), {"node1", "outside"})
-    assert fine["verdict"] == "isolated"
-    (silent,) = judged(made, [one], found, set(), {"outside"})
-    assert (silent["verdict"], silent["text"]) == ("not tested", "node1 did not answer")
+    (leak,) = evaluated(made, [one], found, {key}, {"node1", "external"})
+    assert (leak["result"], "got the packet" in leak["text"]) == ("failed", True)
+    (fine,) = evaluated(made, [one], found, set(), {"node1", "external"})
+    assert fine["result"] == "isolated"
+    (silent,) = evaluated(made, [one], found, set(), {"external"})
+    assert (silent["result"], silent["text"]) == ("not tested", "node1 did not answer")
 
 
 @pytest.mark.parametrize("addresses", [("192.0.2.200", "10.0.0.3"), ("2001:db8::200", "fd00:10::3")])

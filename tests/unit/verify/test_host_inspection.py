@@ -7,7 +7,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.verify.egress import eg
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.host_inspection import (
     MOST_ENTRIES,
     bridges,
-    told_of,
+    distinguished,
 )
 from ansible_collections.heddle.ovn.plugins.modules import host_info
 from tests.pipeline import layer2, layer3, namespace, plan_of, with_gateways, workload
@@ -90,7 +90,7 @@ def test_entries_of_the_pair_come_first_and_each_once() -> None:
     marked = entry("169.254.0.9", "10.0.0.4", 64000, ",mark=9")
     closing = entry("169.254.0.9", "192.0.2.1", 64000, ",mark=9,protoinfo=(state=CLOSING)")
     inner = entry("10.0.0.4", "192.0.2.1", 7)
-    found = told_of(
+    found = distinguished(
         [*others, alike, inner, marked, closing, entry("10.0.0.5", "192.0.2.1", 8)], ["mark=9"], ["10.0.0.4"]
     )
     assert found[:4] == [marked, closing, inner, others[0]]

@@ -17,7 +17,7 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.datagram import answer, question, read_question
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.evaluation import judge, suspects
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.evaluation import evaluate, suspects
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.listening import Listener, listeners, places
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.prober import (
     Expectations,
@@ -66,7 +66,7 @@ PLAN = {
     "deployment": "test",
     "digest": "d",
     "revision": 1,
-    "nodes": {"here": {"id": 2, "chassis": "c", "encapsulation": [], "addresses": []}},
+    "nodes": {"here": {"id": 2, "chassis": "c", "encap_ips": [], "addresses": []}},
     "networks": {f"{tenant}_net": {"id": 1, "families": [4, 6], "mtu": 1400} for tenant in ("red", "blue")},
     "workloads": {f"{tenant}/{number}": workload(tenant, number) for tenant in ("red", "blue") for number in "12"},
 }
@@ -117,7 +117,7 @@ EVERY_PAIR = Selection(ALL)
 
 
 def ask(timeout: float = 5) -> tuple[dict, list[str]]:
-    """Return what `judge` wants to know of the host, after one pass, and the problems."""
+    """Return what `evaluate` wants to know of the host, after one pass, and the problems."""
     asked = Expectations.of(PLAN, "here", {}, EVERY_PAIR)
     record, problems = probe(asked, places(PLAN, "here"), PORT, timeout)
     seen = expand(record, asked)
@@ -127,7 +127,7 @@ def ask(timeout: float = 5) -> tuple[dict, list[str]]:
 def ask_again(host: dict, timeout: float = 5) -> dict:
     """Return the same after what got no answer was asked alone."""
     asked = Expectations.of(PLAN, "here", {}, EVERY_PAIR)
-    wanted = set(suspects(judge(PLAN, {"here": host}, None, EVERY_PAIR)))
+    wanted = set(suspects(evaluate(PLAN, {"here": host}, None, EVERY_PAIR)))
     numbers = [
         number for number, row in enumerate(asked.rows) if (row.source, row.target, row.network, row.address) in wanted
     ]
@@ -145,29 +145,29 @@ def test_tenants_with_equal_addresses_are_told_apart(wires: None, responder: Res
     host, problems = ask()
     assert problems == []
     _stopped, heard = responder.stop(write=True)
-    report = judge(PLAN, {"here": {**host, "heard": heard}}, None, EVERY_PAIR)
+    report = evaluate(PLAN, {"here": {**host, "heard": heard}}, None, EVERY_PAIR)
     assert report["passed"], report["failures"]
     assert report["counts"] == {"pairs": 24, "reached": 8, "isolated": 16, "failed": 0, "not tested": 0}
     assert report["matrix"] == {"red/1": "-+..", "red/2": "+-..", "blue/1": "..-+", "blue/2": "..+-"}
     # The address of blue/2 exists in red as well, so a mere ping would have called this reachable.
     strange = next(one for one in report["pairs"] if (one["source"], one["target"]) == ("red/1", "blue/2"))
-    assert (strange["answered_by"], strange["answered_on"], strange["verdict"]) == ("red/2", "red_net", "isolated")
+    assert (strange["answered_by"], strange["answered_on"], strange["result"]) == ("red/2", "red_net", "isolated")
 
 
 def test_silence_and_a_wrong_answer_fail_what_must_reach(wires: None, responder: Responder) -> None:
     kernel.change_link(namespace_of("red", "2"), "wire", state="down")
     start(responder)
-    report = judge(PLAN, {"here": ask_again(ask()[0])}, None, EVERY_PAIR)
+    report = evaluate(PLAN, {"here": ask_again(ask()[0])}, None, EVERY_PAIR)
     assert not report["passed"]
     assert "red/1 -> red/2 10.0.0.4 (network red_net, IPv4): no answer (asked alone 5 times)" in report["failures"]
-    assert {one["source"] for one in report["pairs"] if one["verdict"] == "failed"} == {"red/1", "red/2"}
+    assert {one["source"] for one in report["pairs"] if one["result"] == "failed"} == {"red/1", "red/2"}
 
 
 def test_a_wire_that_drops_large_packets_fails_and_nothing_else_does(wires: None, responder: Responder) -> None:
     """A black hole: one end of the wire takes 1,300 bytes, and the other one gets no ICMP error."""
     kernel.change_link(namespace_of("red", "2"), "wire", mtu=1300)
     start(responder)
-    report = judge(PLAN, {"here": ask_again(ask()[0])}, None, EVERY_PAIR)
+    report = evaluate(PLAN, {"here": ask_again(ask()[0])}, None, EVERY_PAIR)
     wrong = "packets of 1400 bytes get no answer, small ones do (asked alone 5 times)"
     assert report["failures"] == [
         f"red/{one} -> red/{other} {address.partition('/')[0]} (network red_net, IPv{family}): {wrong}"
@@ -180,15 +180,15 @@ def test_an_answer_in_time_for_the_second_question_clears_a_suspect(wires: None,
     start(responder)
     kernel.change_addresses(namespace_of("red", "2"), "wire", set(), {"10.0.0.4/24"})
     host, _problems = ask()
-    wanted = {(one[0], one[1], one[3]) for one in suspects(judge(PLAN, {"here": host}, None, EVERY_PAIR))}
+    wanted = {(one[0], one[1], one[3]) for one in suspects(evaluate(PLAN, {"here": host}, None, EVERY_PAIR))}
     assert {("red/1", "red/2", "10.0.0.4"), ("red/2", "red/1", "10.0.0.3")} <= wanted
     kernel.change_addresses(namespace_of("red", "2"), "wire", {"10.0.0.4/24"}, set())
-    report = judge(PLAN, {"here": ask_again(host)}, None, EVERY_PAIR)
+    report = evaluate(PLAN, {"here": ask_again(host)}, None, EVERY_PAIR)
     assert (report["passed"], report["failures"], report["not_tested"]) == (True, [], [])
 
 
 def test_a_responder_that_is_gone_leaves_everything_untested_and_fails_nothing(wires: None) -> None:
-    report = judge(PLAN, {"here": ask_again(ask(timeout=1)[0], timeout=1)}, None, EVERY_PAIR)
+    report = evaluate(PLAN, {"here": ask_again(ask(timeout=1)[0], timeout=1)}, None, EVERY_PAIR)
     assert (report["passed"], report["failures"]) == (False, [])
     assert report["counts"]["not tested"] == 24
     assert (

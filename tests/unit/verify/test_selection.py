@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from ansible_collections.heddle.ovn.plugins.module_utils.verify import selection
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.coverage import coverage
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.evaluation import judge
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.evaluation import evaluate
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectation import expected
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.external_expectations import (
-    TO_OUTSIDE,
-    crossings,
+    TO_EXTERNAL,
+    external_flows,
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.selection import ALL, Groups, Selection
 from tests.pipeline import layer2, namespace, plan_of, with_gateways, workload
@@ -85,7 +85,7 @@ def test_the_number_of_questions_grows_with_the_workloads():
     counts = []
     for many in (60, 120, 240):
         plan = plan_with([(number % 4, NODES[number // 4 % 3]) for number in range(many)])
-        counts.append(len(expected(plan)) + len(crossings(plan, {"outside": ["192.0.2.200"]})))
+        counts.append(len(expected(plan)) + len(external_flows(plan, {"external": ["192.0.2.200"]})))
     assert counts[2] - counts[1] <= 2.2 * (counts[1] - counts[0])
     assert counts[2] < len(expected(plan, None, Selection(ALL))) / 20
 
@@ -98,13 +98,13 @@ def test_another_seed_chooses_other_workloads():
 
 def test_every_workload_asks_the_outside():
     plan = plan_with([(number % 4, NODES[number // 4 % 3]) for number in range(40)])
-    asked = {one.workload for one in crossings(plan, {"outside": ["192.0.2.200"]}) if one.kind == TO_OUTSIDE}
+    asked = {one.workload for one in external_flows(plan, {"external": ["192.0.2.200"]}) if one.kind == TO_EXTERNAL}
     assert asked == set(plan["workloads"])
 
 
 def test_the_report_counts_classes_without_a_verdict_and_names_what_has_no_question(monkeypatch):
     plan = plan_with([(0, "node1"), (0, "node2"), (1, "node1"), (3, "node3")])
-    report = judge(plan, {})
+    report = evaluate(plan, {})
     assert all(one["covered"] == 0 < one["of"] for one in report["coverage"]["sorts"].values())
     # From each node of net0 and net1, in two families, the one in the other; from the default network both.
     assert report["coverage"]["sorts"]["isolation"]["of"] == 2 * (2 + 1 + 2)
@@ -119,7 +119,7 @@ def test_a_class_is_covered_when_its_question_has_a_verdict():
     pairs = [
         {
             "source": one.source, "target": one.target, "network": one.network, "family": one.family,
-            "verdict": "reached" if one.family == 4 else "not tested",
+            "result": "reached" if one.family == 4 else "not tested",
         }
         for one in expected(plan)
     ]  # fmt: skip

@@ -17,7 +17,7 @@ options:
     required: true
   nodes:
     description:
-      - The hosts, by name. Each is a dictionary with C(chassis) (system-id of Open vSwitch), C(encapsulation) (list of
+      - The hosts, by name. Each is a dictionary with C(chassis) (system-id of Open vSwitch), C(encap_ips) (list of
         addresses that tunnels end at) and C(addresses) (list of the host's own addresses).
       - A host that could not be asked is given without values and keeps those that it told before.
     type: dict

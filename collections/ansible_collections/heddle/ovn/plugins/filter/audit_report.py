@@ -59,8 +59,8 @@ def _host(result: dict) -> dict:
 
 def audit_report(results: dict, hosts: list, intended: str | None = None, foreign_fails: bool = False) -> dict:
     """Return the report of all hosts."""
-    judged = {name: _host(result) for name, result in results.items()}
-    report = drift.audit_report(judged, list(hosts), intended, foreign_fails=foreign_fails)
+    evaluated = {name: _host(result) for name, result in results.items()}
+    report = drift.audit_report(evaluated, list(hosts), intended, foreign_fails=foreign_fails)
     return {"time": datetime.now(UTC).isoformat(timespec="seconds"), **report}
 
 

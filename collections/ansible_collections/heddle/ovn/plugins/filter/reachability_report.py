@@ -25,7 +25,7 @@ options:
     type: list
     elements: str
     required: true
-  outside:
+  external:
     description: The module's option of the same name; these hosts' results belong into the input too.
     type: dict
     default: {}
@@ -46,7 +46,7 @@ options:
 EXAMPLES = r"""
 - name: Judge
   ansible.builtin.set_fact:
-    judged: "{{ hostvars | heddle.ovn.reachability_report(nodes=groups['heddle_nodes']) }}"
+    evaluated: "{{ hostvars | heddle.ovn.reachability_report(nodes=groups['heddle_nodes']) }}"
 """
 
 RETURN = r"""
@@ -64,7 +64,7 @@ _value:
 from datetime import UTC, datetime
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack, unpack
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.evaluation import judge, suspects
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.evaluation import evaluate, suspects
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.packets import traced_packets
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.prober import Expectations, expand, expand_again
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.selection import Selection
@@ -122,22 +122,22 @@ def _results(variables: dict, prefix: str) -> dict | None:
 def reachability_report(
     hostvars: dict,
     nodes: list,
-    outside: dict | None = None,
+    external: dict | None = None,
     pairs: str = "classes",
     seed: str = "",
     prefix: str = "heddle_",
 ) -> dict:
     """Return report, plan, packets worth tracing, and what should be asked again."""
-    outside, selection = outside or {}, Selection(pairs, seed)
-    found = {name: _results(hostvars[name], prefix) for name in dict.fromkeys([*nodes, *outside]) if name in hostvars}
+    external, selection = external or {}, Selection(pairs, seed)
+    found = {name: _results(hostvars[name], prefix) for name in dict.fromkeys([*nodes, *external]) if name in hostvars}
     results = {name: one for name, one in found.items() if one is not None}
     documents = [one["probed"]["document"] for one in results.values() if "document" in one["probed"]]
     plans = [unpack(document) for document in dict.fromkeys(documents)]
     plan = max(plans, key=lambda one: one["revision"], default=None) or EMPTY
-    known = [name for name in results if name in plan["nodes"] or name in outside]
-    asked = {name: Expectations.of(plan, name, outside, selection) for name in known}
+    known = [name for name in results if name in plan["nodes"] or name in external]
+    asked = {name: Expectations.of(plan, name, external, selection) for name in known}
     hosts = {name: _host(result, asked.get(name)) for name, result in results.items()}
-    report = judge(plan, hosts, outside, selection)
+    report = evaluate(plan, hosts, external, selection)
     time = datetime.now(UTC).isoformat(timespec="seconds")
     return {
         "report": {"time": time, **report},

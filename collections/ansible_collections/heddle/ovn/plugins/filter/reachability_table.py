@@ -21,7 +21,7 @@ options:
 EXAMPLES = r"""
 - name: Show who reaches whom
   ansible.builtin.debug:
-    msg: "{{ judged.report | heddle.ovn.reachability_table }}"
+    msg: "{{ evaluated.report | heddle.ovn.reachability_table }}"
 """
 
 RETURN = r"""

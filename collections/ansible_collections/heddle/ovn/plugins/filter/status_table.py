@@ -113,7 +113,7 @@ def status_table(status: dict, audits: dict, summary: bool = False) -> str:
             name,
             node["id"],
             node["chassis"] or "not installed",
-            " ".join(node["encapsulation"]),
+            " ".join(node["encap_ips"]),
             _short(host_state(status["digest"], audits.get(name) or {})),
         ]
         for name, node in sorted(status["nodes"].items())

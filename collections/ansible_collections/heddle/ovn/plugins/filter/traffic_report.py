@@ -31,7 +31,7 @@ options:
 EXAMPLES = r"""
 - name: Judge
   ansible.builtin.set_fact:
-    judged: "{{ {'node1': {'stopped': stopped}} | heddle.ovn.traffic_report(steps=[]) }}"
+    evaluated: "{{ {'node1': {'stopped': stopped}} | heddle.ovn.traffic_report(steps=[]) }}"
 """
 
 RETURN = r"""
@@ -44,7 +44,7 @@ _value:
   type: dict
 """
 
-from ansible_collections.heddle.ovn.plugins.module_utils.traffic.losses import judge
+from ansible_collections.heddle.ovn.plugins.module_utils.traffic.losses import evaluate
 
 
 def _host(results: dict) -> dict:
@@ -58,7 +58,7 @@ def _host(results: dict) -> dict:
 
 def traffic_report(hosts: dict, steps: list | None = None) -> dict:
     """Return the report."""
-    return judge({name: _host(results) for name, results in hosts.items()}, steps or [])
+    return evaluate({name: _host(results) for name, results in hosts.items()}, steps or [])
 
 
 class FilterModule:

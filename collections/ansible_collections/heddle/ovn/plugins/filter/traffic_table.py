@@ -21,7 +21,7 @@ options:
 EXAMPLES = r"""
 - name: Show what became of the traffic
   ansible.builtin.debug:
-    msg: "{{ judged | heddle.ovn.traffic_table }}"
+    msg: "{{ evaluated | heddle.ovn.traffic_table }}"
 """
 
 RETURN = r"""

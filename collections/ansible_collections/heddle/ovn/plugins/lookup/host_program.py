@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Ansible lookup: the program that keeps a host's share in place."""
+"""Ansible lookup: the program that keeps a host as planned."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Install the program that keeps this host's share in place
+- name: Install the program that keeps this host as planned
   ansible.builtin.copy:
     src: "{{ lookup('heddle.ovn.host_program', '~/.cache/heddle') }}"
     dest: /usr/local/sbin/heddle-host

@@ -12,8 +12,8 @@ version_added: 0.1.0
 author:
   - Heddle maintainers (@heddle)
 description:
-  - Renders the host's share of the plan and compares it with the Northbound and Southbound rows, the ports of workloads
-    and the network namespaces that the host has. Nothing is written.
+  - Renders the host's desired state from the plan and compares it with the Northbound and Southbound rows, the
+    ports of workloads and the network namespaces that the host has. Nothing is written.
   - Differences are returned by object and column. Objects that are not Heddle's are listed and no drift.
   - A database that cannot be read is a problem and does not keep the others from being compared.
 extends_documentation_fragment:

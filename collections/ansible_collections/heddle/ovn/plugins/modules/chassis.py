@@ -14,7 +14,7 @@ author:
 description:
   - Brings Open vSwitch's settings and the integration bridge of a host to what ovn-controller needs for a zone of its
     own, with C(fail_mode=secure) and without in-band control.
-  - The provider bridge takes over the provider's network card with the addresses and routes of the host, without
+  - The provider bridge takes over the provider's NIC with the addresses and routes of the host, without
     losing them for a moment, and gives them back when it is not wanted any more.
   - Where the kernel has no Open vSwitch, the userspace datapath is used; the underlay interface then becomes a port of
     the bridge C(br-underlay), which takes it over in the same way.
@@ -26,7 +26,7 @@ options:
     description: Name of the host.
     type: str
     required: true
-  encapsulation:
+  encap_ips:
     description: Addresses that tunnels end at, without prefix length.
     type: list
     elements: str
@@ -37,18 +37,18 @@ options:
     choices: [auto, system, netdev]
     default: auto
   underlay_interface:
-    description: Network card of the underlay; needed for the userspace datapath only.
+    description: NIC of the underlay; needed for the userspace datapath only.
     type: str
   provider:
     description: How the host is connected to the provider network; without it its networks have no way out.
     type: dict
     suboptions:
-      interface:
-        description: Network card of the provider network.
+      uplink:
+        description: NIC of the provider network.
         type: str
         required: true
       bridge:
-        description: Bridge that takes the network card over.
+        description: Bridge that takes the NIC over.
         type: str
         default: br-ex
       mode:
@@ -81,7 +81,7 @@ options:
   physical_networks:
     description:
       - Further physical networks that Localnet networks can lead to. The key is the C(physicalNetworkName) of the
-        manifest, the value has C(bridge) and, unless another physical network or O(provider) gives it, C(interface).
+        manifest, the value has C(bridge) and, unless another physical network or O(provider) gives it, C(uplink).
     type: dict
     default: {}
   owner:
@@ -96,11 +96,11 @@ EXAMPLES = r"""
 - name: Make the host a chassis
   heddle.ovn.chassis:
     name: node1
-    encapsulation: [198.18.1.11]
+    encap_ips: [198.18.1.11]
     provider:
-      interface: eth2
+      uplink: eth2
     physical_networks:
-      factory: {bridge: br-factory, interface: eth3}
+      factory: {bridge: br-factory, uplink: eth3}
   register: chassis
 """
 
@@ -141,7 +141,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.agent.chassis import ap
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.context import only_writer
 
 PROVIDER_OPTIONS = {
-    "interface": {"type": "str", "required": True},
+    "uplink": {"type": "str", "required": True},
     "bridge": {"type": "str", "default": "br-ex"},
     "mode": {"type": "str", "choices": ["shared", "local"], "default": "shared"},
     "next_hops": {"type": "list", "elements": "str", "default": []},
@@ -156,7 +156,7 @@ def main():
     module = AnsibleModule(
         argument_spec={
             "name": {"type": "str", "required": True},
-            "encapsulation": {"type": "list", "elements": "str", "required": True},
+            "encap_ips": {"type": "list", "elements": "str", "required": True},
             "datapath": {"type": "str", "choices": ["auto", "system", "netdev"], "default": "auto"},
             "underlay_interface": {"type": "str"},
             "provider": {"type": "dict", "options": PROVIDER_OPTIONS},

@@ -13,10 +13,10 @@ author:
   - Heddle maintainers (@heddle)
 description:
   - While Layer2 networks have gateway routers on their switches, the default gateway has another MAC on every node, and
-    a machine that was moved does not ask again.
+    a VM that was moved does not ask again.
   - On the node that it has come to, this sends it a gratuitous ARP for the gateway's address, a router advertisement of
     its router there, and one with a lifetime of zero for each router that is not its own any more.
-  - Only the machine itself gets them. Nothing is sent in networks whose routers are the same on all nodes, which those
+  - Only the VM itself gets them. Nothing is sent in networks whose routers are the same on all nodes, which those
     with a transit router are, once the old topology was given up.
 extends_documentation_fragment:
   - heddle.ovn.plan
@@ -25,7 +25,7 @@ attributes:
     description: Whether the operation can be run in check mode.
     support: full
   diff_mode:
-    description: What changes is what the machine remembers.
+    description: What changes is what the VM remembers.
     support: none
   idempotent:
     description: It is told again every time, which changes nothing the second time.
@@ -40,7 +40,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Tell the machine who its routers are
+- name: Tell the VM who its routers are
   heddle.ovn.gateway_announcement:
     node: "{{ inventory_hostname }}"
     workload: red/vm1
@@ -49,7 +49,7 @@ EXAMPLES = r"""
 RETURN = r"""
 announced:
   description:
-    - What the machine was told; empty where there is nothing to tell.
+    - What the VM was told; empty where there is nothing to tell.
     - C(lifetime) is in seconds, and null for IPv4.
   returned: success
   type: list

@@ -13,7 +13,7 @@ author:
   - Heddle maintainers (@heddle)
 description:
   - Puts a kernel and an initramfs into a directory, made of the newest kernel of the host, the module of its network
-    card, its static busybox, and two scripts.
+    uplink, its static busybox, and two scripts.
   - It is built anew when one of these changed.
 extends_documentation_fragment:
   - heddle.ovn.attributes

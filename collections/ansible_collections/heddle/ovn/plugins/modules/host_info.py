@@ -13,13 +13,13 @@ author:
   - Heddle maintainers (@heddle)
 description:
   - Returns bridges, VRFs, rules, routes, the packet filter and tracked connections of a host as they are, and follows
-    one packet of a workload to the outside through OVN and through the provider bridge. Nothing is written; two
-    workloads of networks with one subnet send a datagram to the outside, so that their connections can be shown.
+    one packet of a workload to an external host through OVN and through the provider bridge. Nothing is written; two
+    workloads of networks with one subnet send a datagram to an external host, so that their connections can be shown.
 extends_documentation_fragment:
   - heddle.ovn.attributes.info
   - heddle.ovn.plan
 options:
-  outside:
+  external:
     description: Addresses on the provider network; packets go to the first IPv4 one. Without one, none does.
     type: list
     elements: str
@@ -32,7 +32,7 @@ EXAMPLES = r"""
 - name: Look inside
   heddle.ovn.host_info:
     node: "{{ inventory_hostname }}"
-    outside: [192.0.2.1]
+    external: [192.0.2.1]
   register: looked
 """
 
@@ -56,7 +56,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.verify.host_inspection 
 def main():
     """Look and report."""
     module = AnsibleModule(
-        argument_spec={**module_runner.PLAN_ARGUMENTS, "outside": {"type": "list", "elements": "str", "default": []}},
+        argument_spec={**module_runner.PLAN_ARGUMENTS, "external": {"type": "list", "elements": "str", "default": []}},
         supports_check_mode=True,
     )
     with module_runner.reported(module):

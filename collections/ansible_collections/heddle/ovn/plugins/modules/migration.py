@@ -44,7 +44,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Record that the machine is on its way
+- name: Record that the VM is on its way
   heddle.ovn.migration:
     workload: red/vm1
     node: node2

@@ -57,7 +57,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Watch the machine
+- name: Watch the VM
   heddle.ovn.migration_watch:
     node: "{{ inventory_hostname }}"
     workload: red/vm1

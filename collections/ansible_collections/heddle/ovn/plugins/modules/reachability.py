@@ -15,7 +15,7 @@ description:
   - With O(state=responding) a background process answers UDP in the name of each workload of the host, in the
     workload's network namespace and on its own addresses only, and in the host's own name on its address of the
     provider network. It ends by itself after O(lifetime) seconds.
-  - With O(state=probed) workloads of the host ask the addresses of other workloads of the plan, hosts outside, their
+  - With O(state=probed) workloads of the host ask the addresses of other workloads of the plan, external hosts, their
     own host and the next one, and the shared services; the host asks its own workloads and those of the next node. An
     answer carries the name of its sender, so that networks with equal subnets are kept apart, and the address that
     the question seemed to come from. What must reach is asked with packets of the network's MTU.
@@ -23,7 +23,7 @@ description:
     before have been answered once more.
   - With O(state=confirmed) the questions of O(again) are asked once more, each alone and several times, with questions
     that are known to be answered in between. Only a question that stays without an answer then has failed.
-  - On a host of O(outside), which needs nothing of Heddle, O(state=probed) sends frames with workloads' addresses to
+  - On a host of O(external), which needs nothing of Heddle, O(state=probed) sends frames with workloads' addresses to
     their nodes.
   - With O(state=stopped) the process ends, and whose packets came in is returned. A packet that arrived where it must
     not is a leak even if the answer got lost.
@@ -52,10 +52,10 @@ options:
       - What was given up like this is not tested, which is another result than failed.
     type: int
     default: 60
-  outside:
+  external:
     description:
       - Hosts of the provider network that are no nodes, and a list of addresses of each.
-      - Without them nothing is asked outside.
+      - Without them nothing is asked external.
     type: dict
     default: {}
   pairs:
@@ -78,7 +78,7 @@ options:
     description: The questions to confirm, as the filter P(heddle.ovn.reachability_report#filter) returns them.
     type: str
 requirements:
-  - pyroute2, except on hosts outside
+  - pyroute2, except on external hosts
 seealso:
   - module: heddle.ovn.audit
 """
@@ -99,8 +99,8 @@ EXAMPLES = r"""
   heddle.ovn.reachability:
     node: "{{ inventory_hostname }}"
     state: confirmed
-    again: "{{ judged.again[inventory_hostname] }}"
-  when: inventory_hostname in judged.again
+    again: "{{ evaluated.again[inventory_hostname] }}"
+  when: inventory_hostname in evaluated.again
 
 - name: Stop answering
   heddle.ovn.reachability:
@@ -138,7 +138,7 @@ digest:
   sample: 3b0c44298fc1c149
 document:
   description: The plan in use, in one word.
-  returned: unless O(state=stopped), except on hosts outside
+  returned: unless O(state=stopped), except on external hosts
   type: str
   sample: eJyLjgUAARUAuQ==
 """
@@ -158,7 +158,7 @@ def main():
             "port": {"type": "int", "default": 7654},
             "lifetime": {"type": "int", "default": 600},
             "timeout": {"type": "int", "default": 60},
-            "outside": {"type": "dict", "default": {}},
+            "external": {"type": "dict", "default": {}},
             "pairs": {"type": "str", "choices": ["classes", "all"], "default": "classes"},
             "seed": {"type": "str", "default": ""},
             "again": {"type": "str"},

@@ -35,7 +35,7 @@ EXAMPLES = r"""
     nodes:
       node1:
         chassis: 7c3c1f0e-6f0c-4f57-9d0c-8a4d1c3a9f11
-        encapsulation: [198.18.1.11]
+        encap_ips: [198.18.1.11]
         addresses: [198.18.2.11]
   register: admitted
 """

@@ -14,10 +14,10 @@ author:
 description:
   - With O(state=started) a background process sends and answers in the names of some workloads of primary Layer2
     networks, in their network namespaces. When a workload moves, the process of its new host goes on for it.
-  - Every 10 milliseconds a UDP packet goes to the next workload and to each host of O(outside), every 50 an ICMP echo
+  - Every 10 milliseconds a UDP packet goes to the next workload and to each host of O(external), every 50 an ICMP echo
     to a join address; one TCP connection of each kind carries a line every 100, and every 100 a new one is made to
-    outside. Everything is done in both address families.
-  - Nothing comes from outside by itself, as a network of Heddle has no address there. What comes back from there does.
+    external. Everything is done in both address families.
+  - Nothing comes from external by itself, as a network of Heddle has no address there. What comes back from there does.
   - The same workloads are chosen on all hosts, up to four of the two Layer2 networks with the most of them. Virtual
     machines take no part.
   - The process ends by itself after O(lifetime) seconds. When it is killed, what it wrote down last is up to five
@@ -41,12 +41,12 @@ options:
     description: How many seconds the process lives if nobody stops it.
     type: int
     default: 3600
-  outside:
+  external:
     description: Hosts of the provider network that are no nodes, and a list of addresses of each.
     type: dict
     default: {}
 requirements:
-  - pyroute2, except on hosts outside
+  - pyroute2, except on external hosts
 seealso:
   - module: heddle.ovn.layer2_upgrade
   - module: heddle.ovn.reachability
@@ -67,7 +67,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 workloads:
-  description: The workloads that take part, by network; none on a host outside.
+  description: The workloads that take part, by network; none on an external host.
   returned: when O(state=started)
   type: dict
   sample: {"red_red": ["red/red1", "red/red2"]}
@@ -128,7 +128,7 @@ def main():
             "state": {"type": "str", "choices": ["started", "collected", "stopped"], "required": True},
             "port": {"type": "int", "default": 7655},
             "lifetime": {"type": "int", "default": 3600},
-            "outside": {"type": "dict", "default": {}},
+            "external": {"type": "dict", "default": {}},
         },
         supports_check_mode=True,
     )

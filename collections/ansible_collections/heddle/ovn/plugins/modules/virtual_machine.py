@@ -12,23 +12,23 @@ version_added: 0.2.0
 author:
   - Heddle maintainers (@heddle)
 description:
-  - On the host that a machine moves to, O(state=receiving) makes its waiting QEMU listen, on one address and only for
+  - On the host that a VM moves to, O(state=receiving) makes its waiting QEMU listen, on one address and only for
     one who knows a key that is made for this move (TLS with a pre-shared key).
   - On the host that it runs on, O(state=sent) moves it there and waits until the other end says that it
     runs it. When that fails, it goes on running where it was.
-  - There too, O(state=settled) sees to it that no move is under way, so that it can be seen where the machine runs.
-  - Both ends must have the machine's ports already, which M(heddle.ovn.migration) and M(heddle.ovn.zone) see to;
+  - There too, O(state=completed) sees to it that no move is under way, so that it can be seen where the VM runs.
+  - Both ends must have the VM's ports already, which M(heddle.ovn.migration) and M(heddle.ovn.zone) see to;
     C(playbooks/migrate_workload.yml) does all of it in the right order.
 attributes:
   check_mode:
     description: Whether the operation can be run in check mode.
-    details: Reports a change and does nothing; what would change is known only when the machine has moved.
+    details: Reports a change and does nothing; what would change is known only when the VM has moved.
     support: partial
   diff_mode:
-    description: What changes is where the machine runs, which M(heddle.ovn.migration) shows.
+    description: What changes is where the VM runs, which M(heddle.ovn.migration) shows.
     support: none
   idempotent:
-    description: A machine that listens or has been moved is left as it is; its figures are returned again.
+    description: A VM that listens or has been moved is left as it is; its figures are returned again.
     support: partial
 options:
   workload:
@@ -38,7 +38,7 @@ options:
   state:
     description: Which end of the move this host is.
     type: str
-    choices: [receiving, sent, settled]
+    choices: [receiving, sent, completed]
     required: true
   address:
     description: >-
@@ -52,7 +52,7 @@ options:
     description: The key that the receiving end returned; for O(state=sent).
     type: str
   downtime_limit:
-    description: For how many milliseconds QEMU may stop the machine.
+    description: For how many milliseconds QEMU may stop the VM.
     type: int
     default: 150
   timeout:
@@ -65,7 +65,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Wait for the machine
+- name: Wait for the VM
   heddle.ovn.virtual_machine:
     workload: red/vm1
     state: receiving
@@ -73,7 +73,7 @@ EXAMPLES = r"""
   register: receiver
   no_log: true
 
-- name: Move the machine
+- name: Move the VM
   heddle.ovn.virtual_machine:
     workload: red/vm1
     state: sent
@@ -89,12 +89,12 @@ port:
   type: int
   sample: 41537
 key:
-  description: Who knows it may send a machine.
+  description: Who knows it may send a VM.
   returned: with O(state=receiving)
   type: str
   sample: 8f1c...
 downtime_ms:
-  description: For how long QEMU had stopped the machine, until it ran at the other end.
+  description: For how long QEMU had stopped the VM, until it ran at the other end.
   returned: with O(state=sent)
   type: int
   sample: 34
@@ -115,9 +115,9 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_runner
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.migration import (
     HOST_ARGUMENTS,
+    complete,
     receive,
     send,
-    settle,
 )
 
 
@@ -131,7 +131,7 @@ def main():
     if module.check_mode:
         module.exit_json(changed=True)
     with module_runner.reported(module):
-        told = {"receiving": receive, "sent": send, "settled": settle}[module.params["state"]](module.params)
+        told = {"receiving": receive, "sent": send, "completed": complete}[module.params["state"]](module.params)
     module.exit_json(**told)
 
 

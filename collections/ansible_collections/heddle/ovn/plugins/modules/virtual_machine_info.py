@@ -12,7 +12,7 @@ version_added: 0.2.0
 author:
   - Heddle maintainers (@heddle)
 description:
-  - Says what QEMU does with a machine on this host, and what the guest itself sees of its networks.
+  - Says what QEMU does with a VM on this host, and what the guest itself sees of its networks.
   - The guest answers on a console behind a socket that only root of its host may open; nothing listens on a network.
 attributes:
   check_mode:
@@ -45,11 +45,11 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Ask the machine for its addresses, routes and neighbours
+- name: Ask the VM for its addresses, routes and neighbours
   heddle.ovn.virtual_machine_info:
     workload: red/vm1
 
-- name: Let the machine reach its gateway
+- name: Let the VM reach its gateway
   heddle.ovn.virtual_machine_info:
     workload: red/vm1
     command: ping -c 1 10.0.0.1

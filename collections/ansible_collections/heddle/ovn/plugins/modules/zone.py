@@ -1,13 +1,13 @@
 #!/usr/bin/python
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Bring a host, which is a zone of OVN, to its share of the plan."""
+"""Bring a host, which is a zone of OVN, to the plan."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: zone
-short_description: Bring a host to its share of the plan
+short_description: Bring a host to the plan
 version_added: 0.3.0
 author:
   - Heddle maintainers (@heddle)
@@ -15,8 +15,8 @@ description:
   - Every host is a zone of OVN with databases of its own. The plan is one document, the same for all of them.
   - Keeps the plan on the host, where C(heddle-host) finds it. A host that has a later plan of the same deployment
     refuses an earlier one.
-  - Renders the host's share into Northbound rows and the other hosts into remote chassis of the Southbound database,
-    and waits until ovn-northd and ovn-controller have carried it out (C(nb_cfg), C(sb_cfg), C(hv_cfg)).
+  - Renders the host's desired state into Northbound rows and the other hosts into remote chassis of the Southbound
+    database, and waits until ovn-northd and ovn-controller have carried it out (C(nb_cfg), C(sb_cfg), C(hv_cfg)).
   - Then the gateways, which are management ports, VRFs, routes, rules, flows of the provider's bridge and an nftables
     table, and then the workloads of this host with their interfaces.
   - Only what differs is changed. What carries the owner's mark and is not in the plan any more is deleted; other things
@@ -55,7 +55,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Bring this host to its share of the plan
+- name: Bring this host to the plan
   heddle.ovn.zone:
     node: "{{ inventory_hostname }}"
     document: "{{ admitted.plan }}"

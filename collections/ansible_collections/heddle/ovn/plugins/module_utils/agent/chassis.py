@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What makes a host a chassis: Open vSwitch's settings, its bridges, and what they take over from network cards."""
+"""What makes a host a chassis: Open vSwitch's settings, its bridges, and what they take over from NICs."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import re
 from ..common.change import Outcome
 from ..common.naming import INTEGRATION_BRIDGE
 from ..netlink import kernel
-from ..netlink.device import advertised_cards, default_gateways, read_device
+from ..netlink.device import advertised_interfaces, default_gateways, read_device
 from ..netlink.handle import vrf_supported
 from ..netlink.uplink_migration import move_device, wait_for_device
 from ..nftables.reconcile import reconcile_firewall
 from ..ovsdb.client import Client
 from ..render.common.provider import PHYSICAL_NETWORK
-from ..render.host.firewall import render_cards
+from ..render.host.firewall import render_userspace_interfaces
 from ..render.host.vswitch import (
     BRIDGE_UPLINK,
     SOUTHBOUND_SOCKET,
@@ -23,33 +23,33 @@ from ..render.host.vswitch import (
     UNDERLAY_BRIDGE,
     render_integration_bridge,
 )
-from .module_runner import HOST_FILE, VSWITCH, Failure, connected
+from .module_runner import HOST_FILE, VSWITCH, UserError, connected
 from .plan_file import keep_host
-from .topology import rows_to
+from .topology import apply_rows
 from .workloads import VSWITCH_DATABASE
 
-LATER = "(known once pyroute2 is installed)"
+UNKNOWN_IN_CHECK_MODE = "(known once pyroute2 is installed)"
 _LINK_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,14}")
 
 
 def apply_chassis(module) -> tuple[Outcome, dict]:
     """Bring Open vSwitch to what ovn-controller needs; returns the outcome and what the host tells about itself.
 
-    Bridges are made first, then they take over the cards; a bridge that is no longer wanted gives back first.
+    Bridges are made first, then they take over the uplinks; a bridge that is no longer wanted gives back first.
     """
     params, write = module.params, not module.check_mode
     datapath = kernel.datapath_type() if params["datapath"] == "auto" else params["datapath"]
     ready = kernel.PYROUTE2_IMPORT_ERROR is None
     if not ready and write:
-        raise Failure("pyroute2 is missing on this host; install python3-pyroute2")
+        raise UserError("pyroute2 is missing on this host; install python3-pyroute2")
     if params["provider"] and params["provider"]["mode"] == "local" and ready and not vrf_supported():
-        raise Failure(
+        raise UserError(
             f"the kernel of {params['name']} has no VRFs, which local gateway mode needs (CONFIG_NET_VRF); "
             "install a kernel with the vrf module, or set heddle_gateway_mode: shared for this host"
         )
     bridges = _bridges(params, datapath, ready)
     host = {
-        "name": params["name"], "encapsulation": params["encapsulation"], "datapath": datapath, "bridges": bridges,
+        "name": params["name"], "encap_ips": params["encap_ips"], "datapath": datapath, "bridges": bridges,
     }  # fmt: skip
     outcome = Outcome()
     with connected(module, VSWITCH) as client:
@@ -58,23 +58,23 @@ def apply_chassis(module) -> tuple[Outcome, dict]:
             if ready:
                 outcome += _given_back(client, params["owner"], bridges, datapath, write=write)
         rows = render_integration_bridge(host)
-        outcome += rows_to(client, VSWITCH_DATABASE, rows, params["owner"], TABLES, write=write)
+        outcome += apply_rows(client, VSWITCH_DATABASE, rows, params["owner"], TABLES, write=write)
         chassis = _system_id(client) if client else f"(chassis of {params['name']}, known once Open vSwitch runs)"
     outcome += keep_host({"node": params["name"], "chassis": dict(params)}, HOST_FILE, write=write)
     for bridge in bridges if ready else ():
-        if bridge["interface"]:
+        if bridge["uplink"]:
             if write:
                 wait_for_device(bridge["name"])
-            outcome += move_device(bridge["interface"], bridge["name"], write=write)
+            outcome += move_device(bridge["uplink"], bridge["name"], write=write)
     if ready:
-        outcome += _heard_once(_userspace_cards(bridges, datapath), write=write)
+        outcome += _reconcile_userspace_interfaces(_userspace_interfaces(bridges, datapath), write=write)
     facts = {"chassis": chassis, "datapath": datapath, "gateway": _gateway(params, bridges, datapath, ready)}
-    return outcome, {**facts, "underlay_mtu": _underlay_mtu(params["encapsulation"]) if ready else None}
+    return outcome, {**facts, "underlay_mtu": _underlay_mtu(params["encap_ips"]) if ready else None}
 
 
-def _underlay_mtu(encapsulation: list[str]) -> int | None:
+def _underlay_mtu(encap_ips: list[str]) -> int | None:
     """Return the smallest MTU of the links that tunnels end at."""
-    ends = set(encapsulation)
+    ends = set(encap_ips)
     return min(
         (
             link["mtu"]
@@ -86,10 +86,10 @@ def _underlay_mtu(encapsulation: list[str]) -> int | None:
 
 
 def _given_back(client, owner: str, bridges: list[dict], datapath: str, *, write: bool) -> Outcome:
-    """Give back what bridges took over that are not wanted any more, or that take over another card now."""
+    """Give back what bridges took over that are not wanted any more, or that take over another uplink now."""
     where = [["external_ids", "includes", ["map", [["heddle/owner", owner]]]]]
     select = {"op": "select", "table": "Bridge", "where": where, "columns": ["name", "external_ids"]}
-    wanted = {bridge["name"]: bridge["interface"] for bridge in bridges}
+    wanted = {bridge["name"]: bridge["uplink"] for bridge in bridges}
     outcome, kept, given = Outcome(), [], []
     for row in client.transact(VSWITCH_DATABASE, [select])[0]["rows"]:
         uplink = dict(row["external_ids"][1]).get(BRIDGE_UPLINK)
@@ -98,8 +98,8 @@ def _given_back(client, owner: str, bridges: list[dict], datapath: str, *, write
         elif uplink and read_device(row["name"]) and read_device(uplink):
             given.append((row["name"], uplink))
     if given and write:
-        # The host must hear what comes in on the card before it has its addresses there.
-        outcome += _heard_once(kept if datapath == "netdev" else [], write=True)
+        # The host must hear what comes in on the uplink before it has its addresses there.
+        outcome += _reconcile_userspace_interfaces(kept if datapath == "netdev" else [], write=True)
     for bridge, uplink in given:
         outcome += move_device(bridge, uplink, write=write)
     return outcome
@@ -111,40 +111,40 @@ def _bridges(params: dict, datapath: str, ready: bool) -> list[dict]:
     bridges = []
     for bridge in wanted_bridges(params, datapath):
         vlan = provider["vlan"] if provider and bridge["name"] == provider["bridge"] else None
-        mac = _mac(bridge["interface"]) if ready else LATER
+        mac = _mac(bridge["uplink"]) if ready else UNKNOWN_IN_CHECK_MODE
         bridges.append({**bridge, "mac": mac, "vlan": vlan})
     return bridges
 
 
 def wanted_bridges(params: dict, datapath: str | None = None) -> list[dict]:
-    """Return `name`, `interface` (a card that it takes over, or None) and `physical_networks` of each bridge.
+    """Return `name`, `uplink` (an uplink that it takes over, or None) and `physical_networks` of each bridge.
 
-    Without `datapath` the kernel is asked. Failure when the arguments contradict each other.
+    Without `datapath` the kernel is asked. UserError when the arguments contradict each other.
     """
     if datapath is None:
         datapath = kernel.datapath_type() if params["datapath"] == "auto" else params["datapath"]
     wanted: dict[str, dict] = {}
     if datapath == "netdev":
         if not params["underlay_interface"]:
-            raise Failure(
-                "this kernel has no Open vSwitch, and its userspace datapath takes the underlay's network card over: "
+            raise UserError(
+                "this kernel has no Open vSwitch, and its userspace datapath takes the underlay's NIC over: "
                 "give underlay_interface, or install a kernel with the openvswitch module"
             )
         # Userspace Geneve leaves only through a bridge of the same datapath, which then carries the host's addresses.
-        wanted[UNDERLAY_BRIDGE] = {"interface": params["underlay_interface"], "physical_networks": []}
+        wanted[UNDERLAY_BRIDGE] = {"uplink": params["underlay_interface"], "physical_networks": []}
     provider = params["provider"]
     if provider:
-        wanted[provider["bridge"]] = {"interface": provider["interface"], "physical_networks": [PHYSICAL_NETWORK]}
+        wanted[provider["bridge"]] = {"uplink": provider["uplink"], "physical_networks": [PHYSICAL_NETWORK]}
     for network, given in sorted(params["physical_networks"].items()):
-        if "bridge" not in given or given.keys() - {"bridge", "interface"}:
-            raise Failure(f"physical network {network}: must have bridge and, if no other gives it, interface")
-        bridge = wanted.setdefault(given["bridge"], {"interface": given.get("interface"), "physical_networks": []})
-        if bridge["interface"] is None:
-            bridge["interface"] = given.get("interface")
-        if given.get("interface", bridge["interface"]) != bridge["interface"]:
-            raise Failure(
-                f"physical network {network}: bridge {given['bridge']} takes {bridge['interface']} over already, not "
-                f"{given['interface']}; give it a bridge of its own"
+        if "bridge" not in given or given.keys() - {"bridge", "uplink"}:
+            raise UserError(f"physical network {network}: must have bridge and, if no other gives it, uplink")
+        bridge = wanted.setdefault(given["bridge"], {"uplink": given.get("uplink"), "physical_networks": []})
+        if bridge["uplink"] is None:
+            bridge["uplink"] = given.get("uplink")
+        if given.get("uplink", bridge["uplink"]) != bridge["uplink"]:
+            raise UserError(
+                f"physical network {network}: bridge {given['bridge']} takes {bridge['uplink']} over already, not "
+                f"{given['uplink']}; give it a bridge of its own"
             )
         bridge["physical_networks"].append(network)
     bridges = [{"name": name, **bridge} for name, bridge in wanted.items()]
@@ -156,31 +156,31 @@ def _refuse_names(bridges: list[dict]) -> None:
     """Refuse what neither Open vSwitch nor the kernel would take, before anything is made."""
     holders: dict[str, str] = {}
     for bridge in bridges:
-        name, card = bridge["name"], bridge["interface"]
+        name, uplink = bridge["name"], bridge["uplink"]
         if not _LINK_NAME.fullmatch(name) or name == INTEGRATION_BRIDGE:
-            raise Failure(
+            raise UserError(
                 f"bridge {name}: choose a name of 1 to 15 letters, digits, dots, hyphens and underscores, "
                 f"and not {INTEGRATION_BRIDGE}"
             )
         for network in bridge["physical_networks"]:
             if not network or set(network) & set(":, "):
-                raise Failure(f"physical network {network!r}: the name must have no colon, comma or space")
+                raise UserError(f"physical network {network!r}: the name must have no colon, comma or space")
         if bridge["physical_networks"].count(PHYSICAL_NETWORK) > 1:
-            raise Failure(f"physical network {PHYSICAL_NETWORK}: that is what the provider network is called already")
-        if card and holders.setdefault(card, name) != name:
-            raise Failure(f"{card} cannot be a port of both {holders[card]} and {name}; put both on one bridge")
+            raise UserError(f"physical network {PHYSICAL_NETWORK}: that is what the provider network is called already")
+        if uplink and holders.setdefault(uplink, name) != name:
+            raise UserError(f"{uplink} cannot be a port of both {holders[uplink]} and {name}; put both on one bridge")
     for bridge in bridges:
         if bridge["name"] in holders:
-            raise Failure(f"bridge {bridge['name']} has the name of a network card; choose another one")
+            raise UserError(f"bridge {bridge['name']} has the name of an interface; choose another one")
 
 
-def _heard_once(cards: list[str], *, write: bool) -> Outcome:
+def _reconcile_userspace_interfaces(uplinks: list[str], *, write: bool) -> Outcome:
     """Keep the kernel from answering what a userspace datapath reads. Foreign tables are told by the gateways."""
-    return Outcome(reconcile_firewall(render_cards(cards), write=write).changes)
+    return Outcome(reconcile_firewall(render_userspace_interfaces(uplinks), write=write).changes)
 
 
-def _userspace_cards(bridges: list[dict], datapath: str) -> list[str]:
-    return sorted(bridge["interface"] for bridge in bridges if bridge["interface"]) if datapath == "netdev" else []
+def _userspace_interfaces(bridges: list[dict], datapath: str) -> list[str]:
+    return sorted(bridge["uplink"] for bridge in bridges if bridge["uplink"]) if datapath == "netdev" else []
 
 
 def _has_unified_cgroups() -> bool:
@@ -193,7 +193,7 @@ def _mac(interface: str | None) -> str | None:
         return None
     device = read_device(interface)
     if device is None:
-        raise Failure(f"there is no network card {interface}; this host has {', '.join(kernel.read_links(None))}")
+        raise UserError(f"there is no interface {interface}; this host has {', '.join(kernel.read_links(None))}")
     return device.mac
 
 
@@ -205,16 +205,16 @@ def _gateway(params: dict, bridges: list[dict], datapath: str, ready: bool) -> d
     provider = params["provider"]
     if not provider or not ready:
         return None if provider else {}
-    bridge, card = read_device(provider["bridge"]), read_device(provider["interface"])
-    # In check mode the bridge may still be to come; then the card has what it will have.
-    addresses = [held.text for device in (bridge, card) if device for held in device.addresses]
-    gateways = [gateway for device in (bridge, card) if device for gateway in default_gateways(device)]
+    bridge, uplink = read_device(provider["bridge"]), read_device(provider["uplink"])
+    # In check mode the bridge may still be to come; then the uplink has what it will have.
+    addresses = [held.text for device in (bridge, uplink) if device for held in device.addresses]
+    gateways = [gateway for device in (bridge, uplink) if device for gateway in default_gateways(device)]
     hops = provider["next_hops"] or gateways
     return {
         "mode": provider["mode"],
         "bridge": provider["bridge"],
-        "uplink": provider["interface"],
-        "mac": card.mac if card else LATER,
+        "uplink": provider["uplink"],
+        "mac": uplink.mac if uplink else UNKNOWN_IN_CHECK_MODE,
         "addresses": provider_addresses(addresses, provider),
         "next_hops": list({":" in hop: hop for hop in reversed(hops)}.values())[::-1],
         "vlan": provider["vlan"],
@@ -226,17 +226,17 @@ def _gateway(params: dict, bridges: list[dict], datapath: str, ready: bool) -> d
         },
         "vrf": vrf_supported(),
         "prober": provider["prober"] if _has_unified_cgroups() else "",
-        "userspace_cards": _userspace_cards(bridges, datapath),
-        "advertised_cards": [card for card in advertised_cards() if card != provider["bridge"]],
+        "userspace_interfaces": _userspace_interfaces(bridges, datapath),
+        "advertised_interfaces": [uplink for uplink in advertised_interfaces() if uplink != provider["bridge"]],
     }
 
 
 def provider_addresses(addresses: list[str], provider: dict) -> list[str]:
-    """Return IPv4 before IPv6, and within a family what the inventory names first; Failure when there are none."""
+    """Return IPv4 before IPv6, and within a family what the inventory names first; UserError when there are none."""
     if not addresses:
-        raise Failure(
-            f"neither {provider['bridge']} nor {provider['interface']} has an address, and gateway routers translate "
-            "to the host's own: bring the host's network configuration up again, or take the card out of the inventory"
+        raise UserError(
+            f"neither {provider['bridge']} nor {provider['uplink']} has an address, and gateway routers translate "
+            "to the host's own: restore the host's network configuration, or remove the uplink from the inventory"
         )
     order = {address.partition("/")[0]: place for place, address in enumerate(provider["addresses"])}
 
@@ -259,10 +259,10 @@ def chassis_id(remote: str) -> str:
 
 
 def _refuse_foreign(client, bridges: list[dict]) -> None:
-    """Refuse a host of another OVN, and a card that is a port of somebody else's bridge."""
+    """Refuse a host of another OVN, and an uplink that is a port of somebody else's bridge."""
     remote = _identifiers(client).get("ovn-remote", SOUTHBOUND_SOCKET)
     if remote != SOUTHBOUND_SOCKET:
-        raise Failure(
+        raise UserError(
             f"this host belongs to another OVN: external_ids:ovn-remote is {remote}; "
             "take it out of that one first (ovs-vsctl remove Open_vSwitch . external_ids ovn-remote)"
         )
@@ -277,17 +277,17 @@ def _refuse_foreign(client, bridges: list[dict]) -> None:
         members = bridge["ports"][1] if bridge["ports"][0] == "set" else [bridge["ports"]]
         holders |= {names[member[1]]: bridge["name"] for member in members}
     for bridge in bridges:
-        holder = holders.get(bridge["interface"], bridge["name"])
+        holder = holders.get(bridge["uplink"], bridge["name"])
         if holder != bridge["name"] and holder in {one["name"] for one in there} - {one["name"] for one in bridges}:
-            raise Failure(
-                f"{bridge['interface']} is a port of the bridge {holder}, which is not Heddle's; name that bridge in "
-                f"the inventory instead of {bridge['name']}, or take the card out of it (ovs-vsctl del-port {holder} "
-                f"{bridge['interface']})"
+            raise UserError(
+                f"{bridge['uplink']} is a port of the bridge {holder}, which is not Heddle's; name that bridge in "
+                f"the inventory instead of {bridge['name']}, or take the uplink out of it (ovs-vsctl del-port {holder} "
+                f"{bridge['uplink']})"
             )
 
 
 def _system_id(client) -> str:
     identifiers = _identifiers(client)
     if "system-id" not in identifiers:
-        raise Failure("Open vSwitch has no system-id; restart openvswitch-switch, which sets it")
+        raise UserError("Open vSwitch has no system-id; restart openvswitch-switch, which sets it")
     return identifiers["system-id"]

@@ -21,15 +21,13 @@ EXIT_CLEAN, EXIT_DRIFT, EXIT_FAILED = 0, 1, 2
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one verb; returns 0 when the host has its share, 1 when something differs, 2 when that is unknown."""
-    parser = argparse.ArgumentParser(
-        prog="heddle-host", description="Keep this host's share of Heddle's plan in place."
-    )
+    """Run one verb; returns 0 when the host is as planned, 1 when something differs, 2 when that is unknown."""
+    parser = argparse.ArgumentParser(prog="heddle-host", description="Keep this host as planned.")
     verbs = parser.add_subparsers(dest="verb", required=True)
-    status = verbs.add_parser("status", help="say whether this host has its share of the plan")
+    status = verbs.add_parser("status", help="say whether this host is as planned of the plan")
     status.add_argument("--json", action="store_true", help="as JSON")
     verbs.add_parser("diff", help="show what differs and change nothing")
-    verbs.add_parser("apply", help="bring this host to its share of the plan")
+    verbs.add_parser("apply", help="bring this host to the plan")
     verbs.add_parser("watch", help="apply, then keep it in place; the service runs this")
     chosen = parser.parse_args(arguments)
     if chosen.verb in ("apply", "watch"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host's share in the parts in which playbooks bring it, from what they left on the disk."""
+"""A host's desired state in the parts in which playbooks bring it, from what they left on the disk."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from ..common.change import Outcome
 from .chassis import apply_chassis, wanted_bridges
 from .context import Invocation
-from .module_runner import HOST_FILE, PLAN_FILE, Failure, load_plan, read_plan_file
+from .module_runner import HOST_FILE, PLAN_FILE, UserError, load_plan, read_plan_file
 from .node_gateway import apply_gateway
 from .topology import apply_topology
 from .workloads import apply_workloads
@@ -20,25 +20,25 @@ PARTS = ("chassis", "topology", "gateway", "workloads")
 
 
 def read_host(path: str = HOST_FILE) -> dict:
-    """Return what the install playbook left: `node` and the arguments of the chassis module; Failure without it."""
+    """Return what the install playbook left: `node` and the arguments of the chassis module; UserError without it."""
     try:
         with open(path, encoding="utf-8") as text:
             host = json.load(text)
     except (OSError, ValueError) as error:
-        raise Failure(f"{path}: {error}. Run playbooks/install.yml, which brings it.") from error
+        raise UserError(f"{path}: {error}. Run playbooks/install.yml, which brings it.") from error
     if not isinstance(host, dict) or not host.keys() >= {"node", "chassis"}:
-        raise Failure(f"{path} is not what it should be. Run playbooks/install.yml, which brings it.")
+        raise UserError(f"{path} is not what it should be. Run playbooks/install.yml, which brings it.")
     return host
 
 
 def read_plan(path: str = PLAN_FILE) -> dict | None:
-    """Return the plan that this host has, None before it got one; Failure when the file is damaged."""
+    """Return the plan that this host has, None before it got one; UserError when the file is damaged."""
     return read_plan_file(path) if os.path.exists(path) else None
 
 
-def taken_cards(host: dict) -> frozenset[str]:
-    """Return the network cards that bridges of this host take over."""
-    return frozenset(bridge["interface"] for bridge in wanted_bridges(host["chassis"]) if bridge["interface"])
+def attached_uplinks(host: dict) -> frozenset[str]:
+    """Return the NICs that bridges of this host take over."""
+    return frozenset(bridge["uplink"] for bridge in wanted_bridges(host["chassis"]) if bridge["uplink"])
 
 
 def parts(host: dict, *, write: bool) -> dict[str, Callable[[], Outcome]]:
@@ -61,7 +61,7 @@ def _gateway(host: dict, share: Invocation) -> Outcome:
     told = plan["nodes"].get(host["node"], {}).get("gateway") or {}
     provider = host["chassis"]["provider"] or {}
     if told and told["bridge"] != provider.get("bridge") and not share.check_mode:
-        raise Failure(
+        raise UserError(
             f"the plan has {told['bridge']} as the provider's bridge, this host {provider.get('bridge', 'none')}. "
             "Run playbooks/networks.yml, which brings a plan that fits"
         )

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import os
 
-from .module_runner import PLAN_FILE, Failure, read_plan_file
+from .module_runner import PLAN_FILE, UserError, read_plan_file
 from .node_gateway import applied_digest
 
 
-class Settled:
+class Converged:
     """Answers when called. The plan, which may be large, is read again only when it is another file."""
 
     def __init__(self, path: str = PLAN_FILE) -> None:
@@ -25,7 +25,7 @@ class Settled:
         if self._file != (status.st_ino, status.st_mtime_ns):
             try:
                 self._digest = read_plan_file(self._path)["digest"]
-            except Failure:
+            except UserError:
                 self._digest = ""
             self._file = status.st_ino, status.st_mtime_ns
         return bool(self._digest) and applied_digest() == self._digest

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What takes parts of a host's share away while it runs: ovs-vswitchd is another one, patch ports or bridges are, or a
-card has addresses again that a bridge took over, or what Heddle has in the kernel was taken away (`removals`).
+"""Events that undo parts of a host's desired state: ovs-vswitchd was restarted, patch ports or bridges changed, an
+uplink has addresses again that a bridge took over, or what Heddle has in the kernel was taken away (`removals`).
 
 ovs-vswitchd keeps flows and MAC tables in memory only, and a flow names ports by their numbers, which ovn-controller's
 patch ports get anew when they are made anew.
@@ -15,9 +15,9 @@ import select
 import socket
 from collections.abc import Callable
 
-from ..netlink.monitor import Cards
+from ..netlink.monitor import UplinkMonitor
 from ..ovsdb.framing import Framer, FramingError
-from .convergence import Settled
+from .convergence import Converged
 from .module_runner import VSWITCH
 from .removals import Removals
 
@@ -41,23 +41,23 @@ class Events:
     """Tells that something happened since it was asked last."""
 
     def __init__(
-        self, process_file: str = PROCESS_FILE, database: str = VSWITCH, settled: Callable[[], bool] | None = None
+        self, process_file: str = PROCESS_FILE, database: str = VSWITCH, converged: Callable[[], bool] | None = None
     ) -> None:
         self._process_file, self._path = process_file, database.removeprefix("unix:")
-        self._settled = settled or Settled()
+        self._converged = converged or Converged()
         self._socket: socket.socket | None = None
         self._framer = Framer()
         self._process = self._identity()
-        self._cards, self._removals = Cards(), Removals()
+        self._uplinks, self._removals = UplinkMonitor(), Removals()
         self._ports_differ = self._bridges_differ = False
 
-    def follow(self, cards: frozenset[str]) -> None:
-        """Say which network cards should have no addresses."""
-        self._cards.names = cards
+    def follow(self, uplinks: frozenset[str]) -> None:
+        """Say which NICs should have no addresses."""
+        self._uplinks.names = uplinks
 
     def wait(self) -> str | None:
-        """Wait a moment; return what happened: `switch restarted`, `card changed`, `kernel changed`, `bridges changed`,
-        `ports changed`, or None.
+        """Wait a moment; return what happened: `switch restarted`, `uplink changed`, `kernel changed`,
+        `bridges changed`, `ports changed`, or None.
 
         The last two are told when no playbook is between a plan and its gateways: until then they go on changing.
         """
@@ -68,11 +68,11 @@ class Events:
         if process != self._process:
             self._process = process
             return "switch restarted" if process else None
-        if self._cards in readable and self._cards.changed():
-            return "card changed"
+        if self._uplinks in readable and self._uplinks.changed():
+            return "uplink changed"
         if any(source in readable for source in self._removals.sources) and self._removals.changed():
             return "kernel changed"
-        if (self._ports_differ or self._bridges_differ) and self._settled():
+        if (self._ports_differ or self._bridges_differ) and self._converged():
             event = "bridges changed" if self._bridges_differ else "ports changed"
             self._ports_differ = self._bridges_differ = False
             return event
@@ -82,7 +82,7 @@ class Events:
         """Return what can be read: the database's connection, the kernel's."""
         if self._socket is None:
             self._connect()
-        sources = [source for source in (self._socket, self._cards, *self._removals.sources) if source is not None]
+        sources = [source for source in (self._socket, self._uplinks, *self._removals.sources) if source is not None]
         return select.select(sources, [], [], POLL_SECONDS)[0]
 
     def _identity(self) -> tuple | None:

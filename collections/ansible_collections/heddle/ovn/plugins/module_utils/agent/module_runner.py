@@ -30,11 +30,11 @@ PLAN_ARGUMENTS = {
 }
 
 
-class Failure(Exception):
+class UserError(Exception):
     """Something that the user has to know and can act on; the text says how."""
 
 
-KNOWN_ERRORS = (Failure, EngineError, OvsdbError)
+KNOWN_ERRORS = (UserError, EngineError, OvsdbError)
 _PLAN_PARTS = {"deployment", "digest", "networks", "nodes", "revision", "settings", "workloads"}
 
 
@@ -79,32 +79,32 @@ def load_plan(module) -> dict:
         try:
             plan = unpack(module.params["document"])
         except ValueError as error:
-            raise Failure(f"document: {error}") from error
+            raise UserError(f"document: {error}") from error
         if not isinstance(plan, dict) or not plan.keys() >= _PLAN_PARTS:
-            raise Failure("document: not a plan as the module resource returns it")
+            raise UserError("document: not a plan as the module resource returns it")
         return plan
     return read_plan_file(module.params["plan"])
 
 
 def read_plan_file(path: str) -> dict:
-    """Return the plan in a file; Failure when there is none or it is damaged."""
+    """Return the plan in a file; UserError when there is none or it is damaged."""
     try:
         with open(path, encoding="utf-8") as text:
             plan = json.load(text)
     except (OSError, ValueError) as error:
-        raise Failure(f"no plan in {path}: {error}. Run playbooks/networks.yml, which brings it.") from error
+        raise UserError(f"no plan in {path}: {error}. Run playbooks/networks.yml, which brings it.") from error
     if not isinstance(plan, dict) or not plan.keys() >= _PLAN_PARTS:
-        raise Failure(f"no plan in {path}: the file is damaged. Run playbooks/networks.yml, which brings it.")
+        raise UserError(f"no plan in {path}: the file is damaged. Run playbooks/networks.yml, which brings it.")
     return plan
 
 
 def known_node(plan: dict, name: str) -> str:
-    """Return the name if the plan has that node; Failure otherwise."""
+    """Return the name if the plan has that node; UserError otherwise."""
     node = plan["nodes"].get(name)
     if node is None:
-        raise Failure(f"node {name} is not in the plan; it has {', '.join(plan['nodes'])}")
+        raise UserError(f"node {name} is not in the plan; it has {', '.join(plan['nodes'])}")
     if not node["chassis"]:
-        raise Failure(f"the plan knows no chassis of node {name}; run playbooks/install.yml on it, then networks.yml")
+        raise UserError(f"the plan knows no chassis of node {name}; run playbooks/install.yml on it, then networks.yml")
     return name
 
 

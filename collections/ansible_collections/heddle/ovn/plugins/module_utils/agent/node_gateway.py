@@ -20,8 +20,8 @@ from ..render.host.links_and_routes import render_host_network, render_managemen
 from ..render.host.vswitch import TABLES
 from ..render.rehearsal import plan_of_networks
 from ..types.openflow_flow import OWN_COOKIES
-from .module_runner import VSWITCH, Failure, connected, known_node
-from .topology import rows_to
+from .module_runner import VSWITCH, UserError, connected, known_node
+from .topology import apply_rows
 from .workloads import VSWITCH_DATABASE, integration_bridge
 
 # Holds the digest of the plan that the gateway was brought to; gone after a reboot, like flows and routes.
@@ -46,10 +46,10 @@ def _management_ports(module, plan: dict, node: str, owner: str, *, write: bool)
     with connected(module, VSWITCH) as client:
         if client is not None and integration_bridge(client) is None:
             if write:
-                raise Failure("there is no integration bridge; run playbooks/install.yml on this host")
+                raise UserError("there is no integration bridge; run playbooks/install.yml on this host")
             client = None
         rows = render_management_ports(plan, node)
-        return rows_to(client, VSWITCH_DATABASE, rows, owner, TABLES, write=write)
+        return apply_rows(client, VSWITCH_DATABASE, rows, owner, TABLES, write=write)
 
 
 def _host_network(module, plan: dict, node: str, owner: str, *, write: bool) -> Outcome:
@@ -57,7 +57,7 @@ def _host_network(module, plan: dict, node: str, owner: str, *, write: bool) -> 
     if kernel.PYROUTE2_IMPORT_ERROR is None:
         return reconcile_host_network(desired, owner=owner, write=write)
     if not module.check_mode:
-        raise Failure("pyroute2 is missing on this host; run playbooks/install.yml")
+        raise UserError("pyroute2 is missing on this host; run playbooks/install.yml")
     return planned_host_network(desired)
 
 

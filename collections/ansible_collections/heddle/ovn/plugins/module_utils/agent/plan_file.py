@@ -9,7 +9,7 @@ import os
 
 from ..common.change import Change, Outcome
 from ..common.serialization import digest
-from .module_runner import Failure, read_plan_file
+from .module_runner import UserError, read_plan_file
 
 
 def keep_plan(plan: dict, path: str, *, write: bool) -> Outcome:
@@ -19,10 +19,10 @@ def keep_plan(plan: dict, path: str, *, write: bool) -> Outcome:
     """
     try:
         kept = read_plan_file(path)
-    except Failure:
+    except UserError:
         kept = {}
     if kept.get("deployment") == plan["deployment"] and kept.get("revision", 0) > plan["revision"]:
-        raise Failure(
+        raise UserError(
             f"{path} is newer (revision {kept['revision']}) than this plan (revision {plan['revision']}): "
             "somebody else applied manifests meanwhile, run the playbook again. "
             "If the state database was set up anew, remove the file"
@@ -74,4 +74,4 @@ def _replace(path: str, text: str) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
-        raise Failure(f"{path} cannot be written and stays as it is: {error.strerror}") from error
+        raise UserError(f"{path} cannot be written and stays as it is: {error.strerror}") from error

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The service that keeps a host's share in place: all of it at start, what an event takes away when it happens."""
+"""The service that keeps a host as planned: all of it at start, what an event takes away when it happens."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import time
 
 from ..common.change import Outcome
 from ..netlink.kernel import NetlinkFailure
-from .components import PARTS, parts, read_host, taken_cards
+from .components import PARTS, attached_uplinks, parts, read_host
 from .context import only_writer
 from .event_loop import Events
 from .module_runner import KNOWN_ERRORS, refusal
@@ -23,7 +23,7 @@ _AFTER_EVENT = {
     # A bridge that somebody deleted took all of its ports along; br-int ovn-controller makes anew, and empty.
     "bridges changed": ("chassis", "gateway", "workloads"),
     # With an address, the kernel drops the routes that had it as their source.
-    "card changed": ("chassis", "gateway"),
+    "uplink changed": ("chassis", "gateway"),
     "kernel changed": ("chassis", "gateway"),
 }
 ERRORS = (*KNOWN_ERRORS, NetlinkFailure, OSError)
@@ -31,12 +31,12 @@ ERRORS = (*KNOWN_ERRORS, NetlinkFailure, OSError)
 
 def watch() -> None:
     """Apply everything, tell systemd that it is there, and go on watching. Never returns."""
-    keeper = Keeper(Events())
+    reconciler = Reconciler(Events())
     while True:
-        keeper.step()
+        reconciler.step()
 
 
-class Keeper:
+class Reconciler:
     """Knows what is due. What fails is tried again, less and less often, and told once."""
 
     def __init__(self, events) -> None:
@@ -59,7 +59,7 @@ class Keeper:
     def _bring(self) -> None:
         # Before, so that nothing is missed; each time, because the install playbook may have named others.
         with contextlib.suppress(*ERRORS):
-            self._events.follow(taken_cards(read_host()))
+            self._events.follow(attached_uplinks(read_host()))
         failures = bring(self._due)
         for name, text in failures.items():
             if self._failures.get(name) != text:
@@ -70,10 +70,12 @@ class Keeper:
         if failures:
             self._next = time.monotonic() + self._pause
             self._pause = min(2 * self._pause, LONGEST_RETRY_SECONDS)
-            tell_systemd("STATUS=" + "; ".join(f"{name}: {text}" for name, text in failures.items()).replace("\n", " "))
+            notify_systemd(
+                "STATUS=" + "; ".join(f"{name}: {text}" for name, text in failures.items()).replace("\n", " ")
+            )
             return
         self._pause = RETRY_SECONDS
-        tell_systemd("STATUS=This host has its share." + ("" if self._ready else "\nREADY=1"))
+        notify_systemd("STATUS=This host is as planned." + ("" if self._ready else "\nREADY=1"))
         self._ready = True
 
 
@@ -107,7 +109,7 @@ def say(text: str) -> None:
     sys.stderr.flush()
 
 
-def tell_systemd(text: str) -> None:
+def notify_systemd(text: str) -> None:
     """Notify the service manager (sd_notify(3))."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if address:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host's share of the workloads: their links, their ports on the bridge, and the wait until OVN has them up."""
+"""Workloads of a host: their links, their ports on the integration bridge, and the wait until OVN has them up."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ..common.naming import INTEGRATION_BRIDGE
 from ..netlink import kernel
 from ..netlink.workload_links import planned_endpoints, reconcile_endpoints
 from ..ovsdb.ports import wait_for_flows, wait_for_ports
-from ..qemu.reconcile import end_machines, reconcile_machines, reconcile_taps
+from ..qemu.reconcile import end_vms, reconcile_taps, reconcile_vms
 from ..render import render_endpoints, render_virtual_machines
 from ..render.host import vswitch
 from ..render.host.vswitch import render_workload_ports
-from .module_runner import NORTHBOUND, VSWITCH, Failure, connected, known_node
-from .topology import rows_to
+from .module_runner import NORTHBOUND, VSWITCH, UserError, connected, known_node
+from .topology import apply_rows
 
 VSWITCH_DATABASE = "Open_vSwitch"
 
@@ -27,25 +27,25 @@ def apply_workloads(module, plan: dict, refused: Set[str] = frozenset()) -> Outc
     """
     node = known_node(plan, module.params["node"])
     owner, write = f"{plan['deployment']}:workload", not module.check_mode
-    endpoints, machines = render_endpoints(plan, node), render_virtual_machines(plan, node)
-    outcome = end_machines(machines, owner=owner, write=write)
+    endpoints, vms = render_endpoints(plan, node), render_virtual_machines(plan, node)
+    outcome = end_vms(vms, owner=owner, write=write)
     if kernel.PYROUTE2_IMPORT_ERROR is None:
         with connected(module, VSWITCH) as client:
             userspace = uses_userspace(client)
         outcome += reconcile_endpoints(endpoints, owner=owner, userspace=userspace, write=write)
-        outcome += reconcile_taps(machines, owner=f"{plan['deployment']}:vm", write=write)
+        outcome += reconcile_taps(vms, owner=f"{plan['deployment']}:vm", write=write)
     elif module.check_mode:
         outcome += planned_endpoints(endpoints)
     else:
-        raise Failure("pyroute2 is missing on this host; run playbooks/install.yml")
+        raise UserError("pyroute2 is missing on this host; run playbooks/install.yml")
     with connected(module, VSWITCH) as client:
         rows = render_workload_ports(plan, node)
         if client is not None and integration_bridge(client) is None:
             if write:
-                raise Failure(f"there is no bridge {INTEGRATION_BRIDGE}; run playbooks/install.yml on this host")
+                raise UserError(f"there is no bridge {INTEGRATION_BRIDGE}; run playbooks/install.yml on this host")
             client = None
-        outcome += rows_to(client, VSWITCH_DATABASE, rows, owner, vswitch.TABLES, write=write)
-    outcome += reconcile_machines(machines, owner=owner, write=write)
+        outcome += apply_rows(client, VSWITCH_DATABASE, rows, owner, vswitch.TABLES, write=write)
+    outcome += reconcile_vms(vms, owner=owner, write=write)
     if write and module.params["wait_timeout"]:
         _wait_for_workloads(module, plan, node, refused | {network for network, _reason in outcome.refused})
     if write and outcome.changed:
@@ -73,7 +73,7 @@ def _wait_for_workloads(module, plan: dict, node: str, refused: Set[str]) -> Non
     with connected(module, NORTHBOUND) as client:
         missing = wait_for_ports(client, ports, timeout)
     if missing:
-        raise Failure(
+        raise UserError(
             f"{len(missing)} of {len(ports)} ports are not up after {timeout} s: {', '.join(missing[:10])}; "
             "see the log of ovn-controller on this host"
         )

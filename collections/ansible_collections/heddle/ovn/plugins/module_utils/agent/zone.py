@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All of a host's share of the plan, in the order in which its parts need each other."""
+"""All of a host's part of the plan, in the order in which its parts need each other."""
 
 from __future__ import annotations
 
 from ..common.change import Outcome
-from .module_runner import KNOWN_ERRORS, Failure, known_node, load_plan, refusal
+from .module_runner import KNOWN_ERRORS, UserError, known_node, load_plan, refusal
 from .node_gateway import apply_gateway
 from .plan_file import keep_plan
 from .topology import apply_topology
@@ -29,5 +29,5 @@ def apply_zone(module) -> Outcome:
             except KNOWN_ERRORS as error:
                 if not outcome.refused:
                     raise
-                raise Failure(f"{refusal(outcome)}\n{error}") from error
+                raise UserError(f"{refusal(outcome)}\n{error}") from error
     return outcome

@@ -20,7 +20,7 @@ from .cluster_limits import shortages
 from .conditions import WORKLOAD_READY, condition
 from .finalizers import asked_to_go, has_finalizer, release, users
 from .nad import claim_namespaces
-from .network_status import judge
+from .network_status import evaluate
 from .networks import NETWORK_KINDS, Network, attached_networks, is_pending, running_workloads
 from .path_mtu import check_path_mtu
 from .rules import Refusal
@@ -45,7 +45,7 @@ def admit(
     """Return the snapshot after `resources` replace what `manifest_set` held, and all reasons to refuse it.
 
     Objects of other sets stay. `nodes` are the hosts of the inventory: name -> {"chassis": id or None,
-    "encapsulation": [addresses]}; a host that told nothing this time keeps what it told before. `released` are
+    "encap_ips": [addresses]}; a host that told nothing this time keeps what it told before. `released` are
     workloads that are gone (`namespace/name`), whose addresses are kept no longer. `unrendered` says why networks
     cannot be rendered, by the key of their object; they are stored and left out of the plan. `now` is the time for the
     status, as in 2025-05-13T18:01:05Z.
@@ -55,7 +55,7 @@ def admit(
     after.objects |= {entry.key: entry for entry in _nodes(before, nodes)}
     layer2_version.begin(after, before)
     for workload in after.of_kind("Workload"):
-        after.objects[workload.key] = move.settled(placement.settled(workload, set(nodes)), set(nodes))
+        after.objects[workload.key] = move.completed(placement.scheduled(workload, set(nodes)), set(nodes))
 
     given = {resource.key for resource in resources}
     problems = [
@@ -151,11 +151,11 @@ def _carry_out(
     stage = before
     while True:
         allocating = _Allocating(stage, after, unrendered, now)
-        refused = allocating.settle()
+        refused = allocating.run()
         if refused:
             return refused
         if not allocating.has_left_out or _served(after) <= _served(stage):
-            judge(after, before, claims, allocating.failures, now)
+            evaluate(after, before, claims, allocating.failures, now)
             return []
         # Who was left out may have been so for the sake of others who then were too: again, as the next run would.
         stage = dataclasses.replace(after, objects=dict(after.objects))
@@ -185,7 +185,7 @@ class _Allocating:
         self.unserved: set[tuple[str, str]] = set()
         self.failures: dict[str, list[str]] = {}
 
-    def settle(self) -> list[Refusal]:
+    def run(self) -> list[Refusal]:
         """Allocate, and say of every workload whether it runs; returns what makes the whole step impossible."""
         while True:
             found = {name: one for name, one in self.networks.items() if one.object_key not in self.without}

@@ -16,7 +16,7 @@ PATIENCE = 60.0
 _LONGEST_PAUSE = 0.25
 
 
-class Rejected(Exception):
+class AdmissionError(Exception):
     """The manifests cannot be admitted; `problems` says why, one entry per mistake."""
 
     def __init__(self, problems: list[Problem]) -> None:
@@ -24,7 +24,7 @@ class Rejected(Exception):
         self.problems = problems
 
 
-class Overtaken(Exception):
+class ConflictError(Exception):
     """Others kept changing the state for as long as was tried; the text says what to do."""
 
 
@@ -38,8 +38,8 @@ def store(
     """Bring the database to what `decide` makes of it; returns the snapshots before and after.
 
     `client` may be None: then the database does not exist yet and counts as empty, which only check mode may ask.
-    Whoever is overtaken by another writer reads and decides anew, for `patience` seconds. Raises Rejected when `decide`
-    finds problems, Overtaken when others kept writing all the time.
+    When another writer commits first, everything is read and decided again, for `patience` seconds. Raises
+    AdmissionError when `decide` finds problems, ConflictError when other writers kept committing all the time.
     """
     deadline = time.monotonic() + patience
     attempt = 0
@@ -48,7 +48,7 @@ def store(
         before = read(client) if client else Snapshot()
         after, problems = decide(before)
         if problems:
-            raise Rejected(problems)
+            raise AdmissionError(problems)
         transaction = operations(before, after)
         if not transaction or not write:
             return before, after
@@ -56,7 +56,7 @@ def store(
             client.transact(DATABASE, transaction)
         except Conflict as conflict:
             if time.monotonic() >= deadline:
-                raise Overtaken(
+                raise ConflictError(
                     f"somebody else changed the state each time, {attempt} times in {patience:g} s, and nothing "
                     f"was written; run it again when the others have finished (the server said: {conflict})"
                 ) from conflict

@@ -37,7 +37,7 @@ def arrived(workload: StoredObject, node: str) -> StoredObject:
     return replace(there, status={key: value for key, value in there.status.items() if key != _STATUS})
 
 
-def settled(workload: StoredObject, nodes: set[str]) -> StoredObject:
+def completed(workload: StoredObject, nodes: set[str]) -> StoredObject:
     """Return the workload without a move to a node that is gone: what is left of it is where it came from."""
     return workload if moving_to(workload) in (None, *nodes) else arrived(workload, node_of(workload))
 
@@ -93,15 +93,15 @@ def _with_status(before: Snapshot, workload: StoredObject, status: dict) -> Snap
     return after
 
 
-# What QEMU says (QMP, `query-status`) of a machine that did not arrive, and of one that left; `absent`: no QEMU runs.
+# What QEMU says (QMP, `query-status`) of a VM that did not arrive, and of one that left; `absent`: no QEMU runs.
 _NOT_ARRIVED, _LEFT = ("absent", "inmigrate"), ("absent", "postmigrate")
 
 
-def machine_location(move: dict, here: str, there: str) -> dict:
-    """Return the `node` where a machine runs, "" when that is not known, and whether it is `lost` at both ends.
+def vm_location(move: dict, here: str, there: str) -> dict:
+    """Return the `node` where a VM runs, "" when that is not known, and whether it is `lost` at both ends.
 
     `here` and `there` are its states at `move`'s `from` and `to`; any other word than QEMU's, such as `nothing` of an
-    end that did not answer, decides nothing. A lost machine is started anew where its move began.
+    end that did not answer, decides nothing. A lost vm is started anew where its move began.
     """
     lost = there in _NOT_ARRIVED and here in _LEFT
     stayed = move["from"] if here == "running" or lost else ""

@@ -25,7 +25,7 @@ from .networks import NETWORK_KINDS, Network, attached_networks
 from .transit import chosen_transit_subnets
 
 
-def judge(snapshot: Snapshot, before: Snapshot, claims: Claims, failures: dict[str, list[str]], now: str) -> None:
+def evaluate(snapshot: Snapshot, before: Snapshot, claims: Claims, failures: dict[str, list[str]], now: str) -> None:
     """Write the status of every network and namespace of `snapshot`, and complete the attachment definitions.
 
     `failures` says by network what could not be allocated.

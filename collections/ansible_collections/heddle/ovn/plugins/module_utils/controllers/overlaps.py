@@ -60,7 +60,7 @@ def with_provider_networks(network: Network, nodes: list[StoredObject]) -> list[
             told.setdefault(str(ipaddress.ip_interface(address).network), f"the provider network of node {node.name}")
         for address in gateway.get("next_hops", ()):
             told.setdefault(address, f"the default gateway of node {node.name}")
-        for address in [*(node.spec.get("encapsulation") or ()), *(node.spec.get("addresses") or ())]:
+        for address in [*(node.spec.get("encap_ips") or ()), *(node.spec.get("addresses") or ())]:
             told.setdefault(address, f"an address of node {node.name}")
     return [
         f"pod or join subnet overlaps: {subnet} with {what}, {other}"

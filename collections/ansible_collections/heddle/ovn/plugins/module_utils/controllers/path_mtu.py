@@ -24,7 +24,7 @@ def overhead(underlay_family: int) -> int:
 
 def largest(node: StoredObject) -> int | None:
     """Return the largest MTU that a network may have because of a host's underlay; None while that is not known."""
-    mtu, addresses = node.spec.get("underlay_mtu"), node.spec.get("encapsulation") or []
+    mtu, addresses = node.spec.get("underlay_mtu"), node.spec.get("encap_ips") or []
     if not mtu or not addresses:
         return None
     return mtu - max(overhead(family(address)) for address in addresses)

@@ -30,7 +30,7 @@ def moved(workload: StoredObject, node: str) -> StoredObject:
     return dataclasses.replace(workload, status=status)
 
 
-def settled(workload: StoredObject, nodes: set[str]) -> StoredObject:
+def scheduled(workload: StoredObject, nodes: set[str]) -> StoredObject:
     """Return the workload without a move that is overruled, or that led to a node that is gone."""
     if _STATUS in workload.status and (node_of(workload) not in nodes or node_of(workload) == workload.spec["node"]):
         return moved(workload, workload.spec["node"])

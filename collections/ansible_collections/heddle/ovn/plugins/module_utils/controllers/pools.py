@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from ..store.snapshot import Snapshot
 
 # Object key, rule, remedy.
-Failure = tuple[str, str, str]
+UserError = tuple[str, str, str]
 _SHOWN = 5
 
 
@@ -38,7 +38,7 @@ class Pool:
     round_robin: bool = False
 
 
-def settle(snapshot: Snapshot, pool: Pool) -> list[Failure]:
+def allocate_pool(snapshot: Snapshot, pool: Pool) -> list[UserError]:
     """Bring one pool of the snapshot to its claims; returns what could not be given."""
     held = snapshot.allocations.get(pool.name, {})
     kept = {

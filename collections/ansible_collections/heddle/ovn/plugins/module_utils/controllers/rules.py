@@ -102,14 +102,14 @@ def _is_grown(old: str, new: str) -> bool:
 
 
 def check_nodes(nodes: list[StoredObject]) -> Iterator[Refusal]:
-    """Two hosts with one identity, as clones of a machine have it, would break every other host's databases."""
+    """Two hosts with one identity, as clones of a VM have it, would break every other host's databases."""
     holders: dict[tuple[str, str], str] = {}
     for node in nodes:
         if not NODE_NAME.fullmatch(node.name) or node.name == "join":
             yield (node.key, "metadata.name", f"{node.name} cannot name a host in OVN",
                    "use lower case letters, digits, '-' and '.', and not the word join")  # fmt: skip
         claims = [("system-id of Open vSwitch", node.spec.get("chassis"))]
-        claims += [("tunnel address", address) for address in node.spec.get("encapsulation", [])]
+        claims += [("tunnel address", address) for address in node.spec.get("encap_ips", [])]
         for what, value in claims:
             other = holders.setdefault((what, value), node.name) if value else node.name
             if other != node.name:

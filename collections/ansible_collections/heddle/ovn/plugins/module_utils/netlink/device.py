@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All that the kernel keeps for one network card besides the link itself: its addresses and the routes through it.
+"""All that the kernel keeps for one NIC besides the link itself: its addresses and the routes through it.
 
 Nothing here decides anything; `takeover.py` does. Addresses and routes are handed on with all their attributes, so
 that another device can be given the very same.
@@ -45,7 +45,7 @@ class Held:
 
 @dataclass(frozen=True)
 class Device:
-    """A network card: `addresses` of global scope, `routes` that somebody added, and `leased` addresses.
+    """An NIC: `addresses` of global scope, `routes` that somebody added, and `leased` addresses.
 
     What the gateways add to a bridge is not among them.
 
@@ -67,7 +67,7 @@ class Device:
 
 @read_whole
 def read_device(name: str) -> Device | None:
-    """Return a network card, or None when there is none of that name."""
+    """Return an NIC, or None when there is none of that name."""
     with IPRoute() as netlink:
         netlink.marshal.msg_map = {**netlink.marshal.msg_map, RTM_NEWADDR: AddressMessage}
         found = netlink.link_lookup(ifname=name)
@@ -128,8 +128,8 @@ def default_gateways(device: Device) -> list[str]:
 
 
 @read_whole
-def advertised_cards() -> list[str]:
-    """Return the cards with a default route that the kernel itself learned from router advertisements.
+def advertised_interfaces() -> list[str]:
+    """Return the uplinks with a default route that the kernel itself learned from router advertisements.
 
     systemd-networkd and NetworkManager listen themselves and switch the kernel's listening off (accept_ra 0).
     """

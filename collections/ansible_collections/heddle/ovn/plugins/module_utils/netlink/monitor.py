@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tells when a card that a bridge took over gets an address or a route again, from whoever configures the host.
+"""Notices when an uplink that is attached to a bridge gets an address or a route again.
 
-ifupdown, systemd-networkd and NetworkManager know the card and not the bridge: restarted, or slow at boot, they put the
-host's addresses back where nothing answers for them. Messages as in rtnetlink(7), read without pyroute2.
+ifupdown, systemd-networkd and NetworkManager know the uplink and not the bridge: restarted, or slow at boot, they put
+the host's addresses back where nothing answers for them. Messages as in rtnetlink(7), read without pyroute2.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _LINK_SCOPE = 253
 _NOT_MOVED = (2, 9)
 
 
-class Cards:
-    """Listens to the kernel; `names` are the cards that were taken over. Usable with `select`."""
+class UplinkMonitor:
+    """Listens to the kernel; `names` are the uplinks that were taken over. Usable with `select`."""
 
     def __init__(self, names: frozenset[str] = frozenset()) -> None:
         self.names = names
@@ -41,7 +41,7 @@ class Cards:
         self._socket.close()
 
     def changed(self) -> bool:
-        """Read what the kernel has told; returns whether one of the cards got something."""
+        """Read what the kernel has told; returns whether one of the uplinks got something."""
         indexes = set()
         for name in self.names:
             with contextlib.suppress(OSError):
@@ -58,10 +58,10 @@ class Cards:
                     raise
                 found = True
                 continue
-            found |= any(index in indexes for index in told(data))
+            found |= any(index in indexes for index in changed_interfaces(data))
 
 
-def told(data: bytes) -> list[int]:
+def changed_interfaces(data: bytes) -> list[int]:
     """Return the indexes of the links that got an address or a route according to messages of the kernel."""
     found = []
     while len(data) >= _HEADER.size:

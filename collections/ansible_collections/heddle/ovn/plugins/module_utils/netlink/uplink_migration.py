@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A bridge takes over a network card, with its addresses and routes, or gives them back.
+"""A bridge takes over an NIC, with its addresses and routes, or gives them back.
 
 In between nothing is lost, whenever the run is cut off: an address is added on one side before it is taken away on the
 other, a route changes its device in one step, and the kernel answers for an address on whichever device a packet comes
@@ -28,7 +28,7 @@ def move_device(source: str, target: str, *, write: bool) -> Outcome:
     """
     before, after = read_device(source), read_device(target)
     if before is None:
-        raise NetlinkError(f"there is no network card {source}; this host has {', '.join(kernel.read_links(None))}")
+        raise NetlinkError(f"there is no interface {source}; this host has {', '.join(kernel.read_links(None))}")
     if before.leased:
         raise NetlinkError(
             f"{source} has the leased address {before.leased[0]}: its DHCP client would fight for it with {target}. "

@@ -48,7 +48,7 @@ def reconcile_flows(
     With `write`, ports that are still missing are waited for, at most `timeout` seconds; if one does not come, that
     is an `OpenFlowError`, and nothing is written. Without, what needs it counts as missing.
     """
-    wanted = _Wanted(bridges, flows, flood_ports, static_macs)
+    wanted = _DesiredFlows(bridges, flows, flood_ports, static_macs)
     ports = switch.wait_for_ports(wanted.ports, timeout) if write else switch.ports()
     if write:
         _refuse_missing(wanted, ports, timeout)
@@ -82,7 +82,7 @@ def _perform(steps: list[_Step]) -> None:
         step.write()
 
 
-class _Wanted:
+class _DesiredFlows:
     """What is wanted, by bridge; `ports` are the names of the ports that it takes, the bridge's own among them."""
 
     def __init__(self, bridges, flows, flood_ports, static_macs) -> None:
@@ -114,7 +114,7 @@ class _Wanted:
         return frozenset().union(*users) if all(len(found) == 1 for found in users) else frozenset()
 
 
-def _refuse_missing(wanted: _Wanted, ports: dict[str, dict], timeout: float) -> None:
+def _refuse_missing(wanted: _DesiredFlows, ports: dict[str, dict], timeout: float) -> None:
     for bridge, names in sorted(wanted.ports.items()):
         missing = sorted(names - set(ports.get(bridge, ())))
         if bridge in missing:

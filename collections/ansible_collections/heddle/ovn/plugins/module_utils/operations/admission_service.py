@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..agent.module_runner import STATE, Failure
+from ..agent.module_runner import STATE, UserError
 from ..api import Problem, unpacked
 from ..common.change import Change
 from ..common.naming import DEFAULT_NETWORK
 from ..common.serialization import unpack
 from ..controllers.admission import admit
-from ..controllers.apply_manifests import Overtaken, Rejected, store
+from ..controllers.apply_manifests import AdmissionError, ConflictError, store
 from ..plan import build_plan
 from ..render.rehearsal import unrenderable
 from ..store import settings as state_settings
@@ -33,14 +33,14 @@ STATE_ARGUMENTS = {
 def next_state(params: dict, client, *, write: bool) -> tuple[Snapshot, Snapshot]:
     """Return the state before and after the module's arguments; with `write` the database has the latter.
 
-    Raises Failure with all problems of the manifests, one a line.
+    Raises UserError with all problems of the manifests, one a line.
     """
     moment = now()
     try:
         resources = [unpacked(data) for data in unpack(params["resources"])]
         settings = state_settings.complete(params["settings"])
     except ValueError as error:
-        raise Failure(str(error)) from error
+        raise UserError(str(error)) from error
 
     def decide(before: Snapshot) -> tuple[Snapshot, list[Problem]]:
         def attempt(unrendered: dict[str, str]) -> tuple[Snapshot, list[Problem]]:
@@ -61,10 +61,10 @@ def next_state(params: dict, client, *, write: bool) -> tuple[Snapshot, Snapshot
 
     try:
         return store(client, decide, write=write)
-    except Rejected as error:
-        raise Failure(f"{len(error.problems)} problem(s), nothing was written:\n{error}") from error
-    except Overtaken as error:
-        raise Failure(str(error)) from error
+    except AdmissionError as error:
+        raise UserError(f"{len(error.problems)} problem(s), nothing was written:\n{error}") from error
+    except ConflictError as error:
+        raise UserError(str(error)) from error
 
 
 def _rendered(
@@ -83,7 +83,7 @@ def _rendered(
         plan = build_plan(after)
         found = unrenderable(plan, changed_networks(known, plan))
         if DEFAULT_NETWORK in found:
-            raise Failure(f"the default network: {found[DEFAULT_NETWORK]}; nothing was written. Please report this")
+            raise UserError(f"the default network: {found[DEFAULT_NETWORK]}; nothing was written. Please report this")
         if not found:
             return after, problems
         unrendered |= {plan["networks"][name]["object"]: reason for name, reason in found.items()}

@@ -8,9 +8,9 @@ import secrets
 import socket
 import time
 
-from ..agent.module_runner import Failure
+from ..agent.module_runner import UserError
 from ..qemu import instance
-from .migration import machine_name
+from .migration import vm_name
 
 INFO_ARGUMENTS = {
     "workload": {"type": "str", "required": True},
@@ -27,16 +27,16 @@ _QUESTIONS = {
 
 
 def look_at(params: dict) -> dict:
-    """Return what QEMU says about a machine on this host, and what it says itself when it runs here.
+    """Return what QEMU says about a VM on this host, and what it says itself when it runs here.
 
     With `command` the guest runs that, and `stdout` and `rc` are its answer. Without `inside` it is not asked.
     """
-    name = machine_name(params["workload"])
+    name = vm_name(params["workload"])
     status = instance.status(name)
     found = {"changed": False, "status": status, "inside": {}}
     if status != "running":
         if params["command"]:
-            raise Failure(f"{params['workload']} does not run on this host; it is {status} here")
+            raise UserError(f"{params['workload']} does not run on this host; it is {status} here")
         return found
     if params["command"]:
         code, text = ask(name, params["command"], params["timeout"])
@@ -47,7 +47,7 @@ def look_at(params: dict) -> dict:
 
 
 def ask(name: str, command: str, timeout: float) -> tuple[int, str]:
-    """Run a command in the guest; returns its status and what it printed. Failure when it does not answer in time."""
+    """Run a command in the guest; returns its status and what it printed. UserError when it does not answer in time."""
     deadline = time.monotonic() + timeout
     answer = None
     # A guest that is still starting hears nothing. It is asked something harmless until it answers.
@@ -55,7 +55,7 @@ def ask(name: str, command: str, timeout: float) -> tuple[int, str]:
         answer = _exchange(name, "true", min(deadline, time.monotonic() + _PATIENCE))
     answer = answer and _exchange(name, command, deadline)
     if answer is None:
-        raise Failure(f"{name}: the guest does not answer; see {instance.socket_of(name, 'console')}")
+        raise UserError(f"{name}: the guest does not answer; see {instance.socket_of(name, 'console')}")
     return answer
 
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict
 
-from ..agent.module_runner import Failure
+from ..agent.module_runner import UserError
 from ..common.serialization import pack
-from ..controllers.apply_manifests import Rejected, store
+from ..controllers.apply_manifests import AdmissionError, store
 from ..controllers.layer2_steps import Blocker, change_version, clean_up, drain, go_back, survey
 from ..plan import build_plan
 from ..store.layer2_version import GATEWAY_ROUTERS, TRANSIT_ROUTER, is_open, version_of
@@ -24,8 +24,8 @@ Decision = Callable[[Snapshot], tuple[Snapshot, list[Blocker]]]
 def carry_out(client, params: dict, *, write: bool) -> dict:
     """Do one step; returns the module's result.
 
-    `client` is None when there is no state database yet, which only check mode may ask. Raises Failure with everything
-    that blocks the step; nothing is written then.
+    `client` is None when there is no state database yet, which only check mode may ask. Raises UserError with
+    everything that blocks the step; nothing is written then.
     """
     version, nodes = TOPOLOGIES[params["topology"]], params["nodes"]
     moves: list = []
@@ -52,8 +52,8 @@ def carry_out(client, params: dict, *, write: bool) -> dict:
     decisions: dict[str, Decision] = dict(zip(STEPS, (surveyed, drained, changed, returned, cleaned), strict=True))
     try:
         before, after = store(client, decisions[params["step"]], write=write)
-    except Rejected as error:
-        raise Failure(f"{len(error.problems)} thing(s) in the way, nothing was changed:\n{error}") from error
+    except AdmissionError as error:
+        raise UserError(f"{len(error.problems)} thing(s) in the way, nothing was changed:\n{error}") from error
     changes = state_changes(before, after)
     found = survey(after, version, nodes if params["step"] == "surveyed" else [], params["serial"])
     result = {

@@ -13,7 +13,7 @@ import secrets
 import time
 from pathlib import Path
 
-from ..agent.module_runner import STATE, Failure, known_node, load_plan
+from ..agent.module_runner import STATE, UserError, known_node, load_plan
 from ..common.naming import INTEGRATION_BRIDGE, workload_namespace
 from ..common.serialization import pack
 from ..controllers.apply_manifests import store
@@ -34,7 +34,7 @@ STATE_ARGUMENTS = {
 }
 HOST_ARGUMENTS = {
     "workload": {"type": "str", "required": True},
-    "state": {"type": "str", "choices": ["receiving", "sent", "settled"], "required": True},
+    "state": {"type": "str", "choices": ["receiving", "sent", "completed"], "required": True},
     "address": {"type": "str"},
     "port": {"type": "int"},
     "key": {"type": "str", "no_log": True},
@@ -62,19 +62,19 @@ def record_move(params: dict, client, *, write: bool) -> tuple[Snapshot, Snapsho
         return after, []
 
     if client is None:
-        raise Failure("there is no state database yet; run playbooks/site.yml")
+        raise UserError("there is no state database yet; run playbooks/site.yml")
     try:
         before, after = store(client, decide, write=write)
     except MoveRefused as error:
-        raise Failure(str(error)) from error
+        raise UserError(str(error)) from error
     return before, after, {"move": move, "node": params["node"], "document": pack(build_plan(after))}
 
 
-def machine_name(workload: str) -> str:
+def vm_name(workload: str) -> str:
     """Return the name that a host knows the virtual machine NAMESPACE/NAME by."""
     namespace, slash, name = workload.partition("/")
     if not slash or not namespace or not name:
-        raise Failure(f"workload {workload!r} is not written as NAMESPACE/NAME")
+        raise UserError(f"workload {workload!r} is not written as NAMESPACE/NAME")
     return workload_namespace(namespace, name)
 
 
@@ -83,46 +83,46 @@ def receive(params: dict) -> dict:
 
     One that listens already, because an earlier run was cut off, goes on with what it has.
     """
-    name = machine_name(params["workload"])
+    name = vm_name(params["workload"])
     secret = Path(instance.socket_of(name, instance.KEY_FILE))
-    with Qmp(instance.socket_of(name)) as machine:
-        status = machine.execute("query-status")["status"]
+    with Qmp(instance.socket_of(name)) as vm:
+        status = vm.execute("query-status")["status"]
         if status != "inmigrate":
-            raise Failure(f"{params['workload']} does not wait for its move on this host; it is {status} here")
-        listening = machine.execute("query-migrate").get("socket-address")
+            raise UserError(f"{params['workload']} does not wait for its move on this host; it is {status} here")
+        listening = vm.execute("query-migrate").get("socket-address")
         if listening:
             return {"changed": False, "port": int(listening[0]["port"]), "key": secret.read_text().partition(":")[2]}
         key = secrets.token_hex(32)
-        _agree_on(machine, secret, key, "server")
+        _agree_on(vm, secret, key, "server")
         address = f"[{params['address']}]" if ":" in params["address"] else params["address"]
-        machine.execute("migrate-incoming", {"uri": f"tcp:{address}:0"})
-        listening = machine.execute("query-migrate")["socket-address"]
+        vm.execute("migrate-incoming", {"uri": f"tcp:{address}:0"})
+        listening = vm.execute("query-migrate")["socket-address"]
     return {"changed": True, "port": int(listening[0]["port"]), "key": key}
 
 
 def send(params: dict) -> dict:
-    """Move the running machine to the QEMU that listens; returns QEMU's own figures, in milliseconds and bytes.
+    """Move the running vm to the QEMU that listens; returns QEMU's own figures, in milliseconds and bytes.
 
-    When this returns, the machine runs there. Raises Failure when it goes on running here.
+    When this returns, the VM runs there. Raises UserError when it goes on running here.
     """
-    name = machine_name(params["workload"])
+    name = vm_name(params["workload"])
     secret = Path(instance.socket_of(name, instance.KEY_FILE))
-    with Qmp(instance.socket_of(name)) as machine:
+    with Qmp(instance.socket_of(name)) as vm:
         # An earlier run that was cut off may have begun it, or even have seen it through.
-        over = machine.execute("query-status")["status"] == "postmigrate"
-        if not over and machine.execute("query-migrate").get("status") not in _UNDER_WAY:
-            _agree_on(machine, secret, params["key"], "client")
+        over = vm.execute("query-status")["status"] == "postmigrate"
+        if not over and vm.execute("query-migrate").get("status") not in _UNDER_WAY:
+            _agree_on(vm, secret, params["key"], "client")
             # Without a way back it is over as soon as the last byte is written. The other end may load that later, or
-            # never, and then nobody runs the machine.
+            # never, and then nobody runs the VM.
             way_back = {"capability": "return-path", "state": True}
-            machine.execute("migrate-set-capabilities", {"capabilities": [way_back]})
-            machine.execute("migrate-set-parameters", {"downtime-limit": params["downtime_limit"]})
+            vm.execute("migrate-set-capabilities", {"capabilities": [way_back]})
+            vm.execute("migrate-set-parameters", {"downtime-limit": params["downtime_limit"]})
             address = f"[{params['address']}]" if ":" in params["address"] else params["address"]
-            machine.execute("migrate", {"uri": f"tcp:{address}:{params['port']}"})
+            vm.execute("migrate", {"uri": f"tcp:{address}:{params['port']}"})
     told = _finished(instance.socket_of(name), params["timeout"])
     secret.unlink(missing_ok=True)
     if told["status"] != "completed":
-        raise Failure(
+        raise UserError(
             f"{params['workload']} was not moved, it goes on running here: {told.get('error-desc', told['status'])}"
         )
     return {
@@ -133,20 +133,20 @@ def send(params: dict) -> dict:
     }
 
 
-def settle(params: dict) -> dict:
+def complete(params: dict) -> dict:
     """Let no move be under way from this host any more: what QEMU says after that goes on being so.
 
     One that is sending is given up, one that switches over is waited for.
     """
-    name = machine_name(params["workload"])
+    name = vm_name(params["workload"])
     path = instance.socket_of(name)
     try:
-        with Qmp(path) as machine:
-            status = machine.execute("query-migrate").get("status")
+        with Qmp(path) as vm:
+            status = vm.execute("query-migrate").get("status")
             if status not in _UNDER_WAY:
                 return {"changed": False}
             if status != "device":
-                machine.execute("migrate_cancel")
+                vm.execute("migrate_cancel")
     except QmpAbsent:
         return {"changed": False}
     _finished(path, params["timeout"])
@@ -154,21 +154,21 @@ def settle(params: dict) -> dict:
     return {"changed": True}
 
 
-def _agree_on(machine: Qmp, secret: Path, key: str, endpoint: str) -> None:
+def _agree_on(vm: Qmp, secret: Path, key: str, endpoint: str) -> None:
     """Give QEMU the key for TLS with a pre-shared one (QEMU, "TLS setup for network services")."""
     secret.unlink(missing_ok=True)
     descriptor = os.open(secret, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w") as file:
         file.write(f"qemu:{key}")
         os.fchown(file.fileno(), instance.user_id(), -1)
-    machine.execute("migrate-set-parameters", {"tls-creds": ""})
+    vm.execute("migrate-set-parameters", {"tls-creds": ""})
     with contextlib.suppress(QmpError):  # there is one only after a move that failed
-        machine.execute("object-del", {"id": _CREDENTIALS})
-    machine.execute(
+        vm.execute("object-del", {"id": _CREDENTIALS})
+    vm.execute(
         "object-add",
         {"qom-type": "tls-creds-psk", "id": _CREDENTIALS, "dir": str(secret.parent), "endpoint": endpoint},
     )
-    machine.execute("migrate-set-parameters", {"tls-creds": _CREDENTIALS})
+    vm.execute("migrate-set-parameters", {"tls-creds": _CREDENTIALS})
 
 
 def _finished(path: str, timeout: float) -> dict:
@@ -177,12 +177,12 @@ def _finished(path: str, timeout: float) -> dict:
     cancelled = False
     while True:
         try:
-            with Qmp(path) as machine:
-                told = machine.execute("query-migrate")
+            with Qmp(path) as vm:
+                told = vm.execute("query-migrate")
                 if told.get("status") in ("completed", "failed", "cancelled"):
                     return told
                 if time.monotonic() > deadline and not cancelled:
-                    machine.execute("migrate_cancel")
+                    vm.execute("migrate_cancel")
                     cancelled = True
         except QmpAbsent:
             raise
@@ -194,13 +194,13 @@ def _finished(path: str, timeout: float) -> dict:
 
 
 def announce(module) -> dict:
-    """Tell a machine that has come to this host who its routers are now; returns what it was told."""
+    """Tell a VM that has come to this host who its routers are now; returns what it was told."""
     plan, name = load_plan(module), module.params["workload"]
     node = known_node(plan, module.params["node"])
     if name not in plan["workloads"]:
-        raise Failure(f"there is no workload {name} in the plan; write it as NAMESPACE/NAME")
+        raise UserError(f"there is no workload {name} in the plan; write it as NAMESPACE/NAME")
     if node not in hosts(plan["workloads"][name]):
-        raise Failure(f"workload {name} is not on {node}; it is told on the node that it has come to")
+        raise UserError(f"workload {name} is not on {node}; it is told on the node that it has come to")
     announcements = render_announcements(plan, node, name)
     for told in announcements if not module.check_mode else ():
         send_out(INTEGRATION_BRIDGE, told.host_name, told.frame)

@@ -6,9 +6,9 @@ from __future__ import annotations
 import dataclasses
 import time
 
-from ..agent.module_runner import Failure
+from ..agent.module_runner import UserError
 from ..api import Problem
-from ..controllers.apply_manifests import Overtaken, store
+from ..controllers.apply_manifests import ConflictError, store
 from ..controllers.conditions import WAITING_FOR_HOSTS, ready_on, with_ready
 from ..plan import build_plan
 from ..store.snapshot import Snapshot
@@ -139,5 +139,5 @@ def record(client, reports: dict[str, dict], *, write: bool) -> tuple[Snapshot, 
 
     try:
         return store(client, decide, write=write)
-    except Overtaken as error:
-        raise Failure(str(error)) from error
+    except ConflictError as error:
+        raise UserError(str(error)) from error

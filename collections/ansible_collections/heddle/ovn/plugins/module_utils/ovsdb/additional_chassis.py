@@ -13,7 +13,7 @@ from ..common.change import Change, Outcome
 DATABASE = "OVN_Southbound"
 
 
-def reconcile_extra_chassis(client, ports: dict[str, str | None], *, write: bool) -> Outcome:
+def reconcile_additional_chassis(client, ports: dict[str, str | None], *, write: bool) -> Outcome:
     """Bring the ports' second chassis to `ports` (port -> chassis name or None).
 
     A port or a chassis that the Southbound database does not have yet is left for the next run.

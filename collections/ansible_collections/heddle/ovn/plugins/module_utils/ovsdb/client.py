@@ -126,11 +126,11 @@ class Client:
         for operations in transactions:
             started.append(self.start(database, operations))
             if len(started) >= IN_FLIGHT:
-                yield self._settle(started.popleft())
+                yield self._collect(started.popleft())
         while started:
-            yield self._settle(started.popleft())
+            yield self._collect(started.popleft())
 
-    def _settle(self, started):
+    def _collect(self, started):
         try:
             return self.finish(started)
         except Unreachable:

@@ -28,10 +28,10 @@ class Current:
     Making one reads them and encodes the desired rows meanwhile; `locate` needs these checked.
     """
 
-    def __init__(self, client, schema, identity, desired, scope, suspects):
+    def __init__(self, client, schema, identity, desired, scope, retry_candidates):
         self._schema, self._identity, self._desired = schema, identity, desired
         reader = Reader(client, schema, identity, desired, scope)
-        reader.read(suspects)
+        reader.read(retry_candidates)
         self._without = scope.without if scope else frozenset()
         self._networks, self.purged, self.member_columns = reader.networks, reader.purged, reader.member_columns
         self.rows, self._found, self._owned = reader.rows, reader.found, {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Desired rows, checked against the schema and turned into wire values before anything is written.
+"""DesiredRow rows, checked against the schema and turned into wire values before anything is written.
 
 Rows with the same columns form a shape. A shape is encoded column by column, which is far faster than row by row; a
 shape with anything unusual in it (references by set, single keys of a map, a mistake) is encoded row by row.
@@ -28,7 +28,7 @@ class Shape:
         self.read = itemgetter(*names) if len(names) > 1 else lambda row: tuple(row[name] for name in names)
 
 
-class Wanted:
+class DesiredState:
     """One desired row on the wire.
 
     `whole`: column -> wire value; `keys`: map column -> key -> wire atom or None; `members`: set column -> uuids;
@@ -63,7 +63,7 @@ class Wanted:
         return f"{self.row.table}/{self.row.key}"
 
 
-class Desired:
+class DesiredRow:
     """All desired rows: `rows` by (table, key), and the `columns` that are managed by table.
 
     Making one gives names and columns, enough to ask the database; `identify`, `encode_table` and `check` then do the
@@ -155,7 +155,7 @@ class Desired:
                 return
             known = self._shapes[key] = Shape(table, key[2:]), []
         shape, rows = known
-        wanted = self.rows[name] = Wanted(row, shape)
+        wanted = self.rows[name] = DesiredState(row, shape)
         rows.append(wanted)
         if row.parent is not None:
             holders.add((row.parent.table, row.parent.column))

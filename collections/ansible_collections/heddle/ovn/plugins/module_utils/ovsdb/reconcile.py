@@ -20,7 +20,7 @@ from ..common.change import Outcome
 from ..common.errors import InvalidRows
 from .client import Conflict, Duplicate, OvsdbError
 from .current import Current
-from .desired import Desired
+from .desired import DesiredRow
 from .foreign import foreign_rows
 from .identity import Identity
 from .schema import Kind, Schema
@@ -65,10 +65,10 @@ def reconcile(client, database, rows, *, owner, scope=None, write=True, report_f
 
 def _reconcile(client, database, rows, identity, scope, write, report_foreign):
     schema = Schema(client.get_schema(database))
-    changes, suspects, refused, failed, alone = [], set(), None, {}, False
+    changes, retry_candidates, refused, failed, alone = [], set(), None, {}, False
     narrowed = scope
     for attempt in range(ATTEMPTS):
-        plan, current, desired = _plan(client, schema, identity, rows, narrowed, suspects)
+        plan, current, desired = _plan(client, schema, identity, rows, narrowed, retry_candidates)
         if not write:
             changes = plan.changes()
             break
@@ -78,7 +78,7 @@ def _reconcile(client, database, rows, identity, scope, write, report_foreign):
             break
         failures = left
         alone = alone or any(failure.fatal for failure in failures)
-        suspects |= {name for failure in failures for name in failure.births}
+        retry_candidates |= {name for failure in failures for name in failure.inserts}
         former = scope.former if scope and scope.networks is not None else None
         without = scope.without if scope else frozenset()
         narrowed = Scope(current.purged, _networks_left(failures, narrowed), former, without)
@@ -94,13 +94,13 @@ class _Failure:
         self.fatal = fatal
         self.error, self.operations, self.everything = error, operations, everything
         self.networks = frozenset().union(*(unit.networks for unit in units))
-        self.births = [(wanted.row.table, wanted.row.key) for unit in units for wanted in unit.births]
+        self.inserts = [(wanted.row.table, wanted.row.key) for unit in units for wanted in unit.inserts]
 
 
-def _plan(client, schema, identity, rows, scope, suspects):
+def _plan(client, schema, identity, rows, scope, retry_candidates):
     """Read and compare. The server reads while the desired rows are encoded."""
-    desired = Desired(schema, identity, rows)
-    current = Current(client, schema, identity, desired, scope, suspects)
+    desired = DesiredRow(schema, identity, rows)
+    current = Current(client, schema, identity, desired, scope, retry_candidates)
     desired.check()
     current.locate()
     plan = Plan(schema, identity, desired, current, scope.networks if scope else None)

@@ -34,16 +34,16 @@ class Reader:
         self.member_columns, self._columns = {}, {}
         self.rows, self.found = {}, {}
 
-    def read(self, suspects):
-        """Ask for everything; desired rows are encoded while the server works. `suspects` are asked for by uuid."""
+    def read(self, retry_candidates):
+        """Read everything; desired rows are encoded while the server works. `retry_candidates` are read by uuid."""
         if self._former is None:
-            self._read_tables(suspects)
+            self._read_tables(retry_candidates)
         else:
             self._read_known()
 
-    def _read_tables(self, suspects):
+    def _read_tables(self, retry_candidates):
         desired, started = self._desired, []
-        single = self._single_selects(suspects)
+        single = self._single_selects(retry_candidates)
         if single:
             started.append((list(single), None, self._start(single.values())))
         for name in _members_first(self._schema, self._tables | self._targets()):
@@ -122,16 +122,16 @@ class Reader:
     def _start(self, selects):
         return self._client.start(self._schema.name, list(selects))
 
-    def _single_selects(self, suspects):
+    def _single_selects(self, retry_candidates):
         """Selects for desired rows that are found by their content, or that were just refused as duplicates."""
-        if suspects:
+        if retry_candidates:
             self._desired.identify()
         selects = {}
         for wanted in self._desired.matching:
             if None not in wanted.match.values():
                 where = [[column, "==", wire] for column, wire in wanted.match.items()]
                 selects[wanted.row.table, wanted.row.key] = where
-        for name in suspects:
+        for name in retry_candidates:
             wanted = self._desired.rows.get(name)
             if wanted is not None and wanted.match is None:
                 selects[name] = [["_uuid", "==", ["uuid", wanted.uuid]]]

@@ -21,27 +21,27 @@ SHARED, LAST = "", None
 class Unit:
     """What is to be done for one network."""
 
-    __slots__ = ("births", "changes", "guards", "networks", "writes")
+    __slots__ = ("changes", "guards", "inserts", "networks", "writes")
 
     def __init__(self, networks):
-        self.networks, self.guards, self.births, self.writes, self.changes = networks, [], [], [], []
+        self.networks, self.guards, self.inserts, self.writes, self.changes = networks, [], [], [], []
 
     def operations(self, plan):
         """The operations, guards first. Also completes `changes` with the rows that are created."""
         inserts = []
-        for wanted in self.births:
+        for wanted in self.inserts:
             row = birth_row(wanted, plan.later.get(wanted.uuid, NOTHING))
             inserts.append({"op": "insert", "table": wanted.row.table, "uuid": wanted.uuid, "row": row})
         return self.guards + inserts + self.writes
 
     def all_changes(self, plan):
         """The changes of this unit, creations first."""
-        return [plan.creation(wanted) for wanted in self.births] + self.changes
+        return [plan.creation(wanted) for wanted in self.inserts] + self.changes
 
     def absorb(self, other):
         """Take over what another unit would have done."""
         self.networks |= other.networks
-        for name in ("guards", "births", "writes", "changes"):
+        for name in ("guards", "inserts", "writes", "changes"):
             getattr(self, name).extend(getattr(other, name))
 
 
@@ -66,8 +66,8 @@ class Plan:
 
     def orphans(self):
         """Undesired rows that cannot be deleted as such, and that nothing releases which this plan knows."""
-        suspects = [left for left in self._doomed.values() if not self._schema.tables[left.table].root]
-        if not suspects:
+        retry_candidates = [left for left in self._doomed.values() if not self._schema.tables[left.table].root]
+        if not retry_candidates:
             return []
         held = set()
         for left in self._doomed.values():
@@ -76,7 +76,7 @@ class Plan:
             if wanted.current is not None and self._active(wanted):
                 names = [*self._current.member_columns[wanted.row.table], *wanted.whole]
                 held |= held_uuids(wanted.table, wanted.current, names)
-        return [left for left in suspects if left.uuid not in held]
+        return [left for left in retry_candidates if left.uuid not in held]
 
     def release(self, left, holder_table, column, holder_uuid):
         """Remove an undesired row from a holder that was looked up."""
@@ -143,7 +143,7 @@ class Plan:
         if wanted.match is not None:
             where = [[column, "==", wire] for column, wire in wanted.match.items()]
             unit.guards.append(_wait(wanted.row.table, where, ["_uuid"], []))
-        unit.births.append(wanted)
+        unit.inserts.append(wanted)
         self._check_references(wanted, wanted.whole)
         for name, members in wanted.members.items():
             later = {uuid for uuid in members if not self._same_unit(wanted, uuid)}
@@ -197,11 +197,11 @@ class Plan:
     def _update_members(self, wanted, name, added, removed, before, after):
         self._add_members(wanted, name, added)
         for uuid in removed:
-            doomed = self._doomed.get(uuid)
-            place = self._last_if_shared(doomed.network) if doomed and not wanted.unit else wanted.unit
+            deletes = self._doomed.get(uuid)
+            place = self._last_if_shared(deletes.network) if deletes and not wanted.unit else wanted.unit
             self._mutate(place, wanted, name, "delete", [uuid])
         # A row that only exists as a member is reported as created or deleted; its membership is not news.
-        told = {uuid for uuid in added if self._is_birth(uuid)} | {
+        told = {uuid for uuid in added if self._is_insert(uuid)} | {
             uuid for uuid in removed if uuid in self._doomed and not self._schema.tables[self._doomed[uuid].table].root
         }
         if not added | removed <= told:
@@ -221,12 +221,12 @@ class Plan:
     def _attach_unread(self, wanted):
         """Add rows that are created in this run to a holder that is not part of it."""
         for name, members in wanted.members.items():
-            births = {
+            inserts = {
                 uuid
                 for uuid in members
                 if (member := self._by_uuid.get(uuid)) and member.current is None and member.unit in self._networks
             }
-            for uuid in sorted(births):
+            for uuid in sorted(inserts):
                 self._mutate(self._by_uuid[uuid].unit, wanted, name, "insert", [uuid])
 
     def _mutate(self, place, wanted, name, mutator, uuids):
@@ -315,7 +315,7 @@ class Plan:
 
     # -- names -------------------------------------------------------------------------------------------------------
 
-    def _is_birth(self, uuid):
+    def _is_insert(self, uuid):
         target = self._by_uuid.get(uuid)
         return target is not None and target.current is None and not target.table.root
 

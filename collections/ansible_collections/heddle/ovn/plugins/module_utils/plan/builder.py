@@ -69,7 +69,7 @@ def _node(node, snapshot: Snapshot) -> dict:
     return {
         "id": int(snapshot.get("node-id", node.name)),
         "chassis": node.spec.get("chassis"),
-        "encapsulation": node.spec.get("encapsulation", []),
+        "encap_ips": node.spec.get("encap_ips", []),
         "addresses": node.spec.get("addresses", []),
         "layer2_topology_version": version_of(node),
         "gateway": node.spec.get("gateway"),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kernel and the initramfs that virtual machines boot, made of the host's own packages.
 
-The guest is busybox, the modules of its network card, and two scripts. It is built anew when one of these changed.
+The guest is busybox, the modules of its NIC, and two scripts. It is built anew when one of these changed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..common.errors import HypervisorError
 from .initramfs import initramfs
 
 SUBSTRATE = "guest"
-CARD = "virtio_net"
+NIC = "virtio_net"
 MODULES = Path("/usr/lib/modules")
 BUSYBOX = (Path("/usr/bin/busybox"), Path("/bin/busybox"))
 
@@ -96,18 +96,18 @@ def _files(release: str, scripts: Path) -> dict[str, tuple[int, bytes]]:
 
 
 def _needed_modules(release: str) -> list[Path]:
-    """Return the files of the card's module and of what it needs, in the order in which they load (modules.dep(5)).
+    """Return the files of the nic's module and of what it needs, in the order in which they load (modules.dep(5)).
 
     A module that is built into the kernel has no file.
     """
     base = MODULES / release
     for line in (base / "modules.dep").read_text(encoding="utf-8").splitlines():
         path, _colon, needs = line.partition(":")
-        if re.fullmatch(rf"{CARD}\.ko(\.xz)?", os.path.basename(path)):
+        if re.fullmatch(rf"{NIC}\.ko(\.xz)?", os.path.basename(path)):
             return [base / name for name in [*reversed(needs.split()), path]]
-    if f"/{CARD}.ko" in (base / "modules.builtin").read_text(encoding="utf-8"):
+    if f"/{NIC}.ko" in (base / "modules.builtin").read_text(encoding="utf-8"):
         return []
-    raise GuestImageError(f"kernel {release} has no module {CARD}; install linux-image-cloud-amd64")
+    raise GuestImageError(f"kernel {release} has no module {NIC}; install linux-image-cloud-amd64")
 
 
 def _content(path: Path) -> bytes:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The virtual machines of a host as systemd and the file system know them, read and written.
 
-Nothing here decides anything; `virtual_machine.py` does. Each machine is an instance of one unit, which the role
+Nothing here decides anything; `virtual_machine.py` does. Each VM is an instance of one unit, which the role
 `hypervisor` brings, and a directory with its arguments and its sockets, which only root and QEMU may enter.
 """
 
@@ -38,12 +38,12 @@ def user_id() -> int:
 
 
 def socket_of(name: str, which: str = "qmp") -> str:
-    """Return the path of a machine's socket: `qmp` controls QEMU, `guest` leads into the guest."""
+    """Return the path of a VM's socket: `qmp` controls QEMU, `guest` leads into the guest."""
     return str(RUNTIME / name / which)
 
 
-def read_machines() -> dict[str, dict]:
-    """Return the machines that Heddle made on this host.
+def read_vms() -> dict[str, dict]:
+    """Return the VMs that Heddle made on this host.
 
     Name -> `owner`, `arguments`, `incoming` (whether it was started to take over another one), `moving` (whether it is
     on its way to another host) and `active`.
@@ -63,7 +63,7 @@ def read_machines() -> dict[str, dict]:
 
 
 def start(name: str, owner: str, arguments: str, *, incoming: bool) -> None:
-    """Start a machine, or with `incoming` one that waits for another's state; returns when QEMU answers."""
+    """Start a VM, or with `incoming` one that waits for another's state; returns when QEMU answers."""
     directory = RUNTIME / name
     RUNTIME.mkdir(mode=0o755, exist_ok=True)
     directory.mkdir(mode=0o700, exist_ok=True)
@@ -86,36 +86,36 @@ def start(name: str, owner: str, arguments: str, *, incoming: bool) -> None:
 
 
 def stop(name: str) -> None:
-    """End a machine and remove what it left."""
+    """End a VM and remove what it left."""
     _systemctl("stop", name)
     _systemctl("reset-failed", name, check=False)
     shutil.rmtree(RUNTIME / name, ignore_errors=True)
 
 
 def forget_incoming(name: str) -> None:
-    """A machine that has taken over starts like any other from now on, and its key is of no more use."""
+    """A VM that has taken over starts like any other from now on, and its key is of no more use."""
     for file in ("incoming", KEY_FILE):
         (RUNTIME / name / file).unlink(missing_ok=True)
 
 
 def note_moving(name: str) -> None:
-    """Keep systemd from starting the machine anew when its QEMU ends."""
+    """Keep systemd from starting the VM anew when its QEMU ends."""
     (RUNTIME / name / "moving").touch()
 
 
 def forget_moving(name: str) -> None:
-    """From now on the machine is started anew when its QEMU ends."""
+    """From now on the VM is started anew when its QEMU ends."""
     (RUNTIME / name / "moving").unlink(missing_ok=True)
 
 
 def status(name: str) -> str:
-    """Return what QEMU says that a machine does: `running`, `inmigrate`, `postmigrate`, ...
+    """Return what QEMU says that a VM does: `running`, `inmigrate`, `postmigrate`, ...
 
     `absent` without QEMU, and `silent` when there is one that does not answer: what that does, nobody knows.
     """
     try:
-        with Qmp(socket_of(name)) as machine:
-            return machine.execute("query-status")["status"]
+        with Qmp(socket_of(name)) as vm:
+            return vm.execute("query-status")["status"]
     except QmpAbsent:
         return "absent"
     except QmpError:

@@ -73,8 +73,8 @@ def wait_for(path: str, happened: Callable[[Qmp], bool], timeout: float) -> None
     deadline = time.monotonic() + timeout
     while True:
         try:
-            with Qmp(path) as machine:
-                if happened(machine):
+            with Qmp(path) as vm:
+                if happened(vm):
                     return
             reason = "it did not come to what was waited for"
         except QmpError as error:

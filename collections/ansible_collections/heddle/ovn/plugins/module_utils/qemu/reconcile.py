@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The engine for virtual machines and their tap devices: desired and what is there -> steps -> writes.
 
-Own are machines whose directory names the owner, and links that carry the owner's mark. Other QEMUs are never looked
-at. A machine that is on the move is not restarted or started again here: only its move may end it. What a move that is
-over left behind, which waits for a machine or has sent it off, is begun anew where the machine is to run.
+Own are VMs whose directory names the owner, and links that carry the owner's mark. Other QEMUs are never looked
+at. A VM that is on the move is not restarted or started again here: only its move may end it. What a move that is
+over left behind, which waits for a VM or has sent it off, is begun anew where the VM is to run.
 """
 
 from __future__ import annotations
@@ -15,126 +15,126 @@ from ..common.errors import HypervisorError, NetlinkError
 from ..netlink import kernel
 from ..netlink.step import Step, perform
 from ..netlink.workload_links import mark
-from ..types.virtual_machine import Card, VirtualMachine
+from ..types.virtual_machine import Nic, VirtualMachine
 from . import instance
 
 SUBSTRATE = "hypervisor"
 
 
-def arguments(machine: VirtualMachine) -> str:
-    """Return what a machine's QEMU is told beyond what all are (the unit of the role `hypervisor`)."""
-    words = ["-m", str(machine.memory)]
-    for number, card in enumerate(machine.cards):
+def arguments(vm: VirtualMachine) -> str:
+    """Return what a VM's QEMU is told beyond what all are (the unit of the role `hypervisor`)."""
+    words = ["-m", str(vm.memory)]
+    for number, nic in enumerate(vm.nics):
         # Without the header, guest and host exchange complete checksums and single frames, as a userspace switch needs.
-        tap = f"tap,id=net{number},ifname={card.host_name},script=no,downscript=no,vhost=off,vnet_hdr=off"
-        device = f"virtio-net-pci,id=card{number},netdev=net{number},mac={card.mac},host_mtu={card.mtu},romfile="
+        tap = f"tap,id=net{number},ifname={nic.host_name},script=no,downscript=no,vhost=off,vnet_hdr=off"
+        device = f"virtio-net-pci,id=nic{number},netdev=net{number},mac={nic.mac},host_mtu={nic.mtu},romfile="
         words += ["-netdev", tap, "-device", device]
     return " ".join(words)
 
 
-def end_machines(machines: list[VirtualMachine], *, owner: str, write: bool) -> Outcome:
-    """End the owner's machines that are not among `machines`; their ports and taps may go after that."""
-    wanted = {machine.name for machine in machines}
+def end_vms(vms: list[VirtualMachine], *, owner: str, write: bool) -> Outcome:
+    """End the owner's VMs that are not among `vms`; their ports and taps may go after that."""
+    wanted = {vm.name for vm in vms}
     steps = [
         Step(_change("delete", name, {"arguments": there["arguments"]}, {}), partial(instance.stop, name))
-        for name, there in instance.read_machines().items()
+        for name, there in instance.read_vms().items()
         if there["owner"] == owner and name not in wanted
     ]
     return perform(steps, write=write)
 
 
-def reconcile_machines(machines: list[VirtualMachine], *, owner: str, write: bool) -> Outcome:
-    """Start the machines that do not run, and restart those that are not as wanted. Taps and ports come before.
+def reconcile_vms(vms: list[VirtualMachine], *, owner: str, write: bool) -> Outcome:
+    """Start the VMs that do not run, and restart those that are not as wanted. Taps and ports come before.
 
-    Raises HypervisorError where a machine cannot run.
+    Raises HypervisorError where a VM cannot run.
     """
-    if write and machines and not instance.ready():
+    if write and vms and not instance.ready():
         raise HypervisorError(
             "this host is not set up for virtual machines; run playbooks/install.yml with the manifests that have them"
         )
-    there = instance.read_machines()
+    there = instance.read_vms()
     steps = []
-    for machine in machines:
-        steps += _machine_steps(machine, there.get(machine.name), owner)
+    for vm in vms:
+        steps += _vm_steps(vm, there.get(vm.name), owner)
     return perform(steps, write=write)
 
 
-def _machine_steps(machine: VirtualMachine, there: dict | None, owner: str) -> list[Step]:
-    if machine.role == "source":
-        return _source_steps(machine, there, owner)
+def _vm_steps(vm: VirtualMachine, there: dict | None, owner: str) -> list[Step]:
+    if vm.role == "source":
+        return _source_steps(vm, there, owner)
     if there is not None and there["owner"] != owner:
-        raise NetlinkError(f"virtual machine {machine.name} belongs to {there['owner']}; rename the workload")
-    text, incoming = arguments(machine), machine.role == "target"
-    begin = partial(instance.start, machine.name, owner, text, incoming=incoming)
+        raise NetlinkError(f"virtual machine {vm.name} belongs to {there['owner']}; rename the workload")
+    text, incoming = arguments(vm), vm.role == "target"
+    begin = partial(instance.start, vm.name, owner, text, incoming=incoming)
     after = {"arguments": text, "incoming": incoming}
     if there is None or not there["active"]:
-        return [Step(_change("create", machine.name, {}, after), begin)]
+        return [Step(_change("create", vm.name, {}, after), begin)]
     if incoming and there["incoming"]:
         return []
-    # Without that mark it is left from before the machine ran elsewhere: this host was off, or failed, meanwhile.
-    if incoming or there["arguments"] != text or _left_over(machine.name, there):
+    # Without that mark it is left from before the VM ran elsewhere: this host was off, or failed, meanwhile.
+    if incoming or there["arguments"] != text or _left_over(vm.name, there):
 
         def restart() -> None:
-            instance.stop(machine.name)
+            instance.stop(vm.name)
             begin()
 
         before = {"arguments": there["arguments"], "incoming": there["incoming"]}
-        return [Step(_change("update", machine.name, before, after), restart)]
+        return [Step(_change("update", vm.name, before, after), restart)]
     if there["incoming"]:
-        change = _change("update", machine.name, {"incoming": True}, {"incoming": False})
-        return [Step(change, partial(instance.forget_incoming, machine.name))]
+        change = _change("update", vm.name, {"incoming": True}, {"incoming": False})
+        return [Step(change, partial(instance.forget_incoming, vm.name))]
     if there["moving"]:
-        change = _change("update", machine.name, {"moving": True}, {"moving": False})
-        return [Step(change, partial(instance.forget_moving, machine.name))]
+        change = _change("update", vm.name, {"moving": True}, {"moving": False})
+        return [Step(change, partial(instance.forget_moving, vm.name))]
     return []
 
 
 def _left_over(name: str, there: dict) -> bool:
-    """Tell whether this is an end of a move in which nobody runs the machine."""
+    """Tell whether this is an end of a move in which nobody runs the VM."""
     return (there["incoming"] or there["moving"]) and instance.status(name) in ("inmigrate", "postmigrate")
 
 
-def _source_steps(machine: VirtualMachine, there: dict | None, owner: str) -> list[Step]:
+def _source_steps(vm: VirtualMachine, there: dict | None, owner: str) -> list[Step]:
     if there is None or there["owner"] != owner or there["moving"]:
         return []
-    change = _change("update", machine.name, {"moving": False}, {"moving": True})
-    return [Step(change, partial(instance.note_moving, machine.name))]
+    change = _change("update", vm.name, {"moving": False}, {"moving": True})
+    return [Step(change, partial(instance.note_moving, vm.name))]
 
 
 def _change(action: str, name: str, before: dict, after: dict) -> Change:
     return Change(SUBSTRATE, action, "virtual machine", name, "", before, after)
 
 
-def reconcile_taps(machines: list[VirtualMachine], *, owner: str, write: bool) -> Outcome:
-    """Bring the tap devices of `machines` to what they should be; the owner's others are removed."""
+def reconcile_taps(vms: list[VirtualMachine], *, owner: str, write: bool) -> Outcome:
+    """Bring the tap devices of `vms` to what they should be; the owner's others are removed."""
     links = kernel.read_links(None)
-    wanted = {card.host_name: card for machine in machines for card in machine.cards}
+    wanted = {nic.host_name: nic for vm in vms for nic in vm.nics}
     steps = []
     for name, link in sorted(links.items()):
         if link["alias"].startswith(f"{mark(owner)}:") and name not in wanted:
             network = link["alias"].removeprefix(f"{mark(owner)}:")
             change = Change("kernel", "delete", "tap", name, network, {"mtu": link["mtu"]}, {})
             steps.append(Step(change, partial(kernel.remove_link, name)))
-    for name, card in sorted(wanted.items()):
-        steps += _tap_steps(name, card, links.get(name), mark(owner, card.network))
+    for name, nic in sorted(wanted.items()):
+        steps += _tap_steps(name, nic, links.get(name), mark(owner, nic.network))
     return perform(steps, write=write)
 
 
-def _tap_steps(name: str, card: Card, there: dict | None, alias: str) -> list[Step]:
-    wanted = {"alias": alias, "mtu": card.mtu, "up": True}
+def _tap_steps(name: str, nic: Nic, there: dict | None, alias: str) -> list[Step]:
+    wanted = {"alias": alias, "mtu": nic.mtu, "up": True}
     if there is None:
-        change = Change("kernel", "create", "tap", name, card.network, {}, wanted)
-        return [Step(change, partial(_create_tap, name, card, alias))]
+        change = Change("kernel", "create", "tap", name, nic.network, {}, wanted)
+        return [Step(change, partial(_create_tap, name, nic, alias))]
     if there["alias"] and there["alias"] != alias:
         raise NetlinkError(f"link {name} exists and is not Heddle's (alias {there['alias']}); remove it first")
     before = {key: there[key] for key in wanted}
     if before == wanted:
         return []
-    settings = {"ifalias": alias, "mtu": card.mtu, "state": "up"}
-    change = Change("kernel", "update", "tap", name, card.network, before, wanted)
+    settings = {"ifalias": alias, "mtu": nic.mtu, "state": "up"}
+    change = Change("kernel", "update", "tap", name, nic.network, before, wanted)
     return [Step(change, partial(kernel.change_link, None, name, **settings))]
 
 
-def _create_tap(name: str, card: Card, alias: str) -> None:
+def _create_tap(name: str, nic: Nic, alias: str) -> None:
     kernel.create_tap(name, instance.user_id())
-    kernel.change_link(None, name, ifalias=alias, mtu=card.mtu, state="up")
+    kernel.change_link(None, name, ifalias=alias, mtu=nic.mtu, state="up")

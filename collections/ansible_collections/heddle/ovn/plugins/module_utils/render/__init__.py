@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 from .host.netns import render_endpoints
-from .host.qemu import render_extra_chassis, render_virtual_machines
+from .host.qemu import render_additional_chassis, render_virtual_machines
 from .host.vswitch import render_integration_bridge, render_workload_ports
 from .northbound import render_northbound
 from .southbound import render_southbound
 
 __all__ = [
+    "render_additional_chassis",
     "render_endpoints",
-    "render_extra_chassis",
     "render_integration_bridge",
     "render_northbound",
     "render_southbound",

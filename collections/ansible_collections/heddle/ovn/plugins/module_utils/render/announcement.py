@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a virtual machine must hear after a move, where its gateway may have another MAC now.
 
-While gateway routers are on the switch, each has its own MAC and link-local address, and a machine that was moved goes
+While gateway routers are on the switch, each has its own MAC and link-local address, and a VM that was moved goes
 on with those of the node that it came from (OKEP-5094, "Virtual machine live migration and default gateway"). As
 ovn-kubernetes does, it is told the gateway's MAC by a gratuitous ARP, and its IPv6 routers by advertisements: an
 endless one of its new router, and one for each other with a lifetime of zero, which ends that one.
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from ..common.addressing import family, link_local_address, plain
 from ..common.naming import host_interface
-from .common.node_network import View, attachments, first_mac
+from .common.node_network import NodeNetwork, attachments, first_mac
 from .host.vswitch import HOST_END
 from .topology.layer2_legacy import has_transit_router
 from .topology.layer2_transition import is_open
@@ -49,13 +49,13 @@ def render_announcements(plan: dict, node: str, workload: str) -> list[Announcem
     found = []
     interfaces = [one for one in plan["workloads"][workload]["interfaces"] if one["role"] == "primary"]
     for interface in interfaces:
-        view = View(plan, interface["network"], node, attachments(plan)[interface["network"]])
+        view = NodeNetwork(plan, interface["network"], node, attachments(plan)[interface["network"]])
         if is_open(view):
             found += _announcements(view, interface)
     return found
 
 
-def _announcements(view: View, interface: dict) -> list[Announcement]:
+def _announcements(view: NodeNetwork, interface: dict) -> list[Announcement]:
     link = host_interface(interface["port"], HOST_END)
     shared = first_mac(view.gateway_interfaces())
     own = shared if has_transit_router(view) else first_mac(view.join_interfaces())
@@ -85,7 +85,7 @@ def gratuitous_arp(mac: str, address: str) -> bytes:
 
 
 def router_advertisement(mac: str, target_mac: str, target: str, lifetime: int) -> bytes:
-    """Return the frame in which a router tells one machine for how many seconds it is one (RFC 4861, 4.2)."""
+    """Return the frame in which a router tells one VM for how many seconds it is one (RFC 4861, 4.2)."""
     source = ipaddress.IPv6Address(link_local_address(mac)).packed
     ends = source + ipaddress.IPv6Address(target).packed
     # A router that ends has no preference (RFC 4191, 2.2).

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from ..common.naming import DEFAULT_NETWORK
 from ..types.ovsdb_row import Keys, Parent, Row
-from .common.node_network import View, attachments, is_on
+from .common.node_network import NodeNetwork, attachments, is_on
 from .common.ovn_rows import COPP_NAME
 from .policy.isolation import render_isolation
 from .services.cluster_services import render_services
@@ -37,7 +37,7 @@ def render_northbound(plan: dict, node: str) -> list[Row]:
     for name, network in plan["networks"].items():
         if not is_on(network, node):
             continue
-        view = View(plan, name, node, attached.get(name, []))
+        view = NodeNetwork(plan, name, node, attached.get(name, []))
         rows += _TOPOLOGIES[network["topology"]](view)
         rows += render_workload_switch_ports(view)
         if name == DEFAULT_NETWORK:

@@ -12,14 +12,14 @@ from .gateway.bridge_flows import render_bridge_flows, render_flood_ports, rende
 from .host.firewall import render_firewall
 from .host.links_and_routes import render_host_network, render_management_ports
 from .host.netns import render_endpoints
-from .host.qemu import render_extra_chassis, render_virtual_machines
+from .host.qemu import render_additional_chassis, render_virtual_machines
 from .host.vswitch import render_workload_ports
 from .northbound import render_northbound
 from .southbound import render_southbound
 
 _ROWS = (render_southbound, render_northbound, render_workload_ports, render_management_ports)
 _WORDS = (render_bridge_flows, render_flood_ports, render_static_macs)
-_OTHERS = (render_endpoints, render_virtual_machines, render_extra_chassis, render_firewall, render_host_network)
+_OTHERS = (render_endpoints, render_virtual_machines, render_additional_chassis, render_firewall, render_host_network)
 
 
 def unrenderable(plan: dict, networks: Iterable[str] | None = None) -> dict[str, str]:

@@ -20,7 +20,7 @@ def render_southbound(plan: dict, node: str) -> list[Row]:
             continue
         columns = {"name": chassis, "hostname": name, "other_config": {"is-remote": "true"}}
         rows.append(Row("Chassis", chassis, columns))
-        for address in remote["encapsulation"]:
+        for address in remote["encap_ips"]:
             encap = {"type": "geneve", "ip": address, "chassis_name": chassis, "options": {"csum": "true"}}
             # By address, which is what the database keeps unique: a host that was set up anew keeps its row.
             rows.append(Row("Encap", address, encap, parent=Parent("Chassis", chassis, "encaps")))

@@ -9,7 +9,7 @@ import os
 import time
 from dataclasses import asdict
 
-from ..agent.module_runner import Failure, known_node, load_plan
+from ..agent.module_runner import UserError, known_node, load_plan
 from ..common.background_process import began, end, spawn
 from ..common.serialization import digest
 from ..netlink import kernel
@@ -31,21 +31,21 @@ def traffic(module, directory: str = DIRECTORY) -> dict:
         changed = process.stop(write=write) if params["state"] == "stopped" else False
         return {"changed": changed, "figures": process.figures(), "now": time.time()}
     except OSError as error:
-        raise Failure(f"{error.strerror or error}; this needs root") from error
+        raise UserError(f"{error.strerror or error}; this needs root") from error
 
 
 def _task(module) -> tuple[Task, dict]:
     params = module.params
-    name, outside = params["node"], params["outside"]
-    if name in outside:
-        own = [Answerer(name, None, address) for address in outside[name]]
+    name, external = params["node"], params["external"]
+    if name in external:
+        own = [Answerer(name, None, address) for address in external[name]]
         return Task([], own, {}, params["port"]), {}
     if kernel.PYROUTE2_IMPORT_ERROR is not None:
-        raise Failure("pyroute2 is missing on this host; run playbooks/install.yml")
+        raise UserError("pyroute2 is missing on this host; run playbooks/install.yml")
     plan = load_plan(module)
     known_node(plan, name)
     chosen = chosen_workloads(plan)
-    return Task(flows(plan, chosen, outside), answerers(plan, chosen), sources(plan, chosen), params["port"]), chosen
+    return Task(flows(plan, chosen, external), answerers(plan, chosen), sources(plan, chosen), params["port"]), chosen
 
 
 class Process:

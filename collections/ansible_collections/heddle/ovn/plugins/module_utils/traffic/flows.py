@@ -5,10 +5,10 @@ All hosts choose the same flows. A flow belongs to workloads, not to hosts: whic
 
 | kind | protocol | every | from | to |
 |---|---|---|---|---|
-| probe | UDP, answered | 10 ms | workload | next workload; host outside |
+| probe | UDP, answered | 10 ms | workload | next workload; external host |
 | probe | ICMP echo | 50 ms | workload | join address of a node's gateway router |
-| long | one TCP connection, a line and its echo | 100 ms | workload | next workload; host outside |
-| new | a TCP connection each time | 100 ms | workload | host outside |
+| long | one TCP connection, a line and its echo | 100 ms | workload | next workload; external host |
+| new | a TCP connection each time | 100 ms | workload | external host |
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..common.addressing import family, nth_interface, plain
 from ..common.naming import workload_namespace
 
 UDP, ICMP, LONG, NEW = "udp", "icmp", "long tcp", "new tcp"
-EAST_WEST, TO_OUTSIDE, TO_JOIN = "east-west", "to outside", "to join address"
+EAST_WEST, TO_EXTERNAL, TO_JOIN = "east-west", "to external host", "to join address"
 # Milliseconds from one packet to the next.
 INTERVALS = {UDP: 10, ICMP: 50, LONG: 100, NEW: 100}
 # How many networks and how many workloads of each take part: as many as one processor bears.
@@ -48,7 +48,7 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class Answerer:
-    """An address that answers: of a workload, or of a host outside, which has no namespace."""
+    """An address that answers: of a workload, or of an external host, which has no namespace."""
 
     owner: str
     namespace: str | None
@@ -78,8 +78,8 @@ def _spread(by_node: dict[str, list[str]]) -> list[str]:
     return [names[turn] for turn in range(longest) for _node, names in sorted(by_node.items()) if turn < len(names)]
 
 
-def flows(plan: dict, chosen: dict[str, list[str]], outside: dict[str, list[str]]) -> list[Flow]:
-    """Return the flows of these workloads; `outside` has addresses of hosts that are no nodes."""
+def flows(plan: dict, chosen: dict[str, list[str]], external: dict[str, list[str]]) -> list[Flow]:
+    """Return the flows of these workloads; `external` has addresses of hosts that are no nodes."""
     found = []
     for network, names in chosen.items():
         for place, source in enumerate(names):
@@ -88,9 +88,9 @@ def flows(plan: dict, chosen: dict[str, list[str]], outside: dict[str, list[str]
                 for address in _addresses(plan, following, network):
                     found += _flows(EAST_WEST, (UDP, LONG), network, source, following, address)
             families = {family(address) for address in _addresses(plan, source, network)}
-            for host, addresses in outside.items():
+            for host, addresses in external.items():
                 for address in (one for one in addresses if family(one) in families):
-                    found += _flows(TO_OUTSIDE, (UDP, LONG, NEW), network, source, host, address)
+                    found += _flows(TO_EXTERNAL, (UDP, LONG, NEW), network, source, host, address)
             for node, address in _join_addresses(plan, network, place + 1):
                 found += _flows(TO_JOIN, (ICMP,), network, source, node, address)
     return found

@@ -24,7 +24,7 @@ _NAMESPACES = "/var/run/netns"
 # Seconds that the other hosts have to begin to answer.
 HEAD_START = 3.0
 # Seconds between two looks at what is here, between two decisions on what is lost, between two writes.
-WATCH, SETTLE, WRITE = 0.1, 0.5, 5.0
+WATCH, EXPIRE, WRITE = 0.1, 0.5, 5.0
 # A host that came to its turn so much too late was too busy, which others may take for loss.
 _PAUSE = 0.1
 
@@ -70,20 +70,20 @@ class Traffic:
         # Not before the process is alone: it closes what it inherited.
         self.selector = selectors.DefaultSelector()
         until = self.began + lifetime
-        watch = settle = write = 0.0
+        watch = expire = write = 0.0
         while not self.told_to_end and (now := self.now()) < until:
             if now >= watch:
                 self._look()
                 watch = now + WATCH
-            if now >= settle:
-                self._settle(now)
-                settle = now + SETTLE
+            if now >= expire:
+                self._expire(now)
+                expire = now + EXPIRE
             if now >= write:
                 self.write()
                 write = now + WRITE
             self._send(now)
             self._select(min([watch, *self.due.values()]))
-        self._settle(self.now())
+        self._expire(self.now())
         for flow in [*self.senders]:
             self._stop_sending(flow)
         self.write(complete=True)
@@ -163,9 +163,9 @@ class Traffic:
         sender.close()
         self.segments.append(_segment(flow, sender))
 
-    def _settle(self, now: float) -> None:
+    def _expire(self, now: float) -> None:
         for sender in self.senders.values():
-            sender.tally.settle(now)
+            sender.tally.expire(now)
 
     def write(self, *, complete: bool = False) -> None:
         """Write the figures down as they are now."""
@@ -186,7 +186,7 @@ class Traffic:
 
 
 def _segment(flow: Flow, sender) -> dict:
-    return {**asdict(flow), "name": flow.name, **sender.told()}
+    return {**asdict(flow), "name": flow.name, **sender.as_dict()}
 
 
 def _inode(namespace: str) -> int:

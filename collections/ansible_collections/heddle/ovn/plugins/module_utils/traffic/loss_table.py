@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ..common.text_table import shortened, table
-from .flows import EAST_WEST, TO_JOIN, TO_OUTSIDE
+from .flows import EAST_WEST, TO_EXTERNAL, TO_JOIN
 
 
 def traffic_table(report: dict) -> list[str]:
@@ -24,12 +24,12 @@ def traffic_table(report: dict) -> list[str]:
     phases = [
         [
             phase["step"], ", ".join(phase["nodes"]), f"{phase['seconds']:.1f}",
-            *(phase["lost"].get(way, 0) for way in (EAST_WEST, TO_OUTSIDE, TO_JOIN)),
+            *(phase["lost"].get(way, 0) for way in (EAST_WEST, TO_EXTERNAL, TO_JOIN)),
             phase["failed"], phase["resets"], phase["lost_by_moves"], f"{phase['pause']:.2f}",
         ]
         for phase in report["phases"]
     ]  # fmt: skip
-    steps = ["step", "nodes", "seconds", EAST_WEST, TO_OUTSIDE, TO_JOIN, "failed", "resets", "in moves", "host late s"]
+    steps = ["step", "nodes", "seconds", EAST_WEST, TO_EXTERNAL, TO_JOIN, "failed", "resets", "in moves", "host late s"]
     return [
         *table("Traffic (lost in moves: an end of the flow was being stopped and started elsewhere)", head, ways),
         *table("Lost by step; failed: new connections; host late: a sender did not get its turn", steps, phases),

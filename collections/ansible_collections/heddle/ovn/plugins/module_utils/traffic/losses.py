@@ -2,7 +2,7 @@
 """What became of the traffic of all hosts, beside the steps of the change. Pure.
 
 A loss is a move's when its flow has an end that was being moved at that time: the workload was stopped on one host and
-started on another, which nothing survives. All others are told apart from these.
+started on another, which nothing survives. All others are distinguished from these.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BEFORE = "before"
 _CLOCK = 0.1
 
 
-def judge(hosts: dict[str, dict], steps: list[dict]) -> dict:
+def evaluate(hosts: dict[str, dict], steps: list[dict]) -> dict:
     """Return `flows`, `ways`, `phases`, `moves`, `clocks`, `processor_seconds`, `problems` and `began` and `ended`.
 
     `hosts` has, for each host, `figures` (of the traffic module, or None), `clock` (by how many seconds at least and at
@@ -38,14 +38,14 @@ def judge(hosts: dict[str, dict], steps: list[dict]) -> dict:
     for name, found in figures.items():
         for segment in found["segments"]:
             merged.setdefault(segment["name"], _Flow(segment)).add(name, segment, windows, over)
-    flows = [flow.told() for flow in merged.values()]
+    flows = [flow.as_dict() for flow in merged.values()]
     return {
         "began": began,
         "ended": ended,
         "flows": flows,
         "ways": _ways(flows),
         "phases": _phases(flows, figures, steps, began, ended),
-        "moves": windows.told(),
+        "moves": windows.as_dict(),
         "clocks": {name: host["clock"] for name, host in hosts.items() if host.get("clock")},
         "processor_seconds": {name: found["processor_seconds"] for name, found in figures.items()},
         "seconds": {name: round(found["time"] - found["began"], 1) for name, found in figures.items()},
@@ -94,7 +94,7 @@ class _Windows:
         """Tell whether one of the ends was being moved at some time between."""
         return any(begin <= end and start <= finish for one in ends for begin, finish in self.of.get(one, []))
 
-    def told(self) -> list[list]:
+    def as_dict(self) -> list[list]:
         """Return workload, begin and end."""
         return [[owner, *window] for owner, found in sorted(self.of.items()) for window in sorted(set(found))]
 
@@ -139,7 +139,7 @@ class _Flow:
             moved = moved or any(start <= time + 1 / BUCKETS and time <= end for start, end in broken)
             self.losses[moved][int(number)] += count
 
-    def told(self) -> dict:
+    def as_dict(self) -> dict:
         """Return the flow as JSON-ready data."""
         return {
             **self.base,

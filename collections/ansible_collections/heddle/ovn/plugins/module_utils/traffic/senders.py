@@ -94,9 +94,9 @@ class Datagrams:
         # The number that ends in these 16 bits and was sent last.
         return self.tally.newest - ((self.tally.newest - low) & 0xFFFF)
 
-    def told(self) -> dict:
+    def as_dict(self) -> dict:
         """Return the figures."""
-        return self.tally.told()
+        return self.tally.as_dict()
 
     def close(self) -> None:
         """Stop."""
@@ -180,9 +180,9 @@ class LongConnection:
         self.socket.close()
         self.socket, self.retry_at = None, now + _RETRY_SECONDS
 
-    def told(self) -> dict:
+    def as_dict(self) -> dict:
         """Return the figures; `resets` has when, since when it had been established, and why."""
-        return {**self.tally.told(), "connections": self.connections, "resets": self.resets}
+        return {**self.tally.as_dict(), "connections": self.connections, "resets": self.resets}
 
     def close(self) -> None:
         """Stop."""
@@ -221,9 +221,9 @@ class NewConnections:
         del self.waiting[opened]
         opened.close()
 
-    def told(self) -> dict:
+    def as_dict(self) -> dict:
         """Return the figures."""
-        return self.tally.told()
+        return self.tally.as_dict()
 
     def close(self) -> None:
         """Stop."""

@@ -60,7 +60,7 @@ class Tally:
         elif place < len(self._open) and self._open[place][1] is None:
             self._open[place][1] = now
 
-    def settle(self, now: float) -> None:
+    def expire(self, now: float) -> None:
         """Decide on all packets that are answered or have waited long enough, in their order."""
         while self._open and (self._open[0][1] is not None or now - self._open[0][0] > PATIENCE):
             sent, answered = self._open.popleft()
@@ -89,7 +89,7 @@ class Tally:
                 self.gaps.remove(min(self.gaps, key=lambda gap: gap[1] - gap[0]))
         self._last_answered = now
 
-    def told(self) -> dict:
+    def as_dict(self) -> dict:
         """Return the figures. What is still on its way counts as not sent."""
         gaps = [*self.gaps]
         if self._lost_in_gap:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ..agent.module_runner import Failure, known_node, load_plan
+from ..agent.module_runner import UserError, known_node, load_plan
 from ..common.addressing import family, plain
 from ..common.naming import workload_namespace
 from ..netlink import kernel
@@ -20,7 +20,7 @@ def watch(module, directory: str = f"{DIRECTORY}/watch") -> dict:
     plan = load_plan(module)
     node, name = known_node(plan, params["node"]), params["workload"]
     if name not in plan["workloads"]:
-        raise Failure(f"there is no workload {name} in the plan; write it as NAMESPACE/NAME")
+        raise UserError(f"there is no workload {name} in the plan; write it as NAMESPACE/NAME")
     process = Process(directory)
     try:
         if params["state"] == "stopped":
@@ -28,15 +28,15 @@ def watch(module, directory: str = f"{DIRECTORY}/watch") -> dict:
             return {"changed": changed, "figures": summary(process.figures()) if changed else {}}
         peer = chosen_peer(plan, name, params["target"])
         if peer is None:
-            raise Failure(f"no workload shares a network with {name} and could watch it")
+            raise UserError(f"no workload shares a network with {name} and could watch it")
         if plan["workloads"][peer]["node"] != node:
             return {"changed": False, "peer": peer}
         if kernel.PYROUTE2_IMPORT_ERROR is not None:
-            raise Failure("pyroute2 is missing on this host; run playbooks/install.yml")
+            raise UserError("pyroute2 is missing on this host; run playbooks/install.yml")
         task = echoes(plan, name, peer, params["addresses"])
         return {"changed": process.start(task, params["lifetime"], write=write), "peer": peer}
     except OSError as error:
-        raise Failure(f"{error.strerror or error}; this needs root") from error
+        raise UserError(f"{error.strerror or error}; this needs root") from error
 
 
 def chosen_peer(plan: dict, name: str, target: str | None) -> str | None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What Heddle's nftables tables look like: the words that `render` writes and `apply` reads.
 
-Two tables are Heddle's as a whole: `inet heddle` belongs to the gateways, `inet heddle-cards` to the bridges that take
-network cards over. Types, rules and elements are written as in a file for nft(8).
+Two tables are Heddle's as a whole: `inet heddle` belongs to the gateways, `inet heddle-userspace` to the
+uplinks of a userspace datapath. Types, rules and elements are written as in a file for nft(8).
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 FAMILY = "inet"
 TABLE = "heddle"
-CARDS_TABLE = "heddle-cards"
-OWN_TABLES = frozenset([TABLE, CARDS_TABLE])
+USERSPACE_TABLE = "heddle-userspace"
+OWN_TABLES = frozenset([TABLE, USERSPACE_TABLE])
 
 
 @dataclass(frozen=True, slots=True)

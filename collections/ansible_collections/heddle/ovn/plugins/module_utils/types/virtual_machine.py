@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Card:
-    """One network card of a virtual machine, and the host's tap device behind it."""
+class Nic:
+    """One NIC of a virtual machine, and the host's tap device behind it."""
 
     host_name: str
     mac: str
@@ -26,5 +26,5 @@ class VirtualMachine:
 
     name: str
     memory: int
-    cards: tuple[Card, ...]
+    nics: tuple[Nic, ...]
     role: str = "run"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The order in which questions are sent, repeated and given up. Sends nothing itself.
 
-No step depends on how fast the hosts are. A question without an answer is judged only against controls: questions over
-the same hosts that were answered before and are answered again after it.
+No step depends on how fast the hosts are. A question without an answer is evaluated only against controls:
+questions over the same hosts that were answered before and are answered again after it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from .pace import Pace
-from .verdict import MARGIN
+from .result import MARGIN
 
 # How often a question is asked among others until it becomes a suspect; the waits are one, one and two patiences.
 _TRIES, _WAITS = 3, (1, 1, 2)
@@ -68,7 +68,7 @@ class Suspect:
     answered: set = field(default_factory=set)
 
     @property
-    def settled(self) -> bool:
+    def concluded(self) -> bool:
         """Whether every packet that must be answered was."""
         return self.answered >= ({False, True} if self.large else {False})
 
@@ -199,12 +199,12 @@ def ask_silent(
 def confirm(suspects: list[Suspect], conversation: Conversation, pace: Pace, timeout: float) -> None:
     """Ask suspects again, each alone: the next one is sent when a control after it has been answered.
 
-    A suspect that is not `settled` has failed when `tries` is not 0 and `dead` is 0.
+    A suspect that is not `concluded` has failed when `tries` is not 0 and `dead` is 0.
     """
     clock = Controls(conversation, pace, timeout)
     dead: set[int] = set()
     for _round in range(_CONFIRM_ROUNDS):
-        left = [one for one in suspects if not one.settled and not one.dead]
+        left = [one for one in suspects if not one.concluded and not one.dead]
         if not left:
             return
         slowest = 0.0
@@ -226,7 +226,7 @@ def confirm(suspects: list[Suspect], conversation: Conversation, pace: Pace, tim
                 if heard.number in by_number:
                     by_number[heard.number].answered |= {heard.large, False}
             clock.others.clear()
-            if conversation.now() >= until or all(one.settled or one.dead for one in left):
+            if conversation.now() >= until or all(one.concluded or one.dead for one in left):
                 break
             clock.others += conversation.hear(until)
         for one in left:

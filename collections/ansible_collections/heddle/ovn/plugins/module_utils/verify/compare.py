@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 
 from ..agent.context import Invocation
-from ..agent.module_runner import KNOWN_ERRORS, NORTHBOUND, SOUTHBOUND, VSWITCH, Failure, known_node, load_plan
+from ..agent.module_runner import KNOWN_ERRORS, NORTHBOUND, SOUTHBOUND, VSWITCH, UserError, known_node, load_plan
 from ..agent.node_gateway import apply_gateway, gateway_size
 from ..agent.workloads import VSWITCH_DATABASE, uses_userspace
 from ..common.change import Foreign, Outcome
@@ -23,7 +23,7 @@ from ..ovsdb.values import Scope
 from ..render import northbound, render_endpoints, render_northbound, render_southbound, southbound
 from ..render.common.provider import provider_of
 from ..render.host import vswitch
-from ..render.host.firewall import render_cards
+from ..render.host.firewall import render_userspace_interfaces
 from ..render.host.vswitch import render_workload_ports
 from .drift import drift
 
@@ -36,7 +36,7 @@ def compare(module) -> dict:
 
 
 class Comparison:
-    """A host's share of the plan against the host."""
+    """A host's part of the plan against the host."""
 
     def __init__(self, plan: dict, node: str) -> None:
         self.plan = plan
@@ -99,11 +99,13 @@ class Comparison:
         if provider is None:
             return outcome
         # Which tables are foreign the gateways have told already.
-        return outcome + Outcome(reconcile_firewall(render_cards(provider.userspace_cards), write=False).changes)
+        return outcome + Outcome(
+            reconcile_firewall(render_userspace_interfaces(provider.userspace_interfaces), write=False).changes
+        )
 
     def _endpoints(self) -> Outcome:
         if kernel.PYROUTE2_IMPORT_ERROR is not None:
-            raise Failure("pyroute2 is missing on this host; run playbooks/install.yml")
+            raise UserError("pyroute2 is missing on this host; run playbooks/install.yml")
         with Client(VSWITCH, read_only=True) as client:
             userspace = uses_userspace(client)
         found = reconcile_endpoints(self.endpoints, owner=self.workload_owner, userspace=userspace, write=False)

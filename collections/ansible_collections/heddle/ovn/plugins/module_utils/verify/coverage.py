@@ -6,43 +6,43 @@ from __future__ import annotations
 from collections import Counter
 
 from .expectation import askers
-from .external_expectations import class_of, crossings
+from .external_expectations import class_of, external_flows
+from .result import NOT_TESTED
 from .selection import Groups, Selection
-from .verdict import NOT_TESTED
 
 # How each sort of class reads in a report.
 SORTS = {
     "network": "network x host pair x direction x family",
     "workload": "workload as target x network x family",
     "isolation": "network x host against each other network x family",
-    "crossing": "way in or out x network x host x family",
+    "flow": "way in or out x network x host x family",
 }
 
 
 def coverage(
-    plan: dict, outside: dict[str, list[str]], selection: Selection, pairs: list[dict], rows: list[dict]
+    plan: dict, external: dict[str, list[str]], selection: Selection, pairs: list[dict], rows: list[dict]
 ) -> dict:
     """Return `pairs`, `seed`, `sorts` (by name: `covered` and `of`) and `left_out`, lines of text.
 
-    `pairs` and `rows` are judged expectations of networks and of their borders. A class counts as covered when a
-    question that stands for it has a verdict.
+    `pairs` and `rows` are evaluated expectations of networks and of their borders. A class counts as covered when a
+    question that stands for it has a result.
     """
     seeded, asked = selection.seeded(plan), askers(plan)
     groups = Groups(asked, seeded)
-    verdicts: dict[tuple[str, str, str], list[tuple[int, bool]]] = {}
+    results: dict[tuple[str, str, str], list[tuple[int, bool]]] = {}
     for one in pairs:
         key = one["source"], one["target"], one["network"]
-        verdicts.setdefault(key, []).append((one["family"], one["verdict"] != NOT_TESTED))
+        results.setdefault(key, []).append((one["family"], one["result"] != NOT_TESTED))
     classes: dict[tuple, bool] = {}
     for one in groups.chosen():
-        for number, tested in verdicts.get((one.source, one.target, one.network), ()):
+        for number, tested in results.get((one.source, one.target, one.network), ()):
             for key in one.classes:
                 classes[*key, str(number)] = classes.get((*key, str(number)), False) or tested
     tested_rows = {(row["source"], row["target"], row["network"], row["address"], row["kind"]): row for row in rows}
-    for one in crossings(plan, outside, None, seeded):
+    for one in external_flows(plan, external, None, seeded):
         row = tested_rows.get((one.source, one.target, one.network, one.address, one.kind))
-        key = ("crossing", *class_of(asked, one))
-        classes[key] = classes.get(key, False) or bool(row and row["verdict"] != NOT_TESTED)
+        key = ("flow", *class_of(asked, one))
+        classes[key] = classes.get(key, False) or bool(row and row["result"] != NOT_TESTED)
     of, covered = Counter(key[0] for key in classes), Counter(key[0] for key, tested in classes.items() if tested)
     machines = [name for name in plan["workloads"] if name not in asked["workloads"]]
     lines = groups.left_out()

@@ -12,7 +12,7 @@ import json
 PORT = 7654
 SIZE = 65536
 # What whoever was not asked says in an answer's place of a workload.
-STRANGER = "a stranger"
+UNSOLICITED = "a unsolicited"
 _QUESTION, _ANSWER = {"ask", "source"}, {"answer", "workload", "network", "asker"}
 
 

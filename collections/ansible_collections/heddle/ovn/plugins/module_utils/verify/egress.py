@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One packet from a workload to the outside, as ovn-trace and ofproto/trace want it. Pure."""
+"""One packet from a workload to an external host, as ovn-trace and ofproto/trace want it. Pure."""
 
 from __future__ import annotations
 
 from ..common.addressing import family, mac_of_address, plain
 from ..common.naming import layer2_switch, node_switch, patch_port
-from ..render.common.node_network import View
+from ..render.common.node_network import NodeNetwork
 from ..render.common.provider import provider_of
 
 SOURCE_PORT, TARGET_PORT = 40000, 80
@@ -32,7 +32,7 @@ def overlapping(plan: dict, node: str) -> list[tuple[str, str, str]]:
     return list(pairs[0]) if pairs else []
 
 
-def egress_packet(plan: dict, node: str, outside: list[str]) -> dict | None:
+def egress_packet(plan: dict, node: str, external: list[str]) -> dict | None:
     """Return the packet of a workload of a user-defined network on the node; None where nobody has a way out.
 
     `title`, ovn-trace's `datapath` and `microflow`, and what the gateway router makes of it: ofproto/trace's `bridge`
@@ -42,14 +42,14 @@ def egress_packet(plan: dict, node: str, outside: list[str]) -> dict | None:
     for name, workload in plan["workloads"].items():
         for interface in workload["interfaces"] if provider and workload["node"] == node else ():
             network = plan["networks"][interface["network"]]
-            target = next((one for one in outside if family(one) == 4), None)
+            target = next((one for one in external if family(one) == 4), None)
             source = next((plain(one) for one in interface["addresses"] if family(one) == 4), None)
             if interface["role"] == "primary" and network["id"] and source and target:
-                return _packet(View(plan, interface["network"], node, []), name, interface, (source, target))
+                return _packet(NodeNetwork(plan, interface["network"], node, []), name, interface, (source, target))
     return None
 
 
-def _packet(view: View, name: str, interface: dict, ends: tuple[str, str]) -> dict:
+def _packet(view: NodeNetwork, name: str, interface: dict, ends: tuple[str, str]) -> dict:
     source, target = ends
     provider = view.provider
     gateway = mac_of_address(sorted(map(plain, view.gateway_interfaces()), key=family)[0])

@@ -15,9 +15,9 @@ from itertools import pairwise
 from . import external_evaluation
 from .coverage import coverage
 from .expectation import Pair, expected
-from .external_expectations import crossings, left_out
+from .external_expectations import external_flows, left_out
+from .result import FAILED, ISOLATED, NOT_TESTED, REACHED, SYMBOLS, Silence
 from .selection import Selection
-from .verdict import FAILED, ISOLATED, NOT_TESTED, REACHED, SYMBOLS, Silence
 
 FORMAT = 2
 SAME = "-"
@@ -25,49 +25,49 @@ SAME = "-"
 MOST_PAIRS = 5000
 
 
-def judge(
+def evaluate(
     plan: dict,
     hosts: dict[str, dict],
-    outside: dict[str, list[str]] | None = None,
+    external: dict[str, list[str]] | None = None,
     selection: Selection | None = None,
 ) -> dict:
-    """Return the report. `hosts` has what each host that answered reported, also those outside.
+    """Return the report. `hosts` has what each host that answered reported, also those external.
 
     `seen` by (source, target, network, address) as `prober.expand` returns it, `again` by the same what was asked
     alone, `slowest` answer in ms, `heard` as the reachability module returns it, `digest` of its plan, and `problems`,
-    one line each; or `error`, why it could not test. `outside` and `selection` are those that hosts were asked with.
+    one line each; or `error`, why it could not test. `external` and `selection` are those that hosts were asked with.
     """
-    outside, selection = outside or {}, selection or Selection()
+    external, selection = external or {}, selection or Selection()
     tested = {name for name, host in hosts.items() if not host.get("error")}
     seen = {key: one for name in tested for key, one in hosts[name]["seen"].items()}
     heard = {tuple(one) for name in tested for one in hosts[name]["heard"]}
     silence = Silence(hosts, {name: one["node"] for name, one in plan["workloads"].items()})
-    pairs = [_judged(plan, pair, seen, heard, tested, silence) for pair in expected(plan, None, selection)]
-    found = crossings(plan, outside, None, selection)
-    rows = external_evaluation.judged(plan, found, seen, heard, tested, silence)
-    failures = [one["text"] for one in pairs + rows if one["verdict"] == FAILED]
-    problems = _problems([*plan["nodes"], *outside], hosts)
-    untested = _not_tested(pairs, "addresses") + _not_tested(rows, "crossings")
-    counts = Counter(pair["verdict"] for pair in pairs)
-    listed = pairs if len(pairs) <= MOST_PAIRS else [one for one in pairs if one["verdict"] in (FAILED, NOT_TESTED)]
+    pairs = [_evaluated(plan, pair, seen, heard, tested, silence) for pair in expected(plan, None, selection)]
+    found = external_flows(plan, external, None, selection)
+    rows = external_evaluation.evaluated(plan, found, seen, heard, tested, silence)
+    failures = [one["text"] for one in pairs + rows if one["result"] == FAILED]
+    problems = _problems([*plan["nodes"], *external], hosts)
+    untested = _not_tested(pairs, "addresses") + _not_tested(rows, "external_flows")
+    counts = Counter(pair["result"] for pair in pairs)
+    listed = pairs if len(pairs) <= MOST_PAIRS else [one for one in pairs if one["result"] in (FAILED, NOT_TESTED)]
     return {
         "format": FORMAT,
         "deployment": plan["deployment"],
         "plan": plan["digest"],
         "revision": plan["revision"],
         "passed": bool(tested) and not failures and not problems and not untested,
-        "counts": {"pairs": len(pairs), **{verdict: counts[verdict] for verdict in SYMBOLS}},
-        "coverage": coverage(plan, outside, selection, pairs, rows),
+        "counts": {"pairs": len(pairs), **{result: counts[result] for result in SYMBOLS}},
+        "coverage": coverage(plan, external, selection, pairs, rows),
         "networks": _by_network(plan, pairs),
         "workloads": list(plan["workloads"]),
         "matrix": _matrix(plan, pairs),
         "failures": failures,
-        "failures_by_hosts": _by_hosts(plan, [one for one in pairs + rows if one["verdict"] == FAILED]),
+        "failures_by_hosts": _by_hosts(plan, [one for one in pairs + rows if one["result"] == FAILED]),
         "not_tested": untested,
         "problems": problems,
         "slowest_milliseconds": max((hosts[name].get("slowest", 0) for name in tested), default=0),
         "pairs": [{key: value for key, value in pair.items() if key != "text"} for pair in listed],
-        "north_south": external_evaluation.report(plan, rows, left_out(plan, outside)),
+        "north_south": external_evaluation.report(plan, rows, left_out(plan, external)),
     }
 
 
@@ -75,12 +75,12 @@ def suspects(report: dict) -> list[tuple]:
     """Return the keys of what should be asked alone: no answer where there must be one, or a silence not tested."""
     return [
         (one["source"], one["target"], one["network"], one["address"])
-        for one in [*report["pairs"], *report["north_south"]["crossings"]]
+        for one in [*report["pairs"], *report["north_south"]["flows"]]
         if one.get("suspect")
     ]
 
 
-def _judged(plan: dict, pair: Pair, seen: dict, heard: set, tested: set[str], silence: Silence) -> dict:
+def _evaluated(plan: dict, pair: Pair, seen: dict, heard: set, tested: set[str], silence: Silence) -> dict:
     key = (pair.source, pair.target, pair.network, pair.address)
     one = seen.get(key, {})
     by, on = one.get("answered_by"), one.get("answered_on")
@@ -97,20 +97,20 @@ def _judged(plan: dict, pair: Pair, seen: dict, heard: set, tested: set[str], si
     missing = [node for node in dict.fromkeys(silent) if node not in tested]
     if missing or key not in seen:
         why = f"{', '.join(missing)} did not answer" if missing else "its source could not send"
-        return {**found, "verdict": NOT_TESTED, "text": why}
+        return {**found, "result": NOT_TESTED, "text": why}
     reached = (by, on) == (pair.target, pair.network)
     if not pair.reach:
         if reached or arrived:
-            return {**found, "verdict": FAILED, "text": _explained(pair, by, on, arrived, reached)}
+            return {**found, "result": FAILED, "text": _explained(pair, by, on, arrived, reached)}
         return {**found, **silence.of_isolated(key, one)}
     if reached and (not pair.mtu or one.get("large")):
-        return {**found, "verdict": REACHED, "text": ""}
+        return {**found, "result": REACHED, "text": ""}
     if reached:
         text = f"{_named(pair)}: packets of {pair.mtu} bytes get no answer, small ones do"
     else:
         text = _explained(pair, by, on, arrived, reached)
     if by is not None and not reached:
-        return {**found, "verdict": FAILED, "text": text}
+        return {**found, "result": FAILED, "text": text}
     return {**found, **silence.of_required(key, text, plan["workloads"][pair.source]["node"])}
 
 
@@ -175,25 +175,23 @@ def _problems(wanted: list[str], hosts: dict[str, dict]) -> list[str]:
 
 def _not_tested(pairs: list[dict], what: str) -> list[str]:
     """One line for each source, so that a missing host does not fill the screen."""
-    reasons = Counter((pair["source"], pair["text"]) for pair in pairs if pair["verdict"] == NOT_TESTED)
+    reasons = Counter((pair["source"], pair["text"]) for pair in pairs if pair["result"] == NOT_TESTED)
     return [f"{source}: {count} {what} not tested, {why}" for (source, why), count in reasons.items()]
 
 
 def _by_network(plan: dict, pairs: list[dict]) -> list[dict]:
-    counts = Counter((pair["network"], pair["family"], pair["reach"], pair["verdict"]) for pair in pairs)
+    counts = Counter((pair["network"], pair["family"], pair["reach"], pair["result"]) for pair in pairs)
     rows = []
     for network, described in plan["networks"].items():
         # A network without addresses is tested with link-local ones.
         for number in described["families"] or [6]:
             cells = {
-                (reach, verdict): counts[network, number, reach, verdict]
-                for reach in (True, False)
-                for verdict in SYMBOLS
+                (reach, result): counts[network, number, reach, result] for reach in (True, False) for result in SYMBOLS
             }
             row = {"network": network, "family": number}
-            row["must_reach"] = sum(cells[True, verdict] for verdict in SYMBOLS)
+            row["must_reach"] = sum(cells[True, result] for result in SYMBOLS)
             row["reached"] = cells[True, REACHED]
-            row["must_not"] = sum(cells[False, verdict] for verdict in SYMBOLS)
+            row["must_not"] = sum(cells[False, result] for result in SYMBOLS)
             row["isolated"] = cells[False, ISOLATED]
             row["not_tested"] = cells[True, NOT_TESTED] + cells[False, NOT_TESTED]
             rows.append(row)
@@ -206,7 +204,7 @@ def _matrix(plan: dict, pairs: list[dict]) -> dict[str, str]:
     worst: dict[tuple[str, str], int] = {}
     for pair in pairs:
         key = (pair["source"], pair["target"])
-        worst[key] = min(worst.get(key, len(order) - 1), order.index(pair["verdict"]))
+        worst[key] = min(worst.get(key, len(order) - 1), order.index(pair["result"]))
     names = list(plan["workloads"])
     return {
         source: "".join(

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 
 from ..netlink import kernel
 from .asking import Heard
-from .datagram import SIZE, STRANGER, question, read_answer
+from .datagram import SIZE, UNSOLICITED, question, read_answer
 from .expectation import Pair
-from .external_expectations import Crossing
-from .frame import card_of, open_card, udp_frame
+from .external_expectations import ExternalFlow
+from .frame import interface_of, open_interface, udp_frame
 from .listening import Place, allow_descriptors, destination, open_sender, open_socket, present_namespaces
 
 DNS_PORT = 53
@@ -37,13 +37,13 @@ class Question:
     answered.
     """
 
-    row: Pair | Crossing
+    row: Pair | ExternalFlow
     rows: list[int] = field(default_factory=list)
-    wanted: Pair | Crossing | None = None
+    wanted: Pair | ExternalFlow | None = None
     attempts: list[tuple[float, bool]] = field(default_factory=list)
     answers: dict[tuple[str, str], tuple[float, str | None]] = field(default_factory=dict)
     large: bool = False
-    stranger: bool = False
+    unsolicited: bool = False
 
     @property
     def reached(self) -> bool:
@@ -51,7 +51,7 @@ class Question:
         return self.wanted is not None and (self.wanted.target, self.wanted.network) in self.answers
 
 
-def questions(rows: list[Pair | Crossing]) -> list[Question]:
+def questions(rows: list[Pair | ExternalFlow]) -> list[Question]:
     """Return one question for each different packet, in the order of the rows.
 
     Where networks have equal subnets, one packet to an address asks all who have it.
@@ -70,8 +70,8 @@ def questions(rows: list[Pair | Crossing]) -> list[Question]:
     return merged
 
 
-def _way(row: Pair | Crossing) -> tuple:
-    return (row.mac, row.protocol, row.port) if isinstance(row, Crossing) else ("", "", 0)
+def _way(row: Pair | ExternalFlow) -> tuple:
+    return (row.mac, row.protocol, row.port) if isinstance(row, ExternalFlow) else ("", "", 0)
 
 
 class Exchange:
@@ -89,7 +89,7 @@ class Exchange:
         self._selector = self._stack.enter_context(selectors.DefaultSelector())
         self._senders: dict[tuple[str, int], socket.socket] = {}
         self._transmit: list[Callable[[bytes], object] | None] = []
-        self._cards: dict[str, tuple] = {}
+        self._interfaces: dict[str, tuple] = {}
         self._calls: dict[int, list[socket.socket]] = {}
 
     def __enter__(self) -> Exchange:
@@ -115,9 +115,9 @@ class Exchange:
 
     @staticmethod
     def _is_call(one: Question) -> bool:
-        return bool(isinstance(one.row, Crossing) and one.row.protocol)
+        return bool(isinstance(one.row, ExternalFlow) and one.row.protocol)
 
-    def _require(self, row: Pair | Crossing) -> None:
+    def _require(self, row: Pair | ExternalFlow) -> None:
         namespace = self.places[row.source].namespace
         if namespace not in self._present:
             raise OSError(f"there is no network namespace {namespace}")
@@ -135,7 +135,7 @@ class Exchange:
             self._senders[key] = opened
         return self._senders[key]
 
-    def _transmitter(self, row: Pair | Crossing) -> Callable[[bytes], object]:
+    def _transmitter(self, row: Pair | ExternalFlow) -> Callable[[bytes], object]:
         """Return what sends a datagram, or a frame where the row asks for one."""
         sender, place = self._sender(row.source, row.family), self.places[row.source]
         try:
@@ -148,17 +148,17 @@ class Exchange:
             raise OSError(f"cannot send to {name}: {error.strerror or error}") from error
         return lambda data: sender.sendto(data, where)
 
-    def _frames(self, row: Crossing, sender: socket.socket) -> Callable[[bytes], object]:
+    def _frames(self, row: ExternalFlow, sender: socket.socket) -> Callable[[bytes], object]:
         """Answers to frames come to an ordinary socket of the address that they are sent from."""
         source = row.seen_as
-        if source not in self._cards:
-            card = card_of(source)
-            if card is None:
+        if source not in self._interfaces:
+            interface = interface_of(source)
+            if interface is None:
                 raise OSError(f"no network interface of this host has {source}")
             sender.bind((source, 0))
-            self._cards[source] = card, self._stack.enter_context(open_card(card))
-        card, opened = self._cards[source]
-        ports, macs, addresses = (sender.getsockname()[1], self.port), (card.mac, row.mac), (source, row.address)
+            self._interfaces[source] = interface, self._stack.enter_context(open_interface(interface))
+        interface, opened = self._interfaces[source]
+        ports, macs, addresses = (sender.getsockname()[1], self.port), (interface.mac, row.mac), (source, row.address)
         return lambda data: opened.send(udp_frame(macs, addresses, ports, data))
 
     def now(self) -> float:
@@ -178,7 +178,7 @@ class Exchange:
                 self._transmit[number](question(f"{self.run}/{number}/{attempt}", one.row.source, size))
         return attempt
 
-    def _call(self, number: int, row: Crossing, attempt: int) -> None:
+    def _call(self, number: int, row: ExternalFlow, attempt: int) -> None:
         """Begin a connection or send a DNS query, each time from another port, as resolvers do."""
         kind = socket.SOCK_STREAM if row.protocol == "TCP" else socket.SOCK_DGRAM
         event = selectors.EVENT_WRITE if row.protocol == "TCP" else selectors.EVENT_READ
@@ -221,8 +221,8 @@ class Exchange:
                 or self._senders.get((self.asked[number].row.source, self.asked[number].row.family)) is not sender
             ):
                 continue
-            if said["workload"] == STRANGER:
-                self.asked[number].stranger = True
+            if said["workload"] == UNSOLICITED:
+                self.asked[number].unsolicited = True
             else:
                 self._note(number, attempt, (said["workload"], said["network"]), said["asker"], heard)
 
@@ -244,7 +244,7 @@ class Exchange:
             heard.append(Heard(number, attempt, took, large))
 
 
-def _answered(opened: socket.socket, row: Crossing, token: int) -> bool:
+def _answered(opened: socket.socket, row: ExternalFlow, token: int) -> bool:
     try:
         if row.protocol == "TCP":
             opened.getpeername()

@@ -79,7 +79,7 @@ def _pairs(plan: dict, source: str, target: str, interface: dict) -> list[Pair]:
         if not bare:
             return []
         way_out = (same or bare)[0]["name"]
-    reach, reason = _judged(plan, source, target, interface)
+    reach, reason = _evaluated(plan, source, target, interface)
     mtu = plan["networks"][interface["network"]].get("mtu", 0) if reach else 0
     return [
         Pair(source, target, interface["network"], family(address), address, reach, reason, way_out, mtu)
@@ -87,7 +87,7 @@ def _pairs(plan: dict, source: str, target: str, interface: dict) -> list[Pair]:
     ]
 
 
-def _judged(plan: dict, source: str, target: str, interface: dict) -> tuple[bool, str]:
+def _evaluated(plan: dict, source: str, target: str, interface: dict) -> tuple[bool, str]:
     network = interface["network"]
     mine = next((own for own in plan["workloads"][source]["interfaces"] if own["network"] == network), None)
     if mine is None:

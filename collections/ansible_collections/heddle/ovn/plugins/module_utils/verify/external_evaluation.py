@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import asdict, replace
 
-from .external_expectations import KINDS, STRANGER, TO_OUTSIDE, Crossing
-from .verdict import FAILED, ISOLATED, NOT_TESTED, REACHED, SYMBOLS, Silence
+from .external_expectations import KINDS, TO_EXTERNAL, UNSOLICITED, ExternalFlow
+from .result import FAILED, ISOLATED, NOT_TESTED, REACHED, SYMBOLS, Silence
 
 
-def judged(
-    plan: dict, wanted: list[Crossing], seen: dict, heard: set, tested: set[str], silence: Silence | None = None
+def evaluated(
+    plan: dict, wanted: list[ExternalFlow], seen: dict, heard: set, tested: set[str], silence: Silence | None = None
 ) -> list[dict]:
-    """Return each crossing with its `verdict` and, if it is not as it must be, a `text` that says why.
+    """Return each flow with its `result` and, if it is not as it must be, a `text` that says why.
 
     `seen` and `heard` are what the hosts reported by (source, target, network, address); `tested` are the hosts that
     answered.
@@ -22,14 +22,16 @@ def judged(
     rows = []
     for one in wanted:
         key = (one.source, one.target, one.network, one.address)
-        row = _judged(plan, one, seen.get(key), key in heard, tested, silence)
+        row = _evaluated(plan, one, seen.get(key), key in heard, tested, silence)
         rows.append(row)
-        if one.kind == TO_OUTSIDE and row["verdict"] == REACHED:
-            rows.append(_stranger(one, seen[key]))
+        if one.kind == TO_EXTERNAL and row["result"] == REACHED:
+            rows.append(_unsolicited(one, seen[key]))
     return rows
 
 
-def _judged(plan: dict, one: Crossing, found: dict | None, arrived: bool, tested: set[str], silence: Silence) -> dict:
+def _evaluated(
+    plan: dict, one: ExternalFlow, found: dict | None, arrived: bool, tested: set[str], silence: Silence
+) -> dict:
     key = (one.source, one.target, one.network, one.address)
     ends = [one.runner, plan["workloads"][one.workload]["node"]]
     if not one.protocol and one.target not in plan["workloads"]:
@@ -58,56 +60,54 @@ def _judged(plan: dict, one: Crossing, found: dict | None, arrived: bool, tested
     return _row(one, REACHED, "", found)
 
 
-def _stranger(one: Crossing, found: dict) -> dict:
+def _unsolicited(one: ExternalFlow, found: dict) -> dict:
     """Whether the port that the packet left by was open for somebody whom nobody had asked."""
-    asked = replace(one, kind=STRANGER, reach=False, reason="only who was asked may answer", mtu=0)
-    if found.get("stranger"):
+    asked = replace(one, kind=UNSOLICITED, reach=False, reason="only who was asked may answer", mtu=0)
+    if found.get("unsolicited"):
         return _row(asked, FAILED, f"somebody else there got through to {one.source}", found)
     return _row(asked, ISOLATED, "", found)
 
 
-def _silent(one: Crossing, found: dict, verdict: dict) -> dict:
-    row = _row(one, verdict["verdict"], verdict["text"], found)
-    return {**row, "suspect": verdict.get("suspect", False)}
+def _silent(one: ExternalFlow, found: dict, result: dict) -> dict:
+    row = _row(one, result["result"], result["text"], found)
+    return {**row, "suspect": result.get("suspect", False)}
 
 
-def _row(one: Crossing, verdict: str, why: str, found: dict | None) -> dict:
+def _row(one: ExternalFlow, result: str, why: str, found: dict | None) -> dict:
     name = f"{one.kind}: {one.source} -> {one.target} {one.address} (IPv{one.family})"
     seen = {key: (found or {}).get(key) for key in ("answered_by", "answered_on", "asker", "milliseconds")}
     # A host that did not answer is told once for each source, not once for each of its packets.
-    text = why if verdict == NOT_TESTED or not why else f"{name}: {why}"
-    return {**asdict(one), **seen, "verdict": verdict, "text": text}
+    text = why if result == NOT_TESTED or not why else f"{name}: {why}"
+    return {**asdict(one), **seen, "result": result, "text": text}
 
 
 def report(plan: dict, rows: list[dict], left_out: list[str]) -> dict:
-    """Return `counts` by kind and family, `workloads` with a symbol for each kind, `left_out` and all `crossings`."""
+    """Return `counts` by kind and family, `workloads` with a symbol for each kind, `left_out` and all `flows`."""
     return {
         "kinds": list(KINDS),
         "counts": _counts(rows),
         "workloads": _symbols(plan, rows),
         "left_out": left_out,
-        "crossings": [{key: value for key, value in row.items() if key != "text"} for row in rows],
+        "flows": [{key: value for key, value in row.items() if key != "text"} for row in rows],
     }
 
 
 def _counts(rows: list[dict]) -> list[dict]:
-    counted = Counter((row["kind"], row["family"], row["reach"], row["verdict"]) for row in rows)
+    counted = Counter((row["kind"], row["family"], row["reach"], row["result"]) for row in rows)
     found = []
     for kind in KINDS:
         for number in (4, 6):
             cells = {
-                (reach, verdict): counted[kind, number, reach, verdict]
-                for reach in (True, False)
-                for verdict in SYMBOLS
+                (reach, result): counted[kind, number, reach, result] for reach in (True, False) for result in SYMBOLS
             }
             if any(cells.values()):
                 found.append(
                     {
                         "kind": kind,
                         "family": number,
-                        "must_reach": sum(cells[True, verdict] for verdict in SYMBOLS),
+                        "must_reach": sum(cells[True, result] for result in SYMBOLS),
                         "reached": cells[True, REACHED],
-                        "must_not": sum(cells[False, verdict] for verdict in SYMBOLS),
+                        "must_not": sum(cells[False, result] for result in SYMBOLS),
                         "isolated": cells[False, ISOLATED],
                         "not_tested": cells[True, NOT_TESTED] + cells[False, NOT_TESTED],
                     }
@@ -121,7 +121,7 @@ def _symbols(plan: dict, rows: list[dict]) -> dict[str, str]:
     worst: dict[tuple[str, str], int] = {}
     for row in rows:
         key = (row["workload"], row["kind"])
-        worst[key] = min(worst.get(key, len(order) - 1), order.index(row["verdict"]))
+        worst[key] = min(worst.get(key, len(order) - 1), order.index(row["result"]))
     return {
         name: "".join(SYMBOLS[order[worst[name, kind]]] if (name, kind) in worst else " " for kind in KINDS)
         for name in plan["workloads"]

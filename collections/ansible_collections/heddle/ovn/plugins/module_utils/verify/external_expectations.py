@@ -3,8 +3,8 @@
 
 | kind | must reach |
 |---|---|
-| workload to outside | from its primary network, as the node's own address, if both have the family |
-| outside to workload | never: workloads' addresses mean nothing on the provider network |
+| workload to external host | from its primary network, as the node's own address, if both have the family |
+| external host to workload | never: workloads' addresses mean nothing on the provider network |
 | workload to own host | from the default network only (OKEP-5193: to other networks the host is not there) |
 | workload to other host | as any provider address |
 | host to workload | on the default network, unless the workload's primary network is another one (`udn-isolation`) |
@@ -12,8 +12,8 @@
 | workload to service | the shared ones, from the default and every primary network (OKEP-5193, "Services") |
 
 Work grows with workloads, not with their square: a host asks its own workloads and the next node's, a workload asks its
-own host and the next node. Every workload asks the outside; for each other way one workload of each network, host and
-family is chosen (`selection.py`), unless all pairs are wanted.
+own host and the next node. Every workload asks external hosts; for each other way one workload of each network, host
+and family is chosen (`selection.py`), unless all pairs are wanted.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from ..render.host.links_and_routes import render_host_network
 from .expectation import askers
 from .selection import ALL, LOCKED, Selection
 
-TO_OUTSIDE, FROM_OUTSIDE = "workload to outside", "outside to workload"
+TO_EXTERNAL, FROM_EXTERNAL = "workload to external host", "external host to workload"
 TO_OWN_HOST, TO_OTHER_HOST = "workload to own host", "workload to other host"
 FROM_HOST, FROM_VRF = "host to workload", "host in VRF to workload"
 TO_SERVICE = "workload to service"
-# What is told of each that reached the outside: whether somebody else out there could answer in its place.
-STRANGER = "stranger to node's port"
+# What is told of each that reached external hosts: whether somebody else out there could answer in its place.
+UNSOLICITED = "unsolicited source to node's port"
 KINDS = (
-    TO_OUTSIDE, STRANGER, FROM_OUTSIDE, TO_OWN_HOST, TO_OTHER_HOST, FROM_HOST, FROM_VRF, TO_SERVICE,
+    TO_EXTERNAL, UNSOLICITED, FROM_EXTERNAL, TO_OWN_HOST, TO_OTHER_HOST, FROM_HOST, FROM_VRF, TO_SERVICE,
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class Crossing:
-    """One packet into or out of a network, sent by `runner`, a node or a host outside.
+class ExternalFlow:
+    """One packet into or out of a network, sent by `runner`, a node or an external host.
 
     `workload` is the one that it is about. `network` is what the target answers for, "" for hosts. `seen_as` is the
     source address that the target must see, "" when that does not matter. `mtu` is the size of a large packet that
@@ -86,47 +86,47 @@ def host_addresses(plan: dict, node: str) -> list[str]:
     return [address for number in (4, 6) if provider and (address := provider.address(number))]
 
 
-def crossings(
-    plan: dict, outside: dict[str, list[str]], runner: str | None = None, selection: Selection | None = None
-) -> list[Crossing]:
+def external_flows(
+    plan: dict, external: dict[str, list[str]], runner: str | None = None, selection: Selection | None = None
+) -> list[ExternalFlow]:
     """Return the packets that cross a network's border; `runner`: only those that it sends.
 
-    `outside` has the addresses of each host of the provider network that is no node.
+    `external` has the addresses of each host of the provider network that is no node.
     """
-    found = _Crossings(plan, outside)
+    found = _ExternalFlows(plan, external)
     sent = (one for node in plan["nodes"] if runner in (None, node) for one in found.from_node(node))
-    frames = (one for name in outside if runner in (None, name) for one in found.from_outside(name))
+    frames = (one for name in external if runner in (None, name) for one in found.from_external(name))
     selection = (selection or Selection()).seeded(plan)
     return [*sent, *frames] if selection.pairs == ALL else _chosen([*sent, *frames], plan, selection)
 
 
-def class_of(plan: dict, one: Crossing) -> tuple[str, ...]:
-    """Return what makes crossings alike: kind, sender's host, network, target, workload's host, family, expectation."""
+def class_of(plan: dict, one: ExternalFlow) -> tuple[str, ...]:
+    """Return what makes flows alike: kind, sender's host, network, target, workload's host, family, expectation."""
     workload = plan["workloads"][one.workload]
     network = one.network or next(own["network"] for own in workload["interfaces"] if own["role"] == "primary")
     target = "" if one.target == one.workload else one.target
     return one.kind, one.runner, network, target, workload["node"], str(one.family), "reach" if one.reach else "not"
 
 
-def _chosen(found: list[Crossing], plan: dict, selection: Selection) -> list[Crossing]:
-    alike: dict[tuple[str, ...], list[Crossing]] = {}
+def _chosen(found: list[ExternalFlow], plan: dict, selection: Selection) -> list[ExternalFlow]:
+    alike: dict[tuple[str, ...], list[ExternalFlow]] = {}
     for one in found:
         alike.setdefault(class_of(plan, one), []).append(one)
     return [
         one
         for key, members in alike.items()
-        for one in (members if key[0] == TO_OUTSIDE else [members[selection.number(*key) % len(members)]])
+        for one in (members if key[0] == TO_EXTERNAL else [members[selection.number(*key) % len(members)]])
     ]
 
 
-def left_out(plan: dict, outside: dict[str, list[str]]) -> list[str]:
+def left_out(plan: dict, external: dict[str, list[str]]) -> list[str]:
     """Return one line for each kind of packet that could not be asked for, and why."""
     providers = {name: provider_of(node) for name, node in plan["nodes"].items()}
     if not any(providers.values()):
         return ["no host has a way out"]
     lines = []
-    if not any(outside.values()):
-        lines.append("outside: the inventory has no group heddle_outside with heddle_addresses")
+    if not any(external.values()):
+        lines.append("external: the inventory has no group heddle_external with heddle_addresses")
     closed = [name for name, provider in providers.items() if provider is None]
     if closed:
         lines.append(f"hosts: {', '.join(closed)} have no way out, so their hosts take no part")
@@ -139,33 +139,33 @@ def left_out(plan: dict, outside: dict[str, list[str]]) -> list[str]:
     return lines
 
 
-class _Crossings:
-    def __init__(self, plan: dict, outside: dict[str, list[str]]) -> None:
+class _ExternalFlows:
+    def __init__(self, plan: dict, external: dict[str, list[str]]) -> None:
         self.plan = askers(plan)
-        self.outside = outside
+        self.external = external
         self.on_node: dict[str, list[str]] = {node: [] for node in plan["nodes"]}
         for name, workload in self.plan["workloads"].items():
             self.on_node[workload["node"]].append(name)
 
-    def from_node(self, node: str) -> Iterator[Crossing]:
+    def from_node(self, node: str) -> Iterator[ExternalFlow]:
         provider = provider_of(self.plan["nodes"][node])
         for name in self.on_node[node]:
             yield from self._to_services(name, provider)
             if provider:
-                yield from self._to_outside(name, provider)
+                yield from self._to_external(name, provider)
                 yield from self._to_hosts(name, node, provider)
         if provider:
             yield from self._from_host(node)
 
-    def from_outside(self, runner: str) -> Iterator[Crossing]:
+    def from_external(self, runner: str) -> Iterator[ExternalFlow]:
         for name, workload in self.plan["workloads"].items():
             provider = provider_of(self.plan["nodes"][workload["node"]])
             for interface, address in self._interfaces(name) if provider else ():
-                own = next((one for one in self.outside[runner] if family(one) == family(address)), None)
+                own = next((one for one in self.external[runner] if family(one) == family(address)), None)
                 if own:
-                    yield Crossing(
-                        FROM_OUTSIDE, runner, runner, name, name, interface["network"], family(address), address,
-                        False, "workloads are not reached from outside", seen_as=own, mac=provider.mac,
+                    yield ExternalFlow(
+                        FROM_EXTERNAL, runner, runner, name, name, interface["network"], family(address), address,
+                        False, "workloads are not reached from external", seen_as=own, mac=provider.mac,
                     )  # fmt: skip
 
     def _interfaces(self, name: str) -> list[tuple[dict, str]]:
@@ -195,31 +195,31 @@ class _Crossings:
             return False, f"the node knows no IPv{number} gateway"
         return True, f"{network} has a way out on its node"
 
-    def _to_outside(self, name: str, provider: Provider) -> Iterator[Crossing]:
+    def _to_external(self, name: str, provider: Provider) -> Iterator[ExternalFlow]:
         network, node = self._primary(name), self.plan["workloads"][name]["node"]
-        for target, addresses in self.outside.items():
+        for target, addresses in self.external.items():
             for address in addresses:
-                verdict = self._leaves(network, provider, address)
-                yield Crossing(
-                    TO_OUTSIDE, node, name, target, name, "", family(address), address, *verdict,
-                    seen_as=provider.address(family(address)) or "", mtu=self._mtu(network) if verdict[0] else 0,
+                result = self._leaves(network, provider, address)
+                yield ExternalFlow(
+                    TO_EXTERNAL, node, name, target, name, "", family(address), address, *result,
+                    seen_as=provider.address(family(address)) or "", mtu=self._mtu(network) if result[0] else 0,
                 )  # fmt: skip
 
-    def _to_hosts(self, name: str, node: str, provider: Provider) -> Iterator[Crossing]:
+    def _to_hosts(self, name: str, node: str, provider: Provider) -> Iterator[ExternalFlow]:
         network = self._primary(name)
         for address in host_addresses(self.plan, node):
             number = family(address)
             if network != DEFAULT_NETWORK:
-                verdict = False, f"in {network} the host's own address is its gateway router's"
+                result = False, f"in {network} the host's own address is its gateway router's"
             else:
-                verdict = self._leaves(network, provider, address)
-            yield Crossing(TO_OWN_HOST, node, name, node, name, "", number, address, *verdict)
+                result = self._leaves(network, provider, address)
+            yield ExternalFlow(TO_OWN_HOST, node, name, node, name, "", number, address, *result)
         for other in self._next_to(node):
             for address in host_addresses(self.plan, other):
-                verdict = self._leaves(network, provider, address)
-                yield Crossing(
-                    TO_OTHER_HOST, node, name, other, name, "", family(address), address, *verdict,
-                    seen_as=provider.address(family(address)) or "", mtu=self._mtu(network) if verdict[0] else 0,
+                result = self._leaves(network, provider, address)
+                yield ExternalFlow(
+                    TO_OTHER_HOST, node, name, other, name, "", family(address), address, *result,
+                    seen_as=provider.address(family(address)) or "", mtu=self._mtu(network) if result[0] else 0,
                 )  # fmt: skip
 
     def _next_to(self, node: str) -> list[str]:
@@ -227,7 +227,7 @@ class _Crossings:
         following = names[(names.index(node) + 1) % len(names)]
         return [] if following == node else [following]
 
-    def _from_host(self, node: str) -> Iterator[Crossing]:
+    def _from_host(self, node: str) -> Iterator[ExternalFlow]:
         vrfs = vrf_devices(self.plan, node)
         for name in (name for place in (node, *self._next_to(node)) for name in self.on_node[place]):
             for interface, address in self._interfaces(name):
@@ -237,31 +237,31 @@ class _Crossings:
                     reason = f"a host is in {network} only through its VRF"
                 elif interface["role"] == LOCKED:
                     reach, reason = False, f"{network} is locked for {name}, whose primary network is another one"
-                yield Crossing(
+                yield ExternalFlow(
                     FROM_HOST, node, node, name, name, network, number, address, reach, reason,
                     mtu=self._mtu(network) if reach else 0,
                 )  # fmt: skip
                 # On Layer2 all hosts have one address, so a workload elsewhere answers its own host.
                 here = self.plan["workloads"][name]["node"] == node
                 if network in vrfs and (here or self.plan["networks"][network]["topology"] == "Layer3"):
-                    yield Crossing(
+                    yield ExternalFlow(
                         FROM_VRF, node, in_vrf(node, network), name, name, network, number, address, True,
                         f"the host has an interface in {network}", mtu=self._mtu(network),
                     )  # fmt: skip
 
-    def _to_services(self, name: str, provider: Provider | None) -> Iterator[Crossing]:
+    def _to_services(self, name: str, provider: Provider | None) -> Iterator[ExternalFlow]:
         network, node = self._primary(name), self.plan["workloads"][name]["node"]
         families = self.plan["networks"][network]["families"]
         for service in self.plan.get("settings", {}).get("shared_services", []):
             number = family(service["address"])
-            verdict = True, f"{service['name']} is for every network"
+            result = True, f"{service['name']} is for every network"
             if number not in families:
-                verdict = False, f"{network} has no IPv{number}"
+                result = False, f"{network} has no IPv{number}"
             elif network != DEFAULT_NETWORK and provider is None:
-                verdict = False, "the node has no way out"
+                result = False, "the node has no way out"
             for port in (one for one in service["ports"] if one["protocol"] != "SCTP"):
                 target = f"{service['name']} {port['protocol']} {port['port']}"
-                yield Crossing(
-                    TO_SERVICE, node, name, target, name, "", number, service["address"], *verdict,
+                yield ExternalFlow(
+                    TO_SERVICE, node, name, target, name, "", number, service["address"], *result,
                     protocol=port["protocol"], port=port["port"],
                 )  # fmt: skip

@@ -17,25 +17,25 @@ _UDP, _TIME_TO_LIVE = 17, 64
 
 
 @dataclass(frozen=True)
-class Card:
-    """The network card that has an address."""
+class Interface:
+    """The interface that has an address."""
 
     name: str
     mac: str
 
 
-def card_of(address: str) -> Card | None:
-    """Return the card of this host that has an address, None when there is none."""
+def interface_of(address: str) -> Interface | None:
+    """Return the interface of this host that has an address, None when there is none."""
     for link in json.loads(run(["ip", "-json", "address", "show"])):
         if any(one.get("local") == address for one in link["addr_info"]):
-            return Card(link["ifname"], link["address"])
+            return Interface(link["ifname"], link["address"])
     return None
 
 
-def open_card(card: Card) -> socket.socket:
-    """Open a socket that sends whole frames out of a card."""
+def open_interface(interface: Interface) -> socket.socket:
+    """Open a socket that sends whole frames out of a interface."""
     opened = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
-    opened.bind((card.name, 0))
+    opened.bind((interface.name, 0))
     opened.setblocking(False)
     return opened
 

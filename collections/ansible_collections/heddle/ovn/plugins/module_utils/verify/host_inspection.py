@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is really inside a host: bridges, VRFs, rules, routes, packet filter, tracked connections.
 
-Only read, but for one datagram to the outside of each workload whose connections are shown.
+Only read, but for one datagram to an external host of each workload whose connections are shown.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import json
 import time
 
 from ..agent.context import Invocation
-from ..agent.module_runner import Failure, known_node, load_plan
+from ..agent.module_runner import UserError, known_node, load_plan
 from ..common.addressing import family
 from ..common.errors import ProgramError
 from ..common.naming import management_interface
 from ..common.subprocesses import run
-from ..render.common.node_network import View
+from ..render.common.node_network import NodeNetwork
 from ..render.common.provider import provider_of
 from ..render.gateway.bridge_flows import connection_mark
 from .egress import SOURCE_PORT, TARGET_PORT, egress_packet, overlapping
@@ -37,7 +37,7 @@ def inside(module: Invocation) -> dict:
     node = known_node(plan, module.params["node"])
     provider = provider_of(plan["nodes"][node])
     pair = overlapping(plan, node)
-    packet = egress_packet(plan, node, module.params["outside"])
+    packet = egress_packet(plan, node, module.params["external"])
     try:
         host = {
             "format": FORMAT,
@@ -48,11 +48,11 @@ def inside(module: Invocation) -> dict:
             **_kernel(plan),
             "flows": _flow_counts(run(["ovs-ofctl", "dump-flows", provider.bridge])) if provider else {},
             "pair": [list(one) for one in pair],
-            "conntrack": _tracked(plan, node, pair, module.params["outside"]) if provider else [],
+            "conntrack": _tracked(plan, node, pair, module.params["external"]) if provider else [],
             "egress": _traced(packet) if packet else None,
         }
     except ProgramError as error:
-        raise Failure(str(error)) from error
+        raise UserError(str(error)) from error
     return {"host": host}
 
 
@@ -149,13 +149,13 @@ def _flow_counts(text: str) -> dict[str, int]:
     return counts
 
 
-def _tracked(plan: dict, node: str, pair: list[tuple[str, str, str]], outside: list[str]) -> list[str]:
+def _tracked(plan: dict, node: str, pair: list[tuple[str, str, str]], external: list[str]) -> list[str]:
     """Return entries that have an address of the pair, and those of the provider bridge that were translated.
 
     What the pair sent before may be forgotten by now, so each begins a connection, both from the same port.
     """
-    _send(plan, node, pair, outside)
-    marks = [f"mark={connection_mark(View(plan, network, node, []))}" for _workload, network, _address in pair]
+    _send(plan, node, pair, external)
+    marks = [f"mark={connection_mark(NodeNetwork(plan, network, node, []))}" for _workload, network, _address in pair]
     until = time.monotonic() + _PATIENCE
     while True:
         entries = run(["ovs-appctl", "dpctl/dump-conntrack"]).splitlines()
@@ -164,10 +164,10 @@ def _tracked(plan: dict, node: str, pair: list[tuple[str, str, str]], outside: l
         if all(_having(mark, on_bridge) for mark in marks) or time.monotonic() > until:
             break
         time.sleep(0.1)
-    return told_of(entries, marks, [address for _workload, _network, address in pair])
+    return distinguished(entries, marks, [address for _workload, _network, address in pair])
 
 
-def told_of(entries: list[str], marks: list[str], addresses: list[str]) -> list[str]:
+def distinguished(entries: list[str], marks: list[str], addresses: list[str]) -> list[str]:
     """Return the entries of the pair, then others of the provider bridge, each once."""
     on_bridge = [line for line in entries if _ON_BRIDGE in line]
     marked = [line for mark in marks for line in _having(mark, on_bridge)]
@@ -179,10 +179,10 @@ def _having(mark: str, entries: list[str]) -> list[str]:
     return [line for line in entries if line.endswith(mark) or f"{mark}," in line]
 
 
-def _send(plan: dict, node: str, pair: list[tuple[str, str, str]], outside: list[str]) -> None:
+def _send(plan: dict, node: str, pair: list[tuple[str, str, str]], external: list[str]) -> None:
     found = places(plan, node)
     for workload, _network, address in pair:
-        target = next((one for one in outside if family(one) == family(address)), None)
+        target = next((one for one in external if family(one) == family(address)), None)
         # A virtual machine's connections cannot be begun from here.
         if target and workload in found:
             with contextlib.suppress(OSError), open_sender(found[workload], family(address)) as sender:

@@ -33,7 +33,7 @@ class Place:
 class Listener:
     """One address that a workload or host answers on; a link-local one is that of an interface.
 
-    With `stranger` somebody else there answers each question as well.
+    With `unsolicited` somebody else there answers each question as well.
     """
 
     workload: str
@@ -41,7 +41,7 @@ class Listener:
     network: str
     address: str
     interface: str = ""
-    stranger: bool = False
+    unsolicited: bool = False
 
 
 def local_workloads(plan: dict, node: str) -> dict[str, str]:
@@ -72,9 +72,9 @@ def listeners(plan: dict, node: str) -> list[Listener]:
     ]
 
 
-def outside_listeners(name: str, addresses: list[str]) -> list[Listener]:
-    """Return the addresses that a host outside answers on."""
-    return [Listener(name, None, "", address, stranger=True) for address in addresses]
+def external_listeners(name: str, addresses: list[str]) -> list[Listener]:
+    """Return the addresses that an external host answers on."""
+    return [Listener(name, None, "", address, unsolicited=True) for address in addresses]
 
 
 def open_listeners(wanted: list[Listener], port: int) -> tuple[dict[socket.socket, Listener], list[str]]:

@@ -14,14 +14,14 @@ from ..common.serialization import digest
 from .asking import Suspect, ask_required, ask_silent, confirm
 from .exchange import Exchange, Question, questions
 from .expectation import Pair, askers, expected
-from .external_expectations import Crossing, crossings, host_addresses
+from .external_expectations import ExternalFlow, external_flows, host_addresses
 from .listening import Place
 from .pace import Pace
+from .result import MARGIN
 from .selection import Selection
-from .verdict import MARGIN
 
 UNANSWERED = {
-    "answered_by": None, "answered_on": None, "asker": None, "milliseconds": None, "large": False, "stranger": False,
+    "answered_by": None, "answered_on": None, "asker": None, "milliseconds": None, "large": False, "unsolicited": False,
 }  # fmt: skip
 # What is recorded of a question that was asked alone.
 AGAIN = ("tries", "waited", "slowest", "dead", "near")
@@ -29,23 +29,23 @@ AGAIN = ("tries", "waited", "slowest", "dead", "near")
 
 @dataclass(frozen=True)
 class Expectations:
-    """What one host asks: `rows` is what is judged, `controls` is known to be answered by hosts that work."""
+    """What one host asks: `rows` is what is evaluated, `controls` is known to be answered by hosts that work."""
 
-    rows: list[Pair | Crossing]
+    rows: list[Pair | ExternalFlow]
     controls: list[Pair]
     hosts: dict[str, str]
 
     @classmethod
-    def of(cls, plan: dict, runner: str, outside: dict[str, list[str]], selection: Selection) -> Expectations:
-        """Return those of a node, or of a host outside."""
+    def of(cls, plan: dict, runner: str, external: dict[str, list[str]], selection: Selection) -> Expectations:
+        """Return those of a node, or of an external host."""
         asked = askers(plan)
-        rows: list[Pair | Crossing] = []
-        if runner not in outside:
+        rows: list[Pair | ExternalFlow] = []
+        if runner not in external:
             rows += expected(plan, runner, selection)
-        rows += crossings(plan, outside, runner, selection)
+        rows += external_flows(plan, external, runner, selection)
         # Workloads of other kinds than network namespaces send nothing for us.
         hosts = {name: one["node"] for name, one in asked["workloads"].items()}
-        return cls(rows, _controls(asked, runner, outside), hosts)
+        return cls(rows, _controls(asked, runner, external), hosts)
 
     @property
     def fingerprint(self) -> str:
@@ -65,7 +65,7 @@ class Expectations:
         """Return how many rows of a record should be asked alone, as far as this host can say."""
         answered = {
             number
-            for number, by, on, _asker, _milliseconds, large, _stranger in record["answers"]
+            for number, by, on, _asker, _milliseconds, large, _unsolicited in record["answers"]
             if (by, on) == (self.rows[number].target, self.rows[number].network)
             and (large or not self.rows[number].mtu)
         }
@@ -73,15 +73,15 @@ class Expectations:
         silent = sum(self.rows[number].reach and number not in answered for number in sent)
         return silent + len(record["untested"])
 
-    def host(self, row: Pair | Crossing) -> str:
+    def host(self, row: Pair | ExternalFlow) -> str:
         """Return the host of a row's target; a service has none."""
         return "" if getattr(row, "protocol", "") else self.hosts.get(row.target, row.target)
 
 
-def _controls(plan: dict, runner: str, outside: dict[str, list[str]]) -> list[Pair]:
-    """Return questions without a verdict: to oneself, and from outside to each node's own address."""
-    if runner in outside:
-        targets = [(runner, address) for address in outside[runner]]
+def _controls(plan: dict, runner: str, external: dict[str, list[str]]) -> list[Pair]:
+    """Return questions without a result: to oneself, and from external to each node's own address."""
+    if runner in external:
+        targets = [(runner, address) for address in external[runner]]
         targets += [(node, address) for node in plan["nodes"] for address in host_addresses(plan, node)]
         return [Pair(runner, target, "", *_family(address), True, "") for target, address in targets]
     found = [Pair(runner, runner, "", *_family(address), True, "") for address in host_addresses(plan, runner)]
@@ -150,7 +150,7 @@ def probe_again(
         return record, exchange.problems
 
 
-def _alone(row: Pair | Crossing, number: int) -> Question:
+def _alone(row: Pair | ExternalFlow, number: int) -> Question:
     return Question(row, [number], row if row.reach else None)
 
 
@@ -164,7 +164,9 @@ def _known_good(asked: Expectations, found: list[Question]) -> list[int]:
     return list(by_host.values())
 
 
-def _alike(asked: Expectations, row: Pair | Crossing, good: list[tuple[int, Pair | Crossing]]) -> tuple[int, ...]:
+def _alike(
+    asked: Expectations, row: Pair | ExternalFlow, good: list[tuple[int, Pair | ExternalFlow]]
+) -> tuple[int, ...]:
     """Return the controls of a row, the most alike first: target host and family, target host, any, one's own."""
     host = asked.host(row)
     ranks = (
@@ -193,17 +195,17 @@ def _record(asked: Expectations, found: list[Question], rows, unsent: set[int], 
     return {"questions": asked.fingerprint, "answers": answers, "unsent": sorted(lost), "untested": sorted(late)}
 
 
-def _answer(row: Pair | Crossing, question: Question) -> list | None:
+def _answer(row: Pair | ExternalFlow, question: Question) -> list | None:
     """Return who answered, on which network, whom it saw, after how many ms, in full size, and whether others did."""
     giver = (row.target, row.network)
     if giver not in question.answers:
         giver = next(iter(question.answers), None)
-    if giver is None and not question.stranger:
+    if giver is None and not question.unsolicited:
         return None
     took, asker = question.answers.get(giver, (None, None))
     by, on = giver or (None, None)
     milliseconds = None if took is None else round(1000 * took, 2)
-    return [by, on, asker, milliseconds, bool(question.large and row.reach), question.stranger]
+    return [by, on, asker, milliseconds, bool(question.large and row.reach), question.unsolicited]
 
 
 def expand(record: dict, asked: Expectations) -> dict[tuple, dict]:
@@ -237,6 +239,6 @@ def expand_again(record: dict, asked: Expectations, seen: dict[tuple, dict]) -> 
         answer = found[key]
         if answer["answered_by"] is not None and key in seen:
             answer["large"] = answer["large"] or seen[key]["large"]
-            answer["stranger"] = answer["stranger"] or seen[key]["stranger"]
+            answer["unsolicited"] = answer["unsolicited"] or seen[key]["unsolicited"]
             seen[key] = answer
     return alone

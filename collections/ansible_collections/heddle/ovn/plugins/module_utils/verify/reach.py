@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from ..agent.module_runner import Failure, known_node, load_plan
+from ..agent.module_runner import UserError, known_node, load_plan
 from ..common.serialization import pack, unpack
 from ..netlink import kernel
-from .listening import Place, listeners, outside_listeners, places
+from .listening import Place, external_listeners, listeners, places
 from .prober import Expectations, probe, probe_again
 from .processes import Responder
 from .selection import Selection
@@ -19,25 +19,27 @@ def reach(module) -> dict:
         if params["state"] == "stopped":
             changed, heard = Responder().stop(write=write)
             return {"changed": changed, "heard": pack(heard)}
-        outside = params["node"] in params["outside"]
-        if not outside and kernel.PYROUTE2_IMPORT_ERROR is not None:
-            raise Failure("pyroute2 is missing on this host; run playbooks/install.yml")
+        external = params["node"] in params["external"]
+        if not external and kernel.PYROUTE2_IMPORT_ERROR is not None:
+            raise UserError("pyroute2 is missing on this host; run playbooks/install.yml")
         if params["state"] == "responding":
-            return _responding(module, write=write, outside=outside)
+            return _responding(module, write=write, external=external)
         plan = load_plan(module)
         found = (
-            {name: Place() for name in params["outside"]} if outside else places(plan, known_node(plan, params["node"]))
+            {name: Place() for name in params["external"]}
+            if external
+            else places(plan, known_node(plan, params["node"]))
         )
-        return {"changed": False, **_probed(plan, found, params), **({} if outside else {"document": pack(plan)})}
+        return {"changed": False, **_probed(plan, found, params), **({} if external else {"document": pack(plan)})}
     except OSError as error:
-        raise Failure(f"{error.strerror or error}; this needs root") from error
+        raise UserError(f"{error.strerror or error}; this needs root") from error
 
 
-def _responding(module, *, write: bool, outside: bool) -> dict:
+def _responding(module, *, write: bool, external: bool) -> dict:
     """A host of the provider network needs nothing of Heddle, and no plan to answer."""
     params, name = module.params, module.params["node"]
-    if outside:
-        wanted, more = outside_listeners(name, params["outside"][name]), {}
+    if external:
+        wanted, more = external_listeners(name, params["external"][name]), {}
     else:
         plan = load_plan(module)
         wanted, more = listeners(plan, known_node(plan, name)), {"document": pack(plan)}
@@ -47,7 +49,7 @@ def _responding(module, *, write: bool, outside: bool) -> dict:
 
 def _probed(plan: dict, found: dict[str, Place], params: dict) -> dict:
     selection = Selection(params["pairs"], params["seed"])
-    asked = Expectations.of(plan, params["node"], params["outside"], selection)
+    asked = Expectations.of(plan, params["node"], params["external"], selection)
     if params["state"] == "probed":
         record, problems = probe(asked, found, params["port"], params["timeout"])
     else:

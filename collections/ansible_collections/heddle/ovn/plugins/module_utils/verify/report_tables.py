@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from ..common.text_table import MOST_LINES, shortened, table
 from .coverage import SORTS
+from .result import ISOLATED, NOT_TESTED, REACHED
 from .selection import ALL
-from .verdict import ISOLATED, NOT_TESTED, REACHED
 
 # Pairs of hosts with failures that a screen bears.
 _MOST_CAUSES = 20
@@ -23,7 +23,7 @@ def reachability_table(report: dict) -> list[str]:
     ]  # fmt: skip
     head = ["network", "family", "must reach", "reached", "must not", "isolated", "not tested"]
     counts = report["counts"]
-    verdict = "passed" if report["passed"] else "FAILED"
+    result = "passed" if report["passed"] else "FAILED"
     return [
         *table(f"Addresses, by their network (plan {report['plan']})", head, rows),
         *_matrix(report),
@@ -34,8 +34,8 @@ def reachability_table(report: dict) -> list[str]:
         *shortened("Problems", report["problems"]),
         *shortened("Left out", [*report["coverage"]["left_out"], *report["north_south"]["left_out"]]),
         *_coverage(report["coverage"]),
-        f"{verdict}: {counts['pairs']} addresses, {counts[REACHED]} reached, {counts[ISOLATED]} isolated; "
-        f"{len(report['north_south']['crossings'])} ways in and out; "
+        f"{result}: {counts['pairs']} addresses, {counts[REACHED]} reached, {counts[ISOLATED]} isolated; "
+        f"{len(report['north_south']['flows'])} ways in and out; "
         f"{len(report['failures'])} failed, {_untested(report)} not tested; "
         f"slowest answer {report['slowest_milliseconds']:g} ms",
     ]
@@ -62,8 +62,8 @@ def _coverage(found: dict) -> list[str]:
 
 
 def _untested(report: dict) -> int:
-    crossings = report["north_south"]["crossings"]
-    return report["counts"][NOT_TESTED] + sum(one["verdict"] == NOT_TESTED for one in crossings)
+    external_flows = report["north_south"]["flows"]
+    return report["counts"][NOT_TESTED] + sum(one["result"] == NOT_TESTED for one in external_flows)
 
 
 def _north_south(found: dict) -> list[str]:

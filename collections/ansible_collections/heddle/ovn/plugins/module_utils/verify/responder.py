@@ -15,7 +15,7 @@ import signal
 import socket
 import time
 
-from .datagram import SIZE, STRANGER, answer, read_question
+from .datagram import SIZE, UNSOLICITED, answer, read_question
 from .listening import Listener
 
 _BURST = 64
@@ -95,8 +95,8 @@ def serve(sockets: dict[socket.socket, Listener], deadline: float, heard: set) -
     """
     with selectors.DefaultSelector() as selector, contextlib.ExitStack() as stack:
         for opened, listener in sockets.items():
-            stranger = stack.enter_context(_another(opened)) if listener.stranger else None
-            selector.register(opened, selectors.EVENT_READ, (listener, stranger))
+            unsolicited = stack.enter_context(_another(opened)) if listener.unsolicited else None
+            selector.register(opened, selectors.EVENT_READ, (listener, unsolicited))
         while (left := deadline - time.monotonic()) > 0:
             for key, _events in selector.select(left):
                 _answer(key.fileobj, *key.data, heard)
@@ -110,7 +110,7 @@ def _another(opened: socket.socket) -> socket.socket:
     return another
 
 
-def _answer(opened: socket.socket, listener: Listener, stranger: socket.socket | None, heard: set) -> None:
+def _answer(opened: socket.socket, listener: Listener, unsolicited: socket.socket | None, heard: set) -> None:
     for _number in range(_BURST):
         try:
             data, sender = opened.recvfrom(SIZE)
@@ -124,6 +124,6 @@ def _answer(opened: socket.socket, listener: Listener, stranger: socket.socket |
             heard.add((asked["source"], listener.workload, listener.network, listener.address))
         with contextlib.suppress(OSError):
             opened.sendto(answer(asked["ask"], listener.workload, listener.network, sender[0]), sender)
-        if stranger is not None:
+        if unsolicited is not None:
             with contextlib.suppress(OSError):
-                stranger.sendto(answer(asked["ask"], STRANGER, listener.network), sender)
+                unsolicited.sendto(answer(asked["ask"], UNSOLICITED, listener.network), sender)

@@ -18,7 +18,7 @@ from ...common.naming import DEFAULT_NETWORK, EXTERNAL_ID_NETWORK, EXTERNAL_ID_R
 from .provider import Provider, provider_of
 
 
-class View:
+class NodeNetwork:
     """A network of the plan, seen from `node`; `workloads` are its (workload, interface) pairs on all nodes."""
 
     # Offsets into the masquerade subnets (ovn-kubernetes's numbering).

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ...common.addressing import plain
 from ...types.ovsdb_row import Parent, Ref, Row
-from .node_network import View
+from .node_network import NodeNetwork
 
 SWITCH, SWITCH_PORT = "Logical_Switch", "Logical_Switch_Port"
 ROUTER, ROUTER_PORT = "Logical_Router", "Logical_Router_Port"
@@ -17,20 +17,20 @@ COPP_NAME = "ovnkube-default"
 EPHEMERAL_PORTS = "32768-60999"
 
 
-def switch(view: View, name: str, other_config: dict, external_ids: dict) -> Row:
+def switch(view: NodeNetwork, name: str, other_config: dict, external_ids: dict) -> Row:
     """Logical switch."""
     columns = {"name": name, "other_config": other_config, "external_ids": external_ids}
     return Row(SWITCH, name, columns, view.name)
 
 
-def router(view: View, name: str, options: dict, external_ids: dict) -> Row:
+def router(view: NodeNetwork, name: str, options: dict, external_ids: dict) -> Row:
     """Logical router under the shared control plane protection."""
     columns = {"name": name, "options": options, "external_ids": external_ids, "copp": Ref("Copp", COPP_NAME)}
     return Row(ROUTER, name, columns, view.name)
 
 
 def router_port(
-    view: View, on: str, name: str, mac: str, networks: list[str], options: dict | None = None, **columns
+    view: NodeNetwork, on: str, name: str, mac: str, networks: list[str], options: dict | None = None, **columns
 ) -> Row:
     """Logical router port; further columns by name."""
     values = {
@@ -44,13 +44,15 @@ def router_port(
     return Row(ROUTER_PORT, name, values, view.name, Parent(ROUTER, on, "ports"))
 
 
-def switch_port(view: View, on: str, name: str, external_ids: dict | None = None, **columns) -> Row:
+def switch_port(view: NodeNetwork, on: str, name: str, external_ids: dict | None = None, **columns) -> Row:
     """Logical switch port; further columns by name."""
     values = {"name": name, "external_ids": view.external_ids() if external_ids is None else external_ids, **columns}
     return Row(SWITCH_PORT, name, values, view.name, Parent(SWITCH, on, "ports"))
 
 
-def peering(view: View, on: str, name: str, router_port_name: str, options: dict | None = None, **columns) -> Row:
+def peering(
+    view: NodeNetwork, on: str, name: str, router_port_name: str, options: dict | None = None, **columns
+) -> Row:
     """Switch port that leads to a router port."""
     return switch_port(
         view, on, name, type="router", addresses={"router"},
@@ -58,7 +60,7 @@ def peering(view: View, on: str, name: str, router_port_name: str, options: dict
     )  # fmt: skip
 
 
-def gateway_chassis(view: View, port: str) -> Row:
+def gateway_chassis(view: NodeNetwork, port: str) -> Row:
     """Bind a router port to this node, which makes NAT on it reside here."""
     name = f"{port}-{view.chassis()}"
     columns = {"name": name, "chassis_name": view.chassis(), "priority": 1}
@@ -66,7 +68,7 @@ def gateway_chassis(view: View, port: str) -> Row:
 
 
 def route(
-    view: View,
+    view: NodeNetwork,
     on: str,
     prefix: str,
     nexthop: str,
@@ -87,7 +89,7 @@ def route(
     return Row("Logical_Router_Static_Route", key, columns, view.name, Parent(ROUTER, on, "static_routes"))
 
 
-def policy(view: View, on: str, priority: int, match: str, nexthop: str) -> Row:
+def policy(view: NodeNetwork, on: str, priority: int, match: str, nexthop: str) -> Row:
     """Policy that sends matching packets to a next hop."""
     columns = {
         "priority": priority,

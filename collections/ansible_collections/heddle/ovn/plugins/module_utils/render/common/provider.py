@@ -4,17 +4,17 @@
 | key | meaning |
 |---|---|
 | `mode` | `shared`: OVN sends packets straight to the provider network; `local`: through the host's kernel |
-| `bridge` | provider bridge, `br` and the name of its network card |
-| `uplink` | the bridge's port to the provider network: that network card |
-| `mac` | MAC of the bridge device, which is the network card's; every gateway router of the node uses it |
+| `bridge` | provider bridge, `br` and the name of its NIC |
+| `uplink` | the bridge's port to the provider network: that NIC |
+| `mac` | MAC of the bridge device, which is the NIC's; every gateway router of the node uses it |
 | `addresses` | the node's own addresses on the bridge with prefix length, the primary one of each family first |
 | `next_hops` | default gateways of the node, at most one per family |
 | `vlan` | VLAN tag of what the gateway routers send; None: untagged |
 | `physical_networks` | further bridge mappings, physical network -> bridge |
 | `vrf` | whether the node's kernel has VRFs |
 | `prober` | cgroup (version 2) of the health prober, as a path without a leading slash; "" where it cannot be matched |
-| `userspace_cards` | cards that Open vSwitch reads in userspace; the kernel must not answer what comes in on them too |
-| `advertised_cards` | cards with a default route that the kernel learned from router advertisements |
+| `userspace_interfaces` | uplinks that Open vSwitch reads in userspace; the kernel must ignore what comes in on them |
+| `advertised_interfaces` | uplinks with a default route that the kernel learned from router advertisements |
 
 A node that told nothing of this has no way out; nothing of it is rendered then.
 """
@@ -43,8 +43,8 @@ class Provider:
     physical_networks: dict[str, str] = field(default_factory=dict)
     vrf: bool = True
     prober: str = ""
-    userspace_cards: list[str] = field(default_factory=list)
-    advertised_cards: list[str] = field(default_factory=list)
+    userspace_interfaces: list[str] = field(default_factory=list)
+    advertised_interfaces: list[str] = field(default_factory=list)
 
     @property
     def is_local(self) -> bool:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from ...common.addressing import family, nth_address, plain
 from ...common.naming import DEFAULT_NETWORK, patch_port
 from ...types.openflow_flow import ANNOUNCEMENT_COOKIE, PATH_MTU_COOKIE, FloodPort, Flow, StaticMac
-from ..common.node_network import View, is_on
+from ..common.node_network import NodeNetwork, is_on
 from ..common.provider import Provider
 
 ZONE, HOST_ZONE, OVN_ZONE, FRAGMENT_ZONE = 64000, 64001, 64002, 64004
@@ -33,19 +33,19 @@ _TRANSPORTS = {4: ("tcp", "udp", "sctp"), 6: ("tcp6", "udp6", "sctp6")}
 _SOLICITATION, _ADVERTISEMENT, _ROUTER_ADVERTISEMENT = 135, 136, 134
 
 
-def packet_mark(view: View) -> int:
+def packet_mark(view: NodeNetwork) -> int:
     """Return the mark with which the host sends what belongs to a network."""
     return PACKET_MARK_BASE + view.network["id"]
 
 
-def connection_mark(view: View) -> int:
+def connection_mark(view: NodeNetwork) -> int:
     """Return the mark of connections that a network's gateway router opens."""
     return OVN_MARK if view.is_default else NETWORK_MARK_BASE + view.network["id"]
 
 
-def primary_views(plan: dict, node: str) -> list[View]:
+def primary_views(plan: dict, node: str) -> list[NodeNetwork]:
     """Return all networks with gateway routers, the default network first; none on a node without a way out."""
-    views = [View(plan, name, node, []) for name, network in plan["networks"].items() if is_on(network, node)]
+    views = [NodeNetwork(plan, name, node, []) for name, network in plan["networks"].items() if is_on(network, node)]
     found = [view for view in views if view.is_primary and view.provider]
     found.sort(key=lambda view: view.network["id"])
     return found if found and found[0].is_default else []
@@ -122,7 +122,7 @@ class Bridge:
             view.name: f"set_field:{self.mac}->eth_dst,{tagged}output:{{{self.patch(view)}}}" for view in self.views
         }
 
-    def patch(self, view: View) -> str:
+    def patch(self, view: NodeNetwork) -> str:
         """Return the bridge's port towards a network's gateway router."""
         return patch_port(view.name, self.node, self.name)
 
@@ -181,7 +181,7 @@ class Bridge:
                 self._silence(view)
         self.add(0, 0, "", "NORMAL")
 
-    def _silence(self, view: View) -> None:
+    def _silence(self, view: NodeNetwork) -> None:
         """Keep a gateway router from announcing addresses, which all routers and all nodes have alike.
 
         OVN announces every IPv4 address of a gateway router on a switch with a localnet port, and 25.03 has no option
@@ -206,7 +206,7 @@ class Bridge:
                 match = f"{_IP[number]}{self.inside},ct_state=+trk{state},ct_mark={HOST_MARK:#x}"
                 self.add(1, 100, match, self.to_host)
 
-    def reply(self, view: View) -> None:
+    def reply(self, view: NodeNetwork) -> None:
         """Lead replies to the router that asked; in local gateway mode the host takes those it must fragment."""
         back = f"output:{{{self.patch(view)}}}"
         mark = connection_mark(view)
@@ -226,8 +226,8 @@ class Bridge:
     def underlay(self) -> None:
         """Keep tunnels out of connection tracking where their packets cross this bridge."""
         own = set(map(plain, self.provider.addresses))
-        for number in sorted({family(address) for address in self.plan["nodes"][self.node]["encapsulation"]}):
-            ends = {plain(item) for item in self.plan["nodes"][self.node]["encapsulation"] if family(item) == number}
+        for number in sorted({family(address) for address in self.plan["nodes"][self.node]["encap_ips"]}):
+            ends = {plain(item) for item in self.plan["nodes"][self.node]["encap_ips"] if family(item) == number}
             if not ends & own:
                 continue
             tunnel = f"{_TRANSPORTS[number][1]},udp_dst={GENEVE_PORT}"
@@ -259,7 +259,10 @@ class Bridge:
     def hairpin(self, number: int) -> None:
         """What the host and gateway routers say to each other, under masquerade addresses."""
         ip, source, target = _IP[number], _SOURCE[number], _TARGET[number]
-        own, host_side = self.masquerade(View.OVN_MASQUERADE, number), self.masquerade(View.HOST_MASQUERADE, number)
+        own, host_side = (
+            self.masquerade(NodeNetwork.OVN_MASQUERADE, number),
+            self.masquerade(NodeNetwork.HOST_MASQUERADE, number),
+        )
         self.add(0, 500, f"in_port=LOCAL,{ip},{target}={own}", f"ct(zone={OVN_ZONE},nat,table=5)")
         for services in self.subnets("service_subnets", number):
             self.add(
@@ -305,7 +308,7 @@ class Bridge:
             match = f"in_port=LOCAL,{_TOO_BIG[number]}"
             self.add(0, 701, match, f"{commit},{self.host_to_uplink}", cookie=PATH_MTU_COOKIE)
 
-    def outward(self, view: View, number: int) -> None:
+    def outward(self, view: NodeNetwork, number: int) -> None:
         """From a gateway router to the provider network."""
         address = self.provider.address(number)
         port = f"in_port={{{self.patch(view)}}},dl_src={self.mac},{_IP[number]}"
@@ -322,12 +325,12 @@ class Bridge:
                 match = f"in_port={{{self.patch(view)}}},{_IP[number]},{_SOURCE[number]}={own}"
                 self.add(0, 103, match, "drop", view.name)
 
-    def from_router(self, view: View, number: int) -> None:
+    def from_router(self, view: NodeNetwork, number: int) -> None:
         """From a gateway router to this host, as itself or for a service."""
         ip, source, target = _IP[number], _SOURCE[number], _TARGET[number]
         address = self.provider.address(number)
         port = f"in_port={{{self.patch(view)}}}"
-        host_side = self.masquerade(View.HOST_MASQUERADE, number)
+        host_side = self.masquerade(NodeNetwork.HOST_MASQUERADE, number)
         from_node = f"{port},{ip},{source}={address}"
         back = f"ct(commit,zone={HOST_ZONE},nat(dst={address}),table=4)"
         self.add(0, 500, f"{from_node},{target}={host_side}", back, view.name)
@@ -347,7 +350,7 @@ class Bridge:
                 match = f"{port},{transport},{source}={address}"
                 self.add(0, 175, match, f"ct(zone={HOST_ZONE},table=4)", view.name)
 
-    def _services_without_vrf(self, view: View, number: int) -> None:
+    def _services_without_vrf(self, view: NodeNetwork, number: int) -> None:
         """Lead to the services that every network may reach, and back, with the host's kernel as a mere next hop.
 
         ovn-kubernetes goes over the management port's VRF. Without one, packets keep the masquerade address of their

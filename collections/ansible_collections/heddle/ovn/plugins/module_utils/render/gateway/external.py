@@ -11,14 +11,14 @@ from __future__ import annotations
 from ...common.addressing import family, host_route, mac_of_address, plain
 from ...common.naming import external_localnet_port, external_switch, gateway_router
 from ...types.ovsdb_row import Parent, Row
-from ..common.node_network import View
+from ..common.node_network import NodeNetwork
 from ..common.ovn_rows import EPHEMERAL_PORTS, ROUTER, route, router_port, switch, switch_port
 from ..common.provider import PHYSICAL_NETWORK, Provider
 
 DEFAULT_ROUTES = {4: "0.0.0.0/0", 6: "::/0"}
 
 
-def render_external(view: View) -> list[Row]:
+def render_external(view: NodeNetwork) -> list[Row]:
     """Rows between the gateway router and the provider network; none on a node without a way out."""
     provider = view.provider
     if not view.is_primary or provider is None:
@@ -34,7 +34,7 @@ def render_external(view: View) -> list[Row]:
     ]
 
 
-def _external_switch(view: View, provider: Provider, port: str) -> list[Row]:
+def _external_switch(view: NodeNetwork, provider: Provider, port: str) -> list[Row]:
     name = external_switch(view.name, view.node)
     tag = {} if provider.vlan is None else {"tag_request": provider.vlan}
     # The default network's gateway router is the only one that may announce the node's address: it is the same on all.
@@ -52,7 +52,7 @@ def _external_switch(view: View, provider: Provider, port: str) -> list[Row]:
     ]  # fmt: skip
 
 
-def _router_port(view: View, provider: Provider, name: str, port: str) -> Row:
+def _router_port(view: NodeNetwork, provider: Provider, name: str, port: str) -> Row:
     if view.is_default:
         return router_port(
             view, name, port, provider.mac, provider.addresses, external_ids={"gateway-physical-ip": "yes"}
@@ -61,7 +61,7 @@ def _router_port(view: View, provider: Provider, name: str, port: str) -> Row:
     return router_port(view, name, port, provider.mac, provider.addresses + own)
 
 
-def _neighbours(view: View, port: str) -> list[Row]:
+def _neighbours(view: NodeNetwork, port: str) -> list[Row]:
     """Neighbours that nobody on the provider network would answer for."""
     addresses = view.masquerade(view.DUMMY_NEXT_HOP)
     if not view.is_default:
@@ -77,7 +77,7 @@ def _neighbours(view: View, port: str) -> list[Row]:
     ]
 
 
-def _routes(view: View, provider: Provider, name: str, port: str) -> list[Row]:
+def _routes(view: NodeNetwork, provider: Provider, name: str, port: str) -> list[Row]:
     rows = []
     ids = {"k8s.ovn.org/node-masquerade-subnet": ""} if view.is_default else view.external_ids()
     dummies = {family(address): address for address in view.masquerade(view.DUMMY_NEXT_HOP)}
@@ -90,7 +90,7 @@ def _routes(view: View, provider: Provider, name: str, port: str) -> list[Row]:
     return rows
 
 
-def _source_nat(view: View, provider: Provider, name: str) -> list[Row]:
+def _source_nat(view: NodeNetwork, provider: Provider, name: str) -> list[Row]:
     """Everything of the network leaves with one address per family."""
     rows = []
     own = {family(address): address for address in view.masquerade_addresses(0)}

@@ -10,13 +10,13 @@ from __future__ import annotations
 from ...common.addressing import family, host_route, mac_of_address, plain
 from ...common.naming import gateway_router, management_port
 from ...types.ovsdb_row import Parent, Row
-from ..common.node_network import View
+from ..common.node_network import NodeNetwork
 from ..common.ovn_rows import EPHEMERAL_PORTS, ROUTER, policy, route, router, switch_port
 
 MANAGEMENT_POLICY_PRIORITY = 1004
 
 
-def gateway_router_row(view: View) -> Row:
+def gateway_router_row(view: NodeNetwork) -> Row:
     """Gateway router, bound to this node's chassis."""
     options = {
         "chassis": view.chassis(),
@@ -38,7 +38,7 @@ def gateway_router_row(view: View) -> Row:
     return router(view, gateway_router(view.name, view.node), options, ids)
 
 
-def inner_router_options(view: View) -> dict:
+def inner_router_options(view: NodeNetwork) -> dict:
     """Return options of the router next to the workloads.
 
     In local gateway mode replies come in where no request went out: all connections are then committed, so that they
@@ -48,7 +48,7 @@ def inner_router_options(view: View) -> dict:
     return {"ct-commit-all": "true"} if local else {}
 
 
-def outward_routes(view: View, on: str, gateways: list[str]) -> list[Row]:
+def outward_routes(view: NodeNetwork, on: str, gateways: list[str]) -> list[Row]:
     """Routes that lead what comes from this node's workloads out of the network.
 
     `on` is the router next to the workloads, `gateways` the gateway router's addresses there. In local gateway mode
@@ -74,7 +74,7 @@ def outward_routes(view: View, on: str, gateways: list[str]) -> list[Row]:
     return rows
 
 
-def management_rows(view: View, switch: str, on: str, inward_port: str) -> list[Row]:
+def management_rows(view: NodeNetwork, switch: str, on: str, inward_port: str) -> list[Row]:
     """Management port of the node and what sends traffic for the node there.
 
     `on` is the router next to the workloads and `inward_port` its port towards them.
@@ -97,7 +97,7 @@ def management_rows(view: View, switch: str, on: str, inward_port: str) -> list[
     return rows
 
 
-def _host_addresses(view: View) -> list[str]:
+def _host_addresses(view: NodeNetwork) -> list[str]:
     """Return what leads to the node: all its addresses, in other networks the first of each family.
 
     A Layer3 network adds the addresses that its own gateway router is masqueraded as (ovn-kubernetes, policies 1004).
@@ -113,7 +113,7 @@ def _host_addresses(view: View) -> list[str]:
     return [address for address in first if address] + own
 
 
-def _management_snat(view: View, on: str, subnet: str, inward_port: str, mac: str) -> Row:
+def _management_snat(view: NodeNetwork, on: str, subnet: str, inward_port: str, mac: str) -> Row:
     """Translate what goes to the management port, so that the node can tell networks with equal subnets apart."""
     number = family(subnet)
     external = next(address for address in view.masquerade_addresses(1) if family(address) == number)

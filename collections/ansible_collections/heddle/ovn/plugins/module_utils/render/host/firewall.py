@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from ...common.addressing import family, nth_address, plain
 from ...common.naming import DEFAULT_NETWORK, management_interface
-from ...types.nftables_ruleset import CARDS_TABLE, Chain, Firewall, Set
-from ..common.node_network import View
+from ...types.nftables_ruleset import USERSPACE_TABLE, Chain, Firewall, Set
+from ..common.node_network import NodeNetwork
 from ..gateway.bridge_flows import primary_views
 
 _FAMILIES = {4: ("ip", "ipv4_addr"), 6: ("ip6", "ipv6_addr")}
@@ -26,23 +26,23 @@ def render_firewall(plan: dict, node: str) -> Firewall:
     if not views:
         return Firewall()
     default = next(view for view in views if view.is_default)
-    chains = [_isolation(default), _outside(default), _management(default)]
+    chains = [_isolation(default), _north_south(default), _management(default)]
     if default.provider.is_local:
         chains += _local_gateway(default)
     sets = [Set(_locked(number), _FAMILIES[number][1], _locked_addresses(plan, node, number)) for number in (4, 6)]
     return Firewall(chains=tuple(chains), sets=tuple(sets))
 
 
-def render_cards(cards: list[str]) -> Firewall:
-    """Return the table for cards that a userspace datapath reads.
+def render_userspace_interfaces(uplinks: list[str]) -> Firewall:
+    """Return the table for uplinks that a userspace datapath reads.
 
     It reads a copy of what comes in; the kernel's own would be answered as well, with resets.
     """
-    if not cards:
-        return Firewall(table=CARDS_TABLE)
-    names = ", ".join(f'"{card}"' for card in sorted(cards))
-    chain = Chain("userspace-cards", (f"iifname {{ {names} }} drop",), hook="prerouting", priority="raw")
-    return Firewall(chains=(chain,), table=CARDS_TABLE)
+    if not uplinks:
+        return Firewall(table=USERSPACE_TABLE)
+    names = ", ".join(f'"{uplink}"' for uplink in sorted(uplinks))
+    chain = Chain("userspace-interfaces", (f"iifname {{ {names} }} drop",), hook="prerouting", priority="raw")
+    return Firewall(chains=(chain,), table=USERSPACE_TABLE)
 
 
 def _locked(number: int) -> str:
@@ -64,7 +64,7 @@ def _locked_addresses(plan: dict, node: str, number: int) -> tuple[str, ...]:
     )
 
 
-def _isolation(view: View) -> Chain:
+def _isolation(view: NodeNetwork) -> Chain:
     """Processes of the host get no connection to a workload but through its own network; the health prober may."""
     prober = view.provider.prober
     rules = []
@@ -78,7 +78,7 @@ def _isolation(view: View) -> Chain:
     return Chain("udn-isolation", tuple(rules), hook="output")
 
 
-def _outside(view: View) -> Chain:
+def _north_south(view: NodeNetwork) -> Chain:
     """The host forwards replies to workloads, in local gateway mode; nothing else that it was not asked for itself.
 
     Nor does it forward to services what comes in from the provider network: they are for hosts and workloads.
@@ -89,12 +89,12 @@ def _outside(view: View) -> Chain:
     """
     inward = f'oifname "{management_interface(0)}"'
     return Chain(
-        "outside", (f"{inward} ct state established,related accept", f"{inward} drop", *_to_services(view)),
+        "north_south", (f"{inward} ct state established,related accept", f"{inward} drop", *_to_services(view)),
         hook="forward",
     )  # fmt: skip
 
 
-def _to_services(view: View) -> list[str]:
+def _to_services(view: NodeNetwork) -> list[str]:
     rules = []
     for services in view.settings["service_subnets"]:
         number = family(services)
@@ -108,7 +108,7 @@ def _to_services(view: View) -> list[str]:
     return rules
 
 
-def _management(view: View) -> Chain:
+def _management(view: NodeNetwork) -> Chain:
     """Workloads of the default network see the host under the address of its management port."""
     own = view.management_addresses()
     rules = [f'oifname != "{management_interface(0)}" return']
@@ -117,14 +117,14 @@ def _management(view: View) -> Chain:
     return Chain("mgmtport-snat", tuple(rules), hook="postrouting", kind="nat", priority="srcnat")
 
 
-def _local_gateway(view: View) -> list[Chain]:
+def _local_gateway(view: NodeNetwork) -> list[Chain]:
     """In local gateway mode the host gives what leaves its own address; networks come under masquerade addresses."""
     settings = view.settings
     hosts, networks = [], []
     for masquerade in settings["masquerade_subnets"]:
         number = family(masquerade)
         word = _FAMILIES[number][0]
-        hosts.append(f"{word} saddr {nth_address(masquerade, View.OVN_MASQUERADE)} masquerade")
+        hosts.append(f"{word} saddr {nth_address(masquerade, NodeNetwork.OVN_MASQUERADE)} masquerade")
         fixed = f"{nth_address(masquerade, 0)}/{_FIXED_MASQUERADES[number]}"
         services = [subnet for subnet in settings["service_subnets"] if family(subnet) == number]
         elsewhere = "".join(f" {word} daddr != {subnet}" for subnet in services)

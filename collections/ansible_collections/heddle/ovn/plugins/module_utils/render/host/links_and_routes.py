@@ -30,7 +30,7 @@ from ...types.host_network import (
     Vrf,
 )
 from ...types.ovsdb_row import Keys, Parent, Row
-from ..common.node_network import View
+from ..common.node_network import NodeNetwork
 from ..common.provider import Provider
 from ..gateway.bridge_flows import packet_mark, primary_views
 from ..gateway.external import DEFAULT_ROUTES
@@ -84,25 +84,25 @@ def render_host_network(plan: dict, node: str) -> HostNetwork:
     )
 
 
-def _managed(plan: dict, node: str) -> list[View]:
+def _managed(plan: dict, node: str) -> list[NodeNetwork]:
     """Networks in which the host has an interface."""
     return [view for view in primary_views(plan, node) if view.is_default or view.provider.vrf]
 
 
-def _interface(view: View) -> str:
+def _interface(view: NodeNetwork) -> str:
     return management_interface(view.network["id"])
 
 
-def _vrf(view: View) -> str:
+def _vrf(view: NodeNetwork) -> str:
     if view.is_default:
         return ""
     provider = view.provider
     own = (provider.bridge, provider.uplink, UNDERLAY_BRIDGE, *provider.physical_networks.values())
-    taken = {*own, *provider.userspace_cards, *provider.advertised_cards}
+    taken = {*own, *provider.userspace_interfaces, *provider.advertised_interfaces}
     return vrf_name(view.network["object"], view.network["id"], taken)
 
 
-def _own_addresses(view: View) -> list[HostAddress]:
+def _own_addresses(view: NodeNetwork) -> list[HostAddress]:
     """The interface's addresses with the length of the subnet they are from."""
     return [
         HostAddress(_interface(view), f"{address}/{prefix_length(subnet)}", network=view.name)
@@ -119,7 +119,7 @@ def _masquerade_addresses(plan: dict, provider: Provider) -> list[HostAddress]:
     return [
         HostAddress(
             provider.bridge,
-            nth_interface(subnet, View.HOST_MASQUERADE),
+            nth_interface(subnet, NodeNetwork.HOST_MASQUERADE),
             deprecated=family(subnet) == 6,
         )
         for subnet in _masquerade_subnets(plan, provider)
@@ -132,9 +132,9 @@ def _to_services(plan: dict, provider: Provider, vrf: str = "", network: str = "
     return [
         HostRoute(
             services,
-            via=nth_address(masquerades[family(services)], View.DUMMY_NEXT_HOP),
+            via=nth_address(masquerades[family(services)], NodeNetwork.DUMMY_NEXT_HOP),
             device=provider.bridge,
-            source=nth_address(masquerades[family(services)], View.HOST_MASQUERADE),
+            source=nth_address(masquerades[family(services)], NodeNetwork.HOST_MASQUERADE),
             mtu=plan["settings"]["mtu"],
             vrf=vrf,
             network=network,
@@ -147,7 +147,7 @@ def _to_services(plan: dict, provider: Provider, vrf: str = "", network: str = "
 def _main_routes(plan: dict, provider: Provider) -> list[HostRoute]:
     to_routers = [
         HostRoute(
-            host_route(nth_address(subnet, View.OVN_MASQUERADE)),
+            host_route(nth_address(subnet, NodeNetwork.OVN_MASQUERADE)),
             device=provider.bridge,
             source=provider.address(family(subnet)),
         )
@@ -156,11 +156,11 @@ def _main_routes(plan: dict, provider: Provider) -> list[HostRoute]:
     return to_routers + _to_services(plan, provider)
 
 
-def _inward_routes(view: View) -> list[HostRoute]:
+def _inward_routes(view: NodeNetwork) -> list[HostRoute]:
     """Into the network: what is not on the interface's own subnet lies behind the network's router."""
     routes = []
     gateways = {family(interface): plain(interface) for interface in view.gateway_interfaces()}
-    beyond = [host_route(address) for address in view.masquerade(View.LOCAL_SERVICE_MASQUERADE)]
+    beyond = [host_route(address) for address in view.masquerade(NodeNetwork.LOCAL_SERVICE_MASQUERADE)]
     if view.network["topology"] == "Layer3":
         beyond += [subnet for subnet in view.network["subnets"] if subnet not in view.subnets()]
     for prefix in beyond:
@@ -172,7 +172,7 @@ def _inward_routes(view: View) -> list[HostRoute]:
     return routes
 
 
-def _vrf_routes(view: View, provider: Provider) -> list[HostRoute]:
+def _vrf_routes(view: NodeNetwork, provider: Provider) -> list[HostRoute]:
     """Out of a VRF: as the host itself would send it, and nothing else."""
     vrf, name = _vrf(view), view.name
     routes = [route for route in _to_services(view.plan, provider, vrf, name) if _has(view, route.to)]
@@ -198,11 +198,11 @@ def _vrf_routes(view: View, provider: Provider) -> list[HostRoute]:
     return routes
 
 
-def _has(view: View, prefix: str) -> bool:
+def _has(view: NodeNetwork, prefix: str) -> bool:
     return family(prefix) in view.network["families"]
 
 
-def _rules(view: View) -> list[Rule]:
+def _rules(view: NodeNetwork) -> list[Rule]:
     marked = [
         Rule(number, _vrf(view), fwmark=packet_mark(view), network=view.name) for number in view.network["families"]
     ]
@@ -217,11 +217,13 @@ def _neighbours(plan: dict, provider: Provider) -> list[Neighbour]:
     return [
         Neighbour(provider.bridge, address, mac_of_address(address))
         for subnet in _masquerade_subnets(plan, provider)
-        for address in (nth_address(subnet, offset) for offset in (View.OVN_MASQUERADE, View.DUMMY_NEXT_HOP))
+        for address in (
+            nth_address(subnet, offset) for offset in (NodeNetwork.OVN_MASQUERADE, NodeNetwork.DUMMY_NEXT_HOP)
+        )
     ]
 
 
-def _router_neighbours(view: View, provider: Provider) -> list[Neighbour]:
+def _router_neighbours(view: NodeNetwork, provider: Provider) -> list[Neighbour]:
     return [
         Neighbour(provider.bridge, address, mac_of_address(address), view.name)
         for address in view.masquerade_addresses(0)
@@ -229,7 +231,7 @@ def _router_neighbours(view: View, provider: Provider) -> list[Neighbour]:
     ]
 
 
-def _sysctls(managed: list[View], families: set[int], provider: Provider) -> tuple[Sysctl, ...]:
+def _sysctls(managed: list[NodeNetwork], families: set[int], provider: Provider) -> tuple[Sysctl, ...]:
     """Forwarding between networks and the bridge, where replies do not come back the way that requests went."""
     found = [Sysctl(f"net/ipv4/conf/{provider.bridge}/forwarding", "1")]
     for view in managed:
@@ -242,7 +244,9 @@ def _sysctls(managed: list[View], families: set[int], provider: Provider) -> tup
         # A host that forwards forgets what routers advertised, and hears no more of them, where this is not 2.
         nexthop = provider.next_hop(6)
         own = [provider.bridge] if nexthop and nexthop.startswith("fe80:") else []
-        found += [Sysctl(f"net/ipv6/conf/{card}/accept_ra", "2") for card in [*own, *provider.advertised_cards]]
+        found += [
+            Sysctl(f"net/ipv6/conf/{uplink}/accept_ra", "2") for uplink in [*own, *provider.advertised_interfaces]
+        ]
         # For all devices at once: Linux before 6.17 has nothing finer.
         found.append(Sysctl("net/ipv6/conf/all/forwarding", "1"))
     return tuple(found)

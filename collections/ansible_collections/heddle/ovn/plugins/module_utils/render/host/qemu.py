@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ...common.naming import host_interface, workload_namespace
-from ...types.virtual_machine import Card, VirtualMachine
+from ...types.virtual_machine import Nic, VirtualMachine
 from ..common.hosting_nodes import hosts
 from .vswitch import HOST_END
 
@@ -15,7 +15,7 @@ def render_virtual_machines(plan: dict, node: str) -> list[VirtualMachine]:
         VirtualMachine(
             workload_namespace(workload["namespace"], workload["name"]),
             workload["memory"],
-            tuple(_card(interface) for interface in workload["interfaces"]),
+            tuple(_nic(interface) for interface in workload["interfaces"]),
             _role(workload, node),
         )
         for workload in plan["workloads"].values()
@@ -23,7 +23,7 @@ def render_virtual_machines(plan: dict, node: str) -> list[VirtualMachine]:
     ]
 
 
-def render_extra_chassis(plan: dict, node: str) -> dict[str, str | None]:
+def render_additional_chassis(plan: dict, node: str) -> dict[str, str | None]:
     """Return the ports of virtual machines elsewhere or moving away -> the chassis that gets their packets as well.
 
     In the zone that a virtual machine moves to, ovn-controller sets that itself.
@@ -42,8 +42,8 @@ def _role(workload: dict, node: str) -> str:
     return "target" if workload["moving_to"] == node else "source"
 
 
-def _card(interface: dict) -> Card:
-    return Card(
+def _nic(interface: dict) -> Nic:
+    return Nic(
         host_name=host_interface(interface["port"], HOST_END),
         mac=interface["mac"],
         mtu=interface["mtu"],

@@ -18,8 +18,8 @@ HOST_END = "_h"
 def render_integration_bridge(host: dict) -> list[Row]:
     """Return the rows that make a host a chassis.
 
-    `host`: `name`, `encapsulation` (addresses), `datapath` (`system` or `netdev`), and `bridges` besides the
-    integration bridge: `name`, `interface` that it takes over or None, its `mac`, `physical_networks` that it leads to,
+    `host`: `name`, `encap_ips` (addresses), `datapath` (`system` or `netdev`), and `bridges` besides the
+    integration bridge: `name`, `uplink` that it takes over or None, its `mac`, `physical_networks` that it leads to,
     and the `vlan` in which the host itself is, or None.
     Keys as ovn-kubernetes sets them (ovn-controller(8), "Configuration").
     """
@@ -31,7 +31,7 @@ def render_integration_bridge(host: dict) -> list[Row]:
         "ovn-bridge-datapath-type": host["datapath"],
         "ovn-bridge-remote-probe-interval": "0",
         "ovn-enable-lflow-cache": "true",
-        "ovn-encap-ip": ",".join(host["encapsulation"]),
+        "ovn-encap-ip": ",".join(host["encap_ips"]),
         "ovn-encap-type": "geneve",
         "ovn-is-interconn": "true",
         "ovn-monitor-all": "true",
@@ -52,7 +52,7 @@ def render_integration_bridge(host: dict) -> list[Row]:
 
 def _external_bridge(bridge: dict, datapath: str) -> list[Row]:
     """A bridge that leads out; without flows it is an ordinary switch, so the host keeps its connectivity."""
-    name, uplink = bridge["name"], bridge["interface"]
+    name, uplink = bridge["name"], bridge["uplink"]
     columns: dict = {"fail_mode": "standalone", "external_ids": Keys({"bridge-id": name})}
     if uplink is None:
         return _bridge(name, datapath, columns)

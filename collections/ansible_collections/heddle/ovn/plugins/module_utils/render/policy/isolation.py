@@ -9,7 +9,7 @@ from __future__ import annotations
 from ...common.addressing import family
 from ...common.naming import hashed_name
 from ...types.ovsdb_row import Parent, Ref, Row
-from ..common.node_network import View
+from ..common.node_network import NodeNetwork
 from ..common.ovn_rows import SWITCH_PORT
 
 ALLOW_PRIORITY, DENY_PRIORITY = 1001, 1000
@@ -17,7 +17,7 @@ _CONTROLLER = "default-network-controller"
 _OWNER_TYPE = "UDNIsolation"
 
 
-def render_isolation(view: View) -> list[Row]:
+def render_isolation(view: NodeNetwork) -> list[Row]:
     """Port group of the locked ports of this node and its rules; `view` is of the default network."""
     members = {
         Ref(SWITCH_PORT, interface["port"])
@@ -67,7 +67,7 @@ def _ids(name: str, primary_id: str) -> dict:
     }
 
 
-def _rule(view: View, group: str, name: str, direction: str, priority: int, match: str, action: str) -> Row:
+def _rule(view: NodeNetwork, group: str, name: str, direction: str, priority: int, match: str, action: str) -> Row:
     way = "Egress" if direction == "from-lport" else "Ingress"
     primary_id = f"{_CONTROLLER}:{_OWNER_TYPE}:{name}:{way}"
     columns = {

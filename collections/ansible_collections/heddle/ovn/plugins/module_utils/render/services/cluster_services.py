@@ -10,13 +10,13 @@ from __future__ import annotations
 from ...common.addressing import family, nth_address, plain
 from ...common.naming import DEFAULT_NETWORK, gateway_router, node_switch
 from ...types.ovsdb_row import Parent, Row
-from ..common.node_network import View
+from ..common.node_network import NodeNetwork
 from ..common.ovn_rows import ROUTER, SWITCH
 
 _HAIRPIN_MASQUERADE = 5
 
 
-def render_services(view: View) -> list[Row]:
+def render_services(view: NodeNetwork) -> list[Row]:
     """Return the node's load balancers; `view` is of the default network."""
     rows = []
     for service in view.settings.get("shared_services", []):
@@ -32,7 +32,9 @@ def render_services(view: View) -> list[Row]:
     return rows
 
 
-def _load_balancer(view: View, service: dict, protocol: str, ports: list[dict], scope: str, parent: Parent) -> Row:
+def _load_balancer(
+    view: NodeNetwork, service: dict, protocol: str, ports: list[dict], scope: str, parent: Parent
+) -> Row:
     name = f"Service_{service['name']}_{protocol}_{scope}_{view.node}"
     number = family(service["address"])
     endpoints = [address for text in service["endpoints"] for address in _addresses(view, text, number)]
@@ -59,7 +61,7 @@ def _load_balancer(view: View, service: dict, protocol: str, ports: list[dict], 
     return Row("Load_Balancer", columns["name"], columns, view.name, parent)
 
 
-def _addresses(view: View, text: str, number: int) -> list[str]:
+def _addresses(view: NodeNetwork, text: str, number: int) -> list[str]:
     """Return an endpoint's addresses of a family; a workload's are those that it has on the default network."""
     workload = view.plan["workloads"].get(text)
     if workload is None:
@@ -73,13 +75,13 @@ def _addresses(view: View, text: str, number: int) -> list[str]:
     ]
 
 
-def _seen_from_router(view: View, address: str) -> str:
+def _seen_from_router(view: NodeNetwork, address: str) -> str:
     """A gateway router has the node's own addresses, so it cannot send to the node by them."""
     own = {plain(item) for item in view.provider.addresses} if view.provider else set()
     if address not in own:
         return address
     subnet = next(item for item in view.masquerade_subnets() if family(item) == family(address))
-    return nth_address(subnet, View.HOST_MASQUERADE)
+    return nth_address(subnet, NodeNetwork.HOST_MASQUERADE)
 
 
 def _socket(address: str, port: int) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from ...common.addressing import family, mac_of_address, plain
 from ...types.ovsdb_row import Ref, Row
 from ..common.hosting_nodes import hosts
-from ..common.node_network import View
+from ..common.node_network import NodeNetwork
 
 DHCP_OPTIONS = "DHCP_Options"
 _LEASE_SECONDS = "3500"
@@ -20,14 +20,14 @@ _OWNER_TYPE = "VirtualMachine"
 _NAME_SERVICE = "kube-system/kube-dns"
 
 
-def dhcp_rows(view: View, workload: dict, interface: dict) -> list[Row]:
+def dhcp_rows(view: NodeNetwork, workload: dict, interface: dict) -> list[Row]:
     """Rows with a virtual machine's options, one per family, in the zones that have its port."""
     if not _is_served(view, workload, interface):
         return []
     return [_options(view, workload, interface, address) for address in interface["addresses"]]
 
 
-def dhcp_columns(view: View, workload: dict, interface: dict) -> dict:
+def dhcp_columns(view: NodeNetwork, workload: dict, interface: dict) -> dict:
     """Columns of the machine's port that refer to those rows."""
     if not _is_served(view, workload, interface):
         return {}
@@ -37,7 +37,7 @@ def dhcp_columns(view: View, workload: dict, interface: dict) -> dict:
     }
 
 
-def _is_served(view: View, workload: dict, interface: dict) -> bool:
+def _is_served(view: NodeNetwork, workload: dict, interface: dict) -> bool:
     return workload["kind"] == "vm" and view.node in hosts(workload) and interface["role"] == "primary"
 
 
@@ -45,7 +45,7 @@ def _key(interface: dict, address: str) -> str:
     return f"{interface['port']} v{family(address)}"
 
 
-def _options(view: View, workload: dict, interface: dict, address: str) -> Row:
+def _options(view: NodeNetwork, workload: dict, interface: dict, address: str) -> Row:
     subnet = next(subnet for subnet in view.subnets() if family(subnet) == family(address))
     name = f"{workload['namespace']}/{workload['name']}"
     if family(address) == 4:
@@ -72,7 +72,7 @@ def _options(view: View, workload: dict, interface: dict, address: str) -> Row:
     return Row(DHCP_OPTIONS, _key(interface, address), columns, view.name)
 
 
-def _name_servers(view: View, number: int) -> dict:
+def _name_servers(view: NodeNetwork, number: int) -> dict:
     """The cluster's DNS where every network may reach it; without that a machine would wait for nobody's answers."""
     found = [
         service["address"]

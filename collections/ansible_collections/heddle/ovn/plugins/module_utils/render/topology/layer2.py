@@ -6,7 +6,7 @@ from __future__ import annotations
 from ...common.addressing import family, plain
 from ...common.naming import EXTERNAL_ID_NODE, ROUTER_MARK, gateway_router, layer2_switch, transit_router
 from ...types.ovsdb_row import Row
-from ..common.node_network import View, first_mac, switch_config
+from ..common.node_network import NodeNetwork, first_mac, switch_config
 from ..common.ovn_rows import gateway_chassis, peering, route, router, router_port, switch
 from ..gateway.external import render_external
 from ..gateway.routers import gateway_router_row, inner_router_options, management_rows, outward_routes
@@ -24,7 +24,7 @@ SWITCH_PORT_KEY = 1
 NODE_PORT_KEY_BASE = 10
 
 
-def render_layer2(view: View) -> list[Row]:
+def render_layer2(view: NodeNetwork) -> list[Row]:
     """Rows of a Layer2 network in this node's zone, without its workloads."""
     rows = [_switch(view)]
     if view.is_primary and not has_transit_router(view):
@@ -40,7 +40,7 @@ def render_layer2(view: View) -> list[Row]:
     return rows
 
 
-def _switch(view: View) -> Row:
+def _switch(view: NodeNetwork) -> Row:
     name = layer2_switch(view.name)
     config = {
         **switch_config(view.subnets()),
@@ -53,7 +53,7 @@ def _switch(view: View) -> Row:
     return switch(view, name, config, view.external_ids(role=True))
 
 
-def _transit_router(view: View) -> list[Row]:
+def _transit_router(view: NodeNetwork) -> list[Row]:
     """Transit router and its port on the switch, which holds the gateway addresses in every zone alike."""
     on, name = transit_router(view.name), layer2_switch(view.name)
     port = f"trtos-{name}"
@@ -73,7 +73,7 @@ def _transit_router(view: View) -> list[Row]:
     ]
 
 
-def _gateway(view: View) -> list[Row]:
+def _gateway(view: NodeNetwork) -> list[Row]:
     """Gateway router of this node, its pair of ports with the transit router, and the routes of both."""
     on, name = transit_router(view.name), gateway_router(view.name, view.node)
     inner, outer = f"trtor-{name}", f"rtotr-{name}"
@@ -98,7 +98,7 @@ def _gateway(view: View) -> list[Row]:
     return rows
 
 
-def _remote_gateway(view: View, remote: str) -> list[Row]:
+def _remote_gateway(view: NodeNetwork, remote: str) -> list[Row]:
     """Another node's port of the same transit router, and the route to its join addresses."""
     on = transit_router(view.name)
     pairs = view.transit_pairs(remote)
@@ -116,7 +116,7 @@ def _remote_gateway(view: View, remote: str) -> list[Row]:
     ]
 
 
-def _join_routes(view: View, on: str, join: list[str], gateway_side: list[str], external_ids: dict) -> list[Row]:
+def _join_routes(view: NodeNetwork, on: str, join: list[str], gateway_side: list[str], external_ids: dict) -> list[Row]:
     return [
         route(view, on, plain(address), nexthop, external_ids=external_ids)
         for address in join

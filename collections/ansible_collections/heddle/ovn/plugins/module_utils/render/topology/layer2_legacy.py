@@ -13,7 +13,7 @@ import ipaddress
 from ...common.addressing import family, plain
 from ...common.naming import gateway_router, layer2_switch
 from ...types.ovsdb_row import Row
-from ..common.node_network import View, first_mac
+from ..common.node_network import NodeNetwork, first_mac
 from ..common.ovn_rows import peering, policy, route, router_port, switch_port
 from ..gateway.external import render_external
 from ..gateway.routers import gateway_router_row, management_rows, outward_routes
@@ -22,17 +22,17 @@ NODE_POLICY_PRIORITY = 99
 _TRANSIT_ROUTER = "2.0"
 
 
-def has_transit_router(view: View, node: str | None = None) -> bool:
+def has_transit_router(view: NodeNetwork, node: str | None = None) -> bool:
     """Tell whether a node has the newer topology; what an older plan does not say counts as newer."""
     return view.plan["nodes"][node or view.node].get("layer2_topology_version", _TRANSIT_ROUTER) == _TRANSIT_ROUTER
 
 
-def gateway_tunnel_key(view: View, node: str | None = None) -> str:
+def gateway_tunnel_key(view: NodeNetwork, node: str | None = None) -> str:
     """Return the tunnel key that a node's gateway router has on the switch in all zones."""
     return str(view.network["gateway_tunnel_ids"][node or view.node])
 
 
-def router_advertisement(view: View) -> dict:
+def router_advertisement(view: NodeNetwork) -> dict:
     """Return the column that makes the gateway's port announce itself; nothing in a network without IPv6."""
     if 6 not in view.network["families"]:
         return {}
@@ -49,7 +49,7 @@ def router_advertisement(view: View) -> dict:
     }
 
 
-def render_gateway_routers(view: View) -> list[Row]:
+def render_gateway_routers(view: NodeNetwork) -> list[Row]:
     """This node's gateway router on the switch, and the other nodes' as remote ports."""
     name, on = gateway_router(view.name, view.node), layer2_switch(view.name)
     port = f"rtos-{on}"
@@ -71,7 +71,7 @@ def render_gateway_routers(view: View) -> list[Row]:
     return rows
 
 
-def remote_gateway_port(view: View, remote: str) -> Row:
+def remote_gateway_port(view: NodeNetwork, remote: str) -> Row:
     """Another node's gateway router on the switch: the port answers for its join addresses and tunnels to the node."""
     on, join = layer2_switch(view.name), view.join_interfaces(remote)
     options = {"requested-tnl-key": gateway_tunnel_key(view, remote), "requested-chassis": view.chassis(remote)}
@@ -79,7 +79,7 @@ def remote_gateway_port(view: View, remote: str) -> Row:
     return switch_port(view, on, f"stor-{on}_{remote}", type="remote", addresses=addresses, options=options)
 
 
-def join_host_routes(view: View, on: str, remote: str) -> list[Row]:
+def join_host_routes(view: NodeNetwork, on: str, remote: str) -> list[Row]:
     """Routes to another node's join addresses over the switch.
 
     Next hop and prefix are the same address: the prefix is longer than that of any route by source, which would win
@@ -88,7 +88,7 @@ def join_host_routes(view: View, on: str, remote: str) -> list[Row]:
     return [route(view, on, plain(address), address) for address in view.join_interfaces(remote)]
 
 
-def _external(view: View, name: str) -> list[Row]:
+def _external(view: NodeNetwork, name: str) -> list[Row]:
     """Way out of the network; its NAT only for what leaves, as the same router also serves the management port."""
     match = f'outport == "rtoe-{name}"'
     return [
@@ -97,7 +97,7 @@ def _external(view: View, name: str) -> list[Row]:
     ]
 
 
-def _local_gateway(view: View, name: str) -> list[Row]:
+def _local_gateway(view: NodeNetwork, name: str) -> list[Row]:
     """What local gateway mode adds: the node's own subnet is reached through the node, joined routers directly."""
     rows = [row for remote in view.remotes for row in join_host_routes(view, name, remote)]
     for address in view.management_addresses():

@@ -14,7 +14,7 @@ import dataclasses
 from ...common.addressing import family, nth_interface, prefix_length
 from ...common.naming import layer2_switch, transit_router
 from ...types.ovsdb_row import Row
-from ..common.node_network import View, first_mac
+from ..common.node_network import NodeNetwork, first_mac
 from ..common.ovn_rows import peering, router_port
 from .layer2_legacy import gateway_tunnel_key, join_host_routes, remote_gateway_port
 
@@ -22,12 +22,12 @@ from .layer2_legacy import gateway_tunnel_key, join_host_routes, remote_gateway_
 DUMMY_OFFSET = -2
 
 
-def is_open(view: View) -> bool:
+def is_open(view: NodeNetwork) -> bool:
     """Tell whether the old topology may still be somewhere."""
     return "gateway_tunnel_ids" in view.network
 
 
-def upgrade_ports(view: View) -> list[Row]:
+def upgrade_ports(view: NodeNetwork) -> list[Row]:
     """The transit router's second port on the switch; nothing after the clean-up."""
     if not is_open(view):
         return []
@@ -40,7 +40,7 @@ def upgrade_ports(view: View) -> list[Row]:
     ]
 
 
-def on_link_join_subnets(view: View) -> dict:
+def on_link_join_subnets(view: NodeNetwork) -> dict:
     """Option of the gateway's own port on the switch: it answers for whatever nobody else answers for in IPv6.
 
     Gateway routers on the switch announce the join subnet as on-link, on all nodes and for ever, so workloads ask for
@@ -50,7 +50,7 @@ def on_link_join_subnets(view: View) -> dict:
     return {"arp_proxy": " ".join(subnets)} if view.network.get("join_subnets_on_link") and subnets else {}
 
 
-def remembered_gateway_ports(view: View, remote: str) -> list[Row]:
+def remembered_gateway_ports(view: NodeNetwork, remote: str) -> list[Row]:
     """The port of a gateway router that has left the switch, for workloads that remember its MAC as a neighbour's.
 
     Only where join addresses are on-link. The node's upgrade port has that MAC and tunnel key; the port here answers
@@ -63,7 +63,7 @@ def remembered_gateway_ports(view: View, remote: str) -> list[Row]:
     return [dataclasses.replace(port, columns={**port.columns, "addresses": addresses})]
 
 
-def masquerade_interfaces(view: View) -> list[str]:
+def masquerade_interfaces(view: NodeNetwork) -> list[str]:
     """Addresses that the gateway's own port holds while there are two ports, so that only this one answers for them."""
     if not is_open(view):
         return []
@@ -75,6 +75,6 @@ def masquerade_interfaces(view: View) -> list[str]:
     ]
 
 
-def gateway_router_on_switch(view: View, remote: str) -> list[Row]:
+def gateway_router_on_switch(view: NodeNetwork, remote: str) -> list[Row]:
     """A node that is not upgraded, as seen from one that is."""
     return [remote_gateway_port(view, remote), *join_host_routes(view, transit_router(view.name), remote)]

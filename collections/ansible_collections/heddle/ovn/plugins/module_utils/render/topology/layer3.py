@@ -18,13 +18,13 @@ from ...common.naming import (
     transit_switch_port,
 )
 from ...types.ovsdb_row import Row
-from ..common.node_network import View, first_mac, switch_config
+from ..common.node_network import NodeNetwork, first_mac, switch_config
 from ..common.ovn_rows import gateway_chassis, peering, route, router, router_port, switch, switch_port
 from ..gateway.external import render_external
 from ..gateway.routers import gateway_router_row, inner_router_options, management_rows, outward_routes
 
 
-def render_layer3(view: View) -> list[Row]:
+def render_layer3(view: NodeNetwork) -> list[Row]:
     """Rows of a Layer3 network in this node's zone, without its workloads."""
     rows = _router_and_switch(view) + _transit(view)
     if view.is_primary:
@@ -35,7 +35,7 @@ def render_layer3(view: View) -> list[Row]:
     return rows
 
 
-def _router_and_switch(view: View) -> list[Row]:
+def _router_and_switch(view: NodeNetwork) -> list[Row]:
     name, on = node_switch(view.name, view.node), cluster_router(view.name)
     rtos, stor = f"rtos-{name}", f"stor-{name}"
     gateways = view.gateway_interfaces()
@@ -54,7 +54,7 @@ def _router_and_switch(view: View) -> list[Row]:
     return rows
 
 
-def _join(view: View) -> list[Row]:
+def _join(view: NodeNetwork) -> list[Row]:
     """Join switch, gateway router and the routes between it and the cluster router."""
     on, name, join = cluster_router(view.name), gateway_router(view.name, view.node), join_switch(view.name)
     inner, outer = view.join_router_interfaces(), view.join_interfaces()
@@ -73,7 +73,7 @@ def _join(view: View) -> list[Row]:
     return rows
 
 
-def _transit(view: View) -> list[Row]:
+def _transit(view: NodeNetwork) -> list[Row]:
     """Transit switch with a port per node, and the routes to what lies behind the others."""
     on, name = cluster_router(view.name), transit_switch(view.name)
     interfaces = view.transit_interfaces()
@@ -98,7 +98,7 @@ def _transit(view: View) -> list[Row]:
     return rows
 
 
-def _remote_node(view: View, on: str, transit: str, remote: str) -> list[Row]:
+def _remote_node(view: NodeNetwork, on: str, transit: str, remote: str) -> list[Row]:
     interfaces = view.transit_interfaces(remote)
     rows = [
         switch_port(

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from ...common.naming import localnet_port, localnet_switch
 from ...types.ovsdb_row import Row
-from ..common.node_network import View, switch_config
+from ..common.node_network import NodeNetwork, switch_config
 from ..common.ovn_rows import switch, switch_port
 
 
-def render_localnet(view: View) -> list[Row]:
+def render_localnet(view: NodeNetwork) -> list[Row]:
     """Rows of a Localnet network in this node's zone, without its workloads.
 
     The bridge that `network_name` stands for is known to the host (`ovn-bridge-mappings`). northd copies the requested

@@ -7,12 +7,12 @@ from ...common.addressing import plain
 from ...common.naming import EXTERNAL_ID_NAD, layer2_switch, localnet_switch, node_switch
 from ...types.ovsdb_row import Row
 from ..common.hosting_nodes import hosts
-from ..common.node_network import View
+from ..common.node_network import NodeNetwork
 from ..common.ovn_rows import switch_port
 from .dhcp import dhcp_columns, dhcp_rows
 
 
-def render_workload_switch_ports(view: View) -> list[Row]:
+def render_workload_switch_ports(view: NodeNetwork) -> list[Row]:
     """Ports of this node's workloads; a Layer2 network also has the others' as remote ports."""
     rows = []
     for workload, interface in view.workloads:
@@ -21,7 +21,7 @@ def render_workload_switch_ports(view: View) -> list[Row]:
     return rows
 
 
-def _port(view: View, workload: dict, interface: dict) -> Row:
+def _port(view: NodeNetwork, workload: dict, interface: dict) -> Row:
     is_local = view.node in hosts(workload)
     layer2 = view.network["topology"] == "Layer2"
     # Without IPAM there is a MAC only, and port security then lets every address of that MAC pass.
@@ -49,7 +49,7 @@ def _port(view: View, workload: dict, interface: dict) -> Row:
     )
 
 
-def _switch(view: View) -> str:
+def _switch(view: NodeNetwork) -> str:
     if view.network["topology"] == "Layer3":
         return node_switch(view.name, view.node)
     return layer2_switch(view.name) if view.network["topology"] == "Layer2" else localnet_switch(view.name)

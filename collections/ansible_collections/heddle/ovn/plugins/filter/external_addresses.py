@@ -5,13 +5,13 @@
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-name: outside_addresses
+name: external_addresses
 short_description: The addresses of hosts on the provider network that are no nodes
 version_added: 0.4.0
 author:
   - Heddle maintainers (@heddle)
 description:
-  - Makes the option O(heddle.ovn.reachability#module:outside) of the reachability module from an inventory.
+  - Makes the option O(heddle.ovn.reachability#module:external) of the reachability module from an inventory.
 options:
   _input:
     description: Variables by host, like C(hostvars). Addresses are in C(heddle_addresses); hosts without are left out.
@@ -25,9 +25,9 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Name the hosts outside
+- name: Name the external hosts
   ansible.builtin.debug:
-    msg: "{{ hostvars | heddle.ovn.outside_addresses(groups['heddle_outside']) }}"
+    msg: "{{ hostvars | heddle.ovn.external_addresses(groups['heddle_external']) }}"
 """
 
 RETURN = r"""
@@ -37,7 +37,7 @@ _value:
 """
 
 
-def outside_addresses(hostvars: dict, names: list) -> dict:
+def external_addresses(hostvars: dict, names: list) -> dict:
     """Return the addresses of each host that has some."""
     found = {name: list(hostvars[name].get("heddle_addresses") or []) for name in names}
     return {name: addresses for name, addresses in found.items() if addresses}
@@ -48,4 +48,4 @@ class FilterModule:
 
     def filters(self):
         """Return the filters by name."""
-        return {"outside_addresses": outside_addresses}
+        return {"external_addresses": external_addresses}

@@ -14,7 +14,7 @@ _TIMES = 2
 class Silence:
     """What the lack of an answer means, by what was asked alone.
 
-    `hosts` as in `judgement.judge`; `node_of` has the host of each workload.
+    `hosts` as in `evaluation.evaluate`; `node_of` has the host of each workload.
     """
 
     def __init__(self, hosts: dict[str, dict], node_of: dict[str, str]) -> None:
@@ -23,21 +23,21 @@ class Silence:
         self.node_of = node_of
 
     def of_required(self, key: tuple, text: str, runner: str) -> dict:
-        """Return the verdict of what must be answered and was not. One that was not asked alone is a suspect."""
+        """Return the result of what must be answered and was not. One that was not asked alone is a suspect."""
         one = self.again.get(key)
         if one is None:
-            return {"verdict": FAILED, "text": text, "suspect": True}
+            return {"result": FAILED, "text": text, "suspect": True}
         if too_slow := self._too_slow(one, runner, self.node_of.get(key[1], key[1])):
-            return {"verdict": NOT_TESTED, "text": too_slow}
-        return {"verdict": FAILED, "text": f"{text} (asked alone {one['tries']} times)"}
+            return {"result": NOT_TESTED, "text": too_slow}
+        return {"result": FAILED, "text": f"{text} (asked alone {one['tries']} times)"}
 
     def of_isolated(self, key: tuple, seen: dict) -> dict:
-        """Return the verdict of what must not be answered and was not."""
+        """Return the result of what must not be answered and was not."""
         one = self.again.get(key)
         if "untested" not in seen or (one and one["tries"] >= _TIMES and not one["dead"]):
-            return {"verdict": ISOLATED, "text": ""}
+            return {"result": ISOLATED, "text": ""}
         why = f"too slow to tell: {seen['untested']}"
-        return {"verdict": NOT_TESTED, "text": why, "suspect": one is None}
+        return {"result": NOT_TESTED, "text": why, "suspect": one is None}
 
     def _too_slow(self, one: dict, runner: str, target: str) -> str:
         """Return why silence says nothing, "" when it does."""

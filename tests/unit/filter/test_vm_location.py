@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where a virtual machine runs after a move that may have failed: the whole truth table.
 
-Wrong is above all to start a machine anew that may still run: two of them would write to one disk and have one address.
+Wrong is above all to start a VM anew that may still run: two of them would write to one disk and have one address.
 """
 
 import itertools
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.filter.machine_location import FilterModule
+from ansible_collections.heddle.ovn.plugins.filter.vm_location import FilterModule
 
 MOVE = {"from": "node1", "to": "node2"}
 # What virtual_machine_info says; `nothing` of an end that did not answer.
@@ -20,7 +20,7 @@ LOST = {(here, there) for here in ("absent", "postmigrate") for there in ("absen
 
 @pytest.mark.parametrize(("here", "there"), list(itertools.product(STATES, STATES)))
 def test_every_pair_of_states(here, there):
-    found = FilterModule().filters()["machine_location"](MOVE, here, there)
+    found = FilterModule().filters()["vm_location"](MOVE, here, there)
     if (here, there) in ARRIVED:
         expected = {"node": "node2", "lost": False}
     elif (here, there) in STAYED:
@@ -34,6 +34,6 @@ def test_every_pair_of_states(here, there):
 
 @pytest.mark.parametrize("state", STATES)
 def test_nothing_is_started_anew_while_an_end_does_not_answer(state):
-    decide = FilterModule().filters()["machine_location"]
+    decide = FilterModule().filters()["vm_location"]
     assert not decide(MOVE, "nothing", state)["lost"]
     assert not decide(MOVE, state, "nothing")["lost"]

@@ -20,12 +20,12 @@ OWN_SET = ("-e", "heddle_manifest_set=virtual-machine")
 MACHINE, NAME = "violet/vm1", "violet_vm1"
 ADDRESSES, GATEWAYS = ("10.5.0.5", "fd00:10:5::5"), ("10.5.0.1", "fd00:10:5::1")
 PORT = "7000"
-# Watchers and the hosts they run on: one beside the machine, one elsewhere.
+# Watchers and the hosts they run on: one beside the VM, one elsewhere.
 WATCHERS = {"violet_near": "node1", "violet_peer": "node3"}
-# Flows to the host outside: name -> where it starts (None: the machine), family, and the first of its two ports.
-OUTSIDE = {
-    "machine 4": (None, 4, 7100),
-    "machine 6": (None, 6, 7110),
+# Flows to the external host: name -> where it starts (None: the VM), family, and the first of its two ports.
+EXTERNAL = {
+    "vm 4": (None, 4, 7100),
+    "vm 6": (None, 6, 7110),
     "peer 4": ("violet_peer", 4, 7120),
     "peer 6": ("violet_peer", 6, 7130),
 }
@@ -41,7 +41,7 @@ class Machine:
         return self.asked(node, command)[node]
 
     def inside(self, node: str, command: str) -> str:
-        """Run a command in the machine, which runs on a node; returns what it printed."""
+        """Run a command in the VM, which runs on a node; returns what it printed."""
         told = self.info(node, command)
         assert told["rc"] == 0, told
         return told["stdout"]
@@ -79,7 +79,7 @@ class Machine:
         return self.lab.play("migrate_workload.yml", *variables, *arguments, **options)
 
     def neighbours(self, node: str) -> dict[str, tuple[str, str]]:
-        """The machine's neighbours as it knows them: address -> MAC, state."""
+        """The VM's neighbours as it knows them: address -> MAC, state."""
         told = self.inside(node, "ip neigh; ip -6 neigh")
         return {found[1]: (found[2], found[3]) for found in re.finditer(r"(\S+) dev eth0 lladdr (\S+).* (\w+)", told)}
 
@@ -90,7 +90,7 @@ def figures(run) -> dict:
 
 
 class Watchers:
-    """Traffic to the machine, from several namespaces at once, until `stop`."""
+    """Traffic to the VM, from several namespaces at once, until `stop`."""
 
     def __init__(self, lab, watchers: dict[str, str] = WATCHERS) -> None:
         program = (ROOT / "tests" / "lab" / "watch_flows.py").read_text()
@@ -112,19 +112,19 @@ class Watchers:
         return found
 
 
-class OutsideFlows:
-    """New and lasting connections to the host outside, from the machine and from a peer that stays, until `stop`."""
+class ExternalFlows:
+    """New and lasting connections to the external host, from the VM and from a peer that stays, until `stop`."""
 
-    def __init__(self, machine: Machine, node: str, addresses: dict[int, str]) -> None:
-        """`node` has the machine now; `addresses` are those of the host outside, by family."""
-        lab = machine.lab
-        flows = (ROOT / "tests" / "lab" / "outside_flows.py").read_text()
-        ports = " ".join(f"{name.replace(' ', '_')}={port}" for name, (_from, _family, port) in OUTSIDE.items())
-        self.server = _started(lab, "outside", f"python3 -c {_quoted(flows)} {ports}")
+    def __init__(self, vm: Machine, node: str, addresses: dict[int, str]) -> None:
+        """`node` has the VM now; `addresses` are those of the external host, by family."""
+        lab = vm.lab
+        flows = (ROOT / "tests" / "lab" / "external_flows.py").read_text()
+        ports = " ".join(f"{name.replace(' ', '_')}={port}" for name, (_from, _family, port) in EXTERNAL.items())
+        self.server = _started(lab, "external", f"python3 -c {_quoted(flows)} {ports}")
         assert self.server.stdout.readline() == "ready\n"
-        knocking = (ROOT / "tests" / "lab" / "outside_client.py").read_text()
+        knocking = (ROOT / "tests" / "lab" / "external_client.py").read_text()
         self.clients, inside = [], "echo $$ >/tmp/knocking;"
-        for namespace, family, port in OUTSIDE.values():
+        for namespace, family, port in EXTERNAL.values():
             address = addresses[family]
             if namespace:
                 command = f"ip netns exec {namespace} python3 -c {_quoted(knocking)} {address} {port}"
@@ -134,15 +134,15 @@ class OutsideFlows:
                     f"nc {address} {port + 1} -e cat >/dev/null 2>&1 & "
                     f"while [ -e /tmp/knocking ]; do nc -w 1 {address} {port} </dev/null >/dev/null 2>&1 & sleep 0.2;"
                     " done & "
-                    # Begins no process for each packet, so it tells what the network does on a machine that is busy.
+                    # Begins no process for each packet, so it tells what the network does on a VM that is busy.
                     f"ping -i 0.1 {address} >>/tmp/echoes{family} & echo $! >>/tmp/pinging; "
                 )
-        machine.inside(node, f"({inside}) >/dev/null 2>&1 </dev/null &")
-        self.machine, self.echoes, self.answered = machine, [], {4: 0, 6: 0}
+        vm.inside(node, f"({inside}) >/dev/null 2>&1 </dev/null &")
+        self.vm, self.echoes, self.answered = vm, [], {4: 0, 6: 0}
 
     def phase(self, node: str) -> None:
-        """End a phase; `node` has the machine now."""
-        told = self.machine.inside(
+        """End a phase; `node` has the VM now."""
+        told = self.vm.inside(
             node, "for family in 4 6; do echo /; cat /tmp/echoes$family; : >/tmp/echoes$family; done; echo /"
         )
         found = {}
@@ -156,14 +156,14 @@ class OutsideFlows:
         self.server.stdin.flush()
 
     def stop(self, node: str) -> list[dict]:
-        """What became of the flows, phase by phase; `node` has the machine now."""
+        """What became of the flows, phase by phase; `node` has the VM now."""
         self.phase(node)
         answer, _nothing = self.server.communicate(timeout=30)
-        self.machine.inside(node, "rm -f /tmp/knocking; kill $(cat /tmp/pinging); rm /tmp/pinging")
+        self.vm.inside(node, "rm -f /tmp/knocking; kill $(cat /tmp/pinging); rm /tmp/pinging")
         for client in self.clients:
             client.communicate(timeout=30)
         return [
-            {**flows, **{f"machine_{family}": {**flows[f"machine_{family}"], "echo": told[family]} for family in told}}
+            {**flows, **{f"vm_{family}": {**flows[f"vm_{family}"], "echo": told[family]} for family in told}}
             for flows, told in zip(json.loads(answer), self.echoes, strict=True)
         ]
 

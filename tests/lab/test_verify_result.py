@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verdict of verify on hosts that are slow, stand still or lose packets, and with one real defect planted.
+"""The result of verify on hosts that are slow, stand still or lose packets, and with one real defect planted.
 
 Each scenario runs HEDDLE_REPEAT times (once if it is not set): `make test-long` asks for ten.
 """
@@ -43,8 +43,8 @@ def wrong(report: dict) -> list[dict]:
     """Return what failed, each with its sender and target."""
     return [
         one
-        for one in [*report["pairs"], *report["north_south"]["crossings"]]
-        if one["verdict"] not in ("reached", "isolated")
+        for one in [*report["pairs"], *report["north_south"]["flows"]]
+        if one["result"] not in ("reached", "isolated")
     ]
 
 
@@ -87,7 +87,7 @@ def test_a_port_that_drops_everything_is_found_and_nothing_else(impaired: Lab, s
     finally:
         impaired.ssh("node2", "ovs-ofctl", "--strict", "del-flows", "br-int", f"{flow},priority=65535")
     assert found
-    assert {one["verdict"] for one in found} == {"failed"}
+    assert {one["result"] for one in found} == {"failed"}
     assert all("red/red2" in (one["source"], one["target"]) for one in found)
 
 
@@ -104,7 +104,7 @@ def test_an_underlay_that_drops_large_packets_between_two_hosts_is_found_and_not
     ends = [
         {workloads[end]["node"] if end in workloads else end for end in (one["source"], one["target"])} for one in found
     ]
-    assert {one["verdict"] for one in found} == {"failed"}
+    assert {one["result"] for one in found} == {"failed"}
     assert ends
     assert all(one == {"node1", "node2"} for one in ends)
     assert all(one["reach"] and one["mtu"] > 1000 for one in found)
@@ -134,6 +134,6 @@ def test_a_leak_between_two_networks_is_found_and_nothing_else(impaired: Lab, se
     finally:
         impaired.ssh("node1", "ovn-nbctl", "--wait=hv", " -- ".join(MEND))
     assert found
-    assert {one["verdict"] for one in found} == {"failed"}
+    assert {one["result"] for one in found} == {"failed"}
     assert all(not one["reach"] for one in found)
     assert all({one["source"].split("/")[0], one["target"].split("/")[0]} == {"red", "test12"} for one in found)

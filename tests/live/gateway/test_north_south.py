@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packets of workloads through OVN and the provider bridge to the outside and back, shared gateway mode.
+"""Packets of workloads through OVN and the provider bridge to an external host and back, shared gateway mode.
 
 Networks with equal subnets, workloads with equal addresses, connections with equal ports to one server at one time.
 """
@@ -13,7 +13,7 @@ from tests.live.gateway.conftest import BRIDGE, MAC, NEXT_HOP_MAC, UPLINK
 from tests.live.gateway.packets import ICMP, ICMPV6, TCP, UDP, Packet
 from tests.pipeline import layer2, namespace, workload
 
-OUTSIDE = {4: "198.51.100.7", 6: "2001:db8:99::7"}
+EXTERNAL = {4: "198.51.100.7", 6: "2001:db8:99::7"}
 NODE = {4: "192.0.2.11", 6: "2001:db8::b"}
 
 
@@ -37,7 +37,7 @@ MANIFESTS = "".join(
 
 
 def request_of(zone, name: str, protocol: int, family: int) -> Packet:
-    """A workload's packet to the outside, from a port that all use.
+    """A workload's packet to an external host, from a port that all use.
 
     Echoes have an identifier each: the userspace datapath translates ports, not identifiers (the kernel does both).
     """
@@ -47,7 +47,7 @@ def request_of(zone, name: str, protocol: int, family: int) -> Packet:
     ends = ("rtos-node1",) if name == "plain" else (f"rtos-{name}_net_node1", f"trtos-{name}_net_ovn_layer2_switch")
     gateway = next(row["mac"] for row in routers if row["name"] in ends)
     port = 5000 if protocol == UDP else 5000 + NAMES.index(name)
-    found = Packet(interface["mac"], gateway, address, OUTSIDE[family], protocol, port, payload=name.encode())
+    found = Packet(interface["mac"], gateway, address, EXTERNAL[family], protocol, port, payload=name.encode())
     if protocol == UDP:
         return Packet(**{**vars(found), "target_port": 7})
     return Packet(**{**vars(found), "kind": 8 if family == 4 else 128})
@@ -66,13 +66,13 @@ def test_everybody_gets_out_at_once_and_each_reply_finds_back(host, family, grou
         for name, packet in requests.items():
             machine.receive(f"if-{name}", packet.encode())
 
-        def outside(protocol=protocol):
+        def external(protocol=protocol):
             found = [packet for packet in machine.sent(UPLINK) if isinstance(packet, Packet)]
             return {packet.payload.decode(): packet for packet in found if packet.protocol == protocol
-                    and packet.target == OUTSIDE[family]}  # fmt: skip
+                    and packet.target == EXTERNAL[family]}  # fmt: skip
 
-        machine.exchange(lambda: len(outside()) == len(NAMES), "what the workloads sent")
-        seen = outside()
+        machine.exchange(lambda: len(external()) == len(NAMES), "what the workloads sent")
+        seen = external()
         assert {(packet.source, packet.source_mac, packet.target_mac) for packet in seen.values()} == {
             (NODE[family], MAC, NEXT_HOP_MAC)
         }
@@ -83,7 +83,7 @@ def test_everybody_gets_out_at_once_and_each_reply_finds_back(host, family, grou
         def back(name, protocol=protocol):
             return [packet for packet in machine.sent(f"if-{name}")
                     if isinstance(packet, Packet) and packet.protocol == protocol
-                    and packet.source == OUTSIDE[family]]  # fmt: skip
+                    and packet.source == EXTERNAL[family]]  # fmt: skip
 
         for name, packet in requests.items():
             machine.exchange(lambda name=name: back(name), f"the reply to {name}")
@@ -96,22 +96,22 @@ def test_everybody_gets_out_at_once_and_each_reply_finds_back(host, family, grou
 @pytest.mark.parametrize("family", [4, 6])
 def test_the_host_gets_what_is_meant_for_it_and_nobody_outside_opens_a_connection_to_a_workload(host, family):
     machine, zone = host(MANIFESTS)
-    to_host = Packet(NEXT_HOP_MAC, MAC, OUTSIDE[family], NODE[family], UDP, 4000, 22, payload=b"host")
+    to_host = Packet(NEXT_HOP_MAC, MAC, EXTERNAL[family], NODE[family], UDP, 4000, 22, payload=b"host")
     machine.receive(UPLINK, to_host.encode())
     machine.exchange(lambda: to_host in machine.sent(BRIDGE), "the packet for the host")
     machine.receive(BRIDGE, to_host.answer().encode())
     machine.exchange(lambda: to_host.answer() in machine.sent(UPLINK), "the host's answer")
     for name in NAMES:
         inner = request_of(zone, name, UDP, family)
-        intruder = Packet(NEXT_HOP_MAC, MAC, OUTSIDE[family], inner.source, UDP, 4000, 5000, payload=b"intruder")
+        intruder = Packet(NEXT_HOP_MAC, MAC, EXTERNAL[family], inner.source, UDP, 4000, 5000, payload=b"intruder")
         machine.receive(UPLINK, intruder.encode())
     # What came in last is out: what came before would be, too.
-    last = Packet(NEXT_HOP_MAC, MAC, OUTSIDE[family], NODE[family], UDP, 4001, 22, payload=b"last")
+    last = Packet(NEXT_HOP_MAC, MAC, EXTERNAL[family], NODE[family], UDP, 4001, 22, payload=b"last")
     machine.receive(UPLINK, last.encode())
     machine.exchange(lambda: last in machine.sent(BRIDGE), "the last packet")
     for name in NAMES:
         seen = [packet for packet in machine.sent(f"if-{name}") if isinstance(packet, Packet)]
-        assert not [packet for packet in seen if packet.source == OUTSIDE[family]]
+        assert not [packet for packet in seen if packet.source == EXTERNAL[family]]
 
 
 @pytest.mark.parametrize("family", [4, 6])
@@ -124,7 +124,7 @@ def test_nothing_leaves_with_an_address_of_its_network(host, family):
         machine.receive(f"if-{name}", valid.encode())
 
     def seen() -> list[Packet]:
-        return [one for one in machine.sent(UPLINK) if isinstance(one, Packet) and one.target == OUTSIDE[family]]
+        return [one for one in machine.sent(UPLINK) if isinstance(one, Packet) and one.target == EXTERNAL[family]]
 
     # What is sent after the answers has left, so they would have, too.
     machine.exchange(lambda: len({one.payload for one in seen()} - {b""}) == len(NAMES), "what the workloads sent")
@@ -138,7 +138,7 @@ def test_when_the_host_gets_another_address_connections_that_go_on_get_it_too(ho
 
     def sources() -> set[str]:
         found = [packet for packet in machine.sent(UPLINK) if isinstance(packet, Packet)]
-        return {packet.source for packet in found if packet.target == OUTSIDE[family]}
+        return {packet.source for packet in found if packet.target == EXTERNAL[family]}
 
     machine.receive("if-flat", request.encode())
     machine.exchange(lambda: sources() == {NODE[family]}, "what the workload sent")

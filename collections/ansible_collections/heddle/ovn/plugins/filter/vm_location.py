@@ -5,13 +5,13 @@
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-name: machine_location
+name: vm_location
 short_description: On which of two nodes a virtual machine runs
 version_added: 0.3.0
 author:
   - Heddle maintainers (@heddle)
 description:
-  - Decides by what both ends of a move say of the machine. It never decides that a machine may be started anew while
+  - Decides by what both ends of a move say of the VM. It never decides that a VM may be started anew while
     one end has not answered, since it may run there.
 options:
   _input:
@@ -20,7 +20,7 @@ options:
     required: true
   here:
     description:
-      - RV(heddle.ovn.virtual_machine_info#module:status) on the node that the machine left; C(nothing) when that node
+      - RV(heddle.ovn.virtual_machine_info#module:status) on the node that the VM left; C(nothing) when that node
         did not answer.
     type: str
     required: true
@@ -33,19 +33,19 @@ options:
 EXAMPLES = r"""
 - name: Show where it runs
   ansible.builtin.debug:
-    msg: "{{ begun.move | heddle.ovn.machine_location('postmigrate', 'running') }}"
+    msg: "{{ begun.move | heddle.ovn.vm_location('postmigrate', 'running') }}"
 """
 
 RETURN = r"""
 _value:
   description:
-    - C(node) is the node where the machine runs, or is to be started anew; empty when that is not known.
+    - C(node) is the node where the VM runs, or is to be started anew; empty when that is not known.
     - C(lost) says that both ends answered and neither runs it any more, so that it is started anew.
   type: dict
   sample: {"node": "node2", "lost": false}
 """
 
-from ansible_collections.heddle.ovn.plugins.module_utils.controllers.move import machine_location
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.move import vm_location
 
 
 class FilterModule:
@@ -53,4 +53,4 @@ class FilterModule:
 
     def filters(self):
         """Return the filters by name."""
-        return {"machine_location": machine_location}
+        return {"vm_location": vm_location}

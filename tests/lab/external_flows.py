@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs on a host outside: answers connections on pairs of ports, and says what became of them.
+"""Runs on an external host: answers connections on pairs of ports, and says what became of them.
 
 For each name there are two ports. On the first, every connection is noted and closed: how long was there none? On the
 second, numbers are sent every 10 ms on each connection and should come back: how long did they not, what was the end?
@@ -31,7 +31,7 @@ class Newcomers:
         self.sources[address] = self.sources.get(address, 0) + 1
         connection.close()
 
-    def told(self, now):
+    def as_dict(self, now):
         gaps = [later - earlier for earlier, later in itertools.pairwise([*self.times, now])]
         found = {
             "connections": len(self.times) - 1,
@@ -85,7 +85,7 @@ class Lasting:
         flow["back"] += len(data) / 8
         flow["last"] = now
 
-    def told(self, now):
+    def as_dict(self, now):
         found = []
         for connection, flow in list(self.flows.items()):
             silent = 0 if flow["end"] else now - flow["last"]
@@ -130,7 +130,9 @@ def main():
             lines = os.read(0, 4096)
             ended = not lines
             for _line in lines.splitlines():
-                phases.append({name: {kind: group[kind].told(now) for kind in group} for name, group in groups.items()})
+                phases.append(
+                    {name: {kind: group[kind].as_dict(now) for kind in group} for name, group in groups.items()}
+                )
         for one in ready:
             if one in listening:
                 with contextlib.suppress(OSError):
