@@ -13,7 +13,7 @@ from ..store.snapshot import Snapshot
 from .attachment import asked_addresses, networks_of, own_mistakes, settle_macs, taken_macs, workload_key
 from .networks import Network, networks_by_namespace, running_workloads
 from .placement import node_of
-from .pools import Pool, UserError, allocate_pool, numbers
+from .pools import Failure, Pool, allocate_pool, numbers
 from .router_addresses import reserved_addresses
 from .transit import choose_transit_subnets, transit_subnet_pool
 
@@ -82,7 +82,7 @@ def workload_subnets(snapshot: Snapshot, network: Network, node: str) -> list[st
     return sorted((subnet["cidr"] for subnet in network.subnets), key=family)
 
 
-def allocate(snapshot: Snapshot, found: dict[str, Network], running: Set[str] = frozenset()) -> list[UserError]:
+def allocate(snapshot: Snapshot, found: dict[str, Network], running: Set[str] = frozenset()) -> list[Failure]:
     """Bring the snapshot's allocations to what its objects claim; `running` are the workloads that had theirs before.
 
     Returns what could not be given, as (object key, rule, remedy); the snapshot is then not to be stored. Objects that

@@ -14,7 +14,7 @@ from ..common.naming import DEFAULT_PHYSICAL_NETWORK, PRIMARY_NETWORK_LABEL
 from ..store.snapshot import Snapshot, StoredObject
 from .networks import Network, running_workloads
 from .placement import node_of
-from .pools import UserError, local_mac
+from .pools import Failure, local_mac
 from .router_addresses import gateway_address, management_address, reserved_addresses
 
 _ELSEWHERE = "take one of another range"
@@ -80,7 +80,7 @@ def settle_macs(snapshot: Snapshot, found: dict[str, Network], serving: dict[str
     return {mac_pool(name) for name in owners}
 
 
-def own_mistakes(snapshot: Snapshot, serving: dict[str, list[Network]]) -> list[UserError]:
+def own_mistakes(snapshot: Snapshot, serving: dict[str, list[Network]]) -> list[Failure]:
     """Return why workloads cannot have what they ask for, whatever others have."""
     failures = list(_unconnected(snapshot, serving))
     for workload, network in _asking(snapshot, serving):
@@ -92,7 +92,7 @@ def own_mistakes(snapshot: Snapshot, serving: dict[str, list[Network]]) -> list[
     return failures
 
 
-def taken_macs(snapshot: Snapshot, serving: dict[str, list[Network]], running: Set[str]) -> list[UserError]:
+def taken_macs(snapshot: Snapshot, serving: dict[str, list[Network]], running: Set[str]) -> list[Failure]:
     """Return which workloads cannot have their MAC, because another one of the network has it.
 
     Of two that want one MAC it is the one of `running` that keeps it.
@@ -111,7 +111,7 @@ def _asking(snapshot: Snapshot, serving: dict[str, list[Network]]) -> Iterator[t
             yield workload, next((one for one in serving.get(workload.namespace, []) if one.is_transit_routed), None)
 
 
-def _unconnected(snapshot: Snapshot, serving: dict[str, list[Network]]) -> Iterator[UserError]:
+def _unconnected(snapshot: Snapshot, serving: dict[str, list[Network]]) -> Iterator[Failure]:
     """Workloads of Localnet networks on nodes that told where they lead to, and lead elsewhere."""
     if not any(network.topology == "Localnet" for networks in serving.values() for network in networks):
         return
@@ -161,7 +161,7 @@ def _mac_problems(
     serving: dict[str, list[Network]],
     asking: dict[str, list[StoredObject]],
     running: Set[str],
-) -> Iterator[UserError]:
+) -> Iterator[Failure]:
     holders: dict[str, dict[str, str]] = {name: {} for name in asking}
     for workload in sorted(running_workloads(snapshot), key=lambda one: one.key not in running):
         network = next((one for one in serving.get(workload.namespace, []) if one.name in holders), None)
