@@ -4,7 +4,7 @@
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import node_gateway, zone
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.context import Invocation
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.context import NodeContext
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import UserError, refusal
 from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Outcome
 from ansible_collections.heddle.ovn.plugins.module_utils.common.errors import OpenFlowError
@@ -19,10 +19,10 @@ PLAN = plan_of(
 
 def run_zone(monkeypatch, tmp_path, **parts):
     """Run the parts given, or ones that do nothing."""
-    nothing = dict.fromkeys(zone.PARTS, lambda _module, _plan, *_refused: Outcome())
+    nothing = dict.fromkeys(zone.PARTS, lambda _context, _plan, *_refused: Outcome())
     monkeypatch.setattr(zone, "PARTS", {**nothing, **parts})
-    params = {"node": "node1", "document": pack(PLAN), "plan": str(tmp_path / "plan.json"), "parts": list(nothing)}
-    return zone.apply_zone(Invocation(params, check_mode=False))
+    context = NodeContext("node1", str(tmp_path / "plan.json"), write=True, document=pack(PLAN))
+    return zone.apply_zone(context, list(nothing))
 
 
 def test_the_other_parts_go_on_and_do_not_wait_for_what_was_refused(monkeypatch, tmp_path):
@@ -30,21 +30,21 @@ def test_the_other_parts_go_on_and_do_not_wait_for_what_was_refused(monkeypatch,
     outcome = run_zone(
         monkeypatch,
         tmp_path,
-        topology=lambda _module, _plan: Outcome(refused=(("red_net", "a row"),)),
-        gateway=lambda _module, _plan: Outcome(refused=(("red_net", "a port"), ("blue_net", "a route"))),
-        workloads=lambda _module, _plan, refused: seen.append(refused) or Outcome(),
+        topology=lambda _context, _plan: Outcome(refused=(("red_net", "a row"),)),
+        gateway=lambda _context, _plan: Outcome(refused=(("red_net", "a port"), ("blue_net", "a route"))),
+        workloads=lambda _context, _plan, refused: seen.append(refused) or Outcome(),
     )
     assert seen == [{"red_net", "blue_net"}]
     assert refusal(outcome) == "network red_net: a row\nnetwork blue_net: a route"
 
 
 def test_a_failure_after_a_refusal_says_both(monkeypatch, tmp_path):
-    def fail(_module, _plan):
+    def fail(_context, _plan):
         raise UserError("no bridge")
 
     with pytest.raises(UserError, match="network red_net: a row\nno bridge"):
         run_zone(
-            monkeypatch, tmp_path, topology=lambda _module, _plan: Outcome(refused=(("red_net", "a row"),)),
+            monkeypatch, tmp_path, topology=lambda _context, _plan: Outcome(refused=(("red_net", "a row"),)),
             gateway=fail,
         )  # fmt: skip
 
@@ -53,7 +53,7 @@ def test_a_failure_after_a_refusal_says_both(monkeypatch, tmp_path):
 def test_flows_are_rendered_without_a_network_whose_port_does_not_come(monkeypatch, write):
     tried = []
 
-    def flows(_module, plan, _node, *, write):
+    def flows(plan, _node, *, write):
         tried.append(set(plan["networks"]))
         if "red_net" in plan["networks"]:
             raise OpenFlowError("no port", frozenset({"red_net"}))
@@ -62,9 +62,9 @@ def test_flows_are_rendered_without_a_network_whose_port_does_not_come(monkeypat
     monkeypatch.setattr(node_gateway, "_flows_of", flows)
     if not write:
         with pytest.raises(OpenFlowError):
-            node_gateway._flows(None, PLAN, "node1", write=False)
+            node_gateway._flows(PLAN, "node1", write=False)
         return
-    outcome = node_gateway._flows(None, PLAN, "node1", write=True)
+    outcome = node_gateway._flows(PLAN, "node1", write=True)
     assert tried == [{"default", "red_net", "blue_net"}, {"default", "blue_net"}]
     assert outcome.refused == (("red_net", "no port"),)
 
@@ -75,4 +75,4 @@ def test_flows_that_all_networks_share_are_not_left_out(monkeypatch):
 
     monkeypatch.setattr(node_gateway, "_flows_of", flows)
     with pytest.raises(OpenFlowError, match="no bridge"):
-        node_gateway._flows(None, PLAN, "node1", write=True)
+        node_gateway._flows(PLAN, "node1", write=True)

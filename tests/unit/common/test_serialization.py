@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import plan_file
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.context import Invocation
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.context import NodeContext
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import UserError, load_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.plan_file import keep_host, keep_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import digest, pack, unpack
@@ -59,7 +59,7 @@ def test_a_torn_plan_is_replaced(tmp_path, text):
 
 def test_a_document_of_somebody_else_is_refused():
     with pytest.raises(UserError, match="document: not a packed document"):
-        load_plan(Invocation({"document": "nonsense"}, check_mode=False))
+        load_plan(NodeContext("node1", "/nonexistent", write=False, document="nonsense"))
 
 
 def test_the_plan_of_a_snapshot_is_always_the_same():

@@ -7,10 +7,11 @@ import json
 import socket
 import threading
 import time
-from types import SimpleNamespace
+from dataclasses import replace
 
 import pytest
 
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.context import NodeContext
 from ansible_collections.heddle.ovn.plugins.module_utils.traffic import control, loop
 from ansible_collections.heddle.ovn.plugins.module_utils.traffic.flows import (
     EAST_WEST,
@@ -273,39 +274,36 @@ def test_nobody_answering_is_loss_and_a_failed_connection(tmp_path, monkeypatch)
     assert found[LONG]["connections"] == 0
 
 
-def params(state: str, **changed) -> SimpleNamespace:
-    given = {
-        "state": state, "node": "external", "external": {"external": ["127.0.0.1"]}, "port": free_port(),
-        "lifetime": 60,
-        "plan": "/nonexistent", "document": None, **changed,
-    }  # fmt: skip
-    return SimpleNamespace(params=given, check_mode=False)
+ON_OUTSIDE = NodeContext("external", "/nonexistent", write=True)
+
+
+def request(state: str) -> control.Request:
+    return control.Request(state, free_port(), 60, {"external": ["127.0.0.1"]})
 
 
 def test_a_host_outside_answers_until_it_is_stopped(tmp_path) -> None:
-    started = params("started")
+    started = request("started")
     try:
-        dry = SimpleNamespace(params=started.params, check_mode=True)
-        assert control.traffic(dry, str(tmp_path))["changed"]
+        assert control.traffic(replace(ON_OUTSIDE, write=False), started, str(tmp_path))["changed"]
         assert not list(tmp_path.iterdir())
-        assert control.traffic(started, str(tmp_path))["changed"]
-        assert not control.traffic(started, str(tmp_path))["changed"]
+        assert control.traffic(ON_OUTSIDE, started, str(tmp_path))["changed"]
+        assert not control.traffic(ON_OUTSIDE, started, str(tmp_path))["changed"]
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
             one.settimeout(0.2)
             for _attempt in range(50):
-                one.sendto(b"heddle?" + bytes(8), ("127.0.0.1", started.params["port"]))
+                one.sendto(b"heddle?" + bytes(8), ("127.0.0.1", started.port))
                 try:
                     answer = one.recv(100)
                     break
                 except OSError:
                     continue
             assert answer == b"heddle!" + bytes(8)
-        assert control.traffic(params("collected"), str(tmp_path))["figures"]["complete"] is False
+        assert control.traffic(ON_OUTSIDE, request("collected"), str(tmp_path))["figures"]["complete"] is False
     finally:
-        stopped = control.traffic(params("stopped"), str(tmp_path))
+        stopped = control.traffic(ON_OUTSIDE, request("stopped"), str(tmp_path))
     assert stopped["changed"]
     assert stopped["figures"]["complete"]
-    assert not control.traffic(params("stopped"), str(tmp_path))["changed"]
+    assert not control.traffic(ON_OUTSIDE, request("stopped"), str(tmp_path))["changed"]
 
 
 def test_the_module_documents_what_it_takes() -> None:

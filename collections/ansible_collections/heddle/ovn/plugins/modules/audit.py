@@ -91,7 +91,7 @@ def main():
     """Compare and report."""
     module = AnsibleModule(argument_spec=dict(module_runner.PLAN_ARGUMENTS), supports_check_mode=True)
     with module_runner.reported(module):
-        found = compare(module)
+        found = compare(module_runner.node_context(module))
     module.exit_json(changed=False, **found)
 
 

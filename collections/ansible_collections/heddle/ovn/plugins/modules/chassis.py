@@ -166,7 +166,7 @@ def main():
         supports_check_mode=True,
     )
     with module_runner.reported(module), only_writer(write=not module.check_mode):
-        outcome, facts = apply_chassis(module)
+        outcome, facts = apply_chassis(dict(module.params), write=not module.check_mode)
     module.exit_json(**module_runner.result(outcome), **facts)
 
 

@@ -70,7 +70,7 @@ def main():
         supports_check_mode=True,
     )
     with module_runner.reported(module):
-        told = announce(module)
+        told = announce(module_runner.node_context(module), module.params["workload"])
     module.exit_json(**told)
 
 

@@ -60,7 +60,7 @@ def main():
         supports_check_mode=True,
     )
     with module_runner.reported(module):
-        found = inside(module)
+        found = inside(module_runner.node_context(module), module.params["external"])
     module.exit_json(changed=False, **found)
 
 

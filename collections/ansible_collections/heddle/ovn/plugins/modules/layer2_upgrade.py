@@ -144,11 +144,12 @@ def main():
         },
         supports_check_mode=True,
     )
+    write = not module.check_mode
     with module_runner.reported(module):
         if module.params["serial"] < 1:
             module.fail_json(msg="serial: at least one node changes at a time")
-        with module_runner.connected(module, module.params["socket"]) as client:
-            result = carry_out(client, module.params, write=not module.check_mode)
+        with module_runner.connected(module.params["socket"], write=write) as client:
+            result = carry_out(client, module.params, write=write)
     module.exit_json(**result)
 
 

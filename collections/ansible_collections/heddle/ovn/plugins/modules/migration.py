@@ -84,8 +84,9 @@ from ansible_collections.heddle.ovn.plugins.module_utils.operations.migration im
 def main():
     """Record and report."""
     module = AnsibleModule(argument_spec=STATE_ARGUMENTS, supports_check_mode=True)
-    with module_runner.reported(module), module_runner.connected(module, module.params["socket"]) as client:
-        before, after, told = record_move(module.params, client, write=not module.check_mode)
+    write = not module.check_mode
+    with module_runner.reported(module), module_runner.connected(module.params["socket"], write=write) as client:
+        before, after, told = record_move(module.params, client, write=write)
     outcome = Outcome(state_changes(before, after))
     module.exit_json(changed=outcome.changed, diff=outcome.diff(), **told)
 

@@ -83,7 +83,7 @@ figures:
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_runner
-from ansible_collections.heddle.ovn.plugins.module_utils.traffic.watching import watch
+from ansible_collections.heddle.ovn.plugins.module_utils.traffic.watching import Request, watch
 
 
 def main():
@@ -100,7 +100,7 @@ def main():
         supports_check_mode=True,
     )
     with module_runner.reported(module):
-        found = watch(module)
+        found = watch(module_runner.node_context(module), module_runner.options(module, Request))
     module.exit_json(**found)
 
 

@@ -146,7 +146,7 @@ document:
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_runner
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.reach import reach
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.reach import Request, reach
 
 
 def main():
@@ -167,7 +167,7 @@ def main():
         supports_check_mode=True,
     )
     with module_runner.reported(module):
-        found = reach(module)
+        found = reach(module_runner.node_context(module), module_runner.options(module, Request))
     module.exit_json(**found)
 
 

@@ -77,8 +77,9 @@ def main():
         },
         supports_check_mode=True,
     )
-    with module_runner.reported(module), module_runner.connected(module, module.params["socket"]) as client:
-        before, after = record(client, module.params["hosts"], write=not module.check_mode)
+    write = not module.check_mode
+    with module_runner.reported(module), module_runner.connected(module.params["socket"], write=write) as client:
+        before, after = record(client, module.params["hosts"], write=write)
     outcome = Outcome(state_changes(before, after))
     module.exit_json(
         changed=outcome.changed, diff=outcome.diff(), revision=after.revision, changes=changes_text(before, after)

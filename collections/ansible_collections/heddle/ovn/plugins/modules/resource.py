@@ -105,8 +105,9 @@ from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 def main():
     """Decide, store, report."""
     module = AnsibleModule(argument_spec=STATE_ARGUMENTS, supports_check_mode=True)
-    with module_runner.reported(module), module_runner.connected(module, module.params["socket"]) as client:
-        before, after = next_state(module.params, client, write=not module.check_mode)
+    write = not module.check_mode
+    with module_runner.reported(module), module_runner.connected(module.params["socket"], write=write) as client:
+        before, after = next_state(module.params, client, write=write)
     outcome, plan = Outcome(state_changes(before, after)), build_plan(after)
     module.exit_json(
         changed=outcome.changed,

@@ -85,11 +85,12 @@ ARGUMENTS = {
 def main():
     """Examine, store, compare, report."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    write = not module.check_mode
     options = {name: module.params[name] for name in ("overwrite", "least_revision")}
     try:
         document = read_backup(module.params["path"])
-        with module_runner.reported(module), module_runner.connected(module, module.params["socket"]) as client:
-            before, after = restore(client, document, moment=now(), write=not module.check_mode, **options)
+        with module_runner.reported(module), module_runner.connected(module.params["socket"], write=write) as client:
+            before, after = restore(client, document, moment=now(), write=write, **options)
     except BackupError as error:
         module.fail_json(msg=str(error))
     outcome = Outcome(state_changes(before, after))

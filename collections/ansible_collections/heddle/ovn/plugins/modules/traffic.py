@@ -117,7 +117,7 @@ now:
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_runner
-from ansible_collections.heddle.ovn.plugins.module_utils.traffic.control import traffic
+from ansible_collections.heddle.ovn.plugins.module_utils.traffic.control import Request, traffic
 
 
 def main():
@@ -133,7 +133,7 @@ def main():
         supports_check_mode=True,
     )
     with module_runner.reported(module):
-        found = traffic(module)
+        found = traffic(module_runner.node_context(module), module_runner.options(module, Request))
     module.exit_json(**found)
 
 

@@ -113,12 +113,7 @@ transferred_bytes:
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_runner
-from ansible_collections.heddle.ovn.plugins.module_utils.operations.migration import (
-    HOST_ARGUMENTS,
-    complete,
-    receive,
-    send,
-)
+from ansible_collections.heddle.ovn.plugins.module_utils.operations.migration import HOST_ARGUMENTS, bring_machine
 
 
 def main():
@@ -128,10 +123,8 @@ def main():
         required_if=[("state", "receiving", ("address",)), ("state", "sent", ("address", "port", "key"))],
         supports_check_mode=True,
     )
-    if module.check_mode:
-        module.exit_json(changed=True)
     with module_runner.reported(module):
-        told = {"receiving": receive, "sent": send, "completed": complete}[module.params["state"]](module.params)
+        told = bring_machine(module.params, write=not module.check_mode)
     module.exit_json(**told)
 
 

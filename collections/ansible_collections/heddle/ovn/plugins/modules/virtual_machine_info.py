@@ -89,10 +89,9 @@ from ansible_collections.heddle.ovn.plugins.module_utils.operations.console impo
 def main():
     """Ask and report."""
     module = AnsibleModule(argument_spec=INFO_ARGUMENTS, supports_check_mode=True)
-    if module.check_mode and module.params["command"]:
-        module.exit_json(changed=False, skipped=True, msg="a command is not run in check mode")
     with module_runner.reported(module):
-        module.exit_json(**look_at(module.params))
+        found = look_at(module.params, write=not module.check_mode)
+    module.exit_json(**found)
 
 
 if __name__ == "__main__":

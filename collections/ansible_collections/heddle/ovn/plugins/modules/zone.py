@@ -92,7 +92,7 @@ def main():
     }
     module = AnsibleModule(argument_spec=arguments, supports_check_mode=True)
     with module_runner.reported(module), only_writer(write=not module.check_mode):
-        outcome = apply_zone(module)
+        outcome = apply_zone(module_runner.node_context(module), module.params["parts"])
     if outcome.refused:
         module.fail_json(
             msg=f"{module_runner.refusal(outcome)}\nAll other networks are on {module.params['node']} as planned.",

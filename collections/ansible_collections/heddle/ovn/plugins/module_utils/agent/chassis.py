@@ -32,12 +32,13 @@ UNKNOWN_IN_CHECK_MODE = "(known once pyroute2 is installed)"
 _LINK_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,14}")
 
 
-def apply_chassis(module) -> tuple[Outcome, dict]:
+def apply_chassis(params: dict, *, write: bool) -> tuple[Outcome, dict]:
     """Bring Open vSwitch to what ovn-controller needs; returns the outcome and what the host tells about itself.
+
+    `params` are the options of the module chassis.
 
     Bridges are made first, then they take over the uplinks; a bridge that is no longer wanted gives back first.
     """
-    params, write = module.params, not module.check_mode
     datapath = kernel.datapath_type() if params["datapath"] == "auto" else params["datapath"]
     ready = kernel.PYROUTE2_IMPORT_ERROR is None
     if not ready and write:
@@ -52,7 +53,7 @@ def apply_chassis(module) -> tuple[Outcome, dict]:
         "name": params["name"], "encap_ips": params["encap_ips"], "datapath": datapath, "bridges": bridges,
     }  # fmt: skip
     outcome = Outcome()
-    with connected(module, VSWITCH) as client:
+    with connected(VSWITCH, write=write) as client:
         if client:
             _refuse_foreign(client, bridges)
             if ready:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an engine is called with when no Ansible module calls it, and one writer at a time on a host."""
+"""Which node something is done for and how, and one writer at a time on a host."""
 
 from __future__ import annotations
 
@@ -13,11 +13,19 @@ LOCK_FILE = "/run/heddle/lock"
 
 
 @dataclass(frozen=True)
-class Invocation:
-    """The part of an Ansible module that the engines look at."""
+class NodeContext:
+    """A node of the plan, where its plan is, and whether changes are written.
 
-    params: dict
-    check_mode: bool
+    `node` is the node's name in the plan and `plan_path` the file that keeps the plan there. `document` is the plan
+    itself as `serialization.pack` makes it; without one the file is read. OVN may take `timeout` seconds to realise a
+    change, 0 does not wait. Without `write` changes are computed only, as in Ansible's check mode.
+    """
+
+    node: str
+    plan_path: str
+    write: bool
+    document: str | None = None
+    timeout: int = 0
 
 
 @contextlib.contextmanager

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every module of the collection shares: connections, check mode, errors, results."""
+"""What every module of the collection shares: options, connections, check mode, errors, results."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ import json
 import os
 import sys
 from collections.abc import Iterator
+from dataclasses import fields
+from typing import TypeVar
 
 from ..common import bytecode_cache
 from ..common.change import Outcome
 from ..common.errors import EngineError
 from ..common.serialization import unpack
 from ..ovsdb.client import Client, OvsdbError, Unreachable
+from .context import NodeContext
 
 PLAN_FILE = "/var/lib/heddle/plan.json"
 HOST_FILE = "/var/lib/heddle/host.json"
@@ -28,6 +31,8 @@ PLAN_ARGUMENTS = {
     "document": {"type": "str"},
     "node": {"type": "str", "required": True},
 }
+
+Options = TypeVar("Options")
 
 
 class UserError(Exception):
@@ -62,28 +67,47 @@ def _kernel_refusals() -> tuple[type[Exception], ...]:
     return (OSError, kernel.NetlinkFailure) if kernel else (OSError,)
 
 
+def node_context(module) -> NodeContext:
+    """Return the options `node`, `plan`, `document` and `wait_timeout` of a module, and whether it is to write."""
+    return NodeContext(
+        node=module.params["node"],
+        plan_path=module.params["plan"],
+        write=not module.check_mode,
+        document=module.params["document"],
+        timeout=module.params.get("wait_timeout", 0),
+    )
+
+
+def options(module, kind: type[Options]) -> Options:
+    """Return the options of a module as the data class that its callee takes; its fields have their names."""
+    return kind(**{field.name: module.params[field.name] for field in fields(kind)})
+
+
 @contextlib.contextmanager
-def connected(module, remote: str) -> Iterator[Client | None]:
-    """Connect to a database; in check mode None when there is none, so that a host may still be empty."""
+def connected(remote: str, *, write: bool) -> Iterator[Client | None]:
+    """Connect to a database; None when there is none and nothing is to be written, so that a host may still be empty.
+
+    Without `write` the client is read-only. Raises Unreachable.
+    """
     path = remote.removeprefix("unix:")
-    if module.check_mode and remote.startswith("unix:") and not os.path.exists(path):
+    if not write and remote.startswith("unix:") and not os.path.exists(path):
         yield None
         return
-    with Client(remote, read_only=module.check_mode) as client:
+    with Client(remote, read_only=not write) as client:
         yield client
 
 
-def load_plan(module) -> dict:
-    """Return the plan out of `document`, or else out of the file `plan`."""
-    if module.params["document"]:
+def load_plan(context: NodeContext) -> dict:
+    """Return the plan out of `document`, or else out of the file; UserError when that is no plan."""
+    if context.document:
         try:
-            plan = unpack(module.params["document"])
+            plan = unpack(context.document)
         except ValueError as error:
             raise UserError(f"document: {error}") from error
         if not isinstance(plan, dict) or not plan.keys() >= _PLAN_PARTS:
             raise UserError("document: not a plan as the module resource returns it")
         return plan
-    return read_plan_file(module.params["plan"])
+    return read_plan_file(context.plan_path)
 
 
 def read_plan_file(path: str) -> dict:

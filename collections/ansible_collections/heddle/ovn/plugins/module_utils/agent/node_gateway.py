@@ -20,6 +20,7 @@ from ..render.host.links_and_routes import render_host_network, render_managemen
 from ..render.host.vswitch import TABLES
 from ..render.rehearsal import plan_of_networks
 from ..types.openflow_flow import OWN_COOKIES
+from .context import NodeContext
 from .module_runner import VSWITCH, UserError, connected, known_node
 from .topology import apply_rows
 from .workloads import VSWITCH_DATABASE, integration_bridge
@@ -28,22 +29,21 @@ from .workloads import VSWITCH_DATABASE, integration_bridge
 APPLIED_FILE = "/run/heddle/applied"
 
 
-def apply_gateway(module, plan: dict) -> Outcome:
+def apply_gateway(context: NodeContext, plan: dict) -> Outcome:
     """Bring the host's part of all gateways to the plan; a host without a provider network has none."""
-    node = known_node(plan, module.params["node"])
-    write = not module.check_mode
+    node, write = known_node(plan, context.node), context.write
     owner = f"{plan['deployment']}:gateway"
-    outcome = _management_ports(module, plan, node, owner, write=write)
-    outcome += _host_network(module, plan, node, owner, write=write)
-    outcome += _flows(module, plan, node, write=write)
+    outcome = _management_ports(plan, node, owner, write=write)
+    outcome += _host_network(plan, node, owner, write=write)
+    outcome += _flows(plan, node, write=write)
     outcome += reconcile_firewall(render_firewall(plan, node), write=write)
     if write:
         _remember(plan["digest"])
     return outcome
 
 
-def _management_ports(module, plan: dict, node: str, owner: str, *, write: bool) -> Outcome:
-    with connected(module, VSWITCH) as client:
+def _management_ports(plan: dict, node: str, owner: str, *, write: bool) -> Outcome:
+    with connected(VSWITCH, write=write) as client:
         if client is not None and integration_bridge(client) is None:
             if write:
                 raise UserError("there is no integration bridge; run playbooks/install.yml on this host")
@@ -52,33 +52,33 @@ def _management_ports(module, plan: dict, node: str, owner: str, *, write: bool)
         return apply_rows(client, VSWITCH_DATABASE, rows, owner, TABLES, write=write)
 
 
-def _host_network(module, plan: dict, node: str, owner: str, *, write: bool) -> Outcome:
+def _host_network(plan: dict, node: str, owner: str, *, write: bool) -> Outcome:
     desired = render_host_network(plan, node)
     if kernel.PYROUTE2_IMPORT_ERROR is None:
         return reconcile_host_network(desired, owner=owner, write=write)
-    if not module.check_mode:
+    if write:
         raise UserError("pyroute2 is missing on this host; run playbooks/install.yml")
     return planned_host_network(desired)
 
 
-def _flows(module, plan: dict, node: str, *, write: bool) -> Outcome:
+def _flows(plan: dict, node: str, *, write: bool) -> Outcome:
     """Bring the flows; a network whose flows or ports are refused is left out, as are its ports in flows of all."""
     refused: dict[str, str] = {}
     while True:
         try:
             kept = plan_of_networks(plan, plan["networks"].keys() - refused.keys()) if refused else plan
-            return _flows_of(module, kept, node, write=write) + Outcome(refused=tuple(refused.items()))
+            return _flows_of(kept, node, write=write) + Outcome(refused=tuple(refused.items()))
         except OpenFlowError as error:
             if not write or not error.networks or error.networks <= refused.keys() | {DEFAULT_NETWORK}:
                 raise
             refused |= dict.fromkeys(sorted(error.networks), str(error))
 
 
-def _flows_of(module, plan: dict, node: str, *, write: bool) -> Outcome:
+def _flows_of(plan: dict, node: str, *, write: bool) -> Outcome:
     provider = provider_of(plan["nodes"][node])
     flows = render_bridge_flows(plan, node)
     flood_ports, static_macs = render_flood_ports(plan, node), render_static_macs(plan, node)
-    with connected(module, VSWITCH) as client:
+    with connected(VSWITCH, write=write) as client:
         if client is None:
             return planned_flows(flows, flood_ports, static_macs)
         switch = Switch(client)

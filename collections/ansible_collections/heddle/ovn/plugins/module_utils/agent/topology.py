@@ -11,6 +11,7 @@ from ..ovsdb.values import Scope
 from ..ovsdb.wait import caught_up, synchronise
 from ..render import northbound, render_additional_chassis, render_northbound, render_southbound, southbound
 from ..types.ovsdb_row import Row
+from .context import NodeContext
 from .module_runner import NORTHBOUND, SOUTHBOUND, connected, known_node
 
 
@@ -21,19 +22,18 @@ def apply_rows(client, database: str, rows: list[Row], owner: str, tables: tuple
     return reconcile(client, database, rows, owner=owner, scope=Scope(tables=frozenset(tables)), write=write)
 
 
-def apply_topology(module, plan: dict) -> Outcome:
+def apply_topology(context: NodeContext, plan: dict) -> Outcome:
     """Remote chassis first: northd makes a port remote only if its chassis is known to be (OVN, `northd.c`)."""
-    node = known_node(plan, module.params["node"])
-    owner, write = f"{plan['deployment']}:topology", not module.check_mode
-    timeout = module.params["wait_timeout"]
-    with connected(module, SOUTHBOUND) as client:
+    node = known_node(plan, context.node)
+    owner, write = f"{plan['deployment']}:topology", context.write
+    with connected(SOUTHBOUND, write=write) as client:
         rows = render_southbound(plan, node)
         outcome = apply_rows(client, "OVN_Southbound", rows, owner, southbound.TABLES, write=write)
-    with connected(module, NORTHBOUND) as client:
+    with connected(NORTHBOUND, write=write) as client:
         rows = render_northbound(plan, node)
         outcome += apply_rows(client, "OVN_Northbound", rows, owner, northbound.TABLES, write=write)
-        if write and timeout and (outcome.changed or not caught_up(client)):
-            synchronise(client, timeout)
+        if write and context.timeout and (outcome.changed or not caught_up(client)):
+            synchronise(client, context.timeout)
     # Last, because taking a second chassis away must wait until packets go to the first one.
-    with connected(module, SOUTHBOUND) as client:
+    with connected(SOUTHBOUND, write=write) as client:
         return outcome + reconcile_additional_chassis(client, render_additional_chassis(plan, node), write=write)

@@ -14,31 +14,32 @@ from ..qemu.reconcile import end_vms, reconcile_taps, reconcile_vms
 from ..render import render_endpoints, render_virtual_machines
 from ..render.host import vswitch
 from ..render.host.vswitch import render_workload_ports
+from .context import NodeContext
 from .module_runner import NORTHBOUND, VSWITCH, UserError, connected, known_node
 from .topology import apply_rows
 
 VSWITCH_DATABASE = "Open_vSwitch"
 
 
-def apply_workloads(module, plan: dict, refused: Set[str] = frozenset()) -> Outcome:
+def apply_workloads(context: NodeContext, plan: dict, refused: Set[str] = frozenset()) -> Outcome:
     """Namespaces and links first, then their ports on the bridge, then wait until OVN has them up.
 
     Ports of `refused` networks, which this host does not have, are not waited for.
     """
-    node = known_node(plan, module.params["node"])
-    owner, write = f"{plan['deployment']}:workload", not module.check_mode
+    node = known_node(plan, context.node)
+    owner, write = f"{plan['deployment']}:workload", context.write
     endpoints, vms = render_endpoints(plan, node), render_virtual_machines(plan, node)
     outcome = end_vms(vms, owner=owner, write=write)
     if kernel.PYROUTE2_IMPORT_ERROR is None:
-        with connected(module, VSWITCH) as client:
+        with connected(VSWITCH, write=write) as client:
             userspace = uses_userspace(client)
         outcome += reconcile_endpoints(endpoints, owner=owner, userspace=userspace, write=write)
         outcome += reconcile_taps(vms, owner=f"{plan['deployment']}:vm", write=write)
-    elif module.check_mode:
+    elif not write:
         outcome += planned_endpoints(endpoints)
     else:
         raise UserError("pyroute2 is missing on this host; run playbooks/install.yml")
-    with connected(module, VSWITCH) as client:
+    with connected(VSWITCH, write=write) as client:
         rows = render_workload_ports(plan, node)
         if client is not None and integration_bridge(client) is None:
             if write:
@@ -46,8 +47,8 @@ def apply_workloads(module, plan: dict, refused: Set[str] = frozenset()) -> Outc
             client = None
         outcome += apply_rows(client, VSWITCH_DATABASE, rows, owner, vswitch.TABLES, write=write)
     outcome += reconcile_vms(vms, owner=owner, write=write)
-    if write and module.params["wait_timeout"]:
-        _wait_for_workloads(module, plan, node, refused | {network for network, _reason in outcome.refused})
+    if write and context.timeout:
+        _wait_for_workloads(plan, node, context.timeout, refused | {network for network, _reason in outcome.refused})
     if write and outcome.changed:
         # While ovs-vswitchd takes links in, it writes back flags that it read before: one of them may be down again.
         reconcile_endpoints(endpoints, owner=owner, userspace=userspace, write=True)
@@ -64,13 +65,13 @@ def _ports(plan: dict, node: str, where: str, refused: Set[str]) -> list[str]:
     ]
 
 
-def _wait_for_workloads(module, plan: dict, node: str, refused: Set[str]) -> None:
-    ports, timeout = _ports(plan, node, "node", refused), module.params["wait_timeout"]
+def _wait_for_workloads(plan: dict, node: str, timeout: int, refused: Set[str]) -> None:
+    ports = _ports(plan, node, "node", refused)
     arriving = _ports(plan, node, "moving_to", refused)
     if arriving:
-        with connected(module, VSWITCH) as client:
+        with connected(VSWITCH, write=True) as client:
             wait_for_flows(client, arriving, timeout)
-    with connected(module, NORTHBOUND) as client:
+    with connected(NORTHBOUND, write=True) as client:
         missing = wait_for_ports(client, ports, timeout)
     if missing:
         raise UserError(

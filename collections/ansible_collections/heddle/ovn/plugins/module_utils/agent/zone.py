@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ..common.change import Outcome
+from .context import NodeContext
 from .module_runner import KNOWN_ERRORS, UserError, known_node, load_plan, refusal
 from .node_gateway import apply_gateway
 from .plan_file import keep_plan
@@ -13,19 +16,19 @@ from .workloads import apply_workloads
 PARTS = {"topology": apply_topology, "gateway": apply_gateway, "workloads": apply_workloads}
 
 
-def apply_zone(module) -> Outcome:
+def apply_zone(context: NodeContext, parts: Collection[str]) -> Outcome:
     """Bring the host to the plan; the outcome's `refused` has the networks that it refuses.
 
     The plan is kept first: whatever cuts this off, `heddle-host` goes on with it.
     """
-    plan = load_plan(module)
-    known_node(plan, module.params["node"])
-    outcome = keep_plan(plan, module.params["plan"], write=not module.check_mode)
+    plan = load_plan(context)
+    known_node(plan, context.node)
+    outcome = keep_plan(plan, context.plan_path, write=context.write)
     for name, apply in PARTS.items():
-        if name in module.params["parts"]:
+        if name in parts:
             refused = frozenset(network for network, _reason in outcome.refused)
             try:
-                outcome += apply(module, plan, refused) if name == "workloads" else apply(module, plan)
+                outcome += apply(context, plan, refused) if name == "workloads" else apply(context, plan)
             except KNOWN_ERRORS as error:
                 if not outcome.refused:
                     raise

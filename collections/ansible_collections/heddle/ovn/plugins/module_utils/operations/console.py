@@ -26,11 +26,14 @@ _QUESTIONS = {
 }
 
 
-def look_at(params: dict) -> dict:
+def look_at(params: dict, *, write: bool) -> dict:
     """Return what QEMU says about a VM on this host, and what it says itself when it runs here.
 
-    With `command` the guest runs that, and `stdout` and `rc` are its answer. Without `inside` it is not asked.
+    With `command` the guest runs that, which may change it, so only with `write`; `stdout` and `rc` are its answer.
+    Without `inside` it is not asked.
     """
+    if params["command"] and not write:
+        return {"changed": False, "skipped": True, "msg": "a command is not run in check mode"}
     name = vm_name(params["workload"])
     status = instance.status(name)
     found = {"changed": False, "status": status, "inside": {}}

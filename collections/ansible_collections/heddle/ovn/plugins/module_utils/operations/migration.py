@@ -13,6 +13,7 @@ import secrets
 import time
 from pathlib import Path
 
+from ..agent.context import NodeContext
 from ..agent.module_runner import STATE, UserError, known_node, load_plan
 from ..common.naming import INTEGRATION_BRIDGE, workload_namespace
 from ..common.serialization import pack
@@ -76,6 +77,16 @@ def vm_name(workload: str) -> str:
     if not slash or not namespace or not name:
         raise UserError(f"workload {workload!r} is not written as NAMESPACE/NAME")
     return workload_namespace(namespace, name)
+
+
+def bring_machine(params: dict, *, write: bool) -> dict:
+    """Bring a VM on this host to the `state` of the module virtual_machine; returns the module's result.
+
+    Without `write` nothing is asked: the QEMU of an earlier step is not there in check mode.
+    """
+    if not write:
+        return {"changed": True}
+    return {"receiving": receive, "sent": send, "completed": complete}[params["state"]](params)
 
 
 def receive(params: dict) -> dict:
@@ -193,16 +204,16 @@ def _finished(path: str, timeout: float) -> dict:
         time.sleep(_PAUSE)
 
 
-def announce(module) -> dict:
+def announce(context: NodeContext, name: str) -> dict:
     """Tell a VM that has come to this host who its routers are now; returns what it was told."""
-    plan, name = load_plan(module), module.params["workload"]
-    node = known_node(plan, module.params["node"])
+    plan = load_plan(context)
+    node = known_node(plan, context.node)
     if name not in plan["workloads"]:
         raise UserError(f"there is no workload {name} in the plan; write it as NAMESPACE/NAME")
     if node not in hosts(plan["workloads"][name]):
         raise UserError(f"workload {name} is not on {node}; it is told on the node that it has come to")
     announcements = render_announcements(plan, node, name)
-    for told in announcements if not module.check_mode else ():
+    for told in announcements if context.write else ():
         send_out(INTEGRATION_BRIDGE, told.host_name, told.frame)
     return {
         "changed": bool(announcements),

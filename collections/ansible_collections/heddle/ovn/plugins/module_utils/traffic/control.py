@@ -7,8 +7,9 @@ import contextlib
 import json
 import os
 import time
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 
+from ..agent.context import NodeContext
 from ..agent.module_runner import UserError, known_node, load_plan
 from ..common.background_process import began, end, spawn
 from ..common.serialization import digest
@@ -19,33 +20,44 @@ from .loop import Task, Traffic
 DIRECTORY = "/run/heddle"
 
 
-def traffic(module, directory: str = DIRECTORY) -> dict:
+@dataclass(frozen=True)
+class Request:
+    """The options of the module traffic: `port` is of UDP and TCP, `lifetime` is in seconds.
+
+    `external` has the addresses of hosts of the provider network by name.
+    """
+
+    state: str
+    port: int
+    lifetime: int
+    external: dict[str, list[str]]
+
+
+def traffic(context: NodeContext, request: Request, directory: str = DIRECTORY) -> dict:
     """Return the module's result for its `state`. `now` is this host's clock, to compare it with others."""
-    params, write = module.params, not module.check_mode
     process = Process(directory)
     try:
-        if params["state"] == "started":
-            task, chosen = _task(module)
-            changed = process.start(task, params["lifetime"], write=write)
+        if request.state == "started":
+            task, chosen = _task(context, request)
+            changed = process.start(task, request.lifetime, write=context.write)
             return {"changed": changed, "workloads": chosen, "now": time.time()}
-        changed = process.stop(write=write) if params["state"] == "stopped" else False
+        changed = process.stop(write=context.write) if request.state == "stopped" else False
         return {"changed": changed, "figures": process.figures(), "now": time.time()}
     except OSError as error:
         raise UserError(f"{error.strerror or error}; this needs root") from error
 
 
-def _task(module) -> tuple[Task, dict]:
-    params = module.params
-    name, external = params["node"], params["external"]
+def _task(context: NodeContext, request: Request) -> tuple[Task, dict]:
+    name, external = context.node, request.external
     if name in external:
         own = [Answerer(name, None, address) for address in external[name]]
-        return Task([], own, {}, params["port"]), {}
+        return Task([], own, {}, request.port), {}
     if kernel.PYROUTE2_IMPORT_ERROR is not None:
         raise UserError("pyroute2 is missing on this host; run playbooks/install.yml")
-    plan = load_plan(module)
+    plan = load_plan(context)
     known_node(plan, name)
     chosen = chosen_workloads(plan)
-    return Task(flows(plan, chosen, external), answerers(plan, chosen), sources(plan, chosen), params["port"]), chosen
+    return Task(flows(plan, chosen, external), answerers(plan, chosen), sources(plan, chosen), request.port), chosen
 
 
 class Process:

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from ..agent.context import NodeContext
 from ..agent.module_runner import UserError, known_node, load_plan
 from ..common.addressing import family, plain
 from ..common.naming import workload_namespace
@@ -14,27 +17,40 @@ from .loop import Task
 INTERVAL = 10
 
 
-def watch(module, directory: str = f"{DIRECTORY}/watch") -> dict:
+@dataclass(frozen=True)
+class Request:
+    """The options of the module migration_watch: `lifetime` is in seconds.
+
+    `workload` moves to the node `target`; without `addresses` its own ones are asked.
+    """
+
+    state: str
+    workload: str
+    target: str | None
+    addresses: list[str]
+    lifetime: int
+
+
+def watch(context: NodeContext, request: Request, directory: str = f"{DIRECTORY}/watch") -> dict:
     """Return the module's result: who sends, and with `stopped` what became of it; nothing on other hosts."""
-    params, write = module.params, not module.check_mode
-    plan = load_plan(module)
-    node, name = known_node(plan, params["node"]), params["workload"]
+    plan = load_plan(context)
+    node, name = known_node(plan, context.node), request.workload
     if name not in plan["workloads"]:
         raise UserError(f"there is no workload {name} in the plan; write it as NAMESPACE/NAME")
     process = Process(directory)
     try:
-        if params["state"] == "stopped":
-            changed = process.stop(write=write)
+        if request.state == "stopped":
+            changed = process.stop(write=context.write)
             return {"changed": changed, "figures": summary(process.figures()) if changed else {}}
-        peer = chosen_peer(plan, name, params["target"])
+        peer = chosen_peer(plan, name, request.target)
         if peer is None:
             raise UserError(f"no workload shares a network with {name} and could watch it")
         if plan["workloads"][peer]["node"] != node:
             return {"changed": False, "peer": peer}
         if kernel.PYROUTE2_IMPORT_ERROR is not None:
             raise UserError("pyroute2 is missing on this host; run playbooks/install.yml")
-        task = echoes(plan, name, peer, params["addresses"])
-        return {"changed": process.start(task, params["lifetime"], write=write), "peer": peer}
+        task = echoes(plan, name, peer, request.addresses)
+        return {"changed": process.start(task, request.lifetime, write=context.write), "peer": peer}
     except OSError as error:
         raise UserError(f"{error.strerror or error}; this needs root") from error
 

@@ -7,13 +7,12 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict
 
-from ..agent.context import Invocation
+from ..agent.context import NodeContext
 from ..agent.module_runner import KNOWN_ERRORS, NORTHBOUND, SOUTHBOUND, VSWITCH, UserError, known_node, load_plan
 from ..agent.node_gateway import apply_gateway, gateway_size
 from ..agent.workloads import VSWITCH_DATABASE, uses_userspace
 from ..common.change import Foreign, Outcome
 from ..common.naming import INTEGRATION_BRIDGE
-from ..common.serialization import pack
 from ..netlink import kernel
 from ..netlink.workload_links import mark, reconcile_endpoints
 from ..nftables.reconcile import reconcile_firewall
@@ -28,11 +27,10 @@ from ..render.host.vswitch import render_workload_ports
 from .drift import drift
 
 
-def compare(module) -> dict:
+def compare(context: NodeContext) -> dict:
     """Return drift, foreign objects and problems of this host."""
-    plan = load_plan(module)
-    node = known_node(plan, module.params["node"])
-    return Comparison(plan, node).result()
+    plan = load_plan(context)
+    return Comparison(plan, known_node(plan, context.node)).result()
 
 
 class Comparison:
@@ -47,7 +45,6 @@ class Comparison:
         self.southbound_rows = render_southbound(plan, node)
         self.port_rows = render_workload_ports(plan, node)
         self.endpoints = render_endpoints(plan, node)
-        self.invocation = Invocation({"node": node, "plan": "", "document": pack(plan)}, check_mode=True)
 
     def result(self) -> dict:
         """Compare each part; one that cannot be read becomes a problem."""
@@ -94,7 +91,7 @@ class Comparison:
         """Flows, and what the kernel adds: management ports, VRFs, routes, rules, the nftables tables."""
         # Without the database the engines would count everything as missing, as they do on an empty host.
         with Client(VSWITCH, read_only=True):
-            outcome = apply_gateway(self.invocation, self.plan)
+            outcome = apply_gateway(NodeContext(self.node, "", write=False), self.plan)
         provider = provider_of(self.plan["nodes"][self.node])
         if provider is None:
             return outcome

@@ -10,7 +10,7 @@ import contextlib
 import json
 import time
 
-from ..agent.context import Invocation
+from ..agent.context import NodeContext
 from ..agent.module_runner import UserError, known_node, load_plan
 from ..common.addressing import family
 from ..common.errors import ProgramError
@@ -31,13 +31,13 @@ _PATIENCE = 3.0
 _TABLES = ("Bridge:name,ports,datapath_type", "Port:_uuid,name,interfaces", "Interface:_uuid,name,type,options,mtu")
 
 
-def inside(module: Invocation) -> dict:
-    """Return the module's result: `host`, one document."""
-    plan = load_plan(module)
-    node = known_node(plan, module.params["node"])
+def inside(context: NodeContext, external: list[str]) -> dict:
+    """Return the module's result: `host`, one document; `external` are addresses on the provider network."""
+    plan = load_plan(context)
+    node = known_node(plan, context.node)
     provider = provider_of(plan["nodes"][node])
     pair = overlapping(plan, node)
-    packet = egress_packet(plan, node, module.params["external"])
+    packet = egress_packet(plan, node, external)
     try:
         host = {
             "format": FORMAT,
@@ -48,7 +48,7 @@ def inside(module: Invocation) -> dict:
             **_kernel(plan),
             "flows": _flow_counts(run(["ovs-ofctl", "dump-flows", provider.bridge])) if provider else {},
             "pair": [list(one) for one in pair],
-            "conntrack": _tracked(plan, node, pair, module.params["external"]) if provider else [],
+            "conntrack": _tracked(plan, node, pair, external) if provider else [],
             "egress": _traced(packet) if packet else None,
         }
     except ProgramError as error:

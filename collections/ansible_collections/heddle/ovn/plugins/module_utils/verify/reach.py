@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from ..agent.context import NodeContext
 from ..agent.module_runner import UserError, known_node, load_plan
 from ..common.serialization import pack, unpack
 from ..netlink import kernel
@@ -12,47 +15,60 @@ from .processes import Responder
 from .selection import Selection
 
 
-def reach(module) -> dict:
-    """Return the module's result for its `state`."""
-    params, write = module.params, not module.check_mode
+@dataclass(frozen=True)
+class Request:
+    """The options of the module reachability: `port` is UDP's, `lifetime` and `timeout` are seconds.
+
+    `external` has the addresses of hosts of the provider network by name, `again` the packed questions of `confirmed`.
+    """
+
+    state: str
+    port: int
+    lifetime: int
+    timeout: int
+    external: dict[str, list[str]]
+    pairs: str
+    seed: str
+    again: str | None
+
+
+def reach(context: NodeContext, request: Request) -> dict:
+    """Return the module's result for its `state`; UserError when the node is unknown or a right is missing."""
     try:
-        if params["state"] == "stopped":
-            changed, heard = Responder().stop(write=write)
+        if request.state == "stopped":
+            changed, heard = Responder().stop(write=context.write)
             return {"changed": changed, "heard": pack(heard)}
-        external = params["node"] in params["external"]
+        external = context.node in request.external
         if not external and kernel.PYROUTE2_IMPORT_ERROR is not None:
             raise UserError("pyroute2 is missing on this host; run playbooks/install.yml")
-        if params["state"] == "responding":
-            return _responding(module, write=write, external=external)
-        plan = load_plan(module)
+        if request.state == "responding":
+            return _responding(context, request)
+        plan = load_plan(context)
         found = (
-            {name: Place() for name in params["external"]}
-            if external
-            else places(plan, known_node(plan, params["node"]))
+            {name: Place() for name in request.external} if external else places(plan, known_node(plan, context.node))
         )
-        return {"changed": False, **_probed(plan, found, params), **({} if external else {"document": pack(plan)})}
+        result = _probed(plan, context.node, found, request)
+        return {"changed": False, **result, **({} if external else {"document": pack(plan)})}
     except OSError as error:
         raise UserError(f"{error.strerror or error}; this needs root") from error
 
 
-def _responding(module, *, write: bool, external: bool) -> dict:
+def _responding(context: NodeContext, request: Request) -> dict:
     """A host of the provider network needs nothing of Heddle, and no plan to answer."""
-    params, name = module.params, module.params["node"]
-    if external:
-        wanted, more = external_listeners(name, params["external"][name]), {}
+    if context.node in request.external:
+        wanted, more = external_listeners(context.node, request.external[context.node]), {}
     else:
-        plan = load_plan(module)
-        wanted, more = listeners(plan, known_node(plan, name)), {"document": pack(plan)}
-    changed, problems = Responder().start(wanted, params["port"], params["lifetime"], write=write)
+        plan = load_plan(context)
+        wanted, more = listeners(plan, known_node(plan, context.node)), {"document": pack(plan)}
+    changed, problems = Responder().start(wanted, request.port, request.lifetime, write=context.write)
     return {"changed": changed, "problems": problems, **more}
 
 
-def _probed(plan: dict, found: dict[str, Place], params: dict) -> dict:
-    selection = Selection(params["pairs"], params["seed"])
-    asked = Expectations.of(plan, params["node"], params["external"], selection)
-    if params["state"] == "probed":
-        record, problems = probe(asked, found, params["port"], params["timeout"])
+def _probed(plan: dict, node: str, found: dict[str, Place], request: Request) -> dict:
+    asked = Expectations.of(plan, node, request.external, Selection(request.pairs, request.seed))
+    if request.state == "probed":
+        record, problems = probe(asked, found, request.port, request.timeout)
     else:
-        record, problems = probe_again(asked, unpack(params["again"]), found, params["port"], params["timeout"])
+        record, problems = probe_again(asked, unpack(request.again), found, request.port, request.timeout)
     unanswered = asked.unanswered(record)
     return {"record": pack(record), "unanswered": unanswered, "problems": problems, "digest": plan["digest"]}
