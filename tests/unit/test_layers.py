@@ -23,7 +23,7 @@ MAY_IMPORT = {
     "common": set(),
     "types": set(),
     "ovsdb": BASE,
-    "openflow": BASE,
+    "openflow": BASE | {"ovsdb"},
     "netlink": BASE,
     "nftables": BASE | {"netlink"},
     "qemu": BASE | {"netlink"},

@@ -3,12 +3,12 @@
 
 import errno
 import json
+import os
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.heddle.ovn.plugins.module_utils.agent import plan_file
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.context import NodeContext
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import UserError, load_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.plan_file import keep_host, keep_plan
@@ -105,7 +105,7 @@ def test_a_full_disk_is_told_and_leaves_the_kept_plan_and_nothing_else(tmp_path,
     def full(_descriptor):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(plan_file.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(UserError, match=r"plan\.json cannot be written and stays as it is: No space left on device"):
         keep_plan(plan_of(namespace("red") + layer2("red", "net", "10.0.0.0/24")), str(path), write=True)
     assert list(tmp_path.iterdir()) == [path]

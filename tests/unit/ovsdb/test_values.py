@@ -17,8 +17,10 @@ from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.values import (
     Row,
     all_uuids,
     column_encoder,
+    map_pairs,
     set_atoms,
     to_python,
+    uuid_list,
     uuids,
 )
 
@@ -145,3 +147,20 @@ def test_bare_rows_carry_the_mark_in_their_uuid():
     assert not Identity("other").made("Bare", text)
     assert not identity.made("Bare", str(uuid.uuid4()))
     assert not identity.made("Marked", text)
+
+
+@pytest.mark.parametrize(
+    ("wire", "expected"),
+    [
+        (["set", []], []),
+        (["uuid", "a"], ["a"]),
+        (["set", [["uuid", "b"], ["uuid", "a"]]], ["b", "a"]),
+    ],
+)
+def test_uuids_of_a_set_are_read_in_each_form_that_the_wire_has(wire, expected):
+    assert uuid_list(wire) == expected
+    assert uuids(wire) == set(expected)
+
+
+def test_a_map_is_read_as_its_pairs():
+    assert map_pairs(["map", [["a", "1"], ["b", ["uuid", "2"]]]]) == {"a": "1", "b": ["uuid", "2"]}

@@ -36,14 +36,13 @@ _raw:
   elements: str
 """
 
-import os
-import tempfile
 from pathlib import Path
 
 from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.zipapp import bundle
+from ansible_collections.heddle.ovn.plugins.module_utils.common.atomic_file import replace_file
 
 
 class LookupModule(LookupBase):
@@ -59,10 +58,7 @@ def _written(path: Path, content: bytes) -> Path:
     try:
         if not path.is_file() or path.read_bytes() != content:
             path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor, temporary = tempfile.mkstemp(dir=path.parent)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(content)
-            os.replace(temporary, path)
+            replace_file(path, content, mode=0o600)
     except OSError as error:
         raise AnsibleError(f"cannot write {path}: {error.strerror}; name another directory") from error
     return path

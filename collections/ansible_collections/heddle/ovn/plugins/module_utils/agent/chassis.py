@@ -14,6 +14,7 @@ from ..netlink.handle import vrf_supported
 from ..netlink.uplink_migration import move_device, wait_for_device
 from ..nftables.reconcile import reconcile_firewall
 from ..ovsdb.client import Client
+from ..ovsdb.values import map_pairs, uuid_list
 from ..render.common.provider import PHYSICAL_NETWORK
 from ..render.host.firewall import render_userspace_interfaces
 from ..render.host.vswitch import (
@@ -93,7 +94,7 @@ def _given_back(client, owner: str, bridges: list[dict], datapath: str, *, write
     wanted = {bridge["name"]: bridge["uplink"] for bridge in bridges}
     outcome, kept, given = Outcome(), [], []
     for row in client.transact(VSWITCH_DATABASE, [select])[0]["rows"]:
-        uplink = dict(row["external_ids"][1]).get(BRIDGE_UPLINK)
+        uplink = map_pairs(row["external_ids"]).get(BRIDGE_UPLINK)
         if uplink and wanted.get(row["name"]) == uplink:
             kept.append(uplink)
         elif uplink and read_device(row["name"]) and read_device(uplink):
@@ -250,7 +251,7 @@ def provider_addresses(addresses: list[str], provider: dict) -> list[str]:
 def _identifiers(client) -> dict:
     select = {"op": "select", "table": "Open_vSwitch", "where": [], "columns": ["external_ids"]}
     rows = client.transact(VSWITCH_DATABASE, [select])[0]["rows"]
-    return dict(rows[0]["external_ids"][1]) if rows else {}
+    return map_pairs(rows[0]["external_ids"]) if rows else {}
 
 
 def chassis_id(remote: str) -> str:
@@ -275,8 +276,7 @@ def _refuse_foreign(client, bridges: list[dict]) -> None:
     names = {port["_uuid"][1]: port["name"] for port in ports}
     holders = {}
     for bridge in there:
-        members = bridge["ports"][1] if bridge["ports"][0] == "set" else [bridge["ports"]]
-        holders |= {names[member[1]]: bridge["name"] for member in members}
+        holders |= {names[uuid]: bridge["name"] for uuid in uuid_list(bridge["ports"])}
     for bridge in bridges:
         holder = holders.get(bridge["uplink"], bridge["name"])
         if holder != bridge["name"] and holder in {one["name"] for one in there} - {one["name"] for one in bridges}:

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 
+from ..common.atomic_file import replace_file
 from ..common.change import Change, Outcome
 from ..common.serialization import digest
 from .module_runner import UserError, read_plan_file
@@ -60,18 +60,8 @@ def _counts(plan: dict) -> dict:
 
 
 def _replace(path: str, text: str) -> None:
-    # One name, since there is one writer: what a run that was cut off left is written over.
-    temporary = f"{path}.new"
     try:
         os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
-        with open(temporary, "w", encoding="utf-8") as file:
-            file.write(text)
-            os.fchmod(file.fileno(), 0o644)
-            # Or a power cut may leave an empty file, and the host would come up without its share.
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
+        replace_file(path, text, mode=0o644, single_writer=True)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
         raise UserError(f"{path} cannot be written and stays as it is: {error.strerror}") from error

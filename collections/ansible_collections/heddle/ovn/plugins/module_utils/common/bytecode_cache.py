@@ -19,11 +19,12 @@ import pwd
 import stat
 import struct
 import sys
-import tempfile
 import zipfile
 import zlib
 from pathlib import Path
 from types import CodeType
+
+from .atomic_file import replace_file
 
 _KEY = struct.Struct("<4sIII")  # Python's magic number, checksum and size of the source, checksum of the byte code
 
@@ -80,7 +81,7 @@ class Compiled(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
             if not trusted(self._directory):
                 return
             for fullname, content in self._fresh.items():
-                _replace(self._path(fullname), content)
+                replace_file(self._path(fullname), content, mode=0o600, durable=False)
             self._fresh = {}
 
     def _path(self, fullname):
@@ -93,18 +94,6 @@ class Compiled(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
     def _source(self, fullname):
         with zipfile.ZipFile(self._archive) as content:
             return content.read(self._file(fullname))
-
-
-def _replace(path: Path, content: bytes) -> None:
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-        os.replace(temporary, path)
-    except OSError:
-        # Or a full disk would get one more file in each run.
-        os.unlink(temporary)
-        raise
 
 
 def trusted(directory: Path) -> bool:

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import os
-import tempfile
+
+from .atomic_file import replace_file
 
 
 class Refused(Exception):
@@ -24,7 +25,7 @@ def keep(directory: str, files: dict[str, str], *, write: bool) -> list[str]:
         if write:
             os.makedirs(directory, mode=0o755, exist_ok=True)
             for name in changed:
-                _replace(directory, name, str(files[name]))
+                replace_file(os.path.join(directory, name), str(files[name]), mode=0o644)
     except OSError as error:
         raise Refused(f"{error.filename or directory}: {error.strerror or error}") from error
     return changed
@@ -36,15 +37,3 @@ def _read(path: str) -> str | None:
             return file.read()
     except (FileNotFoundError, UnicodeDecodeError):
         return None
-
-
-def _replace(directory: str, name: str, text: str) -> None:
-    handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=directory)
-    try:
-        with open(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, os.path.join(directory, name))
-    except BaseException:
-        os.unlink(temporary)
-        raise

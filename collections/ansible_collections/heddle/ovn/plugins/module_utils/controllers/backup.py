@@ -11,9 +11,9 @@ import hashlib
 import json
 import os
 import stat
-import tempfile
 from dataclasses import asdict, replace
 
+from ..common.atomic_file import replace_file
 from ..common.serialization import canonical
 from ..ovsdb.client import Conflict
 from ..store.database import DATABASE, next_revision, operations, read
@@ -140,12 +140,7 @@ def keep_backup(document: dict, path: str, *, write: bool) -> bool:
         pass
     if write:
         os.makedirs(os.path.dirname(os.path.abspath(path)), mode=0o700, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=os.path.dirname(os.path.abspath(path)), prefix=".state-")
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
+        replace_file(path, text, mode=_ONLY_THE_OWNER)
     return True
 
 

@@ -13,6 +13,20 @@ from dataclasses import dataclass
 
 from ..types.host_network import PROTOCOL
 from .kernel import NetlinkFailure, read_whole
+from .messages import (
+    ADVERTISED,
+    FAMILIES,
+    KERNEL,
+    LOCAL_TABLE,
+    MAIN_TABLE,
+    NO_DAD,
+    PERMANENT,
+    address_flags,
+    address_text,
+    destination,
+    is_up,
+    route_table,
+)
 
 try:
     from pyroute2 import IPRoute
@@ -25,13 +39,9 @@ try:
 except ImportError:
     IPRoute = None
 
-_PERMANENT = 0x80
-_NO_DAD = 0x02
-_LOCAL_TABLE = 255
 # Routes that the kernel makes itself with an address, those out of router advertisements (rtnetlink(7)), and those of
 # the gateways, which are brought after the bridge.
-_ADVERTISED = 9
-_OTHERS_ROUTES = (2, _ADVERTISED, PROTOCOL)
+_OTHERS_ROUTES = (KERNEL, ADVERTISED, PROTOCOL)
 _UNICAST = 1
 
 
@@ -76,11 +86,10 @@ def read_device(name: str) -> Device | None:
         link = netlink.get_links(found[0])[0]
         addresses, leased = [], []
         for message in netlink.get_addr(index=found[0]):
-            flags = message.get_attr("IFA_FLAGS") or message["flags"]
-            text = f"{message.get_attr('IFA_LOCAL') or message.get_attr('IFA_ADDRESS')}/{message['prefixlen']}"
+            text = address_text(message)
             if message["scope"] != 0 or message.get_attr("IFA_PROTO") == PROTOCOL:
                 continue
-            if flags & _PERMANENT:
+            if address_flags(message) & PERMANENT:
                 addresses.append(Held(text, message))
             elif message["family"] == socket.AF_INET:
                 leased.append(text)
@@ -88,7 +97,7 @@ def read_device(name: str) -> Device | None:
             index=found[0],
             mac=link.get_attr("IFLA_ADDRESS"),
             mtu=link.get_attr("IFLA_MTU"),
-            up=bool(link["flags"] & 1),
+            up=is_up(link),
             addresses=tuple(sorted(addresses, key=lambda item: ":" in item.text)),
             routes=tuple(_routes(netlink, found[0])),
             leased=tuple(leased),
@@ -98,22 +107,21 @@ def read_device(name: str) -> Device | None:
 def _routes(netlink, index: int) -> list[Held]:
     """Return the routes in the order in which they can be added: what has no gateway first."""
     found = []
-    for family in (socket.AF_INET, socket.AF_INET6):
-        for message in netlink.get_routes(family=family):
-            table = message.get_attr("RTA_TABLE") or message["table"]
+    for family, number in FAMILIES.items():
+        for message in netlink.get_routes(family=number):
+            table = route_table(message)
             on_device = message.get_attr("RTA_OIF") == index and message["type"] == _UNICAST
-            if on_device and table != _LOCAL_TABLE and message["proto"] not in _OTHERS_ROUTES:
+            if on_device and table != LOCAL_TABLE and message["proto"] not in _OTHERS_ROUTES:
                 found.append(Held(_route_text(message, family, table), message))
     return sorted(found, key=lambda item: (bool(item.message.get_attr("RTA_GATEWAY")), item.text))
 
 
 def _route_text(message, family: int, table: int) -> str:
-    default = "0.0.0.0" if family == socket.AF_INET else "::"
-    text = f"{message.get_attr('RTA_DST') or default}/{message['dst_len']}"
+    text = destination(message, family)
     for word, attribute in (("via", "RTA_GATEWAY"), ("metric", "RTA_PRIORITY"), ("src", "RTA_PREFSRC")):
         if message.get_attr(attribute):
             text += f" {word} {message.get_attr(attribute)}"
-    return text if table == 254 else f"{text} table {table}"
+    return text if table == MAIN_TABLE else f"{text} table {table}"
 
 
 def default_gateways(device: Device) -> list[str]:
@@ -121,7 +129,7 @@ def default_gateways(device: Device) -> list[str]:
     gateways = []
     for route in device.routes:
         message = route.message
-        main = (message.get_attr("RTA_TABLE") or message["table"]) == 254
+        main = route_table(message) == MAIN_TABLE
         if message["dst_len"] == 0 and main and message.get_attr("RTA_GATEWAY"):
             gateways.append(message.get_attr("RTA_GATEWAY"))
     return sorted(dict.fromkeys(gateways), key=lambda gateway: ":" in gateway)
@@ -136,7 +144,7 @@ def advertised_interfaces() -> list[str]:
     found = set()
     with IPRoute() as netlink:
         for message in netlink.get_routes(family=socket.AF_INET6):
-            if message["dst_len"] == 0 and message["proto"] == _ADVERTISED and message.get_attr("RTA_OIF"):
+            if message["dst_len"] == 0 and message["proto"] == ADVERTISED and message.get_attr("RTA_OIF"):
                 found.add(netlink.get_links(message.get_attr("RTA_OIF"))[0].get_attr("IFLA_IFNAME"))
     return sorted(name for name in found if _accepts_advertisements(name))
 
@@ -155,9 +163,9 @@ def add_address(index: int, address: Held) -> None:
     for name in ("family", "prefixlen", "scope"):
         message[name] = address.message[name]
     message["index"] = index
-    flags = (address.message.get_attr("IFA_FLAGS") or address.message["flags"]) & ~_PERMANENT
+    flags = address_flags(address.message) & ~PERMANENT
     if address.message["family"] == socket.AF_INET6:
-        flags |= _NO_DAD
+        flags |= NO_DAD
     message["flags"] = flags & 0xFF
     kept = ("IFA_ADDRESS", "IFA_LOCAL", "IFA_BROADCAST", "IFA_RT_PRIORITY")
     message["attrs"] = [(name, value) for name, value in address.message["attrs"] if name in kept]

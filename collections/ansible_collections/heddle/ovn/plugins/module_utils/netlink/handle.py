@@ -11,14 +11,13 @@ import errno
 
 from ..types.host_network import PROTOCOL
 from . import kernel
+from .messages import FAMILIES, NO_DAD, NO_PREFIX_ROUTE
 from .reader import (
     ALL_BITS,
-    FAMILIES,
     KINDS,
     LOOK_UP,
-    NO_PREFIX_ROUTE,
+    NEIGHBOUR_PERMANENT,
     ON_LINK,
-    PERMANENT,
     HostState,
     RouteState,
     RuleState,
@@ -35,7 +34,6 @@ try:
 except ImportError:
     IPRoute = None
 
-_NO_DAD = 0x02
 _NO_IPV6 = (errno.EACCES, errno.EAFNOSUPPORT, errno.EOPNOTSUPP)
 _FOREVER = 0xFFFFFFFF
 _GLOBAL_SCOPE, _LINK_SCOPE = 0, 253
@@ -85,7 +83,7 @@ class HostKernel:
         """Add an address with the mark, usable at once."""
         text, _slash, length = address.partition("/")
         family = 6 if ":" in text else 4
-        flags = (_NO_DAD if family == 6 else 0) | (0 if prefix_route else NO_PREFIX_ROUTE)
+        flags = (NO_DAD if family == 6 else 0) | (0 if prefix_route else NO_PREFIX_ROUTE)
         message = AddressMessage()
         message["family"], message["prefixlen"] = FAMILIES[family], int(length)
         message["index"] = self._index(device)
@@ -169,7 +167,7 @@ class HostKernel:
         """Set a permanent neighbour with the mark."""
         message = NeighbourMessage()
         message["family"] = FAMILIES[6 if ":" in address else 4]
-        message["state"] = PERMANENT
+        message["state"] = NEIGHBOUR_PERMANENT
         message["ifindex"] = self._index(device)
         message["attrs"] = [("NDA_DST", address), ("NDA_LLADDR", mac), ("NDA_PROTOCOL", PROTOCOL)]
         self._send(message, rtnl.RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE)

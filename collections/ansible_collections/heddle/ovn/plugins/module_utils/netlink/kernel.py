@@ -19,6 +19,9 @@ import struct
 import time
 import traceback
 
+from ..types.host_network import PROTOCOL
+from .messages import FAMILIES, NO_DAD, PERMANENT, address_flags, address_text, destination, is_up, link_kind
+
 try:
     from pyroute2 import IPRoute
     from pyroute2 import netns as network_namespace
@@ -33,11 +36,7 @@ except ImportError:
     _Interrupted = InterruptedError
     PYROUTE2_IMPORT_ERROR = traceback.format_exc()
 
-# What marks a route as Heddle's own; ovn-kubernetes uses the same number (rtnetlink(7), rtm_protocol).
-ROUTE_PROTOCOL = 85
-_NO_DAD = 0x02
 _NEW_NETWORK = 0x40000000
-_PERMANENT = 0x80
 _SIOCETHTOOL = 0x8946
 _GET_TX_CHECKSUM, _SET_TX_CHECKSUM = 0x16, 0x17
 _READINGS, _PAUSE_SECONDS = 20, 0.01
@@ -125,24 +124,21 @@ def read_links(namespace: str | None) -> dict[str, dict]:
     with inside(namespace), IPRoute() as route:
         links = {}
         for message in route.get_links():
-            information = message.get_attr("IFLA_LINKINFO")
             links[message.get_attr("IFLA_IFNAME")] = {
                 "index": message["index"],
                 "mac": message.get_attr("IFLA_ADDRESS"),
                 "mtu": message.get_attr("IFLA_MTU"),
-                "up": bool(message["flags"] & 1),
+                "up": is_up(message),
                 "alias": message.get_attr("IFLA_IFALIAS") or "",
-                "kind": information.get_attr("IFLA_INFO_KIND") if information else None,
+                "kind": link_kind(message),
                 "addresses": set(),
                 "routes": set(),
                 "offload": False,
             }
         by_index = {link["index"]: link for link in links.values()}
         for message in route.get_addr():
-            flags = message.get_attr("IFA_FLAGS") or message["flags"]
-            if message["scope"] == 0 and flags & _PERMANENT and message["index"] in by_index:
-                text = message.get_attr("IFA_LOCAL") or message.get_attr("IFA_ADDRESS")
-                by_index[message["index"]]["addresses"].add(f"{text}/{message['prefixlen']}")
+            if message["scope"] == 0 and address_flags(message) & PERMANENT and message["index"] in by_index:
+                by_index[message["index"]]["addresses"].add(address_text(message))
         if namespace is not None:
             _read_routes(route, by_index)
             for name, link in links.items():
@@ -152,13 +148,11 @@ def read_links(namespace: str | None) -> dict[str, dict]:
 
 
 def _read_routes(route, by_index: dict[int, dict]) -> None:
-    for family in (socket.AF_INET, socket.AF_INET6):
-        for message in route.get_routes(family=family):
+    for family, number in FAMILIES.items():
+        for message in route.get_routes(family=number):
             link = by_index.get(message.get_attr("RTA_OIF"))
-            if message["proto"] == ROUTE_PROTOCOL and link is not None:
-                any_address = "0.0.0.0" if family == socket.AF_INET else "::"
-                destination = f"{message.get_attr('RTA_DST') or any_address}/{message['dst_len']}"
-                link["routes"].add((destination, message.get_attr("RTA_GATEWAY")))
+            if message["proto"] == PROTOCOL and link is not None:
+                link["routes"].add((destination(message, family), message.get_attr("RTA_GATEWAY")))
 
 
 def create_namespace(namespace: str, mark: str) -> None:
@@ -215,7 +209,7 @@ def change_addresses(namespace: str | None, name: str, add: set[str], remove: se
         for verb, interfaces in (("del", remove), ("add", add)):
             for interface in sorted(interfaces):
                 address, _slash, length = interface.partition("/")
-                extra = {"flags": _NO_DAD} if ":" in address and verb == "add" else {}
+                extra = {"flags": NO_DAD} if ":" in address and verb == "add" else {}
                 route.addr(verb, index=index, address=address, prefixlen=int(length), **extra)
 
 
@@ -224,8 +218,8 @@ def change_routes(namespace: str, name: str, add: set, remove: set) -> None:
     with inside(namespace), IPRoute() as route:
         index = route.link_lookup(ifname=name)[0]
         for verb, routes in (("del", remove), ("replace", add)):
-            for destination, gateway in sorted(routes):
-                route.route(verb, dst=destination, gateway=gateway, oif=index, proto=ROUTE_PROTOCOL)
+            for prefix, gateway in sorted(routes):
+                route.route(verb, dst=prefix, gateway=gateway, oif=index, proto=PROTOCOL)
 
 
 def transmit_checksum(name: str) -> bool:

@@ -7,11 +7,22 @@ are completed here (linux/if_addr.h, linux/neighbour.h).
 
 from __future__ import annotations
 
-import socket
 from dataclasses import dataclass
 
 from ..types.host_network import PROTOCOL
 from .kernel import read_whole
+from .messages import (
+    DEPRECATED,
+    FAMILIES,
+    KERNEL,
+    NO_PREFIX_ROUTE,
+    address_flags,
+    address_text,
+    destination,
+    is_up,
+    link_kind,
+    route_table,
+)
 
 try:
     from pyroute2.netlink import nlmsg
@@ -41,15 +52,11 @@ try:
 except ImportError:
     nlmsg = None
 
-FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
 # rtnetlink(7), rtm_type.
 KINDS = {"unicast": 1, "blackhole": 6, "unreachable": 7, "prohibit": 8}
-MAIN_TABLE = 254
 DEFAULT_METRIC = {4: 0, 6: 1024}
 _KIND_NAMES = {number: name for name, number in KINDS.items()}
-_ANY = {4: "0.0.0.0/0", 6: "::/0"}
-_KERNEL = 2
-DEPRECATED, NO_PREFIX_ROUTE, PERMANENT = 0x20, 0x200, 0x80
+NEIGHBOUR_PERMANENT = 0x80  # NUD_PERMANENT (linux/neighbour.h)
 ON_LINK = 0x4
 _CLONED = 0x200
 ALL_BITS = 0xFFFFFFFF
@@ -146,13 +153,13 @@ def _links(netlink) -> dict[str, LinkState]:
     links = {}
     for message in messages:
         information = message.get_attr("IFLA_LINKINFO")
-        kind = (information.get_attr("IFLA_INFO_KIND") if information else "") or ""
+        kind = link_kind(message)
         data = information.get_attr("IFLA_INFO_DATA") if kind == "vrf" else None
         links[names[message["index"]]] = LinkState(
             index=message["index"],
             mac=message.get_attr("IFLA_ADDRESS") or "",
             mtu=message.get_attr("IFLA_MTU"),
-            up=bool(message["flags"] & 1),
+            up=is_up(message),
             alias=message.get_attr("IFLA_IFALIAS") or "",
             kind=kind,
             master=names.get(message.get_attr("IFLA_MASTER"), ""),
@@ -164,9 +171,8 @@ def _links(netlink) -> dict[str, LinkState]:
 def _addresses(netlink, names: dict[int, str]) -> dict[tuple[str, str], AddressState]:
     found = {}
     for message in netlink.get_addr():
-        flags = message.get_attr("IFA_FLAGS") or message["flags"]
-        text = f"{message.get_attr('IFA_LOCAL') or message.get_attr('IFA_ADDRESS')}/{message['prefixlen']}"
-        found[names.get(message["index"], ""), text] = AddressState(
+        flags = address_flags(message)
+        found[names.get(message["index"], ""), address_text(message)] = AddressState(
             message.get_attr("IFA_PROTO") == PROTOCOL, bool(flags & DEPRECATED), not flags & NO_PREFIX_ROUTE
         )
     return found
@@ -178,9 +184,6 @@ def _routes(netlink, names: dict[int, str]) -> dict[tuple[int, str, int], RouteS
         for message in netlink.get_routes(family=number):
             if message["flags"] & _CLONED or message["type"] not in _KIND_NAMES:
                 continue
-            destination = message.get_attr("RTA_DST")
-            to = f"{destination}/{message['dst_len']}" if destination else _ANY[family]
-            table = message.get_attr("RTA_TABLE") or message["table"]
             metrics = message.get_attr("RTA_METRICS")
             kind = _KIND_NAMES[message["type"]]
             state = RouteState(
@@ -194,7 +197,7 @@ def _routes(netlink, names: dict[int, str]) -> dict[tuple[int, str, int], RouteS
                 on_link=bool(message["flags"] & ON_LINK),
                 message=message,
             )
-            key = (table, to, message.get_attr("RTA_PRIORITY") or 0)
+            key = (route_table(message), destination(message, family), message.get_attr("RTA_PRIORITY") or 0)
             if key not in found or state.own:
                 found[key] = state
     return found
@@ -204,18 +207,18 @@ def _rules(netlink) -> tuple[tuple, tuple[str, ...]]:
     own, foreign = [], []
     for family, number in FAMILIES.items():
         for message in netlink.get_rules(family=number):
-            destination = message.get_attr("FRA_DST")
+            prefix = message.get_attr("FRA_DST")
             state = RuleState(
                 family,
                 message.get_attr("FRA_PRIORITY") or 0,
-                f"{destination}/{message['dst_len']}" if destination else "",
+                f"{prefix}/{message['dst_len']}" if prefix else "",
                 message.get_attr("FRA_FWMARK") or 0,
                 message.get_attr("FRA_TABLE") or message["table"],
             )
             protocol = message.get_attr("FRA_PROTOCOL")
             if protocol == PROTOCOL:
                 own.append((state if _is_plain(message) else None, message))
-            elif protocol != _KERNEL:
+            elif protocol != KERNEL:
                 foreign.append(f"IPv{family} {state.priority} to {state.to or 'any'} table {state.table}")
     return tuple(own), tuple(foreign)
 
@@ -234,7 +237,7 @@ def _neighbours(netlink, names: dict[int, str]) -> dict[tuple[str, str], Neighbo
             key = names.get(message["ifindex"], ""), message.get_attr("NDA_DST")
             found[key] = NeighbourState(
                 message.get_attr("NDA_PROTOCOL") == PROTOCOL,
-                bool(message["state"] & PERMANENT),
+                bool(message["state"] & NEIGHBOUR_PERMANENT),
                 message.get_attr("NDA_LLADDR") or "",
             )
     return found

@@ -8,21 +8,21 @@ somebody else's, is left to them.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from functools import partial
 
 from ..common.change import Change, Foreign, Outcome
 from ..common.errors import NetlinkError
+from ..common.polling import attempts
 from ..types.host_network import TABLE_OFFSET, HostNetwork, HostRoute, Vrf
 from .handle import HostKernel
-from .reader import DEFAULT_METRIC, MAIN_TABLE, HostState, LinkState, RouteState, RuleState
+from .messages import MAIN_TABLE
+from .reader import DEFAULT_METRIC, HostState, LinkState, RouteState, RuleState
 from .step import Step, perform
 from .workload_links import mark
 
 SUBSTRATE = "kernel"
 LINK_TIMEOUT = 30.0
-_LONGEST_PAUSE = 0.25
 
 
 def reconcile_host_network(
@@ -67,22 +67,19 @@ def _wait_for_links(kernel: HostKernel, desired: HostNetwork, timeout: float) ->
     for items in (desired.addresses, desired.routes, desired.neighbours):
         users |= {(item.device, item.network) for item in items if item.device}
     names = {name for name, _network in users}
-    deadline = time.monotonic() + timeout
-    pause = 0.01
-    while missing := [name for name in sorted(names - made_here) if not kernel.has_link(name)]:
-        left = deadline - time.monotonic()
-        if left <= 0:
-            text = (
-                f"there is no link {', '.join(missing)} after {timeout:g} s; Open vSwitch makes the management ports, "
-                "see the log of ovs-vswitchd on this host"
-            )
-            concerned = {network for name, network in users if name in missing}
-            if "" in concerned:
-                raise NetlinkError(text)
-            return dict.fromkeys(sorted(concerned), text)
-        time.sleep(min(pause, left))
-        pause = min(pause * 2, _LONGEST_PAUSE)
-    return {}
+    missing: list[str] = []
+    for _attempt in attempts(timeout):
+        missing = [name for name in sorted(names - made_here) if not kernel.has_link(name)]
+        if not missing:
+            return {}
+    text = (
+        f"there is no link {', '.join(missing)} after {timeout:g} s; Open vSwitch makes the management ports, "
+        "see the log of ovs-vswitchd on this host"
+    )
+    concerned = {network for name, network in users if name in missing}
+    if "" in concerned:
+        raise NetlinkError(text)
+    return dict.fromkeys(sorted(concerned), text)
 
 
 def _foreign(state: HostState, owner: str) -> tuple[Foreign, ...]:

@@ -8,10 +8,9 @@ in. The next run moves what is left.
 
 from __future__ import annotations
 
-import time
-
 from ..common.change import Change, Outcome
 from ..common.errors import NetlinkError
+from ..common.polling import attempts
 from . import kernel
 from .device import Device, add_address, move_route, read_device, remove_address
 from .step import Step, perform
@@ -67,8 +66,7 @@ def _move(source: str, before: Device, target: str) -> None:
 
 def wait_for_device(name: str) -> None:
     """Wait until Open vSwitch has made a device; NetlinkError when it does not."""
-    deadline = time.monotonic() + DEVICE_TIMEOUT
-    while read_device(name) is None:
-        if time.monotonic() > deadline:
-            raise NetlinkError(f"ovs-vswitchd did not make {name}; see its log on this host")
-        time.sleep(0.05)
+    for _attempt in attempts(DEVICE_TIMEOUT):
+        if read_device(name) is not None:
+            return
+    raise NetlinkError(f"ovs-vswitchd did not make {name}; see its log on this host")

@@ -7,18 +7,18 @@ Reads and writes, decides nothing; `openflow.py` does.
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterable
 
 from ..common import subprocesses
 from ..common.errors import OpenFlowError, ProgramError
+from ..common.polling import attempts
+from ..ovsdb.values import uuid_list
 from ..types.openflow_flow import Flow
 from .parser import VERSION, Entry, flow_line, read_dump, read_messages
 
 DATABASE = "Open_vSwitch"
 # As long as ovn-kubernetes waits for ovn-controller to make a patch port.
 PORT_TIMEOUT = 30.0
-_LONGEST_PAUSE = 0.25
 # Without the time, so that the same failure is the same text.
 _UNTIMED = "--verbose=PATTERN:console:%m"
 _LOCAL = 65534
@@ -51,8 +51,8 @@ class Switch:
         found: dict[str, dict[str, str]] = {}
         for bridge in bridges.values():
             numbers = found.setdefault(bridge["name"], {})
-            for port in _references(bridge["ports"]):
-                for reference in _references(ports[port]["interfaces"]):
+            for port in uuid_list(bridge["ports"]):
+                for reference in uuid_list(ports[port]["interfaces"]):
                     number = interfaces[reference]["ofport"]
                     if isinstance(number, int) and number > 0:
                         numbers[interfaces[reference]["name"]] = "LOCAL" if number == _LOCAL else str(number)
@@ -60,15 +60,12 @@ class Switch:
 
     def wait_for_ports(self, wanted: dict[str, set[str]], timeout: float) -> dict[str, dict[str, str]]:
         """Return `ports` once the wanted ports of each bridge are there, or as they are after `timeout` seconds."""
-        deadline = time.monotonic() + timeout
-        pause = 0.01
-        while True:
+        ports: dict[str, dict[str, str]] = {}
+        for _attempt in attempts(timeout):
             ports = self.ports()
-            left = deadline - time.monotonic()
-            if left <= 0 or all(names <= set(ports.get(bridge, ())) for bridge, names in wanted.items()):
-                return ports
-            time.sleep(min(pause, left))
-            pause = min(pause * 2, _LONGEST_PAUSE)
+            if all(names <= set(ports.get(bridge, ())) for bridge, names in wanted.items()):
+                break
+        return ports
 
     def canonical(self, flows: list[Flow], ports: dict[str, str]) -> list[Entry]:
         """Return flows in canonical form, in the same order."""
@@ -153,8 +150,3 @@ def described(flow: Flow) -> str:
 
 def _select(table: str, *columns: str) -> dict:
     return {"op": "select", "table": table, "where": [], "columns": ["_uuid", *columns]}
-
-
-def _references(value: list) -> list[str]:
-    """Return the uuids in a set column, which is on the wire one uuid or a set of them (RFC 7047, 5.1)."""
-    return [value[1]] if value[0] == "uuid" else [uuid for _word, uuid in value[1]]

@@ -8,6 +8,7 @@ record that, let every zone send there. Whatever ends it early, the record is th
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import secrets
 import time
@@ -16,6 +17,7 @@ from pathlib import Path
 from ..agent.context import NodeContext
 from ..agent.module_runner import STATE, UserError, known_node, load_plan
 from ..common.naming import INTEGRATION_BRIDGE, workload_namespace
+from ..common.polling import attempts
 from ..common.serialization import pack
 from ..controllers.apply_manifests import store
 from ..controllers.move import MoveRefused, begin_move, end_move
@@ -185,13 +187,14 @@ def _agree_on(vm: Qmp, secret: Path, key: str, endpoint: str) -> None:
 def _finished(path: str, timeout: float) -> dict:
     """Wait until a move is over, or give it up; QEMU hears one at a time, so nobody keeps the line."""
     deadline = time.monotonic() + timeout
-    cancelled = False
-    while True:
+    cancelled, told = False, {}
+    # Without an end: a move that is given up is over only when QEMU says so.
+    for _attempt in attempts(math.inf, shortest=_PAUSE, longest=_PAUSE):
         try:
             with Qmp(path) as vm:
                 told = vm.execute("query-migrate")
                 if told.get("status") in ("completed", "failed", "cancelled"):
-                    return told
+                    break
                 if time.monotonic() > deadline and not cancelled:
                     vm.execute("migrate_cancel")
                     cancelled = True
@@ -201,7 +204,7 @@ def _finished(path: str, timeout: float) -> dict:
             # While QEMU switches over it hears nobody, for as long as the network keeps it.
             if time.monotonic() > deadline:
                 raise
-        time.sleep(_PAUSE)
+    return told
 
 
 def announce(context: NodeContext, name: str) -> dict:

@@ -9,6 +9,7 @@ zone of which neither chassis is the own has nobody who would, so this writes th
 from __future__ import annotations
 
 from ..common.change import Change, Outcome
+from .values import uuid_list
 
 DATABASE = "OVN_Southbound"
 
@@ -36,7 +37,7 @@ def reconcile_additional_chassis(client, ports: dict[str, str | None], *, write:
         wanted = ports.get(port)
         if port not in ports or (wanted is not None and wanted not in uuids):
             continue
-        before = [names.get(uuid, uuid) for uuid in _members(row["additional_chassis"])]
+        before = [names.get(uuid, uuid) for uuid in uuid_list(row["additional_chassis"])]
         after = [wanted] if wanted else []
         if before != after:
             changes.append(_change(port, before, after))
@@ -50,11 +51,6 @@ def reconcile_additional_chassis(client, ports: dict[str, str | None], *, write:
     if write and operations:
         client.transact(DATABASE, operations)
     return Outcome(tuple(changes))
-
-
-def _members(value: list) -> list[str]:
-    """Return the uuids of a set column as the wire has it: one member alone comes without the set around it."""
-    return [value[1]] if value[0] == "uuid" else [member[1] for member in value[1]]
 
 
 def _change(port: str, before: list[str], after: list[str]) -> Change:

@@ -9,7 +9,7 @@ from ..common.errors import InvalidRows, RowProblem
 from .identity import KEY, NETWORK, OWNER
 from .rows import Reader
 from .schema import MARKS, MEMBERS
-from .values import all_uuids
+from .values import all_uuids, map_pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class Current:
                     continue
                 row = self.rows[table][uuid]
                 if marked:
-                    marks = dict(row[MARKS][1])
+                    marks = map_pairs(row[MARKS])
                     by_key[table, marks.get(KEY)] = uuid
                     network = marks.get(NETWORK, "")
                 else:
@@ -113,7 +113,7 @@ class Current:
             if holder in self.rows and self._schema.tables[holder].marked and column.kind is MEMBERS:
                 for row in self.rows[holder].values():
                     if column.name in row and uuid in all_uuids(row[column.name]):
-                        return dict(row[MARKS][1]).get(NETWORK, "")
+                        return map_pairs(row[MARKS]).get(NETWORK, "")
         for network in self._networks or ():
             if self._identity.made_for(uuid, network):
                 return network
@@ -164,4 +164,4 @@ class Current:
 
 def _network(row):
     """The unit that a row is marked with; "" of one that is as desired, of which nothing was kept."""
-    return dict(row[MARKS][1]).get(NETWORK, "") if MARKS in row else ""
+    return map_pairs(row[MARKS]).get(NETWORK, "") if MARKS in row else ""

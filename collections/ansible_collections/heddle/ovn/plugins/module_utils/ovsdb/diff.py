@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from .identity import MARK_KEYS
 from .schema import MARKS
-from .values import Keys, Ref, all_uuids, map_wire, uuids
+from .values import Keys, Ref, all_uuids, map_pairs, map_wire, uuids
 
 NOTHING: frozenset = frozenset()
 # Stands for a current row that was found to be as desired and that refers to nothing.
@@ -77,7 +77,7 @@ def compare(wanted, current):
 
 def _compare_keys(wanted, name):
     keys = wanted.keys[name]
-    have = dict(wanted.current[name][1])
+    have = map_pairs(wanted.current[name])
     if wanted.adopted and name == MARKS:
         keys = {key: value for key, value in keys.items() if key not in MARK_KEYS}
     put = {key: value for key, value in keys.items() if value is not None and have.get(key) != value}

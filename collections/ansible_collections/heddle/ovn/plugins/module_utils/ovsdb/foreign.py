@@ -6,6 +6,7 @@ from __future__ import annotations
 from ..common.change import Foreign
 from .identity import OWNER
 from .schema import MARKS
+from .values import map_pairs
 
 
 def foreign_rows(client, schema, desired, current):
@@ -22,7 +23,7 @@ def foreign_rows(client, schema, desired, current):
         table = schema.tables[name]
         for row in answer["rows"]:
             uuid = row["_uuid"][1]
-            if uuid in known or current.owns(name, uuid) or (table.marked and OWNER in dict(row[MARKS][1])):
+            if uuid in known or current.owns(name, uuid) or (table.marked and OWNER in map_pairs(row[MARKS])):
                 continue
             title = row.get(table.title)
             found.append(Foreign(schema.name, name, title if isinstance(title, str) and title else uuid, uuid))

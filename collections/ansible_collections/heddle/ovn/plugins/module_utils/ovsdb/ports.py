@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-import time
-
+from ..common.polling import attempts
+from .values import map_pairs
 from .wait import wait_until
 
 NORTHBOUND_DATABASE = "OVN_Northbound"
@@ -28,7 +28,7 @@ def wait_for_flows(client, ports: list[str], timeout: float) -> None:
     wait_until(
         client, "Open_vSwitch", "Interface", [["external_ids", "includes", ["map", [["ovn-installed", "true"]]]]],
         ["external_ids"],
-        lambda rows: set(ports) <= {dict(row["external_ids"][1]).get("iface-id") for row in rows},
+        lambda rows: set(ports) <= {map_pairs(row["external_ids"]).get("iface-id") for row in rows},
         timeout,
     )  # fmt: skip
 
@@ -38,11 +38,9 @@ def wait_for_ports(client, ports: list[str], timeout: float) -> list[str]:
 
     `timeout` is in seconds.
     """
-    deadline = time.monotonic() + timeout
-    pause = 0.05
-    while True:
+    missing = ports
+    for _attempt in attempts(timeout, shortest=0.05, longest=1.0):
         missing = ports_not_up(client, ports)
-        if not missing or time.monotonic() >= deadline:
-            return missing
-        time.sleep(pause)
-        pause = min(2 * pause, 1.0)
+        if not missing:
+            break
+    return missing

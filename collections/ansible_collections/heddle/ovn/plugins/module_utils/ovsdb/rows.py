@@ -16,7 +16,7 @@ from __future__ import annotations
 from .diff import forget_equal
 from .identity import KEY, NETWORK, OWNER
 from .schema import MARKS, MEMBERS
-from .values import uuids
+from .values import map_pairs, uuids
 
 # From this many networks on, reading everything the owner has is cheaper than one scan per network.
 NETWORKS_BY_SCAN = 50
@@ -101,7 +101,7 @@ class Reader:
         """Sort in a row that was asked for by uuid: only its marks say whether it is the owner's."""
         known = self._schema.tables[table]
         if known.marked:
-            marks = dict(row[MARKS][1])
+            marks = map_pairs(row[MARKS])
             mine = marks.get(OWNER) == self._identity.owner and marks.get(NETWORK, "") in self.networks and KEY in marks
         else:
             mine = not known.root or self._identity.made(table, uuid)

@@ -12,7 +12,7 @@ from ..common.errors import InvalidRows, RowProblem
 from .diff import NOTHING, SAME, birth_row, compare, described, held_uuids
 from .identity import KEY, MARK_KEYS
 from .schema import MAP, MARKS, WHOLE
-from .values import map_wire, to_python
+from .values import map_pairs, map_wire, to_python
 
 NETWORKS_PER_TRANSACTION = 5
 SHARED, LAST = "", None
@@ -253,7 +253,7 @@ class Plan:
             for name, wire in left.row.items()
             if name not in ("_uuid", MARKS) and wire not in (["set", []], ["map", []])
         }
-        marks = dict(left.row[MARKS][1]) if table.marked else {}
+        marks = map_pairs(left.row[MARKS]) if table.marked else {}
         rest = {key: value for key, value in marks.items() if key not in MARK_KEYS}
         if rest:
             before[MARKS] = rest
@@ -322,7 +322,7 @@ class Plan:
     def _label(self, uuid):
         if uuid in self._doomed:
             left = self._doomed[uuid]
-            return f"{left.table}/{dict(left.row.get(MARKS, ('map', ()))[1]).get(KEY, uuid)}"
+            return f"{left.table}/{map_pairs(left.row.get(MARKS, ('map', ()))).get(KEY, uuid)}"
         return self._names.get(uuid, uuid)
 
     def _readable(self, wire):

@@ -23,10 +23,12 @@ __all__ = [
     "Scope",
     "all_uuids",
     "column_encoder",
+    "map_pairs",
     "map_wire",
     "set_atoms",
     "set_wire",
     "to_python",
+    "uuid_list",
     "uuids",
 ]
 
@@ -72,11 +74,19 @@ def set_atoms(wire):
     return wire[1] if isinstance(wire, list) and wire[0] == "set" else [wire]
 
 
+def map_pairs(wire):
+    """A map on the wire, as a dict of its wire atoms."""
+    return dict(wire[1])
+
+
+def uuid_list(wire):
+    """The uuids of a set of uuids on the wire as text, in the order of the wire; one alone comes without a set."""
+    return [atom[1] for atom in set_atoms(wire)]
+
+
 def uuids(wire):
     """The uuids of a set of uuids on the wire, as a Python set of text."""
-    if wire[0] == "uuid":
-        return {wire[1]}
-    return {atom[1] for atom in wire[1]}
+    return set(uuid_list(wire))
 
 
 def all_uuids(wire):

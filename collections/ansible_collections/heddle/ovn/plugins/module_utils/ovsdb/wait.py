@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import time
 
+from ..common.polling import attempts
 from .client import OvsdbError
 
 NORTHBOUND = "OVN_Northbound"
-_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.005, 0.25
 
 
 class TimedOut(OvsdbError):
@@ -40,18 +40,13 @@ class ChassisBehind(NotCarriedOut):
 
 def wait_until(client, database: str, table: str, where: list, columns: list, predicate, timeout: float) -> list:
     """Read rows until `predicate(rows)` holds and return them; `TimedOut` after `timeout` seconds."""
-    deadline = time.monotonic() + timeout
-    pause = _SHORTEST_PAUSE
     select = {"op": "select", "table": table, "where": where, "columns": columns}
-    while True:
+    rows: list = []
+    for _attempt in attempts(timeout, shortest=0.005):
         rows = client.transact(database, [select])[0]["rows"]
         if predicate(rows):
             return rows
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise TimedOut(database, f"{database} {table} did not become as expected within {timeout:g} s", rows)
-        time.sleep(min(pause, left))
-        pause = min(pause * 2, _LONGEST_PAUSE)
+    raise TimedOut(database, f"{database} {table} did not become as expected within {timeout:g} s", rows)
 
 
 def caught_up(client) -> bool:

@@ -13,6 +13,7 @@ import re
 import stat
 from pathlib import Path
 
+from ..common.atomic_file import replace_file
 from ..common.change import Change, Outcome
 from ..common.errors import HypervisorError
 from .initramfs import initramfs
@@ -60,10 +61,7 @@ def _build(directory: Path, kernel: Path, files: dict, told: dict) -> None:
     directory.mkdir(mode=0o755, parents=True, exist_ok=True)
     (directory / "contents").unlink(missing_ok=True)
     for name, content in (("kernel", kernel.read_bytes()), ("initramfs", initramfs(files))):
-        fresh = directory / f".{name}"
-        fresh.write_bytes(content)
-        fresh.chmod(0o644)
-        os.replace(fresh, directory / name)
+        replace_file(directory / name, content, mode=0o644)
     (directory / "contents").write_text(f"{told['release']} {told['digest']}\n", encoding="utf-8")
 
 

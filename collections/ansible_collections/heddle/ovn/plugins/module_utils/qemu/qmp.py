@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import json
 import socket
-import time
 from collections.abc import Callable
 
 from ..common.errors import HypervisorError
+from ..common.polling import attempts
 
 
 class QmpError(HypervisorError):
@@ -70,8 +70,8 @@ class Qmp:
 
 def wait_for(path: str, happened: Callable[[Qmp], bool], timeout: float) -> None:
     """Wait until QEMU answers and `happened` holds; QmpError when that is not so after `timeout` seconds."""
-    deadline = time.monotonic() + timeout
-    while True:
+    reason = ""
+    for _attempt in attempts(timeout):
         try:
             with Qmp(path) as vm:
                 if happened(vm):
@@ -79,6 +79,4 @@ def wait_for(path: str, happened: Callable[[Qmp], bool], timeout: float) -> None
             reason = "it did not come to what was waited for"
         except QmpError as error:
             reason = str(error)
-        if time.monotonic() >= deadline:
-            raise QmpError(f"{path}: not within {timeout:g} s: {reason}")
-        time.sleep(0.02)
+    raise QmpError(f"{path}: not within {timeout:g} s: {reason}")

@@ -12,6 +12,7 @@ import json
 
 from ..common.naming import DEFAULT_NETWORK
 from ..common.serialization import canonical
+from ..ovsdb.values import map_pairs
 from .snapshot import Rows, Snapshot, StoredObject
 
 DATABASE = "Heddle"
@@ -60,7 +61,7 @@ def _stored_object(row: dict) -> StoredObject:
         name=row["name"],
         namespace=row["namespace"],
         manifest_set=row["manifest_set"],
-        labels=dict(row["labels"][1]),
+        labels=map_pairs(row["labels"]),
         spec=json.loads(row["spec"]),
         manifest=json.loads(row["manifest"]),
         status=json.loads(row["status"]),

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import asdict
 
@@ -18,7 +17,7 @@ from ..netlink.workload_links import mark, reconcile_endpoints
 from ..nftables.reconcile import reconcile_firewall
 from ..ovsdb.client import Client
 from ..ovsdb.reconcile import reconcile
-from ..ovsdb.values import Scope
+from ..ovsdb.values import Scope, map_pairs, uuids
 from ..render import northbound, render_endpoints, render_northbound, render_southbound, southbound
 from ..render.common.provider import provider_of
 from ..render.host import vswitch
@@ -132,11 +131,11 @@ def _unexplained_ports(client: Client) -> set[str]:
             {"op": "select", "table": "Port", "where": [], "columns": ["_uuid", "name", "external_ids"]},
         ],
     )
-    on_bridge = json.dumps([row["ports"] for row in answers[0]["rows"]])
+    on_bridge = {uuid for row in answers[0]["rows"] for uuid in uuids(row["ports"])}
     return {
         row["_uuid"][1]
         for row in answers[1]["rows"]
         if row["_uuid"][1] in on_bridge
         and row["name"] != INTEGRATION_BRIDGE
-        and not any(key.startswith("ovn-") for key, _value in row["external_ids"][1])
+        and not any(key.startswith("ovn-") for key in map_pairs(row["external_ids"]))
     }

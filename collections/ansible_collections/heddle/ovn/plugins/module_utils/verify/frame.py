@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import ipaddress
-import json
 import socket
 import struct
 from dataclasses import dataclass
 
 from ..common.addressing import family
-from ..common.subprocesses import run
+from .ip_command import ip
 
 _ETHERTYPE = {4: 0x0800, 6: 0x86DD}
 _UDP, _TIME_TO_LIVE = 17, 64
@@ -26,7 +25,7 @@ class Interface:
 
 def interface_of(address: str) -> Interface | None:
     """Return the interface of this host that has an address, None when there is none."""
-    for link in json.loads(run(["ip", "-json", "address", "show"])):
+    for link in ip("address", "show"):
         if any(one.get("local") == address for one in link["addr_info"]):
             return Interface(link["ifname"], link["address"])
     return None

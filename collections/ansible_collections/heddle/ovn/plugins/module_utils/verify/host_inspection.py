@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import contextlib
 import json
-import time
 
 from ..agent.context import NodeContext
 from ..agent.module_runner import UserError, known_node, load_plan
 from ..common.addressing import family
 from ..common.errors import ProgramError
 from ..common.naming import management_interface
+from ..common.polling import attempts
 from ..common.subprocesses import run
+from ..ovsdb.values import to_python
 from ..render.common.node_network import NodeNetwork
 from ..render.common.provider import provider_of
 from ..render.gateway.bridge_flows import connection_mark
 from .egress import SOURCE_PORT, TARGET_PORT, egress_packet, overlapping
+from .ip_command import ip
 from .listening import open_sender, places
 
 FORMAT = 1
@@ -59,17 +61,7 @@ def inside(context: NodeContext, external: list[str]) -> dict:
 def _table(spec: str) -> list[dict]:
     name, _colon, columns = spec.partition(":")
     found = json.loads(run(["ovs-vsctl", "--format=json", f"--columns={columns}", "list", name]))
-    return [{head: _plain(cell) for head, cell in zip(found["headings"], row, strict=True)} for row in found["data"]]
-
-
-def _plain(value):
-    """Return a value of OVSDB's JSON (RFC 7047, 5.1) as Python's; sets are lists."""
-    if not isinstance(value, list):
-        return value
-    kind, content = value
-    if kind == "map":
-        return dict(content)
-    return [_plain(item) for item in content] if kind == "set" else content
+    return [{head: to_python(cell) for head, cell in zip(found["headings"], row, strict=True)} for row in found["data"]]
 
 
 def _listed(value) -> list:
@@ -96,7 +88,7 @@ def bridges(found: list[dict], ports: list[dict], interfaces: list[dict]) -> lis
 
 
 def _kernel(plan: dict) -> dict:
-    links = json.loads(run(["ip", "-json", "-details", "address", "show"]))
+    links = ip("-details", "address", "show")
     vrfs = {
         link["ifname"]: link["linkinfo"]["info_data"]["table"]
         for link in links
@@ -104,15 +96,11 @@ def _kernel(plan: dict) -> dict:
     }
     own = {management_interface(network["id"]) for network in plan["networks"].values()}
     bridges_ = {(node.get("gateway") or {}).get("bridge") for node in plan["nodes"].values()}
-    rules = [
-        {**rule, "family": number}
-        for number in (4, 6)
-        for rule in json.loads(run(["ip", f"-{number}", "-json", "rule"]))
-    ]
+    rules = [{**rule, "family": number} for number in (4, 6) for rule in ip(f"-{number}", "rule")]
     routes = [
         {**route, "family": number}
         for number in (4, 6)
-        for route in json.loads(run(["ip", f"-{number}", "-json", "route", "show", "table", "all"]))
+        for route in ip(f"-{number}", "route", "show", "table", "all")
         if route.get("table", "main") != "local" and route.get("type", "unicast") in ("unicast", "unreachable")
     ]
     return {
@@ -156,14 +144,13 @@ def _tracked(plan: dict, node: str, pair: list[tuple[str, str, str]], external: 
     """
     _send(plan, node, pair, external)
     marks = [f"mark={connection_mark(NodeNetwork(plan, network, node, []))}" for _workload, network, _address in pair]
-    until = time.monotonic() + _PATIENCE
-    while True:
+    entries: list[str] = []
+    for _attempt in attempts(_PATIENCE, shortest=0.1):
         entries = run(["ovs-appctl", "dpctl/dump-conntrack"]).splitlines()
         on_bridge = [line for line in entries if _ON_BRIDGE in line]
         # In local gateway mode connections leave through the host, which has no such marks.
-        if all(_having(mark, on_bridge) for mark in marks) or time.monotonic() > until:
+        if all(_having(mark, on_bridge) for mark in marks):
             break
-        time.sleep(0.1)
     return distinguished(entries, marks, [address for _workload, _network, address in pair])
 
 

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Polling: asking again, less and less often, until a deadline."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+
+def attempts(timeout: float, *, shortest: float = 0.01, longest: float = 0.25) -> Iterator[None]:
+    """Yield at once, then after pauses that double from `shortest` to `longest`, for `timeout` seconds (monotonic).
+
+    What is asked for is asked at least once, and a last time when the time is over, however long asking takes:
+
+        for _attempt in attempts(timeout):
+            if ready():
+                return
+        raise TimedOut
+
+    All arguments are seconds; `math.inf` has no end.
+    """
+    deadline = time.monotonic() + timeout
+    pause = shortest
+    while True:
+        yield
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return
+        time.sleep(min(pause, left))
+        pause = min(2 * pause, longest)
