@@ -8,9 +8,10 @@ import multiprocessing
 
 import pytest
 
+from ansible_collections.heddle.ovn.plugins.module_utils.common.databases import HEDDLE
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.apply_manifests import ConflictError, store
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.client import Client, Conflict
-from ansible_collections.heddle.ovn.plugins.module_utils.store.database import DATABASE, operations, read
+from ansible_collections.heddle.ovn.plugins.module_utils.store.database import operations, read
 from tests.pipeline import decide, layer2, layer3, namespace, workload
 
 OPERATORS = 8
@@ -136,7 +137,7 @@ def test_a_row_that_somebody_changed_by_hand_is_read_anew(database, table, chang
         where = [["name", "==", "flat"]] if table == "Object" else [["owner", "==", "a_flat"]]
         database.transact({"op": "update", "table": table, "where": where, "row": change})
         with pytest.raises(Conflict, match=rf"wait {table}\): timed out"):
-            client.transact(DATABASE, operations(before, after))
+            client.transact(HEDDLE, operations(before, after))
         assert read(client).revision == before.revision
 
 

@@ -31,9 +31,10 @@ _value:
   elements: str
 """
 
+from ansible_collections.heddle.ovn.plugins.module_utils.common.naming import GATEWAY_ROUTERS, TRANSIT_ROUTER
 from ansible_collections.heddle.ovn.plugins.module_utils.common.text_table import table
 
-TOPOLOGIES = {"1.0": "gateway routers", "2.0": "transit router"}
+TOPOLOGIES = {GATEWAY_ROUTERS: "gateway routers", TRANSIT_ROUTER: "transit router"}
 
 
 def layer2_upgrade_table(survey: dict) -> list[str]:

@@ -140,7 +140,7 @@ def main():
             "nodes": {"type": "list", "elements": "str", "default": []},
             "topology": {"type": "str", "choices": list(TOPOLOGIES), "default": "transit-router"},
             "serial": {"type": "int", "default": 1},
-            "socket": {"type": "str", "default": module_runner.STATE},
+            **module_runner.STATE_SOCKET,
         },
         supports_check_mode=True,
     )

@@ -73,7 +73,7 @@ def main():
     module = AnsibleModule(
         argument_spec={
             "hosts": {"type": "dict", "required": True},
-            "socket": {"type": "str", "default": module_runner.STATE},
+            **module_runner.STATE_SOCKET,
         },
         supports_check_mode=True,
     )

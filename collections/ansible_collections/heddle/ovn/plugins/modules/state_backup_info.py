@@ -66,9 +66,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.store.database import r
 
 def main():
     """Read and return."""
-    module = AnsibleModule(
-        argument_spec={"socket": {"type": "str", "default": module_runner.STATE}}, supports_check_mode=True
-    )
+    module = AnsibleModule(argument_spec=dict(module_runner.STATE_SOCKET), supports_check_mode=True)
     with module_runner.reported(module), Client(module.params["socket"], read_only=True) as client:
         snapshot = read(client)
     try:

@@ -78,7 +78,7 @@ ARGUMENTS = {
     "path": {"type": "path", "required": True},
     "overwrite": {"type": "bool", "default": False},
     "least_revision": {"type": "int", "default": 0},
-    "socket": {"type": "str", "default": module_runner.STATE},
+    **module_runner.STATE_SOCKET,
 }
 
 

@@ -7,7 +7,8 @@ import os
 import re
 
 from ..common.change import Outcome
-from ..common.naming import INTEGRATION_BRIDGE
+from ..common.databases import OPEN_VSWITCH, SOUTHBOUND_REMOTE, VSWITCH_REMOTE
+from ..common.naming import INTEGRATION_BRIDGE, PHYSICAL_NETWORK
 from ..netlink import kernel
 from ..netlink.device import advertised_interfaces, default_gateways, read_device
 from ..netlink.handle import vrf_supported
@@ -15,19 +16,16 @@ from ..netlink.uplink_migration import move_device, wait_for_device
 from ..nftables.reconcile import reconcile_firewall
 from ..ovsdb.client import Client
 from ..ovsdb.values import map_pairs, uuid_list
-from ..render.common.provider import PHYSICAL_NETWORK
 from ..render.host.firewall import render_userspace_interfaces
 from ..render.host.vswitch import (
     BRIDGE_UPLINK,
-    SOUTHBOUND_SOCKET,
     TABLES,
     UNDERLAY_BRIDGE,
     render_integration_bridge,
 )
-from .module_runner import HOST_FILE, VSWITCH, UserError, connected
+from .module_runner import HOST_FILE, UserError, connected
 from .plan_file import keep_host
 from .topology import apply_rows
-from .workloads import VSWITCH_DATABASE
 
 UNKNOWN_IN_CHECK_MODE = "(known once pyroute2 is installed)"
 _LINK_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,14}")
@@ -54,13 +52,13 @@ def apply_chassis(params: dict, *, write: bool) -> tuple[Outcome, dict]:
         "name": params["name"], "encap_ips": params["encap_ips"], "datapath": datapath, "bridges": bridges,
     }  # fmt: skip
     outcome = Outcome()
-    with connected(VSWITCH, write=write) as client:
+    with connected(VSWITCH_REMOTE, write=write) as client:
         if client:
             _refuse_foreign(client, bridges)
             if ready:
                 outcome += _given_back(client, params["owner"], bridges, datapath, write=write)
         rows = render_integration_bridge(host)
-        outcome += apply_rows(client, VSWITCH_DATABASE, rows, params["owner"], TABLES, write=write)
+        outcome += apply_rows(client, OPEN_VSWITCH, rows, params["owner"], TABLES, write=write)
         chassis = _system_id(client) if client else f"(chassis of {params['name']}, known once Open vSwitch runs)"
     outcome += keep_host({"node": params["name"], "chassis": dict(params)}, HOST_FILE, write=write)
     for bridge in bridges if ready else ():
@@ -93,7 +91,7 @@ def _given_back(client, owner: str, bridges: list[dict], datapath: str, *, write
     select = {"op": "select", "table": "Bridge", "where": where, "columns": ["name", "external_ids"]}
     wanted = {bridge["name"]: bridge["uplink"] for bridge in bridges}
     outcome, kept, given = Outcome(), [], []
-    for row in client.transact(VSWITCH_DATABASE, [select])[0]["rows"]:
+    for row in client.transact(OPEN_VSWITCH, [select])[0]["rows"]:
         uplink = map_pairs(row["external_ids"]).get(BRIDGE_UPLINK)
         if uplink and wanted.get(row["name"]) == uplink:
             kept.append(uplink)
@@ -250,7 +248,7 @@ def provider_addresses(addresses: list[str], provider: dict) -> list[str]:
 
 def _identifiers(client) -> dict:
     select = {"op": "select", "table": "Open_vSwitch", "where": [], "columns": ["external_ids"]}
-    rows = client.transact(VSWITCH_DATABASE, [select])[0]["rows"]
+    rows = client.transact(OPEN_VSWITCH, [select])[0]["rows"]
     return map_pairs(rows[0]["external_ids"]) if rows else {}
 
 
@@ -262,8 +260,8 @@ def chassis_id(remote: str) -> str:
 
 def _refuse_foreign(client, bridges: list[dict]) -> None:
     """Refuse a host of another OVN, and an uplink that is a port of somebody else's bridge."""
-    remote = _identifiers(client).get("ovn-remote", SOUTHBOUND_SOCKET)
-    if remote != SOUTHBOUND_SOCKET:
+    remote = _identifiers(client).get("ovn-remote", SOUTHBOUND_REMOTE)
+    if remote != SOUTHBOUND_REMOTE:
         raise UserError(
             f"this host belongs to another OVN: external_ids:ovn-remote is {remote}; "
             "take it out of that one first (ovs-vsctl remove Open_vSwitch . external_ids ovn-remote)"
@@ -272,7 +270,7 @@ def _refuse_foreign(client, bridges: list[dict]) -> None:
         {"op": "select", "table": table, "where": [], "columns": ["_uuid", "name", *more]}
         for table, more in (("Bridge", ["ports"]), ("Port", []))
     ]
-    there, ports = (answer["rows"] for answer in client.transact(VSWITCH_DATABASE, selects))
+    there, ports = (answer["rows"] for answer in client.transact(OPEN_VSWITCH, selects))
     names = {port["_uuid"][1]: port["name"] for port in ports}
     holders = {}
     for bridge in there:

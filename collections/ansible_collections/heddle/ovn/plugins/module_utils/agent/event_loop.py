@@ -15,10 +15,10 @@ import select
 import socket
 from collections.abc import Callable
 
+from ..common.databases import OPEN_VSWITCH, VSWITCH_REMOTE
 from ..netlink.monitor import UplinkMonitor
 from ..ovsdb.framing import Framer, FramingError
 from .convergence import Converged
-from .module_runner import VSWITCH
 from .removals import Removals
 
 PROCESS_FILE = "/run/openvswitch/ovs-vswitchd.pid"
@@ -27,7 +27,7 @@ _REQUEST = {
     "method": "monitor_cond",
     "id": 1,
     "params": [
-        "Open_vSwitch",
+        OPEN_VSWITCH,
         "patch ports",
         {
             "Bridge": [{"columns": ["name"]}],
@@ -41,7 +41,10 @@ class Events:
     """Tells that something happened since it was asked last."""
 
     def __init__(
-        self, process_file: str = PROCESS_FILE, database: str = VSWITCH, converged: Callable[[], bool] | None = None
+        self,
+        process_file: str = PROCESS_FILE,
+        database: str = VSWITCH_REMOTE,
+        converged: Callable[[], bool] | None = None,
     ) -> None:
         self._process_file, self._path = process_file, database.removeprefix("unix:")
         self._converged = converged or Converged()

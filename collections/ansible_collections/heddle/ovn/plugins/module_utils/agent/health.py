@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..common.databases import VSWITCH_REMOTE
 from .chassis import chassis_id
-from .module_runner import VSWITCH
 
 # Files with the process ids of daemons (ovn-ctl(8), ovs-ctl(8)): file below /run, process, unit of Debian's packages.
 DAEMONS = (
@@ -37,7 +37,7 @@ def _runs(file: Path, process: str, proc: Path) -> bool:
         return False
 
 
-def other_chassis(node: str, plan: dict, remote: str = VSWITCH) -> list[str]:
+def other_chassis(node: str, plan: dict, remote: str = VSWITCH_REMOTE) -> list[str]:
     """Return a line with the remedy when Open vSwitch has another system-id than the plan.
 
     It is a new one when /etc/openvswitch/system-id.conf was lost. Raises OvsdbError when the database does not answer.

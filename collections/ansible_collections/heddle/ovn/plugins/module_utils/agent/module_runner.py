@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from ..common import bytecode_cache
 from ..common.change import Outcome
+from ..common.databases import STATE_REMOTE
 from ..common.errors import EngineError
 from ..common.serialization import unpack
 from ..ovsdb.client import Client, OvsdbError, Unreachable
@@ -21,10 +22,6 @@ from .context import NodeContext
 
 PLAN_FILE = "/var/lib/heddle/plan.json"
 HOST_FILE = "/var/lib/heddle/host.json"
-NORTHBOUND = "unix:/var/run/ovn/ovnnb_db.sock"
-SOUTHBOUND = "unix:/var/run/ovn/ovnsb_db.sock"
-VSWITCH = "unix:/var/run/openvswitch/db.sock"
-STATE = "unix:/run/heddle-state/heddle.sock"
 
 PLAN_ARGUMENTS = {
     "plan": {"type": "path", "default": PLAN_FILE},
@@ -32,6 +29,7 @@ PLAN_ARGUMENTS = {
     "node": {"type": "str", "required": True},
 }
 
+STATE_SOCKET = {"socket": {"type": "str", "default": STATE_REMOTE}}
 Options = TypeVar("Options")
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 
 from ..common.change import Outcome
+from ..common.databases import OPEN_VSWITCH, VSWITCH_REMOTE
 from ..common.errors import OpenFlowError
 from ..common.naming import DEFAULT_NETWORK, INTEGRATION_BRIDGE
 from ..netlink import kernel
@@ -21,9 +22,9 @@ from ..render.host.vswitch import TABLES
 from ..render.rehearsal import plan_of_networks
 from ..types.openflow_flow import OWN_COOKIES
 from .context import NodeContext
-from .module_runner import VSWITCH, UserError, connected, known_node
+from .module_runner import UserError, connected, known_node
 from .topology import apply_rows
-from .workloads import VSWITCH_DATABASE, integration_bridge
+from .workloads import integration_bridge
 
 # Holds the digest of the plan that the gateway was brought to; gone after a reboot, like flows and routes.
 APPLIED_FILE = "/run/heddle/applied"
@@ -43,13 +44,13 @@ def apply_gateway(context: NodeContext, plan: dict) -> Outcome:
 
 
 def _management_ports(plan: dict, node: str, owner: str, *, write: bool) -> Outcome:
-    with connected(VSWITCH, write=write) as client:
+    with connected(VSWITCH_REMOTE, write=write) as client:
         if client is not None and integration_bridge(client) is None:
             if write:
                 raise UserError("there is no integration bridge; run playbooks/install.yml on this host")
             client = None
         rows = render_management_ports(plan, node)
-        return apply_rows(client, VSWITCH_DATABASE, rows, owner, TABLES, write=write)
+        return apply_rows(client, OPEN_VSWITCH, rows, owner, TABLES, write=write)
 
 
 def _host_network(plan: dict, node: str, owner: str, *, write: bool) -> Outcome:
@@ -78,7 +79,7 @@ def _flows_of(plan: dict, node: str, *, write: bool) -> Outcome:
     provider = provider_of(plan["nodes"][node])
     flows = render_bridge_flows(plan, node)
     flood_ports, static_macs = render_flood_ports(plan, node), render_static_macs(plan, node)
-    with connected(VSWITCH, write=write) as client:
+    with connected(VSWITCH_REMOTE, write=write) as client:
         if client is None:
             return planned_flows(flows, flood_ports, static_macs)
         switch = Switch(client)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from ..common.change import Outcome
+from ..common.databases import NORTHBOUND_REMOTE, OVN_NORTHBOUND, OVN_SOUTHBOUND, SOUTHBOUND_REMOTE
 from ..ovsdb.additional_chassis import reconcile_additional_chassis
 from ..ovsdb.empty_database import planned
 from ..ovsdb.reconcile import reconcile
@@ -12,7 +13,7 @@ from ..ovsdb.wait import caught_up, synchronise
 from ..render import northbound, render_additional_chassis, render_northbound, render_southbound, southbound
 from ..types.ovsdb_row import Row
 from .context import NodeContext
-from .module_runner import NORTHBOUND, SOUTHBOUND, connected, known_node
+from .module_runner import connected, known_node
 
 
 def apply_rows(client, database: str, rows: list[Row], owner: str, tables: tuple[str, ...], *, write: bool) -> Outcome:
@@ -26,14 +27,14 @@ def apply_topology(context: NodeContext, plan: dict) -> Outcome:
     """Remote chassis first: northd makes a port remote only if its chassis is known to be (OVN, `northd.c`)."""
     node = known_node(plan, context.node)
     owner, write = f"{plan['deployment']}:topology", context.write
-    with connected(SOUTHBOUND, write=write) as client:
+    with connected(SOUTHBOUND_REMOTE, write=write) as client:
         rows = render_southbound(plan, node)
-        outcome = apply_rows(client, "OVN_Southbound", rows, owner, southbound.TABLES, write=write)
-    with connected(NORTHBOUND, write=write) as client:
+        outcome = apply_rows(client, OVN_SOUTHBOUND, rows, owner, southbound.TABLES, write=write)
+    with connected(NORTHBOUND_REMOTE, write=write) as client:
         rows = render_northbound(plan, node)
-        outcome += apply_rows(client, "OVN_Northbound", rows, owner, northbound.TABLES, write=write)
+        outcome += apply_rows(client, OVN_NORTHBOUND, rows, owner, northbound.TABLES, write=write)
         if write and context.timeout and (outcome.changed or not caught_up(client)):
             synchronise(client, context.timeout)
     # Last, because taking a second chassis away must wait until packets go to the first one.
-    with connected(SOUTHBOUND, write=write) as client:
+    with connected(SOUTHBOUND_REMOTE, write=write) as client:
         return outcome + reconcile_additional_chassis(client, render_additional_chassis(plan, node), write=write)

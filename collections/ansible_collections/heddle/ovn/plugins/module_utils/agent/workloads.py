@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Set
 
 from ..common.change import Outcome
+from ..common.databases import NORTHBOUND_REMOTE, OPEN_VSWITCH, VSWITCH_REMOTE
 from ..common.naming import INTEGRATION_BRIDGE
 from ..netlink import kernel
 from ..netlink.workload_links import planned_endpoints, reconcile_endpoints
@@ -15,10 +16,8 @@ from ..render import render_endpoints, render_virtual_machines
 from ..render.host import vswitch
 from ..render.host.vswitch import render_workload_ports
 from .context import NodeContext
-from .module_runner import NORTHBOUND, VSWITCH, UserError, connected, known_node
+from .module_runner import UserError, connected, known_node
 from .topology import apply_rows
-
-VSWITCH_DATABASE = "Open_vSwitch"
 
 
 def apply_workloads(context: NodeContext, plan: dict, refused: Set[str] = frozenset()) -> Outcome:
@@ -31,7 +30,7 @@ def apply_workloads(context: NodeContext, plan: dict, refused: Set[str] = frozen
     endpoints, vms = render_endpoints(plan, node), render_virtual_machines(plan, node)
     outcome = end_vms(vms, owner=owner, write=write)
     if kernel.PYROUTE2_IMPORT_ERROR is None:
-        with connected(VSWITCH, write=write) as client:
+        with connected(VSWITCH_REMOTE, write=write) as client:
             userspace = uses_userspace(client)
         outcome += reconcile_endpoints(endpoints, owner=owner, userspace=userspace, write=write)
         outcome += reconcile_taps(vms, owner=f"{plan['deployment']}:vm", write=write)
@@ -39,13 +38,13 @@ def apply_workloads(context: NodeContext, plan: dict, refused: Set[str] = frozen
         outcome += planned_endpoints(endpoints)
     else:
         raise UserError("pyroute2 is missing on this host; run playbooks/install.yml")
-    with connected(VSWITCH, write=write) as client:
+    with connected(VSWITCH_REMOTE, write=write) as client:
         rows = render_workload_ports(plan, node)
         if client is not None and integration_bridge(client) is None:
             if write:
                 raise UserError(f"there is no bridge {INTEGRATION_BRIDGE}; run playbooks/install.yml on this host")
             client = None
-        outcome += apply_rows(client, VSWITCH_DATABASE, rows, owner, vswitch.TABLES, write=write)
+        outcome += apply_rows(client, OPEN_VSWITCH, rows, owner, vswitch.TABLES, write=write)
     outcome += reconcile_vms(vms, owner=owner, write=write)
     if write and context.timeout:
         _wait_for_workloads(plan, node, context.timeout, refused | {network for network, _reason in outcome.refused})
@@ -69,9 +68,9 @@ def _wait_for_workloads(plan: dict, node: str, timeout: int, refused: Set[str]) 
     ports = _ports(plan, node, "node", refused)
     arriving = _ports(plan, node, "moving_to", refused)
     if arriving:
-        with connected(VSWITCH, write=True) as client:
+        with connected(VSWITCH_REMOTE, write=True) as client:
             wait_for_flows(client, arriving, timeout)
-    with connected(NORTHBOUND, write=True) as client:
+    with connected(NORTHBOUND_REMOTE, write=True) as client:
         missing = wait_for_ports(client, ports, timeout)
     if missing:
         raise UserError(
@@ -84,7 +83,7 @@ def integration_bridge(client) -> dict | None:
     """Return the datapath of the integration bridge, or None when there is no such bridge."""
     where = [["name", "==", INTEGRATION_BRIDGE]]
     select = {"op": "select", "table": "Bridge", "where": where, "columns": ["datapath_type"]}
-    return next(iter(client.transact(VSWITCH_DATABASE, [select])[0]["rows"]), None)
+    return next(iter(client.transact(OPEN_VSWITCH, [select])[0]["rows"]), None)
 
 
 def uses_userspace(client) -> bool:

@@ -16,7 +16,11 @@ EXTERNAL_ID_NODE = "k8s.ovn.org/node"
 ROUTER_MARK = "k8s-cluster-router"
 INTEGRATION_BRIDGE = "br-int"
 # What the provider bridge leads to.
-DEFAULT_PHYSICAL_NETWORK = "physnet"
+PHYSICAL_NETWORK = "physnet"
+# The role of an interface on the default network whose workload has another primary network.
+LOCKED_ROLE = "infrastructure-locked"
+# The version of a node's Layer2 topology (OKEP-5094): with gateway routers, with a transit router.
+GATEWAY_ROUTERS, TRANSIT_ROUTER = "1.0", "2.0"
 
 _INTERFACE_NAME_LIMIT = 15
 

@@ -8,8 +8,9 @@ import time
 from collections.abc import Callable
 
 from ..api import Problem
+from ..common.databases import HEDDLE
 from ..ovsdb.client import Conflict
-from ..store.database import DATABASE, next_revision, operations, read
+from ..store.database import next_revision, operations, read
 from ..store.snapshot import Snapshot
 
 PATIENCE = 60.0
@@ -53,7 +54,7 @@ def store(
         if not transaction or not write:
             return before, after
         try:
-            client.transact(DATABASE, transaction)
+            client.transact(HEDDLE, transaction)
         except Conflict as conflict:
             if time.monotonic() >= deadline:
                 raise ConflictError(

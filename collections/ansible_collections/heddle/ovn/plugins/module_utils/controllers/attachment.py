@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Set
 
 from ..common.addressing import family, mac_of_address, network_of, overlapping
-from ..common.naming import DEFAULT_PHYSICAL_NETWORK, PRIMARY_NETWORK_LABEL
+from ..common.naming import PHYSICAL_NETWORK, PRIMARY_NETWORK_LABEL
 from ..store.snapshot import Snapshot, StoredObject
 from .networks import Network, running_workloads
 from .placement import node_of
@@ -122,7 +122,7 @@ def _unconnected(snapshot: Snapshot, serving: dict[str, list[Network]]) -> Itera
             gateway = told.get(node)
             if network.topology != "Localnet" or not gateway:
                 continue
-            known = [DEFAULT_PHYSICAL_NETWORK, *gateway.get("physical_networks", {})]
+            known = [PHYSICAL_NETWORK, *gateway.get("physical_networks", {})]
             if network.physical_network not in known:
                 rule = f"node {node} does not lead to the physical network {network.physical_network} of {network.name}"
                 yield workload.key, rule, f"it has {', '.join(known)}; name others in the inventory and install again"

@@ -14,9 +14,10 @@ import stat
 from dataclasses import asdict, replace
 
 from ..common.atomic_file import replace_file
+from ..common.databases import HEDDLE
 from ..common.serialization import canonical
 from ..ovsdb.client import Conflict
-from ..store.database import DATABASE, next_revision, operations, read
+from ..store.database import next_revision, operations, read
 from ..store.snapshot import Rows, Snapshot, StoredObject
 from .conditions import READY, WAITING_FOR_HOSTS, condition, with_ready
 
@@ -104,7 +105,7 @@ def restore(
     if not write:
         return before, after
     try:
-        client.transact(DATABASE, operations(before, after))
+        client.transact(HEDDLE, operations(before, after))
     except Conflict as error:
         raise BackupError("somebody else changed the state meanwhile, nothing was restored; run it again") from error
     stored = read(client)

@@ -10,13 +10,13 @@ import re
 from collections.abc import Iterable
 
 from ..common import subprocesses
+from ..common.databases import OPEN_VSWITCH
 from ..common.errors import OpenFlowError, ProgramError
 from ..common.polling import attempts
 from ..ovsdb.values import uuid_list
 from ..types.openflow_flow import Flow
 from .parser import VERSION, Entry, flow_line, read_dump, read_messages
 
-DATABASE = "Open_vSwitch"
 # As long as ovn-kubernetes waits for ovn-controller to make a patch port.
 PORT_TIMEOUT = 30.0
 # Without the time, so that the same failure is the same text.
@@ -40,7 +40,7 @@ class Switch:
         bridges, ports, interfaces = (
             {row["_uuid"][1]: row for row in result["rows"]}
             for result in self._client.transact(
-                DATABASE,
+                OPEN_VSWITCH,
                 [
                     _select("Bridge", "name", "ports"),
                     _select("Port", "interfaces"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..agent.module_runner import STATE, UserError
+from ..agent.module_runner import STATE_SOCKET, UserError
 from ..api import Problem, unpacked
 from ..common.change import Change
 from ..common.naming import DEFAULT_NETWORK
@@ -26,7 +26,7 @@ STATE_ARGUMENTS = {
     "manifest_set": {"type": "str", "default": "default"},
     "deployment": {"type": "str", "default": "heddle"},
     "released": {"type": "list", "elements": "str", "default": []},
-    "socket": {"type": "str", "default": STATE},
+    **STATE_SOCKET,
 }
 
 

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from ..agent.context import NodeContext
-from ..agent.module_runner import STATE, UserError, known_node, load_plan
+from ..agent.module_runner import STATE_SOCKET, UserError, known_node, load_plan
 from ..common.naming import INTEGRATION_BRIDGE, workload_namespace
 from ..common.polling import attempts
 from ..common.serialization import pack
@@ -33,7 +33,7 @@ STATE_ARGUMENTS = {
     "workload": {"type": "str", "required": True},
     "node": {"type": "str", "required": True},
     "state": {"type": "str", "choices": ["begun", "ended"], "required": True},
-    "socket": {"type": "str", "default": STATE},
+    **STATE_SOCKET,
 }
 HOST_ARGUMENTS = {
     "workload": {"type": "str", "required": True},

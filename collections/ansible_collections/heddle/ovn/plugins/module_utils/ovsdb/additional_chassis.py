@@ -9,9 +9,8 @@ zone of which neither chassis is the own has nobody who would, so this writes th
 from __future__ import annotations
 
 from ..common.change import Change, Outcome
+from ..common.databases import OVN_SOUTHBOUND
 from .values import uuid_list
-
-DATABASE = "OVN_Southbound"
 
 
 def reconcile_additional_chassis(client, ports: dict[str, str | None], *, write: bool) -> Outcome:
@@ -23,7 +22,7 @@ def reconcile_additional_chassis(client, ports: dict[str, str | None], *, write:
         return Outcome()
     columns = ["_uuid", "logical_port", "additional_chassis"]
     bindings, chassis = client.transact(
-        DATABASE,
+        OVN_SOUTHBOUND,
         [
             {"op": "select", "table": "Port_Binding", "where": [], "columns": columns},
             {"op": "select", "table": "Chassis", "where": [], "columns": ["_uuid", "name"]},
@@ -49,11 +48,17 @@ def reconcile_additional_chassis(client, ports: dict[str, str | None], *, write:
                 }
             )  # fmt: skip
     if write and operations:
-        client.transact(DATABASE, operations)
+        client.transact(OVN_SOUTHBOUND, operations)
     return Outcome(tuple(changes))
 
 
 def _change(port: str, before: list[str], after: list[str]) -> Change:
     return Change(
-        DATABASE, "update", "Port_Binding", port, "", {"additional_chassis": before}, {"additional_chassis": after}
+        OVN_SOUTHBOUND,
+        "update",
+        "Port_Binding",
+        port,
+        "",
+        {"additional_chassis": before},
+        {"additional_chassis": after},
     )

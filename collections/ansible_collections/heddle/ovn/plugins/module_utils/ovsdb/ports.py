@@ -3,18 +3,17 @@
 
 from __future__ import annotations
 
+from ..common.databases import OPEN_VSWITCH, OVN_NORTHBOUND
 from ..common.polling import attempts
 from .values import map_pairs
 from .wait import wait_until
-
-NORTHBOUND_DATABASE = "OVN_Northbound"
 
 
 def ports_not_up(client, ports: list[str]) -> list[str]:
     """Return those logical switch ports that are not up, or not there."""
     # One select of all ports: the database has no index on names, so asking by name would read them all for each port.
     select = {"op": "select", "table": "Logical_Switch_Port", "where": [["type", "==", ""]], "columns": ["name", "up"]}
-    rows = client.transact(NORTHBOUND_DATABASE, [select])[0]["rows"] if ports else []
+    rows = client.transact(OVN_NORTHBOUND, [select])[0]["rows"] if ports else []
     up = {row["name"] for row in rows if row["up"] is True}
     return [port for port in ports if port not in up]
 
@@ -26,7 +25,7 @@ def wait_for_flows(client, ports: list[str], timeout: float) -> None:
     `controller/binding.c`, `ovn-installed`).
     """
     wait_until(
-        client, "Open_vSwitch", "Interface", [["external_ids", "includes", ["map", [["ovn-installed", "true"]]]]],
+        client, OPEN_VSWITCH, "Interface", [["external_ids", "includes", ["map", [["ovn-installed", "true"]]]]],
         ["external_ids"],
         lambda rows: set(ports) <= {map_pairs(row["external_ids"]).get("iface-id") for row in rows},
         timeout,

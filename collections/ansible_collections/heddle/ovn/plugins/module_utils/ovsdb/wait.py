@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import time
 
+from ..common.databases import OVN_NORTHBOUND
 from ..common.polling import attempts
 from .client import OvsdbError
-
-NORTHBOUND = "OVN_Northbound"
 
 
 class TimedOut(OvsdbError):
@@ -52,7 +51,7 @@ def wait_until(client, database: str, table: str, where: list, columns: list, pr
 def caught_up(client) -> bool:
     """Tell whether everything that was announced so far is carried out."""
     select = {"op": "select", "table": "NB_Global", "where": [], "columns": ["nb_cfg", "sb_cfg", "hv_cfg"]}
-    rows = client.transact(NORTHBOUND, [select])[0]["rows"]
+    rows = client.transact(OVN_NORTHBOUND, [select])[0]["rows"]
     return all(row["sb_cfg"] >= row["nb_cfg"] and row["hv_cfg"] >= row["nb_cfg"] for row in rows)
 
 
@@ -77,10 +76,10 @@ def synchronise(client, timeout: float) -> dict:
         left = max(start + timeout - time.monotonic(), 0)
         try:
             seen = wait_until(
-                client, NORTHBOUND, "NB_Global", [], ["nb_cfg", "sb_cfg", "hv_cfg"], reached(column), left
+                client, OVN_NORTHBOUND, "NB_Global", [], ["nb_cfg", "sb_cfg", "hv_cfg"], reached(column), left
             )
         except TimedOut as late:
-            raise error(NORTHBOUND, message.format(timeout), late.seen) from None
+            raise error(OVN_NORTHBOUND, message.format(timeout), late.seen) from None
     return {**seen[0], "seconds": time.monotonic() - start}
 
 
@@ -88,7 +87,7 @@ def _announce(client) -> int:
     """Count `nb_cfg` up and return its new value; one transaction, so that two announcers get two numbers."""
     mutate = {"op": "mutate", "table": "NB_Global", "where": [], "mutations": [["nb_cfg", "+=", 1]]}
     select = {"op": "select", "table": "NB_Global", "where": [], "columns": ["nb_cfg"]}
-    counted, answer = client.transact(NORTHBOUND, [mutate, select])
+    counted, answer = client.transact(OVN_NORTHBOUND, [mutate, select])
     if not counted["count"]:
-        raise OvsdbError(NORTHBOUND, "no NB_Global row", "ovn-northd makes it when it starts; is it running?")
+        raise OvsdbError(OVN_NORTHBOUND, "no NB_Global row", "ovn-northd makes it when it starts; is it running?")
     return answer["rows"][0]["nb_cfg"]

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ..common.addressing import family, prefix_length
-from ..common.naming import nad_key, workload_port
+from ..common.naming import LOCKED_ROLE, nad_key, workload_port
 from ..controllers.allocation import address_pool, interface_pool, tunnel_id_pool, workload_subnets
 from ..controllers.attachment import moves_live, workload_key, workload_mac
 from ..controllers.networks import Network
@@ -23,7 +23,7 @@ def workload_interfaces(
     has_primary = any(network.role == "Primary" for network in attached)
     interfaces = []
     if not moves_live(workload):
-        role = "infrastructure-locked" if has_primary else "primary"
+        role = LOCKED_ROLE if has_primary else "primary"
         interfaces.append(_interface(workload, default, DEFAULT_INTERFACE, role, snapshot))
     secondary = {}
     for network in attached:

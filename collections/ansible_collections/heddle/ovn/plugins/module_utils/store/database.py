@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import json
 
+from ..common.databases import HEDDLE
 from ..common.naming import DEFAULT_NETWORK
 from ..common.serialization import canonical
 from ..ovsdb.values import map_pairs
 from .snapshot import Rows, Snapshot, StoredObject
 
-DATABASE = "Heddle"
 _IDENTITY = ["_uuid", "_version"]
 _COLUMNS = {
     "Cluster": ["name", "revision", "settings"],
@@ -31,7 +31,7 @@ def read(client) -> Snapshot:
         {"op": "select", "table": table, "where": [], "columns": _IDENTITY + columns}
         for table, columns in _COLUMNS.items()
     ]
-    cluster, objects, allocations, cursors = (result["rows"] for result in client.transact(DATABASE, selects))
+    cluster, objects, allocations, cursors = (result["rows"] for result in client.transact(HEDDLE, selects))
     snapshot, rows = Snapshot(), Rows()
     for row in cluster:
         snapshot.name, snapshot.revision = row["name"], row["revision"]

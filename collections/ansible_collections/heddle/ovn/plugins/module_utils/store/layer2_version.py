@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import dataclasses
 
+from ..common.naming import GATEWAY_ROUTERS, TRANSIT_ROUTER
 from .snapshot import Snapshot, StoredObject
 
-GATEWAY_ROUTERS, TRANSIT_ROUTER = "1.0", "2.0"
 SETTING = "layer2_topology"
 # What the setting may say: the topology that a fresh cluster begins with.
 TOPOLOGIES = {"transit-router": TRANSIT_ROUTER, "gateway-router": GATEWAY_ROUTERS}

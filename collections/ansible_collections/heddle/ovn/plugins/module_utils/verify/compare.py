@@ -7,10 +7,18 @@ from collections.abc import Callable
 from dataclasses import asdict
 
 from ..agent.context import NodeContext
-from ..agent.module_runner import KNOWN_ERRORS, NORTHBOUND, SOUTHBOUND, VSWITCH, UserError, known_node, load_plan
+from ..agent.module_runner import KNOWN_ERRORS, UserError, known_node, load_plan
 from ..agent.node_gateway import apply_gateway, gateway_size
-from ..agent.workloads import VSWITCH_DATABASE, uses_userspace
+from ..agent.workloads import uses_userspace
 from ..common.change import Foreign, Outcome
+from ..common.databases import (
+    NORTHBOUND_REMOTE,
+    OPEN_VSWITCH,
+    OVN_NORTHBOUND,
+    OVN_SOUTHBOUND,
+    SOUTHBOUND_REMOTE,
+    VSWITCH_REMOTE,
+)
 from ..common.naming import INTEGRATION_BRIDGE
 from ..netlink import kernel
 from ..netlink.workload_links import mark, reconcile_endpoints
@@ -69,27 +77,27 @@ class Comparison:
         }
 
     def _northbound(self) -> Outcome:
-        with Client(NORTHBOUND, read_only=True) as client:
-            return _rows(client, "OVN_Northbound", self.northbound_rows, self.topology_owner, northbound.TABLES)
+        with Client(NORTHBOUND_REMOTE, read_only=True) as client:
+            return _rows(client, OVN_NORTHBOUND, self.northbound_rows, self.topology_owner, northbound.TABLES)
 
     def _southbound(self) -> Outcome:
         """The host's own chassis is ovn-controller's; an encapsulation belongs to its chassis."""
-        with Client(SOUTHBOUND, read_only=True) as client:
-            found = _rows(client, "OVN_Southbound", self.southbound_rows, self.topology_owner, southbound.TABLES)
+        with Client(SOUTHBOUND_REMOTE, read_only=True) as client:
+            found = _rows(client, OVN_SOUTHBOUND, self.southbound_rows, self.topology_owner, southbound.TABLES)
         own = self.plan["nodes"][self.node]["chassis"]
         return Outcome(found.changes, tuple(one for one in found.foreign if one.kind == "Chassis" and one.name != own))
 
     def _ports(self) -> Outcome:
         """Only ports of the integration bridge that are not ovn-controller's can be in the way of Heddle's."""
-        with Client(VSWITCH, read_only=True) as client:
-            found = _rows(client, VSWITCH_DATABASE, self.port_rows, self.workload_owner, vswitch.TABLES)
+        with Client(VSWITCH_REMOTE, read_only=True) as client:
+            found = _rows(client, OPEN_VSWITCH, self.port_rows, self.workload_owner, vswitch.TABLES)
             others = _unexplained_ports(client)
         return Outcome(found.changes, tuple(one for one in found.foreign if one.identity in others))
 
     def _gateway(self) -> Outcome:
         """Flows, and what the kernel adds: management ports, VRFs, routes, rules, the nftables tables."""
         # Without the database the engines would count everything as missing, as they do on an empty host.
-        with Client(VSWITCH, read_only=True):
+        with Client(VSWITCH_REMOTE, read_only=True):
             outcome = apply_gateway(NodeContext(self.node, "", write=False), self.plan)
         provider = provider_of(self.plan["nodes"][self.node])
         if provider is None:
@@ -102,7 +110,7 @@ class Comparison:
     def _endpoints(self) -> Outcome:
         if kernel.PYROUTE2_IMPORT_ERROR is not None:
             raise UserError("pyroute2 is missing on this host; run playbooks/install.yml")
-        with Client(VSWITCH, read_only=True) as client:
+        with Client(VSWITCH_REMOTE, read_only=True) as client:
             userspace = uses_userspace(client)
         found = reconcile_endpoints(self.endpoints, owner=self.workload_owner, userspace=userspace, write=False)
         return found + Outcome(foreign=tuple(self._foreign_namespaces()))
@@ -125,7 +133,7 @@ def _unexplained_ports(client: Client) -> set[str]:
     """Return the uuids of ports of the integration bridge that ovn-controller did not make."""
     where = [["name", "==", INTEGRATION_BRIDGE]]
     answers = client.transact(
-        VSWITCH_DATABASE,
+        OPEN_VSWITCH,
         [
             {"op": "select", "table": "Bridge", "where": where, "columns": ["ports"]},
             {"op": "select", "table": "Port", "where": [], "columns": ["_uuid", "name", "external_ids"]},

@@ -13,7 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..common.addressing import family, link_local_address, plain
-from .selection import ALL, LOCKED, Groups, Selection
+from ..common.naming import LOCKED_ROLE
+from .selection import ALL, Groups, Selection
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,6 @@ def _evaluated(plan: dict, source: str, target: str, interface: dict) -> tuple[b
     if mine is None:
         return False, f"{source} is not attached to {network}"
     for name, end in ((source, mine), (target, interface)):
-        if end["role"] == LOCKED:
+        if end["role"] == LOCKED_ROLE:
             return False, f"{network} is locked for {name}, whose primary network is another one"
     return True, f"both are attached to {network}"

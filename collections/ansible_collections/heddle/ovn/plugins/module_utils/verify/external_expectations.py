@@ -23,11 +23,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..common.addressing import family, plain
-from ..common.naming import DEFAULT_NETWORK
+from ..common.naming import DEFAULT_NETWORK, LOCKED_ROLE
 from ..render.common.provider import Provider, provider_of
 from ..render.host.links_and_routes import render_host_network
 from .expectation import askers
-from .selection import ALL, LOCKED, Selection
+from .selection import ALL, Selection
 
 TO_EXTERNAL, FROM_EXTERNAL = "workload to external host", "external host to workload"
 TO_OWN_HOST, TO_OTHER_HOST = "workload to own host", "workload to other host"
@@ -235,7 +235,7 @@ class _ExternalFlows:
                 reach, reason = network == DEFAULT_NETWORK, "hosts are in the default network"
                 if network != DEFAULT_NETWORK:
                     reason = f"a host is in {network} only through its VRF"
-                elif interface["role"] == LOCKED:
+                elif interface["role"] == LOCKED_ROLE:
                     reach, reason = False, f"{network} is locked for {name}, whose primary network is another one"
                 yield ExternalFlow(
                     FROM_HOST, node, node, name, name, network, number, address, reach, reason,

@@ -12,6 +12,7 @@ import json
 from ..agent.context import NodeContext
 from ..agent.module_runner import UserError, known_node, load_plan
 from ..common.addressing import family
+from ..common.databases import SOUTHBOUND_REMOTE
 from ..common.errors import ProgramError
 from ..common.naming import management_interface
 from ..common.polling import attempts
@@ -25,7 +26,6 @@ from .ip_command import ip
 from .listening import open_sender, places
 
 FORMAT = 1
-SOUTHBOUND = "unix:/var/run/ovn/ovnsb_db.sock"
 MOST_ENTRIES = 300
 _ON_BRIDGE = "zone=64000"
 # Seconds in which Open vSwitch has decided on a new connection also on a slow host.
@@ -178,6 +178,6 @@ def _send(plan: dict, node: str, pair: list[tuple[str, str, str]], external: lis
 
 
 def _traced(packet: dict) -> dict:
-    logical = run(["ovn-trace", f"--db={SOUTHBOUND}", "--detailed", packet["datapath"], packet["microflow"]])
+    logical = run(["ovn-trace", f"--db={SOUTHBOUND_REMOTE}", "--detailed", packet["datapath"], packet["microflow"]])
     physical = run(["ovs-appctl", "ofproto/trace", packet["bridge"], packet["flow"]])
     return {**packet, "logical": logical, "physical": physical}

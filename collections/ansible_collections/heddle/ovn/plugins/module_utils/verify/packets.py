@@ -10,9 +10,8 @@ from __future__ import annotations
 from itertools import permutations
 
 from ..common.addressing import GATEWAY_OFFSET, family, mac_of_address, nth_address, plain
-from ..common.naming import layer2_switch, node_switch, transit_switch, transit_switch_port
+from ..common.naming import LOCKED_ROLE, layer2_switch, node_switch, transit_switch, transit_switch_port
 from .datagram import PORT
-from .expectation import LOCKED
 
 TIME_TO_LIVE = 64
 TUNNELLED = ("Layer2", "Layer3")
@@ -34,7 +33,7 @@ def _pairs(plan: dict) -> list[tuple[str, str, str]]:
     for name, workload in plan["workloads"].items():
         for interface in workload["interfaces"]:
             topology = plan["networks"][interface["network"]]["topology"]
-            if interface["role"] != LOCKED and interface["addresses"] and topology in TUNNELLED:
+            if interface["role"] != LOCKED_ROLE and interface["addresses"] and topology in TUNNELLED:
                 attached.setdefault(interface["network"], []).append(name)
     return [
         (network, source, target)

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
+from ..common.naming import LOCKED_ROLE
+
 CLASSES, ALL = "classes", "all"
-# The role of an interface on the default network whose workload has another primary network.
-LOCKED = "infrastructure-locked"
 # Against so many other networks one workload of a network and host is tested. Beyond it the number of pairs of
 # networks, which grows with their square, would exceed everything else; the report counts what is left out.
 MOST_NETWORKS = 128
@@ -100,7 +100,7 @@ class Groups:
         groups = self.members[network].items()
         for locked in (False, True):
             ring = sorted(
-                {name for (_node, role), members in groups for name in members if (role == LOCKED) == locked},
+                {name for (_node, role), members in groups for name in members if (role == LOCKED_ROLE) == locked},
                 key=lambda name: self.selection.number("ring", network, name),
             )
             for place, name in enumerate(ring):
@@ -128,7 +128,7 @@ class Groups:
         """Return the workloads of each host that may send on a network."""
         hosts: dict[str, list[str]] = {}
         for (here, role), members in self.members[network].items():
-            if role != LOCKED:
+            if role != LOCKED_ROLE:
                 hosts.setdefault(here, []).extend(members)
         return hosts
 

@@ -26,8 +26,6 @@ from dataclasses import dataclass, field
 
 from ...common.addressing import family, plain
 
-PHYSICAL_NETWORK = "physnet"
-
 
 @dataclass(frozen=True)
 class Provider:

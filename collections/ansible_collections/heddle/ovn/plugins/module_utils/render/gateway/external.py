@@ -9,11 +9,11 @@ address, which the provider bridge turns into the node's; so networks with equal
 from __future__ import annotations
 
 from ...common.addressing import family, host_route, mac_of_address, plain
-from ...common.naming import external_localnet_port, external_switch, gateway_router
+from ...common.naming import PHYSICAL_NETWORK, external_localnet_port, external_switch, gateway_router
 from ...types.ovsdb_row import Parent, Row
 from ..common.node_network import NodeNetwork
 from ..common.ovn_rows import EPHEMERAL_PORTS, ROUTER, route, router_port, switch, switch_port
-from ..common.provider import PHYSICAL_NETWORK, Provider
+from ..common.provider import Provider
 
 DEFAULT_ROUTES = {4: "0.0.0.0/0", 6: "::/0"}
 

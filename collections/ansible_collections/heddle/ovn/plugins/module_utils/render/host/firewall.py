@@ -8,7 +8,7 @@ document shows as iptables.
 from __future__ import annotations
 
 from ...common.addressing import family, nth_address, plain
-from ...common.naming import DEFAULT_NETWORK, management_interface
+from ...common.naming import DEFAULT_NETWORK, LOCKED_ROLE, management_interface
 from ...types.nftables_ruleset import USERSPACE_TABLE, Chain, Firewall, Set
 from ..common.node_network import NodeNetwork
 from ..gateway.bridge_flows import primary_views
@@ -57,7 +57,7 @@ def _locked_addresses(plan: dict, node: str, number: int) -> tuple[str, ...]:
             for workload in plan["workloads"].values()
             if workload["node"] == node
             for interface in workload["interfaces"]
-            if interface["network"] == DEFAULT_NETWORK and interface["role"] == "infrastructure-locked"
+            if interface["network"] == DEFAULT_NETWORK and interface["role"] == LOCKED_ROLE
             for address in interface["addresses"]
             if family(address) == number
         )

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from ...common.addressing import plain
+from ...common.databases import SOUTHBOUND_REMOTE
 from ...common.naming import INTEGRATION_BRIDGE, host_interface
 from ...types.ovsdb_row import Keys, Parent, Row
 from ..common.hosting_nodes import hosts
@@ -11,7 +12,6 @@ from ..common.hosting_nodes import hosts
 TABLES = ("Bridge", "Port", "Interface")
 UNDERLAY_BRIDGE = "br-underlay"
 BRIDGE_UPLINK = "bridge-uplink"
-SOUTHBOUND_SOCKET = "unix:/var/run/ovn/ovnsb_db.sock"
 HOST_END = "_h"
 
 
@@ -36,7 +36,7 @@ def render_integration_bridge(host: dict) -> list[Row]:
         "ovn-is-interconn": "true",
         "ovn-monitor-all": "true",
         "ovn-ofctrl-wait-before-clear": "0",
-        "ovn-remote": SOUTHBOUND_SOCKET,
+        "ovn-remote": SOUTHBOUND_REMOTE,
         "ovn-remote-probe-interval": "100000",
         "ovn-set-local-ip": "true",
     }

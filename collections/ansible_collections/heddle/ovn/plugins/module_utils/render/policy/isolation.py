@@ -7,7 +7,7 @@ OKEP-5193, "Network Segmentation"; ports, priorities and ids as ovn-kubernetes's
 from __future__ import annotations
 
 from ...common.addressing import family
-from ...common.naming import hashed_name
+from ...common.naming import LOCKED_ROLE, hashed_name
 from ...types.ovsdb_row import Parent, Ref, Row
 from ..common.node_network import NodeNetwork
 from ..common.ovn_rows import SWITCH_PORT
@@ -22,7 +22,7 @@ def render_isolation(view: NodeNetwork) -> list[Row]:
     members = {
         Ref(SWITCH_PORT, interface["port"])
         for workload, interface in view.workloads
-        if workload["node"] == view.node and interface["role"] == "infrastructure-locked"
+        if workload["node"] == view.node and interface["role"] == LOCKED_ROLE
     }
     primary_id = f"{_CONTROLLER}:{_OWNER_TYPE}:SecondaryPods"
     group = hashed_name(primary_id)

@@ -11,7 +11,7 @@ import dataclasses
 import ipaddress
 
 from ...common.addressing import family, plain
-from ...common.naming import gateway_router, layer2_switch
+from ...common.naming import TRANSIT_ROUTER, gateway_router, layer2_switch
 from ...types.ovsdb_row import Row
 from ..common.node_network import NodeNetwork, first_mac
 from ..common.ovn_rows import peering, policy, route, router_port, switch_port
@@ -19,12 +19,11 @@ from ..gateway.external import render_external
 from ..gateway.routers import gateway_router_row, management_rows, outward_routes
 
 NODE_POLICY_PRIORITY = 99
-_TRANSIT_ROUTER = "2.0"
 
 
 def has_transit_router(view: NodeNetwork, node: str | None = None) -> bool:
     """Tell whether a node has the newer topology; what an older plan does not say counts as newer."""
-    return view.plan["nodes"][node or view.node].get("layer2_topology_version", _TRANSIT_ROUTER) == _TRANSIT_ROUTER
+    return view.plan["nodes"][node or view.node].get("layer2_topology_version", TRANSIT_ROUTER) == TRANSIT_ROUTER
 
 
 def gateway_tunnel_key(view: NodeNetwork, node: str | None = None) -> str:
