@@ -32,8 +32,9 @@ def test_options_are_taken_by_their_names():
     assert options(given, Request) == Request("started", 7655, 60, {})
 
 
-def test_a_database_that_is_not_there_yet_is_only_missing_when_something_is_to_be_written(tmp_path):
-    remote = f"unix:{tmp_path / 'none.sock'}"
+@pytest.mark.parametrize("names", [["a"], ["a", "b"]])
+def test_a_database_that_is_not_there_yet_is_only_missing_when_something_is_to_be_written(tmp_path, names):
+    remote = ",".join(f"unix:{tmp_path / name}" for name in names)
     with connected(remote, write=False) as client:
         assert client is None
     with pytest.raises(Unreachable), connected(remote, write=True):

@@ -35,7 +35,7 @@ options:
     choices: [begun, ended]
     required: true
   socket:
-    description: Where the state database listens.
+    description: Where the state database listens, C(unix:PATH) or C(tcp:HOST:PORT), or several with commas between.
     type: str
     default: unix:/run/heddle-state/heddle.sock
 seealso:

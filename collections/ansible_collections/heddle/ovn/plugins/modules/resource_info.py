@@ -20,7 +20,7 @@ extends_documentation_fragment:
   - heddle.ovn.attributes.info
 options:
   socket:
-    description: Where the state database listens.
+    description: Where the state database listens, C(unix:PATH) or C(tcp:HOST:PORT), or several with commas between.
     type: str
     default: unix:/run/heddle-state/heddle.sock
 seealso:

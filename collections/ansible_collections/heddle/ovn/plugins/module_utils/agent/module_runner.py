@@ -18,6 +18,7 @@ from ..common.databases import STATE_REMOTE
 from ..common.errors import EngineError
 from ..common.serialization import unpack
 from ..ovsdb.client import Client, OvsdbError, Unreachable
+from ..ovsdb.remotes import parse_remotes
 from .context import NodeContext
 
 PLAN_FILE = "/var/lib/heddle/plan.json"
@@ -87,8 +88,8 @@ def connected(remote: str, *, write: bool) -> Iterator[Client | None]:
 
     Without `write` the client is read-only. Raises Unreachable.
     """
-    path = remote.removeprefix("unix:")
-    if not write and remote.startswith("unix:") and not os.path.exists(path):
+    servers = parse_remotes(remote)
+    if not write and all(server.scheme == "unix" and not os.path.exists(server.host) for server in servers):
         yield None
         return
     with Client(remote, read_only=not write) as client:

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can go wrong with an OVSDB server. Errors name the operation and its table, but never its values."""
+
+from __future__ import annotations
+
+
+class OvsdbError(Exception):
+    """A transaction or request failed. `error` is the server's word for it, `index` the operation's position."""
+
+    def __init__(self, database, error, details="", index=None, operation=None):
+        self.database, self.error, self.details, self.index = database, error, details, index
+        self.table = (operation or {}).get("table")
+        where = "at commit" if index is None else f"operation {index} ({(operation or {}).get('op')} {self.table})"
+        super().__init__(f"{database}: {where}: {error}" + (f": {details}" if details else ""))
+
+
+class Conflict(OvsdbError):
+    """Somebody changed what the transaction was based on: a `wait` did not hold, or a row it refers to is gone."""
+
+
+class Duplicate(Conflict):
+    """The same, seen later: a row with that uuid, or with equal values in a unique index, exists already."""
+
+
+class Unreachable(OvsdbError):
+    """No connection, or the connection broke or stayed silent."""
+
+    def __init__(self, remote, reason):
+        super().__init__(remote, "no connection", reason)
+
+    def __str__(self):
+        return f"{self.database}: {self.details}"
+
+
+class Interrupted(OvsdbError):
+    """The server, or the cluster's leader, changed during a write; whether it was committed is not known."""
+
+    def __init__(self, database, reason):
+        super().__init__(database, "interrupted", reason)
+
+    def __str__(self):
+        return (
+            f"{self.database}: the server changed during a transaction ({self.details}). It was committed as a whole "
+            "or not at all; run this again, which completes what is missing"
+        )
+
+
+class WriteRefused(OvsdbError):
+    """Somebody tried to write through a read-only client."""
+
+
+def error_of(database, result, index=None, operation=None):
+    """Return the exception for an error object of a server (RFC 7047 section 3.1; ovsdb-server(7) 5.2.1).
+
+    `cluster error` is what a member reports whose cluster did not take the transaction (ovsdb(7), "Clustered").
+    """
+    error, details = result["error"], result.get("details", "")
+    if error == "cluster error":
+        return Interrupted(database, details or error)
+    kind = OvsdbError
+    if error in ("timed out", "referential integrity violation"):
+        kind = Conflict
+    elif error == "duplicate uuid" or (error == "constraint violation" and "identical values" in details):
+        kind = Duplicate
+    return kind(database, error, details, index, operation)
