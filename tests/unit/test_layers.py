@@ -29,7 +29,7 @@ MAY_IMPORT = {
     "qemu": BASE | {"netlink"},
     "api": {"common"},
     "store": {"common", "api", "ovsdb"},
-    "controllers": {"common", "api", "store", "ovsdb"},
+    "controllers": BASE | {"api", "store", "ovsdb"},
     "plan": {"common", "api", "store", "controllers"},
     "render": BASE | {"api", "plan"},
     "agent": BASE | SUBSTRATES | {"render"},

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.controllers.path_mtu import overhead
+from ansible_collections.heddle.ovn.plugins.module_utils.types.encapsulation import GENEVE, VXLAN
 from tests.pipeline import THREE_NODES, decide
 
 RED = """
@@ -34,7 +34,8 @@ def problems(size: int, nodes: dict, **settings) -> list[str]:
 
 
 def test_the_overhead_is_that_of_the_headers():
-    assert (overhead(4), overhead(6)) == (58, 78)
+    assert GENEVE.overhead == {4: 58, 6: 78}
+    assert VXLAN.overhead == {4: 50, 6: 70}
 
 
 @pytest.mark.parametrize(("address", "room"), [("198.18.1.1", 1442), ("fd00:6864:1::1.1.1.1", 1422)])

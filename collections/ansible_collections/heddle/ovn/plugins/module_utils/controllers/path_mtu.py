@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of a packet's size tunnels need, and which networks are too large for the hosts' underlay.
-
-Geneve as OVN uses it (ovn-architecture, "Tunnel Encapsulations"): inner Ethernet header, Geneve header with one option
-of eight bytes, UDP, and the underlay's IP header.
-"""
+"""Which networks are too large for the tunnels over the hosts' underlay."""
 
 from __future__ import annotations
 
@@ -11,15 +7,8 @@ from collections.abc import Iterator
 
 from ..common.addressing import family
 from ..store.snapshot import Snapshot, StoredObject
+from ..types.encapsulation import OVERLAY
 from .networks import NETWORK_KINDS
-
-_INNER_ETHERNET, _GENEVE, _UDP = 14, 16, 8
-_IP = {4: 20, 6: 40}
-
-
-def overhead(underlay_family: int) -> int:
-    """Return how many bytes a tunnelled packet has more than the packet inside: 58 over IPv4, 78 over IPv6."""
-    return _INNER_ETHERNET + _GENEVE + _UDP + _IP[underlay_family]
 
 
 def largest(node: StoredObject) -> int | None:
@@ -27,7 +16,7 @@ def largest(node: StoredObject) -> int | None:
     mtu, addresses = node.spec.get("underlay_mtu"), node.spec.get("encap_ips") or []
     if not mtu or not addresses:
         return None
-    return mtu - max(overhead(family(address)) for address in addresses)
+    return mtu - max(OVERLAY.overhead[family(address)] for address in addresses)
 
 
 def check_path_mtu(snapshot: Snapshot) -> Iterator[tuple[str, str, str, str]]:

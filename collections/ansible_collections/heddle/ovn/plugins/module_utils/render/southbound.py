@@ -6,6 +6,7 @@ ovn-architecture, "OVN Interconnection"; rows as ovn-kubernetes's chassis handle
 
 from __future__ import annotations
 
+from ..types.encapsulation import OVERLAY
 from ..types.ovsdb_row import Parent, Row
 
 TABLES = ("Chassis", "Encap")
@@ -21,7 +22,9 @@ def render_southbound(plan: dict, node: str) -> list[Row]:
         columns = {"name": chassis, "hostname": name, "other_config": {"is-remote": "true"}}
         rows.append(Row("Chassis", chassis, columns))
         for address in remote["encap_ips"]:
-            encap = {"type": "geneve", "ip": address, "chassis_name": chassis, "options": {"csum": "true"}}
+            encap = {
+                "type": OVERLAY.kind, "ip": address, "chassis_name": chassis, "options": dict(OVERLAY.options),
+            }  # fmt: skip
             # By address, which is what the database keeps unique: a host that was set up anew keeps its row.
             rows.append(Row("Encap", address, encap, parent=Parent("Chassis", chassis, "encaps")))
     return rows

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from ...common.addressing import family, nth_address, plain
 from ...common.naming import DEFAULT_NETWORK, patch_port
+from ...types.encapsulation import OVERLAY
 from ...types.openflow_flow import ANNOUNCEMENT_COOKIE, PATH_MTU_COOKIE, FloodPort, Flow, StaticMac
 from ..common.node_network import NodeNetwork, is_on
 from ..common.provider import Provider
@@ -22,7 +23,6 @@ from ..common.provider import Provider
 ZONE, HOST_ZONE, OVN_ZONE, FRAGMENT_ZONE = 64000, 64001, 64002, 64004
 OVN_MARK, HOST_MARK, NETWORK_MARK_BASE = 1, 2, 3
 PACKET_MARK_BASE = 4096
-GENEVE_PORT = 6081
 ETHERNET_HEADER = 14
 GROUP_SIZE, GROUP_TABLES = 50, 20
 BROADCAST, ALL_NODES = "ff:ff:ff:ff:ff:ff", "33:33:00:00:00:01"
@@ -230,7 +230,7 @@ class Bridge:
             ends = {plain(item) for item in self.plan["nodes"][self.node]["encap_ips"] if family(item) == number}
             if not ends & own:
                 continue
-            tunnel = f"{_TRANSPORTS[number][1]},udp_dst={GENEVE_PORT}"
+            tunnel = f"{_TRANSPORTS[number][1]},udp_dst={OVERLAY.udp_port}"
             self.add(0, 205, f"in_port={self.uplink}{self.inside},dl_dst={self.mac},{tunnel}", self.to_host)
             self.add(0, 200, f"in_port={self.uplink},{tunnel}", "NORMAL")
             self.add(0, 200, f"in_port=LOCAL,{tunnel}", self.host_to_uplink)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from ...common.addressing import plain
 from ...common.databases import SOUTHBOUND_REMOTE
 from ...common.naming import INTEGRATION_BRIDGE, host_interface
+from ...types.encapsulation import OVERLAY
 from ...types.ovsdb_row import Keys, Parent, Row
 from ..common.hosting_nodes import hosts
 
@@ -32,7 +33,7 @@ def render_integration_bridge(host: dict) -> list[Row]:
         "ovn-bridge-remote-probe-interval": "0",
         "ovn-enable-lflow-cache": "true",
         "ovn-encap-ip": ",".join(host["encap_ips"]),
-        "ovn-encap-type": "geneve",
+        "ovn-encap-type": OVERLAY.kind,
         "ovn-is-interconn": "true",
         "ovn-monitor-all": "true",
         "ovn-ofctrl-wait-before-clear": "0",
