@@ -9,7 +9,7 @@ from ansible_collections.heddle.ovn.plugins.filter.layer2_upgrade_table import l
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import UserError
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import unpack
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.apply_manifests import store
-from ansible_collections.heddle.ovn.plugins.module_utils.operations.layer2_upgrade import carry_out
+from ansible_collections.heddle.ovn.plugins.module_utils.operations.layer2_upgrade import carry_out, look_ahead
 from tests.live.state.ansible_run import run
 from tests.pipeline import decide, layer2, namespace, workload
 
@@ -83,3 +83,45 @@ def test_the_survey_as_a_table(step):
     assert "red/w1    netns  red_net  node1  node2" in lines
     assert "node2  gateway routers  not now" in lines
     assert "node node9: is not a node of this cluster" in lines
+
+
+def test_the_info_module_reports_and_writes_nothing(step, database):
+    before = database.dump()
+    found = run(
+        "heddle.ovn.layer2_upgrade_info", socket=database.remote, nodes=["node1"], ovn_versions={"node1": "24.03"}
+    )
+    assert not found["changed"]
+    assert database.dump() == before
+    assert found["survey"]["batches"] == [["node1"]]
+    assert [move["workload"] for move in found["drain"]["moves"]] == ["red/w1"]
+    assert (found["drain"]["blockers"], found["forwards"]) == ([], True)
+    assert found["blockers"] == ["node node1: its OVN 24.03 knows no transit routers; 25.03 is the first that does"]
+    assert unpack(found["document"])["workloads"]["red/w1"]["node"] == "node1"
+
+
+def look(database, *nodes, topology="transit-router"):
+    params = {"nodes": list(nodes), "topology": topology, "serial": 1, "ovn_versions": {}}
+    with database.client(read_only=True) as client:
+        return look_ahead(client, params)
+
+
+def test_the_survey_is_that_of_the_step_and_follows_the_direction(step, database):
+    assert look(database)["survey"] == step()["survey"]
+    assert look(database)["drain"] == {"moves": [], "blockers": []}
+    step("drained", nodes=["node1"])
+    step("changed", nodes=["node1"])
+    assert look(database)["forwards"]
+    step("drained", nodes=["node1"], topology="gateway-router")
+    step("changed", nodes=["node1"], topology="gateway-router")
+    assert not look(database, topology="gateway-router")["forwards"]
+
+
+def test_an_unknown_node_is_in_the_way_and_no_failure(step, database):
+    (blocker,) = look(database, "elsewhere")["blockers"]
+    assert "node elsewhere: is not a node of this cluster" in blocker
+
+
+def test_without_a_state_database_there_is_nothing_to_do():
+    found = look_ahead(None, {"nodes": ["node1"], "topology": "transit-router", "serial": 1, "ovn_versions": {}})
+    assert "document" not in found
+    assert found["survey"]["batches"] == []

@@ -49,6 +49,7 @@ options:
     type: str
     default: unix:/run/heddle-state/heddle.sock
 seealso:
+  - module: heddle.ovn.layer2_upgrade_info
   - module: heddle.ovn.zone
 """
 

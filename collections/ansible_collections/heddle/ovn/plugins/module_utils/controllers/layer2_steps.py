@@ -178,6 +178,9 @@ def survey(snapshot: Snapshot, version: str, wanted: list[str], serial: int) -> 
         for name in wanted
         if name not in found.versions
     ]
+    if not nodes:
+        # Before the first manifests there are no settings either.
+        return found
     left = [name for name, current in found.versions.items() if current != version and (not wanted or name in wanted)]
     if left and not found.open:
         found.blockers.append(Blocker("the old topology was cleaned up", "there is no way back to it"))

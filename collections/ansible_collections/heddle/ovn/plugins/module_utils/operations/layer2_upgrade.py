@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 
 from ..agent.module_runner import UserError
@@ -11,6 +12,7 @@ from ..common.serialization import pack
 from ..controllers.apply_manifests import AdmissionError, store
 from ..controllers.layer2_steps import Blocker, change_version, clean_up, drain, go_back, survey
 from ..plan import build_plan
+from ..store.database import read
 from ..store.layer2_version import GATEWAY_ROUTERS, TRANSIT_ROUTER, is_open, version_of
 from ..store.snapshot import Snapshot
 from .admission_service import state_changes
@@ -19,6 +21,50 @@ STEPS = ("surveyed", "drained", "changed", "returned", "cleaned")
 TOPOLOGIES = {"transit-router": TRANSIT_ROUTER, "gateway-router": GATEWAY_ROUTERS}
 
 Decision = Callable[[Snapshot], tuple[Snapshot, list[Blocker]]]
+
+
+# The first release of OVN whose northd has ports on a transit router (OVN's NEWS, v25.03.0).
+FIRST_RELEASE = (25, 3)
+_RELEASE = re.compile(r"(\d+)\.(\d+)")
+
+
+def look_ahead(client, params: dict) -> dict:
+    """Return the result of the module layer2_upgrade_info for its options; nothing is written.
+
+    `client` is None when there is no state database yet, which counts as an empty one.
+    """
+    version, nodes = TOPOLOGIES[params["topology"]], params["nodes"]
+    snapshot = read(client) if client else Snapshot()
+    found = survey(snapshot, version, nodes, params["serial"])
+    _after, moves, in_the_way = drain(snapshot, nodes, version) if nodes and found.versions else (snapshot, [], [])
+    blockers = [*release_blockers(params["ovn_versions"]), *map(str, found.blockers)]
+    changed_last = [found.versions.get(name, TRANSIT_ROUTER) for name in found.last_changed]
+    result = {
+        "survey": found.as_dict(),
+        "blockers": blockers,
+        "drain": {"moves": [asdict(move) for move in moves], "blockers": [str(blocker) for blocker in in_the_way]},
+        "forwards": all(current == TRANSIT_ROUTER for current in changed_last),
+        "revision": snapshot.revision,
+    }
+    if snapshot.of_kind("Node"):
+        result["document"] = pack(build_plan(snapshot))
+    return result
+
+
+def release_blockers(versions: Mapping[str, str]) -> list[str]:
+    """Return a line for each node without an OVN that knows transit routers.
+
+    `versions` is what `ovn-nbctl --version` printed there; "" stands for a node that did not answer.
+    """
+    found = []
+    for name, text in versions.items():
+        release = _RELEASE.search(text)
+        if release is None:
+            found.append(f"node {name}: does not answer, or has no OVN; bring it back first")
+        elif (int(release[1]), int(release[2])) < FIRST_RELEASE:
+            first = ".".join(f"{number:02}" for number in FIRST_RELEASE)
+            found.append(f"node {name}: its OVN {release[0]} knows no transit routers; {first} is the first that does")
+    return found
 
 
 def carry_out(client, params: dict, *, write: bool) -> dict:

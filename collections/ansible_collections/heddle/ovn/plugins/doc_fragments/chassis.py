@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options of the modules that make a host a chassis, or report whether it is one."""
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    """How the inventory describes a host."""
+
+    DOCUMENTATION = r"""
+options:
+  name:
+    description: Name of the host.
+    type: str
+    required: true
+  encap_ips:
+    description: Addresses that tunnels end at, without prefix length.
+    type: list
+    elements: str
+    required: true
+  datapath:
+    description: Datapath of the bridges; V(auto) takes V(system) where the kernel has Open vSwitch, else V(netdev).
+    type: str
+    choices: [auto, system, netdev]
+    default: auto
+  underlay_interface:
+    description: NIC of the underlay; needed for the userspace datapath only.
+    type: str
+  provider:
+    description: How the host is connected to the provider network; without it its networks have no way out.
+    type: dict
+    suboptions:
+      interface:
+        description: NIC of the provider network.
+        type: str
+        required: true
+      bridge:
+        description: Bridge that takes the NIC over.
+        type: str
+        default: br-ex
+      mode:
+        description:
+          - V(shared) sends packets of workloads straight to the provider network, V(local) through the host's kernel.
+          - V(local) needs a kernel with VRFs.
+        type: str
+        choices: [shared, local]
+        default: shared
+      next_hops:
+        description: Gateways of the provider network; by default those of the host's default routes.
+        type: list
+        elements: str
+        default: []
+      addresses:
+        description: Which of the host's addresses come first, if it has several of a family.
+        type: list
+        elements: str
+        default: []
+      vlan:
+        description: VLAN of the provider network, in which the host itself and the gateway routers are.
+        type: int
+      prober:
+        description:
+          - Cgroup (version 2) whose processes may reach workloads over the default network although they have a primary
+            network of their own, as health probers must. A path below the root, like V(system.slice/prober.service).
+          - The cgroup must exist. Without it, and on hosts with cgroup version 1, nobody may.
+        type: str
+        default: ""
+  physical_networks:
+    description:
+      - Further physical networks that Localnet networks can lead to. The key is the C(physicalNetworkName) of the
+        manifest, the value has C(bridge) and, unless another physical network or O(provider) gives it, C(interface).
+    type: dict
+    default: {}
+  owner:
+    description: What marks the rows as Heddle's own.
+    type: str
+    default: heddle:chassis
+"""

@@ -1,0 +1,88 @@
+#!/usr/bin/python
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Report how a host is connected, and what it lacks to be the chassis that the inventory describes."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: chassis_info
+short_description: Report how a host is connected, and what it lacks to be a chassis
+version_added: 0.3.0
+author:
+  - Heddle maintainers (@heddle)
+description:
+  - Returns what M(heddle.ovn.chassis) returns with the same options, and what that module would change. Nothing is
+    written, and hosts without Open vSwitch or pyroute2 are no error.
+  - The plan is made of it when a host is not installed in the same run.
+extends_documentation_fragment:
+  - heddle.ovn.attributes.info
+  - heddle.ovn.chassis
+seealso:
+  - module: heddle.ovn.chassis
+  - module: heddle.ovn.resource
+"""
+
+EXAMPLES = r"""
+- name: Read how the host is connected
+  heddle.ovn.chassis_info:
+    name: node1
+    encap_ips: [198.18.1.11]
+    provider:
+      interface: eth2
+  register: found
+
+- name: Stop when the host is not what the inventory describes
+  ansible.builtin.assert:
+    that: not found.differences
+"""
+
+RETURN = r"""
+chassis:
+  description: The host's system-id, which is its chassis name; a stand-in where there is none yet.
+  returned: success
+  type: str
+  sample: 7c3c1f0e-6f0c-4f57-9d0c-8a4d1c3a9f11
+datapath:
+  description: The datapath in use.
+  returned: success
+  type: str
+  sample: system
+gateway:
+  description:
+    - How the host is connected to the provider network, as the plan keeps it. Empty without O(provider), null on a host
+      without pyroute2.
+  returned: success
+  type: dict
+  sample: {"mode": "shared", "bridge": "br-ex", "uplink": "eth2", "mac": "02:68:64:00:02:01", "vrf": true}
+underlay_mtu:
+  description: MTU of the link that tunnels end at; null when no link has the address.
+  returned: success
+  type: int
+  sample: 1600
+differences:
+  description: What M(heddle.ovn.chassis) would change, an object a line, a hundred at most.
+  returned: success
+  type: list
+  elements: str
+  sample: ["create Open_vSwitch Bridge br-ex"]
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_runner
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.chassis import apply_chassis
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.chassis_options import CHASSIS_OPTIONS
+
+
+def main():
+    """Read and report."""
+    module = AnsibleModule(argument_spec=CHASSIS_OPTIONS, supports_check_mode=True)
+    with module_runner.reported(module):
+        outcome, facts = apply_chassis(dict(module.params), write=False)
+    differences = module_runner.result(outcome, diff=False)["changes"]["objects"]
+    module.exit_json(changed=False, differences=differences, **facts)
+
+
+if __name__ == "__main__":
+    main()

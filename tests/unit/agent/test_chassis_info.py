@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The module `chassis_info` as Ansible runs it, on a machine that need not be a chassis."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import HOST_FILE
+from ansible_collections.heddle.ovn.plugins.module_utils.common.databases import VSWITCH_REMOTE
+from tests.live.state.ansible_run import run
+
+
+@pytest.mark.skipif(os.path.exists(VSWITCH_REMOTE.removeprefix("unix:")), reason="this machine is a chassis")
+def test_what_is_missing_is_reported_and_nothing_written():
+    found = run("heddle.ovn.chassis_info", name="node1", encapsulation=["127.0.0.1"], datapath="system")
+    assert not found["changed"]
+    assert any("br-int" in line for line in found["differences"])
+    assert (found["datapath"], found["gateway"]) == ("system", {})
+    assert found["chassis"] == "(chassis of node1, known once Open vSwitch runs)"
+    assert not os.path.exists(HOST_FILE)
+
+
+def test_options_that_contradict_each_other_are_an_error():
+    absent = f"none-{socket.gethostname()}"[:15]
+    found = run(
+        "heddle.ovn.chassis_info", name="node1", encapsulation=[], datapath="system",
+        physical_networks={"plant": {"bridge": "br a", "interface": absent}},
+    )  # fmt: skip
+    assert "bridge br a: choose a name of 1 to 15 letters" in found["msg"]
