@@ -73,7 +73,7 @@ def test_events_are_a_new_process_and_an_update_of_patch_ports_or_bridges(tmp_pa
     assert b'"monitor_cond"' in connection.recv(4096)
     connection.sendall(b'{"id":"echo","method":"echo","params":[]}')
     assert events.wait() is None
-    assert b'"id": "echo"' in connection.recv(4096)
+    assert b'"id":"echo"' in connection.recv(4096)
     update = b'{"id":null,"method":"update2","params":["patch ports",{"Interface":{}}]}'
     connection.sendall(update)
     assert events.wait() == "ports changed"

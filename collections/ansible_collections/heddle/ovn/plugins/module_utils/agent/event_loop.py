@@ -8,32 +8,22 @@ patch ports get anew when they are made anew.
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
 import select
-import socket
 from collections.abc import Callable
 
 from ..common.databases import OPEN_VSWITCH, VSWITCH_REMOTE
 from ..netlink.monitor import UplinkMonitor
-from ..ovsdb.framing import Framer, FramingError
+from ..ovsdb.errors import OvsdbError
+from ..ovsdb.monitor import Monitor
 from .convergence import Converged
 from .removals import Removals
 
 PROCESS_FILE = "/run/openvswitch/ovs-vswitchd.pid"
 POLL_SECONDS = 0.1
-_REQUEST = {
-    "method": "monitor_cond",
-    "id": 1,
-    "params": [
-        OPEN_VSWITCH,
-        "patch ports",
-        {
-            "Bridge": [{"columns": ["name"]}],
-            "Interface": [{"columns": ["name", "ofport"], "where": [["type", "==", "patch"]]}],
-        },
-    ],
+_TABLES = {
+    "Bridge": {"columns": ["name"]},
+    "Interface": {"columns": ["name", "ofport"], "where": [["type", "==", "patch"]]},
 }
 
 
@@ -46,10 +36,9 @@ class Events:
         database: str = VSWITCH_REMOTE,
         converged: Callable[[], bool] | None = None,
     ) -> None:
-        self._process_file, self._path = process_file, database.removeprefix("unix:")
+        self._process_file, self._remote = process_file, database
         self._converged = converged or Converged()
-        self._socket: socket.socket | None = None
-        self._framer = Framer()
+        self._database: Monitor | None = None
         self._process = self._identity()
         self._uplinks, self._removals = UplinkMonitor(), Removals()
         self._ports_differ = self._bridges_differ = False
@@ -65,7 +54,7 @@ class Events:
         The last two are told when no playbook is between a plan and its gateways: until then they go on changing.
         """
         readable = self._wait()
-        if self._socket in readable:
+        if self._database in readable:
             self._read()
         process = self._identity()
         if process != self._process:
@@ -83,9 +72,9 @@ class Events:
 
     def _wait(self) -> list:
         """Return what can be read: the database's connection, the kernel's."""
-        if self._socket is None:
+        if self._database is None:
             self._connect()
-        sources = [source for source in (self._socket, self._uplinks, *self._removals.sources) if source is not None]
+        sources = [source for source in (self._database, self._uplinks, *self._removals.sources) if source is not None]
         return select.select(sources, [], [], POLL_SECONDS)[0]
 
     def _identity(self) -> tuple | None:
@@ -98,37 +87,20 @@ class Events:
             return None
 
     def _read(self) -> None:
-        """Read what the database has told."""
+        """Read what the database has reported."""
         try:
-            data = self._socket.recv(1 << 18)
-            messages = self._framer.feed(data, True) if data else []
-        except (OSError, FramingError, UnicodeDecodeError):
-            data, messages = b"", []
-        if not data:
-            self._socket.close()
-            self._socket = None
+            tables = self._database.changed()
+        except OvsdbError:
+            self._database.close()
+            self._database = None
             return
-        for message in messages:
-            if message.get("method") == "echo":
-                self._send({"id": message["id"], "result": message.get("params", []), "error": None})
-            elif str(message.get("method", "")).startswith("update"):
-                tables = message["params"][1]
-                self._bridges_differ |= "Bridge" in tables
-                self._ports_differ |= "Interface" in tables
+        self._bridges_differ |= "Bridge" in tables
+        self._ports_differ |= "Interface" in tables
 
     def _connect(self) -> None:
-        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._framer = Framer()
         try:
-            connection.connect(self._path)
-            self._socket = connection
-            self._send(_REQUEST)
-            # What happened while nobody listened is not told any more.
-            self._ports_differ = True
-        except OSError:
-            connection.close()
-            self._socket = None
-
-    def _send(self, message: dict) -> None:
-        with contextlib.suppress(OSError):
-            self._socket.sendall(json.dumps(message).encode())
+            self._database = Monitor(self._remote, OPEN_VSWITCH, _TABLES)
+        except OvsdbError:
+            return
+        # What happened while nobody listened is not told any more.
+        self._ports_differ = True

@@ -55,6 +55,10 @@ class Connection:
             self._answer()
         return self._next_id
 
+    def has_reply(self, identifier: int) -> bool:
+        """Return whether the reply to a request is there already."""
+        return identifier in self._replies
+
     def collect(self, identifier: int, database: str):
         """Wait for the result of a submitted request; errors as `call`."""
         while identifier not in self._replies:
