@@ -122,7 +122,7 @@ def read_plan_file(path: str) -> dict:
 
 
 def known_node(plan: dict, name: str) -> str:
-    """Return the name if the plan has that node; UserError otherwise."""
+    """Return `name`; UserError when the plan has no such node, or does not have its chassis (system-id) yet."""
     node = plan["nodes"].get(name)
     if node is None:
         raise UserError(f"node {name} is not in the plan; it has {', '.join(plan['nodes'])}")
@@ -142,7 +142,7 @@ def refusal(outcome: Outcome) -> str:
 def result(outcome: Outcome, *, diff: bool = True) -> dict:
     """Return what every module that writes reports: `changed`, `diff`, `changes`.
 
-    Without `diff`, which the text of thousands of rows takes longer than the rows themselves, that part is left out.
+    Without `diff` that part is left out: writing thousands of rows as text takes longer than computing them.
     """
     return {
         "changed": outcome.changed,

@@ -24,7 +24,13 @@ def apply_rows(client, database: str, rows: list[Row], owner: str, tables: tuple
 
 
 def apply_topology(context: NodeContext, plan: dict) -> Outcome:
-    """Remote chassis first: northd makes a port remote only if its chassis is known to be (OVN, `northd.c`)."""
+    """Bring the Southbound and Northbound databases of this node to the plan; returns the changes of both.
+
+    With `write` this waits up to `context.timeout` seconds until ovn-northd and ovn-controller have realised a change
+    (ovn-architecture(7), "Information Flow"); TimedOut after that. Raises OvsdbError, and Failure for an unknown node.
+
+    Remote chassis first: northd makes a port remote only if its chassis is known to be (OVN, `northd.c`).
+    """
     node = known_node(plan, context.node)
     owner, write = f"{plan['deployment']}:topology", context.write
     with connected(SOUTHBOUND_REMOTE, write=write) as client:

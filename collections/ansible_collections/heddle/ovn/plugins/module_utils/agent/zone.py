@@ -17,7 +17,10 @@ PARTS = {"topology": apply_topology, "gateway": apply_gateway, "workloads": appl
 
 
 def apply_zone(context: NodeContext, parts: Collection[str]) -> Outcome:
-    """Bring the host to the plan; the outcome's `refused` has the networks that it refuses.
+    """Bring the host to the plan and keep it on disk; returns all changes, `refused` has the networks it refuses.
+
+    `parts` are keys of PARTS; they are applied in its order. A network that one part refuses is left out by those after
+    it. Raises one of KNOWN_ERRORS when a part fails as a whole, with what was refused before in its text.
 
     The plan is kept first: whatever cuts this off, `heddle-host` goes on with it.
     """

@@ -82,7 +82,11 @@ def read_uplinks(fields: Fields) -> list[str]:
 
 
 def check_uplinks(fields: Fields, network: dict) -> None:
-    """The rules between the uplinks and a network in normal form."""
+    """Refuse `uplinks` of a network that cannot have any; problems go to the field `uplinks` of `fields`.
+
+    `network` is the spec in normal form. Uplinks are for primary Layer2 and Layer3 networks without EVPN
+    (ovn-kubernetes, CRD ClusterUserDefinedNetwork, rules of `spec.uplinks`).
+    """
     node = fields.get("uplinks")
     if node and not (network["topology"] in (LAYER2, LAYER3) and network["role"] == PRIMARY):
         node.refuse("spec.uplinks is supported only for primary Layer2 and Layer3 networks", "remove it")

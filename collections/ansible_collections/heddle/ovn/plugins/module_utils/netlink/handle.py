@@ -54,7 +54,10 @@ class HostKernel:
         self._netlink.close()
 
     def read(self) -> HostState:
-        """Return what is there."""
+        """Return links, addresses, routes of all tables, rules and neighbours of this network namespace.
+
+        Raises NetlinkFailure when the kernel refuses one of the dumps (rtnetlink(7)).
+        """
         return read_state(self._netlink)
 
     def has_link(self, name: str) -> bool:

@@ -89,7 +89,10 @@ class Switch:
         return read_dump(self._control("--no-names", "--no-stats", "dump-flows", bridge))
 
     def bridges_with(self, cookies: Iterable[int], *, without: str) -> set[str]:
-        """Return the bridges but one that have flows with such a cookie: also where nothing is wanted any more."""
+        """Return the bridges that have flows with one of these cookies; the bridge `without` is not looked at.
+
+        So own flows are found on a bridge that is not desired any more. Raises OpenFlowError.
+        """
         wanted = set(cookies)
         running = set(self._call("ovs-appctl", "ofproto/list").split()) - {without}
         return {bridge for bridge in running if any(entry.cookie in wanted for entry in self.flows(bridge))}

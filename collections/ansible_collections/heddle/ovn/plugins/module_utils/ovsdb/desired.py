@@ -58,8 +58,8 @@ class DesiredState:
         return self._whole
 
     @property
-    def label(self):
-        """How messages and diffs call the row."""
+    def label(self) -> str:
+        """The row in messages and diffs, as TABLE/KEY; the key is the renderer's and not the row's name or uuid."""
         return f"{self.row.table}/{self.row.key}"
 
 

@@ -34,8 +34,8 @@ class Unit:
             inserts.append({"op": "insert", "table": wanted.row.table, "uuid": wanted.uuid, "row": row})
         return self.guards + inserts + self.writes
 
-    def all_changes(self, plan):
-        """The changes of this unit, creations first."""
+    def all_changes(self, plan: Plan) -> list[Change]:
+        """Return the changes of this unit in the order in which they are reported: creations, then all others."""
         return [plan.creation(wanted) for wanted in self.inserts] + self.changes
 
     def absorb(self, other):

@@ -77,7 +77,7 @@ class Answering:
         connection.close()
 
     def close(self) -> None:
-        """Stop."""
+        """Close the sockets and all accepted connections, and take them out of the event loop."""
         for opened in (self.datagrams, self.listener, *self.connections):
             self.watch(self, opened, None)
             opened.close()

@@ -20,8 +20,8 @@ class Nic:
 class VirtualMachine:
     """A virtual machine of a host; `memory` is in MiB.
 
-    `role` says what the host may do with it: `run` it; keep what is there while it moves `away`, but never start it
-    again; hold a place for it as the `target` of its move.
+    `role` is what the host may do with it: `run` starts it; on the `source` of its move it stays as it is and is never
+    started again; on the `target` QEMU waits for its state.
     """
 
     name: str

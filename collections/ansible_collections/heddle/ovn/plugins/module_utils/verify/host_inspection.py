@@ -34,7 +34,15 @@ _TABLES = ("Bridge:name,ports,datapath_type", "Port:_uuid,name,interfaces", "Int
 
 
 def inside(context: NodeContext, external: list[str]) -> dict:
-    """Return the module's result: `host`, one document; `external` are addresses on the provider network."""
+    """Return the module's result: `host`, the document that the notebook draws; all values are JSON.
+
+    `external` are addresses on the provider network. The keys of `host`: `format`, `node`, `plan` (digest), `mode`,
+    `bridges` (as `bridges` returns), `vrfs` (`name`, `table`, `members`), `addresses` (by link, with prefix length),
+    `rules` and `routes` (as `ip -json` prints, with `family`), `firewall` (text of nft(8)), `flows` (table -> number),
+    `pair` ([workload, network, address] of two networks with one subnet), `conntrack` (lines of ovs-dpctl(8)) and
+    `egress` (a packet with the texts `logical` of ovn-trace(8) and `physical` of ofproto/trace, or None).
+    Raises UserError when a program fails or the node is not in the plan.
+    """
     plan = load_plan(context)
     node = known_node(plan, context.node)
     provider = provider_of(plan["nodes"][node])

@@ -4,7 +4,7 @@
 | key | meaning |
 |---|---|
 | `mode` | `shared`: OVN sends packets straight to the provider network; `local`: through the host's kernel |
-| `bridge` | provider bridge, `br` and the name of its NIC |
+| `bridge` | provider bridge, `br-ex` unless the inventory names another one |
 | `uplink` | the bridge's port to the provider network: that NIC |
 | `mac` | MAC of the bridge device, which is the NIC's; every gateway router of the node uses it |
 | `addresses` | the node's own addresses on the bridge with prefix length, the primary one of each family first |
