@@ -98,8 +98,8 @@ def test_a_server_of_another_authority_is_not_spoken_to(remote, authority, folde
 
 
 def test_the_server_refuses_a_client_of_another_authority(remote, authority, folder):
-    stranger = Authority(folder, "other").issue("client", trusting=authority)
-    with pytest.raises(OvsdbError, match=r"lost|closed|cannot connect"), Client(remote, tls=stranger) as client:
+    other = Authority(folder, "other").issue("client", trusting=authority)
+    with pytest.raises(OvsdbError, match=r"lost|closed|cannot connect"), Client(remote, tls=other) as client:
         client.list_dbs()
 
 

@@ -102,5 +102,5 @@ class Events:
             self._database = Monitor(self._remote, OPEN_VSWITCH, _TABLES)
         except OvsdbError:
             return
-        # What happened while nobody listened is not told any more.
+        # What happened before is not reported by this connection.
         self._ports_differ = True

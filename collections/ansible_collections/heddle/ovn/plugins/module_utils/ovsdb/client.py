@@ -64,7 +64,7 @@ class Client:
         return self._call("list_dbs", [], None, self.remote)
 
     def get_schema(self, database):
-        """The schema of a database as the server tells it, read once per connection."""
+        """The schema of a database as the server reports it, read once per connection."""
         if database not in self._schemas:
             self._schemas[database] = self._call("get_schema", [database], database, database)
         return self._schemas[database]

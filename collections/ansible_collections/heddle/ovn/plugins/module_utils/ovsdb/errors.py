@@ -15,7 +15,7 @@ class OvsdbError(Exception):
 
 
 class Conflict(OvsdbError):
-    """Somebody changed what the transaction was based on: a `wait` did not hold, or a row it refers to is gone."""
+    """What the transaction was based on has changed: a `wait` did not hold, or a row it refers to is gone."""
 
 
 class Duplicate(Conflict):
@@ -46,7 +46,7 @@ class Interrupted(OvsdbError):
 
 
 class WriteRefused(OvsdbError):
-    """Somebody tried to write through a read-only client."""
+    """A write was requested of a read-only client; nothing was sent."""
 
 
 def error_of(database, result, index=None, operation=None):
