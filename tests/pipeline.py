@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import json
+
 from ansible_collections.heddle.ovn.plugins.module_utils.api import Problem, read_manifests
+from ansible_collections.heddle.ovn.plugins.module_utils.api.network_selection import NETWORKS
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers import layer2_steps
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.admission import admit
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
@@ -130,9 +133,11 @@ def layer3(namespace_name: str, name: str, cidr: str, host_subnet: int) -> str:
     )
 
 
-def workload(namespace_name: str, name: str, node: str) -> str:
-    """Return a Workload manifest."""
+def workload(namespace_name: str, name: str, node: str, networks: str | list = "") -> str:
+    """Return a Workload manifest; `networks` are the secondary ones it selects, as text or as a list of objects."""
+    text = networks if isinstance(networks, str) else json.dumps(networks)
+    annotations = f", annotations: {{{NETWORKS}: {text!r}}}" if text else ""
     return (
         "---\napiVersion: heddle.dev/v1\nkind: Workload\n"
-        f"metadata: {{name: {name}, namespace: {namespace_name}}}\nspec: {{node: {node}}}\n"
+        f"metadata: {{name: {name}, namespace: {namespace_name}{annotations}}}\nspec: {{node: {node}}}\n"
     )

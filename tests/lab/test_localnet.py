@@ -32,7 +32,10 @@ metadata: {{name: {name}}}
 WORKLOAD = """
 apiVersion: heddle.dev/v1
 kind: Workload
-metadata: {{name: {name}, namespace: {namespace}}}
+metadata:
+  name: {name}
+  namespace: {namespace}
+  annotations: {{k8s.v1.cni.cncf.io/networks: {namespace}}}
 spec: {{node: {node}}}
 ---
 """

@@ -26,10 +26,17 @@ NETWORKS = {
     "wire": "{topology: Layer2, layer2: {role: Secondary, ipam: {mode: Disabled}}}",
     "routed": "{topology: Layer3, layer3: {role: Secondary, subnets: [{cidr: 10.129.0.0/16, hostSubnet: 24}]}}",
 }
-BASE = namespace("many", primary=False) + "".join(
-    workload("many", name, node) for name, node in (("a", "node1"), ("b", "node1"), ("far", "node2"))
-)
-MANIFESTS = BASE + "".join(network(name, text) for name, text in NETWORKS.items())
+
+
+def base(*networks):
+    """Three workloads that select these networks."""
+    return namespace("many", primary=False) + "".join(
+        workload("many", name, node, ",".join(networks))
+        for name, node in (("a", "node1"), ("b", "node1"), ("far", "node2"))
+    )
+
+
+MANIFESTS = base(*NETWORKS) + "".join(network(name, text) for name, text in NETWORKS.items())
 
 
 @pytest.fixture
@@ -53,8 +60,8 @@ def test_they_come_and_go_one_by_one_and_leave_nothing(zone):
     before = zone.northbound.dump()
     assert not zone.apply(MANIFESTS).changed
     for gone in NETWORKS:
-        others = "".join(network(name, text) for name, text in NETWORKS.items() if name != gone)
-        zone.apply(BASE + others)
+        others = {name: text for name, text in NETWORKS.items() if name != gone}
+        zone.apply(base(*others) + "".join(network(name, text) for name, text in others.items()))
         names = str(zone.northbound.rows("Logical_Switch", "name")) + str(
             zone.northbound.rows("Logical_Router", "name")
         )
@@ -117,7 +124,7 @@ def test_without_ipam_another_mac_does_not_pass(zone):
 
 
 def test_a_localnet_switch_leads_to_the_physical_network_with_its_tag(zone):
-    text = BASE + (
+    text = base("plant") + (
         "---\napiVersion: k8s.ovn.org/v1\nkind: ClusterUserDefinedNetwork\nmetadata: {name: plant}\n"
         "spec: {namespaceSelector: {}, network: {topology: Localnet, localnet: {role: Secondary, "
         "physicalNetworkName: factory, subnets: [10.66.0.0/24], vlan: {mode: Access, access: {id: 100}}}}}\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What workloads may ask for, what they keep when they are gone, and how their interfaces are numbered."""
+"""What workloads may ask for, and what they keep when they are gone."""
 
 import pytest
 
@@ -52,19 +52,19 @@ def message(snapshot, name):
 
 def test_a_persistent_address_waits_for_a_workload_of_the_same_name():
     base = namespace("red", primary=False) + persistent()
-    first = base + workload("red", "a", "node1") + workload("red", "b", "node1")
+    first = base + workload("red", "a", "node1", "keep") + workload("red", "b", "node1", "keep")
     assert address(after(first), "red/b") == ["10.0.0.2/29"]
-    between = base + workload("red", "a", "node1") + workload("red", "c", "node2")
+    between = base + workload("red", "a", "node1", "keep") + workload("red", "c", "node2", "keep")
     assert address(after(first, between), "red/c") == ["10.0.0.3/29"]
-    again = between + workload("red", "b", "node3")
+    again = between + workload("red", "b", "node3", "keep")
     assert address(after(first, between, again), "red/b") == ["10.0.0.2/29"]
     assert address(after(first, base, first), "red/b") == ["10.0.0.2/29"]
 
 
 def test_without_persistence_the_address_is_free_at_once():
     base = namespace("red", primary=False) + secondary("red", "keep", "subnets: [10.0.0.0/29]")
-    first = base + workload("red", "a", "node1") + workload("red", "b", "node1")
-    between = base + workload("red", "a", "node1") + workload("red", "c", "node2")
+    first = base + workload("red", "a", "node1", "keep") + workload("red", "b", "node1", "keep")
+    between = base + workload("red", "a", "node1", "keep") + workload("red", "c", "node2", "keep")
     assert address(after(first, between), "red/c") == ["10.0.0.2/29"]
 
 
@@ -72,14 +72,14 @@ def test_without_persistence_the_address_is_free_at_once():
     "gone", ["", namespace("red", primary=False), namespace("blue", primary=False) + persistent()[:0]]
 )
 def test_claims_go_with_the_namespace_and_with_the_network(gone):
-    first = namespace("red", primary=False) + persistent() + workload("red", "a", "node1")
+    first = namespace("red", primary=False) + persistent() + workload("red", "a", "node1", "keep")
     assert not [pool for pool in after(first, gone).allocations if "red_keep" in pool]
 
 
 def test_claims_of_workloads_that_are_gone_are_named_when_nothing_is_left():
     base = namespace("red", primary=False) + persistent("10.0.0.0/30")
-    first = base + workload("red", "a", "node1") + workload("red", "b", "node1")
-    snapshot = after(first, base + workload("red", "c", "node1"))
+    first = base + workload("red", "a", "node1", "keep") + workload("red", "b", "node1", "keep")
+    snapshot = after(first, base + workload("red", "c", "node1", "keep"))
     told = "addresses in 10.0.0.0/30 of red_keep: 1 are wanted, all 2 are taken, 2 of them kept for what is gone"
     assert told in message(snapshot, "c")
     assert "red/a, red/b" in message(snapshot, "c")
@@ -192,33 +192,18 @@ def test_gateway_and_management_port(gateways, infrastructure, gateway, manageme
 
 def test_a_switch_without_router_keeps_no_address_and_no_tunnel_id_for_itself():
     text = namespace("red") + layer2("red", "net", "10.0.0.0/24") + secondary("red", "flat", "subnets: [10.7.0.0/24]")
-    interfaces = plan_of(text + workload("red", "w", "node1"))["workloads"]["red/w"]["interfaces"]
+    interfaces = plan_of(text + workload("red", "w", "node1", "flat"))["workloads"]["red/w"]["interfaces"]
     told = {one["network"]: (one["addresses"], one["tunnel_id"], one["routes"] != []) for one in interfaces}
     assert told["red_net"] == (["10.0.0.3/24"], 10, True)
     assert told["red_flat"] == (["10.7.0.1/24"], 1, False)
 
 
-def names(snapshot, workload_name="red/w"):
-    return {one["network"]: one["name"] for one in build_plan(snapshot)["workloads"][workload_name]["interfaces"]}
-
-
-def test_interfaces_keep_their_numbers_when_networks_come_and_go():
-    base = namespace("red", primary=False) + workload("red", "w", "node1")
-    one, two, three = (secondary("red", name, "ipam: {mode: Disabled}") for name in ("m", "a", "z"))
-    assert names(after(base + one)) == {"default": "eth0", "red_m": "net1"}
-    assert names(after(base + one, base + one + two)) == {"default": "eth0", "red_m": "net1", "red_a": "net2"}
-    grown = after(base + one, base + one + two, base + two + three)
-    # Somebody uses the first one, so it stays until he goes.
-    assert names(grown) == {"default": "eth0", "red_m": "net1", "red_a": "net2", "red_z": "net3"}
-    base = base.replace("name: w,", "name: v,")
-    assert names(after(base + one + two, base + two + three), "red/v")["red_a"] == "net1"
-
-
 def test_without_ipam_there_is_a_mac_that_stays_and_no_address():
     base = namespace("red", primary=False) + secondary("red", "wire", "ipam: {mode: Disabled}")
-    first = after(base + workload("red", "b", "node1"))
+    first = after(base + workload("red", "b", "node1", "wire"))
     second = after(
-        base + workload("red", "b", "node1"), base + workload("red", "a", "node2") + workload("red", "b", "node1")
+        base + workload("red", "b", "node1", "wire"),
+        base + workload("red", "a", "node2", "wire") + workload("red", "b", "node1", "wire"),
     )
     macs = {}
     for snapshot in (first, second):
@@ -227,7 +212,7 @@ def test_without_ipam_there_is_a_mac_that_stays_and_no_address():
             assert found["addresses"] == []
             assert macs.setdefault(name, found["mac"]) == found["mac"]
     assert len(set(macs.values())) == len(macs) == 2
-    assert not [pool for pool in after(base + workload("red", "b", "node1"), "").allocations if "wire" in pool]
+    assert not [pool for pool in after(base + workload("red", "b", "node1", "wire"), "").allocations if "wire" in pool]
 
 
 LOCALNET = namespace("red", primary=False) + (
@@ -238,7 +223,7 @@ LOCALNET = namespace("red", primary=False) + (
 
 
 def test_a_localnet_workload_has_an_address_and_the_mtu_of_the_provider_network_and_no_route():
-    found = build_plan(after(LOCALNET + workload("red", "w", "node1")))["workloads"]["red/w"]["interfaces"][1]
+    found = build_plan(after(LOCALNET + workload("red", "w", "node1", "plant")))["workloads"]["red/w"]["interfaces"][1]
     assert (found["addresses"], found["mtu"], found["routes"], found["tunnel_id"]) == (["10.66.0.4/24"], 1500, [], None)
 
 
@@ -254,7 +239,7 @@ def test_a_localnet_workload_has_an_address_and_the_mtu_of_the_provider_network_
 )
 def test_a_localnet_workload_waits_on_a_node_that_leads_elsewhere(told, fragment):
     hosts = {name: {**host, "gateway": told} for name, host in THREE_NODES.items()}
-    snapshot, problems = decide(LOCALNET + workload("red", "w", "node1"), hosts=hosts)
+    snapshot, problems = decide(LOCALNET + workload("red", "w", "node1", "plant"), hosts=hosts)
     assert not problems
     assert fragment is None or fragment in message(snapshot, "w")
     assert ("red/w" in build_plan(snapshot)["workloads"]) == (fragment is None)

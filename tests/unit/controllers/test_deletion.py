@@ -46,8 +46,8 @@ def test_a_network_in_use_waits_and_is_carried_out_until_its_last_user_goes():
 
 def test_a_network_that_goes_takes_no_new_workload():
     secondary = cluster("wide", SECONDARY)
-    base = namespace("red", primary=False) + WORKLOAD
-    waiting = stored(base + workload("red", "new", "node2"), stored(base + secondary))
+    base = namespace("red", primary=False) + workload("red", "w", "node1", "wide")
+    waiting = stored(base + workload("red", "new", "node2", "wide"), stored(base + secondary))
     assert condition_of(waiting, "Workload/red/new", "Ready")[:2] == ("False", "NetworkDeleting")
     assert condition_of(waiting, "Workload/red/w", "Ready")[0] == "True"
     assert list(build_plan(waiting)["workloads"]) == ["red/w"]

@@ -95,7 +95,6 @@ def test_exhaustion_tells_how_many_want_how_many_there_are_and_who_keeps_some():
         ("NETWORK_IDS", (1, 2), "network ids 1 to 2: 3 are wanted, all 2 are taken"),
         ("DYNAMIC_TUNNEL_KEYS", (7, 7), "tunnel keys of transit routers 7 to 7: 2 are wanted, all 1 are taken"),
         ("PORT_TUNNEL_IDS_BESIDE_ROUTER", (10, 11), "port tunnel ids 10 to 11 of a_net: 3 are wanted, all 2 are taken"),
-        ("INTERFACE_NUMBERS", (1, 1), "interfaces of a/w1: 2 are wanted, all 1 are taken"),
     ],
 )
 def test_every_pool_of_numbers_says_when_it_is_exhausted(monkeypatch, constant, values, fragment):

@@ -140,7 +140,7 @@ def test_secondary_networks_have_a_logical_picture(spec: str, wanted: list[str])
         "---\napiVersion: k8s.ovn.org/v1\nkind: ClusterUserDefinedNetwork\nmetadata: {name: x}\n"
         f"spec: {{namespaceSelector: {{}}, network: {{{spec}}}}}\n"
     )
-    plan = plan_of(namespace("many", primary=False) + manifest + workload("many", "w", "node1"))
+    plan = plan_of(namespace("many", primary=False) + manifest + workload("many", "w", "node1", "x"))
     shown = " ".join(texts(logical(plan, "cluster_udn_x")))
     assert [text for text in wanted if text not in shown] == []
 

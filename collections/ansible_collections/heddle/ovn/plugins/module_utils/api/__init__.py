@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from .manifests import read_manifests
 from .network_capacity import host_subnet_capacity, usable_addresses
+from .network_selection import selection_path
 from .problem import Problem, Source
 from .resource import Resource, packed, unpacked
 from .selector import matches
@@ -24,6 +25,7 @@ __all__ = [
     "not_carried_out",
     "packed",
     "read_manifests",
+    "selection_path",
     "unpacked",
     "usable_addresses",
 ]

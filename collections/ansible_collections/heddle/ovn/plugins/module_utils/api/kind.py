@@ -15,6 +15,8 @@ class Kind:
     """A kind of manifest.
 
     ``read_spec`` gets the field ``spec`` (its value may be None) and returns the normalised spec.
+    ``read_annotations`` gets the field ``metadata.annotations`` (its value may be None) and that spec, and returns the
+    spec with what annotations say.
     ``read_name`` reads ``metadata.name``. ``own_labels`` are labels that every object of the kind carries by itself.
     ``default_namespace`` is the namespace of an object that names none; without one it has to.
     """
@@ -26,4 +28,5 @@ class Kind:
     api_version_required: bool = True
     default_namespace: str | None = None
     read_name: Callable[[Node], str | None] = read_dns_subdomain
+    read_annotations: Callable[[Node, dict], dict] = lambda annotations, spec: spec
     own_labels: Callable[[str], dict[str, str]] = lambda name: {}

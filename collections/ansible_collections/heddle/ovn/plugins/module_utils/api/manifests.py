@@ -81,6 +81,10 @@ def _read_document(document: Document, report: Report, first_places: dict[tuple,
     source = Source(report.file, document.number, document.line)
     _check_duplicate(root, header, source, first_places)
     spec = kind.read_spec(fields.place("spec"))
+    if spec is not None:
+        metadata = fields.place("metadata")
+        annotations = metadata.child("annotations") if isinstance(metadata.value, dict) else metadata
+        spec = kind.read_annotations(annotations, spec)
     if header.name is None or spec is None:
         return None
     return Resource(

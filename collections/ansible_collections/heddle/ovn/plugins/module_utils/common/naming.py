@@ -21,6 +21,9 @@ PHYSICAL_NETWORK = "physnet"
 LOCKED_ROLE = "infrastructure-locked"
 # The version of a node's Layer2 topology (OKEP-5094): with gateway routers, with a transit router.
 GATEWAY_ROUTERS, TRANSIT_ROUTER = "1.0", "2.0"
+# Interfaces of a workload on the default network and on its primary one (OKEP-5193).
+DEFAULT_INTERFACE = "eth0"
+PRIMARY_INTERFACE = "ovn-udn1"
 
 _INTERFACE_NAME_LIMIT = 15
 
@@ -137,6 +140,16 @@ def vrf_name(network_object: str, network_id: int, taken: set[str]) -> str:
 def nad_key(namespace: str, name: str) -> str:
     """Key of a network attachment: its namespace and the name of the network object."""
     return f"{namespace}/{name}"
+
+
+def indexed_nad_key(nad: str, index: int) -> str:
+    """Key of a workload's attachment number `index`, from 0, to one definition: `ns/nad`, `ns/nad/1`."""
+    return f"{nad}/{index}" if index else nad
+
+
+def definition_of(nad: str) -> str:
+    """Return `namespace/name` of the definition that an attachment's key, indexed or not, is of."""
+    return "/".join(nad.split("/")[:2])
 
 
 def workload_port(namespace: str, workload: str, nad: str | None = None) -> str:

@@ -15,11 +15,13 @@ from ..store import layer2_version
 from ..store.snapshot import Snapshot, StoredObject
 from . import move, placement, rules
 from .allocation import allocate, host_subnets, without_kept_addresses
+from .attachment import Attachments
 from .attachment_definition import is_own, own_definitions
 from .cluster_limits import shortages
 from .conditions import WORKLOAD_READY, condition
 from .finalizers import asked_to_go, has_finalizer, release, users
 from .nad import claim_namespaces
+from .network_selection import check_selections
 from .network_status import evaluate
 from .networks import NETWORK_KINDS, Network, attached_networks, is_pending, running_workloads
 from .path_mtu import check_path_mtu
@@ -148,6 +150,9 @@ def _carry_out(
             for key, broken in claims.broken.items()
             for rule in broken
         ]
+    refused = list(check_selections(after, Attachments(attached_networks(after)), order))
+    if refused:
+        return refused
     stage = before
     while True:
         allocating = _Allocating(stage, after, unrendered, now)

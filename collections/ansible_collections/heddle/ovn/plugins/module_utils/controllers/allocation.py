@@ -7,15 +7,16 @@ import dataclasses
 from collections.abc import Callable, Collection, Iterator, Set
 
 from ..common.addressing import family, free_addresses, nth_subnet, overlapping, subnet_capacity
-from ..common.naming import DEFAULT_NETWORK
 from ..store.layer2_version import is_open
-from ..store.snapshot import Snapshot
-from .attachment import asked_addresses, networks_of, own_mistakes, settle_macs, taken_macs, workload_key
-from .networks import Network, networks_by_namespace, running_workloads
+from ..store.snapshot import Snapshot, StoredObject
+from .attachment import Attachment, Attachments, asked_addresses, own_mistakes
+from .network_selection import unreachable_gateway
+from .networks import Network, running_workloads
 from .placement import node_of
-from .pools import Failure, Pool, allocate_pool, numbers
+from .pools import Failure, Pool, allocate_pool, numbers, workload_of
 from .router_addresses import reserved_addresses
 from .transit import choose_transit_subnets, transit_subnet_pool
+from .workload_macs import settle_macs, taken_requests
 
 TUNNEL_KEY_BASE = 16711683
 DYNAMIC_TUNNEL_KEYS = (16715779, 16777215)
@@ -24,7 +25,6 @@ NODE_IDS = (2, 4999)
 # The first nine keys of a switch with a transit router are the router's (OKEP-5094, "Tunnel keys").
 PORT_TUNNEL_IDS = (1, 32766)
 PORT_TUNNEL_IDS_BESIDE_ROUTER = (10, 32766)
-INTERFACE_NUMBERS = (1, 9999)
 _ADDRESSES = "address/"
 
 
@@ -43,7 +43,11 @@ def without_kept_addresses(snapshot: Snapshot, released: Collection[str]) -> Sna
     if not released:
         return snapshot
     allocations = {
-        pool: {owner: value for owner, value in held.items() if not (owner in released and pool.startswith(_ADDRESSES))}
+        pool: {
+            owner: value
+            for owner, value in held.items()
+            if not (workload_of(owner) in released and pool.startswith(_ADDRESSES))
+        }
         for pool, held in snapshot.allocations.items()
     }
     return dataclasses.replace(snapshot, allocations=allocations)
@@ -57,11 +61,6 @@ def host_subnet_pool(network: str, family_number: int) -> str:
 def tunnel_id_pool(network: str) -> str:
     """Name of the pool with the port tunnel keys of a Layer2 network."""
     return f"tunnel-id/{network}"
-
-
-def interface_pool(workload: str) -> str:
-    """Name of the pool with the numbers of a workload's secondary interfaces, `net1` and so on."""
-    return f"interface/{workload}"
 
 
 def gateway_router_owner(node: str) -> str:
@@ -82,14 +81,20 @@ def workload_subnets(snapshot: Snapshot, network: Network, node: str) -> list[st
     return sorted((subnet["cidr"] for subnet in network.subnets), key=family)
 
 
+def given_addresses(snapshot: Snapshot, attachment: Attachment, subnets: list[str]) -> list[str]:
+    """Return the addresses that an interface was given of `subnets`, without those that are not there yet."""
+    pools = (address_pool(attachment.network.name, subnet) for subnet in subnets)
+    return [address for pool in pools if (address := snapshot.get(pool, attachment.owner)) is not None]
+
+
 def allocate(snapshot: Snapshot, found: dict[str, Network], running: Set[str] = frozenset()) -> list[Failure]:
     """Bring the snapshot's allocations to what its objects claim; `running` are the workloads that had theirs before.
 
     Returns what could not be given, as (object key, rule, remedy); the snapshot is then not to be stored. Objects that
     other rules refuse do no harm here, so shortages can be told together with other mistakes.
     """
-    serving = networks_by_namespace(found)
-    failures = own_mistakes(snapshot, serving)
+    attachments = Attachments(found)
+    failures = own_mistakes(snapshot, attachments)
     if failures:
         # They would be in the way of others.
         return failures
@@ -102,12 +107,28 @@ def allocate(snapshot: Snapshot, found: dict[str, Network], running: Set[str] = 
         if network.is_transit_routed:
             wanted.add(transit_subnet_pool(network.name))
             failures += choose_transit_subnets(snapshot, network, found)
-    wanted |= settle_macs(snapshot, found, serving)
-    failures += taken_macs(snapshot, serving, running)
+    wanted |= settle_macs(snapshot, found, attachments)
+
+    def given(workload: StoredObject, attachment: Attachment) -> list[str]:
+        subnets = workload_subnets(snapshot, attachment.network, node_of(workload))
+        return given_addresses(snapshot, attachment, subnets)
+
+    failures += taken_requests(snapshot, found, attachments, running, given)
+    failures += _unreachable_gateways(snapshot, attachments)
     for name in set(snapshot.allocations) - wanted:
         del snapshot.allocations[name]
     snapshot.cursors = {name: position for name, position in snapshot.cursors.items() if name in wanted}
     return failures
+
+
+def _unreachable_gateways(snapshot: Snapshot, attachments: Attachments) -> Iterator[Failure]:
+    """Gateways that a workload cannot reach from its node, whose subnets of a Layer3 network are known only now."""
+    for workload in running_workloads(snapshot):
+        for one in attachments.of(workload):
+            if one.gateways and one.network.topology == "Layer3":
+                rule = unreachable_gateway(one, workload_subnets(snapshot, one.network, node_of(workload)))
+                if rule:
+                    yield workload.key, f"{one.interface}: {rule}", "choose a gateway in the node's host subnet"
 
 
 def _number_pools(snapshot: Snapshot, found: dict[str, Network]) -> Iterator[Pool]:
@@ -156,29 +177,36 @@ def _subnets(cidrs: list[dict]) -> Callable[[set[str]], Iterator[str]]:
 
 def _workload_pools(snapshot: Snapshot, found: dict[str, Network]) -> Iterator[Pool]:
     pools: dict[str, Pool] = {}
-    serving = networks_by_namespace(found)
+    attachments = Attachments(found)
+    workloads = running_workloads(snapshot)
+    is_kept = _kept_owners(snapshot, workloads)
     for network in found.values():
         if network.is_persistent:
             for subnet in workload_subnets(snapshot, network, ""):
-                _address_pool(pools, network, subnet)
-    for workload in running_workloads(snapshot):
-        owner = workload_key(workload)
-        for network in networks_of(workload, found[DEFAULT_NETWORK], serving):
+                _address_pool(pools, network, subnet, is_kept)
+    for workload in workloads:
+        for one in attachments.of(workload):
+            network = one.network
             for subnet in workload_subnets(snapshot, network, node_of(workload)):
-                pool = _address_pool(pools, network, subnet)
-                pool.owners[owner] = workload.key
+                pool = _address_pool(pools, network, subnet, is_kept)
+                pool.owners[one.owner] = workload.key
                 asked = asked_addresses(workload, network, subnet)
                 if asked:
-                    pool.asked[owner] = asked[0]
+                    pool.asked[one.owner] = asked[0]
             if network.topology == "Layer2":
-                _tunnel_ids(pools, network)[owner] = workload.key
-            if network.role == "Secondary":
-                _interfaces(pools, owner)[network.name] = workload.key
+                _tunnel_ids(pools, network)[one.owner] = workload.key
     for network in found.values() if is_open(snapshot) else ():
         if network.is_transit_routed:
             for node in snapshot.of_kind("Node"):
                 _tunnel_ids(pools, network)[gateway_router_owner(node.name)] = network.object_key
     yield from pools.values()
+
+
+def _kept_owners(snapshot: Snapshot, workloads: list[StoredObject]) -> Callable[[str], bool]:
+    """Return whether an owner without a claim keeps its address: its namespace is there, and it does not run."""
+    namespaces = {entry.name for entry in snapshot.of_kind("Namespace")}
+    running = {f"{workload.namespace}/{workload.name}" for workload in workloads}
+    return lambda owner: owner.partition("/")[0] in namespaces and workload_of(owner) not in running
 
 
 def _tunnel_ids(pools: dict[str, Pool], network: Network) -> dict[str, str]:
@@ -191,27 +219,18 @@ def _tunnel_ids(pools: dict[str, Pool], network: Network) -> dict[str, str]:
     return pools[name].owners
 
 
-def _interfaces(pools: dict[str, Pool], workload: str) -> dict[str, str]:
-    name = interface_pool(workload)
-    if name not in pools:
-        remedy = "serve its namespace with fewer secondary networks"
-        pools[name] = Pool(name, f"interfaces of {workload}", remedy, numbers(*INTERFACE_NUMBERS))
-    return pools[name].owners
-
-
-def _address_pool(pools: dict[str, Pool], network: Network, subnet: str) -> Pool:
+def _address_pool(pools: dict[str, Pool], network: Network, subnet: str, is_kept: Callable[[str], bool]) -> Pool:
     name = address_pool(network.name, subnet)
     if name not in pools:
         reserved = reserved_addresses(network, subnet)
         parts = network.excluded + network.reserved + network.infrastructure
         excluded = [part for part in parts if overlapping(part, subnet)]
-        namespaces = set(network.namespaces)
         pools[name] = Pool(
             name,
             f"addresses in {subnet} of {network.name}",
             "remove workloads, or make a network with a larger subnet",
             lambda taken: free_addresses(subnet, taken | reserved, excluded),
             # What KubeVirt does with a claim of its own: the address waits for a workload of the same name.
-            is_kept=(lambda owner: owner.partition("/")[0] in namespaces) if network.is_persistent else None,
+            is_kept=is_kept if network.is_persistent else None,
         )
     return pools[name]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a workload may ask for on its primary Layer2 network, and the MACs that no address gives.
+"""The interfaces of a workload, and what it may ask for on its primary Layer2 network.
 
 ovn-kubernetes, preconfigured addresses: a workload names its addresses and its MAC there, out of the subnets but
 not out of what is kept for infrastructure; `reservedSubnets` are given to nobody else.
@@ -7,15 +7,24 @@ not out of what is kept for infrastructure; `reservedSubnets` are given to nobod
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
+from dataclasses import dataclass
 
-from ..common.addressing import family, mac_of_address, network_of, overlapping
-from ..common.naming import PHYSICAL_NETWORK, PRIMARY_NETWORK_LABEL
+from ..common.addressing import family, network_of, overlapping
+from ..common.naming import (
+    DEFAULT_INTERFACE,
+    DEFAULT_NETWORK,
+    PHYSICAL_NETWORK,
+    PRIMARY_INTERFACE,
+    PRIMARY_NETWORK_LABEL,
+    indexed_nad_key,
+    nad_key,
+)
 from ..store.snapshot import Snapshot, StoredObject
 from .networks import Network, running_workloads
 from .placement import node_of
-from .pools import Failure, local_mac
-from .router_addresses import gateway_address, management_address, reserved_addresses
+from .pools import Failure
+from .router_addresses import reserved_addresses
 
 _ELSEWHERE = "take one of another range"
 
@@ -30,15 +39,86 @@ def moves_live(workload: StoredObject) -> bool:
     return workload.spec["kind"] == "vm"
 
 
-def networks_of(workload: StoredObject, default: Network, serving: dict[str, list[Network]]) -> list[Network]:
-    """Return the networks that a workload is attached to; `serving` are the user-defined ones by namespace."""
-    networks = serving.get(workload.namespace, [])
-    return networks if moves_live(workload) else [default, *networks]
+@dataclass(frozen=True)
+class Attachment:
+    """One interface of a workload. `owner` is what pools of its network know it by; `nad` is its key in ovn-kubernetes.
+
+    `addresses` (with prefix length), `mac` and `gateways` are those that the annotation requests.
+    """
+
+    network: Network
+    owner: str
+    interface: str
+    nad: str | None = None
+    addresses: tuple[str, ...] = ()
+    mac: str | None = None
+    gateways: tuple[str, ...] = ()
 
 
-def mac_pool(network: str) -> str:
-    """Name of the pool with the MACs of a network that gives no addresses."""
-    return f"mac/{network}"
+class Attachments:
+    """The interfaces of workloads, as far as they are on networks of `found` (name -> network)."""
+
+    def __init__(self, found: dict[str, Network]) -> None:
+        self._default = found[DEFAULT_NETWORK]
+        self._defined = {
+            nad_key(namespace, network.nad_name): network
+            for network in found.values()
+            for namespace in (() if network.is_default else network.namespaces)
+        }
+        self._primary = {
+            namespace: network
+            for network in found.values()
+            for namespace in (() if network.is_default or network.role != "Primary" else network.namespaces)
+        }
+
+    def defined(self, nad: str) -> Network | None:
+        """Return the network that the definition `namespace/name` is of."""
+        return self._defined.get(nad)
+
+    def primary(self, workload: StoredObject) -> Network | None:
+        """Return the user-defined network that is primary in a workload's namespace."""
+        return self._primary.get(workload.namespace)
+
+    def of(self, workload: StoredObject) -> list[Attachment]:
+        """Return a workload's interfaces: on the default network, the primary one, then the selected ones in order.
+
+        A selected network that is not there, or is no secondary one, is left out.
+        """
+        owner, found = workload_key(workload), []
+        if not moves_live(workload):
+            found.append(Attachment(self._default, owner, DEFAULT_INTERFACE))
+        primary = self.primary(workload)
+        if primary is not None:
+            nad = nad_key(workload.namespace, primary.nad_name)
+            found.append(Attachment(primary, owner, PRIMARY_INTERFACE, nad))
+        seen: dict[str, int] = {}
+        for definition, selected in selection(workload):
+            network = self._defined.get(definition)
+            if network is not None and network.role == "Secondary":
+                nad = indexed_nad_key(definition, seen.setdefault(definition, 0))
+                seen[definition] += 1
+                found.append(_selected(workload, network, nad, selected))
+        return found
+
+
+def selection(workload: StoredObject) -> list[tuple[str, dict]]:
+    """Return the definitions (`namespace/name`) that a workload's annotation selects, each with what it requests."""
+    # A workload that an older Heddle stored has none.
+    selected = workload.spec.get("networks", [])
+    return [(nad_key(one["namespace"] or workload.namespace, one["name"]), one) for one in selected]
+
+
+def _selected(workload: StoredObject, network: Network, nad: str, requested: dict) -> Attachment:
+    owner = workload_key(workload)
+    return Attachment(
+        network=network,
+        owner=owner if nad == nad_key(workload.namespace, network.nad_name) else f"{owner}/{nad}",
+        interface=requested["interface"],
+        nad=nad,
+        addresses=tuple(requested["ips"]),
+        mac=requested["mac"],
+        gateways=tuple(requested["gateways"]),
+    )
 
 
 def asked_addresses(workload: StoredObject, network: Network, subnet: str) -> list[str]:
@@ -52,38 +132,10 @@ def asked_addresses(workload: StoredObject, network: Network, subnet: str) -> li
     ]
 
 
-def workload_mac(snapshot: Snapshot, workload: StoredObject, network: Network, addresses: list[str]) -> str:
-    """Return the MAC of a workload's interface: the one asked for, or the one of its first address, or a stored one."""
-    if network.is_transit_routed and workload.spec.get("mac"):
-        return workload.spec["mac"]
-    if addresses:
-        return mac_of_address(addresses[0])
-    return snapshot.get(mac_pool(network.name), workload_key(workload))
-
-
-def settle_macs(snapshot: Snapshot, found: dict[str, Network], serving: dict[str, list[Network]]) -> set[str]:
-    """Give a MAC to each workload of each network without addresses; returns the names of the pools."""
-    owners = {network.name: [] for network in found.values() if not network.has_ipam}
-    for workload in running_workloads(snapshot) if owners else ():
-        for network in serving.get(workload.namespace, []):
-            if network.name in owners:
-                owners[network.name].append(workload_key(workload))
-    for name, claimants in owners.items():
-        held = snapshot.allocations.get(mac_pool(name), {})
-        kept = {owner: held[owner] for owner in claimants if owner in held}
-        taken = set(kept.values())
-        for owner in claimants:
-            if owner not in kept:
-                kept[owner] = local_mac((snapshot.name, name, owner), taken)
-                taken.add(kept[owner])
-        snapshot.allocations[mac_pool(name)] = kept
-    return {mac_pool(name) for name in owners}
-
-
-def own_mistakes(snapshot: Snapshot, serving: dict[str, list[Network]]) -> list[Failure]:
+def own_mistakes(snapshot: Snapshot, attachments: Attachments) -> list[Failure]:
     """Return why workloads cannot have what they ask for, whatever others have."""
-    failures = list(_unconnected(snapshot, serving))
-    for workload, network in _asking(snapshot, serving):
+    failures = list(_unconnected(snapshot, attachments))
+    for workload, network in _asking(snapshot, attachments):
         if network is None:
             rule = f"asks for addresses or a MAC, and namespace {workload.namespace} has no primary Layer2 network"
             failures.append((workload.key, rule, f"leave them out, or see to the label {PRIMARY_NETWORK_LABEL}"))
@@ -92,33 +144,20 @@ def own_mistakes(snapshot: Snapshot, serving: dict[str, list[Network]]) -> list[
     return failures
 
 
-def taken_macs(snapshot: Snapshot, serving: dict[str, list[Network]], running: Set[str]) -> list[Failure]:
-    """Return which workloads cannot have their MAC, because another one of the network has it.
-
-    Of two that want one MAC it is the one of `running` that keeps it.
-    """
-    asking: dict[str, list[StoredObject]] = {}
-    for workload, network in _asking(snapshot, serving):
-        if network is not None and workload.spec.get("mac"):
-            asking.setdefault(network.name, []).append(workload)
-    return list(_mac_problems(snapshot, serving, asking, running)) if asking else []
-
-
-def _asking(snapshot: Snapshot, serving: dict[str, list[Network]]) -> Iterator[tuple[StoredObject, Network | None]]:
+def _asking(snapshot: Snapshot, attachments: Attachments) -> Iterator[tuple[StoredObject, Network | None]]:
     """Workloads that ask for an address or a MAC, with the network that they ask it of."""
     for workload in running_workloads(snapshot):
         if workload.spec.get("addresses") or workload.spec.get("mac"):
-            yield workload, next((one for one in serving.get(workload.namespace, []) if one.is_transit_routed), None)
+            primary = attachments.primary(workload)
+            yield workload, primary if primary is not None and primary.is_transit_routed else None
 
 
-def _unconnected(snapshot: Snapshot, serving: dict[str, list[Network]]) -> Iterator[Failure]:
+def _unconnected(snapshot: Snapshot, attachments: Attachments) -> Iterator[Failure]:
     """Workloads of Localnet networks on nodes that told where they lead to, and lead elsewhere."""
-    if not any(network.topology == "Localnet" for networks in serving.values() for network in networks):
-        return
     told = {node.name: node.spec.get("gateway") for node in snapshot.of_kind("Node")}
     for workload in running_workloads(snapshot):
         node = node_of(workload)
-        for network in serving.get(workload.namespace, []):
+        for network in (one.network for one in attachments.of(workload)):
             gateway = told.get(node)
             if network.topology != "Localnet" or not gateway:
                 continue
@@ -154,33 +193,3 @@ def _refusal(address: str, network: Network, subnet: str) -> str:
         return f"address {address} is that of the network's gateway or of the nodes"
     kept = next((part for part in network.infrastructure if overlapping(address, part)), None)
     return f"address {address} is in {kept}, which is kept for infrastructure" if kept else ""
-
-
-def _mac_problems(
-    snapshot: Snapshot,
-    serving: dict[str, list[Network]],
-    asking: dict[str, list[StoredObject]],
-    running: Set[str],
-) -> Iterator[Failure]:
-    holders: dict[str, dict[str, str]] = {name: {} for name in asking}
-    for workload in sorted(running_workloads(snapshot), key=lambda one: one.key not in running):
-        network = next((one for one in serving.get(workload.namespace, []) if one.name in holders), None)
-        if network is None:
-            continue
-        held = holders[network.name]
-        if not held:
-            held.update(_router_macs(network))
-        subnets = sorted((subnet["cidr"] for subnet in network.subnets), key=family)
-        given = [snapshot.get(f"address/{network.name}/{subnet}", workload_key(workload)) for subnet in subnets]
-        mac = workload_mac(snapshot, workload, network, [address for address in given if address])
-        other = held.setdefault(mac, workload_key(workload)) if mac else workload_key(workload)
-        if other != workload_key(workload):
-            yield workload.key, f"MAC {mac} is already that of {other} on {network.name}", "choose another one"
-
-
-def _router_macs(network: Network) -> dict[str, str]:
-    first = min((subnet["cidr"] for subnet in network.subnets), key=family)
-    return {
-        mac_of_address(gateway_address(network, first)): "the gateway",
-        mac_of_address(management_address(network, first)): "the nodes",
-    }

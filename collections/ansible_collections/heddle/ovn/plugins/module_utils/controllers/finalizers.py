@@ -8,10 +8,11 @@ deletion was asked for and is carried out until it goes; each run takes away wha
 
 from __future__ import annotations
 
-from ..common.naming import nad_key
+from ..common.naming import definition_of, nad_key
 from ..store.snapshot import Snapshot, StoredObject
+from .attachment import selection
 from .attachment_definition import own_definitions
-from .networks import NETWORK_KINDS, wanted_networks
+from .networks import DEFINITION_KIND, NETWORK_KINDS, wanted_networks
 
 
 def asked_to_go(entry: StoredObject, now: str) -> StoredObject:
@@ -25,13 +26,25 @@ def has_finalizer(entry: StoredObject) -> bool:
 
 
 def users(before: Snapshot, after: Snapshot) -> dict[str, list[str]]:
-    """Return by attachment (`namespace/name`) the workloads that have it and stay."""
+    """Return by definition (`namespace/name`) the workloads that are attached to it and stay so.
+
+    A workload that does not select a secondary network any more is detached from it in this run.
+    """
     found: dict[str, list[str]] = {}
     for workload in after.of_kind("Workload"):
         stored = before.objects.get(workload.key)
-        for attachment in (stored.status.get("attachments") or ()) if stored else ():
-            found.setdefault(attachment, []).append(f"{workload.namespace}/{workload.name}")
+        attached = (stored.status.get("attachments") or ()) if stored else ()
+        selected = {definition for definition, _requested in selection(workload)}
+        for definition in dict.fromkeys(map(definition_of, attached)):
+            if definition in selected or not _is_secondary(before, definition):
+                found.setdefault(definition, []).append(f"{workload.namespace}/{workload.name}")
     return found
+
+
+def _is_secondary(snapshot: Snapshot, definition: str) -> bool:
+    entry = snapshot.objects.get(f"{DEFINITION_KIND}/{definition}")
+    owner = snapshot.objects.get(entry.spec.get("owner", "")) if entry else None
+    return owner is not None and owner.spec["role"] == "Secondary"
 
 
 def held_networks(snapshot: Snapshot, using: dict[str, list[str]]) -> set[str]:

@@ -22,9 +22,10 @@ from ..store.layer2_version import (
 )
 from ..store.snapshot import Snapshot, StoredObject
 from .allocation import allocate
+from .attachment import Attachments
 from .cluster_limits import shortages
 from .move import arrived, ends, moving_to
-from .networks import Network, networks, networks_by_namespace, running_workloads
+from .networks import Network, networks, running_workloads
 from .placement import node_of
 from .transit import chosen_transit_subnets
 
@@ -79,13 +80,12 @@ class Survey:
 
 def layer2_workloads(snapshot: Snapshot, nodes: set[str]) -> list[tuple[StoredObject, Network]]:
     """Return the workloads on these nodes, or on their way to them, whose primary network is Layer2, each with it."""
-    serving = networks_by_namespace(networks(snapshot))
+    attachments = Attachments(networks(snapshot))
     return [
         (workload, network)
         for workload in running_workloads(snapshot)
         if ends(workload) & nodes
-        for network in serving.get(workload.namespace, [])
-        if network.is_transit_routed
+        if (network := attachments.primary(workload)) is not None and network.is_transit_routed
     ]
 
 

@@ -22,7 +22,7 @@ from .attachment_definition import (
 )
 from .finalizers import why_it_stays
 from .networks import Network, attached_networks, is_pending, wanted_networks
-from .overlaps import lacking_family, with_neighbour, with_provider_networks, with_shared_subnets
+from .overlaps import lacking_family, with_provider_networks, with_shared_subnets
 
 
 @dataclass
@@ -87,9 +87,8 @@ class _Claiming:
             namespace.workloads.append(f"{workload.namespace}/{workload.name}")
         if PRIMARY_NETWORK_LABEL not in namespace.labels or stored is None or is_pending(stored):
             return
-        primaries = {one.nad_name for one in namespace.networks if one.role == "Primary"}
-        attached = {attachment.rpartition("/")[2] for attachment in stored.status["attachments"]}
-        if not primaries & attached:
+        primaries = {nad_key(stored.namespace, one.nad_name) for one in namespace.networks if one.role == "Primary"}
+        if not primaries & set(stored.status["attachments"]):
             namespace.workloads.append(f"{workload.namespace}/{workload.name}")
 
     @staticmethod
@@ -130,10 +129,6 @@ class _Claiming:
             self.claims.conflicts.setdefault(network.object_key, []).append(
                 f"{foreign} asks for a primary network in namespace {name} too and is left alone"
             )
-        for other in self.namespaces[name].networks:
-            clash = other.object_key != network.object_key and with_neighbour(network, other, name)
-            if clash:
-                self.claims.broken.setdefault(network.object_key, []).append(clash)
 
     def _make(self, network: Network, name: str, definition: StoredObject | None, errors: list[str]) -> None:
         namespace = self.namespaces[name]
@@ -159,10 +154,6 @@ class _Claiming:
             yield f"namespace {name} would have two attachments of one name: {other} is called so too"
         if network.role == "Primary":
             yield from self._primary_mistakes(network, name, namespace)
-        for one in namespace.networks:
-            clash = with_neighbour(network, one, name)
-            if clash and not (network.role == one.role == "Primary"):
-                yield clash
 
     def _primary_mistakes(self, network: Network, name: str, namespace: _Namespace) -> Iterator[str]:
         if PRIMARY_NETWORK_LABEL not in namespace.labels:

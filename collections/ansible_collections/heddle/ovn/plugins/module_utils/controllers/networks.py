@@ -161,16 +161,6 @@ def _join_subnets(spec: dict, settings: dict) -> tuple:
     return tuple(given + [subnet for subnet in settings["network_join_subnets"] if (":" in subnet) not in present])
 
 
-def networks_by_namespace(found: dict[str, Network]) -> dict[str, list[Network]]:
-    """Return the user-defined networks that serve each namespace."""
-    serving: dict[str, list[Network]] = {}
-    for network in found.values():
-        if not network.is_default:
-            for namespace in network.namespaces:
-                serving.setdefault(namespace, []).append(network)
-    return serving
-
-
 def is_pending(workload: StoredObject) -> bool:
     """Tell whether a workload waits for something and is on no host."""
     return workload.status.get("attachments") is None

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Subnets that may not overlap (OKEP-5193, "IP Addressing"; ovn-kubernetes, validation of attachment definitions).
 
-Networks may overlap with each other as much as they like, unless one workload joins both.
+Networks may overlap with each other as much as they like, unless one workload joins both (`network_selection.py`).
 """
 
 from __future__ import annotations
@@ -74,18 +74,6 @@ def lacking_family(network: Network, found: dict[str, Network]) -> list[str]:
     """Return which address family of a primary network the cluster does not have."""
     missing = set(network.families) - set(found[DEFAULT_NETWORK].families) if network.role == "Primary" else set()
     return [f"the network has IPv{number} subnets, and the cluster has no IPv{number}" for number in sorted(missing)]
-
-
-def with_neighbour(network: Network, other: Network, namespace: str) -> str:
-    """Return how two networks that serve one namespace overlap, "" when they do not: its workloads join both."""
-    for subnet in own_subnets(network):
-        for taken in own_subnets(other):
-            if overlapping(subnet, taken):
-                return (
-                    f"pod or join subnet overlaps: {subnet} with {taken} of {other.object_key}, "
-                    f"which workloads of namespace {namespace} join too"
-                )
-    return ""
 
 
 def own_subnets(network: Network) -> list[str]:

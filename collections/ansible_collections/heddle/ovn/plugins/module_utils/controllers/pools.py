@@ -38,6 +38,11 @@ class Pool:
     round_robin: bool = False
 
 
+def workload_of(owner: str) -> str:
+    """Return the workload (`namespace/name`) that an owner is an interface of."""
+    return "/".join(owner.split("/")[:2])
+
+
 def allocate_pool(snapshot: Snapshot, pool: Pool) -> list[Failure]:
     """Bring one pool of the snapshot to its claims; returns what could not be given."""
     held = snapshot.allocations.get(pool.name, {})
@@ -78,7 +83,7 @@ def _held(pool: Pool, value: str, holder: str) -> tuple[str, str]:
         return f"{value} is held by {holder}", "choose another one"
     return (
         f"{value} is held by {holder}, which is gone and keeps it (lifecycle Persistent)",
-        f"choose another one, or release it: -e heddle_released={holder}",
+        f"choose another one, or release it: -e heddle_released={workload_of(holder)}",
     )
 
 
@@ -91,7 +96,7 @@ def _exhausted(pool: Pool, kept: dict[str, str]) -> tuple[str, str]:
     more = f" and {len(gone) - _SHOWN} more" if len(gone) > _SHOWN else ""
     return (
         f"{text}, {len(gone)} of them kept for what is gone (lifecycle Persistent): {', '.join(gone[:_SHOWN])}{more}",
-        f"release what does not come back, as in -e heddle_released={gone[0]}, or {pool.remedy}",
+        f"release what does not come back, as in -e heddle_released={workload_of(gone[0])}, or {pool.remedy}",
     )
 
 

@@ -14,7 +14,7 @@ from .rules import Refusal
 
 
 def why_it_waits(workload: StoredObject, networks: list[Network]) -> tuple[str, str] | None:
-    """Return reason and message when a virtual machine cannot live on `networks`, those that serve its namespace."""
+    """Return reason and message when a virtual machine cannot live on `networks`, those that it would join."""
     if not moves_live(workload):
         return None
     for network in networks:

@@ -7,12 +7,12 @@ waits until its namespace has a primary network, and never falls back to the def
 
 from __future__ import annotations
 
-from ..common.naming import PRIMARY_NETWORK_LABEL, nad_key
+from ..common.naming import PRIMARY_NETWORK_LABEL, definition_of
 from ..store.snapshot import Snapshot, StoredObject
-from .attachment import moves_live
-from .attachment_definition import definition_key
+from .attachment import Attachment, Attachments
 from .conditions import FALSE, TRUE, WORKLOAD_READY, described, with_conditions
-from .networks import Network, networks_by_namespace
+from .network_selection import impossible_selection, unresolved_selection
+from .networks import DEFINITION_KIND, Network, is_pending
 from .placement import node_of
 from .vm_placement import why_it_waits
 
@@ -28,47 +28,53 @@ def settle_workloads(
     """Say in each workload's status whether it runs, and on which attachments.
 
     `found` are the networks that can be carried out, `failed` what went wrong by workload, `unserved` the (network,
-    node) pairs where a network is not.
+    node) pairs where a network is not. A workload starts when all networks that it selects are there; one that runs
+    goes on without those that are not, and is attached to them later.
     """
-    serving = networks_by_namespace(found)
+    attachments = Attachments(found)
     for workload in snapshot.of_kind("Workload"):
         stored = before.objects.get(workload.key)
-        attached = set(stored.status.get("attachments") or ()) if stored else set()
-        networks = serving.get(workload.namespace, [])
+        is_running = stored is not None and not is_pending(stored)
+        attached = set(map(definition_of, stored.status["attachments"] if is_running else ()))
+        interfaces = attachments.of(workload)
         if workload.key in failed:
             waits = ("AllocationFailed", failed[workload.key])
         else:
-            waits = _waits(snapshot, workload, networks, attached, unserved)
-        attachments = None if waits else sorted(nad_key(workload.namespace, network.nad_name) for network in networks)
-        reason, message = waits or ("Attached", _running(workload, networks))
-        status = FALSE if waits else TRUE
+            waits = _waits(snapshot, workload, interfaces, attached, unserved)
+            waits = waits or impossible_selection(workload, attachments)
+        lacks = unresolved_selection(snapshot, workload, attachments)
+        waits = waits or (None if is_running else lacks)
+        reason, message = (
+            waits or lacks or ("Attached", f"attached to: {', '.join(one.network.name for one in interfaces)}")
+        )
         # Since when is decided by what is stored: this may be the second attempt of one run.
         known = workload.with_status(conditions=stored.status.get("conditions") if stored else None)
-        changed = with_conditions(known, [described(WORKLOAD_READY, status, reason, message)], now)
-        snapshot.objects[workload.key] = changed.with_status(attachments=attachments)
-
-
-def _running(workload: StoredObject, networks: list[Network]) -> str:
-    names = [*([] if moves_live(workload) else ["default"]), *(network.name for network in networks)]
-    return f"attached to: {', '.join(names)}"
+        ready = described(WORKLOAD_READY, FALSE if waits or lacks else TRUE, reason, message)
+        names = None if waits else sorted(one.nad for one in interfaces if one.nad)
+        snapshot.objects[workload.key] = with_conditions(known, [ready], now).with_status(attachments=names)
 
 
 def _waits(
     snapshot: Snapshot,
     workload: StoredObject,
-    networks: list[Network],
+    interfaces: list[Attachment],
     attached: set[str],
     unserved: set[tuple[str, str]],
 ) -> tuple[str, str] | None:
-    """Return reason and message, or None for a workload that can run."""
+    """Return reason and message, or None for a workload that can run on `interfaces`."""
     name, node = workload.namespace, node_of(workload)
     namespace = snapshot.objects[f"Namespace/{name}"]
-    for network in networks:
-        definition = snapshot.objects[definition_key(name, network.nad_name)]
-        if definition.is_deleting and nad_key(name, network.nad_name) not in attached:
-            return "NetworkDeleting", f"{network.object_key} is being deleted, and takes no new workload in {name}"
-        if (network.name, node) in unserved:
-            return "NetworkNotOnNode", f"{network.object_key} got no subnets for node {node}"
+    networks = [one.network for one in interfaces if not one.network.is_default]
+    for one in interfaces:
+        definition = definition_of(one.nad) if one.nad else ""
+        if (
+            definition
+            and snapshot.objects[f"{DEFINITION_KIND}/{definition}"].is_deleting
+            and definition not in attached
+        ):
+            return "NetworkDeleting", f"{one.network.object_key} is being deleted, and takes no new workload in {name}"
+        if (one.network.name, node) in unserved:
+            return "NetworkNotOnNode", f"{one.network.object_key} got no subnets for node {node}"
     if PRIMARY_NETWORK_LABEL in namespace.labels and not any(network.role == "Primary" for network in networks):
         return (
             "PrimaryNetworkMissing",

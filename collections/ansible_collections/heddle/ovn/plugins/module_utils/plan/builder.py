@@ -8,7 +8,6 @@ The plan holds decisions (ids, keys, subnets, addresses), not rows: what rows th
 from __future__ import annotations
 
 from ..common.addressing import family
-from ..common.naming import DEFAULT_NETWORK
 from ..common.serialization import digest
 from ..controllers.allocation import (
     gateway_router_owner,
@@ -17,9 +16,9 @@ from ..controllers.allocation import (
     tunnel_key,
     workload_subnets,
 )
-from ..controllers.attachment import moves_live
+from ..controllers.attachment import Attachments, moves_live
 from ..controllers.move import moving_to
-from ..controllers.networks import Network, networks, networks_by_namespace, running_workloads
+from ..controllers.networks import Network, networks, running_workloads
 from ..controllers.placement import node_of
 from ..controllers.router_addresses import gateway_address, management_address
 from ..controllers.transit import chosen_transit_subnets
@@ -34,7 +33,7 @@ FORMAT = 1
 def build_plan(snapshot: Snapshot) -> dict:
     """Return the plan document of a snapshot whose allocations are complete."""
     found = networks(snapshot)
-    serving = networks_by_namespace(found)
+    attachments = Attachments(found)
     nodes = snapshot.of_kind("Node")
     plan = {
         "format": FORMAT,
@@ -48,9 +47,7 @@ def build_plan(snapshot: Snapshot) -> dict:
                 "kind": workload.spec["kind"],
                 "namespace": workload.namespace,
                 "name": workload.name,
-                "interfaces": workload_interfaces(
-                    workload, found[DEFAULT_NETWORK], serving.get(workload.namespace, []), snapshot
-                ),
+                "interfaces": workload_interfaces(workload, attachments.of(workload), snapshot),
                 **_virtual_machine(workload),
             }
             for workload in running_workloads(snapshot)

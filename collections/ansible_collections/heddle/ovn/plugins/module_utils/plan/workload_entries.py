@@ -3,58 +3,61 @@
 
 from __future__ import annotations
 
-from ..common.addressing import family, prefix_length
-from ..common.naming import LOCKED_ROLE, nad_key, workload_port
-from ..controllers.allocation import address_pool, interface_pool, tunnel_id_pool, workload_subnets
-from ..controllers.attachment import moves_live, workload_key, workload_mac
+from ..common.addressing import family, plain, prefix_length
+from ..common.naming import LOCKED_ROLE, workload_port
+from ..controllers.allocation import given_addresses, tunnel_id_pool, workload_subnets
+from ..controllers.attachment import Attachment
 from ..controllers.networks import Network
 from ..controllers.placement import node_of
 from ..controllers.router_addresses import gateway_address
+from ..controllers.workload_macs import workload_mac
 from ..store.snapshot import Snapshot, StoredObject
 
-DEFAULT_INTERFACE = "eth0"
-PRIMARY_INTERFACE = "ovn-udn1"
+_EVERYWHERE = {4: "0.0.0.0/0", 6: "::/0"}
 
 
-def workload_interfaces(
-    workload: StoredObject, default: Network, attached: list[Network], snapshot: Snapshot
-) -> list[dict]:
-    """Return a workload's interfaces: the default network first, then the primary one, then the others in order."""
-    has_primary = any(network.role == "Primary" for network in attached)
-    interfaces = []
-    if not moves_live(workload):
-        role = LOCKED_ROLE if has_primary else "primary"
-        interfaces.append(_interface(workload, default, DEFAULT_INTERFACE, role, snapshot))
-    secondary = {}
-    for network in attached:
-        if network.role == "Primary":
-            interfaces.append(_interface(workload, network, PRIMARY_INTERFACE, "primary", snapshot))
-        else:
-            number = int(snapshot.get(interface_pool(workload_key(workload)), network.name))
-            secondary[number] = _interface(workload, network, f"net{number}", "secondary", snapshot)
-    return interfaces + [secondary[number] for number in sorted(secondary)]
+def workload_interfaces(workload: StoredObject, attachments: list[Attachment], snapshot: Snapshot) -> list[dict]:
+    """Return a workload's interfaces in the order of its attachments: default network, primary one, selected ones."""
+    networks = [one.network for one in attachments]
+    has_primary = any(network.role == "Primary" and not network.is_default for network in networks)
+    # A gateway that the annotation requests takes the place of the primary network's (`default-route`).
+    elsewhere = {family(gateway) for one in attachments for gateway in one.gateways}
+    return [
+        _interface(workload, one, _role(one.network, has_primary=has_primary), elsewhere, snapshot)
+        for one in attachments
+    ]
 
 
-def _interface(workload: StoredObject, network: Network, name: str, role: str, snapshot: Snapshot) -> dict:
-    owner = workload_key(workload)
-    nad = None if network.is_default else nad_key(workload.namespace, network.nad_name)
+def _role(network: Network, *, has_primary: bool) -> str:
+    if network.is_default and has_primary:
+        return LOCKED_ROLE
+    return network.role.lower()
+
+
+def _interface(
+    workload: StoredObject, attachment: Attachment, role: str, elsewhere: set[int], snapshot: Snapshot
+) -> dict:
+    network = attachment.network
     subnets = workload_subnets(snapshot, network, node_of(workload))
-    given = [snapshot.get(address_pool(network.name, subnet), owner) for subnet in subnets]
-    tunnel_id = snapshot.get(tunnel_id_pool(network.name), owner)
+    given = given_addresses(snapshot, attachment, subnets)
+    addresses = [f"{address}/{prefix_length(subnet)}" for address, subnet in zip(given, subnets, strict=True)]
+    addresses += attachment.addresses
+    tunnel_id = snapshot.get(tunnel_id_pool(network.name), attachment.owner)
     return {
         "network": network.name,
-        "name": name,
+        "name": attachment.interface,
         "role": role,
-        "port": workload_port(workload.namespace, workload.name, nad),
-        "nad": nad,
-        "mac": workload_mac(snapshot, workload, network, given),
+        "port": workload_port(workload.namespace, workload.name, attachment.nad),
+        "nad": attachment.nad,
+        "mac": workload_mac(snapshot, workload, attachment, [plain(address) for address in addresses]),
         "mtu": network.mtu,
-        "addresses": [f"{address}/{prefix_length(subnet)}" for address, subnet in zip(given, subnets, strict=True)],
+        "addresses": addresses,
         "routes": [
             {"to": to, "via": gateway}
             for gateway in (gateway_address(network, subnet) for subnet in subnets if _is_routed(network))
-            for to in _destinations(network, role, snapshot.settings, gateway)
-        ],
+            for to in _destinations(network, role, snapshot.settings, gateway, elsewhere)
+        ]
+        + [{"to": _EVERYWHERE[family(gateway)], "via": gateway} for gateway in attachment.gateways],
         "tunnel_id": None if tunnel_id is None else int(tunnel_id),
     }
 
@@ -64,8 +67,11 @@ def _is_routed(network: Network) -> bool:
     return network.topology == "Layer3" or network.is_transit_routed
 
 
-def _destinations(network: Network, role: str, settings: dict, gateway: str) -> list[str]:
-    """Return what an interface routes through its gateway (ovn-kubernetes, pod annotation `routes`)."""
+def _destinations(network: Network, role: str, settings: dict, gateway: str, elsewhere: set[int]) -> list[str]:
+    """Return what an interface routes through its gateway (ovn-kubernetes, pod annotation `routes`).
+
+    The default routes of the families `elsewhere` lead out of another interface.
+    """
     number = family(gateway)
     wanted: list[str] = []
     if network.is_default:
@@ -76,5 +82,5 @@ def _destinations(network: Network, role: str, settings: dict, gateway: str) -> 
         wanted += settings["service_subnets"]
         if not network.is_default:
             wanted += network.join_subnets
-        wanted.append("0.0.0.0/0" if number == 4 else "::/0")
+        wanted += [] if number in elsewhere else [_EVERYWHERE[number]]
     return [subnet for subnet in wanted if family(subnet) == number]
