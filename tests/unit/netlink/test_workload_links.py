@@ -87,6 +87,50 @@ def test_a_second_link_comes_and_goes_while_the_first_one_stays(host):
     assert set(links) == {"lo", "eth0"}
 
 
+def selected(number, name, default=False):
+    """The interface of a secondary network that is called `name` in the workload."""
+    routes = (("0.0.0.0/0", f"10.7.{number}.1"), ("::/0", "fe80::1")) if default else ()
+    return link(
+        number, name=name, host_name=f"{PREFIX}_{number}", network=f"red_{number}", routes=routes,
+        addresses=(f"10.7.{number}.9/24", f"fd00:7:{number}::9/64"),
+    )  # fmt: skip
+
+
+def test_links_that_change_names_are_made_anew_and_the_others_stay(host):
+    apply(endpoint(link(), selected(4, "net1"), selected(5, "net2"), selected(6, "extra")))
+    before = kernel.read_links(f"{PREFIX}_a")
+    for links in (
+        (selected(5, "net1"), selected(4, "net2")),
+        (selected(4, "net1"),),
+        (selected(5, "net1"), selected(4, "net2")),
+    ):
+        wanted = (link(), *links, selected(6, "extra"))
+        outcome = apply(endpoint(*wanted))
+        assert (outcome.changed, outcome.refused) == (True, ())
+        seen = kernel.read_links(f"{PREFIX}_a")
+        assert set(seen) == {"lo", *(one.name for one in wanted)}
+        for one in wanted:
+            assert (seen[one.name]["mac"], seen[one.name]["addresses"]) == (one.mac, set(one.addresses))
+            assert seen[one.name]["peer"] == kernel.read_links(None)[one.host_name]["index"]
+        assert not apply(endpoint(*wanted)).changed
+        assert [seen[name]["index"] for name in ("eth0", "extra")] == [
+            before[name]["index"] for name in ("eth0", "extra")
+        ]
+
+
+def test_the_default_route_goes_to_another_link_and_comes_back(host):
+    plain, chosen = endpoint(link(), selected(4, "net1")), endpoint(link(routes=()), selected(4, "net1", default=True))
+    apply(plain)
+    for wanted in (chosen, plain, chosen):
+        outcome = apply(wanted)
+        assert (outcome.changed, outcome.refused) == (True, ())
+        seen = kernel.read_links(f"{PREFIX}_a")
+        assert {one.name: seen[one.name]["routes"] for one in wanted.links} == {
+            one.name: set(one.routes) for one in wanted.links
+        }
+        assert not apply(wanted).changed
+
+
 def test_a_link_whose_host_end_was_deleted_is_made_again(host):
     apply(endpoint())
     kernel.remove_link(f"{PREFIX}_h")

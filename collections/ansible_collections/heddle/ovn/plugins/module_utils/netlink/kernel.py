@@ -119,13 +119,14 @@ def namespaces() -> list[str]:
 def read_links(namespace: str | None) -> dict[str, dict]:
     """Return the links of a namespace by name: `mac`, `mtu`, `up`, `alias`, `kind`, `index`, `addresses`, `routes`.
 
-    Addresses are the permanent ones of global scope; routes are those that carry Heddle's protocol.
+    `peer` is the index of a veth's other end in its own namespace (rtnetlink(7), IFLA_LINK). Addresses are the permanent ones of global scope; routes are those that carry Heddle's protocol.
     """
     with inside(namespace), IPRoute() as route:
         links = {}
         for message in route.get_links():
             links[message.get_attr("IFLA_IFNAME")] = {
                 "index": message["index"],
+                "peer": message.get_attr("IFLA_LINK"),
                 "mac": message.get_attr("IFLA_ADDRESS"),
                 "mtu": message.get_attr("IFLA_MTU"),
                 "up": is_up(message),
@@ -214,12 +215,19 @@ def change_addresses(namespace: str | None, name: str, add: set[str], remove: se
 
 
 def change_routes(namespace: str, name: str, add: set, remove: set) -> None:
-    """Set and remove (destination, gateway) routes through a link; one that is there already is no error."""
+    """Set and remove (destination, gateway) routes through a link; what is there, or gone, already is no error.
+
+    A default route that is set on one link replaces that of another one.
+    """
     with inside(namespace), IPRoute() as route:
         index = route.link_lookup(ifname=name)[0]
         for verb, routes in (("del", remove), ("replace", add)):
-            for prefix, gateway in sorted(routes):
-                route.route(verb, dst=prefix, gateway=gateway, oif=index, proto=PROTOCOL)
+            for destination, gateway in sorted(routes):
+                try:
+                    route.route(verb, dst=destination, gateway=gateway, oif=index, proto=PROTOCOL)
+                except NetlinkFailure as error:
+                    if verb != "del" or error.code != errno.ESRCH:
+                        raise
 
 
 def transmit_checksum(name: str) -> bool:

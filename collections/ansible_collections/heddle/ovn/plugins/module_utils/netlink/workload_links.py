@@ -85,14 +85,34 @@ def _steps(endpoints: list[Endpoint], owner: str, userspace: bool, refused: dict
             # A creation that was cut off before the mark was set leaves an empty namespace behind.
             change = _change("update", "network namespace", name, "", {"mark": ""}, {"mark": own_mark})
             steps.append(Step(change, partial(kernel.change_link, name, "lo", ifalias=own_mark, state="up")))
+        inner_links = links or {}
+        for link in endpoint.links:
+            # Before any link is made: the name that this one has may be wanted for another one.
+            steps += _unpairing(name, link, inner_links, host_links, mark(owner, link.network))
         for link in endpoint.links:
             try:
-                steps += _link_steps(name, link, links or {}, host_links, mark(owner, link.network), userspace)
+                steps += _link_steps(name, link, inner_links, host_links, mark(owner, link.network), userspace)
             except NetlinkError as error:
                 if refused is None:
                     raise
                 refused.setdefault(link.network, str(error))
     return steps
+
+
+def _is_paired(link: Link, links: dict, host_links: dict) -> bool:
+    """Tell whether the link of that name is the other end of that link of the host."""
+    there, host = links.get(link.name), host_links.get(link.host_name)
+    return there is not None and host is not None and there["peer"] == host["index"]
+
+
+def _unpairing(namespace: str, link: Link, links: dict, host_links: dict, alias: str) -> list[Step]:
+    """Remove an own link whose other end has another name in the workload, or is gone."""
+    host = host_links.get(link.host_name)
+    if host is None or _is_paired(link, links, host_links) or host["alias"] not in ("", alias):
+        return []
+    title = f"{namespace}/{link.name}"
+    change = _change("delete", "link", title, link.network, {"host end": link.host_name}, {})
+    return [Step(change, partial(kernel.remove_link, link.host_name))]
 
 
 def _links_inside(namespace: str) -> dict:
@@ -118,11 +138,7 @@ def _link_steps(namespace: str, link: Link, links: dict, host_links: dict, alias
 
     if host is not None and host["alias"] and host["alias"] != alias:
         raise NetlinkError(f"link {link.host_name} exists and is not Heddle's (alias {host['alias']}); remove it first")
-    fresh = there is None or host is None
-    if fresh:
-        if host is not None:
-            before = {"host end": link.host_name}
-            step("delete", "link", before, {}, lambda: kernel.remove_link(link.host_name))
+    if not _is_paired(link, links, host_links):
         after = {"mac": link.mac, "mtu": link.mtu, "host end": link.host_name}
 
         def create() -> None:
