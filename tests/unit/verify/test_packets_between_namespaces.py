@@ -67,7 +67,10 @@ PLAN = {
     "digest": "d",
     "revision": 1,
     "nodes": {"here": {"id": 2, "chassis": "c", "encap_ips": [], "addresses": []}},
-    "networks": {f"{tenant}_net": {"id": 1, "families": [4, 6], "mtu": 1400} for tenant in ("red", "blue")},
+    "networks": {
+        f"{tenant}_net": {"id": 1, "families": [4, 6], "mtu": 1400, "subnets": ["10.0.0.0/24", "fd00:10::/64"]}
+        for tenant in ("red", "blue")
+    },
     "workloads": {f"{tenant}/{number}": workload(tenant, number) for tenant in ("red", "blue") for number in "12"},
 }
 

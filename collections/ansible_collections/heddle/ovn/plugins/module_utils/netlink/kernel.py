@@ -119,7 +119,8 @@ def namespaces() -> list[str]:
 def read_links(namespace: str | None) -> dict[str, dict]:
     """Return the links of a namespace by name: `mac`, `mtu`, `up`, `alias`, `kind`, `index`, `addresses`, `routes`.
 
-    `peer` is the index of a veth's other end in its own namespace (rtnetlink(7), IFLA_LINK). Addresses are the permanent ones of global scope; routes are those that carry Heddle's protocol.
+    `peer` is the index of the other end of a veth in its own namespace (rtnetlink(7), IFLA_LINK). Addresses are the
+    permanent ones of global scope; routes are those that carry Heddle's protocol.
     """
     with inside(namespace), IPRoute() as route:
         links = {}

@@ -11,6 +11,7 @@ so such a packet is sent out of an interface: on that network, or else on anothe
 from __future__ import annotations
 
 from dataclasses import dataclass
+from ipaddress import ip_interface
 
 from ..common.addressing import family, link_local_address, plain
 from ..common.naming import LOCKED_ROLE
@@ -75,22 +76,41 @@ def expected(plan: dict, node: str | None = None, selection: Selection | None = 
 def _pairs(plan: dict, source: str, target: str, interface: dict) -> list[Pair]:
     way_out = ""
     if not interface["addresses"]:
+        # A port with addresses of its own may send from no other one, so it is asked by those without any only.
         bare = [own for own in plan["workloads"][source]["interfaces"] if not own["addresses"]]
         same = [own for own in bare if own["network"] == interface["network"]]
-        if not bare:
+        if not bare or (not same and _ends(plan, source, interface["network"])):
             return []
         way_out = (same or bare)[0]["name"]
     reach, reason = _evaluated(plan, source, target, interface)
-    mtu = plan["networks"][interface["network"]].get("mtu", 0) if reach else 0
-    return [
-        Pair(source, target, interface["network"], family(address), address, reach, reason, way_out, mtu)
-        for address in addresses_of(interface)
-    ]
+    mtu = plan["networks"][interface["network"]].get("mtu", 0)
+    found = []
+    for address in addresses_of(interface):
+        wanted = (reach, reason)
+        if reach and interface["addresses"] and not _has_route(plan, source, interface, address):
+            wanted = (False, f"{source} has no address in the subnet of {address}")
+        size = mtu if wanted[0] else 0
+        found.append(Pair(source, target, interface["network"], family(address), address, *wanted, way_out, size))
+    return found
+
+
+def _ends(plan: dict, name: str, network: str) -> list[dict]:
+    """Return a workload's interfaces on a network."""
+    return [one for one in plan["workloads"][name]["interfaces"] if one["network"] == network]
+
+
+def _has_route(plan: dict, source: str, interface: dict, address: str) -> bool:
+    """Tell whether both ends are in one subnet, where addresses are those that workloads request (no IPAM)."""
+    if plan["networks"][interface["network"]]["subnets"]:
+        return True
+    its = next(ip_interface(one) for one in interface["addresses"] if plain(one) == address)
+    own = (ip_interface(one) for end in _ends(plan, source, interface["network"]) for one in end["addresses"])
+    return any(mine.version == its.version and its.ip in mine.network and mine.ip in its.network for mine in own)
 
 
 def _evaluated(plan: dict, source: str, target: str, interface: dict) -> tuple[bool, str]:
     network = interface["network"]
-    mine = next((own for own in plan["workloads"][source]["interfaces"] if own["network"] == network), None)
+    mine = next(iter(_ends(plan, source, network)), None)
     if mine is None:
         return False, f"{source} is not attached to {network}"
     for name, end in ((source, mine), (target, interface)):

@@ -39,6 +39,8 @@ KINDS = (
     TO_EXTERNAL, UNSOLICITED, FROM_EXTERNAL, TO_OWN_HOST, TO_OTHER_HOST, FROM_HOST, FROM_VRF, TO_SERVICE,
 )  # fmt: skip
 
+_EVERYWHERE = ("0.0.0.0/0", "::/0")
+
 
 @dataclass(frozen=True, slots=True)
 class ExternalFlow:
@@ -119,6 +121,17 @@ def _chosen(found: list[ExternalFlow], plan: dict, selection: Selection) -> list
     ]
 
 
+def default_elsewhere(workload: dict) -> dict[int, str]:
+    """Return by family the interface that a workload's default route leads out of, where that is not a primary one."""
+    return {
+        family(route["via"]): interface["name"]
+        for interface in workload["interfaces"]
+        if interface["role"] == "secondary"
+        for route in interface["routes"]
+        if route["to"] in _EVERYWHERE
+    }
+
+
 def left_out(plan: dict, external: dict[str, list[str]]) -> list[str]:
     """Return one line for each kind of packet that could not be asked for, and why."""
     providers = {name: provider_of(node) for name, node in plan["nodes"].items()}
@@ -136,6 +149,9 @@ def left_out(plan: dict, external: dict[str, list[str]]) -> list[str]:
             f"{FROM_VRF}: not possible without VRFs, which the kernel of {', '.join(flat)} lacks; shared services are "
             "reached over the provider bridge there"
         )
+    for name, workload in askers(plan)["workloads"].items():
+        for number, interface in default_elsewhere(workload).items():
+            lines.append(f"{name}: its IPv{number} default route leads out of {interface}, which is not tested")
     return lines
 
 
@@ -197,8 +213,11 @@ class _ExternalFlows:
 
     def _to_external(self, name: str, provider: Provider) -> Iterator[ExternalFlow]:
         network, node = self._primary(name), self.plan["workloads"][name]["node"]
+        elsewhere = default_elsewhere(self.plan["workloads"][name])
         for target, addresses in self.external.items():
             for address in addresses:
+                if family(address) in elsewhere:
+                    continue
                 result = self._leaves(network, provider, address)
                 yield ExternalFlow(
                     TO_EXTERNAL, node, name, target, name, "", family(address), address, *result,
@@ -207,8 +226,11 @@ class _ExternalFlows:
 
     def _to_hosts(self, name: str, node: str, provider: Provider) -> Iterator[ExternalFlow]:
         network = self._primary(name)
+        elsewhere = default_elsewhere(self.plan["workloads"][name])
         for address in host_addresses(self.plan, node):
             number = family(address)
+            if number in elsewhere:
+                continue
             if network != DEFAULT_NETWORK:
                 result = False, f"in {network} the host's own address is its gateway router's"
             else:
@@ -216,6 +238,8 @@ class _ExternalFlows:
             yield ExternalFlow(TO_OWN_HOST, node, name, node, name, "", number, address, *result)
         for other in self._next_to(node):
             for address in host_addresses(self.plan, other):
+                if family(address) in elsewhere:
+                    continue
                 result = self._leaves(network, provider, address)
                 yield ExternalFlow(
                     TO_OTHER_HOST, node, name, other, name, "", family(address), address, *result,

@@ -33,7 +33,8 @@ class Place:
 class Listener:
     """One address that a workload or host answers on; a link-local one is that of an interface.
 
-    With `unsolicited` somebody else there answers each question as well.
+    With `unsolicited` somebody else there answers each question as well. Answers leave by the interface `device` where one
+    is named: with two on one subnet, the kernel's routes would choose the first one, whose port may not send them.
     """
 
     workload: str
@@ -42,6 +43,7 @@ class Listener:
     address: str
     interface: str = ""
     unsolicited: bool = False
+    device: str = ""
 
 
 def local_workloads(plan: dict, node: str) -> dict[str, str]:
@@ -65,11 +67,20 @@ def places(plan: dict, node: str) -> dict[str, Place]:
 def listeners(plan: dict, node: str) -> list[Listener]:
     """Return all addresses that a node's workloads and the node answer on."""
     return [Listener(node, None, "", address) for address in host_addresses(plan, node)] + [
-        Listener(name, namespace, interface["network"], address, "" if interface["addresses"] else interface["name"])
+        Listener(
+            name, namespace, interface["network"], address, "" if interface["addresses"] else interface["name"],
+            device=_device(plan["workloads"][name], interface),
+        )
         for name, namespace in local_workloads(plan, node).items()
         for interface in plan["workloads"][name]["interfaces"]
         for address in addresses_of(interface)
-    ]
+    ]  # fmt: skip
+
+
+def _device(workload: dict, interface: dict) -> str:
+    """Return an interface's name where the workload has another one on the same network."""
+    count = sum(one["network"] == interface["network"] for one in workload["interfaces"])
+    return interface["name"] if count > 1 else ""
 
 
 def external_listeners(name: str, addresses: list[str]) -> list[Listener]:
@@ -129,6 +140,8 @@ def destination(address: str, port: int, interface: str) -> tuple:
 def _bound(listener: Listener, port: int) -> socket.socket:
     opened = socket.socket(_FAMILIES[family(listener.address)], socket.SOCK_DGRAM)
     try:
+        if listener.device:
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, listener.device.encode())
         opened.bind(destination(listener.address, port, listener.interface))
     except OSError:
         opened.close()

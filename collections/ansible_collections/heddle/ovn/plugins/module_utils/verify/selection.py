@@ -62,9 +62,9 @@ class Groups:
         }
         self.members: dict[str, dict[tuple[str, str], list[str]]] = {}
         for name, one in plan["workloads"].items():
-            for interface in one["interfaces"]:
-                groups = self.members.setdefault(interface["network"], {})
-                groups.setdefault((one["node"], interface["role"]), []).append(name)
+            # One that is attached to a network twice is one workload of it.
+            for network, role in dict.fromkeys((end["network"], end["role"]) for end in one["interfaces"]):
+                self.members.setdefault(network, {}).setdefault((one["node"], role), []).append(name)
 
     def chosen(self, node: str | None = None) -> list[Chosen]:
         """Return the questions of one node's workloads, or of all; each pair and network once."""
