@@ -20,6 +20,8 @@ SURROUNDINGS = "".join(
     namespace(name, primary=name != "plain") + workload(name, "w", f"node{number}")
     for number, name in enumerate(TENANTS, start=1)
 )
+# As the surroundings, with one more workload for what it selects: those that run already are in no network's way.
+SELECTING = [(name, f"node{number}", kind) for number, name in enumerate(TENANTS, start=1) for kind in ("netns", "vm")]
 HOSTS = [
     THREE_NODES,
     with_gateways("shared"),
@@ -99,6 +101,25 @@ CLUSTER = st.builds(
 )  # fmt: skip
 
 
+SELECTED = st.fixed_dictionaries(
+    {"name": st.sampled_from(["a", "b.c", "d", "e-f", "gone"])},
+    optional={
+        "namespace": st.sampled_from(TENANTS),
+        "interface": st.sampled_from(["eth1", "net2"]),
+        "ips": st.sampled_from([["198.51.100.7/24"], ["2001:db8:7::7/64"], ["198.51.100.8/24", "2001:db8:7::8/64"]]),
+        "mac": st.sampled_from(["02:00:00:00:00:07", "02:00:00:00:00:08"]),
+        "default-route": st.sampled_from([["198.51.100.1"], ["fe80::1"], ["10.20.0.9", "fe80::1"]]),
+    },
+)
+SHORT = st.lists(st.sampled_from(["a", "d", "e-f", "red/a", "blue/d@eth1"]), min_size=1, max_size=3).map(",".join)
+WORKLOADS = st.builds(
+    lambda where, networks, number: workload(where[0], f"s{number}", where[1], networks).replace(
+        "spec: {", f"spec: {{kind: {where[2]}, "
+    ),
+    st.sampled_from(SELECTING), SHORT | st.lists(SELECTED, min_size=1, max_size=3), st.sampled_from([1, 2]),
+)  # fmt: skip
+
+
 def admitted(text: str, hosts: dict, **more) -> dict | None:
     """Return the plan, None for a set that is refused."""
     _resources, problems = read_manifests([("t.yml", text)])
@@ -117,11 +138,30 @@ def valid(one: str) -> bool:
     st.lists((NAMESPACED | CLUSTER).filter(valid), min_size=1, max_size=4, unique=True),
     st.sampled_from(HOSTS),
     st.sampled_from([None, {"mtu": 1300}, {"layer2_topology": "gateway-router"}]),
+    st.lists(WORKLOADS.filter(valid), max_size=3, unique=True),
 )
-def test_any_admitted_set_renders_on_every_node(networks, hosts, chosen):
-    plan = admitted(SURROUNDINGS + "".join(networks), hosts, settings=chosen)
+def test_any_admitted_set_renders_on_every_node(networks, hosts, chosen, workloads):
+    plan = admitted(SURROUNDINGS + "".join(networks) + "".join(workloads), hosts, settings=chosen)
     if plan is not None:
         assert unrenderable(plan) == {}
+        for one in plan["workloads"].values():
+            for what in ("name", "port"):
+                values = [interface[what] for interface in one["interfaces"]]
+                assert len(set(values)) == len(values)
+            assert all(interface["mac"] for interface in one["interfaces"])
+
+
+def test_selections_are_admitted_too():
+    """Else nothing of them would be rendered above."""
+    networks = manifest(
+        "UserDefinedNetwork",
+        "a",
+        {"topology": "Layer2", "layer2": {"role": "Secondary", "subnets": ["10.20.0.0/24"]}},
+        "red",
+    )
+    text = SURROUNDINGS + networks + workload("plain", "s1", "node3", "red/a,red/a")
+    plan = admitted(text, with_gateways("shared"))
+    assert [one["name"] for one in plan["workloads"]["plain/s1"]["interfaces"]] == ["eth0", "net1", "net2"]
 
 
 CASES = [pytest.param(document, id=name) for name, document, says in all_cases() if not says and document["metadata"]]

@@ -14,6 +14,11 @@ from ansible_collections.heddle.ovn.plugins.module_utils.render import render_no
 from tests.pipeline import decide, layer2, layer3, namespace, stored, workload
 from tests.unit.controllers.test_network_status import PRIMARY, SECONDARY, among, cluster, foreign
 
+SELECTIONS = {
+    "red": ("", "narrow,tiny", "tiny"),
+    "blue": ("red/narrow", "tiny@x,tiny", "red/tiny"),
+    "plain": ("net,red/tiny", "", "gone"),
+}
 PARTS = [
     namespace("red"),
     namespace("blue"),
@@ -29,7 +34,11 @@ PARTS = [
     # Too small for all workloads of their namespaces.
     layer2("red", "tiny", "10.6.0.0/30").replace("Primary", "Secondary"),
     layer3("blue", "tiny", "10.5.0.0/24", 25).replace("Primary", "Secondary"),
-    *(workload(name, f"w{number}", f"node{number}") for name in ("red", "blue", "plain") for number in (1, 2, 3)),
+    *(
+        workload(name, f"w{number}", f"node{number}", networks)
+        for name, chosen in SELECTIONS.items()
+        for number, networks in enumerate(chosen, start=1)
+    ),
 ]
 SETS = st.sampled_from(["one", "two"])
 NEARLY_ALL = st.sets(st.sampled_from(PARTS), max_size=6).map(
