@@ -123,6 +123,51 @@ def test_without_ipam_another_mac_does_not_pass(zone):
     assert "output(" not in seen, seen
 
 
+def test_a_port_with_static_addresses_sends_from_them_only(zone):
+    text = namespace("many", primary=False) + network("wire", NETWORKS["wire"])
+    for name, node, address in (
+        ("a", "node1", "192.0.2.7"),
+        ("b", "node1", "192.0.2.8"),
+        ("far", "node2", "192.0.2.9"),
+    ):
+        text += workload("many", name, node, [{"name": "wire", "ips": [f"{address}/24"]}])
+    zone.apply(text)
+    assert not zone.apply(text).changed
+    a = zone.interface("many/a", "many_wire")
+    for target, port in (("b", "many.wire_many_b"), ("far", "many.wire_many_far")):
+        assert f'output("{port}")' in traced(zone, "wire", "a", target)
+    b = zone.interface("many/b", "many_wire")
+    forged = {**a, "addresses": ["192.0.2.66/24"]}
+    assert "output(" not in zone.trace(layer2_switch("many_wire"), a["port"], forged, "192.0.2.8", b["mac"])
+
+
+@pytest.mark.parametrize("target", ["b", "far"])
+def test_two_interfaces_of_one_network_are_two_ports(zone, target):
+    text = base("flat", "flat") + network("flat", NETWORKS["flat"])
+    zone.apply(text)
+    assert not zone.apply(text).changed
+    one, other = (
+        [end for end in zone.plan["workloads"][f"many/{name}"]["interfaces"] if end["network"] == "many_flat"]
+        for name in ("a", target)
+    )
+    assert [end["port"] for end in other] == [f"many.flat_many_{target}", f"many.flat.1_many_{target}"]
+    for here, there in ((one[0], other[1]), (one[1], other[0])):
+        address = there["addresses"][0].partition("/")[0]
+        seen = zone.trace(layer2_switch("many_flat"), here["port"], here, address, there["mac"])
+        assert f'output("{there["port"]}")' in seen, seen
+
+
+def test_a_workload_of_another_namespace_is_on_the_switch(zone):
+    guest = namespace("other", primary=False) + workload("other", "guest", "node1", "many/flat")
+    zone.apply(base("flat") + network("flat", NETWORKS["flat"]) + guest)
+    here = zone.interface("other/guest", "many_flat")
+    assert here["port"] == "many.flat_other_guest"
+    there = zone.interface("many/b", "many_flat")
+    address = there["addresses"][0].partition("/")[0]
+    seen = zone.trace(layer2_switch("many_flat"), here["port"], here, address, there["mac"])
+    assert 'output("many.flat_many_b")' in seen, seen
+
+
 def test_a_localnet_switch_leads_to_the_physical_network_with_its_tag(zone):
     text = base("plant") + (
         "---\napiVersion: k8s.ovn.org/v1\nkind: ClusterUserDefinedNetwork\nmetadata: {name: plant}\n"
