@@ -74,6 +74,15 @@ def test_the_tables_show_ids_keys_addresses_and_users():
     assert all(line == line.rstrip() for line in text.splitlines())
 
 
+def test_a_workload_with_two_interfaces_on_a_network_is_one_user():
+    text = TEXT + layer2("red", "flat", "10.7.0.0/24").replace("Primary", "Secondary")
+    view = state_view(kept(stored(text + workload("red", "twice", "node1", "flat,flat@second"))))
+    assert view["users"]["red_flat"] == ["red/twice"]
+    shown = status_table(view, {})
+    assert "red/twice  node1  net1       red_flat  10.7.0.1/24" in shown
+    assert "red/twice  node1  second     red_flat  10.7.0.2/24" in shown
+
+
 def test_the_tables_name_what_is_not_well_and_why():
     text = TEXT + layer3("red", "other", "10.9.0.0/16", 24) + namespace("blue") + workload("blue", "w", "node1")
     before = kept(stored(text))

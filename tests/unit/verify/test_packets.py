@@ -39,6 +39,16 @@ def test_workloads_on_one_host_send_nothing_between_hosts() -> None:
     assert traced_packets(plan_of(text + workload("red", "r1", "node1") + workload("red", "r2", "node1"))) == []
 
 
+def test_packets_of_networks_without_ipam_are_not_traced() -> None:
+    text = namespace("red") + layer2("red", "wire", "").replace(
+        "Primary, subnets: ['']", "Secondary, ipam: {mode: Disabled}"
+    )
+    for name, node, address in (("r1", "node1", "192.0.2.1/24"), ("r2", "node2", "2001:db8::2/64")):
+        text += workload("red", name, node, [{"name": "wire", "ips": [address]}])
+    text = text.replace(namespace("red"), namespace("red", primary=False))
+    assert [leg["title"] for leg in traced_packets(plan_of(text)) if "red_wire" in leg["title"]] == []
+
+
 def test_text() -> None:
     traces = [
         {"item": {"title": "a -> b", "node": "node1"}, "stdout": "out\n"},

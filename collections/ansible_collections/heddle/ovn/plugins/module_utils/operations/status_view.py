@@ -23,8 +23,8 @@ def state_view(snapshot: Snapshot) -> dict:
     plan = build_plan(snapshot) if snapshot.revision else {"digest": "", "nodes": {}, "networks": {}, "workloads": {}}
     users: dict[str, list[str]] = {name: [] for name in plan["networks"]}
     for name, workload in plan["workloads"].items():
-        for interface in workload["interfaces"]:
-            users[interface["network"]].append(name)
+        for network in dict.fromkeys(interface["network"] for interface in workload["interfaces"]):
+            users[network].append(name)
     return {
         "revision": snapshot.revision,
         "digest": plan["digest"],

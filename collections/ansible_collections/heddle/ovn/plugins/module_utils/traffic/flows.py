@@ -88,6 +88,7 @@ def flows(plan: dict, chosen: dict[str, list[str]], external: dict[str, list[str
                 for address in _addresses(plan, following, network):
                     found += _flows(EAST_WEST, (UDP, LONG), network, source, following, address)
             families = {family(address) for address in _addresses(plan, source, network)}
+            families -= _default_elsewhere(plan, source)
             for host, addresses in external.items():
                 for address in (one for one in addresses if family(one) in families):
                     found += _flows(TO_EXTERNAL, (UDP, LONG, NEW), network, source, host, address)
@@ -108,6 +109,17 @@ def _addresses(plan: dict, workload: str, network: str) -> list[str]:
         if interface["network"] == network
         for address in interface["addresses"]
     ]
+
+
+def _default_elsewhere(plan: dict, workload: str) -> set[int]:
+    """Return the families whose default route leads out of a secondary network of the workload."""
+    return {
+        family(route["via"])
+        for interface in plan["workloads"][workload]["interfaces"]
+        if interface["role"] == "secondary"
+        for route in interface["routes"]
+        if route["to"] in ("0.0.0.0/0", "::/0")
+    }
 
 
 def _join_addresses(plan: dict, network: str, place: int) -> list[tuple[str, str]]:

@@ -32,8 +32,9 @@ def _pairs(plan: dict) -> list[tuple[str, str, str]]:
     attached: dict[str, list[str]] = {}
     for name, workload in plan["workloads"].items():
         for interface in workload["interfaces"]:
-            topology = plan["networks"][interface["network"]]["topology"]
-            if interface["role"] != LOCKED_ROLE and interface["addresses"] and topology in TUNNELLED:
+            network = plan["networks"][interface["network"]]
+            # Without IPAM, addresses are those that workloads request, and need not be in one subnet.
+            if interface["role"] != LOCKED_ROLE and network["subnets"] and network["topology"] in TUNNELLED:
                 attached.setdefault(interface["network"], []).append(name)
     return [
         (network, source, target)
