@@ -146,7 +146,7 @@ def test_the_annotation_of_a_running_workload_attaches_and_detaches():
     assert stored(base + web("b"), second, now=LATER) == second
 
 
-def test_a_network_is_in_use_by_those_that_select_it_and_by_nobody_else():
+def test_a_network_is_in_use_by_those_that_select_it_and_by_no_others():
     other = workload("red", "other", "node2")
     before = stored(PLAIN + flat("a") + web("a") + other)
     waiting = stored(PLAIN + web("a") + other, before)
@@ -167,18 +167,21 @@ def test_what_an_older_heddle_attached_by_itself_is_detached():
 
 
 def test_a_primary_network_cannot_be_selected():
-    told_ = refused(PRIMARY + web([{"name": "net"}]))
-    assert len(told_) == 1
+    messages = refused(PRIMARY + web([{"name": "net"}]))
+    assert len(messages) == 1
     assert (
-        'metadata.annotations["k8s.v1.cni.cncf.io/networks"][0].name: UserDefinedNetwork/red/net is a prim' in told_[0]
+        'metadata.annotations["k8s.v1.cni.cncf.io/networks"][0].name: UserDefinedNetwork/red/net is a prim'
+        in messages[0]
     )
 
 
 @pytest.mark.parametrize("network", [flat("a"), routed("a")])
 def test_addresses_are_refused_where_the_network_allocates_them(network):
-    told_ = refused(PLAIN + network + web([{"name": "a", "ips": ["10.7.0.9/24"]}]))
-    assert len(told_) == 1
-    assert "[0].ips: UserDefinedNetwork/red/a allocates the addresses of its interfaces itself; remove ips" in told_[0]
+    messages = refused(PLAIN + network + web([{"name": "a", "ips": ["10.7.0.9/24"]}]))
+    assert len(messages) == 1
+    assert (
+        "[0].ips: UserDefinedNetwork/red/a allocates the addresses of its interfaces itself; remove ips" in messages[0]
+    )
 
 
 def test_what_another_manifest_set_requests_waits_and_refuses_no_network():
@@ -286,10 +289,10 @@ def test_a_requested_default_route_takes_the_place_of_the_primary_one_in_its_fam
     ],
 )
 def test_a_gateway_that_the_interface_cannot_reach_is_refused(requested, fragment):
-    told_ = refused(PLAIN + flat("a") + secondary("wire") + routed("r") + web([requested]))
-    assert len(told_) == 1
-    assert "[0].default-route: " in told_[0]
-    assert fragment in told_[0]
+    messages = refused(PLAIN + flat("a") + secondary("wire") + routed("r") + web([requested]))
+    assert len(messages) == 1
+    assert "[0].default-route: " in messages[0]
+    assert fragment in messages[0]
 
 
 def test_a_gateway_in_the_host_subnet_of_another_node_is_found_out_when_subnets_are_allocated():

@@ -117,6 +117,21 @@ def test_a_network_with_workloads_that_cannot_be_rendered_any_more_keeps_no_othe
     assert condition(database.snapshot.objects["Workload/red/w"], "Ready")["status"] == "False"
 
 
+def test_a_running_workload_goes_on_without_a_selected_network_that_cannot_be_rendered(database, monkeypatch):
+    second = layer2("red", "second", "10.7.0.0/24").replace("Primary", "Secondary")
+    text = namespace("red") + layer2("red", "net", "10.1.0.0/24") + second + workload("red", "w", "node1", "second")
+    apply(text, with_gateways("shared"))
+    with monkeypatch.context() as patch:
+        fail_for(patch, "red_second")
+        plan = build_plan(apply(text, with_gateways("local")))
+    assert [one["network"] for one in plan["workloads"]["red/w"]["interfaces"]] == ["default", "red_net"]
+    ready = condition(database.snapshot.objects["Workload/red/w"], "Ready")
+    assert (ready["status"], ready["reason"]) == ("False", "NetworkNotReady")
+    plan = build_plan(apply(text, with_gateways("shared")))
+    assert [one["name"] for one in plan["workloads"]["red/w"]["interfaces"]] == ["eth0", "ovn-udn1", "net1"]
+    assert condition(database.snapshot.objects["Workload/red/w"], "Ready")["status"] == "True"
+
+
 def test_only_networks_that_changed_are_rendered(database, monkeypatch):
     apply(RED)
     seen = []

@@ -45,7 +45,7 @@ def test_static_addresses_are_reached_from_their_own_subnet() -> None:
     found = reached(text, "many_wire")
     to = {(source, target) for (source, target, _address), reach in found.items() if reach}
     assert to == {("many/a", "many/b"), ("many/b", "many/a")}
-    # Nobody else has link-local addresses only, and who has others may not send from one.
+    # No other one has link-local addresses only, and a port with other addresses may not send from one.
     assert not [target for _source, target, _address in found if target == "many/d"]
 
 

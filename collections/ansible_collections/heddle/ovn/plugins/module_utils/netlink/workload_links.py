@@ -100,7 +100,7 @@ def _steps(endpoints: list[Endpoint], owner: str, userspace: bool, refused: dict
 
 
 def _is_paired(link: Link, links: dict, host_links: dict) -> bool:
-    """Tell whether the link of that name is the other end of that link of the host."""
+    """Return whether the link of that name is the other end of that link of the host."""
     there, host = links.get(link.name), host_links.get(link.host_name)
     return there is not None and host is not None and there["peer"] == host["index"]
 

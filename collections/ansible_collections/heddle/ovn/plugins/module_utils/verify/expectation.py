@@ -100,7 +100,7 @@ def _ends(plan: dict, name: str, network: str) -> list[dict]:
 
 
 def _has_route(plan: dict, source: str, interface: dict, address: str) -> bool:
-    """Tell whether both ends are in one subnet, where addresses are those that workloads request (no IPAM)."""
+    """Return whether both ends are in one subnet, where addresses are those that workloads request (no IPAM)."""
     if plan["networks"][interface["network"]]["subnets"]:
         return True
     its = next(ip_interface(one) for one in interface["addresses"] if plain(one) == address)
