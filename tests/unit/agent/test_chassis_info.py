@@ -15,7 +15,7 @@ from tests.live.state.ansible_run import run
 
 @pytest.mark.skipif(os.path.exists(VSWITCH_REMOTE.removeprefix("unix:")), reason="this machine is a chassis")
 def test_what_is_missing_is_reported_and_nothing_written():
-    found = run("heddle.ovn.chassis_info", name="node1", encapsulation=["127.0.0.1"], datapath="system")
+    found = run("heddle.ovn.chassis_info", name="node1", encap_ips=["127.0.0.1"], datapath="system")
     assert not found["changed"]
     assert any("br-int" in line for line in found["differences"])
     assert (found["datapath"], found["gateway"]) == ("system", {})
@@ -26,7 +26,7 @@ def test_what_is_missing_is_reported_and_nothing_written():
 def test_options_that_contradict_each_other_are_an_error():
     absent = f"none-{socket.gethostname()}"[:15]
     found = run(
-        "heddle.ovn.chassis_info", name="node1", encapsulation=[], datapath="system",
-        physical_networks={"plant": {"bridge": "br a", "interface": absent}},
+        "heddle.ovn.chassis_info", name="node1", encap_ips=[], datapath="system",
+        physical_networks={"plant": {"bridge": "br a", "uplink": absent}},
     )  # fmt: skip
     assert "bridge br a: choose a name of 1 to 15 letters" in found["msg"]

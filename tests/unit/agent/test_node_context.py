@@ -28,7 +28,7 @@ def test_a_module_that_waits_hands_its_seconds_over():
 
 
 def test_options_are_taken_by_their_names():
-    given = module(state="started", port=7655, lifetime=60, outside={}, unknown=1)
+    given = module(state="started", port=7655, lifetime=60, external={}, unknown=1)
     assert options(given, Request) == Request("started", 7655, 60, {})
 
 

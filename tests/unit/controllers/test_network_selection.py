@@ -6,7 +6,7 @@ import pytest
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers import allocation
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from tests.pipeline import decide, layer2, layer3, namespace, stored, workload
-from tests.unit.controllers.test_network_status import foreign
+from tests.unit.controllers.test_network_status import condition_of, foreign
 
 PLAIN = namespace("red", primary=False)
 PRIMARY = namespace("red") + layer2("red", "net", "10.0.0.0/24", "fd00:10::/64")

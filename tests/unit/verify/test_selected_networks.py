@@ -10,6 +10,13 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectation import expected
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.external_expectations import (
+    TO_EXTERNAL,
+    TO_OTHER_HOST,
+    TO_OWN_HOST,
+    external_flows,
+    left_out,
+)
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.listening import Listener, listeners, open_listeners
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.selection import ALL, Groups, Selection
 from tests.pipeline import namespace, plan_of, with_gateways, workload
@@ -87,7 +94,7 @@ def test_where_a_default_route_leads_elsewhere_nothing_is_claimed_and_the_report
     chosen = [{"name": "flat", "default-route": ["10.77.0.9"]}]
     plan = plan_of(BASE + workload("many", "a", "node1", chosen), hosts=with_gateways("shared"))
     external = {"far": ["192.0.2.99", "2001:db8::99"]}
-    found = external.external_flows(plan, external, None, EVERY_PAIR)
-    kinds = (external.TO_EXTERNAL, external.TO_OWN_HOST, external.TO_OTHER_HOST)
+    found = external_flows(plan, external, None, EVERY_PAIR)
+    kinds = (TO_EXTERNAL, TO_OWN_HOST, TO_OTHER_HOST)
     assert {(one.kind, one.family) for one in found if one.kind in kinds} == {(kind, 6) for kind in kinds}
-    assert "many/a: its IPv4 default route leads out of net1, which is not tested" in external.left_out(plan, external)
+    assert "many/a: its IPv4 default route leads out of net1, which is not tested" in left_out(plan, external)

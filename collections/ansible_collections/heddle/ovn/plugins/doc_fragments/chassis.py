@@ -30,7 +30,7 @@ options:
     description: How the host is connected to the provider network; without it its networks have no way out.
     type: dict
     suboptions:
-      interface:
+      uplink:
         description: NIC of the provider network.
         type: str
         required: true
@@ -68,7 +68,7 @@ options:
   physical_networks:
     description:
       - Further physical networks that Localnet networks can lead to. The key is the C(physicalNetworkName) of the
-        manifest, the value has C(bridge) and, unless another physical network or O(provider) gives it, C(interface).
+        manifest, the value has C(bridge) and, unless another physical network or O(provider) gives it, C(uplink).
     type: dict
     default: {}
   owner:

@@ -29,7 +29,7 @@ EXAMPLES = r"""
     name: node1
     encap_ips: [198.18.1.11]
     provider:
-      interface: eth2
+      uplink: eth2
   register: found
 
 - name: Stop when the host is not what the inventory describes

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 _PROVIDER = {
-    "interface": {"type": "str", "required": True},
+    "uplink": {"type": "str", "required": True},
     "bridge": {"type": "str", "default": "br-ex"},
     "mode": {"type": "str", "choices": ["shared", "local"], "default": "shared"},
     "next_hops": {"type": "list", "elements": "str", "default": []},

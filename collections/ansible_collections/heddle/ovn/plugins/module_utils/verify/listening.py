@@ -33,7 +33,7 @@ class Place:
 class Listener:
     """One address that a workload or host answers on; a link-local one is that of an interface.
 
-    With `unsolicited` somebody else there answers each question as well. Answers leave by the interface `device` where one
+    With `unsolicited` a second socket answers each question as well. Answers leave by the interface `device` where one
     is named: with two on one subnet, the kernel's routes would choose the first one, whose port may not send them.
     """
 
