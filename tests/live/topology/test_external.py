@@ -107,6 +107,16 @@ def test_what_comes_back_to_the_gateway_router_reaches_the_workload(shared, fami
         assert f'output("{target["port"]}")' in trace, trace
 
 
+def test_a_gateway_router_drops_what_is_neither_ip_nor_arp(shared):
+    """So the provider bridge gives such frames to one gateway router only, and not to those of all networks."""
+    for network in NETWORKS:
+        flow = f'inport == "breth1_{prefix_of(network)}node1" && eth.dst == 02:00:00:00:00:01 && eth.type == 0x88b5'
+        trace = shared.tools.run(
+            "ovn-trace", f"--db={shared.southbound.remote}", "--minimal", f"ext_{prefix_of(network)}node1", flow
+        )
+        assert "output" not in trace, trace
+
+
 @pytest.mark.parametrize("family", [4, 6])
 def test_in_local_mode_a_packet_leaves_by_the_management_port(local, family):
     for network in NETWORKS:

@@ -74,6 +74,15 @@ def test_the_gateway_answers_and_join_addresses_are_reached_over_the_transit_rou
     assert 'output("trtor-GR_two_net_node2")' in remote, remote
 
 
+def test_the_transit_router_learns_little_and_forgets_it(zone):
+    """OVN writes what it knows of these options into the Southbound database, where ovn-controller reads them."""
+    datapaths = [dict(row["external_ids"][1]) for row in zone.southbound.rows("Datapath_Binding", "external_ids")]
+    for network in ("two", "six"):
+        (router,) = (one for one in datapaths if one["name"] == f"{network}_net_transit_router")
+        assert router["always_learn_from_arp_request"] == "false"
+        assert router["mac_binding_age_threshold"] == "300"
+
+
 def test_layer3_traffic_for_another_node_crosses_the_transit_switch(zone):
     a, far = zone.interface("three/a", "three_net"), zone.interface("three/far", "three_net")
     seen = zone.trace(

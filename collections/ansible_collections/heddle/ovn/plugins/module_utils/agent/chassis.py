@@ -227,8 +227,19 @@ def _gateway(params: dict, bridges: list[dict], datapath: str, ready: bool) -> d
         "vrf": vrf_supported(),
         "prober": provider["prober"] if _has_unified_cgroups() else "",
         "userspace_interfaces": _userspace_interfaces(bridges, datapath),
+        "translated_ports": local_ports(),
         "advertised_interfaces": [uplink for uplink in advertised_interfaces() if uplink != provider["bridge"]],
     }
+
+
+def local_ports(path: str = "/proc/sys/net/ipv4/ip_local_port_range") -> str:
+    """Return the ports that this host gives connections of its own, `FIRST-LAST` (ip-sysctl.rst).
+
+    Translated connections leave with the host's address and get ports of the same range, as in ovn-kubernetes.
+    """
+    with open(path, encoding="ascii") as text:
+        first, last = text.read().split()
+    return f"{first}-{last}"
 
 
 def provider_addresses(addresses: list[str], provider: dict) -> list[str]:

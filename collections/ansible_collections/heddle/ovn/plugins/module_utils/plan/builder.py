@@ -23,7 +23,7 @@ from ..controllers.placement import node_of
 from ..controllers.router_addresses import gateway_address, management_address
 from ..controllers.transit import chosen_transit_subnets
 from ..store.layer2_version import is_open, version_of, was_on_link
-from ..store.settings import LIMITS
+from ..store.settings import LIMITS, cluster_subnets
 from ..store.snapshot import Snapshot, StoredObject
 from .workload_entries import workload_interfaces
 
@@ -73,6 +73,11 @@ def _node(node, snapshot: Snapshot) -> dict:
     }
 
 
+def _has_ipv4(snapshot: Snapshot) -> bool:
+    """Tell whether the cluster has IPv4: whether the default network has."""
+    return any(family(subnet["cidr"]) == 4 for subnet in cluster_subnets(snapshot.settings))
+
+
 def _network(network: Network, nodes: list[StoredObject], snapshot: Snapshot) -> dict:
     identifier = 0 if network.is_default else int(snapshot.get("network-id", network.name))
     described = {
@@ -88,6 +93,9 @@ def _network(network: Network, nodes: list[StoredObject], snapshot: Snapshot) ->
         "namespaces": [] if network.is_default else list(network.namespaces),
         "tunnel_keys": [tunnel_key(identifier)],
     }
+    if network.role == "Primary" and 4 not in network.families and _has_ipv4(snapshot):
+        # Gateway routers have their MAC of it, see render/common/node_network.py.
+        described["mac_subnet"] = next(subnet for subnet in network.join_subnets if family(subnet) == 4)
     if network.topology == "Layer3":
         given = {node.name: host_subnets(snapshot, network, node.name) for node in nodes}
         # A node for which too few subnets were left has no part in the network; its status says so.

@@ -58,8 +58,8 @@ def render_announcements(plan: dict, node: str, workload: str) -> list[Announcem
 def _announcements(view: NodeNetwork, interface: dict) -> list[Announcement]:
     link = host_interface(interface["port"], HOST_END)
     shared = first_mac(view.gateway_interfaces())
-    own = shared if has_transit_router(view) else first_mac(view.join_interfaces())
-    macs = {shared, *(first_mac(view.join_interfaces(name)) for name in view.plan["nodes"])}
+    own = shared if has_transit_router(view) else view.gateway_router_mac()
+    macs = {shared, *(view.gateway_router_mac(name) for name in view.plan["nodes"])}
     found = []
     for gateway in map(plain, view.gateway_interfaces()):
         if family(gateway) == 4:

@@ -15,7 +15,7 @@ from ...common.addressing import (
     transit_pair,
 )
 from ...common.naming import DEFAULT_NETWORK, EXTERNAL_ID_NETWORK, EXTERNAL_ID_ROLE, EXTERNAL_ID_TOPOLOGY
-from .provider import Provider, provider_of
+from .provider import EPHEMERAL_PORTS, Provider, provider_of
 
 
 class NodeNetwork:
@@ -106,6 +106,15 @@ class NodeNetwork:
         """Return a gateway router's join addresses: join base + node id."""
         return [nth_interface(subnet, self.node_id(node)) for subnet in self.network["join_subnets"]]
 
+    def gateway_router_mac(self, node: str | None = None) -> str:
+        """Return the MAC of a gateway router towards its network: that of its first join address, IPv4 first.
+
+        A network without IPv4 has it of the IPv4 address that the router would have. ovn-kubernetes gives gateway
+        routers join addresses of all families of the cluster (`GetGWRouterIPs`).
+        """
+        subnet = self.network.get("mac_subnet")
+        return first_mac([nth_interface(subnet, self.node_id(node))] if subnet else self.join_interfaces(node))
+
     def transit_interfaces(self, node: str | None = None) -> list[str]:
         """Return a node's addresses on the Layer3 transit switch: transit base + node id."""
         return [nth_interface(subnet, self.node_id(node)) for subnet in self.network["transit_subnets"]]
@@ -118,6 +127,11 @@ class NodeNetwork:
     def provider(self) -> Provider | None:
         """Return how the node is connected to the provider network, None without a way out."""
         return provider_of(self.plan["nodes"][self.node])
+
+    @property
+    def translated_ports(self) -> str:
+        """Return the ports that connections translated on this node may get, `FIRST-LAST`."""
+        return self.provider.translated_ports if self.provider else EPHEMERAL_PORTS
 
     def masquerade_subnets(self) -> list[str]:
         """Return the masquerade subnets of the families that the network has."""

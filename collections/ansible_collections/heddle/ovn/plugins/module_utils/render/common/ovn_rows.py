@@ -13,8 +13,6 @@ from .node_network import NodeNetwork
 SWITCH, SWITCH_PORT = "Logical_Switch", "Logical_Switch_Port"
 ROUTER, ROUTER_PORT = "Logical_Router", "Logical_Router_Port"
 COPP_NAME = "ovnkube-default"
-# Linux's own default of ip_local_port_range: what ports a translated connection may get.
-EPHEMERAL_PORTS = "32768-60999"
 
 
 def switch(view: NodeNetwork, name: str, other_config: dict, external_ids: dict) -> Row:

@@ -15,6 +15,7 @@
 | `prober` | cgroup (version 2) of the health prober, as a path without a leading slash; "" where it cannot be matched |
 | `userspace_interfaces` | uplinks that Open vSwitch reads in userspace; the kernel must ignore what comes in on them |
 | `advertised_interfaces` | uplinks with a default route that the kernel learned from router advertisements |
+| `translated_ports` | ports that translated connections may get, `FIRST-LAST`: the node's ip_local_port_range |
 
 A node that told nothing of this has no way out; nothing of it is rendered then.
 """
@@ -25,6 +26,9 @@ import ipaddress
 from dataclasses import dataclass, field
 
 from ...common.addressing import family, plain
+
+# Linux's default of net.ipv4.ip_local_port_range (ip-sysctl.rst).
+EPHEMERAL_PORTS = "32768-60999"
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,7 @@ class Provider:
     prober: str = ""
     userspace_interfaces: list[str] = field(default_factory=list)
     advertised_interfaces: list[str] = field(default_factory=list)
+    translated_ports: str = EPHEMERAL_PORTS
 
     @property
     def is_local(self) -> bool:

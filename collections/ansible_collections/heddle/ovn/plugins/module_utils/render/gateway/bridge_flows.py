@@ -172,6 +172,8 @@ class Bridge:
             advertised = ",".join([default, "NORMAL", *self.other_routers("0x86dd")])
             self.add(0, 11, f"in_port={self.uplink}{self.inside},{told}", advertised)
             self.add(0, 11, f"arp,dl_dst={self.mac}{self.inside}", arp)
+        # Neither IP (priority 50) nor ARP (11), so nothing that an OVN router would do anything with. ovn-kubernetes
+        # gives it to all gateway routers; here that would be 56 lookups for each of them, and every one would drop it.
         self.add(0, 10, f"dl_dst={self.mac}{self.inside}", f"{default},NORMAL")
         for view in self.views:
             port = f"in_port={{{self.patch(view)}}}"

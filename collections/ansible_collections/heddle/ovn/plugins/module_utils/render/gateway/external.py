@@ -12,7 +12,7 @@ from ...common.addressing import family, host_route, mac_of_address, plain
 from ...common.naming import PHYSICAL_NETWORK, external_localnet_port, external_switch, gateway_router
 from ...types.ovsdb_row import Parent, Row
 from ..common.node_network import NodeNetwork
-from ..common.ovn_rows import EPHEMERAL_PORTS, ROUTER, route, router_port, switch, switch_port
+from ..common.ovn_rows import ROUTER, route, router_port, switch, switch_port
 from ..common.provider import Provider
 
 DEFAULT_ROUTES = {4: "0.0.0.0/0", 6: "::/0"}
@@ -104,7 +104,7 @@ def _source_nat(view: NodeNetwork, provider: Provider, name: str) -> list[Row]:
             "type": "snat",
             "logical_ip": logical,
             "external_ip": external,
-            "external_port_range": EPHEMERAL_PORTS,
+            "external_port_range": view.translated_ports,
             "options": {"stateless": "false"},
             "external_ids": view.external_ids(),
         }

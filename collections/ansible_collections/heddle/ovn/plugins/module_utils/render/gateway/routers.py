@@ -11,18 +11,20 @@ from ...common.addressing import family, host_route, mac_of_address, plain
 from ...common.naming import gateway_router, management_port
 from ...types.ovsdb_row import Parent, Row
 from ..common.node_network import NodeNetwork
-from ..common.ovn_rows import EPHEMERAL_PORTS, ROUTER, policy, route, router, switch_port
+from ..common.ovn_rows import ROUTER, policy, route, router, switch_port
 
 MANAGEMENT_POLICY_PRIORITY = 1004
+# A router keeps no row in the Southbound database for each address that asked for another one, and forgets what it
+# learned after 300 s without traffic (ovn-nb(5), Logical_Router). ovn-kubernetes sets both on gateway routers only.
+MAC_LEARNING = {"always_learn_from_arp_request": "false", "mac_binding_age_threshold": "300"}
 
 
 def gateway_router_row(view: NodeNetwork) -> Row:
     """Gateway router, bound to this node's chassis."""
     options = {
         "chassis": view.chassis(),
-        "always_learn_from_arp_request": "false",
+        **MAC_LEARNING,
         "dynamic_neigh_routers": "false",
-        "mac_binding_age_threshold": "300",
         "lb_force_snat_ip": "router_ip",
     }
     if view.is_default:
@@ -123,7 +125,7 @@ def _management_snat(view: NodeNetwork, on: str, subnet: str, inward_port: str, 
         "external_ip": external,
         "logical_port": inward_port,
         "match": f"eth.dst == {mac}",
-        "external_port_range": EPHEMERAL_PORTS,
+        "external_port_range": view.translated_ports,
         "options": {"stateless": "false"},
         "external_ids": view.external_ids(),
     }

@@ -9,7 +9,13 @@ from ...types.ovsdb_row import Row
 from ..common.node_network import NodeNetwork, first_mac, switch_config
 from ..common.ovn_rows import gateway_chassis, peering, route, router, router_port, switch
 from ..gateway.external import render_external
-from ..gateway.routers import gateway_router_row, inner_router_options, management_rows, outward_routes
+from ..gateway.routers import (
+    MAC_LEARNING,
+    gateway_router_row,
+    inner_router_options,
+    management_rows,
+    outward_routes,
+)
 from .layer2_legacy import has_transit_router, render_gateway_routers, router_advertisement
 from .layer2_transition import (
     gateway_router_on_switch,
@@ -64,7 +70,11 @@ def _transit_router(view: NodeNetwork) -> list[Row]:
         router(
             view,
             on,
-            {"requested-tnl-key": str(view.network["tunnel_keys"][1]), **inner_router_options(view)},
+            {
+                "requested-tnl-key": str(view.network["tunnel_keys"][1]),
+                **MAC_LEARNING,
+                **inner_router_options(view),
+            },
             {ROUTER_MARK: "yes", **view.external_ids()},
         ),
         router_port(view, on, port, first_mac(gateways), networks, options, **router_advertisement(view)),
@@ -85,7 +95,7 @@ def _gateway(view: NodeNetwork) -> list[Row]:
         gateway_router_row(view),
         router_port(view, on, inner, first_mac(transit_side), transit_side, {"requested-tnl-key": key}, peer=outer),
         router_port(
-            view, name, outer, first_mac(join), join + gateway_side,
+            view, name, outer, view.gateway_router_mac(), join + gateway_side,
             {"gateway_mtu": str(view.outward_mtu)}, peer=inner,
         ),
     ]  # fmt: skip

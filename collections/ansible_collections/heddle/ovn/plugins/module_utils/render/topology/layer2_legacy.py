@@ -11,9 +11,9 @@ import dataclasses
 import ipaddress
 
 from ...common.addressing import family, plain
-from ...common.naming import TRANSIT_ROUTER, gateway_router, layer2_switch
+from ...common.naming import EXTERNAL_ID_NODE, TRANSIT_ROUTER, gateway_router, layer2_switch
 from ...types.ovsdb_row import Row
-from ..common.node_network import NodeNetwork, first_mac
+from ..common.node_network import NodeNetwork
 from ..common.ovn_rows import peering, policy, route, router_port, switch_port
 from ..gateway.external import render_external
 from ..gateway.routers import gateway_router_row, management_rows, outward_routes
@@ -57,7 +57,7 @@ def render_gateway_routers(view: NodeNetwork) -> list[Row]:
     options = {"gateway_mtu": str(view.outward_mtu)}
     rows = [
         gateway_router_row(view),
-        router_port(view, name, port, first_mac(join), networks, options, **router_advertisement(view)),
+        router_port(view, name, port, view.gateway_router_mac(), networks, options, **router_advertisement(view)),
         peering(view, on, f"stor-{on}", port, {"requested-tnl-key": gateway_tunnel_key(view)}),
         *outward_routes(view, name, []),
         *management_rows(view, on, name, port),
@@ -74,8 +74,9 @@ def remote_gateway_port(view: NodeNetwork, remote: str) -> Row:
     """Another node's gateway router on the switch: the port answers for its join addresses and tunnels to the node."""
     on, join = layer2_switch(view.name), view.join_interfaces(remote)
     options = {"requested-tnl-key": gateway_tunnel_key(view, remote), "requested-chassis": view.chassis(remote)}
-    addresses = {" ".join([first_mac(join), *join])}
-    return switch_port(view, on, f"stor-{on}_{remote}", type="remote", addresses=addresses, options=options)
+    addresses = {" ".join([view.gateway_router_mac(remote), *join])}
+    ids = {**view.external_ids(), EXTERNAL_ID_NODE: remote}
+    return switch_port(view, on, f"stor-{on}_{remote}", ids, type="remote", addresses=addresses, options=options)
 
 
 def join_host_routes(view: NodeNetwork, on: str, remote: str) -> list[Row]:

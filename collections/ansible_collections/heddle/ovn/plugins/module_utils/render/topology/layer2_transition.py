@@ -14,7 +14,7 @@ import dataclasses
 from ...common.addressing import family, nth_interface, prefix_length
 from ...common.naming import layer2_switch, transit_router
 from ...types.ovsdb_row import Row
-from ..common.node_network import NodeNetwork, first_mac
+from ..common.node_network import NodeNetwork
 from ..common.ovn_rows import peering, router_port
 from .layer2_legacy import gateway_tunnel_key, join_host_routes, remote_gateway_port
 
@@ -35,7 +35,7 @@ def upgrade_ports(view: NodeNetwork) -> list[Row]:
     port = f"trtos-{name}-upgrade"
     dummies = [nth_interface(subnet, DUMMY_OFFSET) for subnet in view.network["join_subnets"]]
     return [
-        router_port(view, on, port, first_mac(view.join_interfaces()), dummies),
+        router_port(view, on, port, view.gateway_router_mac(), dummies),
         peering(view, name, f"stotr-{name}-upgrade", port, {"requested-tnl-key": gateway_tunnel_key(view)}),
     ]
 
@@ -59,7 +59,7 @@ def remembered_gateway_ports(view: NodeNetwork, remote: str) -> list[Row]:
     if not is_open(view) or not on_link_join_subnets(view):
         return []
     port = remote_gateway_port(view, remote)
-    addresses = {first_mac(view.join_interfaces(remote))}
+    addresses = {view.gateway_router_mac(remote)}
     return [dataclasses.replace(port, columns={**port.columns, "addresses": addresses})]
 
 

@@ -63,7 +63,9 @@ def _join(view: NodeNetwork) -> list[Row]:
         router_port(view, on, f"rtoj-{on}", first_mac(inner), inner),
         peering(view, join, f"jtor-{on}", f"rtoj-{on}"),
         gateway_router_row(view),
-        router_port(view, name, f"rtoj-{name}", first_mac(outer), outer, {"gateway_mtu": str(view.outward_mtu)}),
+        router_port(
+            view, name, f"rtoj-{name}", view.gateway_router_mac(), outer, {"gateway_mtu": str(view.outward_mtu)}
+        ),
         peering(view, join, f"jtor-{name}", f"rtoj-{name}"),
     ]
     rows += [route(view, on, plain(address), address) for address in outer]
