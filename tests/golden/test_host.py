@@ -92,6 +92,8 @@ def test_without_vrf_only_the_default_network_has_an_interface_on_the_host():
 
 def test_the_prober_is_let_through_by_its_cgroup():
     plan = plan_of(CASES[0].read_text(), hosts=with_gateways("shared", prober="system.slice/prober.service"))
+    without = plan_of(CASES[0].read_text(), hosts=with_gateways("shared"))
+    assert render_firewall(plan, "node1", with_prober=False) == render_firewall(without, "node1")
     rules = render_firewall(plan, "node1").chains[0].rules
     accepted = [rule for rule in rules if rule.startswith('socket cgroupv2 level 2 "system.slice/prober.service"')]
     assert len(accepted) == 2

@@ -2,9 +2,7 @@
 """Heddle's nftables table on this machine's kernel, in a network namespace of the test's own."""
 
 import os
-import subprocess
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -21,10 +19,9 @@ from ansible_collections.heddle.ovn.plugins.module_utils.nftables.reconcile impo
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host.firewall import render_userspace_interfaces
 from ansible_collections.heddle.ovn.plugins.module_utils.types.nftables_ruleset import Chain, Firewall, Map, Set
+from tests.live.nftables.conftest import CGROUPS
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
-
-CGROUPS = Path("/sys/fs/cgroup")
 
 # All forms that the tables of ovn-kubernetes have (gateway_nftables.go, udn_isolation.go), in spellings that nft prints
 # in another way.
@@ -78,15 +75,8 @@ FIREWALL = Firewall(
 
 
 @pytest.fixture
-def run(tools):
+def run(run_nft):
     """A runner of the nft of the host image, in a namespace without tables."""
-
-    def run_nft(argv, text=""):
-        done = subprocess.run(tools.command(*argv), input=text, capture_output=True, text=True, timeout=60, check=False)
-        if done.returncode:
-            raise ProgramError("nft", done.stderr)
-        return done.stdout
-
     with kernel.scratch():
         try:
             run_nft(["nft", "-f", "-"], "add table inet probe\ndelete table inet probe\n")
@@ -226,17 +216,6 @@ def test_the_check_of_a_table_leaves_no_namespace_behind(run):
         reconcile_firewall(with_rules("closed", "nonsense"), write=False, run=run)
     assert os.readlink("/proc/thread-self/ns/net") == home
     assert kernel.namespaces() == before
-
-
-@pytest.fixture
-def cgroup():
-    if not (CGROUPS / "cgroup.controllers").exists():
-        pytest.skip("this machine has no cgroup v2 where systemd mounts it; the virtual machines of the lab have")
-    folder = CGROUPS / f"heddle-test-{os.getpid()}" / "prober"
-    folder.mkdir(parents=True)
-    yield folder
-    folder.rmdir()
-    folder.parent.rmdir()
 
 
 def test_a_cgroup_that_was_made_anew_is_matched_again(run, cgroup):

@@ -76,6 +76,15 @@ def test_status_is_not_clean_then(monkeypatch, capsys, ill):
     assert (told["clean"], len(told["problems"])) == (False, 1)
 
 
+def test_status_is_not_clean_when_a_part_has_a_note(monkeypatch, capsys, ill):
+    monkeypatch.setattr(cli, "stopped_daemons", lambda: [])
+    monkeypatch.setattr(cli, "_outcomes", lambda write: {"gateway": Outcome(notes=("no cgroup of the prober",))})
+    assert cli.main(["status"]) == cli.EXIT_DRIFT
+    assert "no cgroup of the prober" in capsys.readouterr().out
+    assert cli.main(["apply"]) == cli.EXIT_CLEAN
+    assert "no cgroup of the prober" in capsys.readouterr().err
+
+
 def test_status_says_so_even_when_nothing_can_be_compared(monkeypatch, capsys, ill):
     def fail(write):
         raise UserError("no connection")

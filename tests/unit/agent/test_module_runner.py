@@ -5,7 +5,8 @@ import errno
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import reported
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import reported, result
+from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Outcome
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink.kernel import NetlinkFailure
 
 
@@ -29,3 +30,10 @@ def test_what_the_kernel_refuses_is_one_message(refusal):
 def test_an_error_in_the_program_is_not_hidden():
     with pytest.raises(ZeroDivisionError), reported(Module()):
         raise ZeroDivisionError
+
+
+@pytest.mark.parametrize(("notes", "expected"), [((), {}), (("one", "two"), {"warnings": ["one", "two"]})])
+def test_notes_are_warnings_of_the_run(notes, expected):
+    told = result(Outcome(notes=notes))
+    assert {key: value for key, value in told.items() if key == "warnings"} == expected
+    assert told["changed"] is False

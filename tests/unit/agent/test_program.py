@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.agent import cli, components, service
+from ansible_collections.heddle.ovn.plugins.module_utils.agent import cli, components, event_loop, service
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.convergence import Converged
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.event_loop import Events
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import UserError
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.prober import ProberCgroup
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.zipapp import bundle
 from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Outcome
 
@@ -97,6 +98,19 @@ def test_events_are_a_new_process_and_an_update_of_patch_ports_or_bridges(tmp_pa
     assert b'"monitor_cond"' in database.accept().recv(4096)
 
 
+def test_an_event_is_also_a_prober_with_another_cgroup(tmp_path: Path, database: Database, monkeypatch):
+    monkeypatch.setattr(event_loop, "ProberCgroup", lambda: ProberCgroup(tmp_path))
+    events = Events(str(tmp_path / "pid"), f"unix:{database.path}", lambda: True)
+    assert events.wait() == "ports changed"
+    events.follow(frozenset(), "system.slice/prober.service")
+    assert events.wait() is None
+    (tmp_path / "system.slice" / "prober.service").mkdir(parents=True)
+    assert events.wait() == "prober restarted"
+    (tmp_path / "system.slice" / "prober.service").rmdir()
+    assert events.wait() == "prober restarted"
+    assert events.wait() is None
+
+
 class Scene:
     """The service with parts of the test's own; nothing of this machine."""
 
@@ -104,10 +118,14 @@ class Scene:
         self.now, self.happens, self.fails, self.done, self.told = 0.0, [], {}, [], []
         self.refuses: dict[str, str] = {}
         self.followed: list[frozenset] = []
+        self.probers: list[str] = []
+        self.notes: dict[str, tuple[str, ...]] = {}
         self.host = {"node": "n", "chassis": 1}
         monkeypatch.setattr(service.time, "monotonic", lambda: self.now)
         monkeypatch.setattr(service, "read_host", lambda: self.host)
         monkeypatch.setattr(service, "attached_uplinks", lambda host: frozenset([str(host["chassis"])]))
+        monkeypatch.setattr(service, "prober_cgroup", lambda host: f"prober-{host['chassis']}")
+        monkeypatch.setattr(service, "host_version", lambda: (1, self.host["chassis"]))
         monkeypatch.setattr(service, "only_writer", lambda write: contextlib.nullcontext())
         monkeypatch.setattr(service, "say", self.told.append)
         monkeypatch.setattr(service, "notify_systemd", self.told.append)
@@ -121,7 +139,7 @@ class Scene:
             self.done.append((name, host["chassis"]))
             if name in self.refuses:
                 return Outcome(refused=(("red", self.refuses[name]),))
-            return Outcome()
+            return Outcome(notes=self.notes.get(name, ()))
 
         return {name: functools.partial(part, name) for name in components.PARTS}
 
@@ -129,8 +147,9 @@ class Scene:
         self.now += 0.1
         return self.happens.pop(0) if self.happens else None
 
-    def follow(self, uplinks: frozenset) -> None:
+    def follow(self, uplinks: frozenset, prober: str) -> None:
         self.followed.append(uplinks)
+        self.probers.append(prober)
 
     def run(self, seconds: float) -> list:
         """Return what was brought about meanwhile."""
@@ -180,7 +199,33 @@ def test_after_the_install_playbook_the_service_goes_by_the_new_arguments(scene)
     scene.host = {"node": "n", "chassis": 2}
     scene.happens = ["switch restarted"]
     assert scene.run(1) == [("chassis", 2), ("gateway", 2), ("workloads", 2)]
-    assert scene.followed[-1] == {"2"}
+    assert scene.followed == [{"1"}, {"2"}]
+
+
+def test_the_service_watches_what_a_new_file_of_the_host_names_without_any_event(scene):
+    scene.run(1)
+    scene.host = {"node": "n", "chassis": 2}
+    assert scene.run(1) == []
+    assert (scene.followed[-1], scene.probers[-1]) == ({"2"}, "prober-2")
+
+
+def test_a_prober_that_was_started_again_gets_its_rule_again(scene):
+    scene.run(1)
+    scene.happens = ["prober restarted"]
+    assert scene.run(0.3) == [("gateway", 1)]
+
+
+def test_a_note_does_not_keep_the_service_from_being_ready_and_is_in_its_status_until_it_is_gone(scene):
+    scene.notes["gateway"] = ("the cgroup is missing",)
+    scene.run(100)
+    assert scene.told == ["the cgroup is missing", "STATUS=This host is as planned. the cgroup is missing\nREADY=1"]
+    scene.happens = ["ports changed"]
+    scene.run(1)
+    assert scene.told[2:] == ["ports changed", "STATUS=This host is as planned. the cgroup is missing"]
+    scene.notes.clear()
+    scene.happens = ["prober restarted"]
+    scene.run(1)
+    assert scene.told[-1] == "STATUS=This host is as planned."
 
 
 def test_what_was_taken_out_of_the_kernel_comes_back(scene):

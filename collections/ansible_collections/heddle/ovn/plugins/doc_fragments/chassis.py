@@ -62,7 +62,8 @@ options:
         description:
           - Cgroup (version 2) whose processes may reach workloads over the default network although they have a primary
             network of their own, as health probers must. A path below the root, like V(system.slice/prober.service).
-          - The cgroup must exist. Without it, and on hosts with cgroup version 1, no process may.
+          - While the cgroup does not exist, and on hosts with cgroup version 1, none may. C(heddle-host) reacts when
+            the cgroup is made, also anew.
         type: str
         default: ""
   physical_networks:

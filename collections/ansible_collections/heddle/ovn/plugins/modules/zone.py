@@ -98,6 +98,7 @@ def main():
             msg=f"{module_runner.refusal(outcome)}\nAll other networks are on {module.params['node']} as planned.",
             changed=outcome.changed,
             refused=dict(outcome.refused),
+            warnings=list(outcome.notes),
         )
     module.exit_json(**module_runner.result(outcome, diff=module._diff))
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 
 from ..common.change import Outcome
@@ -25,6 +24,7 @@ from ..render.host.vswitch import (
 )
 from .module_runner import HOST_FILE, UserError, connected
 from .plan_file import keep_host
+from .prober import CGROUPS
 from .topology import apply_rows
 
 UNKNOWN_IN_CHECK_MODE = "(known once pyroute2 is installed)"
@@ -183,9 +183,12 @@ def _userspace_interfaces(bridges: list[dict], datapath: str) -> list[str]:
     return sorted(bridge["uplink"] for bridge in bridges if bridge["uplink"]) if datapath == "netdev" else []
 
 
-def _has_unified_cgroups() -> bool:
-    """Tell whether nftables can match the prober's cgroup: only the unified hierarchy (version 2) has it."""
-    return os.path.exists("/sys/fs/cgroup/cgroup.controllers")
+def matched_prober(provider: dict) -> str:
+    """Return the prober's cgroup, without slashes at its ends; "" where nftables cannot match cgroups.
+
+    Only the unified hierarchy (cgroup version 2) has them.
+    """
+    return provider.get("prober", "").strip("/") if (CGROUPS / "cgroup.controllers").exists() else ""
 
 
 def _mac(interface: str | None) -> str | None:
@@ -225,7 +228,7 @@ def _gateway(params: dict, bridges: list[dict], datapath: str, ready: bool) -> d
             if network != PHYSICAL_NETWORK
         },
         "vrf": vrf_supported(),
-        "prober": provider["prober"] if _has_unified_cgroups() else "",
+        "prober": matched_prober(provider),
         "userspace_interfaces": _userspace_interfaces(bridges, datapath),
         "translated_ports": local_ports(),
         "advertised_interfaces": [uplink for uplink in advertised_interfaces() if uplink != provider["bridge"]],

@@ -60,6 +60,7 @@ def _problems() -> list[str]:
 
 def _status(outcomes: dict[str, Outcome], chosen: argparse.Namespace, problems: list[str]) -> int:
     plan = read_plan() or {}
+    problems = [*problems, *(text for outcome in outcomes.values() for text in outcome.notes)]
     differs = {name: [str(change) for change in outcome.changes] for name, outcome in outcomes.items()}
     clean = bool(plan) and not any(differs.values()) and not problems
     told = {
@@ -95,7 +96,7 @@ def _apply(outcomes: dict[str, Outcome], _chosen: argparse.Namespace) -> int:
         for change in outcome.changes:
             _write(str(change))
     refused = [refusal(outcome) for outcome in outcomes.values() if outcome.refused]
-    for text in refused:
+    for text in [*(text for outcome in outcomes.values() for text in outcome.notes), *refused]:
         _write(text, sys.stderr)
     return EXIT_FAILED if refused else EXIT_CLEAN
 

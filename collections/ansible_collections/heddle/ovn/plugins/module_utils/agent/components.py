@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable
 
 from ..common.change import Outcome
-from .chassis import apply_chassis, wanted_bridges
+from .chassis import apply_chassis, matched_prober, wanted_bridges
 from .context import NodeContext
 from .module_runner import HOST_FILE, PLAN_FILE, UserError, load_plan, read_plan_file
 from .node_gateway import apply_gateway
@@ -31,6 +31,15 @@ def read_host(path: str = HOST_FILE) -> dict:
     return host
 
 
+def host_version(path: str = HOST_FILE) -> tuple[int, int]:
+    """Return what differs whenever the host's file was replaced; zeros when there is none."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return 0, 0
+    return status.st_ino, status.st_mtime_ns
+
+
 def read_plan(path: str = PLAN_FILE) -> dict | None:
     """Return the plan that this host has, None before it got one; UserError when the file is damaged."""
     return read_plan_file(path) if os.path.exists(path) else None
@@ -39,6 +48,12 @@ def read_plan(path: str = PLAN_FILE) -> dict | None:
 def attached_uplinks(host: dict) -> frozenset[str]:
     """Return the NICs that bridges of this host take over."""
     return frozenset(bridge["uplink"] for bridge in wanted_bridges(host["chassis"]) if bridge["uplink"])
+
+
+def prober_cgroup(host: dict) -> str:
+    """Return the path of the health prober's cgroup below the root of cgroups, "" when this host has none to match."""
+    provider = host["chassis"]["provider"] or {}
+    return matched_prober(provider)
 
 
 def parts(host: dict, *, write: bool) -> dict[str, Callable[[], Outcome]]:

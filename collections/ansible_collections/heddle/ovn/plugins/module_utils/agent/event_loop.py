@@ -17,6 +17,7 @@ from ..netlink.monitor import UplinkMonitor
 from ..ovsdb.errors import OvsdbError
 from ..ovsdb.monitor import Monitor
 from .convergence import Converged
+from .prober import ProberCgroup
 from .removals import Removals
 
 PROCESS_FILE = "/run/openvswitch/ovs-vswitchd.pid"
@@ -40,17 +41,18 @@ class Events:
         self._converged = converged or Converged()
         self._database: Monitor | None = None
         self._process = self._identity()
-        self._uplinks, self._removals = UplinkMonitor(), Removals()
+        self._uplinks, self._removals, self._prober = UplinkMonitor(), Removals(), ProberCgroup()
         self._ports_differ = self._bridges_differ = False
 
-    def follow(self, uplinks: frozenset[str]) -> None:
-        """Say which NICs should have no addresses."""
+    def follow(self, uplinks: frozenset[str], prober: str = "") -> None:
+        """Set which NICs should have no addresses, and which cgroup is the health prober's ("": none)."""
         self._uplinks.names = uplinks
+        self._prober.follow(prober)
 
     def wait(self) -> str | None:
-        """Wait a moment; return what happened: `switch restarted`, `uplink changed`, `kernel changed`,
-        `bridges changed`, `ports changed`, or None.
+        """Wait a moment; return what happened, or None.
 
+        `switch restarted`, `uplink changed`, `kernel changed`, `prober restarted`, `bridges changed`, `ports changed`.
         The last two are told when no playbook is between a plan and its gateways: until then they go on changing.
         """
         readable = self._wait()
@@ -64,6 +66,8 @@ class Events:
             return "uplink changed"
         if any(source in readable for source in self._removals.sources) and self._removals.changed():
             return "kernel changed"
+        if self._prober.changed():
+            return "prober restarted"
         if (self._ports_differ or self._bridges_differ) and self._converged():
             event = "bridges changed" if self._bridges_differ else "ports changed"
             self._ports_differ = self._bridges_differ = False
@@ -74,7 +78,8 @@ class Events:
         """Return what can be read: the database's connection, the kernel's."""
         if self._database is None:
             self._connect()
-        sources = [source for source in (self._database, self._uplinks, *self._removals.sources) if source is not None]
+        sources = [self._uplinks, *self._removals.sources, *self._prober.sources]
+        sources += [self._database] if self._database else []
         return select.select(sources, [], [], POLL_SECONDS)[0]
 
     def _identity(self) -> tuple | None:

@@ -147,5 +147,7 @@ def result(outcome: Outcome, *, diff: bool = True) -> dict:
     return {
         "changed": outcome.changed,
         **({"diff": outcome.diff()} if diff else {}),
+        # Ansible shows these, whatever the verbosity.
+        **({"warnings": list(outcome.notes)} if outcome.notes else {}),
         "changes": {**outcome.summary(), "objects": [str(change) for change in outcome.changes[:100]]},
     }

@@ -11,7 +11,6 @@ from ..common.errors import OpenFlowError
 from ..common.naming import DEFAULT_NETWORK, INTEGRATION_BRIDGE
 from ..netlink import kernel
 from ..netlink.reconcile import planned_host_network, reconcile_host_network
-from ..nftables.reconcile import reconcile_firewall
 from ..openflow.reconcile import planned_flows, reconcile_flows
 from ..openflow.switch import Switch
 from ..render.common.provider import provider_of
@@ -22,6 +21,7 @@ from ..render.host.vswitch import TABLES
 from ..render.rehearsal import plan_of_networks
 from ..types.openflow_flow import OWN_COOKIES
 from .context import NodeContext
+from .host_firewall import apply_firewall
 from .module_runner import UserError, connected, known_node
 from .topology import apply_rows
 from .workloads import integration_bridge
@@ -37,7 +37,7 @@ def apply_gateway(context: NodeContext, plan: dict) -> Outcome:
     outcome = _management_ports(plan, node, owner, write=write)
     outcome += _host_network(plan, node, owner, write=write)
     outcome += _flows(plan, node, write=write)
-    outcome += reconcile_firewall(render_firewall(plan, node), write=write)
+    outcome += apply_firewall(plan, node, write=write)
     if write:
         _remember(plan["digest"])
     return outcome

@@ -11,7 +11,7 @@ import time
 
 from ..common.change import Outcome
 from ..netlink.kernel import NetlinkFailure
-from .components import PARTS, attached_uplinks, parts, read_host
+from .components import PARTS, attached_uplinks, host_version, parts, prober_cgroup, read_host
 from .context import only_writer
 from .event_loop import Events
 from .module_runner import KNOWN_ERRORS, refusal
@@ -25,6 +25,8 @@ _AFTER_EVENT = {
     # With an address, the kernel drops the routes that had it as their source.
     "uplink changed": ("chassis", "gateway"),
     "kernel changed": ("chassis", "gateway"),
+    # Its rule holds the number of a cgroup, which is another one now.
+    "prober restarted": ("gateway",),
 }
 ERRORS = (*KNOWN_ERRORS, NetlinkFailure, OSError)
 
@@ -45,9 +47,14 @@ class Reconciler:
         self._ready = False
         self._pause, self._next = RETRY_SECONDS, 0.0
         self._failures: dict[str, str] = {}
+        self._notes: dict[str, tuple[str, ...]] = {}
+        # None: never, whatever file there is.
+        self._followed: tuple[int, int] | None = None
 
     def step(self) -> None:
         """Bring what is due, then wait a moment for something to happen."""
+        # Before, so that nothing is missed.
+        self._follow()
         if self._due and time.monotonic() >= self._next:
             self._bring()
         event = self._events.wait()
@@ -56,14 +63,22 @@ class Reconciler:
             self._due = tuple(name for name in PARTS if name in (*self._due, *_AFTER_EVENT[event]))
             self._pause, self._next = RETRY_SECONDS, 0.0
 
-    def _bring(self) -> None:
-        # Before, so that nothing is missed; each time, because the install playbook may have named others.
+    def _follow(self) -> None:
+        """Watch the uplinks and the cgroup that the host's file names; the install playbook may have named others."""
+        version = host_version()
+        if version == self._followed:
+            return
         with contextlib.suppress(*ERRORS):
-            self._events.follow(attached_uplinks(read_host()))
-        failures = bring(self._due)
+            host = read_host()
+            self._events.follow(attached_uplinks(host), prober_cgroup(host))
+            self._followed = version
+
+    def _bring(self) -> None:
+        failures, notes = bring(self._due)
         for name, text in failures.items():
             if self._failures.get(name) != text:
                 say(f"{name}: {text}; trying again")
+        self._note(notes)
         done = {name: text for name, text in self._failures.items() if name not in self._due}
         self._failures = done | failures
         self._due = tuple(failures)
@@ -75,13 +90,24 @@ class Reconciler:
             )
             return
         self._pause = RETRY_SECONDS
-        notify_systemd("STATUS=This host is as planned." + ("" if self._ready else "\nREADY=1"))
+        known = [text for lines in self._notes.values() for text in lines]
+        notify_systemd(
+            f"STATUS={' '.join(['This host is as planned.', *known])}" + ("" if self._ready else "\nREADY=1")
+        )
         self._ready = True
 
+    def _note(self, notes: dict[str, tuple[str, ...]]) -> None:
+        """Keep the notes of the parts that were applied; what is new among them goes to the journal."""
+        for name, lines in notes.items():
+            for text in lines:
+                if text not in self._notes.get(name, ()):
+                    say(text)
+        self._notes |= notes
 
-def bring(names: tuple[str, ...]) -> dict[str, str]:
-    """Bring parts of the share as the files say now; returns why which of them are not there."""
-    failures = {}
+
+def bring(names: tuple[str, ...]) -> tuple[dict[str, str], dict[str, tuple[str, ...]]]:
+    """Bring parts of the share as the files say now; returns why which of them are not there, and the notes of each."""
+    failures, notes = {}, {}
     for name in names:
         began = time.monotonic()
         try:
@@ -91,11 +117,12 @@ def bring(names: tuple[str, ...]) -> dict[str, str]:
         except ERRORS as error:
             failures[name] = str(error)
             continue
+        notes[name] = outcome.notes
         if outcome.refused:
             failures[name] = refusal(outcome)
         if outcome.changed:
             say(f"{name}: {_summary(outcome)} in {time.monotonic() - began:.2f} s")
-    return failures
+    return failures, notes
 
 
 def _summary(outcome: Outcome) -> str:

@@ -56,11 +56,13 @@ class Outcome:
     """The result of one run of an engine. `a + b` is the result of both.
 
     `refused`: (network, reason) for networks that could not be written, wholly or in part, while the others were.
+    `notes`: what the operator should know and act on, one line each, although nothing failed.
     """
 
     changes: tuple[Change, ...] = ()
     foreign: tuple[Foreign, ...] = field(default=())
     refused: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def changed(self):
@@ -68,7 +70,12 @@ class Outcome:
         return bool(self.changes)
 
     def __add__(self, other):
-        return Outcome(self.changes + other.changes, self.foreign + other.foreign, self.refused + other.refused)
+        return Outcome(
+            self.changes + other.changes,
+            self.foreign + other.foreign,
+            self.refused + other.refused,
+            self.notes + other.notes,
+        )
 
     def summary(self):
         """How many objects were created, updated and deleted, and how many are foreign."""

@@ -20,13 +20,16 @@ _FIXED_MASQUERADES = {4: 29, 6: 125}
 _AFTER_SOURCE_NAT = "101"
 
 
-def render_firewall(plan: dict, node: str) -> Firewall:
-    """Return the node's table; nothing on a node without a way out."""
+def render_firewall(plan: dict, node: str, *, with_prober: bool = True) -> Firewall:
+    """Return the node's table; nothing on a node without a way out.
+
+    `with_prober` False leaves out the rule for the health prober, whose cgroup has to exist.
+    """
     views = primary_views(plan, node)
     if not views:
         return Firewall()
     default = next(view for view in views if view.is_default)
-    chains = [_isolation(default), _north_south(default), _management(default)]
+    chains = [_isolation(default, with_prober=with_prober), _north_south(default), _management(default)]
     if default.provider.is_local:
         chains += _local_gateway(default)
     sets = [Set(_locked(number), _FAMILIES[number][1], _locked_addresses(plan, node, number)) for number in (4, 6)]
@@ -64,16 +67,24 @@ def _locked_addresses(plan: dict, node: str, number: int) -> tuple[str, ...]:
     )
 
 
-def _isolation(view: NodeNetwork) -> Chain:
-    """Processes of the host get no connection to a workload but through its own network; the health prober may."""
-    prober = view.provider.prober
+def _isolation(view: NodeNetwork, *, with_prober: bool) -> Chain:
+    """Processes of the host get no connection to a workload but through its own network; the health prober may.
+
+    What connection tracking calls established is not enough, as in ovn-kubernetes: other processes would get into a
+    connection of the prober. The host answers what a workload asked.
+    """
+    prober = view.provider.prober if with_prober else ""
     rules = []
     for number in (4, 6):
         destination = f"{_FAMILIES[number][0]} daddr @{_locked(number)}"
-        rules.append(f"{destination} ct state established,related accept")
+        rules.append(f"{destination} ct direction reply ct state established,related accept")
         if prober:
             level = len(prober.strip("/").split("/"))
             rules.append(f'socket cgroupv2 level {level} "{prober.strip("/")}" {destination} accept')
+            # Only packets of a socket that a process has open have a user: not what the kernel sends to end a
+            # connection of the prober, which has no cgroup either.
+            rules.append(f"{destination} meta skuid >= 0 drop")
+            rules.append(f"{destination} ct state established,related accept")
         rules.append(f"{destination} drop")
     return Chain("udn-isolation", tuple(rules), hook="output")
 

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of the gateways on this host; without the health prober's rule while its cgroup does not exist."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..common import subprocesses
+from ..common.change import Outcome
+from ..common.errors import FirewallError
+from ..nftables.reconcile import reconcile_firewall
+from ..render.common.provider import provider_of
+from ..render.host.firewall import render_firewall
+from .prober import CGROUPS, cgroup_number
+
+
+def apply_firewall(
+    plan: dict, node: str, *, write: bool, run: subprocesses.Run = subprocesses.run, cgroups: Path = CGROUPS
+) -> Outcome:
+    """Bring the table to the plan.
+
+    nftables refuses a table that names a cgroup which does not exist. Then it is loaded without the rule that lets the
+    prober through: isolation does not wait for the prober, and the outcome has a note. `heddle-host` loads it again
+    when the cgroup is made.
+    """
+    provider = provider_of(plan["nodes"][node])
+    prober = provider.prober if provider else ""
+    present = bool(prober) and cgroup_number(prober, cgroups) is not None
+    try:
+        outcome = reconcile_firewall(render_firewall(plan, node, with_prober=present), write=write, run=run)
+    except FirewallError:
+        # It may have been removed between the two.
+        if not present or cgroup_number(prober, cgroups) is not None:
+            raise
+        present = False
+        outcome = reconcile_firewall(render_firewall(plan, node, with_prober=False), write=write, run=run)
+    return outcome + Outcome(notes=() if present or not prober else (_missing(prober),))
+
+
+def _missing(prober: str) -> str:
+    return (
+        f"the cgroup {prober} of the health prober does not exist, so it cannot reach workloads with a primary network "
+        "of their own; start the prober, or correct heddle_prober in the inventory and run playbooks/site.yml"
+    )
