@@ -62,6 +62,28 @@ def database(tmp_path: Path):
     opened.server.close()
 
 
+class MainTable:
+    """Stands for the routes of this machine, which may change at any time; a byte is a change."""
+
+    def __init__(self) -> None:
+        self.near, self.far = socket.socketpair()
+
+    def fileno(self) -> int:
+        return self.near.fileno()
+
+    def changed(self) -> bool:
+        return bool(self.near.recv(1))
+
+
+@pytest.fixture(autouse=True)
+def main_table(monkeypatch):
+    made = MainTable()
+    monkeypatch.setattr(event_loop, "MainTable", lambda: made)
+    yield made
+    made.near.close()
+    made.far.close()
+
+
 def test_events_are_a_new_process_and_an_update_of_patch_ports_or_bridges(tmp_path: Path, database: Database):
     pid_file = tmp_path / "pid"
     pid_file.write_text("1")
@@ -108,6 +130,15 @@ def test_an_event_is_also_a_prober_with_another_cgroup(tmp_path: Path, database:
     assert events.wait() == "prober restarted"
     (tmp_path / "system.slice" / "prober.service").rmdir()
     assert events.wait() == "prober restarted"
+    assert events.wait() is None
+
+
+def test_an_event_is_also_a_route_of_the_host(tmp_path: Path, database: Database, main_table):
+    events = Events(str(tmp_path / "pid"), f"unix:{database.path}", lambda: True)
+    assert events.wait() == "ports changed"
+    assert events.wait() is None
+    main_table.far.send(b"1")
+    assert events.wait() == "routes changed"
     assert events.wait() is None
 
 
@@ -209,9 +240,10 @@ def test_the_service_watches_what_a_new_file_of_the_host_names_without_any_event
     assert (scene.followed[-1], scene.probers[-1]) == ({"2"}, "prober-2")
 
 
-def test_a_prober_that_was_started_again_gets_its_rule_again(scene):
+@pytest.mark.parametrize("event", ["prober restarted", "routes changed"])
+def test_the_gateways_follow_the_prober_and_the_host_s_routes(scene, event):
     scene.run(1)
-    scene.happens = ["prober restarted"]
+    scene.happens = [event]
     assert scene.run(0.3) == [("gateway", 1)]
 
 

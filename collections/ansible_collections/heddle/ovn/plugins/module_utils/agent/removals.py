@@ -10,9 +10,8 @@ from __future__ import annotations
 import contextlib
 import errno
 import socket
-import struct
-from collections.abc import Iterator
 
+from ..netlink.raw_messages import attributes, messages
 from ..types.host_network import PROTOCOL
 from ..types.nftables_ruleset import OWN_TABLES
 
@@ -21,7 +20,6 @@ _NETFILTER, _SOL_NETLINK, _ADD_MEMBERSHIP = 12, 270, 1
 _ROUTE_GROUPS = (5, 7, 8, 9, 11, 19, 24, 25)
 _NFTABLES_GROUP, _NFTABLES_SUBSYSTEM = 7, 10
 _ADDRESS_GONE, _ROUTE_GONE, _RULE_GONE, _NETCONF = 21, 25, 33, 80
-_HEADER, _ATTRIBUTE = struct.Struct("=IHHII"), struct.Struct("=HH")
 # Sizes of ifaddrmsg, fib_rule_hdr, netconfmsg padded, nfgenmsg.
 _ADDRESS, _RULE, _CONF, _NFTABLES = 8, 12, 4, 4
 _IFA_PROTO, _FRA_PROTOCOL, _TABLE_NAME = 11, 21, 1
@@ -79,41 +77,21 @@ def _read(source: socket.socket) -> bool:
 
 def concerns_heddle(data: bytes) -> bool:
     """Tell whether one of these netlink messages is about something with Heddle's mark, or a setting of a device."""
-    return any(_concerns(kind, body) for kind, body in _messages(data))
-
-
-def _messages(data: bytes) -> Iterator[tuple[int, bytes]]:
-    while len(data) >= _HEADER.size:
-        length, kind, *_rest = _HEADER.unpack_from(data)
-        if length < _HEADER.size:
-            return
-        yield kind, data[_HEADER.size : length]
-        data = data[(length + 3) & ~3 :]
+    return any(_concerns(kind, body) for kind, body in messages(data))
 
 
 def _concerns(kind: int, body: bytes) -> bool:
     if kind >> 8 == _NFTABLES_SUBSYSTEM:
-        name = _attributes(body[_NFTABLES:]).get(_TABLE_NAME, b"")
+        name = attributes(body[_NFTABLES:]).get(_TABLE_NAME, b"")
         return name.rstrip(b"\0").decode(errors="replace") in OWN_TABLES
     if kind == _ROUTE_GONE:
         return body[_ROUTE_PROTOCOL_AT] == PROTOCOL
     if kind == _RULE_GONE:
-        return _attributes(body[_RULE:]).get(_FRA_PROTOCOL) == bytes([PROTOCOL])
+        return attributes(body[_RULE:]).get(_FRA_PROTOCOL) == bytes([PROTOCOL])
     if kind == _ADDRESS_GONE:
-        return _attributes(body[_ADDRESS:]).get(_IFA_PROTO) == bytes([PROTOCOL])
+        return attributes(body[_ADDRESS:]).get(_IFA_PROTO) == bytes([PROTOCOL])
     if kind == _NETCONF:
         # A new device comes with all settings, a change with the one that it is.
-        settings = _attributes(body[_CONF:]).keys() - {_INTERFACE}
+        settings = attributes(body[_CONF:]).keys() - {_INTERFACE}
         return settings in ({_FORWARDING}, {_RP_FILTER})
     return False
-
-
-def _attributes(data: bytes) -> dict[int, bytes]:
-    found = {}
-    while len(data) >= _ATTRIBUTE.size:
-        length, kind = _ATTRIBUTE.unpack_from(data)
-        if length < _ATTRIBUTE.size:
-            break
-        found[kind] = data[_ATTRIBUTE.size : length]
-        data = data[(length + 3) & ~3 :]
-    return found

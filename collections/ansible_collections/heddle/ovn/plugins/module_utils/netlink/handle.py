@@ -11,6 +11,7 @@ import errno
 
 from ..types.host_network import PROTOCOL
 from . import kernel
+from .main_table import copied_attributes
 from .messages import FAMILIES, NO_DAD, NO_PREFIX_ROUTE
 from .reader import (
     ALL_BITS,
@@ -130,6 +131,16 @@ class HostKernel:
             "RTA_OIF": self._index(route.device) if route.device else None,
         }
         message["attrs"] = [(name, value) for name, value in attributes.items() if value is not None]
+        self._send(message, rtnl.RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE)
+
+    def copy_route(self, table: int, found) -> None:
+        """Add a route like one of the kernel's messages to another table, with the mark, or replace it there."""
+        message = rtmsg()
+        for name in ("family", "dst_len", "src_len", "tos", "scope", "type"):
+            message[name] = found[name]
+        message["flags"] = found["flags"] & ON_LINK
+        message["table"], message["proto"] = table if table < 256 else 0, PROTOCOL
+        message["attrs"] = [*copied_attributes(found), ("RTA_TABLE", table)]
         self._send(message, rtnl.RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE)
 
     def remove_route(self, found) -> None:

@@ -9,17 +9,24 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import ipaddress
 import socket
 import struct
 
+from ..types.host_network import PROTOCOL
+from .raw_messages import attributes, messages
+
 _GROUPS = 0x10 | 0x40 | 0x100 | 0x400  # RTMGRP_IPV4_IFADDR, _IPV4_ROUTE, _IPV6_IFADDR, _IPV6_ROUTE
 _NEW_ADDRESS, _NEW_ROUTE = 20, 24
+_ADDRESS_GONE, _ROUTE_GONE = 21, 25
 _HEADER = struct.Struct("=IHHII")
 _ADDRESS = struct.Struct("=BBBBI")
 _ROUTE = struct.Struct("=BBBBBBBBI")
 _ATTRIBUTE = struct.Struct("=HH")
 _OUTGOING = 4
 _LINK_SCOPE = 253
+_MAIN_TABLE, _UNICAST, _CLONED = 254, 1, 0x200
+_DESTINATION, _ADDRESS_PROTOCOL = 1, 11
 # Made by the kernel itself, or out of router advertisements: nobody moves those.
 _NOT_MOVED = (2, 9)
 
@@ -88,3 +95,50 @@ def _outgoing(attributes: bytes) -> list[int]:
             return [struct.unpack_from("=I", attributes, _ATTRIBUTE.size)[0]]
         attributes = attributes[(length + 3) & ~3 :]
     return []
+
+
+class MainTable:
+    """Reports that a route came into the main table or left it. Usable with `select`."""
+
+    def __init__(self) -> None:
+        self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_NONBLOCK, socket.NETLINK_ROUTE)
+        self._socket.bind((0, _GROUPS))
+
+    def fileno(self) -> int:
+        """Return what `select` waits for."""
+        return self._socket.fileno()
+
+    def close(self) -> None:
+        """Listen no longer."""
+        self._socket.close()
+
+    def changed(self) -> bool:
+        """Read what the kernel has reported; returns whether copies may differ from the main table now."""
+        found = False
+        while True:
+            try:
+                data = self._socket.recv(1 << 16)
+            except BlockingIOError:
+                return found
+            except OSError as error:
+                # The kernel had more to report than there was room for.
+                if error.errno != errno.ENOBUFS:
+                    raise
+                found = True
+                continue
+            found |= any(_concerns_main_table(kind, body) for kind, body in messages(data))
+
+
+def _concerns_main_table(kind: int, body: bytes) -> bool:
+    if kind == _ADDRESS_GONE and len(body) >= _ADDRESS.size:
+        # Routes with it as their source go with it, which the kernel does not report.
+        own = attributes(body[_ADDRESS.size :]).get(_ADDRESS_PROTOCOL) == bytes([PROTOCOL])
+        return body[3] < _LINK_SCOPE and not own
+    if kind not in (_NEW_ROUTE, _ROUTE_GONE) or len(body) < _ROUTE.size:
+        return False
+    _family, length, _source, _tos, table, protocol, _scope, route_type, flags = _ROUTE.unpack_from(body)
+    if table != _MAIN_TABLE or protocol == PROTOCOL or route_type != _UNICAST or not length or flags & _CLONED:
+        return False
+    destination = attributes(body[_ROUTE.size :]).get(_DESTINATION, b"")
+    # Each link with IPv6 brings one of those.
+    return not (len(destination) == 16 and ipaddress.IPv6Address(destination).is_link_local)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..types.host_network import PROTOCOL
+from ..types.host_network import PROTOCOL, HostRoute
 from .kernel import read_whole
 from .messages import (
     DEPRECATED,
@@ -241,3 +241,25 @@ def _neighbours(netlink, names: dict[int, str]) -> dict[tuple[str, str], Neighbo
                 message.get_attr("NDA_LLADDR") or "",
             )
     return found
+
+
+def route_state(route: HostRoute) -> RouteState:
+    """Return a desired route as it is when it is there."""
+    return RouteState(
+        True, route.kind, route.via, route.device if route.kind == "unicast" else "", route.source, route.mtu,
+        route.on_link,
+    )  # fmt: skip
+
+
+def comparable(route: RouteState) -> tuple:
+    """Return what has to be equal for a desired route to be there."""
+    return route.kind, route.via, route.device, route.source, route.mtu, route.on_link
+
+
+def route_text(route: RouteState) -> dict:
+    """Return what a list of changes shows of a route."""
+    values = {
+        "kind": route.kind, "via": route.via, "device": route.device, "source": route.source, "mtu": route.mtu,
+        "on link": route.on_link,
+    }  # fmt: skip
+    return {name: value for name, value in values.items() if value}

@@ -16,8 +16,9 @@ from ..common.errors import NetlinkError
 from ..common.polling import attempts
 from ..types.host_network import TABLE_OFFSET, HostNetwork, HostRoute, Vrf
 from .handle import HostKernel
+from .main_table import copies, essentials
 from .messages import MAIN_TABLE
-from .reader import DEFAULT_METRIC, HostState, LinkState, RouteState, RuleState
+from .reader import DEFAULT_METRIC, HostState, LinkState, RuleState, comparable, route_state, route_text
 from .step import Step, perform
 from .workload_links import mark
 
@@ -116,6 +117,7 @@ class _Decision:
         self._own_vrfs = {
             name for name, link in state.links.items() if link.kind == "vrf" and link.alias.startswith(own)
         }
+        self._copies = copies(desired, state, self._tables)
         # Links that lose addresses, routes and neighbours by what is done to them: those are set anew.
         self._disturbed: set[str] = set()
 
@@ -131,6 +133,7 @@ class _Decision:
         self._routes()
         self._neighbours()
         self._rules_that_come()
+        self._copied_routes()
         return [step for step in self._steps if step.change.network not in (self._refused or ())]
 
     def _refuse(self, network: str, text: str) -> None:
@@ -262,17 +265,17 @@ class _Decision:
             table = self._table_of(route.vrf, f"route to {route.to}")
             metric = route.metric or DEFAULT_METRIC[6 if ":" in route.to else 4]
             other = wanted.setdefault((table or route.vrf, route.to, metric), route)
-            if _route_state(other) != _route_state(route):
+            if route_state(other) != route_state(route):
                 raise NetlinkError(f"route to {route.to} metric {metric} is wanted twice: {other} and {route}")
         for key, there in sorted(self._state.routes.items()):
-            if there.own and key not in wanted:
-                name, before = self._route_name(key), _route_text(there)
+            if there.own and key not in wanted and key not in self._copies:
+                name, before = self._route_name(key), route_text(there)
                 self._step("delete", "route", name, "", before, {}, self._kernel.remove_route, there.message)
         for key, route in wanted.items():
-            there, after = self._state.routes.get(key), _route_state(route)
-            same = there is not None and _comparable(there) == _comparable(after)
+            there, after = self._state.routes.get(key), route_state(route)
+            same = there is not None and comparable(there) == comparable(after)
             if there is not None and not there.own and not same:
-                reason = f"{_route_text(there)}, which is not Heddle's; remove it first"
+                reason = f"{route_text(there)}, which is not Heddle's; remove it first"
                 self._refuse(route.network, f"route {self._route_name(key)}: there is one ({reason})")
                 continue
             if same and not (there.own and route.device in self._disturbed):
@@ -280,8 +283,22 @@ class _Decision:
             lost = there is None or same
             self._step(
                 "create" if lost else "update", "route", self._route_name(key), route.network,
-                {} if lost else _route_text(there), _route_text(after), self._kernel.set_route, *key, after,
+                {} if lost else route_text(there), route_text(after), self._kernel.set_route, *key, after,
             )  # fmt: skip
+
+    def _copied_routes(self) -> None:
+        """Last, and never a reason to refuse a network: these routes are not Heddle's, and it works without them."""
+        for key, copy in self._copies.items():
+            there, route = self._state.routes.get(key), copy.route
+            same = there is not None and essentials(there) == essentials(route)
+            if there is not None and (not there.own or (same and route.device not in self._disturbed)):
+                continue
+            lost = there is None or same
+            change = Change(
+                SUBSTRATE, "create" if lost else "update", "route", self._route_name(key), copy.network,
+                {} if lost else route_text(there), route_text(route),
+            )  # fmt: skip
+            self._steps.append(Step(change, partial(self._kernel.copy_route, key[0], route.message), optional=True))
 
     def _route_name(self, key: tuple[int | str, str, int]) -> str:
         table, to, metric = key
@@ -368,22 +385,3 @@ def _set_link(kernel: HostKernel, name: str, different: dict) -> None:
 
 def _add_address(kernel: HostKernel, device: str, text: str, asked) -> None:
     kernel.add_address(device, text, deprecated=asked.deprecated, prefix_route=asked.prefix_route)
-
-
-def _route_state(route: HostRoute) -> RouteState:
-    return RouteState(
-        True, route.kind, route.via, route.device if route.kind == "unicast" else "", route.source, route.mtu,
-        route.on_link,
-    )  # fmt: skip
-
-
-def _comparable(route: RouteState) -> tuple:
-    return route.kind, route.via, route.device, route.source, route.mtu, route.on_link
-
-
-def _route_text(route: RouteState) -> dict:
-    values = {
-        "kind": route.kind, "via": route.via, "device": route.device, "source": route.source, "mtu": route.mtu,
-        "on link": route.on_link,
-    }  # fmt: skip
-    return {name: value for name, value in values.items() if value}

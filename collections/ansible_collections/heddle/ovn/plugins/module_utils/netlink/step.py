@@ -13,10 +13,11 @@ from .kernel import NetlinkFailure
 
 @dataclass(frozen=True)
 class Step:
-    """One change and what brings it about."""
+    """One change and what brings it about; when an `optional` one fails, that is a note and nothing else."""
 
     change: Change
     write: Callable[[], None]
+    optional: bool = False
 
 
 def perform(steps: list[Step], *, write: bool) -> Outcome:
@@ -26,7 +27,7 @@ def perform(steps: list[Step], *, write: bool) -> Outcome:
     on. A failure of what all networks share is a NetlinkError.
     """
     refused: dict[str, str] = {}
-    done = []
+    done, notes = [], []
     for step in steps:
         if step.change.network in refused:
             continue
@@ -34,9 +35,12 @@ def perform(steps: list[Step], *, write: bool) -> Outcome:
             if write:
                 step.write()
         except (OSError, NetlinkFailure) as error:
+            if step.optional:
+                notes.append(f"{step.change}: {error}")
+                continue
             if not step.change.network:
                 raise NetlinkError(f"{step.change}: {error}") from error
             refused[step.change.network] = f"{step.change}: {error}"
             continue
         done.append(step.change)
-    return Outcome(tuple(done), refused=tuple(refused.items()))
+    return Outcome(tuple(done), refused=tuple(refused.items()), notes=tuple(notes))

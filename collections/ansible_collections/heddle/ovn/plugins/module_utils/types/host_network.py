@@ -31,11 +31,15 @@ class HostLink:
 
 @dataclass(frozen=True, slots=True)
 class Vrf:
-    """A VRF whose table is the index of the link `link` plus `TABLE_OFFSET`."""
+    """A VRF whose table is the index of the link `link` plus `TABLE_OFFSET`.
+
+    `main_routes`: its table has copies of the main table's routes, but for default routes and what Heddle made.
+    """
 
     name: str
     link: str
     network: str = ""
+    main_routes: bool = False
 
 
 @dataclass(frozen=True, slots=True)

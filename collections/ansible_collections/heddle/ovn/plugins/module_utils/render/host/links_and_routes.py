@@ -65,7 +65,7 @@ def render_host_network(plan: dict, node: str) -> HostNetwork:
     isolated = [view for view in managed if not view.is_default]
     return HostNetwork(
         links=tuple(HostLink(_interface(view), vrf=_vrf(view), network=view.name) for view in managed),
-        vrfs=tuple(Vrf(_vrf(view), _interface(view), view.name) for view in isolated),
+        vrfs=tuple(Vrf(_vrf(view), _interface(view), view.name, main_routes=True) for view in isolated),
         addresses=(
             *_masquerade_addresses(plan, provider),
             *(address for view in managed for address in _own_addresses(view)),
@@ -126,7 +126,7 @@ def _masquerade_addresses(plan: dict, provider: Provider) -> list[HostAddress]:
     ]
 
 
-def _to_services(plan: dict, provider: Provider, vrf: str = "", network: str = "") -> list[HostRoute]:
+def _to_services(plan: dict, provider: Provider, mtu: int, vrf: str = "", network: str = "") -> list[HostRoute]:
     """Services are reached over the provider bridge, whose flows lead to a gateway router."""
     masquerades = {family(subnet): subnet for subnet in _masquerade_subnets(plan, provider)}
     return [
@@ -135,7 +135,7 @@ def _to_services(plan: dict, provider: Provider, vrf: str = "", network: str = "
             via=nth_address(masquerades[family(services)], NodeNetwork.DUMMY_NEXT_HOP),
             device=provider.bridge,
             source=nth_address(masquerades[family(services)], NodeNetwork.HOST_MASQUERADE),
-            mtu=plan["settings"]["mtu"],
+            mtu=mtu,
             vrf=vrf,
             network=network,
         )
@@ -153,7 +153,7 @@ def _main_routes(plan: dict, provider: Provider) -> list[HostRoute]:
         )
         for subnet in _masquerade_subnets(plan, provider)
     ]
-    return to_routers + _to_services(plan, provider)
+    return to_routers + _to_services(plan, provider, plan["settings"]["mtu"])
 
 
 def _inward_routes(view: NodeNetwork) -> list[HostRoute]:
@@ -173,11 +173,14 @@ def _inward_routes(view: NodeNetwork) -> list[HostRoute]:
 
 
 def _vrf_routes(view: NodeNetwork, provider: Provider) -> list[HostRoute]:
-    """Out of a VRF: as the host itself would send it, and nothing else."""
-    vrf, name = _vrf(view), view.name
-    routes = [route for route in _to_services(view.plan, provider, vrf, name) if _has(view, route.to)]
+    """Out of a VRF: as the host itself would send it, which its other routes add (`Vrf.main_routes`).
+
+    MTUs are on the routes on which ovn-kubernetes has them (`computeRoutesForUDN`).
+    """
+    vrf, name, mtu = _vrf(view), view.name, view.outward_mtu
+    routes = [route for route in _to_services(view.plan, provider, mtu, vrf, name) if _has(view, route.to)]
     routes += [
-        HostRoute(host_route(address), device=_interface(view), vrf=vrf, network=name)
+        HostRoute(host_route(address), device=_interface(view), mtu=view.network["mtu"], vrf=vrf, network=name)
         for address in view.masquerade_addresses(1)
     ]
     for number in view.network["families"]:
@@ -190,7 +193,7 @@ def _vrf_routes(view: NodeNetwork, provider: Provider) -> list[HostRoute]:
         ]
         nexthop = provider.next_hop(number)
         if nexthop:
-            routes.append(HostRoute(everything, via=nexthop, device=provider.bridge, vrf=vrf, network=name))
+            routes.append(HostRoute(everything, via=nexthop, device=provider.bridge, mtu=mtu, vrf=vrf, network=name))
         # Without it, what no route of the VRF matches would be looked up in the main table.
         routes.append(
             HostRoute(everything, kind="unreachable", metric=UNREACHABLE_METRIC, vrf=vrf, network=name)

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Copies of the main table's routes in VRFs.
+
+OKEP-5193, "Local Gateway Mode": "The VRFs will clone the default routing table, excluding routes that are created by
+OVN-Kubernetes for its networks". The default route is not copied, it is part of what is desired of a VRF.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from dataclasses import dataclass
+
+from ..types.host_network import HostNetwork, Vrf
+from .messages import MAIN_TABLE
+from .reader import ON_LINK, HostState, RouteState
+
+Key = tuple[int | str, str, int]
+_Prefix = ipaddress.IPv4Network | ipaddress.IPv6Network
+# Attributes that are not part of a copy: where the route is and how old, and a next hop object, whose next hops the
+# kernel reports as well. pyroute2 0.7 calls that one unknown.
+_LEFT_OUT = frozenset(["RTA_TABLE", "RTA_CACHEINFO", "RTA_EXPIRES", "RTA_NH_ID", "UNKNOWN"])
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A route of the main table that a VRF of `network` should have as well."""
+
+    route: RouteState
+    network: str
+
+
+def copies(desired: HostNetwork, state: HostState, tables: dict[str, int]) -> dict[Key, Copy]:
+    """Return the copies that VRFs should have, by (table, prefix, metric), those without a gateway first.
+
+    `tables` has the tables of the VRFs by name; a VRF whose table is 0 (not known yet) stands there with its name.
+    A route is not copied to a prefix that the VRF has a route of its own to, nor to one inside of what it reaches
+    through its own links: that would take addresses away from the network.
+    """
+    followers = [vrf for vrf in desired.vrfs if vrf.main_routes]
+    if not followers:
+        return {}
+    candidates = _candidates(desired, state)
+    found: dict[Key, Copy] = {}
+    for vrf in followers:
+        own, inner = _own(desired, vrf)
+        families = {prefix.version for prefix in own}
+        for prefix, metric, route in candidates:
+            if prefix.version not in families or prefix in own or any(_inside(prefix, one) for one in inner):
+                continue
+            found[tables[vrf.name] or vrf.name, str(prefix), metric] = Copy(route, vrf.network)
+    return found
+
+
+def _candidates(desired: HostNetwork, state: HostState) -> list[tuple[_Prefix, int, RouteState]]:
+    """Return the routes of the main table that neither Heddle nor an address of Heddle made."""
+    names = {link.index: name for name, link in state.links.items()}
+    ours = {link.name for link in desired.links} | {vrf.name for vrf in desired.vrfs}
+    made = {route.to for route in desired.routes if not route.vrf}
+    addresses = {(address.device, address.address) for address in desired.addresses}
+    addresses |= {key for key, address in state.addresses.items() if address.own}
+    connected = {(device, str(ipaddress.ip_interface(text).network)) for device, text in addresses}
+    found = []
+    for (table, to, metric), route in state.routes.items():
+        if table != MAIN_TABLE or route.own or route.kind != "unicast" or to in made:
+            continue
+        prefix, devices = ipaddress.ip_network(to), _devices(route, names)
+        if prefix.prefixlen == 0 or prefix.is_link_local or devices & ours or (route.device, to) in connected:
+            continue
+        found.append((prefix, metric, route))
+    return sorted(found, key=lambda item: (_has_gateway(item[2]), str(item[0]), item[1]))
+
+
+def _own(desired: HostNetwork, vrf: Vrf) -> tuple[set[_Prefix], set[_Prefix]]:
+    """Return the prefixes that a VRF has routes of its own to, and those among them behind its own links."""
+    links = {link.name for link in desired.links if link.vrf == vrf.name}
+    inner = {
+        ipaddress.ip_interface(address.address).network for address in desired.addresses if address.device in links
+    }
+    own = set(inner)
+    for route in desired.routes:
+        if route.vrf == vrf.name:
+            own.add(ipaddress.ip_network(route.to))
+            if route.device in links:
+                inner.add(ipaddress.ip_network(route.to))
+    return own, inner
+
+
+def _inside(prefix: _Prefix, other: _Prefix) -> bool:
+    return prefix.version == other.version and prefix.subnet_of(other)
+
+
+def _devices(route: RouteState, names: dict[int, str]) -> set[str]:
+    hops = route.message.get_attr("RTA_MULTIPATH") or ()
+    return {route.device, *(names.get(hop["oif"], "") for hop in hops)}
+
+
+def _has_gateway(route: RouteState) -> bool:
+    return any(route.message.get_attr(name) for name in ("RTA_GATEWAY", "RTA_VIA", "RTA_MULTIPATH"))
+
+
+def essentials(route: RouteState) -> str:
+    """Return what a route and its copy have in common, as text that can be compared."""
+    message = route.message
+    head = [message["tos"], message["scope"], message["type"], message["flags"] & ON_LINK]
+    return json.dumps([head, sorted(copied_attributes(message), key=str)], sort_keys=True, default=str)
+
+
+def copied_attributes(message) -> list[tuple[str, object]]:
+    """Return the attributes of a route for a copy of it, in the form in which pyroute2 takes them."""
+    found = []
+    for name, value in message["attrs"]:
+        if name in _LEFT_OUT:
+            continue
+        if name == "RTA_MULTIPATH":
+            value = [
+                {
+                    "hops": hop["hops"],
+                    "oif": hop["oif"],
+                    "flags": hop["flags"] & ON_LINK,
+                    "attrs": copied_attributes(hop),
+                }
+                for hop in value
+            ]
+        elif isinstance(value, dict) and "attrs" in value:
+            value = {"attrs": copied_attributes(value)}
+        found.append((name, value))
+    return found

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The frame of netlink messages (netlink(7)), read without pyroute2, which is slow to load."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+_HEADER, _ATTRIBUTE = struct.Struct("=IHHII"), struct.Struct("=HH")
+
+
+def messages(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield the type and the body of each message; what is cut off at the end is left out."""
+    while len(data) >= _HEADER.size:
+        length, kind, *_rest = _HEADER.unpack_from(data)
+        if length < _HEADER.size:
+            return
+        yield kind, data[_HEADER.size : length]
+        data = data[(length + 3) & ~3 :]
+
+
+def attributes(data: bytes) -> dict[int, bytes]:
+    """Return the attributes by their type; of several with one type the last."""
+    found = {}
+    while len(data) >= _ATTRIBUTE.size:
+        length, kind = _ATTRIBUTE.unpack_from(data)
+        if length < _ATTRIBUTE.size:
+            break
+        found[kind] = data[_ATTRIBUTE.size : length]
+        data = data[(length + 3) & ~3 :]
+    return found
