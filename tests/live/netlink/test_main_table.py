@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Copies of the host's own routes in VRFs, and what is reported when those routes change.
+"""Copies of the host's own routes in VRFs, and what is reported when the host's network changes.
 
 On a kernel without VRFs a link of another kind stands for each; routing tables are the same.
 """
@@ -13,7 +13,7 @@ from dataclasses import replace
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink.handle import HostKernel, vrf_supported
-from ansible_collections.heddle.ovn.plugins.module_utils.netlink.monitor import MainTable
+from ansible_collections.heddle.ovn.plugins.module_utils.netlink.monitor import HostNetworkChanges
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink.reconcile import reconcile_host_network
 from ansible_collections.heddle.ovn.plugins.module_utils.types.host_network import (
     HostAddress,
@@ -242,7 +242,7 @@ def test_a_vrf_that_should_have_no_copies_has_none(apply):
 @pytest.fixture
 def watched(apply):
     apply()
-    found = MainTable()
+    found = HostNetworkChanges()
     yield found
     found.close()
 
@@ -265,6 +265,10 @@ def reported(watched):
         # The kernel does not report the routes that go with their source.
         (["address add 203.0.113.8/32 dev eth3", "route add 10.1.0.0/16 via 203.0.113.1 src 203.0.113.8"],
          "address del 203.0.113.8/32 dev eth3", True),
+        ([], "address add 203.0.113.8/24 dev eth3", True),
+        ([], "address add 2001:db8:3::8/64 dev eth3 nodad", True),
+        (["address add 2001:db8:3::8/64 dev eth3 nodad"], "address del 2001:db8:3::8/64 dev eth3", True),
+        ([], "address add 203.0.113.8/24 dev eth3 valid_lft 600 preferred_lft 600", False),
         ([], "route add default via 203.0.113.1 metric 9", False),
         ([], "route add unreachable 10.1.0.0/16", False),
         ([], "route add 10.1.0.0/16 via 203.0.113.1 proto 85", False),
@@ -273,7 +277,7 @@ def reported(watched):
         ([], "link add other type veth peer name other-far", False),
     ],
 )  # fmt: skip
-def test_changes_of_the_main_table_are_reported(watched, before, words, expected):
+def test_changes_of_addresses_and_of_the_main_table_are_reported(watched, before, words, expected):
     for line in before:
         ip(*line.split())
     watched.changed()
@@ -281,8 +285,9 @@ def test_changes_of_the_main_table_are_reported(watched, before, words, expected
     assert reported(watched) if expected else not watched.changed()
 
 
-def test_what_is_copied_is_not_reported(apply, watched):
+def test_what_heddle_writes_is_not_reported(apply, watched):
     ip("route", "add", "10.1.0.0/16", "via", "203.0.113.1")
     assert reported(watched)
-    assert apply().changed
+    more = HostAddress("br-ex", "169.254.0.9/17")
+    assert len(apply(replace(DESIRED, addresses=(*DESIRED.addresses, more))).changes) == 2
     assert not watched.changed()

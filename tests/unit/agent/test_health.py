@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.agent import cli, health
+from ansible_collections.heddle.ovn.plugins.module_utils.agent import cli, components, health
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import UserError
 from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Outcome
 
@@ -57,6 +57,54 @@ def test_another_chassis_id_than_the_plan_s_is_named_with_the_remedy(monkeypatch
         assert f"is {word}, in the plan it is planned" in line
         assert "system-id.conf" in line
     assert health.other_chassis("node2", PLAN) == []
+
+
+GATEWAY = {
+    "addresses": ["192.0.2.11/24"], "next_hops": ["192.0.2.1"], "mac": "02:00:00:00:00:01", "advertised_interfaces": [],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (GATEWAY, []),
+        ({**GATEWAY, "addresses": ["192.0.2.11/24", "192.0.2.99/32"]}, ["addresses", "192.0.2.11/24, 192.0.2.99/32"]),
+        ({**GATEWAY, "next_hops": []}, ["next_hops", "none", "192.0.2.1"]),
+        ({**GATEWAY, "mac": "02:00:00:00:00:02"}, ["mac", "02:00:00:00:00:02", "02:00:00:00:00:01"]),
+        # A newer program reports more than an older plan has.
+        ({**GATEWAY, "translated_ports": "32768-60999"}, []),
+        ({**GATEWAY, "advertised_interfaces": ["eth0"]}, []),
+        (None, []),
+        ({}, []),
+    ],
+)
+def test_a_fact_of_the_host_that_the_plan_has_otherwise_is_named_with_the_playbook(found, words):
+    plan = {"nodes": {"node1": {"gateway": GATEWAY}, "node2": {"gateway": None}}}
+    lines = health.other_facts("node1", found, plan)
+    assert len(lines) == bool(words)
+    for word in words:
+        assert word in lines[0]
+        assert "playbooks/networks.yml" in lines[0]
+    assert health.other_facts("node2", found, plan) == []
+    assert health.other_facts("node1", found, {}) == []
+
+
+def test_the_chassis_part_compares_the_host_with_the_plan(monkeypatch, tmp_path):
+    plan = dict.fromkeys(("deployment", "digest", "networks", "revision", "settings", "workloads"), "")
+    plan["nodes"] = {"node1": {"gateway": GATEWAY}}
+    monkeypatch.setattr(components, "PLAN_FILE", str(tmp_path / "plan.json"))
+    facts = {"gateway": {**GATEWAY, "addresses": ["192.0.2.12/24"]}}
+    monkeypatch.setattr(components, "apply_chassis", lambda _share: (Outcome(), facts))
+
+    def notes() -> tuple:
+        return components.parts({"node": "node1", "chassis": {}}, write=False)["chassis"]().notes
+
+    assert notes() == ()
+    (tmp_path / "plan.json").write_text("{")
+    assert notes() == ()
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    (line,) = notes()
+    assert "192.0.2.12/24" in line
 
 
 @pytest.fixture(name="ill")

@@ -62,8 +62,8 @@ def database(tmp_path: Path):
     opened.server.close()
 
 
-class MainTable:
-    """Stands for the routes of this machine, which may change at any time; a byte is a change."""
+class HostNetworkChanges:
+    """Stands for addresses and routes of this machine, which may change at any time; a byte is a change."""
 
     def __init__(self) -> None:
         self.near, self.far = socket.socketpair()
@@ -76,9 +76,9 @@ class MainTable:
 
 
 @pytest.fixture(autouse=True)
-def main_table(monkeypatch):
-    made = MainTable()
-    monkeypatch.setattr(event_loop, "MainTable", lambda: made)
+def host_network(monkeypatch):
+    made = HostNetworkChanges()
+    monkeypatch.setattr(event_loop, "HostNetworkChanges", lambda: made)
     yield made
     made.near.close()
     made.far.close()
@@ -133,12 +133,12 @@ def test_an_event_is_also_a_prober_with_another_cgroup(tmp_path: Path, database:
     assert events.wait() is None
 
 
-def test_an_event_is_also_a_route_of_the_host(tmp_path: Path, database: Database, main_table):
+def test_an_event_is_also_an_address_or_a_route_of_the_host(tmp_path: Path, database: Database, host_network):
     events = Events(str(tmp_path / "pid"), f"unix:{database.path}", lambda: True)
     assert events.wait() == "ports changed"
     assert events.wait() is None
-    main_table.far.send(b"1")
-    assert events.wait() == "routes changed"
+    host_network.far.send(b"1")
+    assert events.wait() == "host network changed"
     assert events.wait() is None
 
 
@@ -240,11 +240,13 @@ def test_the_service_watches_what_a_new_file_of_the_host_names_without_any_event
     assert (scene.followed[-1], scene.probers[-1]) == ({"2"}, "prober-2")
 
 
-@pytest.mark.parametrize("event", ["prober restarted", "routes changed"])
-def test_the_gateways_follow_the_prober_and_the_host_s_routes(scene, event):
+@pytest.mark.parametrize(
+    ("event", "parts"), [("prober restarted", ["gateway"]), ("host network changed", ["chassis", "gateway"])]
+)
+def test_the_gateways_follow_the_prober_and_the_host_s_network(scene, event, parts):
     scene.run(1)
     scene.happens = [event]
-    assert scene.run(0.3) == [("gateway", 1)]
+    assert scene.run(0.3) == [(name, 1) for name in parts]
 
 
 def test_a_note_does_not_keep_the_service_from_being_ready_and_is_in_its_status_until_it_is_gone(scene):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from collections.abc import Callable
 from ..common.change import Outcome
 from .chassis import apply_chassis, matched_prober, wanted_bridges
 from .context import NodeContext
+from .health import other_facts
 from .module_runner import HOST_FILE, PLAN_FILE, UserError, load_plan, read_plan_file
 from .node_gateway import apply_gateway
 from .topology import apply_topology
@@ -59,7 +61,7 @@ def prober_cgroup(host: dict) -> str:
 def parts(host: dict, *, write: bool) -> dict[str, Callable[[], Outcome]]:
     """Return the parts of this host in their order; each is computed, and with `write` brought about, when called."""
     context = NodeContext(host["node"], PLAN_FILE, write, timeout=WAIT_TIMEOUT)
-    found = {"chassis": lambda: apply_chassis(host["chassis"], write=write)[0]}
+    found = {"chassis": lambda: _chassis(host, write=write)}
     if os.path.exists(PLAN_FILE):
         found |= {
             "topology": lambda: apply_topology(context, load_plan(context)),
@@ -67,6 +69,16 @@ def parts(host: dict, *, write: bool) -> dict[str, Callable[[], Outcome]]:
             "workloads": lambda: apply_workloads(context, load_plan(context)),
         }
     return found
+
+
+def _chassis(host: dict, *, write: bool) -> Outcome:
+    """Bring the chassis; what the host reports of itself is compared with the plan, which is made of it."""
+    outcome, facts = apply_chassis(host["chassis"], write=write)
+    plan = {}
+    # One that is damaged the other parts report.
+    with contextlib.suppress(UserError):
+        plan = read_plan(PLAN_FILE) or {}
+    return outcome + Outcome(notes=tuple(other_facts(host["node"], facts["gateway"], plan)))
 
 
 def _gateway(host: dict, context: NodeContext) -> Outcome:

@@ -13,7 +13,7 @@ import select
 from collections.abc import Callable
 
 from ..common.databases import OPEN_VSWITCH, VSWITCH_REMOTE
-from ..netlink.monitor import MainTable, UplinkMonitor
+from ..netlink.monitor import HostNetworkChanges, UplinkMonitor
 from ..ovsdb.errors import OvsdbError
 from ..ovsdb.monitor import Monitor
 from .convergence import Converged
@@ -42,7 +42,7 @@ class Events:
         self._database: Monitor | None = None
         self._process = self._identity()
         self._uplinks, self._removals, self._prober = UplinkMonitor(), Removals(), ProberCgroup()
-        self._main_table = MainTable()
+        self._host_network = HostNetworkChanges()
         self._ports_differ = self._bridges_differ = False
 
     def follow(self, uplinks: frozenset[str], prober: str = "") -> None:
@@ -53,8 +53,8 @@ class Events:
     def wait(self) -> str | None:
         """Wait a moment; return what happened, or None.
 
-        `switch restarted`, `uplink changed`, `kernel changed`, `routes changed`, `prober restarted`, `bridges changed`,
-        `ports changed`.
+        `switch restarted`, `uplink changed`, `kernel changed`, `host network changed`, `prober restarted`,
+        `bridges changed`, `ports changed`.
         The last two are told when no playbook is between a plan and its gateways: until then they go on changing.
         """
         readable = self._wait()
@@ -68,8 +68,8 @@ class Events:
             return "uplink changed"
         if any(source in readable for source in self._removals.sources) and self._removals.changed():
             return "kernel changed"
-        if self._main_table in readable and self._main_table.changed():
-            return "routes changed"
+        if self._host_network in readable and self._host_network.changed():
+            return "host network changed"
         if self._prober.changed():
             return "prober restarted"
         if (self._ports_differ or self._bridges_differ) and self._converged():
@@ -82,7 +82,7 @@ class Events:
         """Return what can be read: the database's connection, the kernel's."""
         if self._database is None:
             self._connect()
-        sources = [self._uplinks, self._main_table, *self._removals.sources, *self._prober.sources]
+        sources = [self._uplinks, self._host_network, *self._removals.sources, *self._prober.sources]
         sources += [self._database] if self._database else []
         return select.select(sources, [], [], POLL_SECONDS)[0]
 

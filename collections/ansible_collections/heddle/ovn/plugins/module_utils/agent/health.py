@@ -19,6 +19,11 @@ DAEMONS = (
 )
 
 
+# Facts of the provider network that the host decides and not the inventory; without those that come and go with router
+# advertisements.
+_OWN_FACTS = ("addresses", "next_hops", "mac", "translated_ports")
+
+
 def stopped_daemons(run: Path = Path("/run"), proc: Path = Path("/proc")) -> list[str]:
     """Return a line with the remedy for each daemon of this host that does not run."""
     return [
@@ -49,3 +54,22 @@ def other_chassis(node: str, plan: dict, remote: str = VSWITCH_REMOTE) -> list[s
         f"the system-id of Open vSwitch is {found or 'missing'}, in the plan it is {planned}: write the latter into "
         "/etc/openvswitch/system-id.conf and restart openvswitch-switch"
     ]
+
+
+def other_facts(node: str, found: dict | None, plan: dict) -> list[str]:
+    """Return a line with the remedy for each fact of the node's provider network that is another one in the plan.
+
+    `found` is what the node reports now, as in `render/common/provider.py`. Rows and flows are made of the plan, on
+    other nodes as well, so a new address of the node counts as an external host's until there is a new plan.
+    """
+    planned = plan.get("nodes", {}).get(node, {}).get("gateway") or {}
+    return [
+        f"provider network: {name} of this host: {_listed(found[name])}; in the plan: {_listed(planned[name])}. Run "
+        "playbooks/networks.yml, which makes a plan of what hosts report"
+        for name in _OWN_FACTS
+        if name in planned and name in (found or {}) and planned[name] != found[name]
+    ]
+
+
+def _listed(value) -> str:
+    return (", ".join(map(str, value)) if isinstance(value, list) else str(value)) or "none"

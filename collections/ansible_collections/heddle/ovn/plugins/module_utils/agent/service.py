@@ -25,8 +25,8 @@ _AFTER_EVENT = {
     # With an address, the kernel drops the routes that had it as their source.
     "uplink changed": ("chassis", "gateway"),
     "kernel changed": ("chassis", "gateway"),
-    # VRFs have copies of the host's own routes.
-    "routes changed": ("gateway",),
+    # The plan has the node's addresses; VRFs have copies of its routes.
+    "host network changed": ("chassis", "gateway"),
     # Its rule holds the number of a cgroup, which is another one now.
     "prober restarted": ("gateway",),
 }

@@ -25,7 +25,7 @@ _ROUTE = struct.Struct("=BBBBBBBBI")
 _ATTRIBUTE = struct.Struct("=HH")
 _OUTGOING = 4
 _LINK_SCOPE = 253
-_MAIN_TABLE, _UNICAST, _CLONED = 254, 1, 0x200
+_MAIN_TABLE, _UNICAST, _CLONED, _PERMANENT = 254, 1, 0x200, 0x80
 _DESTINATION, _ADDRESS_PROTOCOL = 1, 11
 # Made by the kernel itself, or out of router advertisements: nobody moves those.
 _NOT_MOVED = (2, 9)
@@ -97,8 +97,8 @@ def _outgoing(attributes: bytes) -> list[int]:
     return []
 
 
-class MainTable:
-    """Reports that a route came into the main table or left it. Usable with `select`."""
+class HostNetworkChanges:
+    """Reports that the host got or lost an address, or a route of its main table. Usable with `select`."""
 
     def __init__(self) -> None:
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_NONBLOCK, socket.NETLINK_ROUTE)
@@ -113,7 +113,7 @@ class MainTable:
         self._socket.close()
 
     def changed(self) -> bool:
-        """Read what the kernel has reported; returns whether copies may differ from the main table now."""
+        """Read what the kernel has reported; returns whether something of that was not Heddle's."""
         found = False
         while True:
             try:
@@ -126,14 +126,16 @@ class MainTable:
                     raise
                 found = True
                 continue
-            found |= any(_concerns_main_table(kind, body) for kind, body in messages(data))
+            found |= any(_concerns_host_network(kind, body) for kind, body in messages(data))
 
 
-def _concerns_main_table(kind: int, body: bytes) -> bool:
-    if kind == _ADDRESS_GONE and len(body) >= _ADDRESS.size:
-        # Routes with it as their source go with it, which the kernel does not report.
+def _concerns_host_network(kind: int, body: bytes) -> bool:
+    if kind in (_NEW_ADDRESS, _ADDRESS_GONE) and len(body) >= _ADDRESS.size:
+        # Routes with it as their source go with an address, which the kernel does not report. One with an end is not
+        # the node's, and is new each time that its end is put off.
+        _family, _length, flags, scope, _index = _ADDRESS.unpack_from(body)
         own = attributes(body[_ADDRESS.size :]).get(_ADDRESS_PROTOCOL) == bytes([PROTOCOL])
-        return body[3] < _LINK_SCOPE and not own
+        return scope < _LINK_SCOPE and not own and (kind == _ADDRESS_GONE or bool(flags & _PERMANENT))
     if kind not in (_NEW_ROUTE, _ROUTE_GONE) or len(body) < _ROUTE.size:
         return False
     _family, length, _source, _tos, table, protocol, _scope, route_type, flags = _ROUTE.unpack_from(body)
