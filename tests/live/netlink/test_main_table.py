@@ -30,7 +30,7 @@ UNREACHABLE = 4278198272
 
 
 def network(name, link, subnet, subnet6=""):
-    """A network's share of the host: its VRF, and what the host's interface in it has."""
+    """What a network adds to a host: a VRF, and what the host's interface in it has."""
     vrf, gateway = f"{link}-udn-vrf", subnet.replace(".0/24", ".1")
     routes = [
         HostRoute("10.96.0.0/16", "169.254.0.4", "br-ex", mtu=1400, vrf=vrf, network=name),
@@ -98,7 +98,7 @@ class WithoutVrf(HostKernel):
 
 @pytest.fixture
 def apply(host, monkeypatch):
-    """What brings the namespace to something; an uplink beside the bridge has a network of its own."""
+    """A function that applies a desired state; the host has another interface, eth3, besides the bridge."""
     monkeypatch.setattr(WithoutVrf, "tables", {})
     monkeypatch.setattr(WithoutVrf, "masters", {})
     kind = HostKernel if vrf_supported() else WithoutVrf
@@ -164,7 +164,7 @@ def test_a_route_of_the_host_is_copied_followed_and_removed(apply, words):
     assert not apply().changed
 
 
-def test_the_subnets_of_the_host_s_cards_are_part_of_it(apply):
+def test_the_subnets_of_the_host_s_interfaces_are_part_of_it(apply):
     checked = apply(write=False)
     assert apply().changes == checked.changes
     assert not apply().changed
@@ -183,7 +183,7 @@ def test_all_of_it_goes_with_the_network(apply):
 @pytest.mark.parametrize(
     "words",
     [
-        "route add default via 203.0.113.1 metric 50",  # which way out is what the provider network decides
+        "route add default via 203.0.113.1 metric 50",  # the provider network decides which one it is
         "route add 10.96.0.0/16 via 203.0.113.1 metric 50",  # services
         "route add 192.0.2.0/24 dev eth3 metric 50",  # the provider network's subnet
         "route add 10.100.0.0/24 via 203.0.113.1 metric 50",  # connected in the VRF

@@ -34,6 +34,6 @@ def test_an_error_in_the_program_is_not_hidden():
 
 @pytest.mark.parametrize(("notes", "expected"), [((), {}), (("one", "two"), {"warnings": ["one", "two"]})])
 def test_notes_are_warnings_of_the_run(notes, expected):
-    told = result(Outcome(notes=notes))
-    assert {key: value for key, value in told.items() if key == "warnings"} == expected
-    assert told["changed"] is False
+    found = result(Outcome(notes=notes))
+    assert {key: value for key, value in found.items() if key == "warnings"} == expected
+    assert found["changed"] is False

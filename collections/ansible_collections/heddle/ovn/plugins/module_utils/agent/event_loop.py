@@ -46,7 +46,7 @@ class Events:
         self._ports_differ = self._bridges_differ = False
 
     def follow(self, uplinks: frozenset[str], prober: str = "") -> None:
-        """Set which NICs should have no addresses, and which cgroup is the health prober's ("": none)."""
+        """Set which interfaces should have no addresses, and which cgroup is the health prober's ("": none)."""
         self._uplinks.names = uplinks
         self._prober.follow(prober)
 

@@ -66,7 +66,7 @@ class Reconciler:
             self._pause, self._next = RETRY_SECONDS, 0.0
 
     def _follow(self) -> None:
-        """Watch the uplinks and the cgroup that the host's file names; the install playbook may have named others."""
+        """Watch the interfaces and the cgroup that the host's file names; install.yml may have named others."""
         version = host_version()
         if version == self._followed:
             return

@@ -74,7 +74,7 @@ def _node(node, snapshot: Snapshot) -> dict:
 
 
 def _has_ipv4(snapshot: Snapshot) -> bool:
-    """Tell whether the cluster has IPv4: whether the default network has."""
+    """Return whether the cluster has IPv4: whether the default network has."""
     return any(family(subnet["cidr"]) == 4 for subnet in cluster_subnets(snapshot.settings))
 
 
