@@ -14,6 +14,6 @@ from ansible_collections.heddle.ovn.plugins.module_utils.common import naming  #
 from ansible_collections.heddle.ovn.plugins.module_utils.common.addressing import family, plain  # noqa: E402
 from ansible_collections.heddle.ovn.plugins.module_utils.render.common.node_network import NodeNetwork, attachments  # noqa: E402
 from ansible_collections.heddle.ovn.plugins.module_utils.traffic.losses import MOVING  # noqa: E402
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.report_tables import described  # noqa: E402
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.report_tables import cause_lines, foreign_lines  # noqa: E402
 
-__all__ = ["MOVING", "NodeNetwork", "attachments", "described", "family", "naming", "plain"]
+__all__ = ["MOVING", "NodeNetwork", "attachments", "cause_lines", "family", "foreign_lines", "naming", "plain"]

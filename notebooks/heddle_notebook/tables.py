@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from html import escape
 
-from .collection import described
+from .collection import cause_lines, foreign_lines
 from .colors import BAD, GOOD, network_colors
 
 _STYLE = "border-collapse: collapse; font-size: 13px; margin: 4px 0 16px"
@@ -77,24 +77,22 @@ def result_box(title: str, passed: bool, lines: list[str]) -> str:
 
 
 def drift(audit: dict) -> str:
-    """Return each host's audit, and what differs."""
+    """Return each host's audit, and what differs by cause."""
     rows = [
         [
             f"<b>{escape(name)}</b>",
             _code([one["digest"]]),
-            *(str(value) for value in (one["checked"], len(one["drift"]), len(one["foreign"]))),
+            *(str(value) for value in (one["checked"], *(len(one[part]) for part in ("drift", "causes", "foreign")))),
         ]
         for name, one in audit["hosts"].items()
     ]
-    found = [[escape(name), escape(described(one))] for name, host in audit["hosts"].items() for one in host["drift"]]
-    foreign = [
-        [escape(name), escape(f"{one['substrate']} {one['kind']} {one['name']}")]
-        for name, host in audit["hosts"].items()
-        for one in host["foreign"]
-    ]
-    parts = [table(["host", "plan", "objects compared", "drift", "foreign objects"], rows)]
+    found, foreign = (
+        [[escape(name), escape(line)] for name, host in audit["hosts"].items() for line in lines(host)]
+        for lines in (cause_lines, foreign_lines)
+    )
+    parts = [table(["host", "plan", "objects compared", "drift", "causes", "foreign objects"], rows)]
     if found:
-        parts.append(table(["host", "drift"], found))
+        parts.append(table(["host", "drift by cause"], found))
     if foreign:
         parts.append(table(["host", "foreign object, left alone"], foreign))
     return "".join(parts)

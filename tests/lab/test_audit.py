@@ -3,9 +3,11 @@
 
 import json
 import os
+import shlex
 import subprocess
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.report_tables import cause_lines
 from tests.lab.conftest import NODES, REPORT, ROOT
 
 
@@ -65,6 +67,29 @@ def test_drift_is_named_left_alone_by_the_audit_announced_by_check_mode_and_repa
     finally:
         nbctl(lab, "--if-exists", "ls-del", "somebodys-switch")
         lab.play("networks.yml")
+
+
+def test_a_bridge_mapping_that_is_gone_is_the_one_cause_of_what_goes_with_it(lab):
+    # Without its service, which would put the mapping back at once.
+    lab.ssh("node2", "systemctl", "stop", "heddle-host")
+    try:
+        lab.ssh("node2", "ovs-vsctl", "remove", "Open_vSwitch", ".", "external_ids", "ovn-bridge-mappings")
+        patches = "while ovs-vsctl list-ports br-ex | grep -q ^patch-; do sleep 0.2; done"
+        lab.ssh("node2", "timeout", "120", "sh", "-c", shlex.quote(patches))
+        assert lab.play("audit.yml", success=False).code == 2
+        report = json.loads((REPORT / "audit.json").read_text())["hosts"]["node2"]
+        assert sum(one["drift"] for one in report["causes"]) == len(report["drift"]) > 50
+        largest = max(report["causes"], key=lambda one: one["drift"])
+        assert "ovn-bridge-mappings" in largest["expected"]
+        assert largest["drift"] == len(report["drift"])
+        lines = cause_lines(report)
+        assert len(lines) <= 20
+        assert "ovn-bridge-mappings=physnet:br-ex" in lines[0]
+        assert "explains" in lines[0]
+    finally:
+        lab.ssh("node2", "systemctl", "start", "heddle-host")
+        lab.play("site.yml")
+    lab.play("audit.yml")
 
 
 def test_the_matrix_fails_when_a_network_is_broken_and_names_the_pairs(lab):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Change, Outcome
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.causes import Host, group
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.drift import audit_report, drift
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.report_tables import audit_table
 
@@ -28,7 +29,7 @@ FOREIGN = {"substrate": NORTHBOUND, "kind": "Logical_Switch", "name": "by-hand",
 
 
 def host(**changes) -> dict:
-    clean = {"drift": [], "foreign": [], "problems": [], "checked": 5, "digest": "d1"}
+    clean = {"drift": [], "causes": [], "foreign": [], "problems": [], "checked": 5, "digest": "d1"}
     return {**clean, **changes}
 
 
@@ -71,19 +72,21 @@ def test_what_is_missing_along_with_its_namespace_or_link_is_not_told_again() ->
 
 
 def test_the_table() -> None:
-    hosts = {"node1": host(drift=drift(OUTCOME), foreign=[FOREIGN]), "node2": host()}
+    found = drift(OUTCOME)
+    causes, _places = group(found, Host(networks=frozenset({"red_red", "default"})))
+    hosts = {"node1": host(drift=found, causes=causes, foreign=[FOREIGN]), "node2": host()}
     report = audit_report(hosts, ["node1", "node2", "node3"], "d1", foreign_fails=False)
     assert (
         "\n".join(audit_table(report))
         == """\
 Hosts (plan d1)
-  host   plan  objects  drift  foreign  problems
-  node1  d1          5      5        1         0
-  node2  d1          5      0        0         0
+  host   plan  objects  drift  causes  foreign  problems
+  node1  d1          5      5       5        1         0
+  node2  d1          5      0       0        0         0
 
-Drift (5)
+Drift by cause (5)
   node1: OVN_Northbound Logical_Router red_red_ovn_cluster_router (network red_red): missing
-  node1: OVN_Northbound Logical_Switch old_ovn_layer2_switch (network old): not in the plan
+  node1: plan network old: not in the plan; explains 1 more: OVN_Northbound Logical_Switch 1
   node1: OVN_Northbound Logical_Switch_Port red.red_red_red1 (network red_red): addresses: expected [a, b], \
 found [unknown]
   node1: OVN_Northbound Logical_Switch_Port red.red_red_red1 (network red_red): enabled: expected nothing, found False

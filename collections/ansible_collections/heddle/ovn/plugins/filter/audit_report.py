@@ -48,7 +48,7 @@ from datetime import UTC, datetime
 
 from ansible_collections.heddle.ovn.plugins.module_utils.verify import drift
 
-_FIELDS = ("drift", "foreign", "problems", "checked", "digest")
+_FIELDS = ("drift", "causes", "foreign", "problems", "checked", "digest")
 
 
 def _host(result: dict) -> dict:

@@ -10,7 +10,9 @@ short_description: An audit as tables for a terminal
 version_added: 0.1.0
 author:
   - Heddle maintainers (@heddle)
-description: Hosts, drift by object and column, foreign objects and problems.
+description:
+  - Hosts, drift by cause, foreign objects and problems.
+  - Drift and foreign objects have at most 20 lines for each host; the report itself has all of them.
 options:
   _input:
     description: The report of P(heddle.ovn.audit_report#filter).

@@ -14,7 +14,10 @@ author:
 description:
   - Renders the host's desired state from the plan and compares it with the Northbound and Southbound rows, the
     ports of workloads and the network namespaces that the host has. Nothing is written.
-  - Differences are returned by object and column. Objects that are not Heddle's are listed and no drift.
+  - The settings that ovn-controller reads and the bridges of the install playbook are compared as well, and each daemon
+    of Open vSwitch and OVN that does not run is a problem.
+  - Differences are returned by object and column, and grouped by cause. Objects that are not Heddle's are listed and no
+    drift.
   - A database that cannot be read is a problem and does not keep the others from being compared.
 extends_documentation_fragment:
   - heddle.ovn.attributes.info
@@ -41,7 +44,7 @@ RETURN = r"""
 drift:
   description:
     - What differs. C(column) is none where a whole object is missing or too many; then C(found) or
-      C(expected) is none.
+      C(expected) is none. C(cause) is the position of its cause in RV(causes).
   returned: success
   type: list
   elements: dict
@@ -53,6 +56,27 @@ drift:
       column: addresses
       expected: [0a:58:0a:80:00:03 10.128.0.3]
       found: [unknown]
+      cause: 0
+causes:
+  description:
+    - What explains the drift. C(substrate), C(kind), C(name), C(network), C(column), C(expected) and C(found) are those
+      of the drift that explains the rest, or of something missing that is no drift itself. C(drift) is how many entries
+      it explains, itself included, C(kinds) counts the others by substrate and kind, C(problem) is the line of
+      RV(problems) that reports it.
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - substrate: Open_vSwitch
+      kind: Open_vSwitch
+      name: host
+      network: ""
+      column: external_ids
+      expected: {ovn-bridge-mappings: "physnet:br-ex"}
+      found: {}
+      problem: ""
+      drift: 41
+      kinds: {openflow flow: 36, openflow port: 4}
 foreign:
   description: Objects where Heddle has its own that are not Heddle's.
   returned: success

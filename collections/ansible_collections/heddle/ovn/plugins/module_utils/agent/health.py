@@ -26,11 +26,16 @@ _OWN_FACTS = ("addresses", "next_hops", "mac", "translated_ports")
 
 def stopped_daemons(run: Path = Path("/run"), proc: Path = Path("/proc")) -> list[str]:
     """Return a line with the remedy for each daemon of this host that does not run."""
-    return [
-        f"{unit} does not run: systemctl start {unit} (its log: journalctl -u {unit})"
+    return list(stopped_units(run, proc).values())
+
+
+def stopped_units(run: Path = Path("/run"), proc: Path = Path("/proc")) -> dict[str, str]:
+    """Return the same lines by the name of the daemon's unit."""
+    return {
+        unit: f"{unit} does not run: systemctl start {unit} (its log: journalctl -u {unit})"
         for file, process, unit in DAEMONS
         if not _runs(run / file, process, proc)
-    ]
+    }
 
 
 def _runs(file: Path, process: str, proc: Path) -> bool:

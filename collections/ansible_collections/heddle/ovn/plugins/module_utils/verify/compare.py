@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import asdict
 
+from ..agent.chassis import apply_chassis
+from ..agent.components import read_host
 from ..agent.context import NodeContext
+from ..agent.health import other_chassis, stopped_units
 from ..agent.module_runner import KNOWN_ERRORS, UserError, known_node, load_plan
 from ..agent.node_gateway import apply_gateway, gateway_size
-from ..agent.workloads import uses_userspace
+from ..agent.workloads import integration_bridge, uses_userspace
 from ..common.change import Foreign, Outcome
 from ..common.databases import (
     NORTHBOUND_REMOTE,
@@ -22,15 +26,16 @@ from ..common.databases import (
 from ..common.naming import INTEGRATION_BRIDGE
 from ..netlink import kernel
 from ..netlink.workload_links import mark, reconcile_endpoints
-from ..nftables.reconcile import reconcile_firewall
+from ..openflow.switch import Switch
 from ..ovsdb.client import Client
+from ..ovsdb.empty_database import planned
 from ..ovsdb.reconcile import reconcile
 from ..ovsdb.values import Scope, map_pairs, uuids
 from ..render import northbound, render_endpoints, render_northbound, render_southbound, southbound
-from ..render.common.provider import provider_of
 from ..render.host import vswitch
-from ..render.host.firewall import render_userspace_interfaces
+from ..render.host.links_and_routes import render_management_ports
 from ..render.host.vswitch import render_workload_ports
+from . import causes
 from .drift import drift
 
 
@@ -56,25 +61,43 @@ class Comparison:
     def result(self) -> dict:
         """Compare each part; one that cannot be read becomes a problem."""
         parts: list[Callable[[], Outcome]] = [
-            self._northbound, self._southbound, self._ports, self._gateway, self._endpoints,
+            self._chassis, self._northbound, self._southbound, self._ports, self._gateway, self._endpoints,
         ]  # fmt: skip
-        outcome, problems = Outcome(), []
+        stopped = stopped_units()
+        outcome, problems, other = Outcome(), list(stopped.values()), []
         for part in parts:
             try:
                 outcome += part()
             except (*KNOWN_ERRORS, OSError) as error:
                 problems.append(str(error))
+        with contextlib.suppress(*KNOWN_ERRORS, OSError):
+            other = other_chassis(self.node, self.plan, VSWITCH_REMOTE)
         rows = self.northbound_rows + self.southbound_rows + self.port_rows
+        entries = drift(outcome)
+        known = causes.Host(
+            parents=causes.parents_of([*rows, *render_management_ports(self.plan, self.node)]),
+            ports=_ports_of_bridges(),
+            networks=frozenset(self.plan["networks"]),
+            stopped=stopped,
+            other_chassis=next(iter(other), ""),
+        )
+        found, places = causes.group(entries, known)
         return {
-            "drift": drift(outcome),
+            "drift": [{**entry, "cause": place} for entry, place in zip(entries, places, strict=True)],
+            "causes": found,
             "foreign": [asdict(one) for one in outcome.foreign],
-            "problems": list(dict.fromkeys(problems)),
+            "problems": list(dict.fromkeys([*problems, *other])),
             "checked": len(rows)
             + gateway_size(self.plan, self.node)
             + len(self.endpoints)
             + sum(len(endpoint.links) for endpoint in self.endpoints),
             "digest": self.plan["digest"],
         }
+
+    def _chassis(self) -> Outcome:
+        """What the install playbook sets: what ovn-controller reads, the bridges, and what those took over."""
+        with Client(VSWITCH_REMOTE, read_only=True):
+            return apply_chassis(read_host()["chassis"], write=False)[0]
 
     def _northbound(self) -> Outcome:
         with Client(NORTHBOUND_REMOTE, read_only=True) as client:
@@ -90,6 +113,8 @@ class Comparison:
     def _ports(self) -> Outcome:
         """Only ports of the integration bridge that are not ovn-controller's can be in the way of Heddle's."""
         with Client(VSWITCH_REMOTE, read_only=True) as client:
+            if integration_bridge(client) is None:
+                return planned(OPEN_VSWITCH, self.port_rows)
             found = _rows(client, OPEN_VSWITCH, self.port_rows, self.workload_owner, vswitch.TABLES)
             others = _unexplained_ports(client)
         return Outcome(found.changes, tuple(one for one in found.foreign if one.identity in others))
@@ -98,14 +123,7 @@ class Comparison:
         """Flows, and what the kernel adds: management ports, VRFs, routes, rules, the nftables tables."""
         # Without the database the engines would count everything as missing, as they do on an empty host.
         with Client(VSWITCH_REMOTE, read_only=True):
-            outcome = apply_gateway(NodeContext(self.node, "", write=False), self.plan)
-        provider = provider_of(self.plan["nodes"][self.node])
-        if provider is None:
-            return outcome
-        # Which tables are foreign the gateways have told already.
-        return outcome + Outcome(
-            reconcile_firewall(render_userspace_interfaces(provider.userspace_interfaces), write=False).changes
-        )
+            return apply_gateway(NodeContext(self.node, "", write=False), self.plan)
 
     def _endpoints(self) -> Outcome:
         if kernel.PYROUTE2_IMPORT_ERROR is not None:
@@ -122,6 +140,13 @@ class Comparison:
             for name in kernel.namespaces()
             if kernel.read_links(name).get("lo", {}).get("alias") != own
         ]
+
+
+def _ports_of_bridges() -> dict[str, dict[str, str]]:
+    """Return the OpenFlow ports of each bridge by name; nothing when the database does not answer."""
+    with contextlib.suppress(*KNOWN_ERRORS, OSError), Client(VSWITCH_REMOTE, read_only=True) as client:
+        return Switch(client).ports()
+    return {}
 
 
 def _rows(client: Client, database: str, rows: list, owner: str, tables: tuple[str, ...]) -> Outcome:

@@ -15,10 +15,19 @@ from ..common.change import Change, Outcome
 def drift(outcome: Outcome) -> list[dict]:
     """Return the drift that the changes would mend.
 
-    What is missing along with the namespace or link that it belongs to is not told again.
+    What is missing along with the namespace or link that it belongs to is left out, and a bridge that several parts
+    of the host need is there once.
     """
-    created = {(one.substrate, one.kind, one.name) for one in outcome.changes if one.action == "create"}
-    return [entry for change in outcome.changes if not _goes_along(change, created) for entry in _entries(change)]
+    created: set[tuple[str, str, str]] = set()
+    changes = []
+    for change in outcome.changes:
+        name = (change.substrate, change.kind, change.name)
+        if change.action == "create" and change.kind == "Bridge" and name in created:
+            continue
+        if change.action == "create":
+            created.add(name)
+        changes.append(change)
+    return [entry for change in changes if not _goes_along(change, created) for entry in _entries(change)]
 
 
 def _goes_along(change: Change, created: set[tuple[str, str, str]]) -> bool:

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
+
 from ..common.text_table import MOST_LINES, shortened, table
 from .coverage import SORTS
 from .result import ISOLATED, NOT_TESTED, REACHED
@@ -10,6 +13,9 @@ from .selection import ALL
 
 # Pairs of hosts with failures that a screen bears.
 _MOST_CAUSES = 20
+# Lines of an audit for each host, and kinds of objects that one of them counts.
+MOST_HOST_LINES = 20
+_MOST_KINDS = 6
 
 
 def reachability_table(report: dict) -> list[str]:
@@ -121,26 +127,92 @@ def _matrix(report: dict) -> list[str]:
 
 
 def audit_table(report: dict) -> list[str]:
-    """Return hosts, drift and foreign objects."""
+    """Return hosts, drift by cause and foreign objects; for each host at most `MOST_HOST_LINES` lines of either."""
     hosts = [
-        [name, host["digest"], host["checked"], len(host["drift"]), len(host["foreign"]), len(host["problems"])]
+        [
+            name, host["digest"], host["checked"], len(host["drift"]), len(host["causes"]), len(host["foreign"]),
+            len(host["problems"]),
+        ]
         for name, host in report["hosts"].items()
-    ]
-    head = ["host", "plan", "objects", "drift", "foreign", "problems"]
-    drift = [f"{name}: {described(one)}" for name, host in report["hosts"].items() for one in host["drift"]]
-    foreign = [
-        f"{name}: {one['substrate']} {one['kind']} {one['name']}"
-        for name, host in report["hosts"].items()
-        for one in host["foreign"]
-    ]
+    ]  # fmt: skip
+    causes = {name: cause_lines(host) for name, host in report["hosts"].items()}
+    others = {name: foreign_lines(host) for name, host in report["hosts"].items()}
+    head = ["host", "plan", "objects", "drift", "causes", "foreign", "problems"]
+    drift, foreign = (sum(len(host[part]) for host in report["hosts"].values()) for part in ("drift", "foreign"))
     return [
         *table(f"Hosts (plan {report['plan']})", head, hosts),
-        *shortened("Drift", drift),
-        *shortened("Foreign objects, left alone", foreign),
+        *_by_host("Drift by cause", drift, causes),
+        *_by_host("Foreign objects, left alone", foreign, others),
         *shortened("Problems", report["problems"]),
-        f"{'passed' if report['passed'] else 'FAILED'}: {len(report['hosts'])} hosts, {len(drift)} drifted, "
-        f"{len(foreign)} foreign, {len(report['problems'])} problems",
+        f"{'passed' if report['passed'] else 'FAILED'}: {len(report['hosts'])} hosts, {drift} drifted, "
+        f"{foreign} foreign, {len(report['problems'])} problems",
     ]
+
+
+def _by_host(title: str, count: int, lines: dict[str, list[str]]) -> list[str]:
+    shown = [f"  {name}: {line}" for name, found in lines.items() for line in found]
+    return [f"{title} ({count})", *shown, ""] if shown else []
+
+
+def cause_lines(host: dict) -> list[str]:
+    """Return the drift of one host by cause, in at most `MOST_HOST_LINES` lines, the largest causes first.
+
+    Where there are more causes, those that are alike (substrate, kind, and what is wrong) have one line.
+    """
+    causes = sorted(host["causes"], key=lambda cause: -cause["drift"])
+    if len(causes) <= MOST_HOST_LINES:
+        return [_cause(cause) + _explained(cause["kinds"]) for cause in causes]
+    alike: dict[tuple, list[dict]] = {}
+    for cause in causes:
+        alike.setdefault((cause["substrate"], cause["kind"], _state(cause)), []).append(cause)
+    groups = sorted(alike.items(), key=lambda one: -sum(cause["drift"] for cause in one[1]))
+    kept = groups if len(groups) <= MOST_HOST_LINES else groups[: MOST_HOST_LINES - 1]
+    lines = [_alike(*key, found) for key, found in kept]
+    rest = [cause for _key, found in groups[len(kept) :] for cause in found]
+    if rest:
+        lines.append(f"and {len(rest)} more causes of {sum(cause['drift'] for cause in rest)} entries")
+    return lines
+
+
+def foreign_lines(host: dict) -> list[str]:
+    """Return the foreign objects of one host in at most `MOST_HOST_LINES` lines; the last one counts what is left."""
+    lines = [f"{one['substrate']} {one['kind']} {one['name']}" for one in host["foreign"]]
+    if len(lines) <= MOST_HOST_LINES:
+        return lines
+    kinds = Counter(f"{one['substrate']} {one['kind']}" for one in host["foreign"][MOST_HOST_LINES - 1 :])
+    return [*lines[: MOST_HOST_LINES - 1], f"and {sum(kinds.values())} more: {_counted(kinds)}"]
+
+
+def _cause(cause: dict) -> str:
+    return cause["problem"] or described(cause)
+
+
+def _explained(kinds: Mapping[str, int]) -> str:
+    return f"; explains {sum(kinds.values())} more: {_counted(kinds)}" if kinds else ""
+
+
+def _alike(substrate: str, kind: str, state: str, causes: list[dict]) -> str:
+    if len(causes) == 1:
+        return _cause(causes[0]) + _explained(causes[0]["kinds"])
+    kinds: Counter = Counter()
+    for cause in causes:
+        kinds.update(cause["kinds"])
+    names = list(dict.fromkeys(cause["name"] for cause in causes))
+    few = ", ".join(names[:2]) + (", ..." if len(names) > 2 else "")
+    return f"{substrate} {kind}: {len(causes)} {state} ({few})" + _explained(kinds)
+
+
+def _counted(kinds: Mapping[str, int]) -> str:
+    """Return counts by kind, the largest first, not more than a line bears."""
+    ordered = Counter(kinds).most_common()
+    more = ", ..." if len(ordered) > _MOST_KINDS else ""
+    return ", ".join(f"{kind} {count}" for kind, count in ordered[:_MOST_KINDS]) + more
+
+
+def _state(one: dict) -> str:
+    if one["column"] is None:
+        return "missing" if one["found"] is None else "not in the plan"
+    return f"with another value of {one['column']}"
 
 
 def described(one: dict) -> str:
@@ -148,7 +220,7 @@ def described(one: dict) -> str:
     network = f" (network {one['network']})" if one["network"] else ""
     name = f"{one['substrate']} {one['kind']} {one['name']}{network}"
     if one["column"] is None:
-        return f"{name}: {'missing' if one['found'] is None else 'not in the plan'}"
+        return f"{name}: {_state(one)}"
     return f"{name}: {one['column']}: expected {_shown(one['expected'])}, found {_shown(one['found'])}"
 
 
