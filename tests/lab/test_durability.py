@@ -63,6 +63,36 @@ def test_a_bridge_that_somebody_deleted_comes_back_with_its_ports(lab):
     audit_is_clean(lab)
 
 
+LOSE_ID = (
+    "rm -f /etc/openvswitch/system-id.conf && systemctl restart openvswitch-switch && systemctl restart ovn-controller"
+)
+SYSTEM_ID = ("ovs-vsctl", "get", "Open_vSwitch", ".", "external_ids:system-id")
+
+
+def test_a_lost_system_id_is_restored_by_the_host_itself(lab):
+    before = lab.ssh(NODE, *SYSTEM_ID)
+    lab.ssh(NODE, LOSE_ID)
+    audit_is_clean(lab)
+    assert lab.ssh(NODE, *SYSTEM_ID) == before
+
+
+def test_a_lost_system_id_is_restored_by_the_playbook(lab):
+    before = lab.ssh(NODE, *SYSTEM_ID)
+    lab.ssh(NODE, "systemctl", "stop", "heddle-host")
+    try:
+        lab.ssh(NODE, LOSE_ID)
+        assert lab.ssh(NODE, *SYSTEM_ID) != before
+        assert lab.play("audit.yml", success=False).code == 2
+        repaired = lab.play("site.yml")
+        assert {node for node, changed in repaired.changed.items() if changed} == {NODE}
+    finally:
+        lab.ssh(NODE, "systemctl", "start", "heddle-host")
+    assert lab.ssh(NODE, *SYSTEM_ID) == before
+    assert lab.ssh(NODE, "cat", "/etc/openvswitch/system-id.conf").strip() == before.strip().strip('"')
+    audit_is_clean(lab)
+    lab.play("verify.yml")
+
+
 def test_databases_that_somebody_stopped_are_started_by_the_install_playbook(lab):
     lab.ssh(NODE, "systemctl", "stop", "ovn-ovsdb-server-nb", "ovn-ovsdb-server-sb")
     assert not is_as_planned(lab)

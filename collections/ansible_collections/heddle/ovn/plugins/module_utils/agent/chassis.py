@@ -22,6 +22,7 @@ from ..render.host.vswitch import (
     UNDERLAY_BRIDGE,
     render_integration_bridge,
 )
+from .chassis_id import SYSTEM_ID_FILE, identifiers, planned_chassis, restore_chassis_id
 from .module_runner import HOST_FILE, UserError, connected
 from .plan_file import keep_host
 from .prober import CGROUPS
@@ -59,7 +60,11 @@ def apply_chassis(params: dict, *, write: bool) -> tuple[Outcome, dict]:
                 outcome += _given_back(client, params["owner"], bridges, datapath, write=write)
         rows = render_integration_bridge(host)
         outcome += apply_rows(client, OPEN_VSWITCH, rows, params["owner"], TABLES, write=write)
-        chassis = _system_id(client) if client else f"(chassis of {params['name']}, known once Open vSwitch runs)"
+        planned = planned_chassis(params["name"]) if client else ""
+        if planned:
+            outcome += restore_chassis_id(client, planned, SYSTEM_ID_FILE, write=write)
+        stand_in = f"(chassis of {params['name']}, known once Open vSwitch runs)"
+        chassis = (planned or _system_id(client)) if client else stand_in
     outcome += keep_host({"node": params["name"], "chassis": dict(params)}, HOST_FILE, write=write)
     for bridge in bridges if ready else ():
         if bridge["uplink"]:
@@ -260,21 +265,15 @@ def provider_addresses(addresses: list[str], provider: dict) -> list[str]:
     return sorted(dict.fromkeys(addresses), key=rank)
 
 
-def _identifiers(client) -> dict:
-    select = {"op": "select", "table": "Open_vSwitch", "where": [], "columns": ["external_ids"]}
-    rows = client.transact(OPEN_VSWITCH, [select])[0]["rows"]
-    return map_pairs(rows[0]["external_ids"]) if rows else {}
-
-
 def chassis_id(remote: str) -> str:
     """Return the system-id of the Open vSwitch whose database is at `remote`, "" when it has none."""
     with Client(remote, read_only=True) as client:
-        return _identifiers(client).get("system-id", "")
+        return identifiers(client).get("system-id", "")
 
 
 def _refuse_foreign(client, bridges: list[dict]) -> None:
     """Refuse a host of another OVN, and an uplink that is a port of somebody else's bridge."""
-    remote = _identifiers(client).get("ovn-remote", SOUTHBOUND_REMOTE)
+    remote = identifiers(client).get("ovn-remote", SOUTHBOUND_REMOTE)
     if remote != SOUTHBOUND_REMOTE:
         raise UserError(
             f"this host belongs to another OVN: external_ids:ovn-remote is {remote}; "
@@ -300,7 +299,7 @@ def _refuse_foreign(client, bridges: list[dict]) -> None:
 
 
 def _system_id(client) -> str:
-    identifiers = _identifiers(client)
-    if "system-id" not in identifiers:
+    found = identifiers(client)
+    if "system-id" not in found:
         raise UserError("Open vSwitch has no system-id; restart openvswitch-switch, which sets it")
-    return identifiers["system-id"]
+    return found["system-id"]

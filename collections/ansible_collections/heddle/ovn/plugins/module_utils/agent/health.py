@@ -56,8 +56,8 @@ def other_chassis(node: str, plan: dict, remote: str = VSWITCH_REMOTE) -> list[s
     if not planned or found == planned:
         return []
     return [
-        f"the system-id of Open vSwitch is {found or 'missing'}, in the plan it is {planned}: write the latter into "
-        "/etc/openvswitch/system-id.conf and restart openvswitch-switch"
+        f"the system-id of Open vSwitch is {found or 'missing'}, in the plan it is {planned}: heddle-host apply "
+        "restores it, in /etc/openvswitch/system-id.conf as well"
     ]
 
 

@@ -32,7 +32,7 @@ def keep_plan(plan: dict, path: str, *, write: bool) -> Outcome:
     if kept.get("digest") == plan["digest"] and digest(told) == kept["digest"]:
         return Outcome()
     if write:
-        _replace(path, json.dumps(plan, indent=1, sort_keys=True) + "\n")
+        write_file(path, json.dumps(plan, indent=1, sort_keys=True) + "\n")
     before, after = _counts(kept), _counts(plan)
     return Outcome((Change("file", "update" if kept else "create", "plan", path, "", before, after),))
 
@@ -49,7 +49,7 @@ def keep_host(host: dict, path: str, *, write: bool) -> Outcome:
     if not isinstance(kept, dict):
         kept = {}
     if write:
-        _replace(path, json.dumps(host, indent=1, sort_keys=True) + "\n")
+        write_file(path, json.dumps(host, indent=1, sort_keys=True) + "\n")
     return Outcome((Change("file", "update" if kept else "create", "host", path, "", kept, host),))
 
 
@@ -59,7 +59,8 @@ def _counts(plan: dict) -> dict:
     return {"digest": plan["digest"], **{part: len(plan[part]) for part in ("nodes", "networks", "workloads")}}
 
 
-def _replace(path: str, text: str) -> None:
+def write_file(path: str, text: str) -> None:
+    """Write a file in one step; UserError when that is not possible, and the file stays as it is."""
     try:
         os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
         replace_file(path, text, mode=0o644, single_writer=True)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ..common.change import Outcome
-from ..common.databases import NORTHBOUND_REMOTE, OVN_NORTHBOUND, OVN_SOUTHBOUND, SOUTHBOUND_REMOTE
+from ..common.databases import NORTHBOUND_REMOTE, OVN_NORTHBOUND, OVN_SOUTHBOUND, SOUTHBOUND_REMOTE, VSWITCH_REMOTE
 from ..ovsdb.additional_chassis import reconcile_additional_chassis
 from ..ovsdb.empty_database import planned
 from ..ovsdb.reconcile import reconcile
@@ -12,6 +12,7 @@ from ..ovsdb.values import Scope
 from ..ovsdb.wait import caught_up, synchronise
 from ..render import northbound, render_additional_chassis, render_northbound, render_southbound, southbound
 from ..types.ovsdb_row import Row
+from .chassis_id import SYSTEM_ID_FILE, remove_former_chassis, restore_chassis_id
 from .context import NodeContext
 from .module_runner import connected, known_node
 
@@ -27,15 +28,22 @@ def apply_topology(context: NodeContext, plan: dict) -> Outcome:
     """Bring the Southbound and Northbound databases of this node to the plan; returns the changes of both.
 
     With `write` this waits up to `context.timeout` seconds until ovn-northd and ovn-controller have realised a change
-    (ovn-architecture(7), "Information Flow"); TimedOut after that. Raises OvsdbError, and Failure for an unknown node.
+    (ovn-architecture(7), "Information Flow"); TimedOut after that. Raises OvsdbError; UserError for an unknown node.
 
-    Remote chassis first: northd makes a port remote only if its chassis is known to be (OVN, `northd.c`).
+    The host's own chassis first: without it no ovn-controller realises anything. Remote chassis next: northd makes a
+    port remote only if its chassis is known to be (OVN, `northd.c`).
     """
     node = known_node(plan, context.node)
     owner, write = f"{plan['deployment']}:topology", context.write
+    own, outcome = plan["nodes"][node], Outcome()
+    with connected(VSWITCH_REMOTE, write=write) as client:
+        if client:
+            outcome += restore_chassis_id(client, own["chassis"], SYSTEM_ID_FILE, write=write)
     with connected(SOUTHBOUND_REMOTE, write=write) as client:
+        if client:
+            outcome += remove_former_chassis(client, own["chassis"], own["encap_ips"], write=write)
         rows = render_southbound(plan, node)
-        outcome = apply_rows(client, OVN_SOUTHBOUND, rows, owner, southbound.TABLES, write=write)
+        outcome += apply_rows(client, OVN_SOUTHBOUND, rows, owner, southbound.TABLES, write=write)
     with connected(NORTHBOUND_REMOTE, write=write) as client:
         rows = render_northbound(plan, node)
         outcome += apply_rows(client, OVN_NORTHBOUND, rows, owner, northbound.TABLES, write=write)

@@ -244,6 +244,8 @@ def _provided(entry: dict) -> list[Resource]:
     missing = column is None and entry["found"] is None
     if substrate == "kernel":
         return _provided_by_kernel(entry, missing=missing)
+    if substrate == "Open_vSwitch" and column == "system-id":
+        return [("chassis",)]
     if substrate == "Open_vSwitch" and kind == "Open_vSwitch" and column == "external_ids":
         expected, found = (_mappings(entry[side]) for side in ("expected", "found"))
         return [("mapping", bridge) for network, bridge in expected.items() if found.get(network) != bridge]
