@@ -244,6 +244,21 @@ def test_each_kind_of_tampering_is_found_and_repaired_by_the_host_itself(lab, un
         assert lab.try_ssh("node2", "heddle-host", "diff").returncode == 0, name
 
 
+def test_a_node_that_forwards_external_hosts_to_services_fails_verify_and_is_named(lab, unwatched):
+    lab.play("verify.yml")
+    lab.ssh("node2", "nft", "delete", "table", "inet", "heddle")
+    try:
+        assert lab.play("verify.yml", success=False).code == 2
+        report = json.loads((REPORT / "verify.json").read_text())
+        found = [one for one in report["north_south"]["flows"] if one["kind"] == "external host to service"]
+        assert {one["family"] for one in found} == {4, 6}
+        failed = {one["through"] for one in found if one["result"] == "failed"}
+        assert failed == {"node2"}, report["failures"]
+    finally:
+        lab.play("networks.yml")
+    lab.play("verify.yml")
+
+
 # What the kernel reports to the host's service as it happens.
 REPORTED = ("route", "route of IPv6", "firewall", "sysctl", "address", "rule", "uplinks")
 

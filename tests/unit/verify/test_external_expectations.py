@@ -10,16 +10,18 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.verify import external_expectations
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.evaluation import evaluate
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.exchange import dns_question
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectation import askers
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.external_evaluation import evaluated
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.external_expectations import (
     ExternalFlow,
+    class_of,
     external_flows,
     left_out,
 )
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.frame import udp_frame
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.frame import tcp_frame, udp_frame
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.report_tables import reachability_table
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.selection import ALL, Selection
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.service_frames import dns_question
 from tests.pipeline import layer2, namespace, plan_of, with_gateways, workload
 
 MANIFESTS = (
@@ -121,6 +123,76 @@ def test_every_network_reaches_shared_services_of_its_families() -> None:
     assert all(one.reach for one in of(found, external_expectations.TO_SERVICE, "plain/p1").values())
 
 
+SERVICES = [
+    {
+        "name": "kube-system/kube-dns", "endpoints": ["plain/p1"], "address": address,
+        "ports": [{"protocol": protocol, "port": 53} for protocol in ("UDP", "TCP", "SCTP")],
+    }
+    for address in ("10.96.0.10", "fd00:10:96::a")
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("selection", [EVERY, Selection()])
+def test_external_hosts_reach_no_service_through_any_node(selection: Selection) -> None:
+    made = plan(services=SERVICES)
+    kind = external_expectations.FROM_OUTSIDE_TO_SERVICE
+    found = [one for one in external_flows(made, EXTERNAL, "external", selection) if one.kind == kind]
+    asked = {(one.address, one.protocol, one.port, one.through) for one in found}
+    nodes = ("node1", "node2", "node3")
+    assert asked == {
+        (service["address"], protocol, 53, node)
+        for service in SERVICES
+        for protocol in ("UDP", "TCP")
+        for node in nodes
+    }
+    assert len(found) == len(asked)
+    for one in found:
+        assert not one.reach
+        assert one.mac == made["nodes"][one.through]["gateway"]["mac"]
+        assert one.seen_as == EXTERNAL["external"][one.family == 6]
+    assert not [one for one in external_flows(made, EXTERNAL, "node1", selection) if one.kind == kind]
+
+
+def test_services_are_asked_for_only_over_what_is_there() -> None:
+    kind = external_expectations.FROM_OUTSIDE_TO_SERVICE
+    four = [one for one in external_flows(plan(services=SERVICES), {"external": ["192.0.2.200"]}) if one.kind == kind]
+    assert {one.family for one in four} == {4}
+    closed = plan(services=SERVICES)
+    closed["nodes"]["node2"]["gateway"] = None
+    found = [one for one in external_flows(closed, EXTERNAL) if one.kind == kind]
+    assert {one.through for one in found} == {"node1", "node3"}
+
+
+def test_a_service_that_answers_an_external_host_is_a_leak_and_names_the_node() -> None:
+    made = plan(services=SERVICES)
+    kind = external_expectations.FROM_OUTSIDE_TO_SERVICE
+    rows = [
+        one for one in external_flows(made, EXTERNAL, "external", EVERY) if one.kind == kind and one.through == "node2"
+    ]
+    quiet, loud = {"answered_by": None, "answered_on": None}, {"answered_on": ""}
+    seen_ = {
+        (one.source, one.target, one.network, one.address): {**loud, "answered_by": one.target} if place == 0 else quiet
+        for place, one in enumerate(rows)
+    }
+    found = evaluated(made, rows, seen_, set(), {"node2", "external"})
+    assert [row["result"] for row in found] == ["failed", *["isolated"] * (len(rows) - 1)]
+    assert found[0]["text"] == (
+        "external host to service: external -> kube-system/kube-dns UDP 53 through node2 10.96.0.10 (IPv4): "
+        "answered but must not: services are not reached from the provider network"
+    )
+    assert {row["result"] for row in evaluated(made, rows, seen_, set(), {"external"})} == {"not tested"}
+
+
+def test_a_report_counts_them_and_its_classes() -> None:
+    made = plan(services=SERVICES)
+    rows = external_flows(made, EXTERNAL)
+    report = evaluate(made, {}, EXTERNAL)
+    counts = [row for row in report["north_south"]["counts"] if row["kind"] == "external host to service"]
+    assert [(row["family"], row["must_not"]) for row in counts] == [(4, 6), (6, 6)]
+    assert report["coverage"]["sorts"]["flow"]["of"] == len({class_of(askers(made), one) for one in rows})
+    assert reachability_table(report)
+
+
 def seen(one: ExternalFlow, **changes) -> dict:
     answered = {"answered_by": one.target, "answered_on": one.network, "asker": one.seen_as, "large": True}
     return {
@@ -167,6 +239,17 @@ def test_a_frame_has_right_checksums(addresses: tuple[str, str]) -> None:
     packed = b"".join(socket.inet_pton(socket.AF_INET6 if six else socket.AF_INET, one) for one in addresses)
     datagram = frame[14 + (40 if six else 20) :]
     assert total(packed + struct.pack("!II", 17, len(datagram)) + datagram) == 0xFFFF
+    assert six or total(frame[14:34]) == 0xFFFF
+
+
+@pytest.mark.parametrize("addresses", [("192.0.2.200", "10.96.0.1"), ("2001:db8::200", "fd00:10:96::1")])
+def test_a_frame_asks_for_a_connection_with_right_checksums(addresses: tuple[str, str]) -> None:
+    frame = tcp_frame(("02:00:00:00:00:01", "02:00:00:00:00:02"), addresses, (40000, 443), 7)
+    six = ":" in addresses[0]
+    packed = b"".join(socket.inet_pton(socket.AF_INET6 if six else socket.AF_INET, one) for one in addresses)
+    segment = frame[14 + (40 if six else 20) :]
+    assert struct.unpack("!HHIIH", segment[:14]) == (40000, 443, 7, 0, 0x5002)
+    assert total(packed + struct.pack("!II", 6, len(segment)) + segment) == 0xFFFF
     assert six or total(frame[14:34]) == 0xFFFF
 
 

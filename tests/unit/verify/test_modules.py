@@ -58,12 +58,17 @@ def test_a_node_that_is_not_in_the_plan_is_a_clear_error() -> None:
 def test_what_cannot_be_read_is_a_problem_and_no_drift(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("NORTHBOUND_REMOTE", "SOUTHBOUND_REMOTE", "VSWITCH_REMOTE"):
         monkeypatch.setattr(compare, name, f"unix:{tmp_path / name}")
+    monkeypatch.setattr(compare, "stopped_units", lambda: {"ovn-northd": "ovn-northd does not run"})
     result = compare.Comparison(PLAN, "node1").result()
     assert result["problems"] == [
-        f"unix:{tmp_path / name}: cannot connect: No such file or directory"
-        for name in ("NORTHBOUND_REMOTE", "SOUTHBOUND_REMOTE", "VSWITCH_REMOTE")
+        "ovn-northd does not run",
+        *(
+            f"unix:{tmp_path / name}: cannot connect: No such file or directory"
+            for name in ("VSWITCH_REMOTE", "NORTHBOUND_REMOTE", "SOUTHBOUND_REMOTE")
+        ),
     ]
-    assert (result["drift"], result["foreign"], result["digest"]) == ([], [], PLAN["digest"])
+    assert (result["drift"], result["causes"], result["foreign"]) == ([], [], [])
+    assert result["digest"] == PLAN["digest"]
     assert result["checked"] > len(compare.Comparison(PLAN, "node1").northbound_rows)
 
 

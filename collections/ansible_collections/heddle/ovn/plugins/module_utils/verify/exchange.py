@@ -18,12 +18,12 @@ from .asking import Heard
 from .datagram import SIZE, UNSOLICITED, question, read_answer
 from .expectation import Pair
 from .external_expectations import ExternalFlow
-from .frame import interface_of, open_interface, udp_frame
+from .frame import Interface, interface_of, open_interface, udp_frame
 from .listening import Place, allow_descriptors, destination, open_sender, open_socket, present_namespaces
+from .service_frames import DNS_PORT, ServiceFrames, dns_question
 
-DNS_PORT = 53
-_NAME = "verify.heddle.invalid"
-_ANY, _INTERNET, _RECURSE = 1, 1, 0x0100
+# What a socket of `ServiceFrames` is registered with.
+_SERVICE = "service"
 # IP and UDP headers of a datagram.
 _HEADERS = {4: 28, 6: 48}
 
@@ -89,8 +89,9 @@ class Exchange:
         self._selector = self._stack.enter_context(selectors.DefaultSelector())
         self._senders: dict[tuple[str, int], socket.socket] = {}
         self._transmit: list[Callable[[bytes], object] | None] = []
-        self._interfaces: dict[str, tuple] = {}
+        self._interfaces: dict[str, tuple[Interface, socket.socket]] = {}
         self._calls: dict[int, list[socket.socket]] = {}
+        self._services = ServiceFrames(self._stack)
 
     def __enter__(self) -> Exchange:
         allow_descriptors(4 * len(self.asked))
@@ -99,7 +100,7 @@ class Exchange:
             transmit = None
             try:
                 self._require(one.row)
-                transmit = None if self._is_call(one) else self._transmitter(one.row)
+                transmit = None if self._is_call(one) else self._transmitter(number, one.row)
             except OSError as error:
                 self.unsent.add(number)
                 self.problems.append(f"{one.row.source}: {error.strerror or error}")
@@ -115,7 +116,7 @@ class Exchange:
 
     @staticmethod
     def _is_call(one: Question) -> bool:
-        return bool(isinstance(one.row, ExternalFlow) and one.row.protocol)
+        return bool(isinstance(one.row, ExternalFlow) and one.row.protocol and not one.row.mac)
 
     def _require(self, row: Pair | ExternalFlow) -> None:
         namespace = self.places[row.source].namespace
@@ -135,8 +136,10 @@ class Exchange:
             self._senders[key] = opened
         return self._senders[key]
 
-    def _transmitter(self, row: Pair | ExternalFlow) -> Callable[[bytes], object]:
+    def _transmitter(self, number: int, row: Pair | ExternalFlow) -> Callable[[bytes], object]:
         """Return what sends a datagram, or a frame where the row asks for one."""
+        if isinstance(row, ExternalFlow) and row.mac and row.protocol:
+            return self._service_frames(number, row)
         sender, place = self._sender(row.source, row.family), self.places[row.source]
         try:
             if getattr(row, "mac", ""):
@@ -151,15 +154,26 @@ class Exchange:
     def _frames(self, row: ExternalFlow, sender: socket.socket) -> Callable[[bytes], object]:
         """Answers to frames come to an ordinary socket of the address that they are sent from."""
         source = row.seen_as
+        if sender.getsockname()[1] == 0:
+            sender.bind((source, 0))
+        interface, opened = self._card(source)
+        ports, macs, addresses = (sender.getsockname()[1], self.port), (interface.mac, row.mac), (source, row.address)
+        return lambda data: opened.send(udp_frame(macs, addresses, ports, data))
+
+    def _service_frames(self, number: int, row: ExternalFlow) -> Callable[[bytes], object]:
+        heard_at, transmit = self._services.prepare(number, row, *self._card(row.seen_as))
+        if heard_at not in (key.fileobj for key in self._selector.get_map().values()):
+            self._selector.register(heard_at, selectors.EVENT_READ, _SERVICE)
+        return transmit
+
+    def _card(self, source: str) -> tuple[Interface, socket.socket]:
+        """Return the interface that has an address, and a socket that sends frames out of it."""
         if source not in self._interfaces:
             interface = interface_of(source)
             if interface is None:
                 raise OSError(f"no network interface of this host has {source}")
-            sender.bind((source, 0))
             self._interfaces[source] = interface, self._stack.enter_context(open_interface(interface))
-        interface, opened = self._interfaces[source]
-        ports, macs, addresses = (sender.getsockname()[1], self.port), (interface.mac, row.mac), (source, row.address)
-        return lambda data: opened.send(udp_frame(macs, addresses, ports, data))
+        return self._interfaces[source]
 
     def now(self) -> float:
         """Return the time."""
@@ -197,6 +211,10 @@ class Exchange:
         for key, _events in self._selector.select(max(0.0, until - time.monotonic())):
             if key.data is None:
                 self._read(key.fileobj, heard)
+            elif key.data == _SERVICE:
+                for number in self._services.answered(key.fileobj):
+                    one = self.asked[number]
+                    self._note(number, len(one.attempts) - 1, (one.row.target, one.row.network), None, heard)
             else:
                 self._called(key.fileobj, *key.data, heard)
         return heard
@@ -255,9 +273,3 @@ def _answered(opened: socket.socket, row: ExternalFlow, token: int) -> bool:
     except OSError:
         return False
     return data[:2] == struct.pack("!H", token) or row.port != DNS_PORT
-
-
-def dns_question(token: int) -> bytes:
-    """Return a DNS query for the address of a name (RFC 1035, section 4.1)."""
-    labels = b"".join(bytes([len(part)]) + part.encode() for part in _NAME.split(".")) + b"\0"
-    return struct.pack("!HHHHHH", token, _RECURSE, 1, 0, 0, 0) + labels + struct.pack("!HH", _ANY, _INTERNET)

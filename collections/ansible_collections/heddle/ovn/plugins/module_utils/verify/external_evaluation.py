@@ -33,7 +33,7 @@ def _evaluated(
     plan: dict, one: ExternalFlow, found: dict | None, arrived: bool, tested: set[str], silence: Silence
 ) -> dict:
     key = (one.source, one.target, one.network, one.address)
-    ends = [one.runner, plan["workloads"][one.workload]["node"]]
+    ends = [one.runner, one.through or plan["workloads"][one.workload]["node"]]
     if not one.protocol and one.target not in plan["workloads"]:
         ends.append(one.target)
     missing = [end for end in dict.fromkeys(ends) if end not in tested]

@@ -10,6 +10,7 @@
 | host to workload | on the default network, unless the workload's primary network is another one (`udn-isolation`) |
 | host in VRF to workload | on the VRF's network |
 | workload to service | the shared ones, from the default and every primary network (OKEP-5193, "Services") |
+| external host to service | never: whatever node it has a route through, services are for hosts and workloads |
 
 Work grows with workloads, not with their square: a host asks its own workloads and the next node's, a workload asks its
 own host and the next node. Every workload asks external hosts; for each other way one workload of each network, host
@@ -32,11 +33,12 @@ from .selection import ALL, Selection
 TO_EXTERNAL, FROM_EXTERNAL = "workload to external host", "external host to workload"
 TO_OWN_HOST, TO_OTHER_HOST = "workload to own host", "workload to other host"
 FROM_HOST, FROM_VRF = "host to workload", "host in VRF to workload"
-TO_SERVICE = "workload to service"
+TO_SERVICE, FROM_OUTSIDE_TO_SERVICE = "workload to service", "external host to service"
 # What is told of each that reached external hosts: whether somebody else out there could answer in its place.
 UNSOLICITED = "unsolicited source to node's port"
 KINDS = (
     TO_EXTERNAL, UNSOLICITED, FROM_EXTERNAL, TO_OWN_HOST, TO_OTHER_HOST, FROM_HOST, FROM_VRF, TO_SERVICE,
+    FROM_OUTSIDE_TO_SERVICE,
 )  # fmt: skip
 
 _EVERYWHERE = ("0.0.0.0/0", "::/0")
@@ -46,7 +48,8 @@ _EVERYWHERE = ("0.0.0.0/0", "::/0")
 class ExternalFlow:
     """One packet into or out of a network, sent by `runner`, a node or an external host.
 
-    `workload` is the one that it is about. `network` is what the target answers for, "" for hosts. `seen_as` is the
+    `workload` is the one that it is about, "" for none. `through` is the node that a packet without one is sent to.
+    `network` is what the target answers for, "" for hosts. `seen_as` is the
     source address that the target must see, "" when that does not matter. `mtu` is the size of a large packet that
     must arrive as well, 0 for none. `mac` makes it a frame to that address, from `seen_as`. `protocol` and `port` are
     those of a service.
@@ -68,6 +71,7 @@ class ExternalFlow:
     protocol: str = ""
     port: int = 0
     interface: str = ""
+    through: str = ""
 
 
 def in_vrf(node: str, network: str) -> str:
@@ -104,6 +108,8 @@ def external_flows(
 
 def class_of(plan: dict, one: ExternalFlow) -> tuple[str, ...]:
     """Return what makes flows alike: kind, sender's host, network, target, workload's host, family, expectation."""
+    if not one.workload:
+        return one.kind, one.runner, "", one.target, one.through, str(one.family), "reach" if one.reach else "not"
     workload = plan["workloads"][one.workload]
     network = one.network or next(own["network"] for own in workload["interfaces"] if own["role"] == "primary")
     target = "" if one.target == one.workload else one.target
@@ -183,6 +189,23 @@ class _ExternalFlows:
                         FROM_EXTERNAL, runner, runner, name, name, interface["network"], family(address), address,
                         False, "workloads are not reached from external", seen_as=own, mac=provider.mac,
                     )  # fmt: skip
+
+        for node in self.plan["nodes"]:
+            yield from self._services_through(runner, node)
+
+    def _services_through(self, runner: str, node: str) -> Iterator[ExternalFlow]:
+        """Frames to the node's MAC, as a host with a route to the services by way of that node sends them."""
+        provider = provider_of(self.plan["nodes"][node])
+        for service in self.plan.get("settings", {}).get("shared_services", []) if provider else ():
+            number = family(service["address"])
+            own = next((one for one in self.external[runner] if family(one) == number), None)
+            for port in (one for one in service["ports"] if own and one["protocol"] != "SCTP"):
+                target = f"{service['name']} {port['protocol']} {port['port']} through {node}"
+                yield ExternalFlow(
+                    FROM_OUTSIDE_TO_SERVICE, runner, runner, target, "", "", number, service["address"], False,
+                    "services are not reached from the provider network", seen_as=own, mac=provider.mac,
+                    protocol=port["protocol"], port=port["port"], through=node,
+                )  # fmt: skip
 
     def _interfaces(self, name: str) -> list[tuple[dict, str]]:
         """Return interfaces and addresses, without those that are on the provider network by themselves."""

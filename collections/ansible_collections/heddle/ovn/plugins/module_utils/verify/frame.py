@@ -12,7 +12,8 @@ from ..common.addressing import family
 from .ip_command import ip
 
 _ETHERTYPE = {4: 0x0800, 6: 0x86DD}
-_UDP, _TIME_TO_LIVE = 17, 64
+_TCP, _UDP, _TIME_TO_LIVE = 6, 17, 64
+_HEADER_WORDS, _SYN, _WINDOW = 5, 0x002, 64240
 
 
 @dataclass(frozen=True)
@@ -40,20 +41,37 @@ def open_interface(interface: Interface) -> socket.socket:
 
 
 def udp_frame(macs: tuple[str, str], addresses: tuple[str, str], ports: tuple[int, int], payload: bytes) -> bytes:
-    """Return an Ethernet frame with a UDP datagram; each pair is source, target."""
+    """Return an Ethernet frame with a UDP datagram (RFC 768); each pair is source, target."""
+    datagram = struct.pack("!HHHH", *ports, 8 + len(payload), 0) + payload
+    total = _checksum(_pseudo_header(addresses, _UDP, len(datagram)) + datagram)
+    return _frame(macs, addresses, _UDP, datagram[:6] + struct.pack("!H", total or 0xFFFF) + datagram[8:])
+
+
+def tcp_frame(macs: tuple[str, str], addresses: tuple[str, str], ports: tuple[int, int], sequence: int) -> bytes:
+    """Return an Ethernet frame with a TCP segment that asks for a connection (RFC 9293, SYN); each pair as above."""
+    words = _HEADER_WORDS << 12 | _SYN
+    segment = struct.pack("!HHIIHHHH", *ports, sequence, 0, words, _WINDOW, 0, 0)
+    total = _checksum(_pseudo_header(addresses, _TCP, len(segment)) + segment)
+    return _frame(macs, addresses, _TCP, segment[:16] + struct.pack("!H", total) + segment[18:])
+
+
+def _pseudo_header(addresses: tuple[str, str], protocol: int, length: int) -> bytes:
+    """What transport checksums cover besides; that of IPv6 has the same sum as that of IPv4 (RFC 8200, 8.1)."""
+    return b"".join(ipaddress.ip_address(address).packed for address in addresses) + struct.pack(
+        "!II", protocol, length
+    )
+
+
+def _frame(macs: tuple[str, str], addresses: tuple[str, str], protocol: int, payload: bytes) -> bytes:
     source, target = (ipaddress.ip_address(address).packed for address in addresses)
     number = family(addresses[0])
-    length = 8 + len(payload)
-    datagram = struct.pack("!HHHH", *ports, length, 0) + payload
-    total = _checksum(source + target + struct.pack("!II", _UDP, length) + datagram)
-    datagram = datagram[:6] + struct.pack("!H", total or 0xFFFF) + datagram[8:]
     if number == 4:
-        head = struct.pack("!BBHHHBBH", 0x45, 0, 20 + length, 0, 0, _TIME_TO_LIVE, _UDP, 0) + source + target
+        head = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(payload), 0, 0, _TIME_TO_LIVE, protocol, 0) + source + target
         head = head[:10] + struct.pack("!H", _checksum(head)) + head[12:]
     else:
-        head = struct.pack("!IHBB", 6 << 28, length, _UDP, _TIME_TO_LIVE) + source + target
+        head = struct.pack("!IHBB", 6 << 28, len(payload), protocol, _TIME_TO_LIVE) + source + target
     ends = b"".join(bytes.fromhex(mac.replace(":", "")) for mac in reversed(macs))
-    return ends + struct.pack("!H", _ETHERTYPE[number]) + head + datagram
+    return ends + struct.pack("!H", _ETHERTYPE[number]) + head + payload
 
 
 def _checksum(data: bytes) -> int:
