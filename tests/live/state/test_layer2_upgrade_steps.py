@@ -9,7 +9,7 @@ from ansible_collections.heddle.ovn.plugins.filter.layer2_upgrade_table import l
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import UserError
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import unpack
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.apply_manifests import store
-from ansible_collections.heddle.ovn.plugins.module_utils.operations.layer2_upgrade import carry_out, look_ahead
+from ansible_collections.heddle.ovn.plugins.module_utils.operations.layer2_upgrade import STEPS, carry_out, look_ahead
 from tests.live.state.ansible_run import run
 from tests.pipeline import decide, layer2, namespace, workload
 
@@ -38,6 +38,16 @@ def test_the_module_in_check_mode_and_for_real(step, database):
     drained = run("heddle.ovn.layer2_upgrade", **arguments)
     assert [move["workload"] for move in drained["moved"]] == ["red/w1"]
     assert unpack(drained["document"])["workloads"]["red/w1"]["node"] == "node2"
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_an_empty_state_is_a_clear_error_of_every_step(database, name):
+    params = {"step": name, "nodes": [], "topology": "transit-router", "serial": 1}
+    with (
+        database.client() as client,
+        pytest.raises(UserError, match="is empty; run playbooks/networks"),
+    ):
+        carry_out(client, params, write=True)
 
 
 def test_all_steps_and_none_twice(step, database):

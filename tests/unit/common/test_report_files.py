@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.report_files import Refused, keep
-from ansible_collections.heddle.ovn.plugins.modules import report
+from tests.module_entry import run_module
 
 FILES = {"a.json": "{}\n", "b.txt": "täxt\r\n"}
 
@@ -37,5 +37,11 @@ def test_a_directory_that_is_a_file_is_named(tmp_path):
         keep(str(tmp_path / "file"), FILES, write=True)
 
 
-def test_the_example_names_the_module_in_full():
-    assert "heddle.ovn.report:" in report.EXAMPLES
+def test_the_module_writes_once_and_check_mode_writes_nothing(tmp_path):
+    arguments = {"directory": str(tmp_path / "report"), "files": FILES}
+    for check, written in ((True, sorted(FILES)), (False, sorted(FILES)), (False, []), (True, [])):
+        found = run_module("report", tmp_path, check=check, **arguments)
+        assert (found["changed"], found["written"]) == (bool(written), written)
+        assert (tmp_path / "report" / "a.json").exists() is not (check and bool(written))
+    found = run_module("report", tmp_path, check=False, directory=str(tmp_path), files={"../a": ""})
+    assert (found["failed"], "a name without a directory is needed" in found["msg"]) == (True, True)

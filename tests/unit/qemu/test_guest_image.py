@@ -10,7 +10,7 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.qemu import guest_image as engine
 from ansible_collections.heddle.ovn.plugins.module_utils.qemu.initramfs import initramfs
-from ansible_collections.heddle.ovn.plugins.modules import guest_image
+from tests.module_entry import ROOT, run_module
 
 
 def unpacked(data: bytes) -> dict[str, tuple[int, bytes]]:
@@ -102,5 +102,8 @@ def test_equal_files_give_equal_bytes():
     assert unpacked(initramfs(files)) == {"a": (0o040755, b""), **files}
 
 
-def test_the_module_builds_where_the_unit_looks():
-    assert "/var/lib/heddle/guest\n" in guest_image.DOCUMENTATION
+def test_the_module_builds_where_the_unit_looks(tmp_path):
+    unit = (ROOT / "roles" / "hypervisor" / "files" / "heddle-vm@.service").read_text()
+    given = run_module("guest_image", tmp_path)["invocation"]["module_args"]
+    for name in ("kernel", "initramfs"):
+        assert f" {given['path']}/{name} " in unit

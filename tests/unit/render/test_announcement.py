@@ -7,9 +7,7 @@ import ipaddress
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.openflow.packet_out import send_out
 from ansible_collections.heddle.ovn.plugins.module_utils.render.announcement import render_announcements
-from ansible_collections.heddle.ovn.plugins.modules import gateway_announcement
 from tests.pipeline import layer2, namespace, upgrade_stage, workload
 
 TEXT = (
@@ -74,14 +72,3 @@ def test_the_advertisement_frames():
         whole = packet[8:40] + len(message).to_bytes(4, "big") + bytes([0, 0, 0, 58]) + message
         total = sum(int.from_bytes(whole[place : place + 2], "big") for place in range(0, len(whole), 2))
         assert total % 0xFFFF == 0
-
-
-def test_a_frame_goes_out_of_one_port_without_asking_flows():
-    calls = []
-    send_out("br-int", "abc_h", b"\x01\x02", run=lambda argv, text: calls.append((argv, text)))
-    ((argv, _text),) = calls
-    assert argv[-2:] == ["br-int", 'in_port=CONTROLLER,packet=0102,actions=output:"abc_h"']
-
-
-def test_the_module_is_documented():
-    assert "heddle.ovn.gateway_announcement:" in gateway_announcement.EXAMPLES

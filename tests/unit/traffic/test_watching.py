@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack
 from ansible_collections.heddle.ovn.plugins.module_utils.traffic.watching import chosen_peer, echoes, summary
-from ansible_collections.heddle.ovn.plugins.modules import migration_watch
+from tests.module_entry import run_module
 from tests.pipeline import layer2, namespace, plan_of, workload
 
 NETWORK = namespace("red") + layer2("red", "net", "10.0.0.0/24", "fd00:10::/64")
@@ -44,5 +45,11 @@ def test_what_is_told():
     assert summary(None) == {}
 
 
-def test_the_module_is_documented():
-    assert "heddle.ovn.migration_watch:" in migration_watch.EXAMPLES
+def test_the_module_names_the_peer_on_every_host_and_starts_nothing_on_others(tmp_path):
+    plan = plan_of(NETWORK + MACHINE + workload("red", "c", "node3"))
+    arguments = {"document": pack(plan), "node": "node1", "workload": "red/vm", "target": "node2"}
+    found = run_module("migration_watch", tmp_path, state="started", **arguments)
+    assert (found["changed"], found["peer"]) == (False, "red/c")
+    alone = {**arguments, "document": pack(plan_of(NETWORK + MACHINE))}
+    found = run_module("migration_watch", tmp_path, state="started", **alone)
+    assert "no workload shares a network with red/vm and could watch it" in found["msg"]

@@ -9,7 +9,6 @@ from ansible_collections.heddle.ovn.plugins.module_utils.verify.host_inspection 
     bridges,
     distinguished,
 )
-from ansible_collections.heddle.ovn.plugins.modules import host_info
 from tests.pipeline import layer2, layer3, namespace, plan_of, with_gateways, workload
 
 
@@ -73,10 +72,6 @@ def test_ports_are_named_by_their_interfaces_and_patches_by_their_peers() -> Non
             ],
         },
     ]
-
-
-def test_the_example_names_the_module_in_full() -> None:
-    assert "heddle.ovn.host_info:" in host_info.EXAMPLES
 
 
 def test_entries_of_the_pair_come_first_and_each_once() -> None:

@@ -3,35 +3,22 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack, unpack
 from ansible_collections.heddle.ovn.plugins.module_utils.verify import compare
-from ansible_collections.heddle.ovn.plugins.modules import audit, reachability
+from tests.module_entry import run_by_ansible
 from tests.pipeline import layer2, namespace, plan_of, workload
 
-ROOT = Path(__file__).parents[3]
 PLAN = plan_of(namespace("nowhere") + layer2("nowhere", "net", "10.0.0.0/24") + workload("nowhere", "w1", "node1"))
 
 
 def run(module: str, **arguments: object) -> dict:
     """Run a module on this machine with check mode and return its result."""
-    wanted = json.dumps({"document": pack(PLAN), "node": "node1", **arguments})
-    command = [
-        *(str(Path(sys.executable).parent / "ansible"), "localhost", "-i", "localhost,", "-c", "local", "-o"),
-        *("--check", "-m", f"heddle.ovn.{module}", "-a", wanted),
-        *("-e", f"ansible_python_interpreter={sys.executable}"),
-    ]
-    environment = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(ROOT / "collections"), "ANSIBLE_NOCOLOR": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd=ROOT, env=environment)
-    assert " => " in done.stdout, done.stdout + done.stderr
-    return json.loads(done.stdout.partition(" => ")[2])
+    return run_by_ansible(module, **{"document": pack(PLAN), "node": "node1", **arguments})
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
@@ -70,8 +57,3 @@ def test_what_cannot_be_read_is_a_problem_and_no_drift(monkeypatch: pytest.Monke
     assert (result["drift"], result["causes"], result["foreign"]) == ([], [], [])
     assert result["digest"] == PLAN["digest"]
     assert result["checked"] > len(compare.Comparison(PLAN, "node1").northbound_rows)
-
-
-@pytest.mark.parametrize("module", [audit, reachability], ids=lambda module: module.__name__.rpartition(".")[2])
-def test_the_examples_name_the_module_in_full(module) -> None:
-    assert f"heddle.ovn.{module.__name__.rpartition('.')[2]}:" in module.EXAMPLES

@@ -70,9 +70,11 @@ def release_blockers(versions: Mapping[str, str]) -> list[str]:
 def carry_out(client, params: dict, *, write: bool) -> dict:
     """Do one step; returns the module's result.
 
-    `client` is None when there is no state database yet, which only check mode may ask. Raises UserError with
-    everything that blocks the step; nothing is written then.
+    `client` is None when there is no state database yet. Raises UserError then, before manifests were applied, and with
+    everything that blocks the step; nothing is written in either case.
     """
+    if client is None:
+        raise UserError("there is no state database yet; run playbooks/site.yml")
     version, nodes = TOPOLOGIES[params["topology"]], params["nodes"]
     moves: list = []
 
@@ -95,9 +97,14 @@ def carry_out(client, params: dict, *, write: bool) -> dict:
     def cleaned(before: Snapshot) -> tuple[Snapshot, list[Blocker]]:
         return clean_up(before) if is_open(before) else (before, [])
 
+    def decide(before: Snapshot) -> tuple[Snapshot, list[Blocker]]:
+        if not before.settings:
+            raise UserError("the state database is empty; run playbooks/networks.yml")
+        return decisions[params["step"]](before)
+
     decisions: dict[str, Decision] = dict(zip(STEPS, (surveyed, drained, changed, returned, cleaned), strict=True))
     try:
-        before, after = store(client, decisions[params["step"]], write=write)
+        before, after = store(client, decide, write=write)
     except AdmissionError as error:
         raise UserError(f"{len(error.problems)} thing(s) in the way, nothing was changed:\n{error}") from error
     changes = state_changes(before, after)

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every module runs by its own entry on a machine without anything of Heddle: what it does, and what it refuses.
+
+`tests/unit/test_meta.py` demands that each module has a case. What modules do with real databases is in `tests/live/`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack
+from tests.module_entry import ROOT, run_by_ansible, run_module
+from tests.pipeline import layer2, namespace, plan_of, workload
+
+# Named as nothing on a machine that runs these tests is.
+NETWORK = namespace("nowhere") + layer2("nowhere", "net", "10.0.0.0/24", "fd00:10::/64")
+PLAN = plan_of(NETWORK + workload("nowhere", "w1", "node1") + workload("nowhere", "w2", "node2"))
+ON_NODE1 = {"document": pack(PLAN), "node": "node1"}
+WITHOUT_STATE = "there is no state database yet; run playbooks/site.yml"
+UNKNOWN = "there is no workload nowhere/w9 in the plan; write it as NAMESPACE/NAME"
+ELSEWHERE = "node elsewhere is not in the plan; it has node1, node2, node3"
+
+
+@dataclass(frozen=True)
+class Case:
+    """Arguments of a module, and of its result either some of the content or a part of the message.
+
+    `SOCKET` and `TMP` in arguments stand for a socket that nobody listens on and an empty directory.
+    """
+
+    module: str
+    arguments: dict
+    result: dict = field(default_factory=dict)
+    message: str = ""
+
+    @property
+    def refused(self) -> bool:
+        """Whether the module must fail."""
+        return bool(self.message)
+
+
+def done(module: str, arguments: dict, **result: object) -> Case:
+    return Case(module, arguments, result)
+
+
+def refused(module: str, arguments: dict, message: str) -> Case:
+    return Case(module, arguments, message=message)
+
+
+NOWHERE = {"socket": "SOCKET"}
+NODES = {"node1": {"chassis": "c1", "encap_ips": ["198.18.1.11"], "addresses": ["198.18.2.11"]}}
+CHASSIS = {"name": "node1", "encap_ips": ["198.18.1.11"], "datapath": "system"}
+MOVE = {"workload": "nowhere/vm", "node": "node2"}
+WATCH = {**ON_NODE1, "state": "started"}
+SENDERS = {"nowhere_net": ["nowhere/w1", "nowhere/w2"]}
+CASES = [
+    done("audit", ON_NODE1, changed=False, drift=[], causes=[], foreign=[], digest=PLAN["digest"]),
+    refused("audit", {**ON_NODE1, "node": "elsewhere"}, ELSEWHERE),
+    refused("audit", {**ON_NODE1, "document": "nonsense"}, "document: "),
+    refused("audit", {"node": "node1", "plan": "/nonexistent"}, "no plan in /nonexistent"),
+    done("chassis", {**CHASSIS, "owner": "nobody:chassis"}, changed=True),
+    refused("chassis", {**CHASSIS, "datapath": "netdev"}, "give underlay_interface"),
+    refused("chassis", {**CHASSIS, "datapath": "dpdk"}, "value of datapath must be one of: auto, system, netdev"),
+    done("gateway_announcement", {**ON_NODE1, "workload": "nowhere/w1"}, changed=False, announced=[]),
+    refused("gateway_announcement", {**ON_NODE1, "workload": "nowhere/w9"}, UNKNOWN),
+    refused("gateway_announcement", ON_NODE1, "missing required arguments: workload"),
+    refused("guest_image", {"release": "6.12"}, "Unsupported parameters for"),
+    refused("host_info", {**ON_NODE1, "node": "elsewhere"}, ELSEWHERE),
+    refused("layer2_upgrade", NOWHERE, WITHOUT_STATE),
+    refused("layer2_upgrade", {**NOWHERE, "serial": 0}, "serial: at least one node changes at a time"),
+    refused("layer2_upgrade", {**NOWHERE, "step": "done"}, "value of step must be one of: surveyed, drained, changed"),
+    done("manifest", {"files": [{"name": "a.yml", "text": NETWORK}], "nodes": ["node1"]}, changed=False, count=2),
+    refused(
+        "manifest", {"files": [{"name": "a.yml", "text": "kind: Pod"}], "nodes": ["node1"]}, "a.yml:1 (document 1)"
+    ),
+    refused("migration", {**MOVE, **NOWHERE, "state": "begun"}, WITHOUT_STATE),
+    refused("migration", {**MOVE, **NOWHERE, "state": "moved"}, "value of state must be one of: begun, ended"),
+    done(
+        "migration_watch", {**ON_NODE1, "workload": "nowhere/w1", "state": "started"}, changed=False, peer="nowhere/w2"
+    ),
+    refused("migration_watch", {**ON_NODE1, "workload": "nowhere/w9", "state": "started"}, UNKNOWN),
+    done("reachability", {**ON_NODE1, "state": "responding"}),
+    refused("reachability", {**ON_NODE1, "state": "probed", "node": "elsewhere"}, ELSEWHERE),
+    refused(
+        "reachability", {**ON_NODE1, "state": "confirmed"}, "state is confirmed but all of the following are missing"
+    ),
+    refused("reachability", {**ON_NODE1, "state": "asked"}, "value of state must be one of: responding, probed"),
+    done("readiness", {"hosts": {}, **NOWHERE}, changed=False, revision=0),
+    refused("readiness", NOWHERE, "missing required arguments: hosts"),
+    done("report", {"directory": "TMP/report", "files": {"a.json": "{}"}}, changed=True, written=["a.json"]),
+    refused("report", {"directory": "TMP", "files": {"../a": ""}}, "a name without a directory is needed"),
+    done("resource", {"resources": pack([]), "nodes": NODES, **NOWHERE}, changed=True, revision=0, kinds=[]),
+    refused("resource", {"resources": "nonsense", "nodes": NODES, **NOWHERE}, "not a packed document"),
+    refused("resource_info", NOWHERE, "Is the service running? The install playbook starts it."),
+    refused("state_backup", {"document": "nonsense", "path": "TMP/backup.json"}, "TMP/backup.json: "),
+    refused("state_backup_info", NOWHERE, "Is the service running? The install playbook starts it."),
+    refused("state_restoration", {"path": "TMP/backup.json", **NOWHERE}, "no backup in TMP/backup.json: "),
+    done(
+        "traffic",
+        {**ON_NODE1, "state": "started"},
+        changed=True,
+        workloads={"nowhere_net": ["nowhere/w1", "nowhere/w2"]},
+    ),
+    refused("traffic", {**ON_NODE1, "state": "moved"}, "value of state must be one of: started, collected, stopped"),
+    done("virtual_machine", {"workload": "nowhere/vm", "state": "receiving", "address": "::1"}, changed=True),
+    refused("virtual_machine", {"workload": "nowhere/vm", "state": "receiving"}, "are missing: address"),
+    refused("virtual_machine", {"workload": "nowhere/vm", "state": "sent", "address": "::1"}, "are missing: port, key"),
+    done("virtual_machine_info", {"workload": "nowhere/vm"}, changed=False, status="absent"),
+    refused("virtual_machine_info", {"workload": "vm"}, "NAMESPACE/NAME"),
+    done("zone", {**ON_NODE1, "plan": "TMP/plan.json"}, changed=True),
+    refused("zone", {**ON_NODE1, "parts": ["kernel"]}, "value of parts must be one or more of: topology, gateway"),
+    refused("zone", {**ON_NODE1, "node": "elsewhere"}, ELSEWHERE),
+]
+
+
+# An action plugin of a module's name runs in the place of the module.
+ACTIONS = {path.stem for path in (ROOT / "collections/ansible_collections/heddle/ovn/plugins/action").glob("*.py")}
+
+
+def filled(value, tmp: Path):
+    text = json.dumps(value).replace("SOCKET", f"unix:{tmp}/heddle.sock").replace("TMP", str(tmp))
+    return json.loads(text)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.module}-{'refused' if case.refused else 'done'}")
+def test_a_module_does_what_it_is_asked_or_says_why_not(case: Case, tmp_path: Path) -> None:
+    tmp = tmp_path / "t"
+    tmp.mkdir()
+    arguments = filled(case.arguments, tmp)
+    if case.module in ACTIONS:
+        found = run_by_ansible(case.module, **arguments)
+    else:
+        found = run_module(case.module, tmp_path, **arguments)
+    if case.refused:
+        assert found["failed"]
+        assert filled(case.message, tmp) in found["msg"]
+    else:
+        assert not found.get("failed"), found["msg"]
+        assert {key: found[key] for key in case.result} == case.result
+    assert not [path for path in tmp.rglob("*") if path.is_file()], "check mode wrote files"
