@@ -13,9 +13,10 @@ hold are asked for in turn.
 
 from __future__ import annotations
 
+from ..common.errors import InvalidRows, RowProblem
 from .diff import forget_equal
 from .identity import KEY, NETWORK, OWNER
-from .schema import MARKS, MEMBERS
+from .schema import MARKS, MEMBERS, UnknownName
 from .values import map_pairs, uuids
 
 # From this many networks on, reading everything the owner has is cheaper than one scan per network.
@@ -142,7 +143,10 @@ class Reader:
             return frozenset(self._desired.columns) & self._schema.tables.keys()
         if scope.tables is None:
             return frozenset(self._schema.tables)
-        return frozenset(self._schema.table(name).name for name in scope.tables)
+        try:
+            return frozenset(self._schema.table(name).name for name in scope.tables)
+        except UnknownName as error:
+            raise InvalidRows(self._schema.name, [RowProblem(str(error))]) from error
 
     def _targets(self):
         """Tables of the rows that managed set columns hold."""

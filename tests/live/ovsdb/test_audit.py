@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The audit of a host whose databases are real and lack what the plan wants: few causes explain all of it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.module_utils.agent import chassis
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.reconcile import reconcile
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.values import Scope
+from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
+from ansible_collections.heddle.ovn.plugins.module_utils.render.northbound import TABLES
+from ansible_collections.heddle.ovn.plugins.module_utils.verify import compare
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.report_tables import cause_lines
+from tests.live.conftest import Server, stop
+from tests.pipeline import layer2, namespace, plan_of, workload
+
+PLAN = plan_of(
+    namespace("nowhere")
+    + layer2("nowhere", "net", "10.0.0.0/24")
+    + workload("nowhere", "w1", "node1")
+    + workload("nowhere", "w2", "node2")
+)
+ARGUMENTS = {
+    "name": "node1", "encap_ips": ["198.18.1.11"], "datapath": "system", "underlay_interface": None,
+    "provider": None, "physical_networks": {}, "owner": "heddle:chassis",
+}  # fmt: skip
+
+
+@pytest.fixture
+def audited(northbound, southbound, vswitch, monkeypatch):
+    """A function that audits node1; its Open vSwitch has no bridge, its Northbound database is as planned."""
+    pytest.importorskip("pyroute2")
+    vswitch.transact({
+        "op": "insert", "table": "Open_vSwitch",
+        "row": {"external_ids": ["map", [["system-id", "chassis-of-node1"]]]},
+    })  # fmt: skip
+    rows, scope = render_northbound(PLAN, "node1"), Scope(tables=frozenset(TABLES))
+    with northbound.client() as client:
+        reconcile(client, "OVN_Northbound", rows, owner=f"{PLAN['deployment']}:topology", scope=scope)
+    for name, server in (("NORTHBOUND", northbound), ("SOUTHBOUND", southbound), ("VSWITCH", vswitch)):
+        monkeypatch.setattr(compare, name, server.remote)
+    monkeypatch.setattr(chassis, "VSWITCH", vswitch.remote)
+    monkeypatch.setattr(compare, "read_host", lambda: {"node": "node1", "chassis": ARGUMENTS})
+    monkeypatch.setattr(compare, "stopped_units", dict)
+    return lambda: compare.Comparison(PLAN, "node1").result()
+
+
+def cause_of(result: dict, kind: str, name: str) -> str:
+    """Return the kind and name of what explains an object that is missing."""
+    (entry,) = (
+        one for one in result["drift"] if (one["kind"], one["name"], one["column"]) == (kind, name, None)
+    )  # fmt: skip
+    cause = result["causes"][entry["cause"]]
+    return f"{cause['kind']} {cause['name']}"
+
+
+def test_a_missing_integration_bridge_explains_the_ports_on_it(audited):
+    result = audited()
+    ports = [one["name"] for one in result["drift"] if one["kind"] == "Port" and one["name"].endswith("_h")]
+    assert len(ports) == 2
+    for name in (*ports, "br-int"):
+        assert cause_of(result, "Port", name) == "Bridge br-int"
+        assert cause_of(result, "Interface", name) == "Bridge br-int"
+    assert [one["name"] for one in result["drift"] if one["kind"] == "Bridge"] == ["br-int"]
+
+
+def test_a_missing_setting_of_ovn_controller_is_drift(audited):
+    (found,) = (one for one in audited()["drift"] if one["column"] == "external_ids")
+    assert found["expected"]["ovn-encap-ip"] == "198.18.1.11"
+
+
+def test_a_deleted_switch_explains_its_ports(audited, northbound):
+    switch = "nowhere_net_ovn_layer2_switch"
+    before = audited()
+    assert not [one for one in before["drift"] if one["substrate"] == "OVN_Northbound"]
+    northbound.transact({"op": "delete", "table": "Logical_Switch", "where": [["name", "==", switch]]})
+    result = audited()
+    lost = [one["name"] for one in result["drift"] if one["kind"] == "Logical_Switch_Port"]
+    assert len(lost) >= 2
+    assert {cause_of(result, "Logical_Switch_Port", name) for name in lost} == {f"Logical_Switch {switch}"}
+    assert [line for line in cause_lines(result) if f"{switch} (network nowhere_net): missing; explains" in line]
+
+
+def test_a_missing_table_is_one_problem_and_hides_no_other_part(audited, tools, folder, monkeypatch):
+    """As in the database of an older OVN."""
+    schema = json.loads(tools.schema("OVN_Northbound").read_text())
+    del schema["tables"]["Static_MAC_Binding"]
+    older = folder / "older"
+    older.mkdir()
+    (older / "schema").write_text(json.dumps(schema))
+    server = Server(tools, older, "OVN_Northbound", older / "schema")
+    try:
+        monkeypatch.setattr(compare, "NORTHBOUND", server.remote)
+        result = audited()
+    finally:
+        stop(server.process)
+    (problem,) = (line for line in result["problems"] if "OVN_Northbound" in line)
+    assert "Static_MAC_Binding" in problem
+    assert not [one for one in result["drift"] if one["substrate"] == "OVN_Northbound"]
+    assert [one for one in result["drift"] if one["kind"] == "Bridge"]
+
+
+def test_another_system_id_is_a_problem(audited, vswitch):
+    mutations = [["external_ids", "delete", ["set", ["system-id"]]]]
+    vswitch.transact({"op": "mutate", "table": "Open_vSwitch", "where": [], "mutations": mutations})
+    assert [line for line in audited()["problems"] if "in the plan it is chassis-of-node1" in line]
