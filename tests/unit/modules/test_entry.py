@@ -29,7 +29,7 @@ ELSEWHERE = "node elsewhere is not in the plan; it has node1, node2, node3"
 class Case:
     """Arguments of a module, and of its result either some of the content or a part of the message.
 
-    `SOCKET` and `TMP` in arguments stand for a socket that nobody listens on and an empty directory.
+    `SOCKET` and `TMP` in arguments stand for a socket without a listener and an empty directory.
     """
 
     module: str
@@ -62,7 +62,7 @@ CASES = [
     refused("audit", {**ON_NODE1, "node": "elsewhere"}, ELSEWHERE),
     refused("audit", {**ON_NODE1, "document": "nonsense"}, "document: "),
     refused("audit", {"node": "node1", "plan": "/nonexistent"}, "no plan in /nonexistent"),
-    done("chassis", {**CHASSIS, "owner": "nobody:chassis"}, changed=True),
+    done("chassis", {**CHASSIS, "owner": "test:chassis"}, changed=True),
     refused("chassis", {**CHASSIS, "datapath": "netdev"}, "give underlay_interface"),
     refused("chassis", {**CHASSIS, "datapath": "dpdk"}, "value of datapath must be one of: auto, system, netdev"),
     done("gateway_announcement", {**ON_NODE1, "workload": "nowhere/w1"}, changed=False, announced=[]),

@@ -141,7 +141,7 @@ def test_links_and_vrfs_that_name_each_other_do_not_go_in_circles() -> None:
 
 
 @pytest.mark.parametrize(
-    ("known", "told"),
+    ("known", "line"),
     [
         ({"stopped": {"ovn-controller": STOPPED}}, STOPPED),
         ({"other_chassis": OTHER}, OTHER),
@@ -149,10 +149,10 @@ def test_links_and_vrfs_that_name_each_other_do_not_go_in_circles() -> None:
         ({}, "Open_vSwitch patch port br-ex " + PATCH + ": missing"),
     ],
 )
-def test_what_is_no_drift_itself_can_be_the_cause(known, told) -> None:
+def test_what_is_no_drift_itself_can_be_the_cause(known, line) -> None:
     causes, places = group([ON_PATCH, TO_PATCH], Host(PARENTS, PORTS, frozenset({NETWORK}), **known))
     assert places == [0, 0]
-    assert cause_lines({"causes": causes}) == [f"{told}; explains 2 more: openflow flow 2"]
+    assert cause_lines({"causes": causes}) == [f"{line}; explains 2 more: openflow flow 2"]
 
 
 def test_what_is_left_of_a_network_that_is_not_in_the_plan_has_one_cause() -> None:
