@@ -94,7 +94,7 @@ def test_the_chassis_part_compares_the_host_with_the_plan(monkeypatch, tmp_path)
     plan["nodes"] = {"node1": {"gateway": GATEWAY}}
     monkeypatch.setattr(components, "PLAN_FILE", str(tmp_path / "plan.json"))
     facts = {"gateway": {**GATEWAY, "addresses": ["192.0.2.12/24"]}}
-    monkeypatch.setattr(components, "apply_chassis", lambda _share: (Outcome(), facts))
+    monkeypatch.setattr(components, "apply_chassis", lambda _parameters, *, write: (Outcome(), facts))
 
     def notes() -> tuple:
         return components.parts({"node": "node1", "chassis": {}}, write=False)["chassis"]().notes

@@ -65,6 +65,8 @@ CASES = [
     done("chassis", {**CHASSIS, "owner": "test:chassis"}, changed=True),
     refused("chassis", {**CHASSIS, "datapath": "netdev"}, "give underlay_interface"),
     refused("chassis", {**CHASSIS, "datapath": "dpdk"}, "value of datapath must be one of: auto, system, netdev"),
+    done("chassis_info", CHASSIS, changed=False, gateway={}),
+    refused("chassis_info", {**CHASSIS, "datapath": "netdev"}, "give underlay_interface"),
     done("gateway_announcement", {**ON_NODE1, "workload": "nowhere/w1"}, changed=False, announced=[]),
     refused("gateway_announcement", {**ON_NODE1, "workload": "nowhere/w9"}, UNKNOWN),
     refused("gateway_announcement", ON_NODE1, "missing required arguments: workload"),
@@ -73,6 +75,8 @@ CASES = [
     refused("layer2_upgrade", NOWHERE, WITHOUT_STATE),
     refused("layer2_upgrade", {**NOWHERE, "serial": 0}, "serial: at least one node changes at a time"),
     refused("layer2_upgrade", {**NOWHERE, "step": "done"}, "value of step must be one of: surveyed, drained, changed"),
+    done("layer2_upgrade_info", NOWHERE, changed=False),
+    refused("layer2_upgrade_info", {**NOWHERE, "topology": "none"}, "value of topology must be one of: transit-router"),
     done("manifest", {"files": [{"name": "a.yml", "text": NETWORK}], "nodes": ["node1"]}, changed=False, count=2),
     refused(
         "manifest", {"files": [{"name": "a.yml", "text": "kind: Pod"}], "nodes": ["node1"]}, "a.yml:1 (document 1)"

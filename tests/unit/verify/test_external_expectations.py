@@ -135,7 +135,7 @@ SERVICES = [
 @pytest.mark.parametrize("selection", [EVERY, Selection()])
 def test_external_hosts_reach_no_service_through_any_node(selection: Selection) -> None:
     made = plan(services=SERVICES)
-    kind = external_expectations.FROM_OUTSIDE_TO_SERVICE
+    kind = external_expectations.FROM_EXTERNAL_TO_SERVICE
     found = [one for one in external_flows(made, EXTERNAL, "external", selection) if one.kind == kind]
     asked = {(one.address, one.protocol, one.port, one.through) for one in found}
     nodes = ("node1", "node2", "node3")
@@ -154,7 +154,7 @@ def test_external_hosts_reach_no_service_through_any_node(selection: Selection) 
 
 
 def test_services_are_asked_for_only_over_what_is_there() -> None:
-    kind = external_expectations.FROM_OUTSIDE_TO_SERVICE
+    kind = external_expectations.FROM_EXTERNAL_TO_SERVICE
     four = [one for one in external_flows(plan(services=SERVICES), {"external": ["192.0.2.200"]}) if one.kind == kind]
     assert {one.family for one in four} == {4}
     closed = plan(services=SERVICES)
@@ -165,7 +165,7 @@ def test_services_are_asked_for_only_over_what_is_there() -> None:
 
 def test_a_service_that_answers_an_external_host_is_a_leak_and_names_the_node() -> None:
     made = plan(services=SERVICES)
-    kind = external_expectations.FROM_OUTSIDE_TO_SERVICE
+    kind = external_expectations.FROM_EXTERNAL_TO_SERVICE
     rows = [
         one for one in external_flows(made, EXTERNAL, "external", EVERY) if one.kind == kind and one.through == "node2"
     ]

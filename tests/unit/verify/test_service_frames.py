@@ -15,7 +15,7 @@ import pytest
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.exchange import Exchange, questions
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.external_expectations import (
-    FROM_OUTSIDE_TO_SERVICE,
+    FROM_EXTERNAL_TO_SERVICE,
     ExternalFlow,
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.listening import Place
@@ -103,7 +103,7 @@ def _from(ancillary: tuple) -> bytes:
 def rows(mac: str, addresses: dict[int, str], target: str) -> list[ExternalFlow]:
     return [
         ExternalFlow(
-            FROM_OUTSIDE_TO_SERVICE, "external", "external", f"{target} {protocol}", "", "", number, addresses[number],
+            FROM_EXTERNAL_TO_SERVICE, "external", "external", f"{target} {protocol}", "", "", number, addresses[number],
             False, "closed", seen_as=OWN[number], mac=mac, protocol=protocol, port=port, through="node1",
         )
         for number in (4, 6) for protocol, port in PORTS

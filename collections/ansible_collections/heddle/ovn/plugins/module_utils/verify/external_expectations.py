@@ -33,12 +33,12 @@ from .selection import ALL, Selection
 TO_EXTERNAL, FROM_EXTERNAL = "workload to external host", "external host to workload"
 TO_OWN_HOST, TO_OTHER_HOST = "workload to own host", "workload to other host"
 FROM_HOST, FROM_VRF = "host to workload", "host in VRF to workload"
-TO_SERVICE, FROM_OUTSIDE_TO_SERVICE = "workload to service", "external host to service"
+TO_SERVICE, FROM_EXTERNAL_TO_SERVICE = "workload to service", "external host to service"
 # What is told of each that reached external hosts: whether somebody else out there could answer in its place.
 UNSOLICITED = "unsolicited source to node's port"
 KINDS = (
     TO_EXTERNAL, UNSOLICITED, FROM_EXTERNAL, TO_OWN_HOST, TO_OTHER_HOST, FROM_HOST, FROM_VRF, TO_SERVICE,
-    FROM_OUTSIDE_TO_SERVICE,
+    FROM_EXTERNAL_TO_SERVICE,
 )  # fmt: skip
 
 _EVERYWHERE = ("0.0.0.0/0", "::/0")
@@ -202,7 +202,7 @@ class _ExternalFlows:
             for port in (one for one in service["ports"] if own and one["protocol"] != "SCTP"):
                 target = f"{service['name']} {port['protocol']} {port['port']} through {node}"
                 yield ExternalFlow(
-                    FROM_OUTSIDE_TO_SERVICE, runner, runner, target, "", "", number, service["address"], False,
+                    FROM_EXTERNAL_TO_SERVICE, runner, runner, target, "", "", number, service["address"], False,
                     "services are not reached from the provider network", seen_as=own, mac=provider.mac,
                     protocol=port["protocol"], port=port["port"], through=node,
                 )  # fmt: skip

@@ -13,7 +13,7 @@ import struct
 from collections.abc import Callable
 
 from .external_expectations import ExternalFlow
-from .frame import Card, tcp_frame, udp_frame
+from .frame import Interface, tcp_frame, udp_frame
 
 DNS_PORT = 53
 _NAME = "verify.heddle.invalid"
@@ -37,7 +37,7 @@ class ServiceFrames:
         self._raw: dict[str, socket.socket] = {}
 
     def prepare(
-        self, number: int, row: ExternalFlow, uplink: Card, opened: socket.socket
+        self, number: int, row: ExternalFlow, uplink: Interface, opened: socket.socket
     ) -> tuple[socket.socket, Callable[[bytes], object]]:
         """Return where answers to question `number` come in, and what sends it out of `opened`.
 
