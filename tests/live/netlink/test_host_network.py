@@ -138,8 +138,8 @@ def test_settings_are_written_only_when_they_differ(host):
         "net/ipv4/conf/mp1/rp_filter", "net/ipv4/conf/mp1/forwarding",
     ]  # fmt: skip
     assert not apply(desired).changed
-    with HostKernel() as inside:
-        inside.write_sysctl("net/ipv4/conf/mp1/rp_filter", "1")
+    with HostKernel() as in_netns:
+        in_netns.write_sysctl("net/ipv4/conf/mp1/rp_filter", "1")
     (change,) = apply(desired).changes
     assert (change.before, change.after) == ({"value": "1"}, {"value": "2"})
 
@@ -296,7 +296,7 @@ def test_a_link_that_comes_late_is_waited_for_and_one_that_does_not_is_named(hos
             return super().has_link(name)
 
     def make():
-        with kernel.inside(NAME):
+        with kernel.in_netns(NAME):
             asked.wait(20)
             make_port("mp2")
 

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.api import not_carried_out, read_manifests
+from ansible_collections.heddle.ovn.plugins.module_utils.api import read_manifests, unsupported
 
 LAYER2 = {"role": "Primary", "subnets": ["10.0.0.0/24"]}
 LAYER3 = {"role": "Primary", "subnets": [{"cidr": "10.0.0.0/16"}]}
@@ -18,7 +18,7 @@ def refusals(spec: dict) -> list[tuple[str, str, str]]:
     manifest = {"kind": "ClusterUserDefinedNetwork", "metadata": {"name": "blue"}, "spec": spec}
     ((resource,), problems) = read_manifests([("network.json", json.dumps(manifest))])
     assert problems == []
-    return list(not_carried_out(resource.spec))
+    return list(unsupported(resource.spec))
 
 
 def refused(spec: dict) -> list[str]:

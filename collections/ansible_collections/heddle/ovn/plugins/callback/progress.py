@@ -144,7 +144,7 @@ class CallbackModule(DefaultCallback):
         if not self._verbose:
             self._screen.show(text, color)
 
-    def _tell(self) -> None:
+    def _update(self) -> None:
         """Send what goes on to a program that reads along."""
         self._stream.send(**self._record.state())
 
@@ -172,7 +172,7 @@ class CallbackModule(DefaultCallback):
         self._end_play()
         self._record.start_play(play._uuid, clean(play.get_name()).strip(), tasks_of(play))
         super().v2_playbook_on_play_start(play)
-        self._tell()
+        self._update()
         if not self._verbose:
             self._screen.start()
 
@@ -185,7 +185,7 @@ class CallbackModule(DefaultCallback):
         self._show_failures()
         self._record.start_task(task._uuid, clean(task.get_name()).strip())
         super()._task_start(task, prefix=prefix)
-        self._tell()
+        self._update()
         if task.action in ASKING_ACTIONS:
             self._screen.stop()
         elif not self._verbose:
@@ -195,12 +195,12 @@ class CallbackModule(DefaultCallback):
         """Note where the task runs."""
         self._record.start_host(host.get_name())
         super().v2_runner_on_start(host, task)
-        self._tell()
+        self._update()
 
     def _end_host(self, result) -> None:
         if result.task._uuid == self._record.task_uuid:
             self._record.end_host(result.host.get_name())
-        self._tell()
+        self._update()
 
     def v2_runner_on_ok(self, result) -> None:
         """Show what a task presents."""

@@ -64,7 +64,7 @@ _value:
 from datetime import UTC, datetime
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack, unpack
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.evaluation import evaluate, suspects
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.evaluation import evaluate, unconfirmed
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.packets import traced_packets
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.prober import Expectations, expand, expand_again
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.selection import Selection
@@ -88,26 +88,28 @@ def _host(results: dict, asked: Expectations | None) -> dict:
         alone = expand_again(again, asked, seen) if again else {}
     except ValueError as error:
         return {"error": str(error)}
-    heard = (results.get("stopped") or {}).get("heard")
+    received = (results.get("stopped") or {}).get("received")
     return {
         "seen": seen,
         "again": alone,
         "slowest": probed["slowest"],
         "digest": results["probed"]["digest"],
-        "heard": unpack(heard) if heard else [],
+        "received": unpack(received) if received else [],
         "problems": sorted({*results["responding"].get("problems", []), *results["probed"]["problems"]}),
     }
 
 
 def _again(report: dict, asked: dict[str, Expectations], hosts: dict[str, dict]) -> dict[str, str]:
     """Return, for each host with suspects, the module's option `again`."""
-    wanted, found = set(suspects(report)), {}
+    wanted, found = set(unconfirmed(report)), {}
     slowest = report["slowest_milliseconds"] / 1000
     for name, one in asked.items():
         keys = [(row.source, row.target, row.network, row.address) for row in one.rows]
         numbers = [number for number, key in enumerate(keys) if key in wanted]
         if numbers and "seen" in hosts[name]:
-            found[name] = pack({"suspects": numbers, "good": one.known_good(hosts[name]["seen"]), "slowest": slowest})
+            found[name] = pack(
+                {"unconfirmed": numbers, "good": one.known_good(hosts[name]["seen"]), "slowest": slowest}
+            )
     return found
 
 

@@ -61,12 +61,12 @@ NETWORK_KINDS = ("UserDefinedNetwork", "ClusterUserDefinedNetwork")
 def network_status(name: str, network: dict, status: dict, audits: dict) -> str:
     """Return `Ready`, or what keeps the network from being so: its own status, and hosts that are not as planned."""
     document = status["objects"].get(network["object"])
-    told = object_status(document) if document else "Ready"
+    reason = object_status(document) if document else "Ready"
     states = network_states(name, network, status["digest"], audits)
     wrong = [f"{host} {_short(state)}" for host, state in states.items() if state != "ready"]
     # Readiness that was recorded is older than what the hosts say now.
-    stale = told in ("HostsNotReady", "HostsNotAsked", "WaitingForHosts")
-    return ", ".join(([] if told == "Ready" or stale else [told]) + wrong) or "Ready"
+    stale = reason in ("HostsNotReady", "HostsNotAsked", "WaitingForHosts")
+    return ", ".join(([] if reason == "Ready" or stale else [reason]) + wrong) or "Ready"
 
 
 def _short(state: str) -> str:
@@ -132,11 +132,11 @@ def status_table(status: dict, audits: dict, summary: bool = False) -> str:
         ]
         for name, network in sorted(status["networks"].items(), key=lambda item: item[1]["id"])
     ]
-    carried_out = {network["object"] for network in status["networks"].values()}
+    realised = {network["object"] for network in status["networks"].values()}
     networks += [
         [key, "-", "-", "-", "-", "-", "-", 0, object_status(document)]
         for key, document in status["objects"].items()
-        if document["kind"] in NETWORK_KINDS and key not in carried_out
+        if document["kind"] in NETWORK_KINDS and key not in realised
     ]
     if summary:
         return "\n".join(_summary(status, audits, nodes, networks))

@@ -70,8 +70,8 @@ def main():
         supports_check_mode=True,
     )
     with module_runner.reported(module):
-        told = announce(module)
-    module.exit_json(**told)
+        result = announce(module)
+    module.exit_json(**result)
 
 
 if __name__ == "__main__":

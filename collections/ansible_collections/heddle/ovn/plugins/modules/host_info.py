@@ -50,7 +50,7 @@ host:
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_runner
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.host_inspection import inside
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.host_inspection import inspect_host
 
 
 def main():
@@ -60,7 +60,7 @@ def main():
         supports_check_mode=True,
     )
     with module_runner.reported(module):
-        found = inside(module)
+        found = inspect_host(module)
     module.exit_json(changed=False, **found)
 
 

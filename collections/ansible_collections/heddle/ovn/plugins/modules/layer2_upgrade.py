@@ -128,7 +128,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_run
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.layer2_upgrade import (
     STEPS,
     TOPOLOGIES,
-    carry_out,
+    run_step,
 )
 
 
@@ -148,7 +148,7 @@ def main():
         if module.params["serial"] < 1:
             module.fail_json(msg="serial: at least one node changes at a time")
         with module_runner.connected(module, module.params["socket"]) as client:
-            result = carry_out(client, module.params, write=not module.check_mode)
+            result = run_step(client, module.params, write=not module.check_mode)
     module.exit_json(**result)
 
 

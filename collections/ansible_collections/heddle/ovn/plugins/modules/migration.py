@@ -85,9 +85,9 @@ def main():
     """Record and report."""
     module = AnsibleModule(argument_spec=STATE_ARGUMENTS, supports_check_mode=True)
     with module_runner.reported(module), module_runner.connected(module, module.params["socket"]) as client:
-        before, after, told = record_move(module.params, client, write=not module.check_mode)
+        before, after, result = record_move(module.params, client, write=not module.check_mode)
     outcome = Outcome(state_changes(before, after))
-    module.exit_json(changed=outcome.changed, diff=outcome.diff(), **told)
+    module.exit_json(changed=outcome.changed, diff=outcome.diff(), **result)
 
 
 if __name__ == "__main__":

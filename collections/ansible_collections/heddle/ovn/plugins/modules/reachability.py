@@ -120,7 +120,7 @@ unanswered:
   returned: when O(state=probed) or O(state=confirmed)
   type: int
   sample: 0
-heard:
+received:
   description: Whose packets came in, as a compressed document for the same filter.
   returned: when O(state=stopped)
   type: str

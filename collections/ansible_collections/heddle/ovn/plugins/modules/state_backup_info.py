@@ -75,8 +75,8 @@ def main():
         backup = backup_of(snapshot)
     except BackupError as error:
         module.fail_json(msg=str(error))
-    told = {name: backup[name] for name in ("deployment", "revision", "digest")}
-    module.exit_json(changed=False, document=pack(backup), **told)
+    result = {name: backup[name] for name in ("deployment", "revision", "digest")}
+    module.exit_json(changed=False, document=pack(backup), **result)
 
 
 if __name__ == "__main__":

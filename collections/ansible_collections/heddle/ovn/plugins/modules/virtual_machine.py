@@ -131,8 +131,8 @@ def main():
     if module.check_mode:
         module.exit_json(changed=True)
     with module_runner.reported(module):
-        told = {"receiving": receive, "sent": send, "completed": complete}[module.params["state"]](module.params)
-    module.exit_json(**told)
+        result = {"receiving": receive, "sent": send, "completed": complete}[module.params["state"]](module.params)
+    module.exit_json(**result)
 
 
 if __name__ == "__main__":

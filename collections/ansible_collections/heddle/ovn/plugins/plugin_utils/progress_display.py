@@ -163,7 +163,7 @@ class Screen:
                 self._drawn.start(refresh=True)
             self._ticker = Ticker(self.REDRAW_SECONDS, lock, self._drawn.refresh)
         else:
-            self._ticker = Ticker(self._plain_seconds, lock, self._say)
+            self._ticker = Ticker(self._plain_seconds, lock, self._print_line)
 
     def stop(self) -> None:
         """Take the live line away, as for a question to the user."""
@@ -178,7 +178,7 @@ class Screen:
     def _rendered(self):
         return Text(self._line(), no_wrap=True, overflow="ellipsis", end="")
 
-    def _say(self) -> None:
+    def _print_line(self) -> None:
         self._display.display(self._line())
         sys.stdout.flush()
 

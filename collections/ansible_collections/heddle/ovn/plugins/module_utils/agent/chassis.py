@@ -56,7 +56,7 @@ def apply_chassis(module) -> tuple[Outcome, dict]:
         if client:
             _refuse_foreign(client, bridges)
             if ready:
-                outcome += _given_back(client, params["owner"], bridges, datapath, write=write)
+                outcome += _detach_uplinks(client, params["owner"], bridges, datapath, write=write)
         rows = render_integration_bridge(host)
         outcome += apply_rows(client, VSWITCH_DATABASE, rows, params["owner"], TABLES, write=write)
         chassis = _system_id(client) if client else f"(chassis of {params['name']}, known once Open vSwitch runs)"
@@ -85,22 +85,22 @@ def _underlay_mtu(encap_ips: list[str]) -> int | None:
     )
 
 
-def _given_back(client, owner: str, bridges: list[dict], datapath: str, *, write: bool) -> Outcome:
+def _detach_uplinks(client, owner: str, bridges: list[dict], datapath: str, *, write: bool) -> Outcome:
     """Give back what bridges took over that are not wanted any more, or that take over another uplink now."""
     where = [["external_ids", "includes", ["map", [["heddle/owner", owner]]]]]
     select = {"op": "select", "table": "Bridge", "where": where, "columns": ["name", "external_ids"]}
     wanted = {bridge["name"]: bridge["uplink"] for bridge in bridges}
-    outcome, kept, given = Outcome(), [], []
+    outcome, kept, detached = Outcome(), [], []
     for row in client.transact(VSWITCH_DATABASE, [select])[0]["rows"]:
         uplink = dict(row["external_ids"][1]).get(BRIDGE_UPLINK)
         if uplink and wanted.get(row["name"]) == uplink:
             kept.append(uplink)
         elif uplink and read_device(row["name"]) and read_device(uplink):
-            given.append((row["name"], uplink))
-    if given and write:
+            detached.append((row["name"], uplink))
+    if detached and write:
         # The host must hear what comes in on the uplink before it has its addresses there.
         outcome += _reconcile_userspace_interfaces(kept if datapath == "netdev" else [], write=True)
-    for bridge, uplink in given:
+    for bridge, uplink in detached:
         outcome += move_device(bridge, uplink, write=write)
     return outcome
 

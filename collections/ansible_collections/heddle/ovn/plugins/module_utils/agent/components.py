@@ -44,25 +44,25 @@ def attached_uplinks(host: dict) -> frozenset[str]:
 def parts(host: dict, *, write: bool) -> dict[str, Callable[[], Outcome]]:
     """Return the parts of this host in their order; each is computed, and with `write` brought about, when called."""
     node = {"node": host["node"], "plan": PLAN_FILE, "document": None, "wait_timeout": WAIT_TIMEOUT}
-    share = Invocation(node, check_mode=not write)
+    context = Invocation(node, check_mode=not write)
     found = {"chassis": lambda: apply_chassis(Invocation(host["chassis"], check_mode=not write))[0]}
     if os.path.exists(PLAN_FILE):
         found |= {
-            "topology": lambda: apply_topology(share, load_plan(share)),
-            "gateway": lambda: _gateway(host, share),
-            "workloads": lambda: apply_workloads(share, load_plan(share)),
+            "topology": lambda: apply_topology(context, load_plan(context)),
+            "gateway": lambda: _gateway(host, context),
+            "workloads": lambda: apply_workloads(context, load_plan(context)),
         }
     return found
 
 
-def _gateway(host: dict, share: Invocation) -> Outcome:
+def _gateway(host: dict, context: Invocation) -> Outcome:
     """Bring the gateways, unless the plan is older than the host's bridges: it would wait for ports in vain."""
-    plan = load_plan(share)
-    told = plan["nodes"].get(host["node"], {}).get("gateway") or {}
+    plan = load_plan(context)
+    planned = plan["nodes"].get(host["node"], {}).get("gateway") or {}
     provider = host["chassis"]["provider"] or {}
-    if told and told["bridge"] != provider.get("bridge") and not share.check_mode:
+    if planned and planned["bridge"] != provider.get("bridge") and not context.check_mode:
         raise UserError(
-            f"the plan has {told['bridge']} as the provider's bridge, this host {provider.get('bridge', 'none')}. "
+            f"the plan has {planned['bridge']} as the provider's bridge, this host {provider.get('bridge', 'none')}. "
             "Run playbooks/networks.yml, which brings a plan that fits"
         )
-    return apply_gateway(share, plan)
+    return apply_gateway(context, plan)

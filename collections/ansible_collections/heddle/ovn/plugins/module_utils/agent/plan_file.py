@@ -28,8 +28,8 @@ def keep_plan(plan: dict, path: str, *, write: bool) -> Outcome:
             "If the state database was set up anew, remove the file"
         )
     # A copy that was changed by hand has another digest than it says.
-    told = {name: value for name, value in kept.items() if name not in ("digest", "revision")}
-    if kept.get("digest") == plan["digest"] and digest(told) == kept["digest"]:
+    content = {name: value for name, value in kept.items() if name not in ("digest", "revision")}
+    if kept.get("digest") == plan["digest"] and digest(content) == kept["digest"]:
         return Outcome()
     if write:
         _replace(path, json.dumps(plan, indent=1, sort_keys=True) + "\n")

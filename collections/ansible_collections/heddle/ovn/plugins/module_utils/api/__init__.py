@@ -11,7 +11,7 @@ from .network_capacity import host_subnet_capacity, usable_addresses
 from .problem import Problem, Source
 from .resource import Resource, packed, unpacked
 from .selector import matches
-from .unsupported_fields import not_carried_out
+from .unsupported_fields import unsupported
 from .updates import check_update
 
 __all__ = [
@@ -21,9 +21,9 @@ __all__ = [
     "check_update",
     "host_subnet_capacity",
     "matches",
-    "not_carried_out",
     "packed",
     "read_manifests",
     "unpacked",
+    "unsupported",
     "usable_addresses",
 ]

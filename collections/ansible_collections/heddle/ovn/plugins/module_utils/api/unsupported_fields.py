@@ -16,7 +16,7 @@ _LEAST_LAYER2_ADDRESSES = 4
 _LONGEST_IPV4_HOST_SUBNET = 29
 
 
-def not_carried_out(spec: dict) -> Iterator[tuple[str, str, str]]:
+def unsupported(spec: dict) -> Iterator[tuple[str, str, str]]:
     """Path, rule and remedy of each field of a normalised spec that admission must refuse although it is valid."""
     for name in ("transport", "noOverlay", "evpn", "uplinks"):
         if spec.get(name):

@@ -10,11 +10,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Mapping
 
-from ..api import Problem, Resource, not_carried_out
+from ..api import Problem, Resource, unsupported
 from ..store import layer2_version
 from ..store.snapshot import Snapshot, StoredObject
 from . import move, placement, rules
-from .allocation import allocate, host_subnets, without_kept_addresses
+from .allocation import allocate, host_subnets, release_addresses
 from .attachment_definition import is_own, own_definitions
 from .cluster_limits import shortages
 from .conditions import WORKLOAD_READY, condition
@@ -25,9 +25,9 @@ from .networks import NETWORK_KINDS, Network, attached_networks, is_pending, run
 from .path_mtu import check_path_mtu
 from .rules import Refusal
 from .vm_placement import check_moving
-from .workload import settle_workloads
+from .workload import update_workloads
 
-BEGINNING = "1970-01-01T00:00:00Z"
+EPOCH = "1970-01-01T00:00:00Z"
 
 
 def admit(
@@ -40,7 +40,7 @@ def admit(
     name: str = "heddle",
     released: Collection[str] = (),
     unrendered: Mapping[str, str] | None = None,
-    now: str = BEGINNING,
+    now: str = EPOCH,
 ) -> tuple[Snapshot, list[Problem]]:
     """Return the snapshot after `resources` replace what `manifest_set` held, and all reasons to refuse it.
 
@@ -76,15 +76,15 @@ def admit(
         *check_moving(before, after),
     ]
     if not problems and not found:
-        before = without_kept_addresses(before, released)
+        before = release_addresses(before, released)
         order = {resource.key: place for place, resource in enumerate(resources)}
-        found = _carry_out(before, after, order, unrendered or {}, now)
+        found = _run_controllers(before, after, order, unrendered or {}, now)
     return after, problems + rules.problems(found, resources)
 
 
 def check_alone(resources: list[Resource], nodes: list[str]) -> list[Problem]:
     """Return what is wrong with manifests whatever is stored: `nodes` are the hosts of the inventory."""
-    alone = Snapshot(objects=_objects(Snapshot(), resources, "", BEGINNING))
+    alone = Snapshot(objects=_objects(Snapshot(), resources, "", EPOCH))
     found = [
         *rules.check_nodes([StoredObject(kind="Node", name=name) for name in nodes]),
         *_check_supported(alone),
@@ -130,12 +130,10 @@ def _nodes(before: Snapshot, nodes: dict[str, dict]) -> list[StoredObject]:
 
 def _check_supported(snapshot: Snapshot) -> list[Refusal]:
     """Refuse what the API knows and this version cannot carry out, instead of leaving it out silently."""
-    return [
-        (entry.key, *mistake) for entry in snapshot.of_kind(*NETWORK_KINDS) for mistake in not_carried_out(entry.spec)
-    ]
+    return [(entry.key, *mistake) for entry in snapshot.of_kind(*NETWORK_KINDS) for mistake in unsupported(entry.spec)]
 
 
-def _carry_out(
+def _run_controllers(
     before: Snapshot, after: Snapshot, order: dict[str, int], unrendered: Mapping[str, str], now: str
 ) -> list[Refusal]:
     """Do what the controllers would: definitions, workloads, numbers, status. Returns why it cannot be done at all."""
@@ -176,7 +174,7 @@ class _Allocating:
         self.networks = attached_networks(after)
         known = before.allocations.get("network-id", {})
         self.running = {workload.key for workload in running_workloads(before)}
-        self.carried_out = {one.spec["owner"] for one in own_definitions(before) if one.spec["network"] in known}
+        self.realised = {one.spec["owner"] for one in own_definitions(before) if one.spec["network"] in known}
         self.without: set[str] = set(unrendered)
         self.unrendered = {
             name for one in self.networks.values() if one.object_key in unrendered for name in one.namespaces
@@ -189,7 +187,7 @@ class _Allocating:
         """Allocate, and say of every workload whether it runs; returns what makes the whole step impossible."""
         while True:
             found = {name: one for name, one in self.networks.items() if one.object_key not in self.without}
-            settle_workloads(self.after, self.before, found, self.failed, self.unserved, self.now)
+            update_workloads(self.after, self.before, found, self.failed, self.unserved, self.now)
             stopped = self._stopped()
             if stopped:
                 return stopped
@@ -218,20 +216,20 @@ class _Allocating:
             return []
         if kind not in NETWORK_KINDS:
             return [(key, "spec", rule, remedy)]
-        told = self.failures.setdefault(key, [])
-        if message in told or key in self.without:
+        messages = self.failures.setdefault(key, [])
+        if message in messages or key in self.without:
             return []
         network = next(one for one in found.values() if one.object_key == key)
         missing = self._nodes_without(network)
         if missing and len(missing) < len(self.after.of_kind("Node")):
             # As ovn-kubernetes tells it: the first node that got nothing; the others have the network.
-            told.append(f"failed to allocate for node {missing[0]}: {message}")
-            told[:] = list(dict.fromkeys(told))
+            messages.append(f"failed to allocate for node {missing[0]}: {message}")
+            messages[:] = list(dict.fromkeys(messages))
             self.unserved |= {(network.name, node) for node in missing}
             return []
-        if key in self.carried_out:
+        if key in self.realised:
             return [(key, "spec", rule, remedy)]
-        told.append(message)
+        messages.append(message)
         self.without.add(key)
         return []
 

@@ -10,10 +10,10 @@ from ..common.addressing import family, free_addresses, nth_subnet, overlapping,
 from ..common.naming import DEFAULT_NETWORK
 from ..store.layer2_version import is_open
 from ..store.snapshot import Snapshot
-from .attachment import asked_addresses, networks_of, own_mistakes, settle_macs, taken_macs, workload_key
+from .attachment import asked_addresses, assign_macs, networks_of, own_mistakes, taken_macs, workload_key
 from .networks import Network, networks_by_namespace, running_workloads
 from .placement import node_of
-from .pools import Pool, UserError, allocate_pool, numbers
+from .pools import AllocationFailure, Pool, allocate_pool, numbers
 from .router_addresses import reserved_addresses
 from .transit import choose_transit_subnets, transit_subnet_pool
 
@@ -38,7 +38,7 @@ def address_pool(network: str, subnet: str) -> str:
     return f"{_ADDRESSES}{network}/{subnet}"
 
 
-def without_kept_addresses(snapshot: Snapshot, released: Collection[str]) -> Snapshot:
+def release_addresses(snapshot: Snapshot, released: Collection[str]) -> Snapshot:
     """Return the snapshot without the addresses of workloads; for those that are gone and keep theirs."""
     if not released:
         return snapshot
@@ -71,7 +71,7 @@ def gateway_router_owner(node: str) -> str:
 
 def host_subnets(snapshot: Snapshot, network: Network, node: str) -> list[str]:
     """Return a node's subnets of a Layer3 network, IPv4 first; empty before they are allocated."""
-    found = (snapshot.get(host_subnet_pool(network.name, number), node) for number in network.families)
+    found = (snapshot.get(host_subnet_pool(network.name, version), node) for version in network.families)
     return [subnet for subnet in found if subnet is not None]
 
 
@@ -82,7 +82,7 @@ def workload_subnets(snapshot: Snapshot, network: Network, node: str) -> list[st
     return sorted((subnet["cidr"] for subnet in network.subnets), key=family)
 
 
-def allocate(snapshot: Snapshot, found: dict[str, Network], running: Set[str] = frozenset()) -> list[UserError]:
+def allocate(snapshot: Snapshot, found: dict[str, Network], running: Set[str] = frozenset()) -> list[AllocationFailure]:
     """Bring the snapshot's allocations to what its objects claim; `running` are the workloads that had theirs before.
 
     Returns what could not be given, as (object key, rule, remedy); the snapshot is then not to be stored. Objects that
@@ -102,7 +102,7 @@ def allocate(snapshot: Snapshot, found: dict[str, Network], running: Set[str] = 
         if network.is_transit_routed:
             wanted.add(transit_subnet_pool(network.name))
             failures += choose_transit_subnets(snapshot, network, found)
-    wanted |= settle_macs(snapshot, found, serving)
+    wanted |= assign_macs(snapshot, found, serving)
     failures += taken_macs(snapshot, serving, running)
     for name in set(snapshot.allocations) - wanted:
         del snapshot.allocations[name]
@@ -129,16 +129,16 @@ def _host_subnet_pools(snapshot: Snapshot, found: dict[str, Network]) -> Iterato
     for network in found.values():
         if network.topology != "Layer3":
             continue
-        for number in network.families:
+        for version in network.families:
             owners = dict(nodes) if network.is_default else dict.fromkeys(nodes, network.object_key)
-            cidrs = [subnet for subnet in network.subnets if family(subnet["cidr"]) == number]
+            cidrs = [subnet for subnet in network.subnets if family(subnet["cidr"]) == version]
             holds = f"host subnets in {', '.join(subnet['cidr'] for subnet in cidrs)}"
             remedy = "make a network with a larger subnet, or with a longer hostSubnet"
             if network.is_default:
                 remedy = "take hosts out of the inventory; a cluster with more hosts needs larger cluster_subnets"
             elif network.role == "Primary":
                 remedy = "add a subnet to the network"
-            yield Pool(host_subnet_pool(network.name, number), holds, remedy, _subnets(cidrs), owners)
+            yield Pool(host_subnet_pool(network.name, version), holds, remedy, _subnets(cidrs), owners)
 
 
 def _subnets(cidrs: list[dict]) -> Callable[[set[str]], Iterator[str]]:

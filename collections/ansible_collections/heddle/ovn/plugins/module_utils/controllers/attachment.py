@@ -14,7 +14,7 @@ from ..common.naming import DEFAULT_PHYSICAL_NETWORK, PRIMARY_NETWORK_LABEL
 from ..store.snapshot import Snapshot, StoredObject
 from .networks import Network, running_workloads
 from .placement import node_of
-from .pools import UserError, local_mac
+from .pools import AllocationFailure, local_mac
 from .router_addresses import gateway_address, management_address, reserved_addresses
 
 _ELSEWHERE = "take one of another range"
@@ -61,7 +61,7 @@ def workload_mac(snapshot: Snapshot, workload: StoredObject, network: Network, a
     return snapshot.get(mac_pool(network.name), workload_key(workload))
 
 
-def settle_macs(snapshot: Snapshot, found: dict[str, Network], serving: dict[str, list[Network]]) -> set[str]:
+def assign_macs(snapshot: Snapshot, found: dict[str, Network], serving: dict[str, list[Network]]) -> set[str]:
     """Give a MAC to each workload of each network without addresses; returns the names of the pools."""
     owners = {network.name: [] for network in found.values() if not network.has_ipam}
     for workload in running_workloads(snapshot) if owners else ():
@@ -80,7 +80,7 @@ def settle_macs(snapshot: Snapshot, found: dict[str, Network], serving: dict[str
     return {mac_pool(name) for name in owners}
 
 
-def own_mistakes(snapshot: Snapshot, serving: dict[str, list[Network]]) -> list[UserError]:
+def own_mistakes(snapshot: Snapshot, serving: dict[str, list[Network]]) -> list[AllocationFailure]:
     """Return why workloads cannot have what they ask for, whatever others have."""
     failures = list(_unconnected(snapshot, serving))
     for workload, network in _asking(snapshot, serving):
@@ -92,7 +92,7 @@ def own_mistakes(snapshot: Snapshot, serving: dict[str, list[Network]]) -> list[
     return failures
 
 
-def taken_macs(snapshot: Snapshot, serving: dict[str, list[Network]], running: Set[str]) -> list[UserError]:
+def taken_macs(snapshot: Snapshot, serving: dict[str, list[Network]], running: Set[str]) -> list[AllocationFailure]:
     """Return which workloads cannot have their MAC, because another one of the network has it.
 
     Of two that want one MAC it is the one of `running` that keeps it.
@@ -111,15 +111,15 @@ def _asking(snapshot: Snapshot, serving: dict[str, list[Network]]) -> Iterator[t
             yield workload, next((one for one in serving.get(workload.namespace, []) if one.is_transit_routed), None)
 
 
-def _unconnected(snapshot: Snapshot, serving: dict[str, list[Network]]) -> Iterator[UserError]:
+def _unconnected(snapshot: Snapshot, serving: dict[str, list[Network]]) -> Iterator[AllocationFailure]:
     """Workloads of Localnet networks on nodes that told where they lead to, and lead elsewhere."""
     if not any(network.topology == "Localnet" for networks in serving.values() for network in networks):
         return
-    told = {node.name: node.spec.get("gateway") for node in snapshot.of_kind("Node")}
+    gateways = {node.name: node.spec.get("gateway") for node in snapshot.of_kind("Node")}
     for workload in running_workloads(snapshot):
         node = node_of(workload)
         for network in serving.get(workload.namespace, []):
-            gateway = told.get(node)
+            gateway = gateways.get(node)
             if network.topology != "Localnet" or not gateway:
                 continue
             known = [DEFAULT_PHYSICAL_NETWORK, *gateway.get("physical_networks", {})]
@@ -138,7 +138,7 @@ def _address_problems(workload: StoredObject, network: Network) -> Iterator[tupl
         elif refusal := _refusal(address, network, subnet):
             yield refusal, _ELSEWHERE
     if asked and sorted(map(family, asked)) != list(network.families):
-        families = " and one ".join(f"IPv{number}" for number in network.families)
+        families = " and one ".join(f"IPv{version}" for version in network.families)
         yield (
             f"asks for {', '.join(asked)}, but {network.name} gives each workload one {families} address",
             ("name one address of each family, or none"),
@@ -161,7 +161,7 @@ def _mac_problems(
     serving: dict[str, list[Network]],
     asking: dict[str, list[StoredObject]],
     running: Set[str],
-) -> Iterator[UserError]:
+) -> Iterator[AllocationFailure]:
     holders: dict[str, dict[str, str]] = {name: {} for name in asking}
     for workload in sorted(running_workloads(snapshot), key=lambda one: one.key not in running):
         network = next((one for one in serving.get(workload.namespace, []) if one.name in holders), None)

@@ -86,7 +86,7 @@ def restore(
     """
     wanted = snapshot_of(document)
     before = read(client) if client else Snapshot()
-    if _said(before) == _said(wanted):
+    if _comparable(before) == _comparable(wanted):
         return before, before
     if before.revision and not overwrite:
         raise BackupError(
@@ -113,7 +113,7 @@ def restore(
     return before, after
 
 
-def _said(snapshot: Snapshot) -> Snapshot:
+def _comparable(snapshot: Snapshot) -> Snapshot:
     """What two states must have in common to be the same one: what hosts told meanwhile is not part of it."""
     objects = {
         key: entry.with_status(

@@ -71,10 +71,10 @@ class Survey:
 
     def as_dict(self) -> dict:
         """Return the survey as JSON-ready data; each blocker also as one line of text."""
-        told = asdict(self)
-        for blocker, entry in zip(self.blockers, told["blockers"], strict=True):
+        result = asdict(self)
+        for blocker, entry in zip(self.blockers, result["blockers"], strict=True):
             entry["text"] = str(blocker)
-        return told
+        return result
 
 
 def layer2_workloads(snapshot: Snapshot, nodes: set[str]) -> list[tuple[StoredObject, Network]]:

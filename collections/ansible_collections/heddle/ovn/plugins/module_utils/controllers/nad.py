@@ -22,7 +22,7 @@ from .attachment_definition import (
 )
 from .finalizers import why_it_stays
 from .networks import Network, attached_networks, is_pending, wanted_networks
-from .overlaps import lacking_family, with_neighbour, with_provider_networks, with_shared_subnets
+from .overlaps import missing_families, with_network_of_namespace, with_provider_networks, with_shared_subnets
 
 
 @dataclass
@@ -100,7 +100,7 @@ class _Claiming:
     def claim(self, network: Network) -> None:
         """Make a network's missing definitions, or note why not."""
         mistakes = with_shared_subnets(network, self.wanted, self.snapshot.settings)
-        mistakes += lacking_family(network, self.wanted)
+        mistakes += missing_families(network, self.wanted)
         # Of what comes later than the network, it keeps its definitions: workloads may run on it.
         unrendered = [self.unrendered[network.object_key]] if network.object_key in self.unrendered else []
         beside = with_provider_networks(network, self.snapshot.of_kind("Node"))
@@ -131,7 +131,7 @@ class _Claiming:
                 f"{foreign} asks for a primary network in namespace {name} too and is left alone"
             )
         for other in self.namespaces[name].networks:
-            clash = other.object_key != network.object_key and with_neighbour(network, other, name)
+            clash = other.object_key != network.object_key and with_network_of_namespace(network, other, name)
             if clash:
                 self.claims.broken.setdefault(network.object_key, []).append(clash)
 
@@ -160,7 +160,7 @@ class _Claiming:
         if network.role == "Primary":
             yield from self._primary_mistakes(network, name, namespace)
         for one in namespace.networks:
-            clash = with_neighbour(network, one, name)
+            clash = with_network_of_namespace(network, one, name)
             if clash and not (network.role == one.role == "Primary"):
                 yield clash
 

@@ -53,36 +53,36 @@ def with_provider_networks(network: Network, nodes: list[StoredObject]) -> list[
     """
     if network.is_default or network.role != "Primary":
         return []
-    told: dict[str, str] = {}
+    taken: dict[str, str] = {}
     for node in nodes:
         gateway = node.spec.get("gateway") or {}
         for address in gateway.get("addresses", ()):
-            told.setdefault(str(ipaddress.ip_interface(address).network), f"the provider network of node {node.name}")
+            taken.setdefault(str(ipaddress.ip_interface(address).network), f"the provider network of node {node.name}")
         for address in gateway.get("next_hops", ()):
-            told.setdefault(address, f"the default gateway of node {node.name}")
+            taken.setdefault(address, f"the default gateway of node {node.name}")
         for address in [*(node.spec.get("encap_ips") or ()), *(node.spec.get("addresses") or ())]:
-            told.setdefault(address, f"an address of node {node.name}")
+            taken.setdefault(address, f"an address of node {node.name}")
     return [
         f"pod or join subnet overlaps: {subnet} with {what}, {other}"
-        for other, what in told.items()
+        for other, what in taken.items()
         for subnet in own_subnets(network)
         if not other.lower().startswith("fe80:") and overlapping(subnet, other)
     ]
 
 
-def lacking_family(network: Network, found: dict[str, Network]) -> list[str]:
+def missing_families(network: Network, found: dict[str, Network]) -> list[str]:
     """Return which address family of a primary network the cluster does not have."""
     missing = set(network.families) - set(found[DEFAULT_NETWORK].families) if network.role == "Primary" else set()
-    return [f"the network has IPv{number} subnets, and the cluster has no IPv{number}" for number in sorted(missing)]
+    return [f"the network has IPv{version} subnets, and the cluster has no IPv{version}" for version in sorted(missing)]
 
 
-def with_neighbour(network: Network, other: Network, namespace: str) -> str:
+def with_network_of_namespace(network: Network, other: Network, namespace: str) -> str:
     """Return how two networks that serve one namespace overlap, "" when they do not: its workloads join both."""
     for subnet in own_subnets(network):
-        for taken in own_subnets(other):
-            if overlapping(subnet, taken):
+        for theirs in own_subnets(other):
+            if overlapping(subnet, theirs):
                 return (
-                    f"pod or join subnet overlaps: {subnet} with {taken} of {other.object_key}, "
+                    f"pod or join subnet overlaps: {subnet} with {theirs} of {other.object_key}, "
                     f"which workloads of namespace {namespace} join too"
                 )
     return ""

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from ..store.snapshot import Snapshot
 
 # Object key, rule, remedy.
-UserError = tuple[str, str, str]
+AllocationFailure = tuple[str, str, str]
 _SHOWN = 5
 
 
@@ -38,7 +38,7 @@ class Pool:
     round_robin: bool = False
 
 
-def allocate_pool(snapshot: Snapshot, pool: Pool) -> list[UserError]:
+def allocate_pool(snapshot: Snapshot, pool: Pool) -> list[AllocationFailure]:
     """Bring one pool of the snapshot to its claims; returns what could not be given."""
     held = snapshot.allocations.get(pool.name, {})
     kept = {

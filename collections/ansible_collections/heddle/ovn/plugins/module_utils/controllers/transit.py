@@ -7,7 +7,7 @@ from ..common.addressing import family, network_of, overlapping
 from ..common.naming import DEFAULT_NETWORK
 from ..store.snapshot import Snapshot
 from .networks import Network
-from .pools import UserError
+from .pools import AllocationFailure
 
 ATTEMPTS = 10
 
@@ -19,7 +19,7 @@ def transit_subnet_pool(network: str) -> str:
 
 def chosen_transit_subnets(snapshot: Snapshot, network: Network) -> list[str]:
     """Return what was chosen for a network, in the order of its families."""
-    found = (snapshot.get(transit_subnet_pool(network.name), f"v{number}") for number in network.families)
+    found = (snapshot.get(transit_subnet_pool(network.name), f"v{version}") for version in network.families)
     return [subnet for subnet in found if subnet is not None]
 
 
@@ -30,7 +30,7 @@ def transit_neighbours(network: Network, found: dict[str, Network], settings: di
     return own + cluster + settings["service_subnets"] + settings["join_subnets"] + settings["masquerade_subnets"]
 
 
-def choose_transit_subnets(snapshot: Snapshot, network: Network, found: dict[str, Network]) -> list[UserError]:
+def choose_transit_subnets(snapshot: Snapshot, network: Network, found: dict[str, Network]) -> list[AllocationFailure]:
     """Store a network's transit subnets; one that was chosen before stays as long as it overlaps with nothing."""
     settings, others = snapshot.settings, transit_neighbours(network, found, snapshot.settings)
     before = snapshot.allocations.get(transit_subnet_pool(network.name), {})

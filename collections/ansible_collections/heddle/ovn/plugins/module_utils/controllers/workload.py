@@ -17,7 +17,7 @@ from .placement import node_of
 from .vm_placement import why_it_waits
 
 
-def settle_workloads(
+def update_workloads(
     snapshot: Snapshot,
     before: Snapshot,
     found: dict[str, Network],

@@ -220,8 +220,8 @@ def _gone(code: int):
 def vrf_supported() -> bool:
     """Tell whether this kernel has VRFs; tried in a namespace of its own, which also loads the module."""
     try:
-        with kernel.scratch(), HostKernel() as inside:
-            inside.create_vrf("probe", 10, "")
+        with kernel.scratch(), HostKernel() as probe:
+            probe.create_vrf("probe", 10, "")
     except kernel.NetlinkFailure as error:
         if error.code != errno.EOPNOTSUPP:
             raise

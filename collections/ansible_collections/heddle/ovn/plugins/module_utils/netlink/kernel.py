@@ -79,7 +79,7 @@ def has_module(name: str) -> bool:
 
 
 @contextlib.contextmanager
-def inside(namespace: str | None):
+def in_netns(namespace: str | None):
     """Run in a network namespace; None stays where it is. OSError when there is none of that name."""
     if namespace is None:
         yield
@@ -122,7 +122,7 @@ def read_links(namespace: str | None) -> dict[str, dict]:
 
     Addresses are the permanent ones of global scope; routes are those that carry Heddle's protocol.
     """
-    with inside(namespace), IPRoute() as route:
+    with in_netns(namespace), IPRoute() as route:
         links = {}
         for message in route.get_links():
             information = message.get_attr("IFLA_LINKINFO")
@@ -164,7 +164,7 @@ def _read_routes(route, by_index: dict[int, dict]) -> None:
 def create_namespace(namespace: str, mark: str) -> None:
     """Create a namespace and mark it on its loopback link, which is also brought up."""
     network_namespace.create(namespace)
-    with inside(namespace), IPRoute() as route:
+    with in_netns(namespace), IPRoute() as route:
         route.link("set", index=1, ifalias=mark, state="up")
 
 
@@ -204,13 +204,13 @@ def remove_link(name: str) -> None:
 
 def change_link(namespace: str | None, name: str, **settings) -> None:
     """Set attributes of a link: `address`, `mtu`, `state`, `ifalias`."""
-    with inside(namespace), IPRoute() as route:
+    with in_netns(namespace), IPRoute() as route:
         route.link("set", index=route.link_lookup(ifname=name)[0], **settings)
 
 
 def change_addresses(namespace: str | None, name: str, add: set[str], remove: set[str]) -> None:
     """Add and remove addresses; IPv6 ones are usable at once, without duplicate address detection."""
-    with inside(namespace), IPRoute() as route:
+    with in_netns(namespace), IPRoute() as route:
         index = route.link_lookup(ifname=name)[0]
         for verb, interfaces in (("del", remove), ("add", add)):
             for interface in sorted(interfaces):
@@ -221,7 +221,7 @@ def change_addresses(namespace: str | None, name: str, add: set[str], remove: se
 
 def change_routes(namespace: str, name: str, add: set, remove: set) -> None:
     """Set and remove (destination, gateway) routes through a link; one that is there already is no error."""
-    with inside(namespace), IPRoute() as route:
+    with in_netns(namespace), IPRoute() as route:
         index = route.link_lookup(ifname=name)[0]
         for verb, routes in (("del", remove), ("replace", add)):
             for destination, gateway in sorted(routes):
@@ -235,7 +235,7 @@ def transmit_checksum(name: str) -> bool:
 
 def disable_transmit_checksum(namespace: str, name: str) -> None:
     """Make a link compute checksums itself: Open vSwitch's userspace datapath does not complete them."""
-    with inside(namespace):
+    with in_netns(namespace):
         _ethtool(name, _SET_TX_CHECKSUM, 0)
 
 

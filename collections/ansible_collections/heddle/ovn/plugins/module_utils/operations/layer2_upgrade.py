@@ -21,7 +21,7 @@ TOPOLOGIES = {"transit-router": TRANSIT_ROUTER, "gateway-router": GATEWAY_ROUTER
 Decision = Callable[[Snapshot], tuple[Snapshot, list[Blocker]]]
 
 
-def carry_out(client, params: dict, *, write: bool) -> dict:
+def run_step(client, params: dict, *, write: bool) -> dict:
     """Do one step; returns the module's result.
 
     `client` is None when there is no state database yet, which only check mode may ask. Raises UserError with

@@ -55,8 +55,8 @@ def record_move(params: dict, client, *, write: bool) -> tuple[Snapshot, Snapsho
 
     def decide(before: Snapshot) -> tuple[Snapshot, list]:
         if params["state"] == "begun":
-            after, told = begin_move(before, params["workload"], params["node"])
-            move.update(told)
+            after, result = begin_move(before, params["workload"], params["node"])
+            move.update(result)
         else:
             after = end_move(before, params["workload"], params["node"])
         return after, []
@@ -119,17 +119,17 @@ def send(params: dict) -> dict:
             vm.execute("migrate-set-parameters", {"downtime-limit": params["downtime_limit"]})
             address = f"[{params['address']}]" if ":" in params["address"] else params["address"]
             vm.execute("migrate", {"uri": f"tcp:{address}:{params['port']}"})
-    told = _finished(instance.socket_of(name), params["timeout"])
+    result = _finished(instance.socket_of(name), params["timeout"])
     secret.unlink(missing_ok=True)
-    if told["status"] != "completed":
+    if result["status"] != "completed":
         raise UserError(
-            f"{params['workload']} was not moved, it goes on running here: {told.get('error-desc', told['status'])}"
+            f"{params['workload']} was not moved, it goes on running here: {result.get('error-desc', result['status'])}"
         )
     return {
         "changed": True,
-        "downtime_ms": told["downtime"],
-        "total_ms": told["total-time"],
-        "transferred_bytes": told["ram"]["transferred"],
+        "downtime_ms": result["downtime"],
+        "total_ms": result["total-time"],
+        "transferred_bytes": result["ram"]["transferred"],
     }
 
 
@@ -178,9 +178,9 @@ def _finished(path: str, timeout: float) -> dict:
     while True:
         try:
             with Qmp(path) as vm:
-                told = vm.execute("query-migrate")
-                if told.get("status") in ("completed", "failed", "cancelled"):
-                    return told
+                result = vm.execute("query-migrate")
+                if result.get("status") in ("completed", "failed", "cancelled"):
+                    return result
                 if time.monotonic() > deadline and not cancelled:
                     vm.execute("migrate_cancel")
                     cancelled = True
@@ -202,9 +202,12 @@ def announce(module) -> dict:
     if node not in hosts(plan["workloads"][name]):
         raise UserError(f"workload {name} is not on {node}; it is told on the node that it has come to")
     announcements = render_announcements(plan, node, name)
-    for told in announcements if not module.check_mode else ():
-        send_out(INTEGRATION_BRIDGE, told.host_name, told.frame)
+    for announcement in announcements if not module.check_mode else ():
+        send_out(INTEGRATION_BRIDGE, announcement.host_name, announcement.frame)
     return {
         "changed": bool(announcements),
-        "announced": [{"router": told.router, "mac": told.mac, "lifetime": told.lifetime} for told in announcements],
+        "announced": [
+            {"router": announcement.router, "mac": announcement.mac, "lifetime": announcement.lifetime}
+            for announcement in announcements
+        ],
     }

@@ -36,7 +36,7 @@ class Current:
         self._networks, self.purged, self.member_columns = reader.networks, reader.purged, reader.member_columns
         self.rows, self._found, self._owned = reader.rows, reader.found, {}
         self.leftovers = []
-        self._settle_ownership()
+        self._resolve_ownership()
 
     def owns(self, table, uuid):
         """Whether the owner made that row, as far as it was read."""
@@ -119,7 +119,7 @@ class Current:
                 return network
         return ""
 
-    def _settle_ownership(self):
+    def _resolve_ownership(self):
         unmarked = []
         for name, rows in self.rows.items():
             table = self._schema.tables[name]

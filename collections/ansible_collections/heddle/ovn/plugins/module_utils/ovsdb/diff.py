@@ -11,7 +11,7 @@ from .values import Keys, Ref, all_uuids, map_wire, uuids
 
 NOTHING: frozenset = frozenset()
 # Stands for a current row that was found to be as desired and that refers to nothing.
-SAME: dict = {}
+UNCHANGED: dict = {}
 
 
 class RowDiff:
@@ -44,7 +44,7 @@ def forget_equal(groups, rows, referring):
                 and not wanted.members
                 and (not empty or [row[name] for name in referring] == empty)
             ):
-                rows[wanted.uuid], wanted.values = SAME, None
+                rows[wanted.uuid], wanted.values = UNCHANGED, None
 
 
 def compare(wanted, current):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ..common.change import Change
 from ..common.errors import InvalidRows, RowProblem
-from .diff import NOTHING, SAME, birth_row, compare, described, held_uuids
+from .diff import NOTHING, UNCHANGED, birth_row, compare, described, held_uuids
 from .identity import KEY, MARK_KEYS
 from .schema import MAP, MARKS, WHOLE
 from .values import map_wire, to_python
@@ -52,12 +52,12 @@ class Plan:
         self._schema, self._identity, self._current, self._networks = schema, identity, current, networks
         self._by_uuid = {wanted.uuid: wanted for wanted in desired.rows.values()}
         self._names = _Names(self._by_uuid)
-        self._doomed = {left.uuid: left for left in current.leftovers}
+        self._deletes = {left.uuid: left for left in current.leftovers}
         self._units, self._problems, self._referring = {}, [], {}
         self.later = {}
         self._guarded = set()
         for wanted in desired.rows.values():
-            if wanted.current is not SAME:
+            if wanted.current is not UNCHANGED:
                 self._consider(wanted, desired)
         if self._problems:
             raise InvalidRows(schema.name, self._problems)
@@ -66,11 +66,11 @@ class Plan:
 
     def orphans(self):
         """Undesired rows that cannot be deleted as such, and that nothing releases which this plan knows."""
-        retry_candidates = [left for left in self._doomed.values() if not self._schema.tables[left.table].root]
+        retry_candidates = [left for left in self._deletes.values() if not self._schema.tables[left.table].root]
         if not retry_candidates:
             return []
         held = set()
-        for left in self._doomed.values():
+        for left in self._deletes.values():
             held |= held_uuids(self._schema.tables[left.table], left.row, left.row)
         for wanted in self._by_uuid.values():
             if wanted.current is not None and self._active(wanted):
@@ -197,16 +197,18 @@ class Plan:
     def _update_members(self, wanted, name, added, removed, before, after):
         self._add_members(wanted, name, added)
         for uuid in removed:
-            deletes = self._doomed.get(uuid)
+            deletes = self._deletes.get(uuid)
             place = self._last_if_shared(deletes.network) if deletes and not wanted.unit else wanted.unit
             self._mutate(place, wanted, name, "delete", [uuid])
         # A row that only exists as a member is reported as created or deleted; its membership is not news.
-        told = {uuid for uuid in added if self._is_insert(uuid)} | {
-            uuid for uuid in removed if uuid in self._doomed and not self._schema.tables[self._doomed[uuid].table].root
+        reported = {uuid for uuid in added if self._is_insert(uuid)} | {
+            uuid
+            for uuid in removed
+            if uuid in self._deletes and not self._schema.tables[self._deletes[uuid].table].root
         }
-        if not added | removed <= told:
-            before[name] = sorted(map(self._label, removed - told))
-            after[name] = sorted(map(self._label, added - told))
+        if not added | removed <= reported:
+            before[name] = sorted(map(self._label, removed - reported))
+            after[name] = sorted(map(self._label, added - reported))
 
     def _add_members(self, wanted, name, uuids):
         here = {uuid for uuid in uuids if self._same_unit(wanted, uuid)}
@@ -320,8 +322,8 @@ class Plan:
         return target is not None and target.current is None and not target.table.root
 
     def _label(self, uuid):
-        if uuid in self._doomed:
-            left = self._doomed[uuid]
+        if uuid in self._deletes:
+            left = self._deletes[uuid]
             return f"{left.table}/{dict(left.row.get(MARKS, ('map', ()))[1]).get(KEY, uuid)}"
         return self._names.get(uuid, uuid)
 

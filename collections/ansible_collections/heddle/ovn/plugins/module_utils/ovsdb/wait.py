@@ -26,15 +26,15 @@ class TimedOut(OvsdbError):
         return self.details
 
 
-class NotCarriedOut(TimedOut):
+class NotProgrammed(TimedOut):
     """A Northbound change was not carried out in time."""
 
 
-class NorthdSilent(NotCarriedOut):
+class NorthdSilent(NotProgrammed):
     """ovn-northd did not translate the change."""
 
 
-class ChassisBehind(NotCarriedOut):
+class ChassisBehind(NotProgrammed):
     """northd is done, but at least one ovn-controller is not; which one, only the Southbound's Chassis_Private says."""
 
 

@@ -66,7 +66,7 @@ def _is_routed(network: Network) -> bool:
 
 def _destinations(network: Network, role: str, settings: dict, gateway: str) -> list[str]:
     """Return what an interface routes through its gateway (ovn-kubernetes, pod annotation `routes`)."""
-    number = family(gateway)
+    version = family(gateway)
     wanted: list[str] = []
     if network.is_default:
         wanted += [subnet["cidr"] for subnet in network.subnets] + settings["join_subnets"]
@@ -76,5 +76,5 @@ def _destinations(network: Network, role: str, settings: dict, gateway: str) -> 
         wanted += settings["service_subnets"]
         if not network.is_default:
             wanted += network.join_subnets
-        wanted.append("0.0.0.0/0" if number == 4 else "::/0")
-    return [subnet for subnet in wanted if family(subnet) == number]
+        wanted.append("0.0.0.0/0" if version == 4 else "::/0")
+    return [subnet for subnet in wanted if family(subnet) == version]

@@ -37,17 +37,17 @@ def reconcile_guest_image(directory: str, scripts: str, *, boot: str = "/boot", 
     summary = hashlib.sha256(kernel.read_bytes())
     for path, (mode, content) in sorted(files.items()):
         summary.update(f"{path}\0{mode}\0{len(content)}\0".encode() + content)
-    told = {"release": release, "digest": summary.hexdigest()[:16]}
+    wanted = {"release": release, "digest": summary.hexdigest()[:16]}
     target = Path(directory)
-    said = _said(target)
-    if said == told:
+    existing = _read_contents(target)
+    if existing == wanted:
         return Outcome()
     if write:
-        _build(target, kernel, files, told)
-    return Outcome((Change(SUBSTRATE, "update" if said else "create", "image", directory, "", said, told),))
+        _build(target, kernel, files, wanted)
+    return Outcome((Change(SUBSTRATE, "update" if existing else "create", "image", directory, "", existing, wanted),))
 
 
-def _said(directory: Path) -> dict:
+def _read_contents(directory: Path) -> dict:
     try:
         release, digest = (directory / "contents").read_text(encoding="utf-8").split()
     except (OSError, ValueError):
@@ -55,7 +55,7 @@ def _said(directory: Path) -> dict:
     return {"release": release, "digest": digest}
 
 
-def _build(directory: Path, kernel: Path, files: dict, told: dict) -> None:
+def _build(directory: Path, kernel: Path, files: dict, wanted: dict) -> None:
     """Write what it is made of last: an image that was cut off says nothing, and is built again."""
     directory.mkdir(mode=0o755, parents=True, exist_ok=True)
     (directory / "contents").unlink(missing_ok=True)
@@ -64,7 +64,7 @@ def _build(directory: Path, kernel: Path, files: dict, told: dict) -> None:
         fresh.write_bytes(content)
         fresh.chmod(0o644)
         os.replace(fresh, directory / name)
-    (directory / "contents").write_text(f"{told['release']} {told['digest']}\n", encoding="utf-8")
+    (directory / "contents").write_text(f"{wanted['release']} {wanted['digest']}\n", encoding="utf-8")
 
 
 def _newest_kernel(boot: Path) -> tuple[Path, str]:

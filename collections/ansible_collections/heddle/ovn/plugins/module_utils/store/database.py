@@ -108,8 +108,8 @@ def next_revision(before: Snapshot, after: Snapshot) -> int:
     return max(before.revision + 1, after.revision)
 
 
-def _wait(table: str, where: list, told: dict) -> dict:
-    return {"op": "wait", "table": table, "where": where, "until": "==", "timeout": 0, **told}
+def _wait(table: str, where: list, condition: dict) -> dict:
+    return {"op": "wait", "table": table, "where": where, "until": "==", "timeout": 0, **condition}
 
 
 def _insert(table: str, row: dict) -> dict:

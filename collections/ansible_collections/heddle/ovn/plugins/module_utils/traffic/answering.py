@@ -25,10 +25,10 @@ class Answering:
         """Open it in its namespace; OSError while the address is not there."""
         self.watch = watch
         self.connections: set[socket.socket] = set()
-        number = _FAMILIES[family(wanted.address)]
-        with contextlib.ExitStack() as stack, kernel.inside(wanted.namespace):
-            self.datagrams = stack.enter_context(socket.socket(number, socket.SOCK_DGRAM))
-            self.listener = stack.enter_context(socket.socket(number, socket.SOCK_STREAM))
+        address_family = _FAMILIES[family(wanted.address)]
+        with contextlib.ExitStack() as stack, kernel.in_netns(wanted.namespace):
+            self.datagrams = stack.enter_context(socket.socket(address_family, socket.SOCK_DGRAM))
+            self.listener = stack.enter_context(socket.socket(address_family, socket.SOCK_STREAM))
             self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             for opened in (self.datagrams, self.listener):
                 opened.bind((wanted.address, port))

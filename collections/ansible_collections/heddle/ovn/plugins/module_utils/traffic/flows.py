@@ -112,8 +112,8 @@ def _addresses(plan: dict, workload: str, network: str) -> list[str]:
 
 def _join_addresses(plan: dict, network: str, place: int) -> list[tuple[str, str]]:
     node = list(plan["nodes"])[place % len(plan["nodes"])]
-    number = plan["nodes"][node]["id"]
-    return [(node, plain(nth_interface(subnet, number))) for subnet in plan["networks"][network]["join_subnets"]]
+    node_id = plan["nodes"][node]["id"]
+    return [(node, plain(nth_interface(subnet, node_id))) for subnet in plan["networks"][network]["join_subnets"]]
 
 
 def answerers(plan: dict, chosen: dict[str, list[str]]) -> list[Answerer]:

@@ -44,7 +44,7 @@ class Traffic:
 
     def __init__(self, task: Task, file: str) -> None:
         self.task, self.file = task, file
-        self.told_to_end = False
+        self.stop_requested = False
         self.selector: selectors.BaseSelector | None = None
         self.here: dict[str, int] = {}
         self.senders: dict[Flow, object] = {}
@@ -63,7 +63,7 @@ class Traffic:
 
     def end(self, *_signal) -> None:
         """Have `run` return soon; a signal handler."""
-        self.told_to_end = True
+        self.stop_requested = True
 
     def run(self, lifetime: float) -> None:
         """Go on until the lifetime is over or somebody says so."""
@@ -71,7 +71,7 @@ class Traffic:
         self.selector = selectors.DefaultSelector()
         until = self.began + lifetime
         watch = expire = write = 0.0
-        while not self.told_to_end and (now := self.now()) < until:
+        while not self.stop_requested and (now := self.now()) < until:
             if now >= watch:
                 self._look()
                 watch = now + WATCH

@@ -33,7 +33,7 @@ def open_sender(flow: Flow, port: int, identifier: int, namespace: str | None, w
 
     `watch(sender, socket, writable)` is told of each new socket, `watch(sender, socket, None)` before it is closed.
     """
-    with kernel.inside(namespace):
+    with kernel.in_netns(namespace):
         if flow.protocol in (UDP, ICMP):
             return Datagrams(flow, port, identifier, watch)
         return {LONG: LongConnection, NEW: NewConnections}[flow.protocol](flow, port, namespace, watch)
@@ -114,20 +114,20 @@ class LongConnection:
         self.connections = 0
         self.established = False
         self.retry_at = self.connected_at = 0.0
-        self.heard = b""
+        self.received = b""
         self.socket: socket.socket | None = None
         self._open()
 
     def _open(self) -> None:
         self.socket = _tcp(self.flow, self.port)
-        self.established, self.heard = False, b""
+        self.established, self.received = False, b""
         self.watch(self, self.socket, True)
 
     def send(self, now: float) -> None:
         """Send a line, or connect again."""
         if self.socket is None and now >= self.retry_at:
             try:
-                with kernel.inside(self.namespace):
+                with kernel.in_netns(self.namespace):
                     self._open()
             except OSError:
                 self.retry_at = now + _RETRY_SECONDS
@@ -165,9 +165,9 @@ class LongConnection:
         if not data:
             self._broken(now, "closed by the other end")
             return
-        data = self.heard + data
+        data = self.received + data
         whole = len(data) // _NUMBER.size * _NUMBER.size
-        self.heard = data[whole:]
+        self.received = data[whole:]
         for (number,) in _NUMBER.iter_unpack(data[:whole]):
             self.tally.answer(number, now)
 
@@ -205,7 +205,7 @@ class NewConnections:
         for opened in [one for one, (_number, began) in self.waiting.items() if now - began > PATIENCE]:
             self._end(opened)
         number = self.tally.send(now)
-        with contextlib.suppress(OSError), kernel.inside(self.namespace):
+        with contextlib.suppress(OSError), kernel.in_netns(self.namespace):
             opened = _tcp(self.flow, self.port)
             self.waiting[opened] = number, now
             self.watch(self, opened, True)

@@ -25,7 +25,7 @@ _CONTROL_AGAIN = 0.2
 _SHORTEST = 0.2
 
 
-class Heard(NamedTuple):
+class Reply(NamedTuple):
     """The answer to one attempt of a question, from who was asked, after `took` seconds."""
 
     number: int
@@ -43,12 +43,12 @@ class Conversation(Protocol):
     def ask(self, number: int, *, large: bool = False) -> int:
         """Send question `number` (once more), in a packet of full size if `large`; return the attempt's number."""
 
-    def hear(self, until: float) -> Iterable[Heard]:
+    def receive(self, until: float) -> Iterable[Reply]:
         """Wait for answers until then at most."""
 
 
 @dataclass(slots=True)
-class Suspect:
+class Unconfirmed:
     """A question that got no answer, and what became of it when it was asked alone.
 
     `controls` are questions known to be answered, the most alike first; `least` is for how many seconds to wait in all
@@ -86,12 +86,12 @@ def ask_required(
     large: set[int] = set()
     tries: Counter[int] = Counter()
     under_way: dict[int, float] = {}
-    heard = conversation.now()
+    replies = conversation.now()
 
     def finished(number: int) -> bool:
         return number in (large if required[number] else answered)
 
-    while (waiting or under_way) and (now := conversation.now()) < heard + timeout:
+    while (waiting or under_way) and (now := conversation.now()) < replies + timeout:
         for number in [one for one, until in under_way.items() if until <= now]:
             del under_way[number]
             pace.pass_over()
@@ -111,8 +111,8 @@ def ask_required(
             under_way[number] = now + wait
         if not under_way:
             continue
-        for one in conversation.hear(min([heard + timeout, *under_way.values()])):
-            heard = conversation.now()
+        for one in conversation.receive(min([replies + timeout, *under_way.values()])):
+            replies = conversation.now()
             pace.learn(one.took)
             answered.add(one.number)
             if one.large:
@@ -127,7 +127,7 @@ class Controls:
 
     def __init__(self, conversation: Conversation, pace: Pace, timeout: float) -> None:
         self.conversation, self.pace, self.timeout = conversation, pace, timeout
-        self.others: list[Heard] = []
+        self.others: list[Reply] = []
 
     def wait(self, number: int) -> float | None:
         """Ask a control until it is answered; return the seconds that took, None after the time-out.
@@ -142,7 +142,7 @@ class Controls:
                 first = attempt if first is None else first
                 again = now + max(_CONTROL_AGAIN, 2 * self.pace.average)
             done = None
-            for one in self.conversation.hear(min(again, began + self.timeout)):
+            for one in self.conversation.receive(min(again, began + self.timeout)):
                 if one.number == number and one.attempt >= first:
                     done = one
                 else:
@@ -156,7 +156,7 @@ class Controls:
     def listen(self, until: float) -> None:
         """Keep the answers that come until then."""
         while self.conversation.now() < until:
-            self.others += self.conversation.hear(until)
+            self.others += self.conversation.receive(until)
 
 
 def ask_silent(
@@ -196,7 +196,7 @@ def ask_silent(
     return set(), slowest
 
 
-def confirm(suspects: list[Suspect], conversation: Conversation, pace: Pace, timeout: float) -> None:
+def confirm(unconfirmed: list[Unconfirmed], conversation: Conversation, pace: Pace, timeout: float) -> None:
     """Ask suspects again, each alone: the next one is sent when a control after it has been answered.
 
     A suspect that is not `concluded` has failed when `tries` is not 0 and `dead` is 0.
@@ -204,7 +204,7 @@ def confirm(suspects: list[Suspect], conversation: Conversation, pace: Pace, tim
     clock = Controls(conversation, pace, timeout)
     dead: set[int] = set()
     for _round in range(_CONFIRM_ROUNDS):
-        left = [one for one in suspects if not one.concluded and not one.dead]
+        left = [one for one in unconfirmed if not one.concluded and not one.dead]
         if not left:
             return
         slowest = 0.0
@@ -222,18 +222,18 @@ def confirm(suspects: list[Suspect], conversation: Conversation, pace: Pace, tim
         until = began + max(_SHORTEST, MARGIN * slowest, *(one.least / _CONFIRM_ROUNDS for one in left))
         by_number = {one.number: one for one in left}
         while True:
-            for heard in clock.others:
-                if heard.number in by_number:
-                    by_number[heard.number].answered |= {heard.large, False}
+            for replies in clock.others:
+                if replies.number in by_number:
+                    by_number[replies.number].answered |= {replies.large, False}
             clock.others.clear()
             if conversation.now() >= until or all(one.concluded or one.dead for one in left):
                 break
-            clock.others += conversation.hear(until)
+            clock.others += conversation.receive(until)
         for one in left:
             one.waited += conversation.now() - began
 
 
-def _control(one: Suspect, clock: Controls, dead: set[int]) -> float | None:
+def _control(one: Unconfirmed, clock: Controls, dead: set[int]) -> float | None:
     """Return the seconds of the first control of a suspect that is answered, None when none is."""
     for number in one.controls:
         if number in dead:

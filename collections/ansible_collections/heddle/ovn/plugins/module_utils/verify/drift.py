@@ -69,8 +69,8 @@ def audit_report(hosts: dict[str, dict], wanted: list[str], intended: str | None
         problems += [f"{name}: {line}" for line in host["problems"]]
     digests = {host["digest"] for host in answered.values()}
     if len(digests) > 1:
-        told = ", ".join(f"{name} {host['digest']}" for name, host in answered.items())
-        problems.append(f"hosts have different plans ({told}); run playbooks/networks.yml")
+        listed = ", ".join(f"{name} {host['digest']}" for name, host in answered.items())
+        problems.append(f"hosts have different plans ({listed}); run playbooks/networks.yml")
     if intended and digests - {intended}:
         problems.append(
             f"the stored manifests make plan {intended}, which not all hosts have; run playbooks/networks.yml"

@@ -20,7 +20,7 @@ from .result import FAILED, ISOLATED, NOT_TESTED, REACHED, SYMBOLS, Silence
 from .selection import Selection
 
 FORMAT = 2
-SAME = "-"
+SELF = "-"
 # Of more pairs than these only those that failed or were not tested are listed in the report.
 MOST_PAIRS = 5000
 
@@ -40,11 +40,11 @@ def evaluate(
     external, selection = external or {}, selection or Selection()
     tested = {name for name, host in hosts.items() if not host.get("error")}
     seen = {key: one for name in tested for key, one in hosts[name]["seen"].items()}
-    heard = {tuple(one) for name in tested for one in hosts[name]["heard"]}
+    received = {tuple(one) for name in tested for one in hosts[name]["received"]}
     silence = Silence(hosts, {name: one["node"] for name, one in plan["workloads"].items()})
-    pairs = [_evaluated(plan, pair, seen, heard, tested, silence) for pair in expected(plan, None, selection)]
+    pairs = [_evaluated(plan, pair, seen, received, tested, silence) for pair in expected(plan, None, selection)]
     found = external_flows(plan, external, None, selection)
-    rows = external_evaluation.evaluated(plan, found, seen, heard, tested, silence)
+    rows = external_evaluation.evaluated(plan, found, seen, received, tested, silence)
     failures = [one["text"] for one in pairs + rows if one["result"] == FAILED]
     problems = _problems([*plan["nodes"], *external], hosts)
     untested = _not_tested(pairs, "addresses") + _not_tested(rows, "external_flows")
@@ -71,7 +71,7 @@ def evaluate(
     }
 
 
-def suspects(report: dict) -> list[tuple]:
+def unconfirmed(report: dict) -> list[tuple]:
     """Return the keys of what should be asked alone: no answer where there must be one, or a silence not tested."""
     return [
         (one["source"], one["target"], one["network"], one["address"])
@@ -80,17 +80,17 @@ def suspects(report: dict) -> list[tuple]:
     ]
 
 
-def _evaluated(plan: dict, pair: Pair, seen: dict, heard: set, tested: set[str], silence: Silence) -> dict:
+def _evaluated(plan: dict, pair: Pair, seen: dict, received: set, tested: set[str], silence: Silence) -> dict:
     key = (pair.source, pair.target, pair.network, pair.address)
     one = seen.get(key, {})
     by, on = one.get("answered_by"), one.get("answered_on")
-    arrived = key in heard
+    arrived = key in received
     found = {
         **asdict(pair),
         "answered_by": by,
         "answered_on": on,
         "milliseconds": one.get("milliseconds"),
-        "heard": arrived,
+        "arrived": arrived,
         "suspect": False,
     }
     silent = [plan["workloads"][end]["node"] for end in (pair.source, pair.target)]
@@ -168,8 +168,8 @@ def _problems(wanted: list[str], hosts: dict[str, dict]) -> list[str]:
         )
     digests = {name: host["digest"] for name, host in hosts.items() if not host.get("error")}
     if any(one != other for one, other in pairwise(digests.values())):
-        told = ", ".join(f"{name} {value}" for name, value in digests.items())
-        problems.append(f"hosts have different plans ({told}); run playbooks/networks.yml")
+        listed = ", ".join(f"{name} {value}" for name, value in digests.items())
+        problems.append(f"hosts have different plans ({listed}); run playbooks/networks.yml")
     return problems
 
 
@@ -184,11 +184,13 @@ def _by_network(plan: dict, pairs: list[dict]) -> list[dict]:
     rows = []
     for network, described in plan["networks"].items():
         # A network without addresses is tested with link-local ones.
-        for number in described["families"] or [6]:
+        for version in described["families"] or [6]:
             cells = {
-                (reach, result): counts[network, number, reach, result] for reach in (True, False) for result in SYMBOLS
+                (reach, result): counts[network, version, reach, result]
+                for reach in (True, False)
+                for result in SYMBOLS
             }
-            row = {"network": network, "family": number}
+            row = {"network": network, "family": version}
             row["must_reach"] = sum(cells[True, result] for result in SYMBOLS)
             row["reached"] = cells[True, REACHED]
             row["must_not"] = sum(cells[False, result] for result in SYMBOLS)
@@ -208,7 +210,7 @@ def _matrix(plan: dict, pairs: list[dict]) -> dict[str, str]:
     names = list(plan["workloads"])
     return {
         source: "".join(
-            SAME if source == target else SYMBOLS[order[worst[source, target]]] if (source, target) in worst else " "
+            SELF if source == target else SYMBOLS[order[worst[source, target]]] if (source, target) in worst else " "
             for target in names
         )
         for source in names

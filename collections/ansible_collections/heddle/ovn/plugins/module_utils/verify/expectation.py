@@ -72,17 +72,17 @@ def expected(plan: dict, node: str | None = None, selection: Selection | None = 
 
 
 def _pairs(plan: dict, source: str, target: str, interface: dict) -> list[Pair]:
-    way_out = ""
+    interface_name = ""
     if not interface["addresses"]:
         bare = [own for own in plan["workloads"][source]["interfaces"] if not own["addresses"]]
         same = [own for own in bare if own["network"] == interface["network"]]
         if not bare:
             return []
-        way_out = (same or bare)[0]["name"]
+        interface_name = (same or bare)[0]["name"]
     reach, reason = _evaluated(plan, source, target, interface)
     mtu = plan["networks"][interface["network"]].get("mtu", 0) if reach else 0
     return [
-        Pair(source, target, interface["network"], family(address), address, reach, reason, way_out, mtu)
+        Pair(source, target, interface["network"], family(address), address, reach, reason, interface_name, mtu)
         for address in addresses_of(interface)
     ]
 

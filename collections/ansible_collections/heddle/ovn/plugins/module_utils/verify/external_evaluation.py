@@ -11,7 +11,7 @@ from .result import FAILED, ISOLATED, NOT_TESTED, REACHED, SYMBOLS, Silence
 
 
 def evaluated(
-    plan: dict, wanted: list[ExternalFlow], seen: dict, heard: set, tested: set[str], silence: Silence | None = None
+    plan: dict, wanted: list[ExternalFlow], seen: dict, received: set, tested: set[str], silence: Silence | None = None
 ) -> list[dict]:
     """Return each flow with its `result` and, if it is not as it must be, a `text` that says why.
 
@@ -22,7 +22,7 @@ def evaluated(
     rows = []
     for one in wanted:
         key = (one.source, one.target, one.network, one.address)
-        row = _evaluated(plan, one, seen.get(key), key in heard, tested, silence)
+        row = _evaluated(plan, one, seen.get(key), key in received, tested, silence)
         rows.append(row)
         if one.kind == TO_EXTERNAL and row["result"] == REACHED:
             rows.append(_unsolicited(one, seen[key]))
@@ -96,15 +96,15 @@ def _counts(rows: list[dict]) -> list[dict]:
     counted = Counter((row["kind"], row["family"], row["reach"], row["result"]) for row in rows)
     found = []
     for kind in KINDS:
-        for number in (4, 6):
+        for version in (4, 6):
             cells = {
-                (reach, result): counted[kind, number, reach, result] for reach in (True, False) for result in SYMBOLS
+                (reach, result): counted[kind, version, reach, result] for reach in (True, False) for result in SYMBOLS
             }
             if any(cells.values()):
                 found.append(
                     {
                         "kind": kind,
-                        "family": number,
+                        "family": version,
                         "must_reach": sum(cells[True, result] for result in SYMBOLS),
                         "reached": cells[True, REACHED],
                         "must_not": sum(cells[False, result] for result in SYMBOLS),

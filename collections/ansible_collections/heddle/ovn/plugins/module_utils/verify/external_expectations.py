@@ -83,7 +83,7 @@ def vrf_devices(plan: dict, node: str) -> dict[str, str]:
 def host_addresses(plan: dict, node: str) -> list[str]:
     """Return a node's address on the provider network of each family; none on a node without a way out."""
     provider = provider_of(plan["nodes"].get(node, {}))
-    return [address for number in (4, 6) if provider and (address := provider.address(number))]
+    return [address for version in (4, 6) if provider and (address := provider.address(version))]
 
 
 def external_flows(
@@ -185,14 +185,14 @@ class _ExternalFlows:
         return min(self.plan["networks"][network]["mtu"], self.plan["settings"]["mtu"])
 
     def _leaves(self, network: str, provider: Provider, address: str) -> tuple[bool, str]:
-        number = family(address)
-        if number not in self.plan["networks"][network]["families"]:
-            return False, f"{network} has no IPv{number}"
-        if provider.address(number) is None:
-            return False, f"the node has no IPv{number} address on the provider network"
-        near = any(ipaddress.ip_address(address) in ipaddress.ip_network(one) for one in provider.networks(number))
-        if not near and provider.next_hop(number) is None:
-            return False, f"the node knows no IPv{number} gateway"
+        version = family(address)
+        if version not in self.plan["networks"][network]["families"]:
+            return False, f"{network} has no IPv{version}"
+        if provider.address(version) is None:
+            return False, f"the node has no IPv{version} address on the provider network"
+        near = any(ipaddress.ip_address(address) in ipaddress.ip_network(one) for one in provider.networks(version))
+        if not near and provider.next_hop(version) is None:
+            return False, f"the node knows no IPv{version} gateway"
         return True, f"{network} has a way out on its node"
 
     def _to_external(self, name: str, provider: Provider) -> Iterator[ExternalFlow]:
@@ -208,12 +208,12 @@ class _ExternalFlows:
     def _to_hosts(self, name: str, node: str, provider: Provider) -> Iterator[ExternalFlow]:
         network = self._primary(name)
         for address in host_addresses(self.plan, node):
-            number = family(address)
+            version = family(address)
             if network != DEFAULT_NETWORK:
                 result = False, f"in {network} the host's own address is its gateway router's"
             else:
                 result = self._leaves(network, provider, address)
-            yield ExternalFlow(TO_OWN_HOST, node, name, node, name, "", number, address, *result)
+            yield ExternalFlow(TO_OWN_HOST, node, name, node, name, "", version, address, *result)
         for other in self._next_to(node):
             for address in host_addresses(self.plan, other):
                 result = self._leaves(network, provider, address)
@@ -231,21 +231,21 @@ class _ExternalFlows:
         vrfs = vrf_devices(self.plan, node)
         for name in (name for place in (node, *self._next_to(node)) for name in self.on_node[place]):
             for interface, address in self._interfaces(name):
-                network, number = interface["network"], family(address)
+                network, version = interface["network"], family(address)
                 reach, reason = network == DEFAULT_NETWORK, "hosts are in the default network"
                 if network != DEFAULT_NETWORK:
                     reason = f"a host is in {network} only through its VRF"
                 elif interface["role"] == LOCKED:
                     reach, reason = False, f"{network} is locked for {name}, whose primary network is another one"
                 yield ExternalFlow(
-                    FROM_HOST, node, node, name, name, network, number, address, reach, reason,
+                    FROM_HOST, node, node, name, name, network, version, address, reach, reason,
                     mtu=self._mtu(network) if reach else 0,
                 )  # fmt: skip
                 # On Layer2 all hosts have one address, so a workload elsewhere answers its own host.
                 here = self.plan["workloads"][name]["node"] == node
                 if network in vrfs and (here or self.plan["networks"][network]["topology"] == "Layer3"):
                     yield ExternalFlow(
-                        FROM_VRF, node, in_vrf(node, network), name, name, network, number, address, True,
+                        FROM_VRF, node, in_vrf(node, network), name, name, network, version, address, True,
                         f"the host has an interface in {network}", mtu=self._mtu(network),
                     )  # fmt: skip
 
@@ -253,15 +253,15 @@ class _ExternalFlows:
         network, node = self._primary(name), self.plan["workloads"][name]["node"]
         families = self.plan["networks"][network]["families"]
         for service in self.plan.get("settings", {}).get("shared_services", []):
-            number = family(service["address"])
+            version = family(service["address"])
             result = True, f"{service['name']} is for every network"
-            if number not in families:
-                result = False, f"{network} has no IPv{number}"
+            if version not in families:
+                result = False, f"{network} has no IPv{version}"
             elif network != DEFAULT_NETWORK and provider is None:
                 result = False, "the node has no way out"
             for port in (one for one in service["ports"] if one["protocol"] != "SCTP"):
                 target = f"{service['name']} {port['protocol']} {port['port']}"
                 yield ExternalFlow(
-                    TO_SERVICE, node, name, target, name, "", number, service["address"], *result,
+                    TO_SERVICE, node, name, target, name, "", version, service["address"], *result,
                     protocol=port["protocol"], port=port["port"],
                 )  # fmt: skip

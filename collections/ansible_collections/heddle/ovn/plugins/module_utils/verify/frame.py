@@ -43,18 +43,18 @@ def open_interface(interface: Interface) -> socket.socket:
 def udp_frame(macs: tuple[str, str], addresses: tuple[str, str], ports: tuple[int, int], payload: bytes) -> bytes:
     """Return an Ethernet frame with a UDP datagram; each pair is source, target."""
     source, target = (ipaddress.ip_address(address).packed for address in addresses)
-    number = family(addresses[0])
+    version = family(addresses[0])
     length = 8 + len(payload)
     datagram = struct.pack("!HHHH", *ports, length, 0) + payload
     total = _checksum(source + target + struct.pack("!II", _UDP, length) + datagram)
     datagram = datagram[:6] + struct.pack("!H", total or 0xFFFF) + datagram[8:]
-    if number == 4:
+    if version == 4:
         head = struct.pack("!BBHHHBBH", 0x45, 0, 20 + length, 0, 0, _TIME_TO_LIVE, _UDP, 0) + source + target
         head = head[:10] + struct.pack("!H", _checksum(head)) + head[12:]
     else:
         head = struct.pack("!IHBB", 6 << 28, length, _UDP, _TIME_TO_LIVE) + source + target
     ends = b"".join(bytes.fromhex(mac.replace(":", "")) for mac in reversed(macs))
-    return ends + struct.pack("!H", _ETHERTYPE[number]) + head + datagram
+    return ends + struct.pack("!H", _ETHERTYPE[version]) + head + datagram
 
 
 def _checksum(data: bytes) -> int:

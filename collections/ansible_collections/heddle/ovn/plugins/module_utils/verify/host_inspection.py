@@ -31,7 +31,7 @@ _PATIENCE = 3.0
 _TABLES = ("Bridge:name,ports,datapath_type", "Port:_uuid,name,interfaces", "Interface:_uuid,name,type,options,mtu")
 
 
-def inside(module: Invocation) -> dict:
+def inspect_host(module: Invocation) -> dict:
     """Return the module's result: `host`, one document."""
     plan = load_plan(module)
     node = known_node(plan, module.params["node"])
@@ -105,14 +105,14 @@ def _kernel(plan: dict) -> dict:
     own = {management_interface(network["id"]) for network in plan["networks"].values()}
     bridges_ = {(node.get("gateway") or {}).get("bridge") for node in plan["nodes"].values()}
     rules = [
-        {**rule, "family": number}
-        for number in (4, 6)
-        for rule in json.loads(run(["ip", f"-{number}", "-json", "rule"]))
+        {**rule, "family": version}
+        for version in (4, 6)
+        for rule in json.loads(run(["ip", f"-{version}", "-json", "rule"]))
     ]
     routes = [
-        {**route, "family": number}
-        for number in (4, 6)
-        for route in json.loads(run(["ip", f"-{number}", "-json", "route", "show", "table", "all"]))
+        {**route, "family": version}
+        for version in (4, 6)
+        for route in json.loads(run(["ip", f"-{version}", "-json", "route", "show", "table", "all"]))
         if route.get("table", "main") != "local" and route.get("type", "unicast") in ("unicast", "unreachable")
     ]
     return {

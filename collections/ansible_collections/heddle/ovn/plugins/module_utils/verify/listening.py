@@ -88,7 +88,7 @@ def open_listeners(wanted: list[Listener], port: int) -> tuple[dict[socket.socke
             problems.append(f"{listener.workload}: there is no network namespace {listener.namespace}")
             continue
         try:
-            with kernel.inside(listener.namespace):
+            with kernel.in_netns(listener.namespace):
                 opened[_bound(listener, port)] = listener
         except OSError as error:
             problems.append(f"{listener.workload}: {listener.address} port {port}: {error.strerror or error}")
@@ -100,10 +100,10 @@ def present_namespaces(wanted: Iterable[str | None]) -> set[str | None]:
     return {None, *kernel.namespaces()} if any(wanted) else {None}
 
 
-def open_socket(place: Place, number: int, kind: int) -> socket.socket:
+def open_socket(place: Place, version: int, kind: int) -> socket.socket:
     """Open a socket at a place, whose routes it will use; `number` is the family, `kind` as in socket(2)."""
-    with kernel.inside(place.namespace):
-        opened = socket.socket(_FAMILIES[number], kind)
+    with kernel.in_netns(place.namespace):
+        opened = socket.socket(_FAMILIES[version], kind)
     try:
         if place.device:
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, place.device.encode())
@@ -114,10 +114,10 @@ def open_socket(place: Place, number: int, kind: int) -> socket.socket:
     return opened
 
 
-def open_sender(place: Place, number: int) -> socket.socket:
+def open_sender(place: Place, version: int) -> socket.socket:
     """Open a socket that sends datagrams from a place, none of which may be fragmented."""
-    opened = open_socket(place, number, socket.SOCK_DGRAM)
-    opened.setsockopt(*_DO_NOT_FRAGMENT[number])
+    opened = open_socket(place, version, socket.SOCK_DGRAM)
+    opened.setsockopt(*_DO_NOT_FRAGMENT[version])
     return opened
 
 

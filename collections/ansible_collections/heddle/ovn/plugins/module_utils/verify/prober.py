@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ..common.addressing import plain
 from ..common.serialization import digest
-from .asking import Suspect, ask_required, ask_silent, confirm
+from .asking import Unconfirmed, ask_required, ask_silent, confirm
 from .exchange import Exchange, Question, questions
 from .expectation import Pair, askers, expected
 from .external_expectations import ExternalFlow, external_flows, host_addresses
@@ -129,20 +129,20 @@ def probe_again(
     took on any host. The record's `again` has, by row: `tries`, `waited` and `slowest` (control) in seconds, `dead`,
     and `near`: whether the control was between the same two hosts.
     """
-    rows, suspects = [*asked.rows, *asked.controls], again["suspects"]
-    chosen = [*suspects, *again["good"], *range(len(asked.rows), len(rows))]
+    rows, unconfirmed = [*asked.rows, *asked.controls], again["unconfirmed"]
+    chosen = [*unconfirmed, *again["good"], *range(len(asked.rows), len(rows))]
     pace = Pace()
     with Exchange([_alone(rows[number], number) for number in chosen], places, port) as exchange:
-        good = [(number, exchange.asked[number].row) for number in range(len(suspects), len(chosen))]
+        good = [(number, exchange.asked[number].row) for number in range(len(unconfirmed), len(chosen))]
         wanted, near = [], {}
-        for number in (one for one in range(len(suspects)) if one not in exchange.unsent):
+        for number in (one for one in range(len(unconfirmed)) if one not in exchange.unsent):
             row = exchange.asked[number].row
             controls = _alike(asked, row, good)
             near[number] = bool(controls) and asked.host(exchange.asked[controls[0]].row) == asked.host(row)
             least = 0.0 if near[number] else 1.1 * MARGIN * again["slowest"]
-            wanted.append(Suspect(number, bool(row.reach and row.mtu), controls, least))
+            wanted.append(Unconfirmed(number, bool(row.reach and row.mtu), controls, least))
         confirm(wanted, exchange, pace, timeout)
-        record = _record(asked, exchange.asked, suspects, exchange.unsent, set())
+        record = _record(asked, exchange.asked, unconfirmed, exchange.unsent, set())
         record["again"] = [
             [chosen[one.number], one.tries, round(one.waited, 2), round(one.slowest, 3), one.dead, near[one.number]]
             for one in wanted

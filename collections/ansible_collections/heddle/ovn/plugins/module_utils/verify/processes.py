@@ -21,7 +21,7 @@ class Responder:
     def __init__(self, directory: str = DIRECTORY) -> None:
         self.directory = directory
         self.state_file = os.path.join(directory, "responder.json")
-        self.heard_file = os.path.join(directory, "responder-heard.json")
+        self.received_file = os.path.join(directory, "responder-heard.json")
 
     def start(self, wanted: list[Listener], port: int, lifetime: float, *, write: bool) -> tuple[bool, list[str]]:
         """Have a responder for exactly these addresses; returns whether one had to be started, and its problems.
@@ -37,7 +37,7 @@ class Responder:
         self.stop(write=True)
         sockets, problems = open_listeners(wanted, port)
         os.makedirs(self.directory, mode=0o755, exist_ok=True)
-        process = spawn(sockets, lifetime, self.heard_file)
+        process = spawn(sockets, lifetime, self.received_file)
         state = {"pid": process, "began": began(process), "fingerprint": fingerprint, "problems": problems}
         with open(self.state_file, "w", encoding="utf-8") as file:
             json.dump(state, file)
@@ -50,13 +50,13 @@ class Responder:
             return state is not None, []
         if state:
             end(state["pid"], state["began"])
-        heard = []
-        with contextlib.suppress(OSError, ValueError), open(self.heard_file, encoding="utf-8") as file:
-            heard = json.load(file)
-        for path in (self.state_file, self.heard_file):
+        received = []
+        with contextlib.suppress(OSError, ValueError), open(self.received_file, encoding="utf-8") as file:
+            received = json.load(file)
+        for path in (self.state_file, self.received_file):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
-        return state is not None, heard
+        return state is not None, received
 
     def _running(self) -> dict | None:
         try:

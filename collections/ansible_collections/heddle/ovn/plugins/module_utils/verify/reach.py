@@ -17,8 +17,8 @@ def reach(module) -> dict:
     params, write = module.params, not module.check_mode
     try:
         if params["state"] == "stopped":
-            changed, heard = Responder().stop(write=write)
-            return {"changed": changed, "heard": pack(heard)}
+            changed, received = Responder().stop(write=write)
+            return {"changed": changed, "received": pack(received)}
         external = params["node"] in params["external"]
         if not external and kernel.PYROUTE2_IMPORT_ERROR is not None:
             raise UserError("pyroute2 is missing on this host; run playbooks/install.yml")

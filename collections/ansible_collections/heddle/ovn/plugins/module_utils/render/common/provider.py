@@ -51,21 +51,21 @@ class Provider:
         """Tell whether packets leave through the host's kernel."""
         return self.mode == "local"
 
-    def address(self, number: int) -> str | None:
+    def address(self, version: int) -> str | None:
         """Return the node's primary address of a family, without prefix length."""
-        return next((plain(address) for address in self.addresses if family(address) == number), None)
+        return next((plain(address) for address in self.addresses if family(address) == version), None)
 
-    def networks(self, number: int) -> list[str]:
+    def networks(self, version: int) -> list[str]:
         """Return the provider network's subnets of a family that the node is in."""
-        found = [address for address in self.addresses if family(address) == number]
+        found = [address for address in self.addresses if family(address) == version]
         return list(dict.fromkeys(str(ipaddress.ip_interface(address).network) for address in found))
 
-    def next_hop(self, number: int) -> str | None:
+    def next_hop(self, version: int) -> str | None:
         """Return the default gateway of a family."""
-        return next((address for address in self.next_hops if family(address) == number), None)
+        return next((address for address in self.next_hops if family(address) == version), None)
 
 
 def provider_of(node: dict) -> Provider | None:
     """Return the provider facts of a node of the plan, None for a node without."""
-    told = node.get("gateway")
-    return Provider(**told) if told else None
+    gateway = node.get("gateway")
+    return Provider(**gateway) if gateway else None

@@ -80,15 +80,15 @@ def render_bridge_flows(plan: dict, node: str) -> list[Flow]:
     bridge.replies()
     for view in bridge.views:
         bridge.reply(view)
-    for number in (4, 6):
-        if bridge.provider.address(number) and bridge.subnets("masquerade_subnets", number):
-            bridge.host(number)
-            bridge.hairpin(number)
-            bridge.too_big(number)
+    for version in (4, 6):
+        if bridge.provider.address(version) and bridge.subnets("masquerade_subnets", version):
+            bridge.host(version)
+            bridge.hairpin(version)
+            bridge.too_big(version)
             for view in bridge.views:
-                if number in view.network["families"]:
-                    bridge.outward(view, number)
-                    bridge.from_router(view, number)
+                if version in view.network["families"]:
+                    bridge.outward(view, version)
+                    bridge.from_router(view, version)
     return bridge.flows
 
 
@@ -109,7 +109,7 @@ class Bridge:
         untagged = "strip_vlan," if self.provider.vlan else ""
         # Host and gateway routers are in the provider network's VLAN; frames of other VLANs are only switched. OpenFlow
         # takes a tag off only where the match says that there is one.
-        self.inside = f",dl_vlan={self.provider.vlan}" if self.provider.vlan else ""
+        self.in_vlan = f",dl_vlan={self.provider.vlan}" if self.provider.vlan else ""
         self._untagged, self._tagged = untagged, tagged
         self.uplink = f"{{{self.provider.uplink}}}"
         self.to_uplink = f"output:{self.uplink}"
@@ -130,13 +130,13 @@ class Bridge:
         """Add one flow."""
         self.flows.append(Flow(self.name, table, priority, match, actions, network, **more))
 
-    def subnets(self, setting: str, number: int) -> list[str]:
+    def subnets(self, setting: str, version: int) -> list[str]:
         """Return a setting's subnets of one family."""
-        return [subnet for subnet in self.plan["settings"][setting] if family(subnet) == number]
+        return [subnet for subnet in self.plan["settings"][setting] if family(subnet) == version]
 
-    def masquerade(self, offset: int, number: int) -> str:
+    def masquerade(self, offset: int, version: int) -> str:
         """Return a masquerade address with a fixed meaning."""
-        return nth_address(self.subnets("masquerade_subnets", number)[0], offset)
+        return nth_address(self.subnets("masquerade_subnets", version)[0], offset)
 
     def other_routers(self, protocol: str) -> list[str]:
         """Return actions that give a packet of an Ethernet type to the gateway routers of all networks but the default.
@@ -164,15 +164,15 @@ class Bridge:
                 if family(address) == 4
                 else f"icmp6,icmp_type={_SOLICITATION},icmp_code=0,nd_target={address}"
             )
-            self.add(0, 12, f"{asked}{self.inside}", f"{default},NORMAL")
+            self.add(0, 12, f"{asked}{self.in_vlan}", f"{default},NORMAL")
         if len(self.views) > 1:
-            told = f"icmp6,icmp_type={_ADVERTISEMENT},icmp_code=0,dl_dst={ALL_NODES}"
+            advertisement = f"icmp6,icmp_type={_ADVERTISEMENT},icmp_code=0,dl_dst={ALL_NODES}"
             arp = ",".join([default, "NORMAL", *self.other_routers("0x0806")])
-            self.add(0, 11, f"in_port={self.uplink}{self.inside},arp,dl_dst={BROADCAST}", arp)
+            self.add(0, 11, f"in_port={self.uplink}{self.in_vlan},arp,dl_dst={BROADCAST}", arp)
             advertised = ",".join([default, "NORMAL", *self.other_routers("0x86dd")])
-            self.add(0, 11, f"in_port={self.uplink}{self.inside},{told}", advertised)
-            self.add(0, 11, f"arp,dl_dst={self.mac}{self.inside}", arp)
-        self.add(0, 10, f"dl_dst={self.mac}{self.inside}", f"{default},NORMAL")
+            self.add(0, 11, f"in_port={self.uplink}{self.in_vlan},{advertisement}", advertised)
+            self.add(0, 11, f"arp,dl_dst={self.mac}{self.in_vlan}", arp)
+        self.add(0, 10, f"dl_dst={self.mac}{self.in_vlan}", f"{default},NORMAL")
         for view in self.views:
             port = f"in_port={{{self.patch(view)}}}"
             self.add(0, 10, f"{port},dl_src={self.mac}", "NORMAL", view.name)
@@ -197,13 +197,13 @@ class Bridge:
     def replies(self) -> None:
         """Table 1: what comes from outside for the node's address, connections looked up."""
         for kind in (_ROUTER_ADVERTISEMENT, _ADVERTISEMENT):
-            self.add(1, 14, f"icmp6,icmp_type={kind}{self.inside}", ",".join(["FLOOD", *self.other_routers("0x86dd")]))
-        self.add(1, 10, f"dl_dst={self.mac}{self.inside}", self.to_host)
+            self.add(1, 14, f"icmp6,icmp_type={kind}{self.in_vlan}", ",".join(["FLOOD", *self.other_routers("0x86dd")]))
+        self.add(1, 10, f"dl_dst={self.mac}{self.in_vlan}", self.to_host)
         self.add(1, 0, "", "NORMAL")
-        for number in (4, 6):
-            self.add(0, 50, f"{_IP[number]},dl_dst={self.mac}{self.inside}", f"ct(zone={ZONE},nat,table=1)")
+        for version in (4, 6):
+            self.add(0, 50, f"{_IP[version]},dl_dst={self.mac}{self.in_vlan}", f"ct(zone={ZONE},nat,table=1)")
             for state in ("+est", "+rel"):
-                match = f"{_IP[number]}{self.inside},ct_state=+trk{state},ct_mark={HOST_MARK:#x}"
+                match = f"{_IP[version]}{self.in_vlan},ct_state=+trk{state},ct_mark={HOST_MARK:#x}"
                 self.add(1, 100, match, self.to_host)
 
     def reply(self, view: NodeNetwork) -> None:
@@ -212,13 +212,13 @@ class Bridge:
         mark = connection_mark(view)
         larger = f"check_pkt_larger({view.outward_mtu + ETHERNET_HEADER})->NXM_NX_REG0[0],resubmit(,11)"
         actions = larger if self.provider.is_local else back
-        for number in view.network["families"]:
+        for version in view.network["families"]:
             for state in ("+est", "+rel"):
-                self.add(1, 100, f"{_IP[number]},ct_state=+trk{state},ct_mark={mark:#x}", actions, view.name)
+                self.add(1, 100, f"{_IP[version]},ct_state=+trk{state},ct_mark={mark:#x}", actions, view.name)
         if not self.provider.is_local:
             return
         if view.is_default:
-            self.add(11, 10, f"reg0=0x1/0x1{self.inside}", self.to_host)
+            self.add(11, 10, f"reg0=0x1/0x1{self.in_vlan}", self.to_host)
             self.add(11, 1, "", back)
         else:
             self.add(11, 5, f"ct_mark={mark:#x}", back, view.name)
@@ -226,151 +226,151 @@ class Bridge:
     def underlay(self) -> None:
         """Keep tunnels out of connection tracking where their packets cross this bridge."""
         own = set(map(plain, self.provider.addresses))
-        for number in sorted({family(address) for address in self.plan["nodes"][self.node]["encap_ips"]}):
-            ends = {plain(item) for item in self.plan["nodes"][self.node]["encap_ips"] if family(item) == number}
+        for version in sorted({family(address) for address in self.plan["nodes"][self.node]["encap_ips"]}):
+            ends = {plain(item) for item in self.plan["nodes"][self.node]["encap_ips"] if family(item) == version}
             if not ends & own:
                 continue
-            tunnel = f"{_TRANSPORTS[number][1]},udp_dst={GENEVE_PORT}"
-            self.add(0, 205, f"in_port={self.uplink}{self.inside},dl_dst={self.mac},{tunnel}", self.to_host)
+            tunnel = f"{_TRANSPORTS[version][1]},udp_dst={GENEVE_PORT}"
+            self.add(0, 205, f"in_port={self.uplink}{self.in_vlan},dl_dst={self.mac},{tunnel}", self.to_host)
             self.add(0, 200, f"in_port={self.uplink},{tunnel}", "NORMAL")
             self.add(0, 200, f"in_port=LOCAL,{tunnel}", self.host_to_uplink)
 
-    def host(self, number: int) -> None:
+    def host(self, version: int) -> None:
         """What the host sends."""
-        ip, target = _IP[number], _TARGET[number]
+        ip, target = _IP[version], _TARGET[version]
         commit = f"ct(commit,zone={ZONE},exec(set_field:{HOST_MARK:#x}->ct_mark))"
         self.add(0, 100, f"in_port=LOCAL,{ip}", f"{commit},{self.host_to_uplink}")
-        neighbours = [f"{ip},{target}={network}" for network in self.provider.networks(number)]
-        if number == 6:
+        neighbours = [f"{ip},{target}={network}" for network in self.provider.networks(version)]
+        if version == 6:
             neighbours += [f"icmp6,icmp_type={kind},icmp_code=0" for kind in (_SOLICITATION, _ADVERTISEMENT)]
         for near in neighbours:
             self.add(0, 102, f"in_port=LOCAL,dl_src={self.mac},{near}", f"{commit},NORMAL")
         if self.provider.is_local:
             return
-        if number in self.default.network["families"]:
+        if version in self.default.network["families"]:
             port = f"in_port={{{self.patch(self.default)}}},dl_src={self.mac}"
             commit = f"ct(commit,zone={ZONE},exec(set_field:{OVN_MARK:#x}->ct_mark))"
             for near in neighbours:
                 self.add(0, 102, f"{port},{near}", f"{commit},NORMAL")
         # Ports are needed to tell whose a packet is, and only the first fragment has them.
-        fragment = f"in_port={self.uplink}{self.inside},{ip},nw_frag=yes,ct_state=-trk"
+        fragment = f"in_port={self.uplink}{self.in_vlan},{ip},nw_frag=yes,ct_state=-trk"
         self.add(0, 110, fragment, f"ct(table=0,zone={FRAGMENT_ZONE})")
 
-    def hairpin(self, number: int) -> None:
+    def hairpin(self, version: int) -> None:
         """What the host and gateway routers say to each other, under masquerade addresses."""
-        ip, source, target = _IP[number], _SOURCE[number], _TARGET[number]
+        ip, source, target = _IP[version], _SOURCE[version], _TARGET[version]
         own, host_side = (
-            self.masquerade(NodeNetwork.OVN_MASQUERADE, number),
-            self.masquerade(NodeNetwork.HOST_MASQUERADE, number),
+            self.masquerade(NodeNetwork.OVN_MASQUERADE, version),
+            self.masquerade(NodeNetwork.HOST_MASQUERADE, version),
         )
         self.add(0, 500, f"in_port=LOCAL,{ip},{target}={own}", f"ct(zone={OVN_ZONE},nat,table=5)")
-        for services in self.subnets("service_subnets", number):
+        for services in self.subnets("service_subnets", version):
             self.add(
                 0, 500, f"in_port=LOCAL,{ip},{target}={services}",
                 f"ct(commit,zone={HOST_ZONE},nat(src={host_side}),table=2)",
             )  # fmt: skip
-            for masquerade in self.subnets("masquerade_subnets", number):
+            for masquerade in self.subnets("masquerade_subnets", version):
                 self.add(
                     0, 550, f"in_port=LOCAL,{ip},{source}={masquerade},{target}={services}",
                     f"ct(commit,zone={HOST_ZONE},table=2)",
                 )  # fmt: skip
         for view in self.views:
-            if view.is_default or number not in view.network["families"]:
+            if view.is_default or version not in view.network["families"]:
                 continue
             marked = f"pkt_mark={packet_mark(view):#x}"
             self.add(2, 250, f"{ip},{marked}", self.host_to_router[view.name], view.name)
-            foreign = next(item for item in view.masquerade_addresses(1) if family(item) == number)
+            foreign = next(item for item in view.masquerade_addresses(1) if family(item) == version)
             self.add(2, 200, f"{ip},{source}={foreign}", "drop", view.name)
         for service in self.default.shared_services():
-            if family(service) == number:
+            if family(service) == version:
                 self.add(2, 300, f"{ip},{target}={service}", self.host_to_router[DEFAULT_NETWORK])
         self.add(2, 100, ip, self.host_to_router[DEFAULT_NETWORK])
         swap = f"move:NXM_OF_ETH_DST[]->NXM_OF_ETH_SRC[],set_field:{self.mac}->eth_dst"
-        self.add(3, 0, f"{ip}{self.inside}", f"{swap},{self.to_host}")
+        self.add(3, 0, f"{ip}{self.in_vlan}", f"{swap},{self.to_host}")
         self.add(4, 0, ip, f"ct(commit,zone={OVN_ZONE},nat(src={own}),table=3)")
         self.add(5, 0, ip, f"ct(commit,zone={HOST_ZONE},nat,table=2)")
 
-    def too_big(self, number: int) -> None:
+    def too_big(self, version: int) -> None:
         """A router's opinion on what is too big for a workload shall not shrink packets between nodes."""
         if self.provider.is_local:
             return
         peers = []
         for name, node in self.plan["nodes"].items():
-            told = (node.get("gateway") or {}).get("addresses", [])
+            gateway_addresses = (node.get("gateway") or {}).get("addresses", [])
             if name != self.node:
-                peers += [plain(item) for item in [*told, *node["addresses"]] if family(item) == number]
+                peers += [plain(item) for item in [*gateway_addresses, *node["addresses"]] if family(item) == version]
         for peer in dict.fromkeys(peers):
-            match = f"dl_src={self.mac},{_TOO_BIG[number]},{_TARGET[number]}={peer}"
+            match = f"dl_src={self.mac},{_TOO_BIG[version]},{_TARGET[version]}={peer}"
             self.add(0, 700, match, "drop", cookie=PATH_MTU_COOKIE)
         if peers:
             # By the sender's MAC the rule costs a flow a node, not one for each of its networks; the host is excepted.
             commit = f"ct(commit,zone={ZONE},exec(set_field:{HOST_MARK:#x}->ct_mark))"
-            match = f"in_port=LOCAL,{_TOO_BIG[number]}"
+            match = f"in_port=LOCAL,{_TOO_BIG[version]}"
             self.add(0, 701, match, f"{commit},{self.host_to_uplink}", cookie=PATH_MTU_COOKIE)
 
-    def outward(self, view: NodeNetwork, number: int) -> None:
+    def outward(self, view: NodeNetwork, version: int) -> None:
         """From a gateway router to the provider network."""
-        address = self.provider.address(number)
-        port = f"in_port={{{self.patch(view)}}},dl_src={self.mac},{_IP[number]}"
+        address = self.provider.address(version)
+        port = f"in_port={{{self.patch(view)}}},dl_src={self.mac},{_IP[version]}"
         translate = ""
         if not view.is_default:
-            own = next(item for item in view.masquerade_addresses(0) if family(item) == number)
-            port += f",{_SOURCE[number]}={own}"
+            own = next(item for item in view.masquerade_addresses(0) if family(item) == version)
+            port += f",{_SOURCE[version]}={own}"
             translate = f"nat(src={address}),"
         mark = f"exec(set_field:{connection_mark(view):#x}->ct_mark)"
         self.add(0, 100, port, f"ct(commit,zone={ZONE},{translate}{mark}),{self.to_uplink}", view.name)
         # Gateway routers do not translate what connection tracking calls invalid, a late FIN for instance.
         for own in [*view.network["subnets"], *view.network["join_subnets"]]:
-            if family(own) == number:
-                match = f"in_port={{{self.patch(view)}}},{_IP[number]},{_SOURCE[number]}={own}"
+            if family(own) == version:
+                match = f"in_port={{{self.patch(view)}}},{_IP[version]},{_SOURCE[version]}={own}"
                 self.add(0, 103, match, "drop", view.name)
 
-    def from_router(self, view: NodeNetwork, number: int) -> None:
+    def from_router(self, view: NodeNetwork, version: int) -> None:
         """From a gateway router to this host, as itself or for a service."""
-        ip, source, target = _IP[number], _SOURCE[number], _TARGET[number]
-        address = self.provider.address(number)
+        ip, source, target = _IP[version], _SOURCE[version], _TARGET[version]
+        address = self.provider.address(version)
         port = f"in_port={{{self.patch(view)}}}"
-        host_side = self.masquerade(NodeNetwork.HOST_MASQUERADE, number)
+        host_side = self.masquerade(NodeNetwork.HOST_MASQUERADE, version)
         from_node = f"{port},{ip},{source}={address}"
         back = f"ct(commit,zone={HOST_ZONE},nat(dst={address}),table=4)"
         self.add(0, 500, f"{from_node},{target}={host_side}", back, view.name)
-        for other in self._other_addresses(number):
+        for other in self._other_addresses(version):
             self.add(0, 500, f"{from_node},{target}={other}", f"ct(commit,zone={HOST_ZONE},table=4)", view.name)
-        for services in self.subnets("service_subnets", number):
-            for masquerade in self.subnets("masquerade_subnets", number):
+        for services in self.subnets("service_subnets", version):
+            for masquerade in self.subnets("masquerade_subnets", version):
                 self.add(
                     0, 500, f"{port},{ip},{source}={services},{target}={masquerade}",
                     f"ct(zone={HOST_ZONE},nat,table=3)", view.name,
                 )  # fmt: skip
             self.add(0, 115, f"{port},{ip},{target}={services}", "drop", view.name)
         if not self.provider.vrf and not view.is_default:
-            self._services_without_vrf(view, number)
+            self._services_without_vrf(view, version)
         if self.provider.is_local:
-            for transport in _TRANSPORTS[number]:
+            for transport in _TRANSPORTS[version]:
                 match = f"{port},{transport},{source}={address}"
                 self.add(0, 175, match, f"ct(zone={HOST_ZONE},table=4)", view.name)
 
-    def _services_without_vrf(self, view: NodeNetwork, number: int) -> None:
+    def _services_without_vrf(self, view: NodeNetwork, version: int) -> None:
         """Lead to the services that every network may reach, and back, with the host's kernel as a mere next hop.
 
         ovn-kubernetes goes over the management port's VRF. Without one, packets keep the masquerade address of their
         gateway router. They cannot go from router to router at once: the userspace datapath drops what it has looked
         up more than six times on the way.
         """
-        ip, source, target = _IP[number], _SOURCE[number], _TARGET[number]
-        own = next(item for item in view.masquerade_addresses(0) if family(item) == number)
+        ip, source, target = _IP[version], _SOURCE[version], _TARGET[version]
+        own = next(item for item in view.masquerade_addresses(0) if family(item) == version)
         port, default = f"in_port={{{self.patch(view)}}}", f"in_port={{{self.patch(self.default)}}}"
         for service in view.shared_services():
-            if family(service) == number:
-                asked = f"{ip},{source}={own},{target}={service}"
-                told = f"{ip},{source}={service},{target}={own}"
-                self.add(0, 120, f"{port},dl_src={self.mac},{asked}", "resubmit(,3)", view.name)
-                self.add(0, 560, f"in_port=LOCAL,{asked}", self.host_to_router[DEFAULT_NETWORK], view.name)
-                self.add(0, 510, f"{default},{told}", "resubmit(,3)", view.name)
-                self.add(0, 560, f"in_port=LOCAL,{told}", self.host_to_router[view.name], view.name)
+            if family(service) == version:
+                request = f"{ip},{source}={own},{target}={service}"
+                reply = f"{ip},{source}={service},{target}={own}"
+                self.add(0, 120, f"{port},dl_src={self.mac},{request}", "resubmit(,3)", view.name)
+                self.add(0, 560, f"in_port=LOCAL,{request}", self.host_to_router[DEFAULT_NETWORK], view.name)
+                self.add(0, 510, f"{default},{reply}", "resubmit(,3)", view.name)
+                self.add(0, 560, f"in_port=LOCAL,{reply}", self.host_to_router[view.name], view.name)
 
-    def _other_addresses(self, number: int) -> list[str]:
+    def _other_addresses(self, version: int) -> list[str]:
         """Return the host's addresses besides its primary one."""
-        told = [*self.provider.addresses, *self.plan["nodes"][self.node]["addresses"]]
-        addresses = dict.fromkeys(plain(item) for item in told if family(item) == number)
-        return [item for item in addresses if item != self.provider.address(number)]
+        known = [*self.provider.addresses, *self.plan["nodes"][self.node]["addresses"]]
+        addresses = dict.fromkeys(plain(item) for item in known if family(item) == version)
+        return [item for item in addresses if item != self.provider.address(version)]

@@ -83,10 +83,10 @@ def _routes(view: NodeNetwork, provider: Provider, name: str, port: str) -> list
     dummies = {family(address): address for address in view.masquerade(view.DUMMY_NEXT_HOP)}
     for subnet in view.masquerade_subnets():
         rows.append(route(view, name, subnet, dummies[family(subnet)], output_port=port, external_ids=ids))
-    for number in view.network["families"]:
-        nexthop = provider.next_hop(number)
+    for version in view.network["families"]:
+        nexthop = provider.next_hop(version)
         if nexthop:
-            rows.append(route(view, name, DEFAULT_ROUTES[number], nexthop, output_port=port))
+            rows.append(route(view, name, DEFAULT_ROUTES[version], nexthop, output_port=port))
     return rows
 
 
@@ -96,8 +96,8 @@ def _source_nat(view: NodeNetwork, provider: Provider, name: str) -> list[Row]:
     own = {family(address): address for address in view.masquerade_addresses(0)}
     inner = [plain(interface) for interface in view.join_interfaces()] + view.network["subnets"]
     for logical in inner:
-        number = family(logical)
-        external = provider.address(number) if view.is_default else own.get(number)
+        version = family(logical)
+        external = provider.address(version) if view.is_default else own.get(version)
         if external is None:
             continue
         columns = {

@@ -84,10 +84,10 @@ def management_rows(view: NodeNetwork, switch: str, on: str, inward_port: str) -
     name = management_port(view.name, view.node)
     rows = [switch_port(view, switch, name, addresses={" ".join([mac, *addresses])})]
     for host_address in _host_addresses(view):
-        number = family(host_address)
-        nexthop = next((address for address in addresses if family(address) == number), None)
+        version = family(host_address)
+        nexthop = next((address for address in addresses if family(address) == version), None)
         if nexthop:
-            match = f'inport == "{inward_port}" && ip{number}.dst == {plain(host_address)} /* {switch} */'
+            match = f'inport == "{inward_port}" && ip{version}.dst == {plain(host_address)} /* {switch} */'
             rows.append(policy(view, on, MANAGEMENT_POLICY_PRIORITY, match, nexthop))
     if not view.is_default:
         rows += [
@@ -108,15 +108,15 @@ def _host_addresses(view: NodeNetwork) -> list[str]:
         addresses = own + [address for address in addresses if plain(address) not in own]
     if view.is_default:
         return addresses
-    first = [next((item for item in addresses if family(item) == number), None) for number in (4, 6)]
+    first = [next((item for item in addresses if family(item) == version), None) for version in (4, 6)]
     own = view.masquerade_addresses(0) if view.network["topology"] == "Layer3" else []
     return [address for address in first if address] + own
 
 
 def _management_snat(view: NodeNetwork, on: str, subnet: str, inward_port: str, mac: str) -> Row:
     """Translate what goes to the management port, so that the node can tell networks with equal subnets apart."""
-    number = family(subnet)
-    external = next(address for address in view.masquerade_addresses(1) if family(address) == number)
+    version = family(subnet)
+    external = next(address for address in view.masquerade_addresses(1) if family(address) == version)
     columns = {
         "type": "snat",
         "logical_ip": subnet,

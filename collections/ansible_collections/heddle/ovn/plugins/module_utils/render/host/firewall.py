@@ -29,7 +29,7 @@ def render_firewall(plan: dict, node: str) -> Firewall:
     chains = [_isolation(default), _north_south(default), _management(default)]
     if default.provider.is_local:
         chains += _local_gateway(default)
-    sets = [Set(_locked(number), _FAMILIES[number][1], _locked_addresses(plan, node, number)) for number in (4, 6)]
+    sets = [Set(_locked(version), _FAMILIES[version][1], _locked_addresses(plan, node, version)) for version in (4, 6)]
     return Firewall(chains=tuple(chains), sets=tuple(sets))
 
 
@@ -45,11 +45,11 @@ def render_userspace_interfaces(uplinks: list[str]) -> Firewall:
     return Firewall(chains=(chain,), table=USERSPACE_TABLE)
 
 
-def _locked(number: int) -> str:
-    return f"udn-pod-default-ips-v{number}"
+def _locked(version: int) -> str:
+    return f"udn-pod-default-ips-v{version}"
 
 
-def _locked_addresses(plan: dict, node: str, number: int) -> tuple[str, ...]:
+def _locked_addresses(plan: dict, node: str, version: int) -> tuple[str, ...]:
     """Addresses on the default network of the node's workloads that have a primary network besides."""
     return tuple(
         sorted(
@@ -59,7 +59,7 @@ def _locked_addresses(plan: dict, node: str, number: int) -> tuple[str, ...]:
             for interface in workload["interfaces"]
             if interface["network"] == DEFAULT_NETWORK and interface["role"] == "infrastructure-locked"
             for address in interface["addresses"]
-            if family(address) == number
+            if family(address) == version
         )
     )
 
@@ -68,8 +68,8 @@ def _isolation(view: NodeNetwork) -> Chain:
     """Processes of the host get no connection to a workload but through its own network; the health prober may."""
     prober = view.provider.prober
     rules = []
-    for number in (4, 6):
-        destination = f"{_FAMILIES[number][0]} daddr @{_locked(number)}"
+    for version in (4, 6):
+        destination = f"{_FAMILIES[version][0]} daddr @{_locked(version)}"
         rules.append(f"{destination} ct state established,related accept")
         if prober:
             level = len(prober.strip("/").split("/"))
@@ -97,12 +97,12 @@ def _north_south(view: NodeNetwork) -> Chain:
 def _to_services(view: NodeNetwork) -> list[str]:
     rules = []
     for services in view.settings["service_subnets"]:
-        number = family(services)
-        word = _FAMILIES[number][0]
+        version = family(services)
+        word = _FAMILIES[version][0]
         asked = f'iifname "{view.provider.bridge}" {word} daddr {services}'
         # Without VRFs networks reach services by way of the bridge and back, under their masquerade addresses.
         if not view.provider.vrf:
-            masquerades = [subnet for subnet in view.settings["masquerade_subnets"] if family(subnet) == number]
+            masquerades = [subnet for subnet in view.settings["masquerade_subnets"] if family(subnet) == version]
             rules += [f"{asked} {word} saddr {subnet} accept" for subnet in masquerades]
         rules.append(f"{asked} drop")
     return rules
@@ -122,11 +122,11 @@ def _local_gateway(view: NodeNetwork) -> list[Chain]:
     settings = view.settings
     hosts, networks = [], []
     for masquerade in settings["masquerade_subnets"]:
-        number = family(masquerade)
-        word = _FAMILIES[number][0]
+        version = family(masquerade)
+        word = _FAMILIES[version][0]
         hosts.append(f"{word} saddr {nth_address(masquerade, NodeNetwork.OVN_MASQUERADE)} masquerade")
-        fixed = f"{nth_address(masquerade, 0)}/{_FIXED_MASQUERADES[number]}"
-        services = [subnet for subnet in settings["service_subnets"] if family(subnet) == number]
+        fixed = f"{nth_address(masquerade, 0)}/{_FIXED_MASQUERADES[version]}"
+        services = [subnet for subnet in settings["service_subnets"] if family(subnet) == version]
         elsewhere = "".join(f" {word} daddr != {subnet}" for subnet in services)
         networks.append(f"{word} saddr != {fixed}{elsewhere} {word} saddr {masquerade} masquerade")
     workloads = [f"{_FAMILIES[family(subnet)][0]} saddr {subnet} masquerade" for subnet in view.subnets()]

@@ -80,7 +80,7 @@ def render_host_network(plan: dict, node: str) -> HostNetwork:
             *_neighbours(plan, provider),
             *(neighbour for view in views if not view.is_default for neighbour in _router_neighbours(view, provider)),
         ),
-        sysctls=_sysctls(managed, {number for view in views for number in view.network["families"]}, provider),
+        sysctls=_sysctls(managed, {version for view in views for version in view.network["families"]}, provider),
     )
 
 
@@ -180,15 +180,15 @@ def _vrf_routes(view: NodeNetwork, provider: Provider) -> list[HostRoute]:
         HostRoute(host_route(address), device=_interface(view), vrf=vrf, network=name)
         for address in view.masquerade_addresses(1)
     ]
-    for number in view.network["families"]:
-        everything = DEFAULT_ROUTES[number]
+    for version in view.network["families"]:
+        everything = DEFAULT_ROUTES[version]
         routes += [
             HostRoute(subnet, device=provider.bridge, vrf=vrf, network=name)
-            for subnet in provider.networks(number)
+            for subnet in provider.networks(version)
             # Or it would replace the kernel's own route to the network's subnet.
             if subnet not in view.subnets()
         ]
-        nexthop = provider.next_hop(number)
+        nexthop = provider.next_hop(version)
         if nexthop:
             routes.append(HostRoute(everything, via=nexthop, device=provider.bridge, vrf=vrf, network=name))
         # Without it, what no route of the VRF matches would be looked up in the main table.
@@ -204,7 +204,7 @@ def _has(view: NodeNetwork, prefix: str) -> bool:
 
 def _rules(view: NodeNetwork) -> list[Rule]:
     marked = [
-        Rule(number, _vrf(view), fwmark=packet_mark(view), network=view.name) for number in view.network["families"]
+        Rule(version, _vrf(view), fwmark=packet_mark(view), network=view.name) for version in view.network["families"]
     ]
     return marked + [
         Rule(family(address), _vrf(view), to=host_route(address), network=view.name)

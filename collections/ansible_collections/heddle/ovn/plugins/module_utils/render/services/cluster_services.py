@@ -36,12 +36,12 @@ def _load_balancer(
     view: NodeNetwork, service: dict, protocol: str, ports: list[dict], scope: str, parent: Parent
 ) -> Row:
     name = f"Service_{service['name']}_{protocol}_{scope}_{view.node}"
-    number = family(service["address"])
-    endpoints = [address for text in service["endpoints"] for address in _addresses(view, text, number)]
+    version = family(service["address"])
+    endpoints = [address for text in service["endpoints"] for address in _addresses(view, text, version)]
     if scope == "node_router":
         endpoints = [_seen_from_router(view, address) for address in endpoints]
     columns = {
-        "name": f"{name}_IPv6" if number == 6 else name,
+        "name": f"{name}_IPv6" if version == 6 else name,
         "protocol": protocol.lower(),
         "vips": {
             _socket(service["address"], port["port"]): ",".join(
@@ -61,7 +61,7 @@ def _load_balancer(
     return Row("Load_Balancer", columns["name"], columns, view.name, parent)
 
 
-def _addresses(view: NodeNetwork, text: str, number: int) -> list[str]:
+def _addresses(view: NodeNetwork, text: str, version: int) -> list[str]:
     """Return an endpoint's addresses of a family; a workload's are those that it has on the default network."""
     workload = view.plan["workloads"].get(text)
     if workload is None:
@@ -71,7 +71,7 @@ def _addresses(view: NodeNetwork, text: str, number: int) -> list[str]:
         for interface in workload["interfaces"]
         if interface["network"] == DEFAULT_NETWORK
         for address in interface["addresses"]
-        if family(address) == number
+        if family(address) == version
     ]
 
 

@@ -72,11 +72,11 @@ def _options(view: NodeNetwork, workload: dict, interface: dict, address: str) -
     return Row(DHCP_OPTIONS, _key(interface, address), columns, view.name)
 
 
-def _name_servers(view: NodeNetwork, number: int) -> dict:
+def _name_servers(view: NodeNetwork, version: int) -> dict:
     """The cluster's DNS where every network may reach it; without that a machine would wait for nobody's answers."""
     found = [
         service["address"]
         for service in view.settings.get("shared_services", [])
-        if service["name"] == _NAME_SERVICE and family(service["address"]) == number
+        if service["name"] == _NAME_SERVICE and family(service["address"]) == version
     ]
     return {"dns_server": found[0]} if found else {}

@@ -101,10 +101,10 @@ def _local_gateway(view: NodeNetwork, name: str) -> list[Row]:
     """What local gateway mode adds: the node's own subnet is reached through the node, joined routers directly."""
     rows = [row for remote in view.remotes for row in join_host_routes(view, name, remote)]
     for address in view.management_addresses():
-        number = family(address)
-        own = next((item for item in view.provider.addresses if family(item) == number), None)
+        version = family(address)
+        own = next((item for item in view.provider.addresses if family(item) == version), None)
         for subnet in view.subnets():
-            if own and family(subnet) == number:
-                match = f"ip{number}.dst == {ipaddress.ip_interface(own).network} && ip{number}.src == {subnet}"
+            if own and family(subnet) == version:
+                match = f"ip{version}.dst == {ipaddress.ip_interface(own).network} && ip{version}.src == {subnet}"
                 rows.append(policy(view, name, NODE_POLICY_PRIORITY, match, address))
     return rows
