@@ -51,8 +51,8 @@ def measure(lab: Lab, announce: str, watch: float) -> dict:
     vm.move(SOURCE)
     external = _external_addresses()
     reach = "; ".join(f"ping -c 1 -W 5 {address} >/dev/null" for address in external.values())
-    vm.in_netns(SOURCE, reach)
-    in_netns = {"before": _routers(vm, SOURCE)}
+    vm.inside(SOURCE, reach)
+    inside = {"before": _routers(vm, SOURCE)}
     east_west = Watchers(lab, {"violet_peer": "node3"})
     # The target's gateway router has the MAC of its next hop, as it has wherever somebody else uses it.
     for address in external.values():
@@ -63,13 +63,13 @@ def measure(lab: Lab, announce: str, watch: float) -> dict:
     time.sleep(CALM_SECONDS)
     flows.phase(SOURCE)
     moved = vm.move(TARGET, "-e", f"heddle_migrate_announce={announce}")
-    in_netns["after the move"] = _routers(vm, TARGET)
+    inside["after the move"] = _routers(vm, TARGET)
     time.sleep(AFTER_SECONDS)
     flows.phase(TARGET)
     lab.verb("kill", SOURCE)
     try:
         time.sleep(watch)
-        in_netns["after the cut"] = _routers(vm, TARGET)
+        inside["after the cut"] = _routers(vm, TARGET)
         phases = flows.stop(TARGET)
         beside = east_west.stop()
     finally:
@@ -80,7 +80,7 @@ def measure(lab: Lab, announce: str, watch: float) -> dict:
         "watched_seconds": watch,
         "phases": dict(zip(PHASES, phases[1:], strict=True)),
         "east-west": beside,
-        "routers that the VM knows": in_netns,
+        "routers that the VM knows": inside,
     }
 
 
@@ -103,7 +103,7 @@ def _external_addresses() -> dict[int, str]:
 def _routers(vm: Machine, node: str) -> dict:
     """The gateway's MAC and the IPv6 routers, as the VM knows them."""
     known = vm.neighbours(node)
-    routes = vm.in_netns(node, "ip -6 route show default")
+    routes = vm.inside(node, "ip -6 route show default")
     return {
         "10.5.0.1": " ".join(known.get("10.5.0.1", ("unknown",))),
         "IPv6 routers": sorted({line.split("via ")[1].split()[0] for line in routes.splitlines() if "via " in line}),
