@@ -33,8 +33,8 @@ def host():
     kernel.create_namespace(NAME, "")
     try:
         with kernel.in_netns(NAME):
-            with HostKernel() as handle:  # Link-local addresses come and change at times of their own.
-                handle.write_sysctl("net/ipv6/conf/default/addr_gen_mode", "1")
+            with HostKernel() as inside:  # Link-local addresses come and change at times of their own.
+                inside.write_sysctl("net/ipv6/conf/default/addr_gen_mode", "1")
             make_port("mp1")
             make_port("br-ex")
             ip("link", "set", "br-ex", "up")
@@ -60,6 +60,6 @@ def snapshot():
         ip("-oneline", "address"), ip("route", "show", "table", "all"), ip("-6", "route", "show", "table", "all"),
         ip("rule"), ip("-6", "rule"), ip("neighbour", "show", "nud", "permanent"),
     ]  # fmt: skip
-    with HostKernel() as handle:
-        links = {name: (link.mac, link.mtu, link.up, link.master) for name, link in handle.read().links.items()}
+    with HostKernel() as inside:
+        links = {name: (link.mac, link.mtu, link.up, link.master) for name, link in inside.read().links.items()}
     return "".join(parts).replace(" linkdown", "") + str(links)

@@ -138,8 +138,8 @@ def test_settings_are_written_only_when_they_differ(host):
         "net/ipv4/conf/mp1/rp_filter", "net/ipv4/conf/mp1/forwarding",
     ]  # fmt: skip
     assert not apply(desired).changed
-    with HostKernel() as in_netns:
-        in_netns.write_sysctl("net/ipv4/conf/mp1/rp_filter", "1")
+    with HostKernel() as inside:
+        inside.write_sysctl("net/ipv4/conf/mp1/rp_filter", "1")
     (change,) = apply(desired).changes
     assert (change.before, change.after) == ({"value": "1"}, {"value": "2"})
 

@@ -30,7 +30,7 @@ def _inside():
 
 @pytest.mark.parametrize(("table", "expected"), [("heddle", True), ("heddle-userspace", True), ("other", False)])
 @pytest.mark.parametrize("how", ["flush ruleset", "flush table inet {}", "delete table inet {}"])
-def test_heddle_s_tables_are_reported(tools, in_netns, how, table, expected):
+def test_heddle_s_tables_are_reported(tools, inside, how, table, expected):
     def nft(text: str) -> None:
         subprocess.run(tools.command("nft", "-f", "-"), input=text, check=True, capture_output=True, text=True)
 

@@ -221,9 +221,9 @@ def _check_ingress(new, old, late, remote, number):
     """What a gateway router sends with its join address reaches workloads on nodes of either kind."""
     source = "0a:58:64:58:00:05", JOIN[1][number]
     inward = "trtor-GR_red_net_node1"
-    in_netns = "0a:58:64:58:00:04"
+    inside = "0a:58:64:58:00:04"
     for name, end in (("late", late), ("c", remote)):
-        seen = new.echo(ROUTER, inward, source, (in_netns, end[1]), number)
+        seen = new.echo(ROUTER, inward, source, (inside, end[1]), number)
         assert [out for out, _ in seen] == [port(name)], seen
     for name, end in (("late", late), ("c", remote)):
         seen = old.echo(SWITCH, f"stor-{SWITCH}", (GATEWAY_MAC[3], JOIN[3][number]), end, number)

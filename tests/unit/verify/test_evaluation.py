@@ -127,14 +127,14 @@ Problems (1)
 
 Left out (2)
   blue_net: one workload only, which has no peer on its network
-  no host has a way out
+  no host has external connectivity
 
 Covered (every pair)
   8 of 8: network x host pair x direction x family
   8 of 8: workload as target x network x family
   3 of 3: network x host against each other network x family
 
-FAILED: 18 addresses, 0 reached, 14 isolated; 0 ways in and out; 4 failed, 0 not tested; slowest answer 1.5 ms"""
+FAILED: 18 addresses, 0 reached, 14 isolated; 0 north-south flows; 4 failed, 0 not tested; slowest answer 1.5 ms"""
     )
 
 
@@ -258,7 +258,7 @@ def test_the_filter_names_what_to_ask_alone_and_what_to_compare_it_with() -> Non
 def test_a_record_of_another_list_of_questions_is_a_problem_of_its_host() -> None:
     hostvars = {name: results(name, host) for name, host in perfect().items()}
     hostvars["node1"]["heddle_probed"]["record"] = hostvars["node2"]["heddle_probed"]["record"]
-    problem = "node1: it asked for other pairs than its plan says; run playbooks/networks.yml"
+    problem = "node1: it tested other pairs than those of its plan; run playbooks/networks.yml"
     assert reported(hostvars)["report"]["problems"] == [problem]
 
 

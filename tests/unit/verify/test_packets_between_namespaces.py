@@ -192,7 +192,7 @@ def test_a_responder_that_is_gone_leaves_everything_untested_and_fails_nothing(w
     assert (report["passed"], report["failures"]) == (False, [])
     assert report["counts"]["not tested"] == 24
     assert (
-        "red/1: 2 addresses not tested, too slow to tell: known-good questions took more than 1 s"
+        "red/1: 2 addresses not tested, too slow to evaluate: known-good questions took more than 1 s"
         in (report["not_tested"])
     )
 

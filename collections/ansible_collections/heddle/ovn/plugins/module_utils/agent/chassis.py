@@ -184,7 +184,7 @@ def _userspace_interfaces(bridges: list[dict], datapath: str) -> list[str]:
 
 
 def _has_unified_cgroups() -> bool:
-    """Tell whether nftables can match the prober's cgroup: only the unified hierarchy (version 2) has it."""
+    """Return whether nftables can match the prober's cgroup: only the unified hierarchy (version 2) has it."""
     return os.path.exists("/sys/fs/cgroup/cgroup.controllers")
 
 

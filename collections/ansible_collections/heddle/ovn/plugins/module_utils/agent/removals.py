@@ -78,7 +78,7 @@ def _read(source: socket.socket) -> bool:
 
 
 def concerns_heddle(data: bytes) -> bool:
-    """Tell whether one of these netlink messages is about something with Heddle's mark, or a setting of a device."""
+    """Return whether one of these netlink messages is about something with Heddle's mark, or a setting of a device."""
     return any(_concerns(kind, body) for kind, body in _messages(data))
 
 

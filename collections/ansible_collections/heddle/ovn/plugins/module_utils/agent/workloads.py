@@ -87,6 +87,6 @@ def integration_bridge(client) -> dict | None:
 
 
 def uses_userspace(client) -> bool:
-    """Tell whether the integration bridge forwards packets in userspace."""
+    """Return whether the integration bridge forwards packets in userspace."""
     bridge = integration_bridge(client) if client else None
     return (bridge["datapath_type"] if bridge else kernel.datapath_type()) == "netdev"

@@ -88,7 +88,7 @@ def masquerade_pair(masquerade_subnet: str, network_id: int) -> tuple[str, str]:
 
 @functools.lru_cache(maxsize=8192)
 def overlapping(first: str, second: str) -> bool:
-    """Tell whether two subnets share an address; those of different families never do."""
+    """Return whether two subnets share an address; those of different families never do."""
     one, two = network_of(first), network_of(second)
     return one.version == two.version and one.overlaps(two)
 

@@ -205,7 +205,7 @@ class _Allocating:
 
     @property
     def has_left_out(self) -> bool:
-        """Tell whether somebody cannot be served."""
+        """Return whether somebody cannot be served."""
         return bool(self.without or self.failed or self.unserved)
 
     def _leave_out(self, found: dict[str, Network], key: str, rule: str, remedy: str) -> list[Refusal]:

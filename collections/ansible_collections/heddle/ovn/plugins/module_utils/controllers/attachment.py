@@ -26,7 +26,7 @@ def workload_key(workload: StoredObject) -> str:
 
 
 def moves_live(workload: StoredObject) -> bool:
-    """Tell whether a workload changes hosts while it runs, so that it can have no address that belongs to a host."""
+    """Return whether a workload changes hosts while it runs, so that it can have no address that belongs to a host."""
     return workload.spec["kind"] == "vm"
 
 

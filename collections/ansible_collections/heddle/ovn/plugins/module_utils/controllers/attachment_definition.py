@@ -35,7 +35,7 @@ def definition_key(namespace: str, name: str) -> str:
 
 
 def is_own(entry: StoredObject) -> bool:
-    """Tell whether Heddle made this definition."""
+    """Return whether Heddle made this definition."""
     return entry.kind == DEFINITION_KIND and "owner" in entry.spec
 
 
@@ -50,7 +50,7 @@ def foreign_definitions(snapshot: Snapshot) -> list[StoredObject]:
 
 
 def is_foreign_primary(entry: StoredObject) -> bool:
-    """Tell whether a user's definition asks for a primary network of this CNI."""
+    """Return whether a user's definition asks for a primary network of this CNI."""
     try:
         config = json.loads(entry.spec["config"])
     except ValueError:

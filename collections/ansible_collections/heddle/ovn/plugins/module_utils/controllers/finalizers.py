@@ -20,7 +20,7 @@ def asked_to_go(entry: StoredObject, now: str) -> StoredObject:
 
 
 def has_finalizer(entry: StoredObject) -> bool:
-    """Tell whether an object may have to wait for others before it goes."""
+    """Return whether an object may have to wait for others before it goes."""
     return entry.kind in NETWORK_KINDS or entry.kind == "Namespace"
 
 

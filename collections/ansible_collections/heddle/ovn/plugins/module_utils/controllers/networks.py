@@ -41,12 +41,12 @@ class Network:
 
     @property
     def is_default(self) -> bool:
-        """Tell whether this is the network that every workload has."""
+        """Return whether this is the network that every workload has."""
         return self.name == DEFAULT_NETWORK
 
     @property
     def is_transit_routed(self) -> bool:
-        """Tell whether a transit router joins the zones (OKEP-5094): Layer2 and primary."""
+        """Return whether a transit router joins the zones (OKEP-5094): Layer2 and primary."""
         return self.topology == "Layer2" and self.role == "Primary"
 
     @property
@@ -172,7 +172,7 @@ def networks_by_namespace(found: dict[str, Network]) -> dict[str, list[Network]]
 
 
 def is_pending(workload: StoredObject) -> bool:
-    """Tell whether a workload waits for something and is on no host."""
+    """Return whether a workload waits for something and is on no host."""
     return workload.status.get("attachments") is None
 
 

@@ -32,7 +32,7 @@ def management_address(network: Network, subnet: str) -> str:
 
 
 def _names_all(address: ipaddress.IPv4Address | ipaddress.IPv6Address, subnet: str) -> bool:
-    """Tell whether an address stands for the subnet or for all hosts in it."""
+    """Return whether an address stands for the subnet or for all hosts in it."""
     whole = network_of(subnet)
     return address == whole.network_address or (whole.version == 4 and address == whole.broadcast_address)
 

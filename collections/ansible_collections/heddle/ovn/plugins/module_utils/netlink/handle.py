@@ -60,7 +60,7 @@ class HostKernel:
         return read_state(self._netlink)
 
     def has_link(self, name: str) -> bool:
-        """Tell whether there is a link of that name."""
+        """Return whether there is a link of that name."""
         return bool(self._netlink.link_lookup(ifname=name))
 
     def create_vrf(self, name: str, table: int, mark: str) -> None:
@@ -218,7 +218,7 @@ def _gone(code: int):
 
 
 def vrf_supported() -> bool:
-    """Tell whether this kernel has VRFs; tried in a namespace of its own, which also loads the module."""
+    """Return whether this kernel has VRFs; tried in a namespace of its own, which also loads the module."""
     try:
         with kernel.scratch(), HostKernel() as probe:
             probe.create_vrf("probe", 10, "")

@@ -67,7 +67,7 @@ def datapath_type() -> str:
 
 
 def has_module(name: str) -> bool:
-    """Tell whether this kernel has a module, built in or loadable."""
+    """Return whether this kernel has a module, built in or loadable."""
     release = f"/lib/modules/{os.uname().release}"
     if os.path.isdir(f"/sys/module/{name}"):
         return True
@@ -229,7 +229,7 @@ def change_routes(namespace: str, name: str, add: set, remove: set) -> None:
 
 
 def transmit_checksum(name: str) -> bool:
-    """Tell whether a link leaves transmit checksums to its other end (ethtool(8), `tx`)."""
+    """Return whether a link leaves transmit checksums to its other end (ethtool(8), `tx`)."""
     return _ethtool(name, _GET_TX_CHECKSUM, 0) != 0
 
 

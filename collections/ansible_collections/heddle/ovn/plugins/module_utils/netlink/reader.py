@@ -221,7 +221,7 @@ def _rules(netlink) -> tuple[tuple, tuple[str, ...]]:
 
 
 def _is_plain(message) -> bool:
-    """Tell whether a rule matches on nothing besides what `RuleState` has."""
+    """Return whether a rule matches on nothing besides what `RuleState` has."""
     others = any(message.get_attr(name) for name in ("FRA_SRC", "FRA_IIFNAME", "FRA_OIFNAME", "FRA_IP_PROTO"))
     whole = message.get_attr("FRA_FWMASK") in (None, ALL_BITS) or not message.get_attr("FRA_FWMARK")
     return not others and whole and message["action"] == LOOK_UP

@@ -17,7 +17,7 @@ _HEAD = re.compile(r"type (\w+) hook (\w+) (?:device \S+ )?priority ([^;]+); pol
 
 
 def is_empty(firewall: Firewall) -> bool:
-    """Tell whether nothing is wanted, not even the table."""
+    """Return whether nothing is wanted, not even the table."""
     return not (firewall.chains or firewall.sets or firewall.maps)
 
 

@@ -95,7 +95,7 @@ def titled(title: str, lines: list[str]) -> list[str]:
 
 
 def _follows(document: dict) -> bool:
-    """Tell whether an object is only the shadow of another: a definition that Heddle manages."""
+    """Return whether an object is only the shadow of another: a definition that Heddle manages."""
     return document["kind"] == DEFINITION_KIND and "status" not in document
 
 

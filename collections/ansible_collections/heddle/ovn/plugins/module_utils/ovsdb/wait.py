@@ -55,7 +55,7 @@ def wait_until(client, database: str, table: str, where: list, columns: list, pr
 
 
 def caught_up(client) -> bool:
-    """Tell whether everything that was announced so far is carried out."""
+    """Return whether everything that was announced so far is carried out."""
     select = {"op": "select", "table": "NB_Global", "where": [], "columns": ["nb_cfg", "sb_cfg", "hv_cfg"]}
     rows = client.transact(NORTHBOUND, [select])[0]["rows"]
     return all(row["sb_cfg"] >= row["nb_cfg"] and row["hv_cfg"] >= row["nb_cfg"] for row in rows)

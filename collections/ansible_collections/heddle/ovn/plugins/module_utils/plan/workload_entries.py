@@ -60,7 +60,7 @@ def _interface(workload: StoredObject, network: Network, name: str, role: str, s
 
 
 def _is_routed(network: Network) -> bool:
-    """Tell whether there is a router beside the workloads of a network."""
+    """Return whether there is a router beside the workloads of a network."""
     return network.topology == "Layer3" or network.is_transit_routed
 
 

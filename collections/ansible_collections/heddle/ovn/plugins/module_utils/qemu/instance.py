@@ -24,7 +24,7 @@ _START_TIMEOUT = 30.0
 
 
 def ready() -> bool:
-    """Tell whether the role `hypervisor` has been here."""
+    """Return whether the role `hypervisor` has been here."""
     try:
         pwd.getpwnam(USER)
     except KeyError:

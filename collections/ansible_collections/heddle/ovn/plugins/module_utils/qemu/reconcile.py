@@ -90,7 +90,7 @@ def _vm_steps(vm: VirtualMachine, there: dict | None, owner: str) -> list[Step]:
 
 
 def _left_over(name: str, there: dict) -> bool:
-    """Tell whether this is an end of a move in which nobody runs the VM."""
+    """Return whether this is an end of a move in which nobody runs the VM."""
     return (there["incoming"] or there["moving"]) and instance.status(name) in ("inmigrate", "postmigrate")
 
 

@@ -33,7 +33,7 @@ def with_version(node: StoredObject, version: str) -> StoredObject:
 
 
 def is_open(snapshot: Snapshot) -> bool:
-    """Tell whether nodes may have either topology."""
+    """Return whether nodes may have either topology."""
     return _OPEN.key in snapshot.objects
 
 
@@ -57,7 +57,7 @@ def close(snapshot: Snapshot, networks: list[str]) -> None:
 
 
 def was_on_link(snapshot: Snapshot, network: str) -> bool:
-    """Tell whether workloads may have learnt that the network's join subnets are on-link.
+    """Return whether workloads may have learnt that the network's join subnets are on-link.
 
     The old gateway routers announced that in IPv6, and for ever: a machine that runs on believes it after the upgrade.
     """

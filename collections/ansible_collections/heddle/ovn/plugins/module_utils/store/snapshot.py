@@ -35,7 +35,7 @@ class StoredObject:
 
     @property
     def is_deleting(self) -> bool:
-        """Tell whether the object is only there until its last user is gone."""
+        """Return whether the object is only there until its last user is gone."""
         return "deletionTimestamp" in self.status
 
     def with_status(self, **changes) -> StoredObject:

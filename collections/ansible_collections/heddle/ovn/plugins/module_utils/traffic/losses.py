@@ -91,7 +91,7 @@ class _Windows:
                     self.of.setdefault(owner, []).append((went, min(back)))
 
     def during(self, ends: tuple[str, str], start: float, end: float) -> bool:
-        """Tell whether one of the ends was being moved at some time between."""
+        """Return whether one of the ends was being moved at some time between."""
         return any(begin <= end and start <= finish for one in ends for begin, finish in self.of.get(one, []))
 
     def as_dict(self) -> list[list]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the audit module does on a host: everything that would be written is computed, and nothing is written."""
+"""Audit of one host: compute every change that applying the plan would make, and write nothing."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def compare(module) -> dict:
 
 
 class Comparison:
-    """A host's part of the plan against the host."""
+    """Compares a host with its part of the plan."""
 
     def __init__(self, plan: dict, node: str) -> None:
         self.plan = plan
@@ -50,7 +50,7 @@ class Comparison:
         self.invocation = Invocation({"node": node, "plan": "", "document": pack(plan)}, check_mode=True)
 
     def result(self) -> dict:
-        """Compare each part; one that cannot be read becomes a problem."""
+        """Compare each part; a part that cannot be read is reported as a problem."""
         parts: list[Callable[[], Outcome]] = [
             self._northbound, self._southbound, self._ports, self._gateway, self._endpoints,
         ]  # fmt: skip
@@ -77,28 +77,28 @@ class Comparison:
             return _rows(client, "OVN_Northbound", self.northbound_rows, self.topology_owner, northbound.TABLES)
 
     def _southbound(self) -> Outcome:
-        """The host's own chassis is ovn-controller's; an encapsulation belongs to its chassis."""
+        """The row of the host's own chassis belongs to ovn-controller; an encapsulation belongs to its chassis."""
         with Client(SOUTHBOUND, read_only=True) as client:
             found = _rows(client, "OVN_Southbound", self.southbound_rows, self.topology_owner, southbound.TABLES)
         own = self.plan["nodes"][self.node]["chassis"]
         return Outcome(found.changes, tuple(one for one in found.foreign if one.kind == "Chassis" and one.name != own))
 
     def _ports(self) -> Outcome:
-        """Only ports of the integration bridge that are not ovn-controller's can be in the way of Heddle's."""
+        """Only ports of the integration bridge that ovn-controller did not make can conflict with Heddle's."""
         with Client(VSWITCH, read_only=True) as client:
             found = _rows(client, VSWITCH_DATABASE, self.port_rows, self.workload_owner, vswitch.TABLES)
             others = _unexplained_ports(client)
         return Outcome(found.changes, tuple(one for one in found.foreign if one.identity in others))
 
     def _gateway(self) -> Outcome:
-        """Flows, and what the kernel adds: management ports, VRFs, routes, rules, the nftables tables."""
+        """Flows and kernel state: management ports, VRFs, routes, rules, nftables tables."""
         # Without the database the engines would count everything as missing, as they do on an empty host.
         with Client(VSWITCH, read_only=True):
             outcome = apply_gateway(self.invocation, self.plan)
         provider = provider_of(self.plan["nodes"][self.node])
         if provider is None:
             return outcome
-        # Which tables are foreign the gateways have told already.
+        # The gateway part has already reported which tables are foreign.
         return outcome + Outcome(
             reconcile_firewall(render_userspace_interfaces(provider.userspace_interfaces), write=False).changes
         )

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was expected against what was seen, on all hosts together. Pure.
+"""Evaluation of a reachability run: expectations against observed answers, of all hosts together. Pure.
 
-An answer is evidence by itself, silence is not: what must be answered and was not counts as failed only after it was
-asked alone, several times, while known-good questions over the same hosts were answered (`asking.confirm`). Where they
-were not, or took too long, it is not tested.
+An answer is conclusive, a missing answer is not: a question that must be answered and was not counts as failed only
+after it was asked alone, several times, while known-good questions between the same hosts were answered
+(`asking.confirm`). If those were not answered, or too late, the result is "not tested".
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .selection import Selection
 
 FORMAT = 2
 SELF = "-"
-# Of more pairs than these only those that failed or were not tested are listed in the report.
+# With more pairs than this, the report lists only those that failed or were not tested.
 MOST_PAIRS = 5000
 
 
@@ -31,11 +31,12 @@ def evaluate(
     external: dict[str, list[str]] | None = None,
     selection: Selection | None = None,
 ) -> dict:
-    """Return the report. `hosts` has what each host that answered reported, also those external.
+    """Return the report. `hosts` maps each host that answered, external ones included, to its results.
 
-    `seen` by (source, target, network, address) as `prober.expand` returns it, `again` by the same what was asked
-    alone, `slowest` answer in ms, `heard` as the reachability module returns it, `digest` of its plan, and `problems`,
-    one line each; or `error`, why it could not test. `external` and `selection` are those that hosts were asked with.
+    Those are `seen` by (source, target, network, address) as `prober.expand` returns it, `again` by the same key for
+    questions asked alone, `slowest` answer in ms, `received` as the reachability module returns it, `digest` of its
+    plan, and `problems`, one line each; or `error`, why the host could not test. `external` and `selection` are those
+    that the hosts were given.
     """
     external, selection = external or {}, selection or Selection()
     tested = {name for name, host in hosts.items() if not host.get("error")}
@@ -72,11 +73,11 @@ def evaluate(
 
 
 def unconfirmed(report: dict) -> list[tuple]:
-    """Return the keys of what should be asked alone: no answer where there must be one, or a silence not tested."""
+    """Return the keys of pairs to ask again alone: a required answer is missing, or silence could not be tested."""
     return [
         (one["source"], one["target"], one["network"], one["address"])
         for one in [*report["pairs"], *report["north_south"]["flows"]]
-        if one.get("suspect")
+        if one.get("unconfirmed")
     ]
 
 
@@ -91,7 +92,7 @@ def _evaluated(plan: dict, pair: Pair, seen: dict, received: set, tested: set[st
         "answered_on": on,
         "milliseconds": one.get("milliseconds"),
         "arrived": arrived,
-        "suspect": False,
+        "unconfirmed": False,
     }
     silent = [plan["workloads"][end]["node"] for end in (pair.source, pair.target)]
     missing = [node for node in dict.fromkeys(silent) if node not in tested]
@@ -131,7 +132,7 @@ def _named(pair: Pair) -> str:
 def _by_hosts(plan: dict, failed: list[dict]) -> list[dict]:
     """Return `source` and `target` host, what is `wrong`, how many `questions` and which `networks`, the most first.
 
-    One cause, such as a host that is cut off, fails many questions: they have their hosts in common.
+    One cause, such as a host without connectivity, fails many questions between the same hosts.
     """
     found: dict[tuple[str, str, str], list[dict]] = {}
     for one in failed:
@@ -174,7 +175,7 @@ def _problems(wanted: list[str], hosts: dict[str, dict]) -> list[str]:
 
 
 def _not_tested(pairs: list[dict], what: str) -> list[str]:
-    """One line for each source, so that a missing host does not fill the screen."""
+    """One line for each source, so that a missing host does not flood the output."""
     reasons = Counter((pair["source"], pair["text"]) for pair in pairs if pair["result"] == NOT_TESTED)
     return [f"{source}: {count} {what} not tested, {why}" for (source, why), count in reasons.items()]
 

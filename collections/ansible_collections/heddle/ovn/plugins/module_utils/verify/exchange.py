@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Questions as packets: UDP datagrams, frames past the host's routes, connections and DNS queries to services."""
+"""Sends the test packets: UDP datagrams, raw frames that bypass routing, connections and DNS queries to services."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _HEADERS = {4: 28, 6: 48}
 
 @dataclass(slots=True)
 class Question:
-    """One packet and all that it shows: `rows` are the numbers of the expectations that share it.
+    """One packet and the expectations that it tests: `rows` are their numbers.
 
-    `wanted` is the expectation that must be answered, None when none must. `answers` has, by who answered and its
-    network, the seconds it took and the source address that was seen there; `large` whether a packet of full size was
+    `wanted` is the expectation that must be answered, None when none must. `answers` maps (responder, network) to the
+    seconds it took and the source address that the responder saw; `large` is whether a packet of full size was
     answered.
     """
 
@@ -47,14 +47,14 @@ class Question:
 
     @property
     def reached(self) -> bool:
-        """Whether it was answered by who must."""
+        """Whether the wanted target answered."""
         return self.wanted is not None and (self.wanted.target, self.wanted.network) in self.answers
 
 
 def questions(rows: list[Pair | ExternalFlow]) -> list[Question]:
     """Return one question for each different packet, in the order of the rows.
 
-    Where networks have equal subnets, one packet to an address asks all who have it.
+    Where networks have equal subnets, one packet to an address tests every target that has it.
     """
     found: dict[tuple, Question] = {}
     merged: list[Question] = []
@@ -136,7 +136,7 @@ class Exchange:
         return self._senders[key]
 
     def _transmitter(self, row: Pair | ExternalFlow) -> Callable[[bytes], object]:
-        """Return what sends a datagram, or a frame where the row asks for one."""
+        """Return a function that sends a datagram, or a frame where the row asks for one."""
         sender, place = self._sender(row.source, row.family), self.places[row.source]
         try:
             if getattr(row, "mac", ""):
@@ -149,7 +149,7 @@ class Exchange:
         return lambda data: sender.sendto(data, where)
 
     def _frames(self, row: ExternalFlow, sender: socket.socket) -> Callable[[bytes], object]:
-        """Answers to frames come to an ordinary socket of the address that they are sent from."""
+        """Return a function that sends frames; answers arrive at an ordinary socket of their source address."""
         source = row.seen_as
         if source not in self._interfaces:
             interface = interface_of(source)
@@ -192,7 +192,7 @@ class Exchange:
             self._selector.register(opened, event, (number, attempt))
 
     def receive(self, until: float) -> list[Reply]:
-        """Wait for answers until then at most; return those of who was asked."""
+        """Wait for answers until `until` at most; return those that came from the target asked."""
         replies: list[Reply] = []
         for key, _events in self._selector.select(max(0.0, until - time.monotonic())):
             if key.data is None:

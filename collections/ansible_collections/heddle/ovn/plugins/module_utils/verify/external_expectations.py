@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who must get out of a network, and who must not get in, as the plan says. Pure.
+"""Expected north-south flows: which must leave or enter a network and which must not, from the plan. Pure.
 
 | kind | must reach |
 |---|---|
@@ -11,9 +11,9 @@
 | host in VRF to workload | on the VRF's network |
 | workload to service | the shared ones, from the default and every primary network (OKEP-5193, "Services") |
 
-Work grows with workloads, not with their square: a host asks its own workloads and the next node's, a workload asks its
-own host and the next node. Every workload asks external hosts; for each other way one workload of each network, host
-and family is chosen (`selection.py`), unless all pairs are wanted.
+The number of flows grows with workloads, not with their square: a host sends to its own workloads and the next node's,
+a workload to its own host and the next node. Every workload sends to external hosts; for each other kind one workload
+of each network, host and family is chosen (`selection.py`), unless all pairs are wanted.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TO_EXTERNAL, FROM_EXTERNAL = "workload to external host", "external host to work
 TO_OWN_HOST, TO_OTHER_HOST = "workload to own host", "workload to other host"
 FROM_HOST, FROM_VRF = "host to workload", "host in VRF to workload"
 TO_SERVICE = "workload to service"
-# What is told of each that reached external hosts: whether somebody else out there could answer in its place.
+# Reported for each flow that reached an external host: whether another socket there could answer in its place.
 UNSOLICITED = "unsolicited source to node's port"
 KINDS = (
     TO_EXTERNAL, UNSOLICITED, FROM_EXTERNAL, TO_OWN_HOST, TO_OTHER_HOST, FROM_HOST, FROM_VRF, TO_SERVICE,
@@ -44,7 +44,7 @@ KINDS = (
 class ExternalFlow:
     """One packet into or out of a network, sent by `runner`, a node or an external host.
 
-    `workload` is the one that it is about. `network` is what the target answers for, "" for hosts. `seen_as` is the
+    `workload` is the one it is about. `network` is the target's network, "" for hosts. `seen_as` is the
     source address that the target must see, "" when that does not matter. `mtu` is the size of a large packet that
     must arrive as well, 0 for none. `mac` makes it a frame to that address, from `seen_as`. `protocol` and `port` are
     those of a service.
@@ -81,7 +81,7 @@ def vrf_devices(plan: dict, node: str) -> dict[str, str]:
 
 
 def host_addresses(plan: dict, node: str) -> list[str]:
-    """Return a node's address on the provider network of each family; none on a node without a way out."""
+    """Return a node's address on the provider network of each family; none without an uplink."""
     provider = provider_of(plan["nodes"].get(node, {}))
     return [address for version in (4, 6) if provider and (address := provider.address(version))]
 
@@ -89,9 +89,9 @@ def host_addresses(plan: dict, node: str) -> list[str]:
 def external_flows(
     plan: dict, external: dict[str, list[str]], runner: str | None = None, selection: Selection | None = None
 ) -> list[ExternalFlow]:
-    """Return the packets that cross a network's border; `runner`: only those that it sends.
+    """Return the expected north-south packets; `runner`: only those that it sends.
 
-    `external` has the addresses of each host of the provider network that is no node.
+    `external` maps each external host of the provider network to its addresses.
     """
     found = _ExternalFlows(plan, external)
     sent = (one for node in plan["nodes"] if runner in (None, node) for one in found.from_node(node))
@@ -101,7 +101,7 @@ def external_flows(
 
 
 def class_of(plan: dict, one: ExternalFlow) -> tuple[str, ...]:
-    """Return what makes flows alike: kind, sender's host, network, target, workload's host, family, expectation."""
+    """Return the class of a flow: kind, sender's host, network, target, workload's host, family, expectation."""
     workload = plan["workloads"][one.workload]
     network = one.network or next(own["network"] for own in workload["interfaces"] if own["role"] == "primary")
     target = "" if one.target == one.workload else one.target
@@ -120,16 +120,16 @@ def _chosen(found: list[ExternalFlow], plan: dict, selection: Selection) -> list
 
 
 def left_out(plan: dict, external: dict[str, list[str]]) -> list[str]:
-    """Return one line for each kind of packet that could not be asked for, and why."""
+    """Return one line for each kind of packet that could not be tested, with the reason."""
     providers = {name: provider_of(node) for name, node in plan["nodes"].items()}
     if not any(providers.values()):
-        return ["no host has a way out"]
+        return ["no host has external connectivity"]
     lines = []
     if not any(external.values()):
         lines.append("external: the inventory has no group heddle_external with heddle_addresses")
     closed = [name for name, provider in providers.items() if provider is None]
     if closed:
-        lines.append(f"hosts: {', '.join(closed)} have no way out, so their hosts take no part")
+        lines.append(f"hosts: {', '.join(closed)} have no external connectivity, so their hosts are not tested")
     flat = [name for name, provider in providers.items() if provider and not provider.vrf]
     if flat:
         lines.append(
@@ -165,11 +165,11 @@ class _ExternalFlows:
                 if own:
                     yield ExternalFlow(
                         FROM_EXTERNAL, runner, runner, name, name, interface["network"], family(address), address,
-                        False, "workloads are not reached from external", seen_as=own, mac=provider.mac,
+                        False, "external hosts do not reach workloads", seen_as=own, mac=provider.mac,
                     )  # fmt: skip
 
     def _interfaces(self, name: str) -> list[tuple[dict, str]]:
-        """Return interfaces and addresses, without those that are on the provider network by themselves."""
+        """Return interfaces and addresses, except those directly on the provider network."""
         return [
             (interface, plain(address))
             for interface in self.plan["workloads"][name]["interfaces"]
@@ -192,8 +192,8 @@ class _ExternalFlows:
             return False, f"the node has no IPv{version} address on the provider network"
         near = any(ipaddress.ip_address(address) in ipaddress.ip_network(one) for one in provider.networks(version))
         if not near and provider.next_hop(version) is None:
-            return False, f"the node knows no IPv{version} gateway"
-        return True, f"{network} has a way out on its node"
+            return False, f"the node has no IPv{version} gateway"
+        return True, f"{network} has external connectivity on its node"
 
     def _to_external(self, name: str, provider: Provider) -> Iterator[ExternalFlow]:
         network, node = self._primary(name), self.plan["workloads"][name]["node"]
@@ -254,11 +254,11 @@ class _ExternalFlows:
         families = self.plan["networks"][network]["families"]
         for service in self.plan.get("settings", {}).get("shared_services", []):
             version = family(service["address"])
-            result = True, f"{service['name']} is for every network"
+            result = True, f"{service['name']} serves every network"
             if version not in families:
                 result = False, f"{network} has no IPv{version}"
             elif network != DEFAULT_NETWORK and provider is None:
-                result = False, "the node has no way out"
+                result = False, "the node has no external connectivity"
             for port in (one for one in service["ports"] if one["protocol"] != "SCTP"):
                 target = f"{service['name']} {port['protocol']} {port['port']}"
                 yield ExternalFlow(

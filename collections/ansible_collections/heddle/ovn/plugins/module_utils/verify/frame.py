@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frames that no route would make: from a host of the provider network straight to a node's MAC."""
+"""Raw Ethernet frames that routing would not produce: from an external host straight to a node's MAC."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _UDP, _TIME_TO_LIVE = 17, 64
 
 @dataclass(frozen=True)
 class Interface:
-    """The interface that has an address."""
+    """A network interface that has an address."""
 
     name: str
     mac: str
@@ -33,7 +33,7 @@ def interface_of(address: str) -> Interface | None:
 
 
 def open_interface(interface: Interface) -> socket.socket:
-    """Open a socket that sends whole frames out of a interface."""
+    """Open a socket that sends whole frames out of an interface."""
     opened = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
     opened.bind((interface.name, 0))
     opened.setblocking(False)
@@ -41,7 +41,7 @@ def open_interface(interface: Interface) -> socket.socket:
 
 
 def udp_frame(macs: tuple[str, str], addresses: tuple[str, str], ports: tuple[int, int], payload: bytes) -> bytes:
-    """Return an Ethernet frame with a UDP datagram; each pair is source, target."""
+    """Return an Ethernet frame with a UDP datagram; each pair is (source, target)."""
     source, target = (ipaddress.ip_address(address).packed for address in addresses)
     version = family(addresses[0])
     length = 8 + len(payload)

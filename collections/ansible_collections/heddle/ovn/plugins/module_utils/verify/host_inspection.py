@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is really inside a host: bridges, VRFs, rules, routes, packet filter, tracked connections.
+"""Collects the actual state of a host: bridges, VRFs, rules, routes, nftables, conntrack entries.
 
-Only read, but for one datagram to an external host of each workload whose connections are shown.
+Read-only, except for one datagram to an external host from each workload whose connections are shown.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ FORMAT = 1
 SOUTHBOUND = "unix:/var/run/ovn/ovnsb_db.sock"
 MOST_ENTRIES = 300
 _ON_BRIDGE = "zone=64000"
-# Seconds in which Open vSwitch has decided on a new connection also on a slow host.
+# Seconds within which Open vSwitch has set up a new connection, also on a slow host.
 _PATIENCE = 3.0
 _TABLES = ("Bridge:name,ports,datapath_type", "Port:_uuid,name,interfaces", "Interface:_uuid,name,type,options,mtu")
 
 
 def inspect_host(module: Invocation) -> dict:
-    """Return the module's result: `host`, one document."""
+    """Return the module's result: `host` is a document with `node`, `bridges` and what the kernel has."""
     plan = load_plan(module)
     node = known_node(plan, module.params["node"])
     provider = provider_of(plan["nodes"][node])
@@ -150,9 +150,9 @@ def _flow_counts(text: str) -> dict[str, int]:
 
 
 def _tracked(plan: dict, node: str, pair: list[tuple[str, str, str]], external: list[str]) -> list[str]:
-    """Return entries that have an address of the pair, and those of the provider bridge that were translated.
+    """Return entries with an address of the pair, and those of the provider bridge with translated addresses.
 
-    What the pair sent before may be forgotten by now, so each begins a connection, both from the same port.
+    Earlier connections of the pair may have expired, so each begins a new one, both from the same port.
     """
     _send(plan, node, pair, external)
     marks = [f"mark={connection_mark(NodeNetwork(plan, network, node, []))}" for _workload, network, _address in pair]
@@ -160,7 +160,7 @@ def _tracked(plan: dict, node: str, pair: list[tuple[str, str, str]], external: 
     while True:
         entries = run(["ovs-appctl", "dpctl/dump-conntrack"]).splitlines()
         on_bridge = [line for line in entries if _ON_BRIDGE in line]
-        # In local gateway mode connections leave through the host, which has no such marks.
+        # In local gateway mode connections leave through the host and carry no such marks.
         if all(_having(mark, on_bridge) for mark in marks) or time.monotonic() > until:
             break
         time.sleep(0.1)
@@ -168,7 +168,7 @@ def _tracked(plan: dict, node: str, pair: list[tuple[str, str, str]], external: 
 
 
 def distinguished(entries: list[str], marks: list[str], addresses: list[str]) -> list[str]:
-    """Return the entries of the pair, then others of the provider bridge, each once."""
+    """Return the entries of the pair, then others of the provider bridge, without duplicates."""
     on_bridge = [line for line in entries if _ON_BRIDGE in line]
     marked = [line for mark in marks for line in _having(mark, on_bridge)]
     addressed = [line for line in entries if any(f"={address}," in line for address in addresses)]
@@ -183,7 +183,7 @@ def _send(plan: dict, node: str, pair: list[tuple[str, str, str]], external: lis
     found = places(plan, node)
     for workload, _network, address in pair:
         target = next((one for one in external if family(one) == family(address)), None)
-        # A virtual machine's connections cannot be begun from here.
+        # A connection of a virtual machine cannot be started from the host.
         if target and workload in found:
             with contextlib.suppress(OSError), open_sender(found[workload], family(address)) as sender:
                 sender.bind((address, SOURCE_PORT))

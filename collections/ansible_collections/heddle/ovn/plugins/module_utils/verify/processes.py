@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Start and stop a host's responder: there is one at most, and it is known by more than its process id."""
+"""Starts and stops the responder of a host: at most one, identified by process id and start time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DIRECTORY = "/run/heddle"
 
 
 class Responder:
-    """The responder of this host. What is known of it is kept in `directory`."""
+    """The responder of this host. Its state is stored in `directory`."""
 
     def __init__(self, directory: str = DIRECTORY) -> None:
         self.directory = directory
@@ -24,7 +24,7 @@ class Responder:
         self.received_file = os.path.join(directory, "responder-heard.json")
 
     def start(self, wanted: list[Listener], port: int, lifetime: float, *, write: bool) -> tuple[bool, list[str]]:
-        """Have a responder for exactly these addresses; returns whether one had to be started, and its problems.
+        """Run a responder for exactly these addresses; return whether one had to be started, and its problems.
 
         One that runs for the same addresses in the same namespaces is left alone.
         """
@@ -44,7 +44,7 @@ class Responder:
         return True, problems
 
     def stop(self, *, write: bool) -> tuple[bool, list[list[str]]]:
-        """Stop the responder; returns whether there was one, and what it heard."""
+        """Stop the responder; return whether there was one, and the packets it received."""
         state = self._running()
         if not write:
             return state is not None, []
@@ -68,7 +68,7 @@ class Responder:
 
 
 def _identity(listener: Listener) -> list:
-    """A namespace that was made anew has the same name and another inode; sockets stay behind in the old one."""
+    """A recreated namespace has the same name and another inode; sockets remain in the old one."""
     try:
         inode = os.stat(f"/var/run/netns/{listener.namespace}").st_ino
     except OSError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the reachability module does on a host."""
+"""Implementation of the reachability module on a host."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def reach(module) -> dict:
 
 
 def _responding(module, *, write: bool, external: bool) -> dict:
-    """A host of the provider network needs nothing of Heddle, and no plan to answer."""
+    """Start the responder. An external host needs nothing of Heddle installed, and no plan."""
     params, name = module.params, module.params["node"]
     if external:
         wanted, more = external_listeners(name, params["external"][name]), {}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process that answers in the names of a host's workloads, and keeps a list of whom it heard.
+"""The responder: a background process that answers for a host's workloads and records which packets it received.
 
-It is forked off with its sockets open and holds nothing else: no terminal, no pipe, no file. It ends when it is told
-to (SIGTERM), or by itself when its time is over.
+It is forked with its sockets open and holds nothing else: no terminal, no pipe, no file. It ends on SIGTERM, or by
+itself when its lifetime is over.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _MOST_RECEIVED = 200_000
 
 
 class _Terminated(BaseException):
-    """SIGTERM came."""
+    """SIGTERM was received."""
 
 
 def spawn(sockets: dict[socket.socket, Listener], lifetime: float, received_file: str) -> int:
-    """Start the process and return its id once it answers. The sockets are its own from then on."""
+    """Start the process and return its id once it answers. It owns the sockets from then on."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -50,7 +50,7 @@ def spawn(sockets: dict[socket.socket, Listener], lifetime: float, received_file
 
 
 def _run(sockets: dict[socket.socket, Listener], lifetime: float, received_file: str, writer: int) -> None:
-    """In the first child: leave the session, fork again, so that nobody has to wait for the responder."""
+    """In the first child: start a new session and fork again, so that no parent has to wait for the responder."""
     os.setsid()
     if os.fork():
         return
@@ -61,7 +61,7 @@ def _run(sockets: dict[socket.socket, Listener], lifetime: float, received_file:
     signal.signal(signal.SIGTERM, _terminate)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     received: set[tuple[str, str, str, str]] = set()
-    # Whoever reads the id may stop us at once, so everything is ready before it is written.
+    # The parent may stop this process as soon as it reads the id, so everything is ready before it is written.
     try:
         os.write(writer, str(os.getpid()).encode())
         os.close(writer)
@@ -77,7 +77,7 @@ def _terminate(_number, _frame) -> None:
 
 
 def _keep_only(kept: set[int]) -> None:
-    """Close all other descriptors; 0 to 2 lead nowhere from now on."""
+    """Close all other descriptors; redirect 0 to 2 to /dev/null."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     for number in range(3):
         os.dup2(nowhere, number)
@@ -90,8 +90,8 @@ def _keep_only(kept: set[int]) -> None:
 def serve(sockets: dict[socket.socket, Listener], deadline: float, received: set) -> None:
     """Answer questions until the deadline (of the monotonic clock).
 
-    Whose packet came in is added to `heard`, as (source, target, network, address): a packet that arrives where it
-    must not is a leak even if the answer gets lost.
+    Each packet that arrives is added to `received`, as (source, target, network, address): a packet that arrives
+    where it must not is a leak even if its answer is lost.
     """
     with selectors.DefaultSelector() as selector, contextlib.ExitStack() as stack:
         for opened, listener in sockets.items():

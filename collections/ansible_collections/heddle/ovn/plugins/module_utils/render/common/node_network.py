@@ -37,12 +37,12 @@ class NodeNetwork:
 
     @property
     def is_default(self) -> bool:
-        """Tell whether this is the default network."""
+        """Return whether this is the default network."""
         return self.name == DEFAULT_NETWORK
 
     @property
     def is_primary(self) -> bool:
-        """Tell whether the network has gateway routers."""
+        """Return whether the network has gateway routers."""
         return self.network["role"] == "Primary"
 
     @property
@@ -138,7 +138,7 @@ class NodeNetwork:
 
 
 def is_on(network: dict, node: str) -> bool:
-    """Tell whether a node takes part in a network: on Layer3 those do that got subnets of it."""
+    """Return whether a node takes part in a network: on Layer3 those do that got subnets of it."""
     return network["topology"] != "Layer3" or node in network["host_subnets"]
 
 

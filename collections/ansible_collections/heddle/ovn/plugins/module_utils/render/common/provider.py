@@ -48,7 +48,7 @@ class Provider:
 
     @property
     def is_local(self) -> bool:
-        """Tell whether packets leave through the host's kernel."""
+        """Return whether packets leave through the host's kernel."""
         return self.mode == "local"
 
     def address(self, version: int) -> str | None:

@@ -23,7 +23,7 @@ _TRANSIT_ROUTER = "2.0"
 
 
 def has_transit_router(view: NodeNetwork, node: str | None = None) -> bool:
-    """Tell whether a node has the newer topology; what an older plan does not say counts as newer."""
+    """Return whether a node has the newer topology; what an older plan does not say counts as newer."""
     return view.plan["nodes"][node or view.node].get("layer2_topology_version", _TRANSIT_ROUTER) == _TRANSIT_ROUTER
 
 

@@ -23,7 +23,7 @@ DUMMY_OFFSET = -2
 
 
 def is_open(view: NodeNetwork) -> bool:
-    """Tell whether the old topology may still be somewhere."""
+    """Return whether the old topology may still be somewhere."""
     return "gateway_tunnel_ids" in view.network
 
 
