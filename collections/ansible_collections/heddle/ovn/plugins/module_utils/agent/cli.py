@@ -51,7 +51,7 @@ def _outcomes(*, write: bool) -> dict[str, Outcome]:
 
 
 def _problems() -> list[str]:
-    """What keeps this host from following any plan; what cannot be found out the comparison with the plan says."""
+    """Return what prevents this host from following any plan; the differences report what cannot be determined."""
     found = stopped_daemons()
     with contextlib.suppress(*ERRORS):
         found += other_chassis(read_host()["node"], read_plan() or {"nodes": {}})

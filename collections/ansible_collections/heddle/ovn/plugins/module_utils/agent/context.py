@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an engine is called with when no Ansible module calls it, and one writer at a time on a host."""
+"""Replacement for an Ansible module when the engines run without Ansible, and the lock for one writer on a host."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LOCK_FILE = "/run/heddle/lock"
 
 @dataclass(frozen=True)
 class Invocation:
-    """The part of an Ansible module that the engines look at."""
+    """The part of an Ansible module that the engines use."""
 
     params: dict
     check_mode: bool
@@ -22,7 +22,7 @@ class Invocation:
 
 @contextlib.contextmanager
 def only_writer(*, write: bool) -> Iterator[None]:
-    """Wait until nobody else writes to this host: playbooks and the host's own program would hinder each other."""
+    """Wait for the host's lock: playbooks and the host service would conflict."""
     if not write:
         yield
         return

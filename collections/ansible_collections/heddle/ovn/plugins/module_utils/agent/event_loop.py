@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Events that undo parts of a host's desired state: ovs-vswitchd was restarted, patch ports or bridges changed, an
-uplink has addresses again that a bridge took over, or what Heddle has in the kernel was taken away (`removals`).
+"""Watches for events that undo a host's desired state: a restart of ovs-vswitchd, changed patch ports or bridges,
+addresses on an uplink that is attached to a bridge, and removals in the kernel (`removals`).
 
-ovs-vswitchd keeps flows and MAC tables in memory only, and a flow names ports by their numbers, which ovn-controller's
-patch ports get anew when they are made anew.
+ovs-vswitchd keeps flows and MAC tables in memory only. Flows refer to ports by number, and patch ports that
+ovn-controller recreates get new numbers.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _REQUEST = {
 
 
 class Events:
-    """Tells that something happened since it was asked last."""
+    """Reports events since the last call."""
 
     def __init__(
         self, process_file: str = PROCESS_FILE, database: str = VSWITCH, converged: Callable[[], bool] | None = None
@@ -52,14 +52,14 @@ class Events:
         self._ports_differ = self._bridges_differ = False
 
     def follow(self, uplinks: frozenset[str]) -> None:
-        """Say which NICs should have no addresses."""
+        """Set the NICs that should have no addresses."""
         self._uplinks.names = uplinks
 
     def wait(self) -> str | None:
-        """Wait a moment; return what happened: `switch restarted`, `uplink changed`, `kernel changed`,
+        """Wait for an event and return it: `switch restarted`, `uplink changed`, `kernel changed`,
         `bridges changed`, `ports changed`, or None.
 
-        The last two are told when no playbook is between a plan and its gateways: until then they go on changing.
+        The last two are suppressed while a playbook is between a plan and its gateways, when they keep changing.
         """
         readable = self._wait()
         if self._socket in readable:
@@ -79,14 +79,14 @@ class Events:
         return None
 
     def _wait(self) -> list:
-        """Return what can be read: the database's connection, the kernel's."""
+        """Return the readable sources: the database's connection, the kernel's sockets."""
         if self._socket is None:
             self._connect()
         sources = [source for source in (self._socket, self._uplinks, *self._removals.sources) if source is not None]
         return select.select(sources, [], [], POLL_SECONDS)[0]
 
     def _identity(self) -> tuple | None:
-        """Return what differs between two runs of ovs-vswitchd; None while there is none."""
+        """Return an identity of the running ovs-vswitchd; None while there is none."""
         try:
             with open(self._process_file, encoding="utf-8") as text:
                 number = int(text.read())
@@ -95,7 +95,7 @@ class Events:
             return None
 
     def _read(self) -> None:
-        """Read what the database has told."""
+        """Read the database's notifications."""
         try:
             data = self._socket.recv(1 << 18)
             messages = self._framer.feed(data, True) if data else []
@@ -120,7 +120,7 @@ class Events:
             connection.connect(self._path)
             self._socket = connection
             self._send(_REQUEST)
-            # What happened while nobody listened is not told any more.
+            # Events during the reconnection are not replayed.
             self._ports_differ = True
         except OSError:
             connection.close()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every module of the collection shares: connections, check mode, errors, results."""
+"""Common code of all modules: connections, check mode, errors, results."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PLAN_ARGUMENTS = {
 
 
 class UserError(Exception):
-    """Something that the user has to know and can act on; the text says how."""
+    """An error that the user can act on; the text says how."""
 
 
 KNOWN_ERRORS = (UserError, EngineError, OvsdbError)
@@ -40,15 +40,15 @@ _PLAN_PARTS = {"deployment", "digest", "networks", "nodes", "revision", "setting
 
 @contextlib.contextmanager
 def reported(module) -> Iterator[None]:
-    """Turn errors of the engines into one clear message of the module."""
-    # What a module makes lives until it ends soon; looking for cycles in it is a tenth of its time.
+    """Turn errors of the engines into one clear error message of the module."""
+    # The process ends soon; collecting cycles would take a tenth of its time.
     gc.disable()
     try:
         yield
     except Unreachable as error:
         module.fail_json(msg=f"{error}. Is the service running? The install playbook starts it.")
     except _kernel_refusals() as error:
-        module.fail_json(msg=f"the kernel refused something that Heddle needs (it runs as root on hosts): {error}")
+        module.fail_json(msg=f"the kernel rejected an operation that Heddle needs (it runs as root on hosts): {error}")
     except KNOWN_ERRORS as error:
         module.fail_json(msg=str(error))
     finally:
@@ -57,14 +57,14 @@ def reported(module) -> Iterator[None]:
 
 
 def _kernel_refusals() -> tuple[type[Exception], ...]:
-    """What the kernel's refusals are raised as. What needs no netlink need not load pyroute2, which is slow."""
+    """Return the exception types of kernel errors. Without netlink, pyroute2 is not loaded, which is slow."""
     kernel = sys.modules.get(f"{__package__.removesuffix('.agent')}.netlink.kernel")
     return (OSError, kernel.NetlinkFailure) if kernel else (OSError,)
 
 
 @contextlib.contextmanager
 def connected(module, remote: str) -> Iterator[Client | None]:
-    """Connect to a database; in check mode None when there is none, so that a host may still be empty."""
+    """Connect to a database; in check mode None when there is none, since a host may still be empty."""
     path = remote.removeprefix("unix:")
     if module.check_mode and remote.startswith("unix:") and not os.path.exists(path):
         yield None
@@ -74,7 +74,7 @@ def connected(module, remote: str) -> Iterator[Client | None]:
 
 
 def load_plan(module) -> dict:
-    """Return the plan out of `document`, or else out of the file `plan`."""
+    """Return the plan from `document`, or else from the file `plan`."""
     if module.params["document"]:
         try:
             plan = unpack(module.params["document"])
@@ -92,24 +92,24 @@ def read_plan_file(path: str) -> dict:
         with open(path, encoding="utf-8") as text:
             plan = json.load(text)
     except (OSError, ValueError) as error:
-        raise UserError(f"no plan in {path}: {error}. Run playbooks/networks.yml, which brings it.") from error
+        raise UserError(f"no plan in {path}: {error}. Run playbooks/networks.yml, which writes it.") from error
     if not isinstance(plan, dict) or not plan.keys() >= _PLAN_PARTS:
-        raise UserError(f"no plan in {path}: the file is damaged. Run playbooks/networks.yml, which brings it.")
+        raise UserError(f"no plan in {path}: the file is damaged. Run playbooks/networks.yml, which writes it.")
     return plan
 
 
 def known_node(plan: dict, name: str) -> str:
-    """Return the name if the plan has that node; UserError otherwise."""
+    """Return the name if the plan has that node with a chassis; UserError otherwise."""
     node = plan["nodes"].get(name)
     if node is None:
         raise UserError(f"node {name} is not in the plan; it has {', '.join(plan['nodes'])}")
     if not node["chassis"]:
-        raise UserError(f"the plan knows no chassis of node {name}; run playbooks/install.yml on it, then networks.yml")
+        raise UserError(f"the plan has no chassis for node {name}; run playbooks/install.yml on it, then networks.yml")
     return name
 
 
 def refusal(outcome: Outcome) -> str:
-    """Return which networks this host refused and why, one a line; "" when there are none."""
+    """Return which networks this host rejected and why, one per line; "" when there are none."""
     reasons: dict[str, str] = {}
     for network, reason in outcome.refused:
         reasons.setdefault(network, reason)
@@ -119,7 +119,7 @@ def refusal(outcome: Outcome) -> str:
 def result(outcome: Outcome, *, diff: bool = True) -> dict:
     """Return what every module that writes reports: `changed`, `diff`, `changes`.
 
-    Without `diff`, which the text of thousands of rows takes longer than the rows themselves, that part is left out.
+    Without `diff` that part is left out: rendering thousands of rows as text takes longer than computing them.
     """
     return {
         "changed": outcome.changed,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host's part of the way out of its networks: flows of the provider bridge, and what the kernel adds."""
+"""Applies the node's part of the gateways: flows of the provider bridge, and kernel state."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from .module_runner import VSWITCH, UserError, connected, known_node
 from .topology import apply_rows
 from .workloads import VSWITCH_DATABASE, integration_bridge
 
-# Holds the digest of the plan that the gateway was brought to; gone after a reboot, like flows and routes.
+# Holds the digest of the plan that was last applied to the gateway; lost on reboot, like flows and routes.
 APPLIED_FILE = "/run/heddle/applied"
 
 
 def apply_gateway(module, plan: dict) -> Outcome:
-    """Bring the host's part of all gateways to the plan; a host without a provider network has none."""
+    """Apply the node's part of all gateways; a host without a provider network has none."""
     node = known_node(plan, module.params["node"])
     write = not module.check_mode
     owner = f"{plan['deployment']}:gateway"
@@ -62,7 +62,7 @@ def _host_network(module, plan: dict, node: str, owner: str, *, write: bool) -> 
 
 
 def _flows(module, plan: dict, node: str, *, write: bool) -> Outcome:
-    """Bring the flows; a network whose flows or ports are refused is left out, as are its ports in flows of all."""
+    """Apply the flows; a network whose flows or ports are rejected is left out, with its ports in common flows."""
     refused: dict[str, str] = {}
     while True:
         try:
@@ -94,7 +94,7 @@ def _remember(digest: str) -> None:
 
 
 def applied_digest() -> str:
-    """Return the digest of the plan that the gateway was brought to since boot, "" when there is none."""
+    """Return the digest of the plan last applied to the gateway since boot, "" when there is none."""
     try:
         with open(APPLIED_FILE, encoding="utf-8") as text:
             return text.read()
@@ -103,7 +103,7 @@ def applied_digest() -> str:
 
 
 def gateway_size(plan: dict, node: str) -> int:
-    """Return of how many objects the host's part of the gateways consists."""
+    """Return the number of objects in the node's part of the gateways."""
     network = render_host_network(plan, node)
     kinds = (network.links, network.vrfs, network.addresses, network.routes, network.rules, network.neighbours)
     firewall = render_firewall(plan, node)

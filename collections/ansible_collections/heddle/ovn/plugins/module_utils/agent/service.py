@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The service that keeps a host as planned: all of it at start, what an event takes away when it happens."""
+"""The service that keeps a host as planned: applies everything at start, and the affected parts after an event."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ RETRY_SECONDS, LONGEST_RETRY_SECONDS = 1.0, 10.0
 _AFTER_EVENT = {
     "switch restarted": ("chassis", "gateway", "workloads"),
     "ports changed": ("gateway",),
-    # A bridge that somebody deleted took all of its ports along; br-int ovn-controller makes anew, and empty.
+    # A deleted bridge loses all of its ports; ovn-controller recreates br-int, empty.
     "bridges changed": ("chassis", "gateway", "workloads"),
-    # With an address, the kernel drops the routes that had it as their source.
+    # When an address is removed, the kernel drops the routes that had it as their source.
     "uplink changed": ("chassis", "gateway"),
     "kernel changed": ("chassis", "gateway"),
 }
@@ -30,14 +30,14 @@ ERRORS = (*KNOWN_ERRORS, NetlinkFailure, OSError)
 
 
 def watch() -> None:
-    """Apply everything, tell systemd that it is there, and go on watching. Never returns."""
+    """Apply everything, notify systemd that the service is ready, and watch for events. Never returns."""
     reconciler = Reconciler(Events())
     while True:
         reconciler.step()
 
 
 class Reconciler:
-    """Knows what is due. What fails is tried again, less and less often, and told once."""
+    """Tracks which parts are due. Failed parts are logged once and retried at increasing intervals."""
 
     def __init__(self, events) -> None:
         self._events = events
@@ -47,7 +47,7 @@ class Reconciler:
         self._failures: dict[str, str] = {}
 
     def step(self) -> None:
-        """Bring what is due, then wait a moment for something to happen."""
+        """Apply the due parts, then wait for an event."""
         if self._due and time.monotonic() >= self._next:
             self._bring()
         event = self._events.wait()
@@ -57,7 +57,8 @@ class Reconciler:
             self._pause, self._next = RETRY_SECONDS, 0.0
 
     def _bring(self) -> None:
-        # Before, so that nothing is missed; each time, because the install playbook may have named others.
+        # Before applying, so that no event is missed; each time, because the install playbook may have changed the
+        # uplinks.
         with contextlib.suppress(*ERRORS):
             self._events.follow(attached_uplinks(read_host()))
         failures = bring(self._due)
@@ -80,7 +81,7 @@ class Reconciler:
 
 
 def bring(names: tuple[str, ...]) -> dict[str, str]:
-    """Bring parts of the share as the files say now; returns why which of them are not there."""
+    """Apply parts of the node's desired state from the current files; return the errors by part."""
     failures = {}
     for name in names:
         began = time.monotonic()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host's part of the plan in OVN's databases: remote chassis and the logical topology of its zone."""
+"""Applies a node's part of the plan to OVN's databases: remote chassis and the logical topology of its zone."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def apply_rows(client, database: str, rows: list[Row], owner: str, tables: tuple
 
 
 def apply_topology(module, plan: dict) -> Outcome:
-    """Remote chassis first: northd makes a port remote only if its chassis is known to be (OVN, `northd.c`)."""
+    """Apply remote chassis first: northd makes a port remote only if its chassis is remote (OVN, `northd.c`)."""
     node = known_node(plan, module.params["node"])
     owner, write = f"{plan['deployment']}:topology", not module.check_mode
     timeout = module.params["wait_timeout"]
@@ -34,6 +34,6 @@ def apply_topology(module, plan: dict) -> Outcome:
         outcome += apply_rows(client, "OVN_Northbound", rows, owner, northbound.TABLES, write=write)
         if write and timeout and (outcome.changed or not caught_up(client)):
             synchronise(client, timeout)
-    # Last, because taking a second chassis away must wait until packets go to the first one.
+    # Last, because removing an additional chassis must wait until packets go to the primary one.
     with connected(module, SOUTHBOUND) as client:
         return outcome + reconcile_additional_chassis(client, render_additional_chassis(plan, node), write=write)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All of a host's part of the plan, in the order in which its parts need each other."""
+"""Applies the whole of a node's part of the plan, in order of dependency."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ PARTS = {"topology": apply_topology, "gateway": apply_gateway, "workloads": appl
 
 
 def apply_zone(module) -> Outcome:
-    """Bring the host to the plan; the outcome's `refused` has the networks that it refuses.
+    """Apply the plan to the host; the outcome's `refused` has the networks that the host rejects.
 
-    The plan is kept first: whatever cuts this off, `heddle-host` goes on with it.
+    The plan is stored first: after an interruption, `heddle-host` continues with it.
     """
     plan = load_plan(module)
     known_node(plan, module.params["node"])

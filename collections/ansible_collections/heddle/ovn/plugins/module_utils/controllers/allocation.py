@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who gets which number, subnet and address: all pools there are. By which rule they are given out: `pools`."""
+"""Defines all pools (ids, tunnel keys, subnets, addresses) and who claims values of them; `pools` has the rule."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def address_pool(network: str, subnet: str) -> str:
 
 
 def release_addresses(snapshot: Snapshot, released: Collection[str]) -> Snapshot:
-    """Return the snapshot without the addresses of workloads; for those that are gone and keep theirs."""
+    """Return the snapshot without the kept addresses of these workloads, which no longer exist."""
     if not released:
         return snapshot
     allocations = {
@@ -83,15 +83,15 @@ def workload_subnets(snapshot: Snapshot, network: Network, node: str) -> list[st
 
 
 def allocate(snapshot: Snapshot, found: dict[str, Network], running: Set[str] = frozenset()) -> list[AllocationFailure]:
-    """Bring the snapshot's allocations to what its objects claim; `running` are the workloads that had theirs before.
+    """Update the snapshot's allocations to its objects' claims; `running` are the workloads that ran before.
 
-    Returns what could not be given, as (object key, rule, remedy); the snapshot is then not to be stored. Objects that
-    other rules refuse do no harm here, so shortages can be told together with other mistakes.
+    Return failures as (object key, rule, remedy); the snapshot is then not to be stored. Objects that other rules
+    reject are harmless here, so shortages can be reported together with other mistakes.
     """
     serving = networks_by_namespace(found)
     failures = own_mistakes(snapshot, serving)
     if failures:
-        # They would be in the way of others.
+        # These would conflict with other claims.
         return failures
     wanted: set[str] = set()
     for stage in (_number_pools, _host_subnet_pools, _workload_pools):
@@ -211,7 +211,7 @@ def _address_pool(pools: dict[str, Pool], network: Network, subnet: str) -> Pool
             f"addresses in {subnet} of {network.name}",
             "remove workloads, or make a network with a larger subnet",
             lambda taken: free_addresses(subnet, taken | reserved, excluded),
-            # What KubeVirt does with a claim of its own: the address waits for a workload of the same name.
+            # As KubeVirt does with a claim of its own: the address is kept for a workload of the same name.
             is_kept=(lambda owner: owner.partition("/")[0] in namespaces) if network.is_persistent else None,
         )
     return pools[name]

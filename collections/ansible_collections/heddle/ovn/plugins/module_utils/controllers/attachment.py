@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a workload may ask for on its primary Layer2 network, and the MACs that no address gives.
+"""Addresses and MACs that a workload may request on its primary Layer2 network, and generated MACs.
 
 ovn-kubernetes, preconfigured addresses: a workload names its addresses and its MAC there, out of the subnets but
-not out of what is kept for infrastructure; `reservedSubnets` are given to nobody else.
+not out of what is kept for infrastructure; `reservedSubnets` are used for such requests only.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _ELSEWHERE = "take one of another range"
 
 
 def workload_key(workload: StoredObject) -> str:
-    """Return what a workload is called as an owner."""
+    """Return the name of a workload as an owner in pools."""
     return f"{workload.namespace}/{workload.name}"
 
 
 def moves_live(workload: StoredObject) -> bool:
-    """Return whether a workload changes hosts while it runs, so that it can have no address that belongs to a host."""
+    """Return whether a workload may migrate live, which excludes addresses that belong to a host."""
     return workload.spec["kind"] == "vm"
 
 
@@ -53,7 +53,7 @@ def asked_addresses(workload: StoredObject, network: Network, subnet: str) -> li
 
 
 def workload_mac(snapshot: Snapshot, workload: StoredObject, network: Network, addresses: list[str]) -> str:
-    """Return the MAC of a workload's interface: the one asked for, or the one of its first address, or a stored one."""
+    """Return the MAC of a workload's interface: requested, derived from its first address, or stored."""
     if network.is_transit_routed and workload.spec.get("mac"):
         return workload.spec["mac"]
     if addresses:
@@ -62,7 +62,7 @@ def workload_mac(snapshot: Snapshot, workload: StoredObject, network: Network, a
 
 
 def assign_macs(snapshot: Snapshot, found: dict[str, Network], serving: dict[str, list[Network]]) -> set[str]:
-    """Give a MAC to each workload of each network without addresses; returns the names of the pools."""
+    """Assign a MAC to each workload of each network without addresses; return the names of the pools."""
     owners = {network.name: [] for network in found.values() if not network.has_ipam}
     for workload in running_workloads(snapshot) if owners else ():
         for network in serving.get(workload.namespace, []):
@@ -81,7 +81,7 @@ def assign_macs(snapshot: Snapshot, found: dict[str, Network], serving: dict[str
 
 
 def own_mistakes(snapshot: Snapshot, serving: dict[str, list[Network]]) -> list[AllocationFailure]:
-    """Return why workloads cannot have what they ask for, whatever others have."""
+    """Return errors in workloads' own requests, whatever other workloads have."""
     failures = list(_unconnected(snapshot, serving))
     for workload, network in _asking(snapshot, serving):
         if network is None:
@@ -95,7 +95,7 @@ def own_mistakes(snapshot: Snapshot, serving: dict[str, list[Network]]) -> list[
 def taken_macs(snapshot: Snapshot, serving: dict[str, list[Network]], running: Set[str]) -> list[AllocationFailure]:
     """Return which workloads cannot have their MAC, because another one of the network has it.
 
-    Of two that want one MAC it is the one of `running` that keeps it.
+    Of two that want one MAC the one in `running` keeps it.
     """
     asking: dict[str, list[StoredObject]] = {}
     for workload, network in _asking(snapshot, serving):
@@ -112,7 +112,7 @@ def _asking(snapshot: Snapshot, serving: dict[str, list[Network]]) -> Iterator[t
 
 
 def _unconnected(snapshot: Snapshot, serving: dict[str, list[Network]]) -> Iterator[AllocationFailure]:
-    """Workloads of Localnet networks on nodes that told where they lead to, and lead elsewhere."""
+    """Workloads of Localnet networks on nodes whose bridge mappings lack the physical network."""
     if not any(network.topology == "Localnet" for networks in serving.values() for network in networks):
         return
     gateways = {node.name: node.spec.get("gateway") for node in snapshot.of_kind("Node")}
@@ -124,7 +124,9 @@ def _unconnected(snapshot: Snapshot, serving: dict[str, list[Network]]) -> Itera
                 continue
             known = [DEFAULT_PHYSICAL_NETWORK, *gateway.get("physical_networks", {})]
             if network.physical_network not in known:
-                rule = f"node {node} does not lead to the physical network {network.physical_network} of {network.name}"
+                rule = (
+                    f"node {node} has no mapping for the physical network {network.physical_network} of {network.name}"
+                )
                 yield workload.key, rule, f"it has {', '.join(known)}; name others in the inventory and install again"
 
 
@@ -146,7 +148,7 @@ def _address_problems(workload: StoredObject, network: Network) -> Iterator[tupl
 
 
 def _refusal(address: str, network: Network, subnet: str) -> str:
-    """Say why an address in a subnet is not for workloads, or nothing."""
+    """Return why an address in a subnet is not for workloads, "" when it is."""
     whole = network_of(subnet)
     if address == str(whole.network_address) or (whole.version == 4 and address == str(whole.broadcast_address)):
         return f"address {address} stands for the whole subnet {subnet}"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NetworkAttachmentDefinitions: the one that a network has in each of its namespaces.
+"""NetworkAttachmentDefinitions: a network has one in each of its namespaces.
 
-A network is carried out in a namespace exactly when its definition is there (OKEP-5193, "NetworkAttachmentDefinition
+A network exists in a namespace exactly when its definition is there (OKEP-5193, "NetworkAttachmentDefinition
 Rendering"; keys as ovn-kubernetes writes them). A definition that a user applied is foreign: it is stored, left alone,
-and in the way of a network that wants its name.
+and blocks a network that needs its name.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the ranges are large enough for the ids that were given out.
+"""Checks that the address ranges are large enough for the allocated ids.
 
 Many addresses are a range's base plus an id (join, transit, masquerade), so a range that is too small shows only once
 the ids are known.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The status of networks and namespaces after a run: conditions, ids, where a network is."""
+"""Writes the status of networks and namespaces after a run: conditions, ids, active namespaces."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def evaluate(snapshot: Snapshot, before: Snapshot, claims: Claims, failures: dic
         for definition in definitions.get(entry.key, ()):
             snapshot.objects[definition.key] = filled(definition, network, entry, snapshot, facts)
     for entry in foreign_definitions(snapshot):
-        message = "a user applied it, so Heddle leaves it alone: no network is made of it"
+        message = "it was applied by a user, so Heddle ignores it: no network is created from it"
         foreign = described(MANAGED, FALSE, "ForeignNetworkAttachmentDefinition", message)
         snapshot.objects[entry.key] = with_conditions(entry, [foreign], now)
     for entry in snapshot.of_kind("Namespace"):
@@ -75,7 +75,7 @@ def _facts(snapshot: Snapshot, network: Network) -> dict:
 
 
 def _readiness(entry: StoredObject, before: Snapshot, facts: dict | None) -> dict:
-    """Return whether hosts have the network: what they told last time, as long as there is a network."""
+    """Return the condition NetworkReady: what hosts reported last, as long as the network exists."""
     if facts is None:
         return described(READY, FALSE, "NetworkNotCreated", "the network is in no namespace, so no host has it")
     if "id" not in facts:

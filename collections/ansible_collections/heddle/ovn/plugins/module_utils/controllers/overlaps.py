@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Subnets that may not overlap (OKEP-5193, "IP Addressing"; ovn-kubernetes, validation of attachment definitions).
 
-Networks may overlap with each other as much as they like, unless one workload joins both.
+Networks may overlap with each other unless one workload joins both.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .networks import Network
 
 
 def with_shared_subnets(network: Network, found: dict[str, Network], settings: dict) -> list[str]:
-    """Return how a network overlaps with what all networks share; Localnet networks have ranges of their own."""
+    """Return how a network overlaps with ranges common to all networks; Localnet networks have ranges of their own."""
     if network.is_default or network.topology == "Localnet":
         return []
     own = own_subnets(network)
@@ -46,9 +46,9 @@ def with_shared_subnets(network: Network, found: dict[str, Network], settings: d
 
 
 def with_provider_networks(network: Network, nodes: list[StoredObject]) -> list[str]:
-    """Return how a primary network overlaps with what nodes have beside it: it would hide that from its workloads.
+    """Return how a primary network overlaps with other subnets of nodes, which its workloads could then not reach.
 
-    Of a node that counts what it told: its addresses on the provider network with their subnets, its next hops, and its
+    These are the addresses that a node reported: on the provider network with their subnets, its next hops, and its
     addresses in the underlay.
     """
     if network.is_default or network.role != "Primary":
@@ -71,7 +71,7 @@ def with_provider_networks(network: Network, nodes: list[StoredObject]) -> list[
 
 
 def missing_families(network: Network, found: dict[str, Network]) -> list[str]:
-    """Return which address family of a primary network the cluster does not have."""
+    """Return which address families of a primary network the cluster lacks."""
     missing = set(network.families) - set(found[DEFAULT_NETWORK].families) if network.role == "Primary" else set()
     return [f"the network has IPv{version} subnets, and the cluster has no IPv{version}" for version in sorted(missing)]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of a packet's size tunnels need, and which networks are too large for the hosts' underlay.
+"""Tunnel overhead, and which networks have an MTU too large for the hosts' underlay.
 
 Geneve as OVN uses it (ovn-architecture, "Tunnel Encapsulations"): inner Ethernet header, Geneve header with one option
 of eight bytes, UDP, and the underlay's IP header.
@@ -23,7 +23,7 @@ def overhead(underlay_family: int) -> int:
 
 
 def largest(node: StoredObject) -> int | None:
-    """Return the largest MTU that a network may have because of a host's underlay; None while that is not known."""
+    """Return the largest network MTU that a host's underlay permits; None while the underlay MTU is unknown."""
     mtu, addresses = node.spec.get("underlay_mtu"), node.spec.get("encap_ips") or []
     if not mtu or not addresses:
         return None
@@ -31,7 +31,7 @@ def largest(node: StoredObject) -> int | None:
 
 
 def check_path_mtu(snapshot: Snapshot) -> Iterator[tuple[str, str, str, str]]:
-    """Refuse networks whose packets would not fit into a tunnel between two hosts."""
+    """Reject networks whose packets would not fit into a tunnel between two hosts."""
     limits = {node.name: limit for node in snapshot.of_kind("Node") if (limit := largest(node)) is not None}
     if not limits:
         return

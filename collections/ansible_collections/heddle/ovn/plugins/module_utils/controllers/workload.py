@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which workloads are carried out, and why others wait.
+"""Decides which workloads run and why others wait.
 
 The rules of the namespace label (OKEP-5193): without it a workload uses the default network; with it the workload
 waits until its namespace has a primary network, and never falls back to the default one.
@@ -25,10 +25,10 @@ def update_workloads(
     unserved: set[tuple[str, str]],
     now: str,
 ) -> None:
-    """Say in each workload's status whether it runs, and on which attachments.
+    """Set each workload's status: whether it runs, and on which attachments.
 
-    `found` are the networks that can be carried out, `failed` what went wrong by workload, `unserved` the (network,
-    node) pairs where a network is not.
+    `found` are the networks that can exist, `failed` the error by workload, `unserved` the (network,
+    node) pairs where a network is missing.
     """
     serving = networks_by_namespace(found)
     for workload in snapshot.of_kind("Workload"):
@@ -42,7 +42,7 @@ def update_workloads(
         attachments = None if waits else sorted(nad_key(workload.namespace, network.nad_name) for network in networks)
         reason, message = waits or ("Attached", _running(workload, networks))
         status = FALSE if waits else TRUE
-        # Since when is decided by what is stored: this may be the second attempt of one run.
+        # The timestamp follows from the stored object, since this may be the second attempt of one run.
         known = workload.with_status(conditions=stored.status.get("conditions") if stored else None)
         changed = with_conditions(known, [described(WORKLOAD_READY, status, reason, message)], now)
         snapshot.objects[workload.key] = changed.with_status(attachments=attachments)

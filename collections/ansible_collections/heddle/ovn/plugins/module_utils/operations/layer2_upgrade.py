@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The steps of the Layer2 upgrade on the stored state, and the plan that each of them leads to."""
+"""The steps of the Layer2 upgrade on the stored state, each with the resulting plan."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Decision = Callable[[Snapshot], tuple[Snapshot, list[Blocker]]]
 
 
 def run_step(client, params: dict, *, write: bool) -> dict:
-    """Do one step; returns the module's result.
+    """Run one step; return the module's result.
 
     `client` is None when there is no state database yet, which only check mode may ask. Raises UserError with
     everything that blocks the step; nothing is written then.
@@ -53,7 +53,7 @@ def run_step(client, params: dict, *, write: bool) -> dict:
     try:
         before, after = store(client, decisions[params["step"]], write=write)
     except AdmissionError as error:
-        raise UserError(f"{len(error.problems)} thing(s) in the way, nothing was changed:\n{error}") from error
+        raise UserError(f"{len(error.problems)} blocker(s), nothing was changed:\n{error}") from error
     changes = state_changes(before, after)
     found = survey(after, version, nodes if params["step"] == "surveyed" else [], params["serial"])
     result = {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each interface of a workload gets: name, port, MAC, addresses, routes, role."""
+"""The plan's entry for each interface of a workload: name, port, MAC, addresses, routes, role."""
 
 from __future__ import annotations
 

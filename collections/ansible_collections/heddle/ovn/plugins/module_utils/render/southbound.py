@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The other hosts as remote chassis in this zone's Southbound database.
+"""Renders the other hosts as remote chassis in this zone's Southbound database.
 
 ovn-architecture, "OVN Interconnection"; rows as ovn-kubernetes's chassis handler writes them. ovn-ic is not used.
 """
@@ -22,6 +22,6 @@ def render_southbound(plan: dict, node: str) -> list[Row]:
         rows.append(Row("Chassis", chassis, columns))
         for address in remote["encap_ips"]:
             encap = {"type": "geneve", "ip": address, "chassis_name": chassis, "options": {"csum": "true"}}
-            # By address, which is what the database keeps unique: a host that was set up anew keeps its row.
+            # By address, which is the database's unique index: a reinstalled host keeps its row.
             rows.append(Row("Encap", address, encap, parent=Parent("Chassis", chassis, "encaps")))
     return rows

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One network as one host sees it: the arithmetic that every renderer needs, done once."""
+"""One network as one host sees it: the derived addresses and names that every renderer needs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class NodeNetwork:
 
     @property
     def remotes(self) -> list[str]:
-        """Return the network's other nodes whose chassis is known; what has none cannot be a tunnel's far end yet."""
+        """Return the network's other nodes with a known chassis; without one there is no tunnel endpoint yet."""
         return [
             name
             for name, node in self.plan["nodes"].items()
@@ -66,7 +66,7 @@ class NodeNetwork:
     def outward_mtu(self) -> int:
         """Return the largest packet, in bytes, that passes between the network and the provider network.
 
-        The network's own, and not more than the setting `mtu`: what is beyond the node has no tunnel with more room.
+        The network's own MTU, limited by the setting `mtu`: paths beyond the node have no larger MTU.
         """
         return min(self.network["mtu"], self.settings["mtu"])
 
@@ -116,7 +116,7 @@ class NodeNetwork:
 
     @property
     def provider(self) -> Provider | None:
-        """Return how the node is connected to the provider network, None without a way out."""
+        """Return the node's connection to the provider network, None without one."""
         return provider_of(self.plan["nodes"][self.node])
 
     def masquerade_subnets(self) -> list[str]:
@@ -132,13 +132,13 @@ class NodeNetwork:
         return [masquerade_pair(subnet, self.network["id"])[side] for subnet in self.masquerade_subnets()]
 
     def shared_services(self) -> list[str]:
-        """Return the addresses of the services that every network may reach, of the network's families."""
+        """Return the addresses of the shared services, of the network's families."""
         found = self.settings.get("shared_services", [])
         return [service["address"] for service in found if family(service["address"]) in self.network["families"]]
 
 
 def is_on(network: dict, node: str) -> bool:
-    """Return whether a node takes part in a network: on Layer3 those do that got subnets of it."""
+    """Return whether a node is part of a network: on Layer3 only nodes with subnets of it are."""
     return network["topology"] != "Layer3" or node in network["host_subnets"]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows that every topology is made of: switches, routers, ports, routes.
+"""Builds the rows that all topologies use: switches, routers, ports, routes.
 
 Keys of rows are the names that OVN shows, so a change list reads like `ovn-nbctl show`.
 """
@@ -13,7 +13,7 @@ from .node_network import NodeNetwork
 SWITCH, SWITCH_PORT = "Logical_Switch", "Logical_Switch_Port"
 ROUTER, ROUTER_PORT = "Logical_Router", "Logical_Router_Port"
 COPP_NAME = "ovnkube-default"
-# Linux's own default of ip_local_port_range: what ports a translated connection may get.
+# Linux's default of ip_local_port_range: source ports for translated connections.
 EPHEMERAL_PORTS = "32768-60999"
 
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a node is connected to the provider network: what it told about itself under `gateway`.
+"""A node's connection to the provider network, from the facts it reported under `gateway`.
 
 | key | meaning |
 |---|---|
 | `mode` | `shared`: OVN sends packets straight to the provider network; `local`: through the host's kernel |
-| `bridge` | provider bridge, `br` and the name of its NIC |
+| `bridge` | provider bridge, `br-ex` by default |
 | `uplink` | the bridge's port to the provider network: that NIC |
 | `mac` | MAC of the bridge device, which is the NIC's; every gateway router of the node uses it |
 | `addresses` | the node's own addresses on the bridge with prefix length, the primary one of each family first |
@@ -16,7 +16,7 @@
 | `userspace_interfaces` | uplinks that Open vSwitch reads in userspace; the kernel must ignore what comes in on them |
 | `advertised_interfaces` | uplinks with a default route that the kernel learned from router advertisements |
 
-A node that told nothing of this has no way out; nothing of it is rendered then.
+A node without these facts has no external connectivity; none of it is rendered then.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PHYSICAL_NETWORK = "physnet"
 
 @dataclass(frozen=True)
 class Provider:
-    """The node's side of the provider network; fields as in the table above."""
+    """The node's connection to the provider network; fields as in the table above."""
 
     bridge: str
     uplink: str

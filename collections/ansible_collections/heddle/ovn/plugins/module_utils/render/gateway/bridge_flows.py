@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OpenFlow of the provider bridge: whose packet is this, and how does the reply find back?
+"""OpenFlow rules of the provider bridge: classify external traffic per network; the reply path follows ct_mark.
 
 Tables, priorities, zones and marks as ovn-kubernetes's gateway bridge (OKEP-5193, "Shared Gateway Mode"). What a node
 sends is committed in one connection tracking zone with its sender's mark: 0x1 the default network, 0x2 the host, 3 + id
-a user-defined network, whose masquerade address becomes the node's at the same time. A reply goes by that mark.
+a user-defined network, whose masquerade address becomes the node's at the same time. A reply is forwarded by that mark.
 
-Table 0 takes what comes in, 1 replies from outside, 2 from the host to a gateway router, 3 to the host, 4 and 5
-translate what the default network and the host say to each other, 11 sorts out large packets in local gateway mode.
-Each from 20 on gives a packet to a group of gateway routers.
+Table 0 classifies incoming packets, 1 handles replies from the provider network, 2 host to gateway router, 3 to the
+host, 4 and 5 translate between the default network and the host, 11 handles large packets in local gateway mode.
+Each table from 20 on outputs a packet to a group of gateway routers.
 Route advertisements, several external gateways and egress addresses are not part of it.
 """
 
@@ -34,7 +34,7 @@ _SOLICITATION, _ADVERTISEMENT, _ROUTER_ADVERTISEMENT = 135, 136, 134
 
 
 def packet_mark(view: NodeNetwork) -> int:
-    """Return the mark with which the host sends what belongs to a network."""
+    """Return the mark of packets that the host sends for a network."""
     return PACKET_MARK_BASE + view.network["id"]
 
 
@@ -44,7 +44,7 @@ def connection_mark(view: NodeNetwork) -> int:
 
 
 def primary_views(plan: dict, node: str) -> list[NodeNetwork]:
-    """Return all networks with gateway routers, the default network first; none on a node without a way out."""
+    """Return all networks with gateway routers, the default network first; none on a node without an uplink."""
     views = [NodeNetwork(plan, name, node, []) for name, network in plan["networks"].items() if is_on(network, node)]
     found = [view for view in views if view.is_primary and view.provider]
     found.sort(key=lambda view: view.network["id"])
@@ -52,7 +52,7 @@ def primary_views(plan: dict, node: str) -> list[NodeNetwork]:
 
 
 def render_flood_ports(plan: dict, node: str) -> list[FloodPort]:
-    """Return which ports get no copy of what is flooded: thousands of routers would answer for one address."""
+    """Return the ports without flooding: thousands of routers would answer for one address."""
     bridge = Bridge(plan, node)
     return [
         FloodPort(bridge.name, bridge.patch(view), flood=False, network=view.name)
@@ -62,7 +62,7 @@ def render_flood_ports(plan: dict, node: str) -> list[FloodPort]:
 
 
 def render_static_macs(plan: dict, node: str) -> list[StaticMac]:
-    """Return what keeps the bridge from learning the host's MAC, which all gateway routers use, somewhere else."""
+    """Return static MACs: the bridge must not learn the host's MAC, which all gateway routers use, elsewhere."""
     bridge = Bridge(plan, node)
     if not bridge.views:
         return []
@@ -70,7 +70,7 @@ def render_static_macs(plan: dict, node: str) -> list[StaticMac]:
 
 
 def render_bridge_flows(plan: dict, node: str) -> list[Flow]:
-    """Return the flows of the provider bridge; none on a node without a way out."""
+    """Return the flows of the provider bridge; none on a node without an uplink."""
     bridge = Bridge(plan, node)
     if not bridge.views:
         return []
@@ -108,7 +108,7 @@ class Bridge:
         tagged = f"mod_vlan_vid:{self.provider.vlan}," if self.provider.vlan else ""
         untagged = "strip_vlan," if self.provider.vlan else ""
         # Host and gateway routers are in the provider network's VLAN; frames of other VLANs are only switched. OpenFlow
-        # takes a tag off only where the match says that there is one.
+        # can pop a tag only where the match requires one.
         self.in_vlan = f",dl_vlan={self.provider.vlan}" if self.provider.vlan else ""
         self._untagged, self._tagged = untagged, tagged
         self.uplink = f"{{{self.provider.uplink}}}"
@@ -117,7 +117,7 @@ class Bridge:
         self.to_host = f"{untagged}output:LOCAL"
         outputs = [f"output:{{{self.patch(view)}}}" for view in self.views if not view.is_default]
         self._groups = [outputs[start : start + GROUP_SIZE] for start in range(0, len(outputs), GROUP_SIZE)]
-        # From the host to a gateway router, whose MAC is the host's own.
+        # From the host to a gateway router, which has the same MAC.
         self.host_to_router = {
             view.name: f"set_field:{self.mac}->eth_dst,{tagged}output:{{{self.patch(view)}}}" for view in self.views
         }
@@ -139,24 +139,24 @@ class Bridge:
         return nth_address(self.subnets("masquerade_subnets", version)[0], offset)
 
     def other_routers(self, protocol: str) -> list[str]:
-        """Return actions that give a packet of an Ethernet type to the gateway routers of all networks but the default.
+        """Return actions that output a packet of an Ethernet type to all gateway routers but the default network's.
 
-        They must come last. For one packet, Open vSwitch gives up after 4096 lookups, and each router needs more than
-        50. Many are therefore served in groups, before each of which the packet is looked up anew. What makes Open
-        vSwitch do so is a label that is put on and taken off again; the packet itself never has it.
+        They must come last. For one packet, Open vSwitch stops after 4096 lookups, and each router needs more than
+        50. Many are therefore served in groups, and the packet is looked up anew before each group. This recirculation
+        is triggered by an MPLS label that is pushed and popped again; the packet itself never has it.
         """
         first, *more = self._groups or [[]]
-        # The kernel's datapath refuses a label on a tagged frame.
+        # The kernel's datapath rejects a label on a tagged frame.
         anew = f"{self._untagged}push_mpls:0x8847,pop_mpls:{protocol},{self._tagged}".rstrip(",")
         return [*first, *(f"{anew},resubmit(,{GROUP_TABLES + number})" for number in range(len(more)))]
 
     def groups(self) -> None:
-        """A table for each further group of gateway routers."""
+        """One table for each further group of gateway routers."""
         for number, group in enumerate(self._groups[1:]):
             self.add(GROUP_TABLES + number, 0, "", ",".join(group))
 
     def neighbours(self) -> None:
-        """ARP and neighbour discovery: questions go to one router, answers to all."""
+        """ARP and neighbour discovery: requests go to one router, replies to all."""
         default = f"output:{{{self.patch(self.default)}}}"
         for address in map(plain, self.provider.addresses):
             asked = (
@@ -182,11 +182,11 @@ class Bridge:
         self.add(0, 0, "", "NORMAL")
 
     def _silence(self, view: NodeNetwork) -> None:
-        """Keep a gateway router from announcing addresses, which all routers and all nodes have alike.
+        """Keep a gateway router from announcing addresses that all routers and all nodes have alike.
 
         OVN announces every IPv4 address of a gateway router on a switch with a localnet port, and 25.03 has no option
-        against it; each announcement would go to all gateway routers of all nodes. The default network's announces the
-        node's address for all.
+        to disable that; each announcement would go to all gateway routers of all nodes. The default network's router
+        announces the node's address for all.
         """
         announced = [f"arp_op=1,arp_tpa={plain(item)}" for item in self.provider.addresses if family(item) == 4]
         announced += [f"arp_spa={subnet}" for subnet in self.subnets("masquerade_subnets", 4)]
@@ -195,7 +195,7 @@ class Bridge:
             self.add(0, 13, f"{port},arp,{match}", "drop", view.name, cookie=ANNOUNCEMENT_COOKIE)
 
     def replies(self) -> None:
-        """Table 1: what comes from outside for the node's address, connections looked up."""
+        """Table 1: packets from the provider network to the node's address, after conntrack."""
         for kind in (_ROUTER_ADVERTISEMENT, _ADVERTISEMENT):
             self.add(1, 14, f"icmp6,icmp_type={kind}{self.in_vlan}", ",".join(["FLOOD", *self.other_routers("0x86dd")]))
         self.add(1, 10, f"dl_dst={self.mac}{self.in_vlan}", self.to_host)
@@ -207,7 +207,7 @@ class Bridge:
                 self.add(1, 100, match, self.to_host)
 
     def reply(self, view: NodeNetwork) -> None:
-        """Lead replies to the router that asked; in local gateway mode the host takes those it must fragment."""
+        """Forward replies to the router of the request; in local gateway mode the host takes those to be fragmented."""
         back = f"output:{{{self.patch(view)}}}"
         mark = connection_mark(view)
         larger = f"check_pkt_larger({view.outward_mtu + ETHERNET_HEADER})->NXM_NX_REG0[0],resubmit(,11)"
@@ -224,7 +224,7 @@ class Bridge:
             self.add(11, 5, f"ct_mark={mark:#x}", back, view.name)
 
     def underlay(self) -> None:
-        """Keep tunnels out of connection tracking where their packets cross this bridge."""
+        """Keep tunnel packets that pass this bridge out of connection tracking."""
         own = set(map(plain, self.provider.addresses))
         for version in sorted({family(address) for address in self.plan["nodes"][self.node]["encap_ips"]}):
             ends = {plain(item) for item in self.plan["nodes"][self.node]["encap_ips"] if family(item) == version}
@@ -236,7 +236,7 @@ class Bridge:
             self.add(0, 200, f"in_port=LOCAL,{tunnel}", self.host_to_uplink)
 
     def host(self, version: int) -> None:
-        """What the host sends."""
+        """Traffic sent by the host."""
         ip, target = _IP[version], _TARGET[version]
         commit = f"ct(commit,zone={ZONE},exec(set_field:{HOST_MARK:#x}->ct_mark))"
         self.add(0, 100, f"in_port=LOCAL,{ip}", f"{commit},{self.host_to_uplink}")
@@ -252,12 +252,12 @@ class Bridge:
             commit = f"ct(commit,zone={ZONE},exec(set_field:{OVN_MARK:#x}->ct_mark))"
             for near in neighbours:
                 self.add(0, 102, f"{port},{near}", f"{commit},NORMAL")
-        # Ports are needed to tell whose a packet is, and only the first fragment has them.
+        # Classification needs the ports, which only the first fragment has.
         fragment = f"in_port={self.uplink}{self.in_vlan},{ip},nw_frag=yes,ct_state=-trk"
         self.add(0, 110, fragment, f"ct(table=0,zone={FRAGMENT_ZONE})")
 
     def hairpin(self, version: int) -> None:
-        """What the host and gateway routers say to each other, under masquerade addresses."""
+        """Traffic between the host and gateway routers, under masquerade addresses."""
         ip, source, target = _IP[version], _SOURCE[version], _TARGET[version]
         own, host_side = (
             self.masquerade(NodeNetwork.OVN_MASQUERADE, version),
@@ -291,7 +291,7 @@ class Bridge:
         self.add(5, 0, ip, f"ct(commit,zone={HOST_ZONE},nat,table=2)")
 
     def too_big(self, version: int) -> None:
-        """A router's opinion on what is too big for a workload shall not shrink packets between nodes."""
+        """Drop ICMP frag-needed/PTB messages about tunnel packets: they would reduce the path MTU between nodes."""
         if self.provider.is_local:
             return
         peers = []
@@ -303,13 +303,13 @@ class Bridge:
             match = f"dl_src={self.mac},{_TOO_BIG[version]},{_TARGET[version]}={peer}"
             self.add(0, 700, match, "drop", cookie=PATH_MTU_COOKIE)
         if peers:
-            # By the sender's MAC the rule costs a flow a node, not one for each of its networks; the host is excepted.
+            # Matching the sender's MAC takes one flow per node, not one per network; the host is excepted.
             commit = f"ct(commit,zone={ZONE},exec(set_field:{HOST_MARK:#x}->ct_mark))"
             match = f"in_port=LOCAL,{_TOO_BIG[version]}"
             self.add(0, 701, match, f"{commit},{self.host_to_uplink}", cookie=PATH_MTU_COOKIE)
 
     def outward(self, view: NodeNetwork, version: int) -> None:
-        """From a gateway router to the provider network."""
+        """Traffic from a gateway router to the provider network."""
         address = self.provider.address(version)
         port = f"in_port={{{self.patch(view)}}},dl_src={self.mac},{_IP[version]}"
         translate = ""
@@ -319,14 +319,14 @@ class Bridge:
             translate = f"nat(src={address}),"
         mark = f"exec(set_field:{connection_mark(view):#x}->ct_mark)"
         self.add(0, 100, port, f"ct(commit,zone={ZONE},{translate}{mark}),{self.to_uplink}", view.name)
-        # Gateway routers do not translate what connection tracking calls invalid, a late FIN for instance.
+        # Gateway routers do not translate packets that conntrack considers invalid, such as a late FIN.
         for own in [*view.network["subnets"], *view.network["join_subnets"]]:
             if family(own) == version:
                 match = f"in_port={{{self.patch(view)}}},{_IP[version]},{_SOURCE[version]}={own}"
                 self.add(0, 103, match, "drop", view.name)
 
     def from_router(self, view: NodeNetwork, version: int) -> None:
-        """From a gateway router to this host, as itself or for a service."""
+        """Traffic from a gateway router to this host, to its own address or to a service."""
         ip, source, target = _IP[version], _SOURCE[version], _TARGET[version]
         address = self.provider.address(version)
         port = f"in_port={{{self.patch(view)}}}"
@@ -351,11 +351,11 @@ class Bridge:
                 self.add(0, 175, match, f"ct(zone={HOST_ZONE},table=4)", view.name)
 
     def _services_without_vrf(self, view: NodeNetwork, version: int) -> None:
-        """Lead to the services that every network may reach, and back, with the host's kernel as a mere next hop.
+        """Forward to the shared services and back, with the host's kernel as a next hop only.
 
-        ovn-kubernetes goes over the management port's VRF. Without one, packets keep the masquerade address of their
-        gateway router. They cannot go from router to router at once: the userspace datapath drops what it has looked
-        up more than six times on the way.
+        ovn-kubernetes uses the management port's VRF. Without one, packets keep the masquerade address of their
+        gateway router. They cannot go from router to router directly: the userspace datapath drops packets after
+        more than six recirculations.
         """
         ip, source, target = _IP[version], _SOURCE[version], _TARGET[version]
         own = next(item for item in view.masquerade_addresses(0) if family(item) == version)
@@ -370,7 +370,7 @@ class Bridge:
                 self.add(0, 560, f"in_port=LOCAL,{reply}", self.host_to_router[view.name], view.name)
 
     def _other_addresses(self, version: int) -> list[str]:
-        """Return the host's addresses besides its primary one."""
+        """Return the host's addresses other than its primary one."""
         known = [*self.provider.addresses, *self.plan["nodes"][self.node]["addresses"]]
         addresses = dict.fromkeys(plain(item) for item in known if family(item) == version)
         return [item for item in addresses if item != self.provider.address(version)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The host's nftables tables: who may reach workloads over the default network, and whose address packets leave with.
+"""The host's nftables tables: access to workloads over the default network, and source NAT.
 
 Chains and sets as ovn-kubernetes's (OKEP-5193, "Kubernetes Readiness/Liveness Probes"), with nftables for what the
 document shows as iptables.
@@ -14,14 +14,14 @@ from ..common.node_network import NodeNetwork
 from ..gateway.bridge_flows import primary_views
 
 _FAMILIES = {4: ("ip", "ipv4_addr"), 6: ("ip6", "ipv6_addr")}
-# What hosts and routers call themselves; the networks' own masquerade addresses come after these.
+# Fixed masquerade addresses of hosts and routers; the networks' own follow these.
 _FIXED_MASQUERADES = {4: 29, 6: 125}
 # After the kernel's own source NAT.
 _AFTER_SOURCE_NAT = "101"
 
 
 def render_firewall(plan: dict, node: str) -> Firewall:
-    """Return the node's table; nothing on a node without a way out."""
+    """Return the node's table; nothing on a node without an uplink."""
     views = primary_views(plan, node)
     if not views:
         return Firewall()
@@ -36,7 +36,7 @@ def render_firewall(plan: dict, node: str) -> Firewall:
 def render_userspace_interfaces(uplinks: list[str]) -> Firewall:
     """Return the table for uplinks that a userspace datapath reads.
 
-    It reads a copy of what comes in; the kernel's own would be answered as well, with resets.
+    It reads a copy of incoming packets; the kernel would answer the original, with resets.
     """
     if not uplinks:
         return Firewall(table=USERSPACE_TABLE)
@@ -65,7 +65,7 @@ def _locked_addresses(plan: dict, node: str, version: int) -> tuple[str, ...]:
 
 
 def _isolation(view: NodeNetwork) -> Chain:
-    """Processes of the host get no connection to a workload but through its own network; the health prober may."""
+    """Processes of the host reach a workload only through its primary network, except the health prober."""
     prober = view.provider.prober
     rules = []
     for version in (4, 6):
@@ -79,13 +79,13 @@ def _isolation(view: NodeNetwork) -> Chain:
 
 
 def _north_south(view: NodeNetwork) -> Chain:
-    """The host forwards replies to workloads, in local gateway mode; nothing else that it was not asked for itself.
+    """The host forwards only replies to workloads, in local gateway mode, besides connections of its own.
 
-    Nor does it forward to services what comes in from the provider network: they are for hosts and workloads.
+    Nor does it forward from the provider network to services: they are for hosts and workloads.
 
-    Without this, whoever sends to a workload's address by the host's MAC gets to it, even where the default network is
-    locked, because the management port gives the packet the host's own address. ovn-kubernetes leaves that open unless
-    it is told to disable forwarding.
+    Without this, an external host that sends to a workload's address by the host's MAC reaches it, even where the
+    default network is locked, because the management port gives the packet the host's own address. ovn-kubernetes
+    leaves that open unless forwarding is disabled.
     """
     inward = f'oifname "{management_interface(0)}"'
     return Chain(
@@ -100,7 +100,7 @@ def _to_services(view: NodeNetwork) -> list[str]:
         version = family(services)
         word = _FAMILIES[version][0]
         asked = f'iifname "{view.provider.bridge}" {word} daddr {services}'
-        # Without VRFs networks reach services by way of the bridge and back, under their masquerade addresses.
+        # Without VRFs networks reach services across the bridge and back, under their masquerade addresses.
         if not view.provider.vrf:
             masquerades = [subnet for subnet in view.settings["masquerade_subnets"] if family(subnet) == version]
             rules += [f"{asked} {word} saddr {subnet} accept" for subnet in masquerades]
@@ -118,7 +118,7 @@ def _management(view: NodeNetwork) -> Chain:
 
 
 def _local_gateway(view: NodeNetwork) -> list[Chain]:
-    """In local gateway mode the host gives what leaves its own address; networks come under masquerade addresses."""
+    """In local gateway mode the host masquerades leaving packets; networks arrive under masquerade addresses."""
     settings = view.settings
     hosts, networks = [], []
     for masquerade in settings["masquerade_subnets"]:

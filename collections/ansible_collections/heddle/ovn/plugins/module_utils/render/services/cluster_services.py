@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Load balancers of the services that every network may reach.
+"""Load balancers of the shared services.
 
 Names, options and scopes as ovn-kubernetes's load balancers: one for the node's switch, one for its gateway router,
-where an endpoint that is the node itself goes by the host's masquerade address.
+where the host's masquerade address stands for an endpoint that is the node itself.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _load_balancer(
 
 
 def _addresses(view: NodeNetwork, text: str, version: int) -> list[str]:
-    """Return an endpoint's addresses of a family; a workload's are those that it has on the default network."""
+    """Return an endpoint's addresses of a family; a workload's are those on the default network."""
     workload = view.plan["workloads"].get(text)
     if workload is None:
         return [] if "/" in text else [text]
@@ -76,7 +76,7 @@ def _addresses(view: NodeNetwork, text: str, version: int) -> list[str]:
 
 
 def _seen_from_router(view: NodeNetwork, address: str) -> str:
-    """A gateway router has the node's own addresses, so it cannot send to the node by them."""
+    """A gateway router has the node's own addresses, so it cannot send packets to the node by them."""
     own = {plain(item) for item in view.provider.addresses} if view.provider else set()
     if address not in own:
         return address
