@@ -77,7 +77,7 @@ def test_carried_out(spec: dict) -> None:
                 },
             },
             [
-                f"spec.{name}: accepted by the API, not carried out by Heddle yet"
+                f"spec.{name}: accepted by the API, not supported by Heddle yet"
                 for name in ("transport", "noOverlay", "uplinks")
             ],
         ),
@@ -91,7 +91,7 @@ def test_carried_out(spec: dict) -> None:
                     "evpn": {"vtep": "evpn", "macVRF": {"vni": 7}},
                 },
             },
-            [f"spec.{name}: accepted by the API, not carried out by Heddle yet" for name in ("transport", "evpn")],
+            [f"spec.{name}: accepted by the API, not supported by Heddle yet" for name in ("transport", "evpn")],
         ),
         (layer2(subnets=["10.0.0.0/30"]), ["too small for its hosts, it has 2 usable addresses"]),
         (layer2(subnets=["fd00::/126"]), ["too small for its hosts, it has 3 usable addresses"]),

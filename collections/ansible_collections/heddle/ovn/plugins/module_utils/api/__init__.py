@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a user may write: one file per kind under ``kinds``; parse, validate, normalise.
+"""The user-facing API: one file per kind under ``kinds``; parse, validate, normalise.
 
-``read_manifests`` is the way in. It reads text and nothing else.
+``read_manifests`` is the entry point. It has no side effects.
 """
 
 from __future__ import annotations

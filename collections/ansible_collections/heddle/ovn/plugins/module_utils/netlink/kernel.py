@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernel's links, addresses and routes, read and written through pyroute2.
+"""Reads and writes the kernel's links, addresses and routes through pyroute2.
 
-Nothing here decides anything; `workload_links.py` and `reconcile.py` do. Network namespaces are entered only to open
+It decides nothing; `workload_links.py` and `reconcile.py` do. Network namespaces are entered only to open
 a netlink socket in them, which then stays there, so no process is started.
 """
 
@@ -24,7 +24,7 @@ try:
     from pyroute2 import netns as network_namespace
     from pyroute2.netlink import exceptions
 
-    # What the kernel answers when it refuses something.
+    # Exceptions for errors that the kernel returns.
     NetlinkFailure = exceptions.NetlinkError
     _Interrupted = exceptions.NetlinkDumpInterrupted
     PYROUTE2_IMPORT_ERROR = None
@@ -33,7 +33,7 @@ except ImportError:
     _Interrupted = InterruptedError
     PYROUTE2_IMPORT_ERROR = traceback.format_exc()
 
-# What marks a route as Heddle's own; ovn-kubernetes uses the same number (rtnetlink(7), rtm_protocol).
+# The mark of Heddle's routes; ovn-kubernetes uses the same number (rtnetlink(7), rtm_protocol).
 ROUTE_PROTOCOL = 85
 _NO_DAD = 0x02
 _NEW_NETWORK = 0x40000000
@@ -44,7 +44,7 @@ _READINGS, _PAUSE_SECONDS = 20, 0.01
 
 
 def read_whole(function):
-    """Decorate what reads lists of the kernel: it begins anew when one changed while it was read (NLM_F_DUMP_INTR).
+    """Decorator for dumps: repeats one that was inconsistent because of a concurrent change (NLM_F_DUMP_INTR).
 
     That happens whenever Open vSwitch makes links at the same time.
     """
@@ -80,13 +80,13 @@ def has_module(name: str) -> bool:
 
 @contextlib.contextmanager
 def in_netns(namespace: str | None):
-    """Run in a network namespace; None stays where it is. OSError when there is none of that name."""
+    """Run in a network namespace; None keeps the current one. OSError when there is none of that name."""
     if namespace is None:
         yield
         return
     network_namespace.pushns()
     try:
-        # Without this flag it would make a namespace that is not there.
+        # Without this flag a missing namespace would be created.
         network_namespace.setns(namespace, flags=0)
         yield
     finally:
@@ -95,7 +95,7 @@ def in_netns(namespace: str | None):
 
 @contextlib.contextmanager
 def scratch():
-    """Run in an empty network namespace without a name, which goes with this block or this process."""
+    """Run in an empty, unnamed network namespace, which is removed with this block or this process."""
     with open("/proc/thread-self/ns/net", encoding="utf-8") as home:
         _call_kernel("unshare", _NEW_NETWORK)
         try:
@@ -105,7 +105,7 @@ def scratch():
 
 
 def _call_kernel(name: str, *arguments: int) -> None:
-    """Call a function of the C library that Python has since 3.12 only."""
+    """Call a function of the C library that Python offers only since 3.12."""
     if getattr(ctypes.CDLL(None, use_errno=True), name)(*arguments):
         number = ctypes.get_errno()
         raise OSError(number, f"{name}: {os.strerror(number)}")
@@ -183,15 +183,15 @@ def create_link(namespace: str, link, mark: str) -> None:
 
 
 def create_tap(name: str, user: int) -> None:
-    """Create a tap device that stays when nobody has it open, and that a user may open."""
+    """Create a persistent tap device that a user may open."""
     with IPRoute() as route:
         route.link("add", ifname=name, kind="tuntap", mode="tap", uid=user)
 
 
 def remove_link(name: str) -> None:
-    """Remove a link of the host; its other end goes with it.
+    """Remove a link of the host, and with a veth pair its other end.
 
-    The kernel removes a namespace's links some time after the namespace, so this one may just be going.
+    The kernel removes a namespace's links some time after the namespace, so this one may just be disappearing.
     """
     with IPRoute() as route:
         for index in route.link_lookup(ifname=name):
@@ -209,7 +209,7 @@ def change_link(namespace: str | None, name: str, **settings) -> None:
 
 
 def change_addresses(namespace: str | None, name: str, add: set[str], remove: set[str]) -> None:
-    """Add and remove addresses; IPv6 ones are usable at once, without duplicate address detection."""
+    """Add and remove addresses; IPv6 ones are set without duplicate address detection."""
     with in_netns(namespace), IPRoute() as route:
         index = route.link_lookup(ifname=name)[0]
         for verb, interfaces in (("del", remove), ("add", add)):
@@ -220,7 +220,7 @@ def change_addresses(namespace: str | None, name: str, add: set[str], remove: se
 
 
 def change_routes(namespace: str, name: str, add: set, remove: set) -> None:
-    """Set and remove (destination, gateway) routes through a link; one that is there already is no error."""
+    """Set and remove (destination, gateway) routes through a link; an existing one is no error."""
     with in_netns(namespace), IPRoute() as route:
         index = route.link_lookup(ifname=name)[0]
         for verb, routes in (("del", remove), ("replace", add)):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A small OVSDB client on the standard library: JSON-RPC over a stream socket (RFC 7047 section 4).
 
-`Client` sends and receives; it knows nothing of tables. A failed transaction raises `OvsdbError` or one of its
+`Client` sends and receives; it is independent of tables. A failed transaction raises `OvsdbError` or one of its
 subclasses, which name the operation and its table but never its values.
 """
 
@@ -21,7 +21,7 @@ _encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
 class OvsdbError(Exception):
-    """A transaction or request failed. `error` is the server's word for it, `index` the operation's position."""
+    """A transaction or request failed. `error` is the server's error code, `index` the operation's position."""
 
     def __init__(self, database, error, details="", index=None, operation=None):
         self.database, self.error, self.details, self.index = database, error, details, index
@@ -31,15 +31,15 @@ class OvsdbError(Exception):
 
 
 class Conflict(OvsdbError):
-    """Somebody changed what the transaction was based on: a `wait` did not hold, or a row it refers to is gone."""
+    """A concurrent change invalidated the transaction: a `wait` did not hold, or a row it refers to is gone."""
 
 
 class Duplicate(Conflict):
-    """The same, seen later: a row with that uuid, or with equal values in a unique index, exists already."""
+    """Conflict detected at insert: a row with that uuid, or with equal values in a unique index, exists already."""
 
 
 class Unreachable(OvsdbError):
-    """No connection, or the connection broke or stayed silent."""
+    """No connection, or it broke or timed out."""
 
     def __init__(self, remote, reason):
         super().__init__(remote, "no connection", reason)
@@ -49,14 +49,14 @@ class Unreachable(OvsdbError):
 
 
 class WriteRefused(OvsdbError):
-    """Somebody tried to write through a read-only client."""
+    """A write was attempted through a read-only client."""
 
 
 class Client:
     """One connection to one ovsdb-server; usable as a context manager.
 
-    `remote` is `unix:PATH` or `tcp:HOST:PORT` (`tcp:[ADDRESS]:PORT` for IPv6); `timeout` is how long the server may
-    stay silent. With `read_only`, operations that could write raise `WriteRefused` before anything is sent.
+    `remote` is `unix:PATH` or `tcp:HOST:PORT` (`tcp:[ADDRESS]:PORT` for IPv6); `timeout` (seconds) limits how long the
+    server may stay silent. With `read_only`, operations that could write raise `WriteRefused` before anything is sent.
     Errors: `ValueError` for a remote that is not supported, `Unreachable` when there is no server.
     """
 
@@ -86,7 +86,7 @@ class Client:
         return self._collect(self._submit("list_dbs", []), self.remote)
 
     def get_schema(self, database):
-        """The schema of a database as the server tells it, read once per connection."""
+        """The schema of a database from the server, read once per connection."""
         if database not in self._schemas:
             self._schemas[database] = self._collect(self._submit("get_schema", [database]), database)
         return self._schemas[database]
@@ -99,7 +99,7 @@ class Client:
         return self.finish(self.start(database, operations))
 
     def start(self, database, operations):
-        """Send a transaction without waiting for its reply; returns what `finish` wants."""
+        """Send a transaction without waiting for its reply; return the handle for `finish`."""
         if self.read_only:
             for index, operation in enumerate(operations):
                 if operation["op"] not in READ_ONLY_OPERATIONS:
@@ -118,7 +118,7 @@ class Client:
         return results
 
     def pipeline(self, database, transactions):
-        """Run transactions in order with at most `IN_FLIGHT` under way; yields results or an `OvsdbError` for each.
+        """Run transactions in order with at most `IN_FLIGHT` outstanding; yields results or an `OvsdbError` for each.
 
         The next transaction is computed while the server works on the previous ones.
         """
@@ -170,7 +170,7 @@ class Client:
         self._answer()
 
     def _receive(self, timeout, answer=True):
-        """Read what is there, waiting at most `timeout` for it, and file the messages."""
+        """Read available data, waiting at most `timeout` for it, and dispatch the messages."""
         if not select.select([self._socket], [], [], timeout)[0]:
             if timeout:
                 raise Unreachable(self.remote, f"server was silent for {timeout:g} s")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The answering ends of flows: an address answers on UDP and TCP, and on nothing but what senders say."""
+"""Responders of the measured flows: an address answers on UDP and TCP, only to the senders' requests."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Answering:
         watch(self, self.listener, False)
 
     def ready(self, opened: socket.socket, _now: float) -> None:
-        """Answer datagrams, take connections, send back what they say."""
+        """Answer datagrams, accept connections, echo their data."""
         for _count in range(_BURST):
             try:
                 if opened is self.datagrams:
@@ -52,7 +52,7 @@ class Answering:
             except BlockingIOError:
                 return
             except OSError:
-                # Whoever asked has gone.
+                # The sender has closed the connection.
                 continue
 
     def _accept(self) -> None:
@@ -77,7 +77,7 @@ class Answering:
         connection.close()
 
     def close(self) -> None:
-        """Stop."""
+        """Close the sockets."""
         for opened in (self.datagrams, self.listener, *self.connections):
             self.watch(self, opened, None)
             opened.close()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a desired virtual machine looks like: the words that `render` writes and `apply` reads."""
+"""Data classes of virtual machines and their NICs."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Nic:
 class VirtualMachine:
     """A virtual machine of a host; `memory` is in MiB.
 
-    `role` says what the host may do with it: `run` it; keep what is there while it moves `away`, but never start it
-    again; hold a place for it as the `target` of its move.
+    `role`: `run` it; `source`: keep a running one while it migrates away, but never start it
+    again; `target`: keep an instance ready for an incoming migration.
     """
 
     name: str
