@@ -1,21 +1,21 @@
 #!/usr/bin/python
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Compare what a host has with the plan."""
+"""Compare a host with its plan."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: audit
-short_description: Compare what a host has with the plan
+short_description: Compare a host with its plan
 version_added: 0.1.0
 author:
   - Heddle maintainers (@heddle)
 description:
   - Renders the host's desired state from the plan and compares it with the Northbound and Southbound rows, the
-    ports of workloads and the network namespaces that the host has. Nothing is written.
-  - Differences are returned by object and column. Objects that are not Heddle's are listed and no drift.
-  - A database that cannot be read is a problem and does not keep the others from being compared.
+    ports of workloads and the network namespaces of the host. Nothing is written.
+  - Differences are returned by object and column. Foreign objects are listed, and do not count as drift.
+  - A database that cannot be read is reported as a problem; the others are still compared.
 extends_documentation_fragment:
   - heddle.ovn.attributes.info
   - heddle.ovn.plan
@@ -32,7 +32,7 @@ EXAMPLES = r"""
     node: "{{ inventory_hostname }}"
   register: audited
 
-- name: Stop when something differs
+- name: Fail if the host differs
   ansible.builtin.assert:
     that: not audited.drift
 """
@@ -40,7 +40,7 @@ EXAMPLES = r"""
 RETURN = r"""
 drift:
   description:
-    - What differs. C(column) is none where a whole object is missing or too many; then C(found) or
+    - The differences. C(column) is none where a whole object is missing or too many; then C(found) or
       C(expected) is none.
   returned: success
   type: list
@@ -54,7 +54,7 @@ drift:
       expected: [0a:58:0a:80:00:03 10.128.0.3]
       found: [unknown]
 foreign:
-  description: Objects where Heddle has its own that are not Heddle's.
+  description: Objects in the same tables that do not belong to Heddle.
   returned: success
   type: list
   elements: dict
@@ -70,7 +70,7 @@ problems:
   elements: str
   sample: []
 checked:
-  description: How many objects the host should have.
+  description: Number of objects that the host should have.
   returned: success
   type: int
   sample: 244

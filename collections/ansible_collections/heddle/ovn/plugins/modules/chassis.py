@@ -12,13 +12,13 @@ version_added: 0.1.0
 author:
   - Heddle maintainers (@heddle)
 description:
-  - Brings Open vSwitch's settings and the integration bridge of a host to what ovn-controller needs for a zone of its
+  - Configures Open vSwitch and the integration bridge of a host as ovn-controller needs them for a zone of its
     own, with C(fail_mode=secure) and without in-band control.
-  - The provider bridge takes over the provider's NIC with the addresses and routes of the host, without
-    losing them for a moment, and gives them back when it is not wanted any more.
+  - Attaches the uplink to the provider bridge and migrates the host's addresses and routes to the bridge without
+    interruption. The uplink is detached, and its IP configuration restored, when the bridge is no longer wanted.
   - Where the kernel has no Open vSwitch, the userspace datapath is used; the underlay interface then becomes a port of
-    the bridge C(br-underlay), which takes it over in the same way.
-  - Settings that somebody else made stay as they are.
+    the bridge C(br-underlay) in the same way.
+  - Settings made by other software are kept.
 extends_documentation_fragment:
   - heddle.ovn.attributes
 options:
@@ -27,12 +27,12 @@ options:
     type: str
     required: true
   encap_ips:
-    description: Addresses that tunnels end at, without prefix length.
+    description: Addresses of the host's tunnel endpoints, without prefix length.
     type: list
     elements: str
     required: true
   datapath:
-    description: Datapath of the bridges; V(auto) takes V(system) where the kernel has Open vSwitch, else V(netdev).
+    description: Datapath of the bridges; V(auto) chooses V(system) where the kernel has Open vSwitch, else V(netdev).
     type: str
     choices: [auto, system, netdev]
     default: auto
@@ -40,15 +40,16 @@ options:
     description: NIC of the underlay; needed for the userspace datapath only.
     type: str
   provider:
-    description: How the host is connected to the provider network; without it its networks have no way out.
+    description:
+      - How the host is connected to the provider network; without it its networks have no external connectivity.
     type: dict
     suboptions:
       uplink:
-        description: NIC of the provider network.
+        description: NIC (uplink) of the provider network.
         type: str
         required: true
       bridge:
-        description: Bridge that takes the NIC over.
+        description: Bridge that the uplink is attached to.
         type: str
         default: br-ex
       mode:
@@ -64,28 +65,29 @@ options:
         elements: str
         default: []
       addresses:
-        description: Which of the host's addresses come first, if it has several of a family.
+        description: The preferred addresses of the host, if it has several of a family.
         type: list
         elements: str
         default: []
       vlan:
-        description: VLAN of the provider network, in which the host itself and the gateway routers are.
+        description: VLAN of the provider network for the host itself and the gateway routers.
         type: int
       prober:
         description:
-          - Cgroup (version 2) whose processes may reach workloads over the default network although they have a primary
-            network of their own, as health probers must. A path below the root, like V(system.slice/prober.service).
-          - The cgroup must exist. Without it, and on hosts with cgroup version 1, nobody may.
+          - Cgroup (version 2) whose processes may reach workloads over the default network although they have a
+            primary network of their own, as health probers must. A path below the root, like
+            V(system.slice/prober.service).
+          - The cgroup must exist. Without it, and on hosts with cgroup version 1, no process may.
         type: str
         default: ""
   physical_networks:
     description:
-      - Further physical networks that Localnet networks can lead to. The key is the C(physicalNetworkName) of the
+      - Further physical networks for Localnet networks. The key is the C(physicalNetworkName) of the
         manifest, the value has C(bridge) and, unless another physical network or O(provider) gives it, C(uplink).
     type: dict
     default: {}
   owner:
-    description: What marks the rows as Heddle's own.
+    description: Owner's mark of the rows.
     type: str
     default: heddle:chassis
 requirements:
@@ -118,17 +120,17 @@ datapath:
 gateway:
   description:
     - How the host is connected to the provider network, as the plan keeps it. Empty without O(provider), null in check
-      mode on a host where it cannot be told yet.
+      mode on a host where it cannot be determined yet.
   returned: success
   type: dict
   sample: {"mode": "shared", "bridge": "br-ex", "uplink": "eth2", "mac": "02:68:64:00:02:01", "vrf": true}
 underlay_mtu:
-  description: MTU of the link that tunnels end at; null when no link has the address.
+  description: MTU of the link with the tunnel endpoint; null when no link has the address.
   returned: success
   type: int
   sample: 1600
 changes:
-  description: How many objects were created, updated and deleted, and which.
+  description: The objects that were created, updated and deleted, and their number.
   returned: success
   type: dict
   sample: {"create": 3, "update": 1, "delete": 0, "foreign": 0, "objects": []}

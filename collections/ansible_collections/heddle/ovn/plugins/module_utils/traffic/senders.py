@@ -99,7 +99,7 @@ class Datagrams:
         return self.tally.as_dict()
 
     def close(self) -> None:
-        """Stop."""
+        """Close the sockets."""
         self.watch(self, self.socket, None)
         self.socket.close()
 
@@ -185,7 +185,7 @@ class LongConnection:
         return {**self.tally.as_dict(), "connections": self.connections, "resets": self.resets}
 
     def close(self) -> None:
-        """Stop."""
+        """Close the sockets."""
         if self.socket is not None:
             self.watch(self, self.socket, None)
             self.socket.close()
@@ -226,7 +226,7 @@ class NewConnections:
         return self.tally.as_dict()
 
     def close(self) -> None:
-        """Stop."""
+        """Close the sockets."""
         for opened in [*self.waiting]:
             self._end(opened)
 

@@ -34,7 +34,7 @@ class Parent:
 class Row:
     """One desired row. `network` is the unit that it is written with; "" for rows common to all networks.
 
-    `match` finds the row by column values whoever made it; such a row is created when missing and never deleted
+    `match` finds the row by column values of any owner; such a row is created when missing and never deleted
     unless it carries the owner's mark.
     """
 

@@ -15,7 +15,7 @@ def evaluated(
 ) -> list[dict]:
     """Return each flow with its `result` and, unless it is as expected, a `text` with the reason.
 
-    `seen` and `heard` are what the hosts reported by (source, target, network, address); `tested` are the hosts that
+    `seen` and `received` are what the hosts reported by (source, target, network, address); `tested` are the hosts that
     answered.
     """
     silence = silence or Silence({}, {})

@@ -21,7 +21,7 @@ class Responder:
     def __init__(self, directory: str = DIRECTORY) -> None:
         self.directory = directory
         self.state_file = os.path.join(directory, "responder.json")
-        self.received_file = os.path.join(directory, "responder-heard.json")
+        self.received_file = os.path.join(directory, "responder-received.json")
 
     def start(self, wanted: list[Listener], port: int, lifetime: float, *, write: bool) -> tuple[bool, list[str]]:
         """Run a responder for exactly these addresses; return whether one had to be started, and its problems.
