@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of modules that carry out a host's part of the plan."""
+"""Options of modules that apply the plan of a host."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def keep_plan(plan: dict, path: str, *, write: bool) -> Outcome:
         raise UserError(
             f"{path} is newer (revision {kept['revision']}) than this plan (revision {plan['revision']}): "
             "manifests were applied concurrently, run the playbook again. "
-            "If the state database was set up anew, remove the file"
+            "If the state database was recreated, remove the file"
         )
     # A copy that was edited has a digest that does not match its content.
     content = {name: value for name, value in kept.items() if name not in ("digest", "revision")}

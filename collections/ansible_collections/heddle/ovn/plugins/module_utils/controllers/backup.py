@@ -58,7 +58,9 @@ def snapshot_of(document) -> Snapshot:
     content = {name: document.get(name) for name in _CONTENT}
     wrong = [name for name, kind in _CONTENT.items() if not isinstance(content[name], kind)]
     if wrong or document.get("digest") != _digest(content):
-        raise BackupError("the backup was changed or cut off: its digest is not that of its content; take another one")
+        raise BackupError(
+            "the backup was changed or truncated: its digest is not that of its content; take another one"
+        )
     try:
         objects = [StoredObject(**entry) for entry in content["objects"]]
     except TypeError as error:

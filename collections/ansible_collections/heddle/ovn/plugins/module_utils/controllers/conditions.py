@@ -68,7 +68,7 @@ def allocated(failures: list[str]) -> dict:
 
 
 WAITING_FOR_HOSTS = described(
-    READY, UNKNOWN, "WaitingForHosts", "the network as it is now has not been brought to all hosts yet"
+    READY, UNKNOWN, "WaitingForHosts", "the current network has not been applied to all hosts yet"
 )
 
 
