@@ -47,7 +47,7 @@ def test_a_state_that_holds_something_else_is_not_overwritten_by_accident(lab, t
     kept = json.loads(file.read_text())
     file.write_text(json.dumps({**kept, "revision": kept["revision"] + 1}))
     assert (
-        "was changed or cut off"
+        "was changed or truncated"
         in lab.play("state_restore.yml", "-e", f"heddle_backup_file={file}", success=False).output
     )
     assert "name the backup" in lab.play("state_restore.yml", success=False).output

@@ -180,5 +180,5 @@ def test_the_last_node_and_the_clean_up(lab):
     assert not any(again.changed.values())
     assert measured() == (report, found)
     refused = lab.play("upgrade_layer2.yml", "-e", "heddle_upgrade_topology=gateway-router", success=False)
-    assert "there is no way back to it" in refused.output
+    assert "it cannot be restored" in refused.output
     lab.play("audit.yml")

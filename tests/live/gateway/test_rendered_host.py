@@ -40,7 +40,7 @@ def plan(request):
     found = plan_of(MANIFESTS, hosts=with_gateways(request.param, vrf=vrf))
     kernel.create_namespace(NAME, "")
     try:
-        with kernel.inside(NAME):
+        with kernel.in_netns(NAME):
             ip("link", "set", "lo", "up")
             names = ["breth1", *(link.name for link in render_host_network(found, "node1").links)]
             for name in names:

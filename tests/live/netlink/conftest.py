@@ -32,7 +32,7 @@ def make_port(name):
 def host():
     kernel.create_namespace(NAME, "")
     try:
-        with kernel.inside(NAME):
+        with kernel.in_netns(NAME):
             with HostKernel() as inside:  # Link-local addresses come and change at times of their own.
                 inside.write_sysctl("net/ipv6/conf/default/addr_gen_mode", "1")
             make_port("mp1")

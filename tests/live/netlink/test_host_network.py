@@ -279,7 +279,7 @@ def test_what_goes_with_its_link_while_it_is_removed_is_no_error(host):
 
 def test_two_routes_in_one_place_are_refused(host):
     routes = (HostRoute("10.0.0.0/8", "192.0.2.1", "br-ex"), HostRoute("10.0.0.0/8", "192.0.2.2", "br-ex"))
-    with pytest.raises(NetlinkError, match="wanted twice"):
+    with pytest.raises(NetlinkError, match="duplicate route"):
         apply(HostNetwork(routes=routes))
 
 
@@ -296,7 +296,7 @@ def test_a_link_that_comes_late_is_waited_for_and_one_that_does_not_is_named(hos
             return super().has_link(name)
 
     def make():
-        with kernel.inside(NAME):
+        with kernel.in_netns(NAME):
             asked.wait(20)
             make_port("mp2")
 

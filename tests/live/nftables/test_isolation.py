@@ -46,7 +46,7 @@ class Process:
     """A process in a network namespace that does what it is asked for."""
 
     def __init__(self, name: str) -> None:
-        with kernel.inside(name):
+        with kernel.in_netns(name):
             self.process = subprocess.Popen(
                 [sys.executable, "-u", "-c", INTERPRETER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
             )
@@ -80,7 +80,7 @@ class Scene:
 
     def _connect(self, own: str, address: str) -> None:
         for name, text, far in ((self.host, own, "far"), (self.workload, address, "near")):
-            with kernel.inside(name):
+            with kernel.in_netns(name):
                 if far == "far":
                     ip("link", "add", "far", "type", "veth", "peer", "name", "near", "netns", self.workload)
                 ip("link", "set", far, "address", MACS[far], "up")
@@ -90,11 +90,11 @@ class Scene:
             (self.host, "far", "near", self.target),
             (self.workload, "near", "far", self.own),
         ):
-            with kernel.inside(name):
+            with kernel.in_netns(name):
                 ip("neigh", "replace", address, "dev", device, "lladdr", MACS[far], "nud", "permanent")
 
     def load(self):
-        with kernel.inside(self.host):
+        with kernel.in_netns(self.host):
             return apply_firewall(self.plan, "node1", write=True, run=self.run, cgroups=CGROUPS)
 
     def process(self, name: str, folder=None) -> Process:
@@ -234,6 +234,6 @@ def test_a_cgroup_that_goes_while_the_table_is_loaded_is_no_error(scene):
             scene.cgroup.rmdir()
         return scene.run(argv, text)
 
-    with kernel.inside(scene.host):
+    with kernel.in_netns(scene.host):
         outcome = apply_firewall(scene.plan, "node1", write=True, run=removing, cgroups=CGROUPS)
     assert len(outcome.notes) == 1

@@ -21,7 +21,7 @@ def _inside():
     name = f"flush{os.getpid()}"
     kernel.create_namespace(name, "")
     try:
-        with kernel.inside(name):
+        with kernel.in_netns(name):
             yield
     finally:
         with contextlib.suppress(OSError):

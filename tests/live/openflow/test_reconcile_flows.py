@@ -298,7 +298,7 @@ def test_a_missing_bridge_counts_as_empty_in_check_mode_and_is_an_error_otherwis
     [
         ([flow(0, 1, "ip", "drop"), flow(0, 1, "tcp,tcp_dsst=7", "drop")], "priority 1 tcp,tcp_dsst=7: .*tcp_dsst"),
         ([flow(0, 1, "ip", "drop"), flow(0, 1, "ip", "outptu:1")], "priority 1 ip: .*outptu"),
-        ([flow(0, 1, "dl_type=0x800", "drop"), flow(0, 1, "ip", "LOCAL")], "wanted twice"),
+        ([flow(0, 1, "dl_type=0x800", "drop"), flow(0, 1, "ip", "LOCAL")], "duplicate flow"),
         ([flow(0, 1, "ip", "drop", cookie=0x1)], "cookie 0x1 is not"),
     ],
 )

@@ -253,13 +253,13 @@ def test_everything_wrong_is_reported_before_anything_is_written(northbound):
     text = str(caught.value)
     schema = northbound.client().get_schema(DATABASE)["version"]
     for part in (
-        "Logical_Switch/x: name: wants text, got int 5",
+        "Logical_Switch/x: name: expected text, got int 5",
         f"Logical_Switch/x: OVN_Northbound schema {schema} on this host has no column nonsense in table Logical_Switch",
         f"Nonsense/y: OVN_Northbound schema {schema} on this host has no table Nonsense",
-        "ACL/z: direction: wants one of from-lport, to-lport, got 'sideways'",
+        "ACL/z: direction: expected one of from-lport, to-lport, got 'sideways'",
         "ACL/z has no parent",
         "Logical_Router/r: copp: refers to Copp/missing",
-        "Logical_Router/r is desired twice",
+        "duplicate row Logical_Router/r",
     ):
         assert part in text
     assert northbound.dump() == {}

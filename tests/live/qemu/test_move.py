@@ -135,7 +135,7 @@ def test_it_runs_at_the_other_end_when_the_move_returns(on, source, target):
     assert told["transferred_bytes"] > 0
     assert 0 <= told["downtime_ms"] <= told["total_ms"]
     assert on(source, migration.send, listening) == told
-    with pytest.raises(UserError, match="does not wait for its move on this host; it is running here"):
+    with pytest.raises(UserError, match="does not wait for a migration on this host; it is running here"):
         on(target, migration.receive, {})
 
 

@@ -115,7 +115,10 @@ def test_whoever_is_overtaken_all_the_time_is_told_why_and_has_written_nothing(d
             store(other, lambda now: decide(namespace(f"other{next(others)}"), now, manifest_set="others"), write=True)
         return decide(tenant("slow", "w"), before, manifest_set="slow")
 
-    with database.client() as client, pytest.raises(ConflictError, match="somebody else changed the state each time"):
+    with (
+        database.client() as client,
+        pytest.raises(ConflictError, match="the state was changed by another client each time"),
+    ):
         store(client, overtaken, write=True, patience=0.3)
     with database.client() as client:
         assert not [key for key in read(client).objects if "slow" in key]

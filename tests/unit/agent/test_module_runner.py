@@ -23,7 +23,7 @@ class Module:
 
 @pytest.mark.parametrize("refusal", [NetlinkFailure(errno.EPERM, "no"), PermissionError("no")])
 def test_what_the_kernel_refuses_is_one_message(refusal):
-    with pytest.raises(Failed, match="the kernel refused something that Heddle needs"), reported(Module()):
+    with pytest.raises(Failed, match="the kernel rejected an operation that Heddle needs"), reported(Module()):
         raise refusal
 
 

@@ -38,7 +38,7 @@ def test_equal_sources_give_an_equal_file_that_runs_alone(tmp_path: Path):
 def test_a_host_that_was_never_installed_is_told_so(tmp_path: Path, monkeypatch, capsys):
     monkeypatch.setattr(components.read_host, "__defaults__", (str(tmp_path / "none.json"),))
     assert cli.main(["status"]) == cli.EXIT_FAILED
-    assert "Run playbooks/install.yml, which brings it." in capsys.readouterr().err
+    assert "Run playbooks/install.yml, which writes it." in capsys.readouterr().err
 
 
 class Database:
@@ -284,7 +284,7 @@ def test_a_damaged_plan_is_told_and_the_host_keeps_its_cards(tmp_path: Path, mon
     found = components.parts({"node": "n", "chassis": {}}, write=True)
     assert list(found) == list(components.PARTS)
     for name in ("topology", "gateway", "workloads"):
-        with pytest.raises(UserError, match=r"networks\.yml, which brings it"):
+        with pytest.raises(UserError, match=r"networks\.yml, which writes it"):
             found[name]()
     assert Converged(str(plan))() is False
 
@@ -310,5 +310,5 @@ def test_between_the_two_playbooks_the_gateways_are_not_waited_for(tmp_path: Pat
 def test_a_damaged_file_of_the_host_is_told(tmp_path: Path, text):
     path = tmp_path / "host.json"
     path.write_text(text)
-    with pytest.raises(UserError, match=r"install\.yml, which brings it"):
+    with pytest.raises(UserError, match=r"install\.yml, which writes it"):
         components.read_host(str(path))

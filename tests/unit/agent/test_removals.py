@@ -27,7 +27,7 @@ def removals():
     """What listens; the namespace has a link with something of Heddle's and something of others."""
     kernel.create_namespace(HOST, "")
     try:
-        with kernel.inside(HOST):
+        with kernel.in_netns(HOST):
             run("ip", "link", "add", "mp1", "type", "veth", "peer", "name", "far")
             run("ip", "link", "set", "far", "up")
             run("ip", "link", "set", "mp1", "up")

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from ansible_collections.heddle.ovn.plugins.module_utils.api import (
     check_update,
-    not_carried_out,
     read_manifests,
+    unsupported,
 )
 from tests.unit.api.case_tables import all_cases, manifest, update_cases
 
@@ -43,7 +43,7 @@ def check(text: str, name: str = "a.yml") -> None:
         stored = json.dumps([resource.manifest, resource.spec, resource.labels, resource.annotations], allow_nan=False)
         stored.encode()
         if resource.kind in ("UserDefinedNetwork", "ClusterUserDefinedNetwork"):
-            assert all(len(rule.splitlines()) == 1 for _path, rule, _remedy in not_carried_out(resource.spec))
+            assert all(len(rule.splitlines()) == 1 for _path, rule, _remedy in unsupported(resource.spec))
             assert check_update(resource, resource) == []
 
 

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.api import not_carried_out, read_manifests
+from ansible_collections.heddle.ovn.plugins.module_utils.api import read_manifests, unsupported
 
 LAYER2 = {"role": "Primary", "subnets": ["10.0.0.0/24"]}
 LAYER3 = {"role": "Primary", "subnets": [{"cidr": "10.0.0.0/16"}]}
@@ -18,7 +18,7 @@ def refusals(spec: dict) -> list[tuple[str, str, str]]:
     manifest = {"kind": "ClusterUserDefinedNetwork", "metadata": {"name": "blue"}, "spec": spec}
     ((resource,), problems) = read_manifests([("network.json", json.dumps(manifest))])
     assert problems == []
-    return list(not_carried_out(resource.spec))
+    return list(unsupported(resource.spec))
 
 
 def refused(spec: dict) -> list[str]:
@@ -77,7 +77,7 @@ def test_carried_out(spec: dict) -> None:
                 },
             },
             [
-                f"spec.{name}: accepted by the API, not carried out by Heddle yet"
+                f"spec.{name}: accepted by the API, not supported by Heddle yet"
                 for name in ("transport", "noOverlay", "uplinks")
             ],
         ),
@@ -91,7 +91,7 @@ def test_carried_out(spec: dict) -> None:
                     "evpn": {"vtep": "evpn", "macVRF": {"vni": 7}},
                 },
             },
-            [f"spec.{name}: accepted by the API, not carried out by Heddle yet" for name in ("transport", "evpn")],
+            [f"spec.{name}: accepted by the API, not supported by Heddle yet" for name in ("transport", "evpn")],
         ),
         (layer2(subnets=["10.0.0.0/30"]), ["too small for its hosts, it has 2 usable addresses"]),
         (layer2(subnets=["fd00::/126"]), ["too small for its hosts, it has 3 usable addresses"]),

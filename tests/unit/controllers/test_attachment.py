@@ -231,7 +231,7 @@ def test_a_localnet_workload_has_an_address_and_the_mtu_of_the_provider_network_
     ("told", "fragment"),
     [
         ({"physical_networks": {"factory": "br-ex"}}, None),
-        ({"physical_networks": {"office": "br-ex"}}, "node1 does not lead to the physical network factory of"),
+        ({"physical_networks": {"office": "br-ex"}}, "node1 has no mapping for the physical network factory of"),
         ({"mode": "shared"}, "it has physnet; name others in the inventory"),
         # What a host did not tell is not known to be wrong.
         (None, None),

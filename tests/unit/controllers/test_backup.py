@@ -30,9 +30,9 @@ def kept(tmp_path):
 @pytest.mark.parametrize(
     ("damage", "fragment"),
     [
-        (lambda text: text.replace('"10.0.0.3"', '"10.0.0.4"'), "was changed or cut off"),
-        (lambda text: text.replace('"revision": 3', '"revision": 2'), "was changed or cut off"),
-        (lambda text: text.replace('"cursors"', '"cursor"'), "was changed or cut off"),
+        (lambda text: text.replace('"10.0.0.3"', '"10.0.0.4"'), "was changed or truncated"),
+        (lambda text: text.replace('"revision": 3', '"revision": 2'), "was changed or truncated"),
+        (lambda text: text.replace('"cursors"', '"cursor"'), "was changed or truncated"),
         (lambda text: text[: len(text) // 2], "no backup in"),
         (lambda text: "", "no backup in"),
         (lambda text: text.replace('"format": 1', '"format": 2'), "has format 2"),

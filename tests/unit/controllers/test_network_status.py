@@ -131,7 +131,7 @@ def test_a_foreign_primary_definition_that_comes_later_is_told_and_changes_nothi
     after = stored(text, before)
     assert condition_of(after, NET, "PrimaryNetworkConflict") == (
         "True", "PrimaryNetworkClaimedTwice",
-        "NetworkAttachmentDefinition/red/later asks for a primary network in namespace red too and is left alone",
+        "NetworkAttachmentDefinition/red/later asks for a primary network in namespace red too and is ignored",
     )  # fmt: skip
     assert condition_of(after, NET)[0] == "True"
     assert build_plan(after)["networks"] == build_plan(before)["networks"]
@@ -150,7 +150,7 @@ def test_the_namespace_that_two_cluster_networks_select_belongs_to_the_first(at_
         "NetworkAttachmentDefinition has been created in following namespaces: [a, b, c]",
     )  # fmt: skip
     assert condition_of(after, first.key, "PrimaryNetworkConflict")[2] == (
-        "ClusterUserDefinedNetwork/net2 wants to be the primary network of namespace c too and is kept out"
+        "ClusterUserDefinedNetwork/net2 asks to be the primary network of namespace c too and is rejected"
     )
     assert condition_of(after, second.key) == (
         "False", "NetworkAttachmentDefinitionSyncError",
@@ -224,7 +224,7 @@ def test_subnets_that_grow_into_others_are_refused_when_the_network_is_there():
     text = namespace("red") + layer3("red", "net", "10.9.0.0/16", 24)
     grown = text.replace("subnets: [", "subnets: [{cidr: '10.96.0.0/16', hostSubnet: 24}, ")
     _after, problems = decide(grown, stored(text))
-    assert [("service subnet" in str(one), "carried out" in str(one)) for one in problems] == [(True, True)]
+    assert [("service subnet" in str(one), "network exists" in str(one)) for one in problems] == [(True, True)]
 
 
 def test_a_network_without_room_for_its_ids_is_stored_and_on_no_host():

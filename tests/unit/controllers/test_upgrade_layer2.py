@@ -153,7 +153,7 @@ def test_a_move_that_was_cut_off_goes_on_to_where_it_was_going():
 
 def test_a_node_that_a_machine_is_on_its_way_to_does_not_change():
     told = (
-        "node node1, network red_net, workload red/a: is on its way to node2; "
+        "node node1, network red_net, workload red/a: is migrating to node2; "
         "finish that first: playbooks/migrate_workload.yml -e workload=red/a -e to=node2"
     )
     for blockers in (

@@ -27,7 +27,7 @@ def uplinks():
     """What listens; the namespace has the uplinks `taken` and `other`."""
     kernel.create_namespace(HOST, "")
     try:
-        with kernel.inside(HOST):
+        with kernel.in_netns(HOST):
             for name in ("taken", "other"):
                 ip("link", "add", name, "type", "veth", "peer", "name", f"{name}-far")
                 ip("link", "set", f"{name}-far", "up")

@@ -42,7 +42,7 @@ def uplink():
     """A host with one uplink, its addresses and routes, and the device of a bridge that has nothing yet."""
     kernel.create_namespace(HOST, "")
     try:
-        with kernel.inside(HOST):
+        with kernel.in_netns(HOST):
             for name in ("uplink", "bridge"):
                 ip("link", "add", name, "type", "veth", "peer", "name", f"{name}-far")
                 ip("link", "set", f"{name}-far", "up")

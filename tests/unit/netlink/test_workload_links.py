@@ -37,7 +37,7 @@ def host():
     name = f"{PREFIX}-host"
     kernel.create_namespace(name, "")
     try:
-        with kernel.inside(name):
+        with kernel.in_netns(name):
             yield name
     finally:
         for namespace in kernel.namespaces():
@@ -178,7 +178,7 @@ def test_the_userspace_datapath_gets_complete_checksums(host):
     for _run in range(2):
         outcome = reconcile_endpoints([endpoint()], owner=PREFIX, userspace=True, write=True)
     assert not outcome.changed
-    with kernel.inside(f"{PREFIX}_a"):
+    with kernel.in_netns(f"{PREFIX}_a"):
         assert not kernel.transmit_checksum("eth0")
 
 
@@ -188,6 +188,6 @@ def test_the_machine_is_left_as_it_was():
 
 
 def test_entering_a_namespace_that_is_not_there_does_not_make_it(host):
-    with pytest.raises(FileNotFoundError), kernel.inside(f"{PREFIX}_missing"):
+    with pytest.raises(FileNotFoundError), kernel.in_netns(f"{PREFIX}_missing"):
         pass
     assert f"{PREFIX}_missing" not in kernel.namespaces()

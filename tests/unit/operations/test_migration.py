@@ -85,7 +85,7 @@ def test_what_waits_is_not_moved():
 
 
 def test_a_move_ends_only_at_one_of_its_ends():
-    with pytest.raises(MoveRefused, match="is not on its way to node3"):
+    with pytest.raises(MoveRefused, match="is not migrating to node3"):
         end_move(MOVING, "red/vm", "node3")
 
 

@@ -52,4 +52,4 @@ def test_the_module_names_the_peer_on_every_host_and_starts_nothing_on_others(tm
     assert (found["changed"], found["peer"]) == (False, "red/c")
     alone = {**arguments, "document": pack(plan_of(NETWORK + MACHINE))}
     found = run_module("migration_watch", tmp_path, state="started", **alone)
-    assert "no workload shares a network with red/vm and could watch it" in found["msg"]
+    assert "no other workload on a network of red/vm can send to it" in found["msg"]

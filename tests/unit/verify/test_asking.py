@@ -8,8 +8,8 @@ from collections import Counter
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.asking import (
-    Heard,
-    Suspect,
+    Reply,
+    Unconfirmed,
     ask_required,
     ask_silent,
     confirm,
@@ -28,7 +28,7 @@ class Hosts:
         self.seconds, self.queue, self.mute, self.small, self.loss = seconds, queue, set(mute), set(small), loss
         self.stop = stop
         self.time = self.busy = 0.0
-        self.coming: list[tuple[float, Heard]] = []
+        self.coming: list[tuple[float, Reply]] = []
         self.asked: Counter = Counter()
         self.large: Counter = Counter()
         self.sent = self.dropped = 0
@@ -50,10 +50,10 @@ class Hosts:
         if self.stop[0] <= self.busy < self.stop[1]:
             self.busy = self.stop[1]
         if number not in self.mute and not (large and number in self.small):
-            self.coming.append((self.busy, Heard(number, attempt, self.busy - self.time, large)))
+            self.coming.append((self.busy, Reply(number, attempt, self.busy - self.time, large)))
         return attempt
 
-    def hear(self, until):
+    def receive(self, until):
         first = min((at for at, _one in self.coming), default=until)
         self.time = max(self.time, min(first, until))
         heard = [one for at, one in self.coming if at <= self.time]
@@ -127,20 +127,20 @@ def test_without_a_control_silence_is_not_tested():
     assert (untested, slowest) == ({1, 2}, 5)
 
 
-def suspects(*numbers, large=False, controls=(0,)):
-    return [Suspect(number, large, controls) for number in numbers]
+def unconfirmed(*numbers, large=False, controls=(0,)):
+    return [Unconfirmed(number, large, controls) for number in numbers]
 
 
 @SPEEDS
 def test_a_suspect_that_answers_when_it_is_asked_alone_is_none(seconds):
-    found = suspects(1, 2, 3)
+    found = unconfirmed(1, 2, 3)
     confirm(found, Hosts(seconds), Pace(), timeout=60)
     assert all(one.concluded and not one.dead for one in found)
 
 
 @SPEEDS
 def test_a_suspect_that_stays_silent_was_asked_several_times_longer_than_any_control_took(seconds):
-    found = suspects(1, 2)
+    found = unconfirmed(1, 2)
     confirm(found, Hosts(seconds, mute={1}), Pace(), timeout=60)
     assert found[1].concluded
     assert not found[0].concluded and found[0].tries == 5 and not found[0].dead
@@ -148,7 +148,7 @@ def test_a_suspect_that_stays_silent_was_asked_several_times_longer_than_any_con
 
 
 def test_a_large_suspect_needs_both_sizes():
-    found = suspects(1, 2, large=True)
+    found = unconfirmed(1, 2, large=True)
     confirm(found, Hosts(0.01, small={1}), Pace(), timeout=60)
     assert [one.concluded for one in found] == [False, True]
     assert found[0].answered == {False}
@@ -156,14 +156,14 @@ def test_a_large_suspect_needs_both_sizes():
 
 @pytest.mark.parametrize("at", [0.0, 0.05, 0.3])
 def test_hosts_that_stop_for_ten_seconds_are_waited_for(at):
-    found = suspects(1, 2)
+    found = unconfirmed(1, 2)
     confirm(found, Hosts(0.01, stop=(at, at + 10)), Pace(), timeout=60)
     assert all(one.concluded for one in found)
 
 
 def test_without_an_answer_to_any_control_nothing_is_known():
     hosts = Hosts(0.01, mute={0, 1, 2})
-    found = suspects(1, 2)
+    found = unconfirmed(1, 2)
     confirm(found, hosts, Pace(), timeout=5)
     assert all(one.dead == 5 and not one.tries for one in found)
     # A control that is known to be dead is not waited for again.
@@ -171,19 +171,19 @@ def test_without_an_answer_to_any_control_nothing_is_known():
 
 
 def test_the_next_control_is_asked_when_the_most_alike_is_dead():
-    found = suspects(1, controls=(9, 0))
+    found = unconfirmed(1, controls=(9, 0))
     confirm(found, Hosts(0.01, mute={1, 9}), Pace(), timeout=2)
     assert (found[0].dead, found[0].tries) == (0, 5)
 
 
 def test_where_controls_say_little_about_the_target_it_is_waited_for_as_long_as_asked_for():
-    found = [Suspect(1, False, (0,), least=8.0)]
+    found = [Unconfirmed(1, False, (0,), least=8.0)]
     confirm(found, Hosts(0.01, mute={1}), Pace(), timeout=60)
     assert found[0].waited >= 7.99
 
 
 def test_two_percent_loss_fails_nothing():
     for loss in range(40, 60):
-        found = suspects(*range(1, 40))
+        found = unconfirmed(*range(1, 40))
         confirm(found, Hosts(0.002, loss=loss), Pace(), timeout=60)
         assert all(one.concluded for one in found)

@@ -7,7 +7,7 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.filter.reachability_report import reachability_report
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack, unpack
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.evaluation import evaluate, suspects
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.evaluation import evaluate, unconfirmed
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectation import expected
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.prober import Expectations
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.report_tables import reachability_table
@@ -49,7 +49,7 @@ def perfect(plan: dict = PLAN) -> dict[str, dict]:
                 for pair in expected(plan, node, EVERY_PAIR)
             },
             "slowest": 1.5,
-            "heard": [
+            "received": [
                 list(key(pair))
                 for pair in expected(plan, None, EVERY_PAIR)
                 if pair.reach and plan["workloads"][pair.target]["node"] == node
@@ -88,9 +88,9 @@ def test_the_table_of_a_run_with_every_kind_of_mistake() -> None:
     seen_by(hosts, "red/r1", "red/r2", "red_net")["answered_by"] = None
     seen_by(hosts, "red/r2", "red/r1", "red_net")["answered_by"] = "blue/b1"
     seen_by(hosts, "blue/b1", "red/r1", "red_net").update(answered_by="red/r1", answered_on="red_net")
-    hosts["node2"]["heard"].append(["blue/b1", "red/r2", "red_net", "10.0.0.4"])
+    hosts["node2"]["received"].append(["blue/b1", "red/r2", "red_net", "10.0.0.4"])
     hosts["node1"]["problems"] = ["red/r1: 10.0.0.3 port 7654: Address already in use"]
-    hosts["node2"]["heard"] = [one for one in hosts["node2"]["heard"] if one[0] != "red/r1"]
+    hosts["node2"]["received"] = [one for one in hosts["node2"]["received"] if one[0] != "red/r1"]
     hosts["node1"]["again"] = {("red/r1", "red/r2", "red_net", "10.0.0.4"): asked_alone()}
     assert (
         "\n".join(reachability_table(evaluated(hosts)))
@@ -127,14 +127,14 @@ Problems (1)
 
 Left out (2)
   blue_net: one workload only, which has no peer on its network
-  no host has a way out
+  no host has external connectivity
 
 Covered (every pair)
   8 of 8: network x host pair x direction x family
   8 of 8: workload as target x network x family
   3 of 3: network x host against each other network x family
 
-FAILED: 18 addresses, 0 reached, 14 isolated; 0 ways in and out; 4 failed, 0 not tested; slowest answer 1.5 ms"""
+FAILED: 18 addresses, 0 reached, 14 isolated; 0 north-south flows; 4 failed, 0 not tested; slowest answer 1.5 ms"""
     )
 
 
@@ -176,14 +176,14 @@ def test_silence_fails_only_what_was_asked_alone_longer_than_known_good_question
     hosts = perfect()
     silent = seen_by(hosts, "red/r1", "red/r2", "red_net")
     silent.update(answered_by=None, answered_on=None, large=False)
-    hosts["node2"].update(slowest=2000, heard=[])
+    hosts["node2"].update(slowest=2000, received=[])
     if again:
         hosts["node1"]["again"] = {("red/r1", "red/r2", "red_net", "10.0.0.4"): again}
     report = evaluated(hosts)
     (pair,) = [one for one in report["pairs"] if one["result"] in ("failed", "not tested")]
     assert (pair["source"], pair["result"]) == ("red/r1", result)
     assert says in (report["failures"] + report["not_tested"])[0]
-    assert suspects(report) == ([] if again else [("red/r1", "red/r2", "red_net", "10.0.0.4")])
+    assert unconfirmed(report) == ([] if again else [("red/r1", "red/r2", "red_net", "10.0.0.4")])
     assert not report["passed"]
 
 
@@ -202,12 +202,12 @@ def test_a_silence_that_could_not_be_tested_is_asked_for_again() -> None:
     hosts = perfect()
     seen_by(hosts, "blue/b1", "red/r1", "red_net")["untested"] = "no known-good question was answered any more"
     report = evaluated(hosts)
-    assert (report["passed"], report["counts"]["not tested"], len(suspects(report))) == (False, 1, 1)
+    assert (report["passed"], report["counts"]["not tested"], len(unconfirmed(report))) == (False, 1, 1)
     at = ("blue/b1", "red/r1", "red_net", "10.0.0.3")
     hosts["node1"]["again"] = {at: asked_alone()}
     assert evaluated(hosts)["passed"]
     hosts["node1"]["again"] = {at: asked_alone(tries=1, dead=60)}
-    assert (evaluated(hosts)["passed"], suspects(evaluated(hosts))) == (False, [])
+    assert (evaluated(hosts)["passed"], unconfirmed(evaluated(hosts))) == (False, [])
 
 
 def record_of(node: str, host: dict) -> str:
@@ -229,7 +229,7 @@ def results(node: str, host: dict) -> dict:
         "heddle_responding": {"changed": True, "problems": host["problems"], "document": pack(PLAN)},
         "heddle_probed": {**probed, "document": pack(PLAN)},
         "heddle_confirmed": {"changed": False, "skipped": True, "skip_reason": "Conditional result was False"},
-        "heddle_stopped": {"changed": True, "heard": pack(host["heard"])},
+        "heddle_stopped": {"changed": True, "received": pack(host["received"])},
     }
 
 
@@ -251,14 +251,14 @@ def test_the_filter_names_what_to_ask_alone_and_what_to_compare_it_with() -> Non
     rows = expected(PLAN, "node1", EVERY_PAIR)
     (suspect,) = [number for number, row in enumerate(rows) if key(row)[:3] == ("red/r1", "red/r2", "red_net")]
     assert {name: unpack(text) for name, text in again.items()} == {
-        "node1": {"suspects": [suspect], "good": [], "slowest": 0.0015}
+        "node1": {"unconfirmed": [suspect], "good": [], "slowest": 0.0015}
     }
 
 
 def test_a_record_of_another_list_of_questions_is_a_problem_of_its_host() -> None:
     hostvars = {name: results(name, host) for name, host in perfect().items()}
     hostvars["node1"]["heddle_probed"]["record"] = hostvars["node2"]["heddle_probed"]["record"]
-    problem = "node1: it asked for other pairs than its plan says; run playbooks/networks.yml"
+    problem = "node1: it tested other pairs than those of its plan; run playbooks/networks.yml"
     assert reported(hostvars)["report"]["problems"] == [problem]
 
 

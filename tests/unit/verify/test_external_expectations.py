@@ -56,7 +56,7 @@ def test_what_leaves_does_so_as_the_node_and_only_in_the_networks_families(mode:
 
 
 @pytest.mark.parametrize("facts, family, reason", [
-    ({"next_hops": []}, 4, "the node knows no IPv4 gateway"),
+    ({"next_hops": []}, 4, "the node has no IPv4 gateway"),
     ({"addresses": ["192.0.2.11/24"]}, 6, "the node has no IPv6 address on the provider network"),
 ])  # fmt: skip
 def test_without_a_way_nobody_is_expected_to_leave(facts: dict, family: int, reason: str) -> None:
@@ -107,7 +107,7 @@ def test_what_cannot_be_asked_is_told() -> None:
         "host in VRF to workload: not possible without VRFs, which the kernel of node1, node2, node3"
     )
     assert left_out(plan(), {}) == ["external: the inventory has no group heddle_external with heddle_addresses"]
-    assert left_out(plan_of(MANIFESTS), {}) == ["no host has a way out"]
+    assert left_out(plan_of(MANIFESTS), {}) == ["no host has external connectivity"]
     report = evaluate(plan(), {})
     assert "  external: the inventory has no group heddle_external with heddle_addresses" in reachability_table(report)
 
@@ -208,7 +208,7 @@ def seen(one: ExternalFlow, **changes) -> dict:
     ({"large": False}, "packets of 1400 bytes get no answer, small ones do"),
     ({"answered_by": "node3", "answered_on": ""}, "answered by node3 on a host"),
     ({"answered_by": None}, "no answer"),
-    ({"unsolicited": True}, "somebody else there got through to red/r1"),
+    ({"unsolicited": True}, "an unsolicited source reached red/r1"),
 ])  # fmt: skip
 def test_each_mistake_of_a_packet_to_the_outside_is_one_line(changes: dict, text: str) -> None:
     made = plan()

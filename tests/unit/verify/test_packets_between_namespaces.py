@@ -17,7 +17,7 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.datagram import answer, question, read_question
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.evaluation import evaluate, suspects
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.evaluation import evaluate, unconfirmed
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.listening import Listener, listeners, places
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.prober import (
     Expectations,
@@ -86,7 +86,7 @@ def connect(tenant: str) -> None:
     one, two = namespace_of(tenant, "1"), namespace_of(tenant, "2")
     for name in (one, two):
         kernel.create_namespace(name, "")
-    with kernel.inside(one), IPRoute() as route:
+    with kernel.in_netns(one), IPRoute() as route:
         route.link("add", ifname="wire", kind="veth", peer={"ifname": "wire", "net_ns_fd": two})
     for number in "12":
         kernel.change_link(namespace_of(tenant, number), "wire", state="up")
@@ -124,17 +124,17 @@ def ask(timeout: float = 5) -> tuple[dict, list[str]]:
     asked = Expectations.of(PLAN, "here", {}, EVERY_PAIR)
     record, problems = probe(asked, places(PLAN, "here"), PORT, timeout)
     seen = expand(record, asked)
-    return {"seen": seen, "slowest": record["slowest"], "heard": [], "digest": "d", "problems": []}, problems
+    return {"seen": seen, "slowest": record["slowest"], "received": [], "digest": "d", "problems": []}, problems
 
 
 def ask_again(host: dict, timeout: float = 5) -> dict:
     """Return the same after what got no answer was asked alone."""
     asked = Expectations.of(PLAN, "here", {}, EVERY_PAIR)
-    wanted = set(suspects(evaluate(PLAN, {"here": host}, None, EVERY_PAIR)))
+    wanted = set(unconfirmed(evaluate(PLAN, {"here": host}, None, EVERY_PAIR)))
     numbers = [
         number for number, row in enumerate(asked.rows) if (row.source, row.target, row.network, row.address) in wanted
     ]
-    again = {"suspects": numbers, "good": asked.known_good(host["seen"]), "slowest": host["slowest"] / 1000}
+    again = {"unconfirmed": numbers, "good": asked.known_good(host["seen"]), "slowest": host["slowest"] / 1000}
     record, _problems = probe_again(asked, again, places(PLAN, "here"), PORT, timeout)
     return {**host, "again": expand_again(record, asked, host["seen"])}
 
@@ -148,7 +148,7 @@ def test_tenants_with_equal_addresses_are_told_apart(wires: None, responder: Res
     host, problems = ask()
     assert problems == []
     _stopped, heard = responder.stop(write=True)
-    report = evaluate(PLAN, {"here": {**host, "heard": heard}}, None, EVERY_PAIR)
+    report = evaluate(PLAN, {"here": {**host, "received": heard}}, None, EVERY_PAIR)
     assert report["passed"], report["failures"]
     assert report["counts"] == {"pairs": 24, "reached": 8, "isolated": 16, "failed": 0, "not tested": 0}
     assert report["matrix"] == {"red/1": "-+..", "red/2": "+-..", "blue/1": "..-+", "blue/2": "..+-"}
@@ -183,7 +183,7 @@ def test_an_answer_in_time_for_the_second_question_clears_a_suspect(wires: None,
     start(responder)
     kernel.change_addresses(namespace_of("red", "2"), "wire", set(), {"10.0.0.4/24"})
     host, _problems = ask()
-    wanted = {(one[0], one[1], one[3]) for one in suspects(evaluate(PLAN, {"here": host}, None, EVERY_PAIR))}
+    wanted = {(one[0], one[1], one[3]) for one in unconfirmed(evaluate(PLAN, {"here": host}, None, EVERY_PAIR))}
     assert {("red/1", "red/2", "10.0.0.4"), ("red/2", "red/1", "10.0.0.3")} <= wanted
     kernel.change_addresses(namespace_of("red", "2"), "wire", {"10.0.0.4/24"}, set())
     report = evaluate(PLAN, {"here": ask_again(host)}, None, EVERY_PAIR)
@@ -195,7 +195,7 @@ def test_a_responder_that_is_gone_leaves_everything_untested_and_fails_nothing(w
     assert (report["passed"], report["failures"]) == (False, [])
     assert report["counts"]["not tested"] == 24
     assert (
-        "red/1: 2 addresses not tested, too slow to tell: known-good questions took more than 1 s"
+        "red/1: 2 addresses not tested, too slow to evaluate: known-good questions took more than 1 s"
         in (report["not_tested"])
     )
 
@@ -219,7 +219,7 @@ def test_second_start_changes_nothing_and_a_new_namespace_needs_a_new_responder(
 
 def test_a_missing_namespace_and_a_taken_port_are_named(wires: None, responder: Responder) -> None:
     kernel.remove_namespace(namespace_of("blue", "1"))
-    with kernel.inside(namespace_of("red", "1")):
+    with kernel.in_netns(namespace_of("red", "1")):
         taken = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         taken.bind(("10.0.0.3", PORT))
     with contextlib.closing(taken):

@@ -40,7 +40,7 @@ def mac() -> Iterator[str]:
     try:
         for name in (EXTERNAL, NODE):
             kernel.create_namespace(name, "")
-        with kernel.inside(EXTERNAL), IPRoute() as route:
+        with kernel.in_netns(EXTERNAL), IPRoute() as route:
             route.link("add", ifname="wire", kind="veth", peer={"ifname": "wire", "net_ns_fd": NODE})
         ends = {EXTERNAL: ("192.0.2.200/24", "2001:db8::200/64"), NODE: ("192.0.2.11/24", "2001:db8::11/64")}
         for name, addresses in ends.items():
@@ -59,7 +59,7 @@ def mac() -> Iterator[str]:
 def served(listening: tuple[str, ...] = ("UDP", "TCP")) -> Iterator[None]:
     """Answer in the node's namespace on all its addresses."""
     opened = []
-    with kernel.inside(NODE):
+    with kernel.in_netns(NODE):
         for protocol, port in PORTS:
             for number in (4, 6) if protocol in listening else ():
                 kind = socket.SOCK_DGRAM if protocol == "UDP" else socket.SOCK_STREAM
@@ -111,8 +111,8 @@ def rows(mac: str, addresses: dict[int, str], target: str) -> list[ExternalFlow]
 
 
 def answered(asked: list[ExternalFlow], enough: set[int]) -> set[int]:
-    """Ask until `enough` were answered, each once more when nothing is heard; return all that were."""
-    with kernel.inside(EXTERNAL), Exchange(questions(asked), {"external": Place()}, 7654) as exchange:
+    """Ask until `enough` were answered, each once more when nothing is received; return all that were."""
+    with kernel.in_netns(EXTERNAL), Exchange(questions(asked), {"external": Place()}, 7654) as exchange:
         assert (exchange.problems, exchange.unsent) == ([], set())
         deadline = time.monotonic() + 60
         found: set[int] = set()
@@ -121,7 +121,7 @@ def answered(asked: list[ExternalFlow], enough: set[int]) -> set[int]:
             # The controls come last: who answers them has had time for all others.
             for number in range(len(asked)):
                 exchange.ask(number)
-            exchange.hear(time.monotonic() + 0.5)
+            exchange.receive(time.monotonic() + 0.5)
             found = {number for number, one in enumerate(exchange.asked) if one.answers}
         return found
 
@@ -147,7 +147,7 @@ def test_a_node_that_drops_them_is_silent_while_controls_are_answered(mac: str) 
 
 def test_an_address_that_the_host_does_not_have_is_a_problem_of_that_question(mac: str) -> None:
     asked = rows(mac, SERVICE, "service")
-    with kernel.inside(NODE), Exchange(questions(asked), {"external": Place()}, 7654) as exchange:
+    with kernel.in_netns(NODE), Exchange(questions(asked), {"external": Place()}, 7654) as exchange:
         assert exchange.unsent == {0, 1, 2, 3}
         assert exchange.problems == [
             f"external: no network interface of this host has {address}" for address in OWN.values()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Read and validate manifests on the control node, in Ansible's own process: no module need be sent or started."""
+"""Reads and validates manifests on the control node, in Ansible's own process, without starting a module."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _ARGUMENTS = {
 
 
 class ActionModule(ActionBase):
-    """Validates; the model, not this plugin, knows the rules."""
+    """Calls the validation in `operations.preflight`."""
 
     _requires_connection = False
     _supports_check_mode = True
     _supports_async = False
 
     def run(self, tmp=None, task_vars=None):
-        """Return the valid manifests in one word, or all problems."""
+        """Return the valid manifests, compressed and base64-encoded, or all problems."""
         result = super().run(tmp, task_vars)
         _validation, arguments = self.validate_argument_spec(argument_spec=_ARGUMENTS)
         files = [(entry["name"], entry["text"]) for entry in arguments["files"]]
-        # This process ends with the task; looking for cycles in what it makes is a good part of its time.
+        # This process ends with the task; cyclic garbage collection would take much of its time.
         gc.disable()
         resources, problems = examine(files, arguments["nodes"], arguments["settings"])
         if problems:

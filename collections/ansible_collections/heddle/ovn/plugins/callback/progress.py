@@ -87,7 +87,7 @@ from ansible_collections.heddle.ovn.plugins.plugin_utils.progress_text import (
 )
 
 DEBUG_ACTIONS = frozenset(("debug", "ansible.builtin.debug", "ansible.legacy.debug"))
-# These ask at the terminal.
+# These prompt at the terminal.
 ASKING_ACTIONS = frozenset(("pause", "ansible.builtin.pause", "ansible.legacy.pause"))
 META_ACTIONS = frozenset(("meta", "ansible.builtin.meta", "ansible.legacy.meta"))
 
@@ -115,7 +115,7 @@ def tasks_of(play) -> set[str]:
 
 
 class CallbackModule(DefaultCallback):
-    """The default callback, which writes to a log, and a short account of the run for the terminal."""
+    """Writes the default callback's output to a log, and a short summary of the run to the terminal."""
 
     CALLBACK_VERSION = 2.0
     CALLBACK_TYPE = "stdout"
@@ -134,7 +134,7 @@ class CallbackModule(DefaultCallback):
         self._failures: dict[tuple[str, str], list[str]] = {}
 
     def set_options(self, task_keys=None, var_options=None, direct=None) -> None:
-        """Take over the options."""
+        """Read the options."""
         super().set_options(task_keys=task_keys, var_options=var_options, direct=direct)
         self._verbose = self.get_option("verbose") or self._real_display.verbosity > 0
         self._screen = Screen(self._real_display, self._line, self.get_option("interval"))
@@ -148,12 +148,12 @@ class CallbackModule(DefaultCallback):
         if not self._verbose:
             self._screen.show(text, color)
 
-    def _tell(self) -> None:
-        """Send what goes on to a program that reads along."""
+    def _update(self) -> None:
+        """Send the current state to the program that reads the stream."""
         self._stream.send(**self._record.state())
 
     def v2_playbook_on_start(self, playbook) -> None:
-        """Open the log, say what is run and how, and count the tasks."""
+        """Open the log, print the playbook and its modes, and count the tasks."""
         # One command may run several playbooks, one after the other.
         self._record = Record()
         self._playbook = name = Path(playbook._file_name).stem
@@ -178,12 +178,12 @@ class CallbackModule(DefaultCallback):
         self._end_play()
         self._record.start_play(play._uuid, clean(play.get_name()).strip(), tasks_of(play))
         super().v2_playbook_on_play_start(play)
-        self._tell()
+        self._update()
         if not self._verbose:
             self._screen.start()
 
     def v2_playbook_on_vars_prompt(self, *arguments, **options) -> None:
-        """Leave the terminal to a question."""
+        """Stop the live line while a question is on the terminal."""
         self._screen.stop()
         super().v2_playbook_on_vars_prompt(*arguments, **options)
 
@@ -191,32 +191,32 @@ class CallbackModule(DefaultCallback):
         self._show_failures()
         self._record.start_task(task._uuid, clean(task.get_name()).strip())
         super()._task_start(task, prefix=prefix)
-        self._tell()
+        self._update()
         if task.action in ASKING_ACTIONS:
             self._screen.stop()
         elif not self._verbose:
             self._screen.start()
 
     def v2_runner_on_start(self, host, task) -> None:
-        """Note where the task runs."""
+        """Record where the task runs."""
         self._record.start_host(host.get_name())
         super().v2_runner_on_start(host, task)
-        self._tell()
+        self._update()
 
     def _end_host(self, result) -> None:
         if result.task._uuid == self._record.task_uuid:
             self._record.end_host(result.host.get_name())
-        self._tell()
+        self._update()
 
     def v2_runner_on_ok(self, result) -> None:
-        """Show what a task presents."""
+        """Show the output of a task."""
         self._end_host(result)
         if result.task.action in DEBUG_ACTIONS and not result.task.loop:
             self._present(result)
         super().v2_runner_on_ok(result)
 
     def v2_runner_item_on_ok(self, result) -> None:
-        """Show what an item of a task presents."""
+        """Show the output of a task's item."""
         if result.task.action in DEBUG_ACTIONS:
             self._present(result)
         super().v2_runner_item_on_ok(result)
@@ -241,19 +241,19 @@ class CallbackModule(DefaultCallback):
             self._stream.send(shown=text)
 
     def v2_runner_on_skipped(self, result) -> None:
-        """Note that a host is through with the task."""
+        """Record that a host has finished the task."""
         self._end_host(result)
         super().v2_runner_on_skipped(result)
 
     def v2_runner_on_failed(self, result, ignore_errors=False) -> None:
-        """Show why a task failed, unless the playbook says that it may."""
+        """Show why a task failed, unless the playbook ignores it."""
         self._end_host(result)
         if not ignore_errors:
             self._fail(result, "FAILED")
         super().v2_runner_on_failed(result, ignore_errors=ignore_errors)
 
     def v2_runner_on_unreachable(self, result) -> None:
-        """Show that a host does not answer, unless the playbook says that it may."""
+        """Show that a host does not answer, unless the playbook ignores it."""
         self._end_host(result)
         if not result.task.ignore_unreachable:
             self._fail(result, "UNREACHABLE")
@@ -270,7 +270,7 @@ class CallbackModule(DefaultCallback):
         self._failures.clear()
 
     def _handle_exception(self, result, use_stderr=False) -> None:
-        # Ansible keeps the exception of a task whose result no_log hides, with the message in it.
+        # Ansible keeps the exception, with its message, of a task whose result no_log hides.
         if "censored" in result or result.get("_ansible_no_log"):
             result.pop("exception", None)
         super()._handle_exception(result, use_stderr=use_stderr)
@@ -292,13 +292,13 @@ class CallbackModule(DefaultCallback):
             self._show(f"{play.seconds:7.1f} s  {play.name}: {counts}")
 
     def v2_playbook_on_no_hosts_matched(self) -> None:
-        """Say that a play found no hosts."""
+        """Report that a play found no hosts."""
         if self._record.current is not None:
             self._show(f"{self._record.current.name}: no hosts matched")
         super().v2_playbook_on_no_hosts_matched()
 
     def v2_playbook_on_stats(self, stats) -> None:
-        """Show the tables of hosts and plays, and where the log is."""
+        """Show the tables of hosts and plays, and the path of the log."""
         self._end_play()
         self._screen.stop()
         super().v2_playbook_on_stats(stats)

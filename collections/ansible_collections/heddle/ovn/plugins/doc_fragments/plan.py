@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of modules that carry out a host's part of the plan."""
+"""Options of modules that apply the plan of a host."""
 
 from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """Where the plan comes from and whose share of it is meant."""
+    """Options for the plan and the node."""
 
     DOCUMENTATION = r"""
 options:
   plan:
-    description: File with the plan, as the M(heddle.ovn.zone) module keeps it on the host.
+    description: File with the plan, as the M(heddle.ovn.zone) module stores it on the host.
     type: path
     default: /var/lib/heddle/plan.json
   document:
     description:
-      - The plan itself, as returned by the M(heddle.ovn.resource) module. It wins over O(plan).
+      - The plan itself, as returned by the M(heddle.ovn.resource) module. It takes precedence over O(plan).
       - For a host that does not have it yet, as in check mode.
     type: str
   node:
-    description: Name of the node whose share is meant.
+    description: Name of the node in the plan.
     type: str
     required: true
 """

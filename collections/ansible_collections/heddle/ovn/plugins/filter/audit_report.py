@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The audits of all hosts together."""
+"""Combines the audits of all hosts."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: audit_report
-short_description: The audits of all hosts together
+short_description: Combine the audits of all hosts
 version_added: 0.1.0
 author:
   - Heddle maintainers (@heddle)
-description: Puts the results of M(heddle.ovn.audit) of all hosts together and says whether the audit passed.
+description: Combines the results of M(heddle.ovn.audit) of all hosts and determines whether the audit passed.
 options:
   _input:
     description: The module's result by host. A host that did not answer is left out.
@@ -31,7 +31,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Judge
+- name: Evaluate the audits
   ansible.builtin.set_fact:
     report: "{{ {'node1': audited} | heddle.ovn.audit_report(hosts=['node1']) }}"
 """
@@ -39,7 +39,7 @@ EXAMPLES = r"""
 RETURN = r"""
 _value:
   description:
-    - C(passed) says whether nothing differs; C(problems) are lines of text, among them hosts that did not answer and
+    - C(passed) is true if nothing differs; C(problems) are lines of text, among them hosts that did not answer and
       differing plans; C(hosts) has each host's drift and foreign objects; C(plan) is the plan's digest.
   type: dict
 """

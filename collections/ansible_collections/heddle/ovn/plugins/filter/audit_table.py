@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""An audit as tables for a terminal."""
+"""Renders an audit as tables for a terminal."""
 
 from __future__ import annotations
 

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The addresses of hosts on the provider network that are no nodes."""
+"""The addresses of external hosts, from the inventory."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: external_addresses
-short_description: The addresses of hosts on the provider network that are no nodes
+short_description: The addresses of external hosts
 version_added: 0.4.0
 author:
   - Heddle maintainers (@heddle)
 description:
-  - Makes the option O(heddle.ovn.reachability#module:external) of the reachability module from an inventory.
+  - Builds the option O(heddle.ovn.reachability#module:external) of the reachability module from an inventory.
 options:
   _input:
     description: Variables by host, like C(hostvars). Addresses are in C(heddle_addresses); hosts without are left out.
@@ -25,7 +25,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Name the external hosts
+- name: Show the external hosts
   ansible.builtin.debug:
     msg: "{{ hostvars | heddle.ovn.external_addresses(groups['heddle_external']) }}"
 """

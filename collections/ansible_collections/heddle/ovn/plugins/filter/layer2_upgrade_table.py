@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What an upgrade of Layer2 networks would do, as tables for a terminal."""
+"""Renders the preview of a Layer2 upgrade as tables for a terminal."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: layer2_upgrade_table
-short_description: What an upgrade of Layer2 networks would do, as tables for a terminal
+short_description: Preview of a Layer2 upgrade as tables for a terminal
 version_added: 0.2.0
 author:
   - Heddle maintainers (@heddle)
-description: Nodes with their topology and turn, workloads with their ways, what is in the way, what is worth knowing.
+description: Nodes with their topology and batch, moves of workloads, blockers and notes.
 options:
   _input:
     description: The survey that the M(heddle.ovn.layer2_upgrade) module returned.
@@ -53,9 +53,9 @@ def layer2_upgrade_table(survey: dict) -> list[str]:
     if survey["notes"]:
         lines += ["To know", *("  " + note for note in survey["notes"]), ""]
     if not survey["open"]:
-        lines.append("Nothing is left to do: the old topology was given up, or never was here.")
+        lines.append("Nothing is left to do: the old topology was removed, or never existed here.")
     elif not turns:
-        lines.append("Nothing is left to do here; the way back is open until the clean-up.")
+        lines.append("Nothing is left to do here; a rollback is possible until the clean-up.")
     return lines
 
 

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The reachability that all hosts saw, against what the plan says."""
+"""Evaluates the reachability results of all hosts against the plan."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: reachability_report
-short_description: The reachability that all hosts saw, against what the plan says
+short_description: Evaluate the reachability results of all hosts against the plan
 version_added: 0.1.0
 author:
   - Heddle maintainers (@heddle)
 description:
-  - Puts the results of M(heddle.ovn.reachability) of all hosts together.
-  - Pairs of workloads whose hosts did not answer are not tested, which is no success.
+  - Combines the results of M(heddle.ovn.reachability) of all hosts.
+  - Pairs of workloads whose hosts did not answer are reported as not tested, and the report does not pass.
 options:
   _input:
     description:
@@ -26,7 +26,7 @@ options:
     elements: str
     required: true
   external:
-    description: The module's option of the same name; these hosts' results belong into the input too.
+    description: The module's option of the same name; these hosts' results must be in the input too.
     type: dict
     default: {}
   pairs:
@@ -38,13 +38,13 @@ options:
     type: str
     default: ""
   prefix:
-    description: What the names of the variables with the module's results begin with.
+    description: Prefix of the variables with the module's results.
     type: str
     default: heddle_
 """
 
 EXAMPLES = r"""
-- name: Judge
+- name: Evaluate reachability
   ansible.builtin.set_fact:
     evaluated: "{{ hostvars | heddle.ovn.reachability_report(nodes=groups['heddle_nodes']) }}"
 """
@@ -55,16 +55,16 @@ _value:
     - C(report) is the report, C(plan) the plan that it was made with (none if no host had one), C(packets) are
       packets worth tracing, and C(again) has the module's option of the same name for hosts with questions that got no
       answer and should be asked alone.
-    - In the report, C(passed) says whether everything was tested and as it must be; C(failures), C(not_tested) and
+    - In the report, C(passed) is true if everything was tested and as expected; C(failures), C(not_tested) and
       C(problems) are lines of text; C(networks) has counts by network and family; C(matrix) has one symbol for each
-      target in a row for each source; C(pairs) has every address; C(north_south) has what crosses networks' borders.
+      target in a row for each source; C(pairs) has every address; C(north_south) has the north-south flows.
   type: dict
 """
 
 from datetime import UTC, datetime
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack, unpack
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.evaluation import evaluate, suspects
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.evaluation import evaluate, unconfirmed
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.packets import traced_packets
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.prober import Expectations, expand, expand_again
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.selection import Selection
@@ -88,26 +88,28 @@ def _host(results: dict, asked: Expectations | None) -> dict:
         alone = expand_again(again, asked, seen) if again else {}
     except ValueError as error:
         return {"error": str(error)}
-    heard = (results.get("stopped") or {}).get("heard")
+    received = (results.get("stopped") or {}).get("received")
     return {
         "seen": seen,
         "again": alone,
         "slowest": probed["slowest"],
         "digest": results["probed"]["digest"],
-        "heard": unpack(heard) if heard else [],
+        "received": unpack(received) if received else [],
         "problems": sorted({*results["responding"].get("problems", []), *results["probed"]["problems"]}),
     }
 
 
 def _again(report: dict, asked: dict[str, Expectations], hosts: dict[str, dict]) -> dict[str, str]:
-    """Return, for each host with suspects, the module's option `again`."""
-    wanted, found = set(suspects(report)), {}
+    """Return, for each host with unconfirmed results, the module's option `again`."""
+    wanted, found = set(unconfirmed(report)), {}
     slowest = report["slowest_milliseconds"] / 1000
     for name, one in asked.items():
         keys = [(row.source, row.target, row.network, row.address) for row in one.rows]
         numbers = [number for number, key in enumerate(keys) if key in wanted]
         if numbers and "seen" in hosts[name]:
-            found[name] = pack({"suspects": numbers, "good": one.known_good(hosts[name]["seen"]), "slowest": slowest})
+            found[name] = pack(
+                {"unconfirmed": numbers, "good": one.known_good(hosts[name]["seen"]), "slowest": slowest}
+            )
     return found
 
 
@@ -127,7 +129,7 @@ def reachability_report(
     seed: str = "",
     prefix: str = "heddle_",
 ) -> dict:
-    """Return report, plan, packets worth tracing, and what should be asked again."""
+    """Return report, plan, packets worth tracing, and the questions to ask again."""
     external, selection = external or {}, Selection(pairs, seed)
     found = {name: _results(hostvars[name], prefix) for name in dict.fromkeys([*nodes, *external]) if name in hostvars}
     results = {name: one for name, one in found.items() if one is not None}

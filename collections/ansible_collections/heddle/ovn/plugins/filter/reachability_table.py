@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A reachability report as tables for a terminal."""
+"""Renders a reachability report as tables for a terminal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Show who reaches whom
+- name: Show the reachability
   ansible.builtin.debug:
     msg: "{{ evaluated.report | heddle.ovn.reachability_table }}"
 """

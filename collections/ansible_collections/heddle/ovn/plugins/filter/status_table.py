@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The cluster as tables for a terminal."""
+"""Renders the cluster's state as tables for a terminal."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ version_added: 0.1.0
 author:
   - Heddle maintainers (@heddle)
 description:
-  - Turns what M(heddle.ovn.resource_info) returned into tables of hosts, networks and workloads.
-  - A network is ready when its own status says nothing else and every host has it as planned.
+  - Renders the result of M(heddle.ovn.resource_info) as tables of hosts, networks and workloads.
+  - A network is ready when its own status is and every host has it as planned.
   - Conditions that are not as they should be follow with reason and message.
-  - With O(summary), these come first and are complete, and only the networks that are not ready and totals follow.
+  - With O(summary), these come first and are complete, followed only by networks that are not ready and totals.
 positional: audits
 options:
   _input:
@@ -24,7 +24,7 @@ options:
   audits:
     description:
       - The result of M(heddle.ovn.audit) by host.
-      - Empty for a host that did not answer, C(failed) and C(msg) for one that could not be brought to the plan,
+      - Empty for a host that did not answer, C(failed) and C(msg) for one where the plan could not be applied,
         C(asked) false for one that was not asked.
     type: dict
     required: true
@@ -59,14 +59,14 @@ NETWORK_KINDS = ("UserDefinedNetwork", "ClusterUserDefinedNetwork")
 
 
 def network_status(name: str, network: dict, status: dict, audits: dict) -> str:
-    """Return `Ready`, or what keeps the network from being so: its own status, and hosts that are not as planned."""
+    """Return `Ready`, or the reasons why the network is not: its own status, and hosts that are not as planned."""
     document = status["objects"].get(network["object"])
-    told = object_status(document) if document else "Ready"
+    reason = object_status(document) if document else "Ready"
     states = network_states(name, network, status["digest"], audits)
     wrong = [f"{host} {_short(state)}" for host, state in states.items() if state != "ready"]
-    # Readiness that was recorded is older than what the hosts say now.
-    stale = told in ("HostsNotReady", "HostsNotAsked", "WaitingForHosts")
-    return ", ".join(([] if told == "Ready" or stale else [told]) + wrong) or "Ready"
+    # The recorded readiness is older than the hosts' current states.
+    stale = reason in ("HostsNotReady", "HostsNotAsked", "WaitingForHosts")
+    return ", ".join(([] if reason == "Ready" or stale else [reason]) + wrong) or "Ready"
 
 
 def _short(state: str) -> str:
@@ -75,14 +75,14 @@ def _short(state: str) -> str:
 
 
 def _troubles(status: dict, audits: dict) -> list[str]:
-    """Return a line for each host that told why it is not as planned."""
+    """Return a line for each host that reported why it is not as planned."""
     states = {name: host_state(status["digest"], audits.get(name) or {}) for name in sorted(status["nodes"])}
     return [f"{name}: {state}" for name, state in states.items() if ":" in state]
 
 
 def _summary(status: dict, audits: dict, nodes: list[list], networks: list[list]) -> list[str]:
-    """Return what needs attention, then networks that their own status keeps from being ready, and totals."""
-    # That a host has none of its networks is said once, with the host.
+    """Return what needs attention, then networks that are not ready by their own status, and totals."""
+    # A host without any of its networks is reported once, with the host.
     elsewhere = {f"{name} {state}" for name, *_row, state in nodes if state not in ("ready", "drifted")}
     waiting = [
         [row[0], row[-1]]
@@ -132,11 +132,11 @@ def status_table(status: dict, audits: dict, summary: bool = False) -> str:
         ]
         for name, network in sorted(status["networks"].items(), key=lambda item: item[1]["id"])
     ]
-    carried_out = {network["object"] for network in status["networks"].values()}
+    realised = {network["object"] for network in status["networks"].values()}
     networks += [
         [key, "-", "-", "-", "-", "-", "-", 0, object_status(document)]
         for key, document in status["objects"].items()
-        if document["kind"] in NETWORK_KINDS and key not in carried_out
+        if document["kind"] in NETWORK_KINDS and key not in realised
     ]
     if summary:
         return "\n".join(_summary(status, audits, nodes, networks))

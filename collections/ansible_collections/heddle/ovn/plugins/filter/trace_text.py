@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What ovn-trace printed on several hosts as one text."""
+"""Joins the output of ovn-trace on several hosts into one text."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: trace_text
-short_description: What ovn-trace printed on several hosts as one text
+short_description: Output of ovn-trace on several hosts as one text
 version_added: 0.1.0
 author:
   - Heddle maintainers (@heddle)
@@ -20,7 +20,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Keep the traces
+- name: Write the traces
   ansible.builtin.copy:
     content: "{{ traced.results | heddle.ovn.trace_text }}"
     dest: report/trace.txt

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What became of the traffic of all hosts, beside the steps of a change."""
+"""Evaluates the traffic of all hosts against the steps of a change."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: traffic_report
-short_description: What became of the traffic of all hosts, beside the steps of a change
+short_description: Evaluate the traffic of all hosts against the steps of a change
 version_added: 0.2.0
 author:
   - Heddle maintainers (@heddle)
 description:
-  - Puts the figures of M(heddle.ovn.traffic) of all hosts together, by flow, by way and by step.
-  - Losses of flows one end of which was being moved at the time are counted apart.
+  - Combines the figures of M(heddle.ovn.traffic) of all hosts, by flow, by kind and by step.
+  - Losses of flows with an end that was being moved at the time are counted separately.
 options:
   _input:
     description:
@@ -22,14 +22,14 @@ options:
     type: dict
     required: true
   steps:
-    description: What was done, as dictionaries with C(time), C(step), C(nodes) and C(moved).
+    description: The steps of the change, as dictionaries with C(time), C(step), C(nodes) and C(moved).
     type: list
     elements: dict
     default: []
 """
 
 EXAMPLES = r"""
-- name: Judge
+- name: Evaluate the traffic
   ansible.builtin.set_fact:
     evaluated: "{{ {'node1': {'stopped': stopped}} | heddle.ovn.traffic_report(steps=[]) }}"
 """

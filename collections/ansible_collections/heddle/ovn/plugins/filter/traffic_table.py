@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What became of traffic during a change, as tables for a terminal."""
+"""Renders traffic losses during a change as tables for a terminal."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: traffic_table
-short_description: What became of traffic during a change, as tables for a terminal
+short_description: Traffic losses during a change as tables for a terminal
 version_added: 0.2.0
 author:
   - Heddle maintainers (@heddle)
-description: Sums by way, protocol and family, then losses from each step to the next.
+description: Sums by kind of flow, protocol and family, then losses from each step to the next.
 options:
   _input:
-    description: What the P(heddle.ovn.traffic_report#filter) filter returned.
+    description: Result of the P(heddle.ovn.traffic_report#filter) filter.
     type: dict
     required: true
 """
 
 EXAMPLES = r"""
-- name: Show what became of the traffic
+- name: Show the traffic losses
   ansible.builtin.debug:
     msg: "{{ evaluated | heddle.ovn.traffic_table }}"
 """

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""On which of two nodes a virtual machine runs after its move ended or failed."""
+"""Determines on which of two nodes a virtual machine runs after its migration ended or failed."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: vm_location
-short_description: On which of two nodes a virtual machine runs
+short_description: Determine on which of two nodes a virtual machine runs
 version_added: 0.3.0
 author:
   - Heddle maintainers (@heddle)
 description:
-  - Decides by what both ends of a move say of the VM. It never decides that a VM may be started anew while
+  - Decides by the VM's state on both ends of a migration. It never permits starting the VM again while
     one end has not answered, since it may run there.
 options:
   _input:
@@ -25,13 +25,13 @@ options:
     type: str
     required: true
   there:
-    description: The same of the node that it moves to.
+    description: The status on the node that it moves to.
     type: str
     required: true
 """
 
 EXAMPLES = r"""
-- name: Show where it runs
+- name: Show the VM's node
   ansible.builtin.debug:
     msg: "{{ begun.move | heddle.ovn.vm_location('postmigrate', 'running') }}"
 """
@@ -40,7 +40,7 @@ RETURN = r"""
 _value:
   description:
     - C(node) is the node where the VM runs, or is to be started anew; empty when that is not known.
-    - C(lost) says that both ends answered and neither runs it any more, so that it is started anew.
+    - C(lost) is true if both ends answered and neither runs it, so that it is started again.
   type: dict
   sample: {"node": "node2", "lost": false}
 """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Ansible lookup: the program that keeps a host as planned."""
+"""Ansible lookup: the host service heddle-host as a file."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ DOCUMENTATION = r"""
 name: host_program
 author:
   - Heddle maintainers (@heddle)
-short_description: The program heddle-host as a file
+short_description: The host service heddle-host as an executable file
 version_added: 0.2.0
 description:
-  - Puts the collection's own code into one executable file on the control node and returns its path, to be copied to
+  - Writes the collection's own code into one executable file on the control node and returns its path, to be copied to
     hosts. Equal code gives an equal file.
 options:
   _terms:
-    description: Directory that the file is written to; it is made when missing.
+    description: Directory of the file; it is created if missing.
     type: list
     elements: str
     required: true
@@ -46,7 +46,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.common.atomic_file impo
 
 
 class LookupModule(LookupBase):
-    """Write the program where it is not there yet."""
+    """Writes the program unless it exists already."""
 
     def run(self, terms, variables=None, **kwargs):
         """Return one path per directory."""

@@ -63,7 +63,7 @@ _SUFFIXES = frozenset([".yml", ".yaml", ".json"])
 
 
 class LookupModule(LookupBase):
-    """Reads manifest files; the model, not this plugin, knows what is in them."""
+    """Reads manifest files without interpreting them."""
 
     def run(self, terms, variables=None, **kwargs):
         """Return ``[{"name", "text"}]`` for all terms."""

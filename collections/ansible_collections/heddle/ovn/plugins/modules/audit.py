@@ -1,13 +1,13 @@
 #!/usr/bin/python
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Compare what a host has with the plan."""
+"""Compare a host with its plan."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: audit
-short_description: Compare what a host has with the plan
+short_description: Compare a host with its plan
 version_added: 0.1.0
 author:
   - Heddle maintainers (@heddle)
@@ -35,7 +35,7 @@ EXAMPLES = r"""
     node: "{{ inventory_hostname }}"
   register: audited
 
-- name: Stop when something differs
+- name: Fail if the host differs
   ansible.builtin.assert:
     that: not audited.drift
 """
@@ -43,7 +43,7 @@ EXAMPLES = r"""
 RETURN = r"""
 drift:
   description:
-    - What differs. C(column) is none where a whole object is missing or too many; then C(found) or
+    - The differences. C(column) is none where a whole object is missing or too many; then C(found) or
       C(expected) is none. C(cause) is the position of its cause in RV(causes).
   returned: success
   type: list
@@ -78,7 +78,7 @@ causes:
       drift: 41
       kinds: {openflow flow: 36, openflow port: 4}
 foreign:
-  description: Objects where Heddle has its own that are not Heddle's.
+  description: Objects in the same tables that do not belong to Heddle.
   returned: success
   type: list
   elements: dict
@@ -94,7 +94,7 @@ problems:
   elements: str
   sample: []
 checked:
-  description: How many objects the host should have.
+  description: Number of objects that the host should have.
   returned: success
   type: int
   sample: 244

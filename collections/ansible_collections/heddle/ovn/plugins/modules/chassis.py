@@ -12,13 +12,13 @@ version_added: 0.1.0
 author:
   - Heddle maintainers (@heddle)
 description:
-  - Brings Open vSwitch's settings and the integration bridge of a host to what ovn-controller needs for a zone of its
+  - Configures Open vSwitch and the integration bridge of a host as ovn-controller needs them for a zone of its
     own, with C(fail_mode=secure) and without in-band control.
-  - The provider bridge takes over the provider's NIC with the addresses and routes of the host, without
-    losing them for a moment, and gives them back when it is not wanted any more.
+  - Attaches the uplink to the provider bridge and migrates the host's addresses and routes to the bridge without
+    interruption. The uplink is detached, and its IP configuration restored, when the bridge is no longer wanted.
   - Where the kernel has no Open vSwitch, the userspace datapath is used; the underlay interface then becomes a port of
-    the bridge C(br-underlay), which takes it over in the same way.
-  - Settings that somebody else made stay as they are.
+    the bridge C(br-underlay) in the same way.
+  - Settings made by other software are kept.
 extends_documentation_fragment:
   - heddle.ovn.attributes
   - heddle.ovn.chassis
@@ -54,17 +54,17 @@ datapath:
 gateway:
   description:
     - How the host is connected to the provider network, as the plan keeps it. Empty without O(provider), null in check
-      mode on a host where it cannot be told yet.
+      mode on a host where it cannot be determined yet.
   returned: success
   type: dict
   sample: {"mode": "shared", "bridge": "br-ex", "uplink": "eth2", "mac": "02:68:64:00:02:01", "vrf": true}
 underlay_mtu:
-  description: MTU of the link that tunnels end at; null when no link has the address.
+  description: MTU of the link with the tunnel endpoint; null when no link has the address.
   returned: success
   type: int
   sample: 1600
 changes:
-  description: How many objects were created, updated and deleted, and which.
+  description: The objects that were created, updated and deleted, and their number.
   returned: success
   type: dict
   sample: {"create": 3, "update": 1, "delete": 0, "foreign": 0, "objects": []}

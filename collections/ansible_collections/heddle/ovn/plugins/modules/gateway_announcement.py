@@ -1,23 +1,23 @@
 #!/usr/bin/python
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Tell a virtual machine that was moved who its routers are now."""
+"""Announce its current routers to a virtual machine that was migrated."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: gateway_announcement
-short_description: Tell a virtual machine that was moved who its routers are now
+short_description: Announce its current routers to a migrated virtual machine
 version_added: 0.2.0
 author:
   - Heddle maintainers (@heddle)
 description:
   - While Layer2 networks have gateway routers on their switches, the default gateway has another MAC on every node, and
-    a VM that was moved does not ask again.
-  - On the node that it has come to, this sends it a gratuitous ARP for the gateway's address, a router advertisement of
-    its router there, and one with a lifetime of zero for each router that is not its own any more.
-  - Only the VM itself gets them. Nothing is sent in networks whose routers are the same on all nodes, which those
-    with a transit router are, once the old topology was given up.
+    a migrated VM does not resolve it again.
+  - On the VM's new node, this sends it a gratuitous ARP for the gateway's address, a router advertisement of the
+    node's router, and one with a lifetime of zero for each former router.
+  - Only the VM itself receives them. Nothing is sent in networks whose routers are the same on all nodes, as in those
+    with a transit router after the old topology was removed.
 extends_documentation_fragment:
   - heddle.ovn.plan
 attributes:
@@ -25,10 +25,10 @@ attributes:
     description: Whether the operation can be run in check mode.
     support: full
   diff_mode:
-    description: What changes is what the VM remembers.
+    description: The change is in the VM's neighbour cache and routes.
     support: none
   idempotent:
-    description: It is told again every time, which changes nothing the second time.
+    description: The announcements are sent every time; repeating them has no further effect.
     support: none
 options:
   workload:
@@ -40,7 +40,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Tell the VM who its routers are
+- name: Announce routers (RA/GARP)
   heddle.ovn.gateway_announcement:
     node: "{{ inventory_hostname }}"
     workload: red/vm1
@@ -49,7 +49,7 @@ EXAMPLES = r"""
 RETURN = r"""
 announced:
   description:
-    - What the VM was told; empty where there is nothing to tell.
+    - The announcements sent to the VM; empty where none is needed.
     - C(lifetime) is in seconds, and null for IPv4.
   returned: success
   type: list
@@ -64,14 +64,14 @@ from ansible_collections.heddle.ovn.plugins.module_utils.operations.migration im
 
 
 def main():
-    """Tell and report."""
+    """Send and report."""
     module = AnsibleModule(
         argument_spec={**module_runner.PLAN_ARGUMENTS, "workload": {"type": "str", "required": True}},
         supports_check_mode=True,
     )
     with module_runner.reported(module):
-        told = announce(module_runner.node_context(module), module.params["workload"])
-    module.exit_json(**told)
+        result = announce(module_runner.node_context(module), module.params["workload"])
+    module.exit_json(**result)
 
 
 if __name__ == "__main__":

@@ -1,25 +1,25 @@
 #!/usr/bin/python
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Build what virtual machines boot."""
+"""Build the kernel and initramfs of virtual machines."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: guest_image
-short_description: Build what virtual machines boot
+short_description: Build the kernel and initramfs of virtual machines
 version_added: 0.2.0
 author:
   - Heddle maintainers (@heddle)
 description:
-  - Puts a kernel and an initramfs into a directory, made of the newest kernel of the host, the module of its network
-    uplink, its static busybox, and two scripts.
-  - It is built anew when one of these changed.
+  - Writes a kernel and an initramfs to a directory, built from the newest kernel of the host, the module of its network
+    interface, its static busybox, and two scripts.
+  - The image is rebuilt when one of these changed.
 extends_documentation_fragment:
   - heddle.ovn.attributes
 options:
   path:
-    description: Where to put them.
+    description: Directory of the image.
     type: path
     default: /var/lib/heddle/guest
   scripts:
@@ -29,13 +29,13 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Build what virtual machines boot
+- name: Build the guest image
   heddle.ovn.guest_image:
 """
 
 RETURN = r"""
 changes:
-  description: How many images were created and updated.
+  description: Number of images created and updated.
   returned: success
   type: dict
   sample: {"create": 1, "update": 0, "delete": 0, "foreign": 0, "objects": []}

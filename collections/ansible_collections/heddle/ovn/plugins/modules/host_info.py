@@ -1,18 +1,18 @@
 #!/usr/bin/python
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Look at what is inside a host."""
+"""Collect the actual network state of a host."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: host_info
-short_description: Look at what is inside a host
+short_description: Collect the actual network state of a host
 version_added: 0.1.0
 author:
   - Heddle maintainers (@heddle)
 description:
-  - Returns bridges, VRFs, rules, routes, the packet filter and tracked connections of a host as they are, and follows
+  - Returns bridges, VRFs, rules, routes, nftables rules and conntrack entries of a host, and traces
     one packet of a workload to an external host through OVN and through the provider bridge. Nothing is written; two
     workloads of networks with one subnet send a datagram to an external host, so that their connections can be shown.
 extends_documentation_fragment:
@@ -20,7 +20,7 @@ extends_documentation_fragment:
   - heddle.ovn.plan
 options:
   external:
-    description: Addresses on the provider network; packets go to the first IPv4 one. Without one, none does.
+    description: Addresses on the provider network; packets go to the first IPv4 one. Without it, no packet is traced.
     type: list
     elements: str
     default: []
@@ -29,7 +29,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Look inside
+- name: Collect the network state
   heddle.ovn.host_info:
     node: "{{ inventory_hostname }}"
     external: [192.0.2.1]
@@ -42,7 +42,7 @@ host:
     - C(bridges) with their ports, C(vrfs) with their members, C(addresses), C(rules), C(routes), C(firewall), C(flows)
       of the provider bridge by table.
     - C(pair) are workloads of two networks with one subnet, C(conntrack) entries of theirs and of the provider bridge.
-    - C(egress) is the packet and what ovn-trace and ofproto/trace say of it.
+    - C(egress) is the packet and its traces by ovn-trace and ofproto/trace.
   returned: success
   type: dict
 """
@@ -50,17 +50,17 @@ host:
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_runner
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.host_inspection import inside
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.host_inspection import inspect_host
 
 
 def main():
-    """Look and report."""
+    """Collect and report."""
     module = AnsibleModule(
         argument_spec={**module_runner.PLAN_ARGUMENTS, "external": {"type": "list", "elements": "str", "default": []}},
         supports_check_mode=True,
     )
     with module_runner.reported(module):
-        found = inside(module_runner.node_context(module), module.params["external"])
+        found = inspect_host(module_runner.node_context(module), module.params["external"])
     module.exit_json(changed=False, **found)
 
 

@@ -1,47 +1,48 @@
 #!/usr/bin/python
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Take one step of the upgrade of Layer2 networks to the transit router."""
+"""Perform one step of the upgrade of Layer2 networks to the transit router."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: layer2_upgrade
-short_description: Take one step of the upgrade of Layer2 networks to the transit router
+short_description: Perform one step of the upgrade of Layer2 networks to the transit router
 version_added: 0.2.0
 author:
   - Heddle maintainers (@heddle)
 description:
-  - Changes which Layer2 topology nodes have, in the state database. Each step leads to a plan, which the other modules
-    bring to the hosts; without that no host changes.
+  - Changes the Layer2 topology of nodes in the state database. Each step results in a plan, which other modules
+    apply to the hosts; until then no host changes.
   - A node changes only while it has no workload of a primary Layer2 network.
-  - Nothing but the state decides what is left to do, so a run that was cut off is completed by the next one.
-  - Runs on the state host. C(playbooks/upgrade_layer2.yml) takes the steps in order.
+  - What is left to do follows from the state alone, so an interrupted run can be completed by the next one.
+  - Runs on the state host. C(playbooks/upgrade_layer2.yml) performs the steps in order.
 extends_documentation_fragment:
   - heddle.ovn.attributes
 options:
   step:
     description:
-      - V(surveyed) goes through all steps without taking any and tells what would happen and what is in the way.
-      - V(drained) gives the Layer2 workloads of O(nodes) another node, if possible one that has O(topology) already.
-      - V(changed) gives O(nodes) the topology O(topology).
-      - V(returned) gives Layer2 workloads that are elsewhere the nodes that their manifests name, whatever moved them.
-      - V(cleaned) gives the old topology up, after which there is no way back.
+      - V(surveyed) simulates all steps and reports what would happen and what blocks them.
+      - V(drained) moves the Layer2 workloads of O(nodes) to other nodes, preferably to ones that have O(topology)
+        already.
+      - V(changed) sets O(topology) on O(nodes).
+      - V(returned) moves Layer2 workloads back to the nodes in their manifests, whatever moved them.
+      - V(cleaned) removes the old topology; a rollback is then impossible.
     type: str
     choices: [surveyed, drained, changed, returned, cleaned]
     default: surveyed
   nodes:
-    description: The nodes of this step. V(surveyed) takes an empty list as all nodes.
+    description: The nodes of this step. For V(surveyed), an empty list means all nodes.
     type: list
     elements: str
     default: []
   topology:
-    description: The topology that the nodes are to have; V(gateway-router) is the way back.
+    description: The topology that the nodes are to have; V(gateway-router) is the rollback.
     type: str
     choices: [transit-router, gateway-router]
     default: transit-router
   serial:
-    description: How many nodes change at a time.
+    description: Number of nodes that change at a time.
     type: int
     default: 1
   socket:
@@ -54,7 +55,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: See what the upgrade would do
+- name: Preview the upgrade
   heddle.ovn.layer2_upgrade:
   register: upgrade
 
@@ -81,11 +82,11 @@ survey:
       description: The topology version of each node, V(1.0) or V(2.0).
       type: dict
     last_changed:
-      description: The nodes that changed last; whether the hosts have heard of it is not known here.
+      description: The nodes that changed last; the hosts may not have the plan yet.
       type: list
       elements: str
     batches:
-      description: The nodes that are left, in the order in which they change.
+      description: The remaining nodes, in the order in which they change.
       type: list
       elements: list
     moves:
@@ -93,31 +94,31 @@ survey:
       type: list
       elements: dict
     blockers:
-      description: What is in the way, with node, network and workload as far as it is one, and as a line of text.
+      description: Blockers, with node, network and workload where it applies, and as a line of text.
       type: list
       elements: dict
     notes:
-      description: What is worth knowing and not in the way.
+      description: Notes that block nothing.
       type: list
       elements: str
 moved:
-  description: Workloads that this step gave another node.
+  description: Workloads that this step moved.
   returned: success
   type: list
   elements: dict
   sample: [{"workload": "red/red1", "kind": "netns", "network": "red_red", "source": "node1", "target": "node2"}]
 differences:
-  description: What differs in the state.
+  description: Changes of the state.
   returned: success
   type: list
   elements: str
 document:
-  description: The plan after this step, in one word.
+  description: The plan after this step, compressed and base64-encoded.
   returned: when there are nodes
   type: str
   sample: eJyLjgUAARUAuQ==
 revision:
-  description: Revision of the state that the plan was made of.
+  description: Revision of the state that the plan was built from.
   returned: success
   type: int
   sample: 9
@@ -129,12 +130,12 @@ from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_run
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.layer2_upgrade import (
     STEPS,
     TOPOLOGIES,
-    carry_out,
+    run_step,
 )
 
 
 def main():
-    """Take the step and report."""
+    """Perform the step and report."""
     module = AnsibleModule(
         argument_spec={
             "step": {"type": "str", "choices": list(STEPS), "default": STEPS[0]},
@@ -150,7 +151,7 @@ def main():
         if module.params["serial"] < 1:
             module.fail_json(msg="serial: at least one node changes at a time")
         with module_runner.connected(module.params["socket"], write=write) as client:
-            result = carry_out(client, module.params, write=write)
+            result = run_step(client, module.params, write=write)
     module.exit_json(**result)
 
 

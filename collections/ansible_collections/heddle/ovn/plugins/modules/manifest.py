@@ -14,14 +14,14 @@ author:
 description:
   - Reads manifests of the kinds C(Namespace), C(UserDefinedNetwork), C(ClusterUserDefinedNetwork), C(Workload) and
     C(NetworkAttachmentDefinition) and validates each one and all of them together.
-  - What depends on what is stored already, M(heddle.ovn.resource) checks.
+  - Rules that depend on stored objects are checked by M(heddle.ovn.resource).
   - All problems are reported at once, each with file, document, field, rule and remedy. Nothing is written.
-  - Runs where the manifests are, which is the control node, whatever host the task is for.
+  - Always runs on the control node, which has the manifests, whatever host the task is for.
 extends_documentation_fragment:
   - heddle.ovn.attributes.info
 attributes:
   action:
-    description: Is an action plugin, so that nothing is sent and no process is started for it.
+    description: This is an action plugin, so no code is sent to a host.
     support: full
 options:
   files:
@@ -35,7 +35,7 @@ options:
         type: str
         required: true
       text:
-        description: What the file says.
+        description: Content of the file.
         type: str
         required: true
   nodes:
@@ -62,12 +62,12 @@ EXAMPLES = r"""
 
 RETURN = r"""
 document:
-  description: The valid manifests in one word, to be handed to M(heddle.ovn.resource).
+  description: The valid manifests, compressed and base64-encoded, for M(heddle.ovn.resource).
   returned: success
   type: str
   sample: eJyLjgUAARUAuQ==
 count:
-  description: How many manifests there are.
+  description: Number of manifests.
   returned: success
   type: int
   sample: 12

@@ -1,21 +1,21 @@
 #!/usr/bin/python
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Record the beginning and the end of a virtual machine's move."""
+"""Record the beginning and the end of a virtual machine's migration."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: migration
-short_description: Record the beginning and the end of a virtual machine's move
+short_description: Record the beginning and the end of a virtual machine's migration
 version_added: 0.2.0
 author:
   - Heddle maintainers (@heddle)
 description:
-  - Keeps in the state database where a virtual machine runs and where it is on its way to. Later runs with the same
-    manifests leave that as it is; a manifest that names another node than before wins.
-  - Returns the plan with which every host is to go on.
-  - Runs on the state host. The moving itself is the M(heddle.ovn.virtual_machine) module's.
+  - Stores in the state database where a virtual machine runs and where it migrates to. Later runs with the same
+    manifests do not change that; a manifest that names another node than before overrides it.
+  - Returns the plan that every host has to apply next.
+  - Runs on the state host. The migration itself is performed by M(heddle.ovn.virtual_machine).
 extends_documentation_fragment:
   - heddle.ovn.attributes
 options:
@@ -25,12 +25,12 @@ options:
     required: true
   node:
     description:
-      - With O(state=begun), the node to move it to. The node that it runs on takes back a move that is under way.
+      - With O(state=begun), the node to move it to. The node that it runs on reverts a move in progress.
       - With O(state=ended), the node that it was found running on.
     type: str
     required: true
   state:
-    description: What is to be recorded.
+    description: The event to record.
     type: str
     choices: [begun, ended]
     required: true
@@ -44,7 +44,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Record that the VM is on its way
+- name: Record the start of the migration
   heddle.ovn.migration:
     workload: red/vm1
     node: node2
@@ -59,12 +59,12 @@ move:
   type: dict
   sample: {"workload": "red/vm1", "from": "node1", "to": "node2", "pending": true}
 node:
-  description: The node that was named.
+  description: The O(node) of the call.
   returned: success
   type: str
   sample: node2
 document:
-  description: The plan, as the M(heddle.ovn.zone) module takes it on every host.
+  description: The plan for the M(heddle.ovn.zone) module on every host.
   returned: success
   type: str
   sample: eJyLjgUAARUAuQ==
@@ -86,9 +86,9 @@ def main():
     module = AnsibleModule(argument_spec=STATE_ARGUMENTS, supports_check_mode=True)
     write = not module.check_mode
     with module_runner.reported(module), module_runner.connected(module.params["socket"], write=write) as client:
-        before, after, told = record_move(module.params, client, write=write)
+        before, after, result = record_move(module.params, client, write=write)
     outcome = Outcome(state_changes(before, after))
-    module.exit_json(changed=outcome.changed, diff=outcome.diff(), **told)
+    module.exit_json(changed=outcome.changed, diff=outcome.diff(), **result)
 
 
 if __name__ == "__main__":

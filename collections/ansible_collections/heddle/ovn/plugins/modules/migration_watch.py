@@ -1,19 +1,19 @@
 #!/usr/bin/python
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Send echoes to a workload while it moves."""
+"""Send echoes to a workload during its migration."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: migration_watch
-short_description: Send echoes to a workload while it moves
+short_description: Send echoes to a workload during its migration
 version_added: 0.2.0
 author:
   - Heddle maintainers (@heddle)
 description:
-  - One workload of the same primary network, best on a host that has no part in the move, sends an ICMP echo every 10
-    milliseconds to each address. Run it on all hosts; the one that has this workload does it.
+  - One workload of the same primary network, preferably on a host that is not part of the move, sends an ICMP echo
+    every 10 milliseconds to each address. Run it on all hosts; only the host of that workload sends.
   - The process ends by itself after O(lifetime) seconds.
 extends_documentation_fragment:
   - heddle.ovn.plan
@@ -25,7 +25,7 @@ attributes:
     description: There is nothing to compare.
     support: none
   idempotent:
-    description: A process that does the same already goes on.
+    description: A running process with the same task continues.
     support: full
 options:
   workload:
@@ -33,20 +33,20 @@ options:
     type: str
     required: true
   target:
-    description: The host that it moves to, on which nobody should watch if somebody else can.
+    description: The host that it moves to; a sender elsewhere is preferred.
     type: str
   state:
-    description: V(started) has a process, V(stopped) ends it and returns what it saw.
+    description: V(started) runs the process, V(stopped) ends it and returns its figures.
     type: str
     choices: [started, stopped]
     required: true
   addresses:
-    description: Where the echoes go; empty means the workload's own addresses.
+    description: Targets of the echoes; empty means the workload's own addresses.
     type: list
     elements: str
     default: []
   lifetime:
-    description: How many seconds the process lives if nobody stops it.
+    description: Seconds after which the process ends if it is not stopped.
     type: int
     default: 900
 requirements:
@@ -57,7 +57,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Watch the VM
+- name: Send echoes to the VM
   heddle.ovn.migration_watch:
     node: "{{ inventory_hostname }}"
     workload: red/vm1
@@ -67,14 +67,14 @@ EXAMPLES = r"""
 
 RETURN = r"""
 peer:
-  description: The workload that sends, on whichever host.
+  description: The workload that sends, on any host.
   returned: with O(state=started)
   type: str
   sample: red/web
 figures:
   description:
-    - By address what was sent and lost, the longest time between the sending of two echoes that were answered, and how
-      long the slowest answer took; nothing on hosts that did not send.
+    - By address the numbers of echoes sent and lost, the longest time between the sending of two answered echoes, and
+      the slowest answer; nothing on hosts that did not send.
   returned: with O(state=stopped)
   type: dict
   sample: {"10.0.0.5": {"sent": 3021, "lost": 12, "longest_gap_ms": 131, "slowest_ms": 9}}

@@ -1,40 +1,40 @@
 #!/usr/bin/python
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Send packets between workloads, into and out of networks, and see who answers."""
+"""Test the reachability of workloads within, into and out of networks."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: reachability
-short_description: Send packets between workloads, into and out of networks, and see who answers
+short_description: Test the reachability of workloads within, into and out of networks
 version_added: 0.1.0
 author:
   - Heddle maintainers (@heddle)
 description:
-  - With O(state=responding) a background process answers UDP in the name of each workload of the host, in the
-    workload's network namespace and on its own addresses only, and in the host's own name on its address of the
+  - With O(state=responding) a background process answers UDP for each workload of the host, in the
+    workload's network namespace and on its own addresses only, and for the host on its address of the
     provider network. It ends by itself after O(lifetime) seconds.
-  - With O(state=probed) workloads of the host ask the addresses of other workloads of the plan, external hosts, their
-    own host and the next one, and the shared services; the host asks its own workloads and those of the next node. An
-    answer carries the name of its sender, so that networks with equal subnets are kept apart, and the address that
-    the question seemed to come from. What must reach is asked with packets of the network's MTU.
-  - Hosts are asked as fast as they answer. Silence counts only after questions over the same hosts that were answered
-    before have been answered once more.
-  - With O(state=confirmed) the questions of O(again) are asked once more, each alone and several times, with questions
+  - With O(state=probed) workloads of the host send questions to other workloads of the plan, external hosts, their
+    own host and the next one, and the shared services; the host sends to its own workloads and those of the next node.
+    An answer carries the name of its sender, so that networks with equal subnets are distinguished, and the source
+    address of the question as it arrived. Required reachability is tested with packets of the network's MTU.
+  - Questions are sent as fast as hosts answer. Silence counts only after questions over the same hosts that were
+    answered before have been answered once more.
+  - With O(state=confirmed) the questions of O(again) are sent once more, each alone and several times, with questions
     that are known to be answered in between. Only a question that stays without an answer then has failed.
-  - On a host of O(external), which needs nothing of Heddle, O(state=probed) sends frames with workloads' addresses to
-    their nodes.
-  - With O(state=stopped) the process ends, and whose packets came in is returned. A packet that arrived where it must
-    not is a leak even if the answer got lost.
-  - All hosts should be responding before the first is probed. The P(heddle.ovn.reachability_report#filter) filter puts
-    the results of all hosts together.
+  - On a host of O(external), where Heddle need not be installed, O(state=probed) sends frames with workloads' addresses
+    to their nodes.
+  - With O(state=stopped) the process ends, and the senders of received packets are returned. A packet that arrived
+    where it must not is a leak even if the answer was lost.
+  - All hosts should be responding before the first is probed. The P(heddle.ovn.reachability_report#filter) filter
+    combines the results of all hosts.
 extends_documentation_fragment:
   - heddle.ovn.attributes
   - heddle.ovn.plan
 options:
   state:
-    description: What to do.
+    description: The operation.
     type: str
     choices: [responding, probed, confirmed, stopped]
     required: true
@@ -43,25 +43,25 @@ options:
     type: int
     default: 7654
   lifetime:
-    description: How many seconds a responder lives if nobody stops it.
+    description: Seconds after which a responder ends if it is not stopped.
     type: int
     default: 600
   timeout:
     description:
-      - For how many seconds no host answers anything before what is left is given up.
-      - What was given up like this is not tested, which is another result than failed.
+      - Seconds without any answer after which the remaining questions are skipped.
+      - Skipped questions are reported as not tested, not as failed.
     type: int
     default: 60
   external:
     description:
-      - Hosts of the provider network that are no nodes, and a list of addresses of each.
-      - Without them nothing is asked external.
+      - External hosts on the provider network, with a list of addresses of each.
+      - Without them no packets are sent to or from external hosts.
     type: dict
     default: {}
   pairs:
     description:
-      - Which pairs of workloads are asked.
-      - With V(classes), one question for each network, pair of hosts, direction, address family and kind of way, every
+      - Which pairs of workloads are tested.
+      - With V(classes), one question for each network, pair of hosts, direction, address family and kind of flow, every
         workload by one other, and one workload of each network and host for every other network. The number of
         questions grows with the workloads.
       - With V(all), every pair. The number of questions grows with the square of the workloads.
@@ -70,8 +70,8 @@ options:
     default: classes
   seed:
     description:
-      - Decides which workload speaks for the others of its class; any text. All hosts need the same one.
-      - Left empty, the fingerprint of the plan.
+      - Seed for the choice of one workload of each class; any text. All hosts need the same one.
+      - If empty, the fingerprint of the plan.
     type: str
     default: ""
   again:
@@ -84,18 +84,18 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Answer in the name of all workloads
+- name: Answer for all workloads
   heddle.ovn.reachability:
     node: "{{ inventory_hostname }}"
     state: responding
 
-- name: Ask other workloads
+- name: Probe other workloads
   heddle.ovn.reachability:
     node: "{{ inventory_hostname }}"
     state: probed
   register: probed
 
-- name: Ask alone what got no answer
+- name: Confirm questions without an answer
   heddle.ovn.reachability:
     node: "{{ inventory_hostname }}"
     state: confirmed
@@ -111,22 +111,22 @@ EXAMPLES = r"""
 RETURN = r"""
 record:
   description:
-    - What was asked and answered, as a compressed document for the P(heddle.ovn.reachability_report#filter) filter.
+    - Questions and answers, as a compressed document for the P(heddle.ovn.reachability_report#filter) filter.
   returned: when O(state=probed) or O(state=confirmed)
   type: str
   sample: eJyLjgUAARUAuQ==
 unanswered:
-  description: How many questions have no answer yet and should be asked alone.
+  description: Number of questions without an answer that should be asked alone.
   returned: when O(state=probed) or O(state=confirmed)
   type: int
   sample: 0
-heard:
-  description: Whose packets came in, as a compressed document for the same filter.
+received:
+  description: Senders of received packets, as a compressed document for the same filter.
   returned: when O(state=stopped)
   type: str
   sample: eJyLjgUAARUAuQ==
 problems:
-  description: One line for each workload or address that could not take part.
+  description: One line for each workload or address that could not be tested.
   returned: unless O(state=stopped)
   type: list
   elements: str
@@ -137,7 +137,7 @@ digest:
   type: str
   sample: 3b0c44298fc1c149
 document:
-  description: The plan in use, in one word.
+  description: The plan in use, compressed and base64-encoded.
   returned: unless O(state=stopped), except on external hosts
   type: str
   sample: eJyLjgUAARUAuQ==
@@ -150,7 +150,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.verify.reach import Req
 
 
 def main():
-    """Answer, ask or stop."""
+    """Respond, probe or stop."""
     module = AnsibleModule(
         argument_spec={
             **module_runner.PLAN_ARGUMENTS,

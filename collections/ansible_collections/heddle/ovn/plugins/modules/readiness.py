@@ -12,19 +12,19 @@ version_added: 0.2.0
 author:
   - Heddle maintainers (@heddle)
 description:
-  - Writes the condition C(NetworkReady) of every network that is carried out. It is true when every host has the plan
-    of the stored manifests, has carried it out, and nothing of the network differs there.
-  - What every host said is kept in the network's status.
+  - Writes the condition C(NetworkReady) of every network that is in effect. It is true when every host has the plan
+    of the stored manifests, has applied it, and nothing of the network differs there.
+  - The state of every host is stored in the network's status.
   - Runs on the state host, after M(heddle.ovn.zone) ran on all hosts.
 extends_documentation_fragment:
   - heddle.ovn.attributes
 options:
   hosts:
     description:
-      - What M(heddle.ovn.audit) found, by host; empty for a host that did not answer. Only C(digest), C(problems) and,
-        of each entry in C(drift), C(network) are looked at.
-      - A host that could not be brought to the plan has C(failed) and C(msg). One with C(asked) false was not asked,
-        and keeps what it told since the network changed last.
+      - Results of M(heddle.ovn.audit) by host; empty for a host that did not answer. Only C(digest), C(problems) and,
+        of each entry in C(drift), C(network) are used.
+      - A host where the plan could not be applied has C(failed) and C(msg). One with C(asked) false was not asked,
+        and keeps what it reported since the network changed last.
     type: dict
     required: true
   socket:
@@ -51,7 +51,7 @@ revision:
   type: int
   sample: 8
 changes:
-  description: What changed, for people.
+  description: Changes as text.
   returned: success
   type: str
   sample: |-

@@ -1,42 +1,42 @@
 #!/usr/bin/python
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Keep the files of a report."""
+"""Write the files of a report."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: report
-short_description: Keep the files of a report
+short_description: Write the files of a report
 version_added: 0.4.0
 author:
   - Heddle maintainers (@heddle)
 description:
-  - Writes texts into files of one directory, all in one task. The directory is made where it is missing.
-  - A file is replaced at once or not at all, so that a reader never sees half of it.
+  - Writes texts into files of one directory, all in one task. The directory is created if missing.
+  - A file is replaced atomically, so that a reader never sees a partial file.
 attributes:
   check_mode:
-    description: Says which files would change.
+    description: Reports which files would change.
     support: full
   diff_mode:
-    description: Reports are too long for a difference to be read.
+    description: Reports are too long for a readable difference.
     support: none
   idempotent:
-    description: A file that has its text is left alone.
+    description: A file with equal content is not written.
     support: full
 options:
   directory:
-    description: Where the files are.
+    description: Directory of the files.
     type: path
     required: true
   files:
-    description: The text of each file by its name. Names have no directories.
+    description: The text of each file by its name, without a directory.
     type: dict
     required: true
 """
 
 EXAMPLES = r"""
-- name: Keep the report
+- name: Write the report
   heddle.ovn.report:
     directory: "{{ playbook_dir }}/report"
     files:

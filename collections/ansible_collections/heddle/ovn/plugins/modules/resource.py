@@ -1,24 +1,24 @@
 #!/usr/bin/python
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Admit manifests into the state database and make the plan."""
+"""Admit manifests into the state database and build the plan."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: resource
-short_description: Admit manifests into the state database and make the plan
+short_description: Admit manifests into the state database and build the plan
 version_added: 0.1.0
 author:
   - Heddle maintainers (@heddle)
 description:
-  - Checks manifests against everything stored, allocates node ids, network ids, tunnel keys, subnets and addresses, and
-    stores the result in one transaction.
-  - Of two operators who do this at once, the second one's transaction is refused and decided anew.
-  - What an API server would refuse is refused, all of it at once, and nothing is written then.
-  - Everything else is stored and carried out as far as it can be. Conditions in the status of the objects say what is
-    not, and why. A network that is in use is deleted when its last workload is gone.
-  - The plan is what follows from the state for the hosts; in check mode, from the state as it would become.
+  - Checks manifests against all stored objects, allocates node ids, network ids, tunnel keys, subnets and addresses,
+    and stores the result in one transaction.
+  - Of two concurrent runs, the second one's transaction is rejected and decided again.
+  - Mistakes that an API server would reject are rejected, all at once, and nothing is written then.
+  - Everything else is stored and realised as far as possible. Conditions in the status of the objects report what is
+    not, and why. A network in use is deleted when its last workload is gone.
+  - The plan is derived from the state; in check mode, from the state as it would become.
   - Runs on the state host.
 extends_documentation_fragment:
   - heddle.ovn.attributes
@@ -42,12 +42,12 @@ EXAMPLES = r"""
 
 RETURN = r"""
 plan:
-  description: The plan in one word, the same for every host, to be handed to M(heddle.ovn.zone).
+  description: The plan, compressed and base64-encoded, the same for every host, for M(heddle.ovn.zone).
   returned: success
   type: str
   sample: eJyLjgUAARUAuQ==
 digest:
-  description: Fingerprint of the plan; equal for plans that say the same.
+  description: Fingerprint of the plan; equal for plans with equal content.
   returned: success
   type: str
   sample: 3b0c44298fc1c149
@@ -63,7 +63,7 @@ revision:
   type: int
   sample: 7
 changes:
-  description: What changed, for people; objects, their conditions, allocations.
+  description: Changes of objects, conditions and allocations, as text.
   returned: success
   type: str
   sample: |-

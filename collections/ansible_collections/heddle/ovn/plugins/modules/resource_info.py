@@ -1,20 +1,19 @@
 #!/usr/bin/python
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Show what the state database holds."""
+"""Return the content of the state database."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: resource_info
-short_description: Show what the state database holds
+short_description: Return the content of the state database
 version_added: 0.1.0
 author:
   - Heddle maintainers (@heddle)
 description:
-  - Returns all objects with their status, and nodes, networks and workloads with everything that was allocated for
-    them.
-  - Among the objects are the network attachment definitions that networks have in their namespaces.
+  - Returns all objects with their status, and nodes, networks and workloads with their allocations.
+  - The objects include the network attachment definitions of networks in their namespaces.
   - Runs on the state host.
 extends_documentation_fragment:
   - heddle.ovn.attributes.info
@@ -28,7 +27,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Ask the state database
+- name: Read the state database
   heddle.ovn.resource_info:
   register: cluster
 """
@@ -45,7 +44,7 @@ digest:
   type: str
   sample: 3b0c44298fc1c149
 objects:
-  description: Objects by key, as an API server would print them. C(status) is Heddle's.
+  description: Objects by key, as an API server would return them. C(status) is Heddle's.
   returned: success
   type: dict
   sample: {"Namespace/red": {"kind": "Namespace", "metadata": {"name": "red"}, "status": {"phase": "Active"}}}

@@ -1,19 +1,19 @@
 #!/usr/bin/python
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Keep a backup of the state as a file."""
+"""Write a backup of the state to a file."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: state_backup
-short_description: Keep a backup of the state as a file
+short_description: Write a backup of the state to a file
 version_added: 0.2.0
 author:
   - Heddle maintainers (@heddle)
 description:
-  - Examines a backup and writes it as JSON that only its owner may read. The file is replaced in one step.
-  - Runs where the file is to be, usually on the control node.
+  - Validates a backup and writes it as JSON that only its owner can read. The file is replaced atomically.
+  - Runs on the host of the file, usually the control node.
 extends_documentation_fragment:
   - heddle.ovn.attributes
 options:
@@ -22,7 +22,7 @@ options:
     type: str
     required: true
   path:
-    description: The file. Its directory is made when it is missing.
+    description: The file. Its directory is created if missing.
     type: path
     required: true
 seealso:
@@ -31,7 +31,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Keep the backup on the control node
+- name: Write the backup on the control node
   heddle.ovn.state_backup:
     document: "{{ state.document }}"
     path: backup/heddle-7.json

@@ -1,18 +1,18 @@
 #!/usr/bin/python
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Return all that the state database holds as one document."""
+"""Return the content of the state database as one document."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: state_backup_info
-short_description: Return all that the state database holds as one document
+short_description: Return the content of the state database as one document
 version_added: 0.2.0
 author:
   - Heddle maintainers (@heddle)
 description:
-  - Returns manifests, allocations and settings, with the version of their form and a digest.
+  - Returns manifests, allocations and settings, with a format version and a digest.
   - Runs on the state host.
 extends_documentation_fragment:
   - heddle.ovn.attributes.info
@@ -34,7 +34,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 document:
-  description: The backup as one opaque word, for the module M(heddle.ovn.state_backup).
+  description: The backup, compressed and base64-encoded, for the module M(heddle.ovn.state_backup).
   returned: success
   type: str
   sample: eJyrVkrLz1eyUkpKLFKqBQAXDgQ1
@@ -73,8 +73,8 @@ def main():
         backup = backup_of(snapshot)
     except BackupError as error:
         module.fail_json(msg=str(error))
-    told = {name: backup[name] for name in ("deployment", "revision", "digest")}
-    module.exit_json(changed=False, document=pack(backup), **told)
+    result = {name: backup[name] for name in ("deployment", "revision", "digest")}
+    module.exit_json(changed=False, document=pack(backup), **result)
 
 
 if __name__ == "__main__":

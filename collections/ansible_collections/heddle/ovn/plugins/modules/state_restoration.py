@@ -1,20 +1,20 @@
 #!/usr/bin/python
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Bring the state database to a backup."""
+"""Restore a backup into the state database."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: state_restoration
-short_description: Bring the state database to a backup
+short_description: Restore a backup into the state database
 version_added: 0.2.0
 author:
   - Heddle maintainers (@heddle)
 description:
-  - Examines a backup, writes it in one transaction into an empty state database, and compares what was stored with it.
-  - A cluster that is restored so gives every network and workload the ids, keys and addresses that it had.
-  - A state database that holds the same already is left alone; one that holds something else is refused unless
+  - Validates a backup, writes it in one transaction into an empty state database, and compares what was stored with it.
+  - A restored cluster has the same ids, keys and addresses of networks and workloads as before.
+  - A state database with equal content is not changed; one with other content is refused unless
     O(overwrite) is given.
   - Runs on the state host.
 extends_documentation_fragment:
@@ -25,13 +25,13 @@ options:
     type: path
     required: true
   overwrite:
-    description: Replace what the state database of the same deployment holds.
+    description: Replace the content of a state database of the same deployment.
     type: bool
     default: false
   least_revision:
     description:
-      - The revision of the state becomes at least this one. Hosts refuse a plan that is older than theirs, so give the
-        highest that any of them has, plus one.
+      - The revision of the state becomes at least this one. Hosts reject a plan that is older than theirs, so use the
+        highest revision of any host, plus one.
     type: int
     default: 0
   socket:
@@ -83,7 +83,7 @@ ARGUMENTS = {
 
 
 def main():
-    """Examine, store, compare, report."""
+    """Validate, store, compare, report."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     write = not module.check_mode
     options = {name: module.params[name] for name in ("overwrite", "least_revision")}

@@ -1,26 +1,26 @@
 #!/usr/bin/python
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Keep traffic of Layer2 workloads going while something is changed, and see what becomes of it."""
+"""Send traffic of Layer2 workloads during a change, and measure losses."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: traffic
-short_description: Keep traffic of Layer2 workloads going while something is changed, and see what becomes of it
+short_description: Send traffic of Layer2 workloads during a change, and measure losses
 version_added: 0.2.0
 author:
   - Heddle maintainers (@heddle)
 description:
-  - With O(state=started) a background process sends and answers in the names of some workloads of primary Layer2
-    networks, in their network namespaces. When a workload moves, the process of its new host goes on for it.
+  - With O(state=started) a background process sends and answers for some workloads of primary Layer2
+    networks, in their network namespaces. When a workload moves, the process of its new host continues.
   - Every 10 milliseconds a UDP packet goes to the next workload and to each host of O(external), every 50 an ICMP echo
-    to a join address; one TCP connection of each kind carries a line every 100, and every 100 a new one is made to
-    external. Everything is done in both address families.
-  - Nothing comes from external by itself, as a network of Heddle has no address there. What comes back from there does.
+    to a join address; one TCP connection of each kind carries a line every 100, and a new one to external hosts is
+    made every 100. All of it is done in both address families.
+  - External hosts send only replies, as a network of Heddle has no address there.
   - The same workloads are chosen on all hosts, up to four of the two Layer2 networks with the most of them. Virtual
-    machines take no part.
-  - The process ends by itself after O(lifetime) seconds. When it is killed, what it wrote down last is up to five
+    machines are not included.
+  - The process ends by itself after O(lifetime) seconds. If it is killed, its last written figures are up to five
     seconds old.
 extends_documentation_fragment:
   - heddle.ovn.attributes
@@ -28,21 +28,21 @@ extends_documentation_fragment:
 options:
   state:
     description:
-      - V(started) has a process; one that does the same already goes on.
+      - V(started) runs a process; one with the same task continues.
       - V(collected) returns its figures, V(stopped) ends it and returns them.
     type: str
     choices: [started, collected, stopped]
     required: true
   port:
-    description: UDP and TCP port that is answered on.
+    description: UDP and TCP port of the responders.
     type: int
     default: 7655
   lifetime:
-    description: How many seconds the process lives if nobody stops it.
+    description: Seconds after which the process ends if it is not stopped.
     type: int
     default: 3600
   external:
-    description: Hosts of the provider network that are no nodes, and a list of addresses of each.
+    description: External hosts on the provider network, with a list of addresses of each.
     type: dict
     default: {}
 requirements:
@@ -53,12 +53,12 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Begin to send
+- name: Start sending
   heddle.ovn.traffic:
     node: "{{ inventory_hostname }}"
     state: started
 
-- name: End, and see what became of it
+- name: Stop sending and return the losses
   heddle.ovn.traffic:
     node: "{{ inventory_hostname }}"
     state: stopped
@@ -67,13 +67,13 @@ EXAMPLES = r"""
 
 RETURN = r"""
 workloads:
-  description: The workloads that take part, by network; none on an external host.
+  description: The chosen workloads, by network; none on an external host.
   returned: when O(state=started)
   type: dict
   sample: {"red_red": ["red/red1", "red/red2"]}
 figures:
   description:
-    - What this host's process saw; none when there was none.
+    - Figures of this host's process; none without a process.
     - Times are seconds since the epoch by this host's clock, losses are counted by tenths of a second.
   returned: when O(state=collected) or O(state=stopped)
   type: dict
@@ -85,10 +85,10 @@ figures:
       description: When the figures were written.
       type: float
     complete:
-      description: Whether the process ended as it should.
+      description: Whether the process ended normally.
       type: bool
     processor_seconds:
-      description: What it used.
+      description: Processor time that it used.
       type: float
     segments:
       description: >-
@@ -97,14 +97,14 @@ figures:
       type: list
       elements: dict
     presence:
-      description: When which address answered here.
+      description: Times at which each address answered here.
       type: list
       elements: list
     pauses:
-      description: By time, how many seconds late the process got its turn.
+      description: By time, by how many seconds the process was scheduled late.
       type: dict
     problems:
-      description: Addresses that could not answer.
+      description: Addresses that could not be opened.
       type: list
       elements: str
 now:

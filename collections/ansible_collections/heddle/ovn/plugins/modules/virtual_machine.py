@@ -12,12 +12,12 @@ version_added: 0.2.0
 author:
   - Heddle maintainers (@heddle)
 description:
-  - On the host that a VM moves to, O(state=receiving) makes its waiting QEMU listen, on one address and only for
-    one who knows a key that is made for this move (TLS with a pre-shared key).
-  - On the host that it runs on, O(state=sent) moves it there and waits until the other end says that it
-    runs it. When that fails, it goes on running where it was.
-  - There too, O(state=completed) sees to it that no move is under way, so that it can be seen where the VM runs.
-  - Both ends must have the VM's ports already, which M(heddle.ovn.migration) and M(heddle.ovn.zone) see to;
+  - On the target host, O(state=receiving) makes the waiting QEMU listen, on one address and only for
+    clients with a key that is made for this migration (TLS with a pre-shared key).
+  - On the source host, O(state=sent) migrates it there and waits until the other end
+    runs it. On failure, it continues to run on the source.
+  - There too, O(state=completed) ends any migration in progress, so that the VM's location can be determined.
+  - Both ends must have the VM's ports already, which M(heddle.ovn.migration) and M(heddle.ovn.zone) create;
     C(playbooks/migrate_workload.yml) does all of it in the right order.
 attributes:
   check_mode:
@@ -25,10 +25,10 @@ attributes:
     details: Reports a change and does nothing; what would change is known only when the VM has moved.
     support: partial
   diff_mode:
-    description: What changes is where the VM runs, which M(heddle.ovn.migration) shows.
+    description: The change is the VM's host, which M(heddle.ovn.migration) shows.
     support: none
   idempotent:
-    description: A VM that listens or has been moved is left as it is; its figures are returned again.
+    description: A VM that listens or has been moved is not changed; its figures are returned again.
     support: partial
 options:
   workload:
@@ -36,27 +36,27 @@ options:
     type: str
     required: true
   state:
-    description: Which end of the move this host is.
+    description: The operation on this end of the migration.
     type: str
     choices: [receiving, sent, completed]
     required: true
   address:
     description: >-
-      Address of the receiving host, one of its own that the other host reaches; for O(state=receiving) and
+      Address of the receiving host, reachable from the other host; for O(state=receiving) and
       O(state=sent).
     type: str
   port:
-    description: Where the receiving end listens; for O(state=sent).
+    description: Port of the receiving end; for O(state=sent).
     type: int
   key:
     description: The key that the receiving end returned; for O(state=sent).
     type: str
   downtime_limit:
-    description: For how many milliseconds QEMU may stop the VM.
+    description: Maximum time in milliseconds that QEMU may stop the VM.
     type: int
     default: 150
   timeout:
-    description: How many seconds the move may take before it is given up.
+    description: Seconds after which the migration is cancelled.
     type: int
     default: 300
 seealso:
@@ -84,27 +84,27 @@ EXAMPLES = r"""
 
 RETURN = r"""
 port:
-  description: Where QEMU listens.
+  description: Port that QEMU listens on.
   returned: with O(state=receiving)
   type: int
   sample: 41537
 key:
-  description: Who knows it may send a VM.
+  description: Pre-shared key of the migration.
   returned: with O(state=receiving)
   type: str
   sample: 8f1c...
 downtime_ms:
-  description: For how long QEMU had stopped the VM, until it ran at the other end.
+  description: Downtime of the VM in milliseconds, until it ran on the target.
   returned: with O(state=sent)
   type: int
   sample: 34
 total_ms:
-  description: How long the move took.
+  description: Duration of the migration in milliseconds.
   returned: with O(state=sent)
   type: int
   sample: 1840
 transferred_bytes:
-  description: How much memory and state was sent.
+  description: Bytes of memory and state that were sent.
   returned: with O(state=sent)
   type: int
   sample: 41943040
@@ -124,8 +124,8 @@ def main():
         supports_check_mode=True,
     )
     with module_runner.reported(module):
-        told = bring_machine(module.params, write=not module.check_mode)
-    module.exit_json(**told)
+        result = bring_machine(module.params, write=not module.check_mode)
+    module.exit_json(**result)
 
 
 if __name__ == "__main__":

@@ -1,25 +1,25 @@
 #!/usr/bin/python
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Look at a virtual machine from outside and from within."""
+"""Return the state of a virtual machine and of its guest."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: virtual_machine_info
-short_description: Look at a virtual machine from outside and from within
+short_description: Return the state of a virtual machine and of its guest
 version_added: 0.2.0
 author:
   - Heddle maintainers (@heddle)
 description:
-  - Says what QEMU does with a VM on this host, and what the guest itself sees of its networks.
+  - Returns QEMU's state of a VM on this host, and the guest's own addresses, routes and neighbours.
   - The guest answers on a console behind a socket that only root of its host may open; nothing listens on a network.
 attributes:
   check_mode:
-    description: Changes nothing by itself; with O(command), nothing is run in check mode.
+    description: Makes no changes; with O(command), nothing is run in check mode.
     support: full
   diff_mode:
-    description: There is nothing to show.
+    description: There are no changes.
     support: none
   idempotent:
     description: As far as O(command) is.
@@ -30,14 +30,14 @@ options:
     type: str
     required: true
   command:
-    description: A command of the guest's shell to run instead of the usual questions.
+    description: A command of the guest's shell to run instead of the default queries.
     type: str
   inside:
-    description: Whether to ask the guest too. One that hangs, or is still starting, does not answer.
+    description: Whether to query the guest too. One that hangs, or is still booting, does not answer.
     type: bool
     default: true
   timeout:
-    description: How many seconds the guest may take to answer.
+    description: Seconds that the guest may take to answer.
     type: int
     default: 30
 seealso:
@@ -45,11 +45,11 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Ask the VM for its addresses, routes and neighbours
+- name: Read the VM's addresses, routes and neighbours
   heddle.ovn.virtual_machine_info:
     workload: red/vm1
 
-- name: Let the VM reach its gateway
+- name: Ping the gateway from the VM
   heddle.ovn.virtual_machine_info:
     workload: red/vm1
     command: ping -c 1 10.0.0.1
@@ -58,8 +58,8 @@ EXAMPLES = r"""
 RETURN = r"""
 status:
   description: >-
-    What QEMU does; C(absent) when there is none, C(silent) when it does not answer, C(inmigrate) when it waits for a
-    move to here.
+    State of the VM in QEMU; C(absent) without QEMU, C(silent) when it does not answer, C(inmigrate) when it waits for
+    a migration to this host.
   returned: success
   type: str
   sample: running
@@ -69,7 +69,7 @@ inside:
   type: dict
   sample: {"neighbours": ["10.0.0.1 dev eth0 lladdr 0a:58:0a:00:00:01 REACHABLE"]}
 rc:
-  description: Status of the command.
+  description: Exit status of the command.
   returned: with O(command)
   type: int
   sample: 0
@@ -87,7 +87,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.operations.console impo
 
 
 def main():
-    """Ask and report."""
+    """Query and report."""
     module = AnsibleModule(argument_spec=INFO_ARGUMENTS, supports_check_mode=True)
     with module_runner.reported(module):
         found = look_at(module.params, write=not module.check_mode)

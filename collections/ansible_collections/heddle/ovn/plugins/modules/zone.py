@@ -1,29 +1,29 @@
 #!/usr/bin/python
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Bring a host, which is a zone of OVN, to the plan."""
+"""Apply the plan to a host, which is a zone of OVN."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: zone
-short_description: Bring a host to the plan
+short_description: Apply the plan to a host
 version_added: 0.3.0
 author:
   - Heddle maintainers (@heddle)
 description:
   - Every host is a zone of OVN with databases of its own. The plan is one document, the same for all of them.
-  - Keeps the plan on the host, where C(heddle-host) finds it. A host that has a later plan of the same deployment
-    refuses an earlier one.
+  - Stores the plan on the host, where C(heddle-host) reads it. A host that has a later plan of the same deployment
+    rejects an earlier one.
   - Renders the host's desired state into Northbound rows and the other hosts into remote chassis of the Southbound
-    database, and waits until ovn-northd and ovn-controller have carried it out (C(nb_cfg), C(sb_cfg), C(hv_cfg)).
+    database, and waits until ovn-northd and ovn-controller have programmed it (C(nb_cfg), C(sb_cfg), C(hv_cfg)).
   - Then the gateways, which are management ports, VRFs, routes, rules, flows of the provider's bridge and an nftables
     table, and then the workloads of this host with their interfaces.
   - Only what differs is changed. What carries the owner's mark and is not in the plan any more is deleted; other things
-    are not touched.
-  - A network whose rows, flows or links the host refuses keeps no other from it. The module then fails in the end and
+    are not changed.
+  - A network whose rows, flows or links the host rejects does not affect others. The module then fails at the end and
     names it with the reason.
-  - Playbooks and C(heddle-host) wait for each other.
+  - Playbooks and C(heddle-host) lock each other out.
 extends_documentation_fragment:
   - heddle.ovn.attributes
 options:
@@ -36,17 +36,17 @@ options:
     type: str
     required: true
   plan:
-    description: Where the plan is kept.
+    description: File of the plan.
     type: path
     default: /var/lib/heddle/plan.json
   parts:
-    description: Which parts to bring, for who looks for the one that takes long or fails.
+    description: Which parts to apply, for example to find a slow or failing one.
     type: list
     elements: str
     choices: [topology, gateway, workloads]
     default: [topology, gateway, workloads]
   wait_timeout:
-    description: How many seconds OVN may take to carry a change out; 0 does not wait.
+    description: Seconds that OVN may take to program a change; 0 does not wait.
     type: int
     default: 120
 seealso:
@@ -55,7 +55,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Bring this host to the plan
+- name: Apply the plan to this host
   heddle.ovn.zone:
     node: "{{ inventory_hostname }}"
     document: "{{ admitted.plan }}"
@@ -63,12 +63,12 @@ EXAMPLES = r"""
 
 RETURN = r"""
 refused:
-  description: Networks that this host refused, wholly or in part, and why; all others are as planned.
+  description: Networks that this host rejected, wholly or in part, and why; all others are as planned.
   returned: failure, when the host refused networks
   type: dict
   sample: {"red_net": "link red exists and is not Heddle's"}
 changes:
-  description: How many objects were created, updated and deleted, and the first hundred of them.
+  description: The number of objects created, updated and deleted, and the first hundred of them.
   returned: success
   type: dict
   sample: {"create": 192, "update": 0, "delete": 0, "foreign": 0, "objects": []}

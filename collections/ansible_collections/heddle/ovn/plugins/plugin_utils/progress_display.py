@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Where output goes: Ansible's default output to a log, little of it to the terminal, a live line below it."""
+"""Output targets: Ansible's default output to a log, a summary to the terminal, and a live line below it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .progress_text import clean
 def open_log(directory: Path, name: str):
     """Return a new, empty file that only its owner may read, and that replaces an older one; raises OSError.
 
-    A run that still writes the older one goes on with it. A link of that name is not followed but replaced.
+    A run that still writes the older file continues to use it. A link of that name is not followed but replaced.
     """
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = directory / name
@@ -39,7 +39,7 @@ def open_log(directory: Path, name: str):
 
 
 class LogDisplay:
-    """Stands in for Ansible's display in the default callback: writes to a log, with `verbose` to the display as well.
+    """Replaces Ansible's display in the default callback: writes to a log, with `verbose` to the display as well.
 
     Methods that it does not have are those of the real display. Warnings are always shown.
     """
@@ -72,7 +72,7 @@ class LogDisplay:
 
     @contextlib.contextmanager
     def caught(self) -> Iterator[list[str]]:
-        """Yield a list that gets what is written meanwhile."""
+        """Yield a list that collects the messages written meanwhile."""
         self._caught = []
         try:
             yield self._caught
@@ -80,7 +80,7 @@ class LogDisplay:
             self._caught = None
 
     def _always(self, method: str, *arguments, **options) -> None:
-        """Have the real display format something, and show what comes of it whether verbose or not."""
+        """Let the real display format a message, and show the result whether verbose or not."""
         was, self.verbose = self.verbose, True
         try:
             getattr(type(self._real), method)(self, *arguments, **options)
@@ -94,12 +94,12 @@ class LogDisplay:
         self._always("_deprecated", warning)
 
     def _error(self, error, stderr: bool) -> None:
-        # The failure is shown by the callback; how the program came to it is for the log.
+        # The callback shows the failure itself; the traceback is for the log only.
         type(self._real)._error(self, error, stderr=stderr)
 
 
 class Stream:
-    """Lines of JSON for a program that reads along; nothing when there is no file to write to."""
+    """Appends JSON lines to a file for another program; does nothing without a file."""
 
     def __init__(self, path: str | None) -> None:
         self._file = open(path, "a", encoding="utf-8", buffering=1) if path else None  # noqa: SIM115 - lives as long
@@ -111,10 +111,10 @@ class Stream:
 
 
 class Ticker:
-    """Calls a function every so many seconds from a thread of its own, until stopped.
+    """Calls a function periodically from a thread of its own, until stopped.
 
-    It does so under the lock of Ansible's display, which Ansible holds while it starts a process, so that no such
-    process finds a lock that a thread took that it does not have.
+    It does so under the lock of Ansible's display, which Ansible holds while it forks, so that no child process
+    inherits a lock held by a thread that the child does not have.
     """
 
     def __init__(self, seconds: float, lock, call: Callable[[], None]) -> None:
@@ -130,12 +130,12 @@ class Ticker:
                     self._call()
 
     def stop(self) -> None:
-        """Call it no more."""
+        """Stop the calls."""
         self._over.set()
 
 
 class Screen:
-    """The terminal: a live line, drawn with rich, below what is written; plain lines where that is not possible."""
+    """The terminal: a live line, drawn with rich, below the other output; plain lines where that is not possible."""
 
     REDRAW_SECONDS = 0.25
 
@@ -152,7 +152,7 @@ class Screen:
         self._display.display(text, color=color, stderr=error)
 
     def start(self) -> None:
-        """Begin to show what goes on; nothing when that is shown already."""
+        """Start the live line, unless it is shown already."""
         if self._ticker is not None:
             return
         lock = self._display._lock
@@ -163,10 +163,10 @@ class Screen:
                 self._drawn.start(refresh=True)
             self._ticker = Ticker(self.REDRAW_SECONDS, lock, self._drawn.refresh)
         else:
-            self._ticker = Ticker(self._plain_seconds, lock, self._say)
+            self._ticker = Ticker(self._plain_seconds, lock, self._print_line)
 
     def stop(self) -> None:
-        """Take the live line away, as for a question to the user."""
+        """Remove the live line, for example for a question to the user."""
         if self._ticker is not None:
             self._ticker.stop()
             self._ticker = None
@@ -178,11 +178,11 @@ class Screen:
     def _rendered(self):
         return Text(self._line(), no_wrap=True, overflow="ellipsis", end="")
 
-    def _say(self) -> None:
+    def _print_line(self) -> None:
         self._display.display(self._line())
         sys.stdout.flush()
 
     def _at_exit(self) -> None:
-        # A run that is interrupted sends no last event; the terminal's cursor has to come back all the same.
+        # An interrupted run sends no last event, but the terminal's cursor must be restored.
         if os.getpid() == self._process:
             self.stop()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""How far a run of a playbook is: plays, tasks, hosts. No output."""
+"""Progress of a playbook run: plays, tasks, hosts. No output."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .progress_text import duration, joined, number
 
 @dataclass
 class Play:
-    """A play: the tasks that are known to belong to it, and those that have started, by uuid.
+    """A play: its known tasks, and the started ones, by uuid.
 
-    A task that nothing could know of before it starts (of an included file, a handler, a rescue) is added then, so
-    never more tasks have started than are known.
+    A task that is not known before it starts (of an included file, a handler, a rescue) is added then, so
+    the number of started tasks never exceeds the known ones.
     """
 
     name: str
@@ -25,21 +25,21 @@ class Play:
     seconds: float = 0.0
 
     def start(self, task: str) -> None:
-        """Note that a task starts."""
+        """Record the start of a task."""
         self.known.add(task)
         self.started.add(task)
 
 
 @dataclass
 class Record:
-    """A run: its plays in order by uuid, which one runs, and what runs in it."""
+    """A run: its plays in order by uuid, the current play, and its current task."""
 
     clock: object = time.monotonic
     plays: dict[str, Play] = field(default_factory=dict)
     current: Play | None = None
     task: str = ""
     task_uuid: str = ""
-    # Hosts that the current task was started on, and those of them that are through with it.
+    # Hosts that the current task was started on, and those that have finished it.
     asked: set[str] = field(default_factory=set)
     answered: set[str] = field(default_factory=set)
     began: float = 0.0
@@ -47,15 +47,15 @@ class Record:
     _behind: int = 0
 
     def __post_init__(self) -> None:
-        """Begin to count the time."""
+        """Start the clock."""
         self.began = self.clock()
 
     def plan(self, uuid: str, name: str, tasks: set[str]) -> None:
-        """Note a play that is to come, with the uuids of its tasks."""
+        """Record a future play, with the uuids of its tasks."""
         self.plays.setdefault(uuid, Play(name, set(tasks)))
 
     def start_play(self, uuid: str, name: str, tasks: set[str]) -> None:
-        """Note that a play, or the next batch of hosts of a play, begins."""
+        """Record the start of a play, or of its next batch of hosts."""
         self.end_play()
         self.plan(uuid, name, tasks)
         self.current = self.plays[uuid]
@@ -65,7 +65,7 @@ class Record:
         self._play_began = self.clock()
 
     def end_play(self) -> Play | None:
-        """Note that the current play, if there is one, is over; return it."""
+        """Record the end of the current play, if there is one; return it."""
         ended, self.current = self.current, None
         if ended is not None:
             ended.seconds += self.clock() - self._play_began
@@ -74,7 +74,7 @@ class Record:
         return ended
 
     def start_task(self, uuid: str, name: str) -> None:
-        """Note that a task begins on its first host."""
+        """Record the start of a task on its first host."""
         if self.current is not None:
             self.current.start(uuid)
         if uuid != self.task_uuid:
@@ -82,17 +82,17 @@ class Record:
         self.task, self.task_uuid = name, uuid
 
     def start_host(self, host: str) -> None:
-        """Note that a host begins with the current task."""
+        """Record that a host starts the current task."""
         self.asked.add(host)
         if self.current is not None:
             self.current.hosts.add(host)
 
     def end_host(self, host: str) -> None:
-        """Note that a host is through with the current task."""
+        """Record that a host has finished the current task."""
         self.answered.add(host)
 
     def _position(self, play: Play) -> int:
-        """Return how many tasks the plays before this one have."""
+        """Return the number of tasks of the plays before this one."""
         found = 0
         for other in self.plays.values():
             if other is play:
@@ -107,7 +107,7 @@ class Record:
 
     @property
     def done(self) -> int:
-        """Number of tasks that are over; tasks of a play that is over count, also those that had not to be run."""
+        """Number of finished tasks; all tasks of a finished play count, also those that did not run."""
         play = self.current
         if play is None:
             return self._behind
@@ -125,7 +125,7 @@ class Record:
         return self.clock() - self.began
 
     def line(self) -> str:
-        """Return what goes on, in a line."""
+        """Return the current progress as one line."""
         if self.current is None:
             return f"{duration(self.elapsed())}"
         parts = [duration(self.elapsed()), self.current.name]
@@ -139,7 +139,7 @@ class Record:
         return "  ".join(parts)
 
     def state(self) -> dict:
-        """Return what goes on as plain data, for a program that reads along."""
+        """Return the current progress as plain data, for another program."""
         return {
             "play": self.current.name if self.current else "",
             "hosts": len(self.current.hosts) if self.current else 0,

@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the progress callback says, as text: failures, results, tables."""
+"""Text output of the progress callback: failures, results, tables."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
 
-# Lines of a program's output that a failure shows; the log has all of them.
+# Lines of a program's output shown with a failure; the log has all of them.
 OUTPUT_LINES = 40
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def clean(text: object) -> str:
-    """Return text without terminal control sequences, which output of a host may hold; lines and tabs stay."""
+    """Return text without terminal control sequences, which a host's output may contain; lines and tabs stay."""
     return _CONTROLS.sub("", _ESCAPES.sub("", str(text).replace("\r\n", "\n")))
 
 
@@ -26,7 +26,7 @@ def duration(seconds: float) -> str:
 def failure_text(result: dict) -> str:
     """Return why a task failed: its message, that of each failed item, and the end of what a program printed.
 
-    `result` has been cleaned by Ansible: what no_log hides is not in it, only that it is hidden.
+    `result` was sanitised by Ansible: output hidden by no_log is not in it, only a note that it is hidden.
     """
     if "censored" in result:
         return clean(result["censored"])
@@ -50,7 +50,7 @@ def _label(item: dict) -> str:
 
 
 def indented(text: str, by: str = "  ") -> str:
-    """Return text with every line moved to the right."""
+    """Return text with every line indented."""
     return "\n".join(f"{by}{line}".rstrip() for line in text.splitlines())
 
 
@@ -68,10 +68,10 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
 
 
 def joined(names: Sequence[str], most: int = 4) -> str:
-    """Return names in a line, or how many there are when they are many."""
+    """Return names in a line, or their number when there are many."""
     return " ".join(names) if len(names) <= most else f"{len(names)} hosts"
 
 
 def number(count: int, what: str) -> str:
-    """Return how many there are of something, `1 host` or `3 hosts`."""
+    """Return a count with its noun, `1 host` or `3 hosts`."""
     return f"{count} {what}{'' if count == 1 else 's'}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What makes a host a chassis: Open vSwitch's settings, its bridges, and what they take over from NICs."""
+"""Makes a host a chassis: Open vSwitch's settings, its bridges, and the uplinks attached to them."""
 
 from __future__ import annotations
 
@@ -33,11 +33,12 @@ _LINK_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,14}")
 
 
 def apply_chassis(params: dict, *, write: bool) -> tuple[Outcome, dict]:
-    """Bring Open vSwitch to what ovn-controller needs; returns the outcome and what the host tells about itself.
+    """Configure Open vSwitch for ovn-controller; return the outcome and the facts that the host reports.
 
     `params` are the options of the module chassis.
 
-    Bridges are made first, then they take over the uplinks; a bridge that is no longer wanted gives back first.
+    Bridges are made first, then uplinks are attached; the uplink of a bridge that is no longer wanted is detached
+    first.
     """
     datapath = kernel.datapath_type() if params["datapath"] == "auto" else params["datapath"]
     ready = kernel.PYROUTE2_IMPORT_ERROR is None
@@ -57,7 +58,7 @@ def apply_chassis(params: dict, *, write: bool) -> tuple[Outcome, dict]:
         if client:
             _refuse_foreign(client, bridges)
             if ready:
-                outcome += _given_back(client, params["owner"], bridges, datapath, write=write)
+                outcome += _detach_uplinks(client, params["owner"], bridges, datapath, write=write)
         rows = render_integration_bridge(host)
         outcome += apply_rows(client, OPEN_VSWITCH, rows, params["owner"], TABLES, write=write)
         planned = planned_chassis(params["name"]) if client else ""
@@ -78,7 +79,7 @@ def apply_chassis(params: dict, *, write: bool) -> tuple[Outcome, dict]:
 
 
 def _underlay_mtu(encap_ips: list[str]) -> int | None:
-    """Return the smallest MTU of the links that tunnels end at."""
+    """Return the smallest MTU of the links that carry tunnel endpoints."""
     ends = set(encap_ips)
     return min(
         (
@@ -90,22 +91,22 @@ def _underlay_mtu(encap_ips: list[str]) -> int | None:
     )
 
 
-def _given_back(client, owner: str, bridges: list[dict], datapath: str, *, write: bool) -> Outcome:
-    """Give back what bridges took over that are not wanted any more, or that take over another uplink now."""
+def _detach_uplinks(client, owner: str, bridges: list[dict], datapath: str, *, write: bool) -> Outcome:
+    """Detach uplinks of bridges that are not wanted or get another uplink, and restore their IP configuration."""
     where = [["external_ids", "includes", ["map", [["heddle/owner", owner]]]]]
     select = {"op": "select", "table": "Bridge", "where": where, "columns": ["name", "external_ids"]}
     wanted = {bridge["name"]: bridge["uplink"] for bridge in bridges}
-    outcome, kept, given = Outcome(), [], []
+    outcome, kept, detached = Outcome(), [], []
     for row in client.transact(OPEN_VSWITCH, [select])[0]["rows"]:
         uplink = map_pairs(row["external_ids"]).get(BRIDGE_UPLINK)
         if uplink and wanted.get(row["name"]) == uplink:
             kept.append(uplink)
         elif uplink and read_device(row["name"]) and read_device(uplink):
-            given.append((row["name"], uplink))
-    if given and write:
-        # The host must hear what comes in on the uplink before it has its addresses there.
+            detached.append((row["name"], uplink))
+    if detached and write:
+        # The host must receive packets on the uplink before its addresses move there.
         outcome += _reconcile_userspace_interfaces(kept if datapath == "netdev" else [], write=True)
-    for bridge, uplink in given:
+    for bridge, uplink in detached:
         outcome += move_device(bridge, uplink, write=write)
     return outcome
 
@@ -122,9 +123,9 @@ def _bridges(params: dict, datapath: str, ready: bool) -> list[dict]:
 
 
 def wanted_bridges(params: dict, datapath: str | None = None) -> list[dict]:
-    """Return `name`, `uplink` (an uplink that it takes over, or None) and `physical_networks` of each bridge.
+    """Return `name`, `uplink` (the one attached to it, or None) and `physical_networks` of each bridge.
 
-    Without `datapath` the kernel is asked. UserError when the arguments contradict each other.
+    Without `datapath` it is detected from the kernel. UserError when the arguments contradict each other.
     """
     if datapath is None:
         datapath = kernel.datapath_type() if params["datapath"] == "auto" else params["datapath"]
@@ -132,10 +133,10 @@ def wanted_bridges(params: dict, datapath: str | None = None) -> list[dict]:
     if datapath == "netdev":
         if not params["underlay_interface"]:
             raise UserError(
-                "this kernel has no Open vSwitch, and its userspace datapath takes the underlay's NIC over: "
+                "this kernel has no Open vSwitch, and its userspace datapath needs the underlay's NIC: "
                 "give underlay_interface, or install a kernel with the openvswitch module"
             )
-        # Userspace Geneve leaves only through a bridge of the same datapath, which then carries the host's addresses.
+        # Userspace Geneve only uses a bridge of the same datapath, which then carries the host's addresses.
         wanted[UNDERLAY_BRIDGE] = {"uplink": params["underlay_interface"], "physical_networks": []}
     provider = params["provider"]
     if provider:
@@ -148,7 +149,7 @@ def wanted_bridges(params: dict, datapath: str | None = None) -> list[dict]:
             bridge["uplink"] = given.get("uplink")
         if given.get("uplink", bridge["uplink"]) != bridge["uplink"]:
             raise UserError(
-                f"physical network {network}: bridge {given['bridge']} takes {bridge['uplink']} over already, not "
+                f"physical network {network}: bridge {given['bridge']} has the uplink {bridge['uplink']} already, not "
                 f"{given['uplink']}; give it a bridge of its own"
             )
         bridge["physical_networks"].append(network)
@@ -158,7 +159,7 @@ def wanted_bridges(params: dict, datapath: str | None = None) -> list[dict]:
 
 
 def _refuse_names(bridges: list[dict]) -> None:
-    """Refuse what neither Open vSwitch nor the kernel would take, before anything is made."""
+    """Reject names that Open vSwitch or the kernel would not accept, before anything is made."""
     holders: dict[str, str] = {}
     for bridge in bridges:
         name, uplink = bridge["name"], bridge["uplink"]
@@ -171,7 +172,7 @@ def _refuse_names(bridges: list[dict]) -> None:
             if not network or set(network) & set(":, "):
                 raise UserError(f"physical network {network!r}: the name must have no colon, comma or space")
         if bridge["physical_networks"].count(PHYSICAL_NETWORK) > 1:
-            raise UserError(f"physical network {PHYSICAL_NETWORK}: that is what the provider network is called already")
+            raise UserError(f"physical network {PHYSICAL_NETWORK}: the name is reserved for the provider network")
         if uplink and holders.setdefault(uplink, name) != name:
             raise UserError(f"{uplink} cannot be a port of both {holders[uplink]} and {name}; put both on one bridge")
     for bridge in bridges:
@@ -180,7 +181,7 @@ def _refuse_names(bridges: list[dict]) -> None:
 
 
 def _reconcile_userspace_interfaces(uplinks: list[str], *, write: bool) -> Outcome:
-    """Keep the kernel from answering what a userspace datapath reads. Foreign tables are told by the gateways."""
+    """Make the kernel ignore packets that a userspace datapath reads. The gateway part reports foreign tables."""
     return Outcome(reconcile_firewall(render_userspace_interfaces(uplinks), write=write).changes)
 
 
@@ -208,13 +209,13 @@ def _mac(interface: str | None) -> str | None:
 def _gateway(params: dict, bridges: list[dict], datapath: str, ready: bool) -> dict | None:
     """Return how this host is connected to the provider network, as `render/common/provider.py` describes it.
 
-    Empty without a provider network, which takes away what the host told before; None when it cannot be told.
+    Empty without a provider network, which removes what the host reported before; None when it cannot be determined.
     """
     provider = params["provider"]
     if not provider or not ready:
         return None if provider else {}
     bridge, uplink = read_device(provider["bridge"]), read_device(provider["uplink"])
-    # In check mode the bridge may still be to come; then the uplink has what it will have.
+    # In check mode the bridge may not exist yet; it will get the uplink's properties.
     addresses = [held.text for device in (bridge, uplink) if device for held in device.addresses]
     gateways = [gateway for device in (bridge, uplink) if device for gateway in default_gateways(device)]
     hops = provider["next_hops"] or gateways
@@ -251,7 +252,7 @@ def local_ports(path: str = "/proc/sys/net/ipv4/ip_local_port_range") -> str:
 
 
 def provider_addresses(addresses: list[str], provider: dict) -> list[str]:
-    """Return IPv4 before IPv6, and within a family what the inventory names first; UserError when there are none."""
+    """Return IPv4 before IPv6, and within a family those in the inventory first; UserError when there are none."""
     if not addresses:
         raise UserError(
             f"neither {provider['bridge']} nor {provider['uplink']} has an address, and gateway routers translate "
@@ -272,7 +273,7 @@ def chassis_id(remote: str) -> str:
 
 
 def _refuse_foreign(client, bridges: list[dict]) -> None:
-    """Refuse a host of another OVN, and an uplink that is a port of somebody else's bridge."""
+    """Reject a host of another OVN deployment, and an uplink that is a port of a foreign bridge."""
     remote = identifiers(client).get("ovn-remote", SOUTHBOUND_REMOTE)
     if remote != SOUTHBOUND_REMOTE:
         raise UserError(

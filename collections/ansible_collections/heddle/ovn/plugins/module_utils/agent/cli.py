@@ -51,7 +51,7 @@ def _outcomes(*, write: bool) -> dict[str, Outcome]:
 
 
 def _problems() -> list[str]:
-    """What keeps this host from following any plan; what cannot be found out the comparison with the plan says."""
+    """Return what prevents this host from following any plan; the differences report what cannot be determined."""
     found = stopped_daemons()
     with contextlib.suppress(*ERRORS):
         found += other_chassis(read_host()["node"], read_plan() or {"nodes": {}})
@@ -63,16 +63,16 @@ def _status(outcomes: dict[str, Outcome], chosen: argparse.Namespace, problems: 
     problems = [*problems, *(text for outcome in outcomes.values() for text in outcome.notes)]
     differs = {name: [str(change) for change in outcome.changes] for name, outcome in outcomes.items()}
     clean = bool(plan) and not any(differs.values()) and not problems
-    told = {
+    status = {
         "plan": plan.get("digest"), "revision": plan.get("revision"), "clean": clean, "differs": differs,
         "problems": problems,
     }  # fmt: skip
     if chosen.json:
-        _write(json.dumps(told, indent=1))
+        _write(json.dumps(status, indent=1))
     elif not plan:
         _write("no plan yet; run playbooks/networks.yml")
     else:
-        _write(f"plan {told['plan']} (revision {told['revision']})")
+        _write(f"plan {status['plan']} (revision {status['revision']})")
         for name, changes in differs.items():
             _write(f"{name:<10} {'as planned' if not changes else f'{len(changes)} differences'}")
             for change in changes:

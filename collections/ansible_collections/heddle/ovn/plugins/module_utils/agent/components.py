@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host's desired state in the parts in which playbooks bring it, from what they left on the disk."""
+"""The parts of a node's desired state that can be applied separately, built from the files that playbooks wrote."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ PARTS = ("chassis", "topology", "gateway", "workloads")
 
 
 def read_host(path: str = HOST_FILE) -> dict:
-    """Return what the install playbook left: `node` and the arguments of the chassis module; UserError without it."""
+    """Return what the install playbook stored: `node` and the arguments of the chassis module; UserError without it."""
     try:
         with open(path, encoding="utf-8") as text:
             host = json.load(text)
     except (OSError, ValueError) as error:
-        raise UserError(f"{path}: {error}. Run playbooks/install.yml, which brings it.") from error
+        raise UserError(f"{path}: {error}. Run playbooks/install.yml, which writes it.") from error
     if not isinstance(host, dict) or not host.keys() >= {"node", "chassis"}:
-        raise UserError(f"{path} is not what it should be. Run playbooks/install.yml, which brings it.")
+        raise UserError(f"{path} is malformed. Run playbooks/install.yml, which writes it.")
     return host
 
 
@@ -43,12 +43,12 @@ def host_version(path: str = HOST_FILE) -> tuple[int, int]:
 
 
 def read_plan(path: str = PLAN_FILE) -> dict | None:
-    """Return the plan that this host has, None before it got one; UserError when the file is damaged."""
+    """Return the plan of this host, None before the first one; UserError when the file is damaged."""
     return read_plan_file(path) if os.path.exists(path) else None
 
 
 def attached_uplinks(host: dict) -> frozenset[str]:
-    """Return the NICs that bridges of this host take over."""
+    """Return the uplinks attached to bridges of this host."""
     return frozenset(bridge["uplink"] for bridge in wanted_bridges(host["chassis"]) if bridge["uplink"])
 
 
@@ -82,13 +82,13 @@ def _chassis(host: dict, *, write: bool) -> Outcome:
 
 
 def _gateway(host: dict, context: NodeContext) -> Outcome:
-    """Bring the gateways, unless the plan is older than the host's bridges: it would wait for ports in vain."""
+    """Apply the gateways, unless the plan is older than the host's bridges: its ports would never appear."""
     plan = load_plan(context)
-    told = plan["nodes"].get(host["node"], {}).get("gateway") or {}
+    planned = plan["nodes"].get(host["node"], {}).get("gateway") or {}
     provider = host["chassis"]["provider"] or {}
-    if told and told["bridge"] != provider.get("bridge") and context.write:
+    if planned and planned["bridge"] != provider.get("bridge") and context.write:
         raise UserError(
-            f"the plan has {told['bridge']} as the provider's bridge, this host {provider.get('bridge', 'none')}. "
-            "Run playbooks/networks.yml, which brings a plan that fits"
+            f"the plan has {planned['bridge']} as the provider's bridge, this host {provider.get('bridge', 'none')}. "
+            "Run playbooks/networks.yml, which writes a matching plan"
         )
     return apply_gateway(context, plan)

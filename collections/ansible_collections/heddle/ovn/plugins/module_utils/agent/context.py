@@ -30,7 +30,7 @@ class NodeContext:
 
 @contextlib.contextmanager
 def only_writer(*, write: bool) -> Iterator[None]:
-    """Wait until nobody else writes to this host: playbooks and the host's own program would hinder each other."""
+    """Wait for the host's lock: playbooks and the host service would conflict."""
     if not write:
         yield
         return

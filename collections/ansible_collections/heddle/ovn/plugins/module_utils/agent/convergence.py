@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the gateways were brought to the plan on disk; if not, a playbook is still at work, or was cut off."""
+"""Whether the gateways match the plan on disk; if not, a playbook is still running, or was interrupted."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .node_gateway import applied_digest
 
 
 class Converged:
-    """Answers when called. The plan, which may be large, is read again only when it is another file."""
+    """Returns when called whether they match. The plan is read again only when the file changed."""
 
     def __init__(self, path: str = PLAN_FILE) -> None:
         self._path = path

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Events that undo parts of a host's desired state: ovs-vswitchd was restarted, patch ports or bridges changed, an
-uplink has addresses again that a bridge took over, or what Heddle has in the kernel was taken away (`removals`).
+"""Watches for events that undo a host's desired state: a restart of ovs-vswitchd, changed patch ports or bridges,
+addresses on an uplink that is attached to a bridge, and removals in the kernel (`removals`).
 
-ovs-vswitchd keeps flows and MAC tables in memory only, and a flow names ports by their numbers, which ovn-controller's
-patch ports get anew when they are made anew.
+ovs-vswitchd keeps flows and MAC tables in memory only. Flows refer to ports by number, and patch ports that
+ovn-controller recreates get new numbers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TABLES = {
 
 
 class Events:
-    """Tells that something happened since it was asked last."""
+    """Reports events since the last call."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Events:
         self._ports_differ = self._bridges_differ = False
 
     def follow(self, uplinks: frozenset[str], prober: str = "") -> None:
-        """Set which interfaces should have no addresses, and which cgroup is the health prober's ("": none)."""
+        """Set the interfaces that should have no addresses, and which cgroup is the health prober's ("": none)."""
         self._uplinks.names = uplinks
         self._prober.follow(prober)
 
@@ -55,7 +55,7 @@ class Events:
 
         `switch restarted`, `uplink changed`, `kernel changed`, `host network changed`, `prober restarted`,
         `bridges changed`, `ports changed`.
-        The last two are told when no playbook is between a plan and its gateways: until then they go on changing.
+        The last two are suppressed while a playbook is between a plan and its gateways, when they keep changing.
         """
         readable = self._wait()
         if self._database in readable:
@@ -79,7 +79,7 @@ class Events:
         return None
 
     def _wait(self) -> list:
-        """Return what can be read: the database's connection, the kernel's."""
+        """Return the readable sources: the database's connection, the kernel's sockets."""
         if self._database is None:
             self._connect()
         sources = [self._uplinks, self._host_network, *self._removals.sources, *self._prober.sources]
@@ -87,7 +87,7 @@ class Events:
         return select.select(sources, [], [], POLL_SECONDS)[0]
 
     def _identity(self) -> tuple | None:
-        """Return what differs between two runs of ovs-vswitchd; None while there is none."""
+        """Return an identity of the running ovs-vswitchd; None while there is none."""
         try:
             with open(self._process_file, encoding="utf-8") as text:
                 number = int(text.read())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What keeps a host from following its plan whatever the plan says: daemons that do not run, another chassis id."""
+"""Checks what prevents a host from following any plan: stopped daemons, a changed chassis id."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def stopped_units(run: Path = Path("/run"), proc: Path = Path("/proc")) -> dict[
 def _runs(file: Path, process: str, proc: Path) -> bool:
     try:
         number = int(file.read_text(encoding="utf-8"))
-        # A number may be another process's by now.
+        # The process id may have been reused.
         return (proc / str(number) / "comm").read_text(encoding="utf-8").strip() == process[:15]
     except (OSError, ValueError):
         return False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every module of the collection shares: options, connections, check mode, errors, results."""
+"""Common code of all modules: options, connections, check mode, errors, results."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Options = TypeVar("Options")
 
 
 class UserError(Exception):
-    """Something that the user has to know and can act on; the text says how."""
+    """An error that the user can act on; the text says how."""
 
 
 KNOWN_ERRORS = (UserError, EngineError, OvsdbError)
@@ -44,15 +44,15 @@ _PLAN_PARTS = {"deployment", "digest", "networks", "nodes", "revision", "setting
 
 @contextlib.contextmanager
 def reported(module) -> Iterator[None]:
-    """Turn errors of the engines into one clear message of the module."""
-    # What a module makes lives until it ends soon; looking for cycles in it is a tenth of its time.
+    """Turn errors of the engines into one clear error message of the module."""
+    # The process ends soon; collecting cycles would take a tenth of its time.
     gc.disable()
     try:
         yield
     except Unreachable as error:
         module.fail_json(msg=f"{error}. Is the service running? The install playbook starts it.")
     except _kernel_refusals() as error:
-        module.fail_json(msg=f"the kernel refused something that Heddle needs (it runs as root on hosts): {error}")
+        module.fail_json(msg=f"the kernel rejected an operation that Heddle needs (it runs as root on hosts): {error}")
     except KNOWN_ERRORS as error:
         module.fail_json(msg=str(error))
     finally:
@@ -61,7 +61,7 @@ def reported(module) -> Iterator[None]:
 
 
 def _kernel_refusals() -> tuple[type[Exception], ...]:
-    """What the kernel's refusals are raised as. What needs no netlink need not load pyroute2, which is slow."""
+    """Return the exception types of kernel errors. Without netlink, pyroute2 is not loaded, which is slow."""
     kernel = sys.modules.get(f"{__package__.removesuffix('.agent')}.netlink.kernel")
     return (OSError, kernel.NetlinkFailure) if kernel else (OSError,)
 
@@ -84,7 +84,7 @@ def options(module, kind: type[Options]) -> Options:
 
 @contextlib.contextmanager
 def connected(remote: str, *, write: bool) -> Iterator[Client | None]:
-    """Connect to a database; None when there is none and nothing is to be written, so that a host may still be empty.
+    """Connect to a database; None when there is none and nothing is to be written, since a host may still be empty.
 
     Without `write` the client is read-only. Raises Unreachable.
     """
@@ -97,7 +97,7 @@ def connected(remote: str, *, write: bool) -> Iterator[Client | None]:
 
 
 def load_plan(context: NodeContext) -> dict:
-    """Return the plan out of `document`, or else out of the file; UserError when that is no plan."""
+    """Return the plan from `document`, or else from the file; UserError when that is no plan."""
     if context.document:
         try:
             plan = unpack(context.document)
@@ -115,9 +115,9 @@ def read_plan_file(path: str) -> dict:
         with open(path, encoding="utf-8") as text:
             plan = json.load(text)
     except (OSError, ValueError) as error:
-        raise UserError(f"no plan in {path}: {error}. Run playbooks/networks.yml, which brings it.") from error
+        raise UserError(f"no plan in {path}: {error}. Run playbooks/networks.yml, which writes it.") from error
     if not isinstance(plan, dict) or not plan.keys() >= _PLAN_PARTS:
-        raise UserError(f"no plan in {path}: the file is damaged. Run playbooks/networks.yml, which brings it.")
+        raise UserError(f"no plan in {path}: the file is damaged. Run playbooks/networks.yml, which writes it.")
     return plan
 
 
@@ -127,12 +127,12 @@ def known_node(plan: dict, name: str) -> str:
     if node is None:
         raise UserError(f"node {name} is not in the plan; it has {', '.join(plan['nodes'])}")
     if not node["chassis"]:
-        raise UserError(f"the plan knows no chassis of node {name}; run playbooks/install.yml on it, then networks.yml")
+        raise UserError(f"the plan has no chassis for node {name}; run playbooks/install.yml on it, then networks.yml")
     return name
 
 
 def refusal(outcome: Outcome) -> str:
-    """Return which networks this host refused and why, one a line; "" when there are none."""
+    """Return which networks this host rejected and why, one per line; "" when there are none."""
     reasons: dict[str, str] = {}
     for network, reason in outcome.refused:
         reasons.setdefault(network, reason)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host's part of the way out of its networks: flows of the provider bridge, and what the kernel adds."""
+"""Applies the node's part of the gateways: flows of the provider bridge, and kernel state."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from .module_runner import UserError, connected, known_node
 from .topology import apply_rows
 from .workloads import integration_bridge
 
-# Holds the digest of the plan that the gateway was brought to; gone after a reboot, like flows and routes.
+# Holds the digest of the plan that was last applied to the gateway; lost on reboot, like flows and routes.
 APPLIED_FILE = "/run/heddle/applied"
 
 
 def apply_gateway(context: NodeContext, plan: dict) -> Outcome:
-    """Bring the host's part of all gateways to the plan; a host without a provider network has none."""
+    """Apply the node's part of all gateways; a host without a provider network has none."""
     node, write = known_node(plan, context.node), context.write
     owner = f"{plan['deployment']}:gateway"
     outcome = _management_ports(plan, node, owner, write=write)
@@ -63,7 +63,7 @@ def _host_network(plan: dict, node: str, owner: str, *, write: bool) -> Outcome:
 
 
 def _flows(plan: dict, node: str, *, write: bool) -> Outcome:
-    """Bring the flows; a network whose flows or ports are refused is left out, as are its ports in flows of all."""
+    """Apply the flows; a network whose flows or ports are rejected is left out, with its ports in common flows."""
     refused: dict[str, str] = {}
     while True:
         try:
@@ -95,7 +95,7 @@ def _remember(digest: str) -> None:
 
 
 def applied_digest() -> str:
-    """Return the digest of the plan that the gateway was brought to since boot, "" when there is none."""
+    """Return the digest of the plan last applied to the gateway since boot, "" when there is none."""
     try:
         with open(APPLIED_FILE, encoding="utf-8") as text:
             return text.read()
@@ -104,7 +104,7 @@ def applied_digest() -> str:
 
 
 def gateway_size(plan: dict, node: str) -> int:
-    """Return of how many objects the host's part of the gateways consists."""
+    """Return the number of objects in the node's part of the gateways."""
     network = render_host_network(plan, node)
     kinds = (network.links, network.vrfs, network.addresses, network.routes, network.rules, network.neighbours)
     firewall = render_firewall(plan, node)

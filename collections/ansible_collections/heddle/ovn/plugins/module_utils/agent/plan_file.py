@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stays on a host as files: its plan, and the arguments that it was made a chassis with."""
+"""Files on a host: its plan, and the arguments of the chassis module."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .module_runner import UserError, read_plan_file
 
 
 def keep_plan(plan: dict, path: str, *, write: bool) -> Outcome:
-    """Bring the file to the given plan.
+    """Write the given plan to the file.
 
-    Only the digest decides: a plan that says the same is not written again. The file is replaced in one step.
+    Only the digest decides: a plan with equal content is not written again. The file is replaced atomically.
     """
     try:
         kept = read_plan_file(path)
@@ -24,12 +24,12 @@ def keep_plan(plan: dict, path: str, *, write: bool) -> Outcome:
     if kept.get("deployment") == plan["deployment"] and kept.get("revision", 0) > plan["revision"]:
         raise UserError(
             f"{path} is newer (revision {kept['revision']}) than this plan (revision {plan['revision']}): "
-            "somebody else applied manifests meanwhile, run the playbook again. "
-            "If the state database was set up anew, remove the file"
+            "manifests were applied concurrently, run the playbook again. "
+            "If the state database was recreated, remove the file"
         )
-    # A copy that was changed by hand has another digest than it says.
-    told = {name: value for name, value in kept.items() if name not in ("digest", "revision")}
-    if kept.get("digest") == plan["digest"] and digest(told) == kept["digest"]:
+    # A copy that was edited has a digest that does not match its content.
+    content = {name: value for name, value in kept.items() if name not in ("digest", "revision")}
+    if kept.get("digest") == plan["digest"] and digest(content) == kept["digest"]:
         return Outcome()
     if write:
         write_file(path, json.dumps(plan, indent=1, sort_keys=True) + "\n")
@@ -38,7 +38,7 @@ def keep_plan(plan: dict, path: str, *, write: bool) -> Outcome:
 
 
 def keep_host(host: dict, path: str, *, write: bool) -> Outcome:
-    """Bring the file with which `heddle-host` repeats what the chassis module does."""
+    """Write the file with which `heddle-host` repeats the chassis module."""
     try:
         with open(path, encoding="utf-8") as text:
             kept = json.load(text)

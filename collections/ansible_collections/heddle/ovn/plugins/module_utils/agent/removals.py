@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reports when other software takes away what Heddle has in this host's kernel, or changes it.
+"""Detects when other software removes or changes Heddle's state in this host's kernel.
 
 Restarting nftables flushes every table, an administrator flushes rules and routes, sysctl(8) sets forwarding back.
 Messages as in rtnetlink(7) and Linux's `nfnetlink.h` and `netconf.h`, read without pyroute2.
@@ -28,22 +28,22 @@ _INTERFACE, _FORWARDING, _RP_FILTER = 1, 2, 3
 
 
 class Removals:
-    """Listens to the kernel; `sources` are for `select`."""
+    """Netlink subscriptions; `sources` are for `select`."""
 
     def __init__(self) -> None:
         self.sources: list[socket.socket] = [_listening(socket.NETLINK_ROUTE, _ROUTE_GROUPS)]
-        # Without the right, or on a kernel without nftables, there is nothing to hear of it.
+        # Without the privilege, or on a kernel without nftables, there are no notifications.
         with contextlib.suppress(OSError):
             self.sources.append(_listening(_NETFILTER, (_NFTABLES_GROUP,)))
 
     def close(self) -> None:
-        """Listen no longer."""
+        """Close the sockets."""
         for source in self.sources:
             source.close()
 
     def changed(self) -> bool:
-        """Read what the kernel has reported; returns whether something of Heddle's may be gone or changed."""
-        # All are read, whatever the first one said.
+        """Read the notifications; return whether state of Heddle's may have been removed or changed."""
+        # All are read, whatever the first one returned.
         return True in {_read(source) for source in self.sources}
 
 
@@ -67,7 +67,7 @@ def _read(source: socket.socket) -> bool:
         except BlockingIOError:
             return found
         except OSError as error:
-            # The kernel had more to report than there was room for.
+            # The receive buffer overflowed (ENOBUFS): messages were lost.
             if error.errno != errno.ENOBUFS:
                 raise
             found = True
@@ -76,7 +76,7 @@ def _read(source: socket.socket) -> bool:
 
 
 def concerns_heddle(data: bytes) -> bool:
-    """Tell whether one of these netlink messages is about something with Heddle's mark, or a setting of a device."""
+    """Return whether one of these netlink messages is about something with Heddle's mark, or a setting of a device."""
     return any(_concerns(kind, body) for kind, body in messages(data))
 
 
@@ -91,7 +91,7 @@ def _concerns(kind: int, body: bytes) -> bool:
     if kind == _ADDRESS_GONE:
         return attributes(body[_ADDRESS:]).get(_IFA_PROTO) == bytes([PROTOCOL])
     if kind == _NETCONF:
-        # A new device comes with all settings, a change with the one that it is.
+        # A new device reports all settings, a change only the changed one.
         settings = attributes(body[_CONF:]).keys() - {_INTERFACE}
         return settings in ({_FORWARDING}, {_RP_FILTER})
     return False

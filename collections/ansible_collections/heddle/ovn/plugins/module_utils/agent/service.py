@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The service that keeps a host as planned: all of it at start, what an event takes away when it happens."""
+"""The service that keeps a host as planned: applies everything at start, and the affected parts after an event."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ RETRY_SECONDS, LONGEST_RETRY_SECONDS = 1.0, 10.0
 _AFTER_EVENT = {
     "switch restarted": ("chassis", "gateway", "workloads"),
     "ports changed": ("gateway",),
-    # A bridge that somebody deleted took all of its ports along; br-int ovn-controller makes anew, and empty.
+    # A deleted bridge loses all of its ports; ovn-controller recreates br-int, empty.
     "bridges changed": ("chassis", "gateway", "workloads"),
-    # With an address, the kernel drops the routes that had it as their source.
+    # When an address is removed, the kernel drops the routes that had it as their source.
     "uplink changed": ("chassis", "gateway"),
     "kernel changed": ("chassis", "gateway"),
     # The plan has the node's addresses; VRFs have copies of its routes.
@@ -34,14 +34,14 @@ ERRORS = (*KNOWN_ERRORS, NetlinkFailure, OSError)
 
 
 def watch() -> None:
-    """Apply everything, tell systemd that it is there, and go on watching. Never returns."""
+    """Apply everything, notify systemd that the service is ready, and watch for events. Never returns."""
     reconciler = Reconciler(Events())
     while True:
         reconciler.step()
 
 
 class Reconciler:
-    """Knows what is due. What fails is tried again, less and less often, and told once."""
+    """Tracks which parts are due. Failed parts are logged once and retried at increasing intervals."""
 
     def __init__(self, events) -> None:
         self._events = events
@@ -54,7 +54,7 @@ class Reconciler:
         self._followed: tuple[int, int] | None = None
 
     def step(self) -> None:
-        """Bring what is due, then wait a moment for something to happen."""
+        """Apply the due parts, then wait for an event."""
         # Before, so that nothing is missed.
         self._follow()
         if self._due and time.monotonic() >= self._next:

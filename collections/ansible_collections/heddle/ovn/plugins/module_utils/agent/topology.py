@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host's part of the plan in OVN's databases: remote chassis and the logical topology of its zone."""
+"""Applies a node's part of the plan to OVN's databases: remote chassis and the logical topology of its zone."""
 
 from __future__ import annotations
 
@@ -49,6 +49,6 @@ def apply_topology(context: NodeContext, plan: dict) -> Outcome:
         outcome += apply_rows(client, OVN_NORTHBOUND, rows, owner, northbound.TABLES, write=write)
         if write and context.timeout and (outcome.changed or not caught_up(client)):
             synchronise(client, context.timeout)
-    # Last, because taking a second chassis away must wait until packets go to the first one.
+    # Last, because removing an additional chassis must wait until packets go to the primary one.
     with connected(SOUTHBOUND_REMOTE, write=write) as client:
         return outcome + reconcile_additional_chassis(client, render_additional_chassis(plan, node), write=write)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workloads of a host: their links, their ports on the integration bridge, and the wait until OVN has them up."""
+"""Applies a node's workloads: links, ports on the integration bridge, and the wait until OVN reports them up."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .topology import apply_rows
 
 
 def apply_workloads(context: NodeContext, plan: dict, refused: Set[str] = frozenset()) -> Outcome:
-    """Namespaces and links first, then their ports on the bridge, then wait until OVN has them up.
+    """Create namespaces and links, then their ports on the bridge, then wait until OVN has them up.
 
     Ports of `refused` networks, which this host does not have, are not waited for.
     """
@@ -49,7 +49,7 @@ def apply_workloads(context: NodeContext, plan: dict, refused: Set[str] = frozen
     if write and context.timeout:
         _wait_for_workloads(plan, node, context.timeout, refused | {network for network, _reason in outcome.refused})
     if write and outcome.changed:
-        # While ovs-vswitchd takes links in, it writes back flags that it read before: one of them may be down again.
+        # While ovs-vswitchd adds links, it writes back flags that it read before: one of them may be down again.
         reconcile_endpoints(endpoints, owner=owner, userspace=userspace, write=True)
     return outcome
 
@@ -87,6 +87,6 @@ def integration_bridge(client) -> dict | None:
 
 
 def uses_userspace(client) -> bool:
-    """Tell whether the integration bridge forwards packets in userspace."""
+    """Return whether the integration bridge forwards packets in userspace."""
     bridge = integration_bridge(client) if client else None
     return (bridge["datapath_type"] if bridge else kernel.datapath_type()) == "netdev"

@@ -20,7 +20,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def bundle() -> bytes:
-    """Return the archive; equal sources give equal bytes, so that copying it changes nothing the second time."""
+    """Return the archive; equal sources give equal bytes, so that copying it is idempotent."""
     directory = Path(__file__).resolve().parent.parent
     content = io.BytesIO()
     content.write(_START)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All of a host's part of the plan, in the order in which its parts need each other."""
+"""Applies the whole of a node's part of the plan, in order of dependency."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def apply_zone(context: NodeContext, parts: Collection[str]) -> Outcome:
     `parts` are keys of PARTS; they are applied in its order. A network that one part refuses is left out by those after
     it. Raises one of KNOWN_ERRORS when a part fails as a whole, with what was refused before in its text.
 
-    The plan is kept first: whatever cuts this off, `heddle-host` goes on with it.
+    The plan is stored first: after an interruption, `heddle-host` continues with it.
     """
     plan = load_plan(context)
     known_node(plan, context.node)

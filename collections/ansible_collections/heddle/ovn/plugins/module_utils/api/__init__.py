@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a user may write: one file per kind under ``kinds``; parse, validate, normalise.
+"""The user-facing API: one file per kind under ``kinds``; parse, validate, normalise.
 
-``read_manifests`` is the way in. It reads text and nothing else.
+``read_manifests`` is the entry point. It has no side effects.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from .network_selection import selection_path
 from .problem import Problem, Source
 from .resource import Resource, packed, unpacked
 from .selector import matches
-from .unsupported_fields import not_carried_out
+from .unsupported_fields import unsupported
 from .updates import check_update
 
 __all__ = [
@@ -22,10 +22,10 @@ __all__ = [
     "check_update",
     "host_subnet_capacity",
     "matches",
-    "not_carried_out",
     "packed",
     "read_manifests",
     "selection_path",
     "unpacked",
+    "unsupported",
     "usable_addresses",
 ]

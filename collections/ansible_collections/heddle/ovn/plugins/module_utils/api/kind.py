@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the model must know about a kind of manifest."""
+"""The description of a kind of manifest."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Kind:
     ``read_spec`` gets the field ``spec`` (its value may be None) and returns the normalised spec.
     ``read_annotations`` gets the field ``metadata.annotations`` (its value may be None) and that spec, and returns the
     spec with what annotations say.
-    ``read_name`` reads ``metadata.name``. ``own_labels`` are labels that every object of the kind carries by itself.
-    ``default_namespace`` is the namespace of an object that names none; without one it has to.
+    ``read_name`` reads ``metadata.name``. ``own_labels`` are labels that every object of the kind has implicitly.
+    ``default_namespace`` is the namespace of an object without one; if None, the namespace is required.
     """
 
     name: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A valid manifest of a network as it was written, in the nested form, so that two versions can be compared."""
+"""Converts a network's manifest to the nested form as written, so that two versions can be compared."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _SECTIONS = ("layer2", "layer3", "localnet")
 
 
 def written_network(manifest: dict) -> dict:
-    """``{"topology", "layer2" or "layer3" or "localnet", ...}`` with the fields that are there; null is not there."""
+    """``{"topology", "layer2" or "layer3" or "localnet", ...}`` with the fields that are set; null counts as unset."""
     spec = _without_nulls(manifest["spec"])
     network = spec.get("network") or spec.get("template") or spec
     if set(network) == {"spec"}:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Manifests in, resources and problems out."""
+"""Reads manifests into resources and problems."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .problem import Problem, Source, show
 from .resource import Resource
 from .yaml_text import Document, parse_documents
 
-# What an API server adds: users paste the output of "kubectl get -o yaml".
+# Fields that an API server adds: users paste the output of "kubectl get -o yaml".
 _SERVER_FIELDS = (
     "creationTimestamp",
     "deletionGracePeriodSeconds",
@@ -51,8 +51,8 @@ class _Header:
 def read_manifests(files: Iterable[tuple[str, str]]) -> tuple[list[Resource], list[Problem]]:
     """Read ``[(file name, text), ...]``.
 
-    Returns the resources of all documents without mistakes, and all problems of all files, each in the order in which
-    they stand there. No text makes this raise.
+    Returns the resources of all documents without mistakes, and all problems of all files, each in the order of the
+    text. No input makes this raise.
     """
     resources: list[Resource] = []
     problems: list[Problem] = []
@@ -157,7 +157,7 @@ def _check_duplicate(root: Node, header: _Header, source: Source, first_places: 
 
 
 def _resource_text(value) -> str:
-    """``Kind ns/name`` for messages; what is not valid is left out, for it may hold anything."""
+    """``Kind ns/name`` for messages; invalid parts are left out, since they may hold anything."""
     if not isinstance(value, dict) or value.get("kind") not in tuple(KINDS):
         return ""
     kind = KINDS[value["kind"]]

@@ -41,7 +41,7 @@ class Ipam:
 
 @dataclass(frozen=True)
 class NetworkSpec:
-    """The fields of a network that could be read; ``fields`` tells which were written at all.
+    """The fields of a network that could be read; ``fields`` has those that were written at all.
 
     ``flat`` is the form of OKEP-5193.
     """

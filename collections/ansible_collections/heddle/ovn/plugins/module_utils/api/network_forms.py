@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two ways to write a user-defined network: flat (OKEP-5193, "API Details") and nested (the current API)."""
+"""The two forms of a user-defined network: flat (OKEP-5193, "API Details") and nested (the current API)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _CLUSTER_REMEDY = "write a ClusterUserDefinedNetwork that selects this namespace
 
 
 def read_network(node: Node, topologies: tuple[str, ...], flat_too: bool = True) -> dict | None:
-    """The normal form of a network, or None when its topology cannot be told.
+    """The normal form of a network, or None when its topology cannot be determined.
 
     ``topologies`` are those of the kind; only the kind that has Localnet has other transports. ``flat_too`` says that
     the network may be in the flat form.
@@ -81,7 +81,7 @@ def _read_nested(node: Node, sections: list[str], topologies: tuple[str, ...]) -
 
 
 def _check_sections(fields: Fields, kinds: dict[str, str], topology: str | None) -> None:
-    """The section of the topology is there, and no other one."""
+    """Check that the section of the topology is present, and no other one."""
     for name, kind in kinds.items() if topology else ():
         rule = f"spec.{name} is required when topology is {kind} and forbidden otherwise"
         if kind == topology:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules between the fields of one network, in the words of the current API's rules and of OKEP-5193, "API Details"."""
+"""Rules between the fields of one network, worded as in the current API and OKEP-5193, "API Details"."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SUBNETS_REMEDY = "list one CIDR per IP family"
 
 
 def check_network(network: NetworkSpec) -> None:
-    """Note every rule that the network breaks; nothing can be said before its topology is known."""
+    """Record every rule that the network breaks; requires a known topology."""
     if network.topology is None:
         return
     _check_primary_only(network, "joinSubnets", "JoinSubnets")
@@ -37,7 +37,7 @@ def _check_primary_only(network: NetworkSpec, name: str, title: str) -> None:
 
 
 def _check_mtu(network: NetworkSpec) -> None:
-    # As the API counts: with two IPv6 subnets nothing is refused.
+    # As in the API: two IPv6 subnets are not rejected.
     ipv6_subnets = sum(subnet.value.version == 6 for subnet in network.subnets)
     if ipv6_subnets == 1 and network.mtu is not None and network.mtu < _LEAST_IPV6_MTU:
         subnet = "an IPv6 subnet" if network.topology == LOCALNET else "IPv6 subnet"
@@ -46,7 +46,7 @@ def _check_mtu(network: NetworkSpec) -> None:
 
 
 def _check_families(network: NetworkSpec, name: str, entries: tuple, what: str = "CIDRs") -> None:
-    """Two entries of a dual-stack list differ in family."""
+    """Check that two entries of a dual-stack list differ in family."""
     if network.count(name) == len(entries) == 2 and entries[0].value.version == entries[1].value.version:
         rule = f"Invalid value: When 2 {what} are set, they must be from different IP families"
         network.refuse(name, rule, f"keep one IPv{entries[0].value.version} entry")
@@ -66,7 +66,7 @@ def _check_layer3(network: NetworkSpec) -> None:
 
 
 def _check_layer3_flat(network: NetworkSpec) -> None:
-    """Fields that the flat form has for all topologies, but which mean nothing for Layer3."""
+    """Fields that the flat form has for all topologies, but which are meaningless for Layer3."""
     if not network.has("subnets") or network.fields.get("subnets").value == []:
         network.refuse("subnets", "Subnets is required for Layer3 topology", _SUBNETS_REMEDY)
     if network.has("excludeSubnets"):
@@ -87,7 +87,7 @@ def _check_secondary_families(network: NetworkSpec) -> None:
 
 
 def _check_subnet_overlap(subnets: tuple[Subnet, ...]) -> None:
-    """Sorted, a network that contains others stands right before them; equal ones stay in the order of the text."""
+    """Check for overlaps. Sorted, a network comes right before those it contains; equal ones keep their order."""
     widest = None
     for subnet in sorted(subnets, key=lambda one: (one.value.version, one.value.network_address, one.value.prefixlen)):
         if widest is None or not contains(widest.value, subnet.value):
@@ -101,7 +101,7 @@ def _check_subnet_overlap(subnets: tuple[Subnet, ...]) -> None:
 
 
 def _check_host_subnet(subnet: Subnet) -> None:
-    """One host's share of a subnet."""
+    """Check the size of one host's subnet."""
     length = subnet.host_subnet
     if length is None:
         return
@@ -194,7 +194,7 @@ def _check_localnet(network: NetworkSpec) -> None:
 
 
 def _complete(network: NetworkSpec) -> bool:
-    """Whether subnets were written and each of them could be read."""
+    """Whether subnets were written and each of them is valid."""
     return 0 < len(network.subnets) == network.count("subnets")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a cluster-scoped network leaves its hosts: transport, noOverlay, evpn and uplinks (rules of the current API)."""
+"""Transport fields of a cluster-scoped network: transport, noOverlay, evpn, uplinks (rules of the current API)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def check_transport(fields: Fields, topology: str, network: NetworkSpec | None) 
     name = transport.value if transport else None
     if transport and name not in (_NO_OVERLAY, _EVPN):
         return
-    # Without its block or with a wrong role the network is refused in any case.
+    # Without its block or with a wrong role the network is rejected in any case.
     primary = network is not None and network.role == PRIMARY
     if name == _NO_OVERLAY and not (topology == LAYER3 and primary):
         transport.refuse("transport 'NoOverlay' is only supported for Layer3 primary networks", "remove transport")
@@ -136,7 +136,7 @@ def _read_vrf(node: Node) -> dict:
 
 
 def _broken_route_target_rules(text: str) -> list[str]:
-    """A route target is ``global:local``; six bytes hold both."""
+    """A route target is ``global:local``, encoded in six bytes."""
     if text.count(":") != 1:
         return ["RT must contain exactly one colon"]
     administrator, _colon, local_text = text.partition(":")

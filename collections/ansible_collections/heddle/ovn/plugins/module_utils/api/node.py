@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read the fields of a manifest; each mistake is noted with its place, and reading goes on.
+"""Reads the fields of a manifest; each mistake is recorded with its location, and reading continues.
 
 Every reader returns ``None`` after it has noted a mistake, so a caller never reports the same thing twice.
 """
@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from .problem import Problem, Source, path_text, show
 from .yaml_text import Document
 
-# A document with more mistakes than this is no manifest; telling each would only bury the others.
+# A document with more mistakes than this is no manifest; listing all of them would be useless.
 _MOST_PROBLEMS_PER_DOCUMENT = 100
 _LONGEST_COMPARED_NAME = 64
 _TYPES = {dict: "a mapping", list: "a list", str: "text", int: "an integer", bool: "true or false"}

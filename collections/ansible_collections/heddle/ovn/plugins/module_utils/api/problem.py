@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mistakes as data: where something stands in the manifests and what is wrong with it."""
+"""Validation errors as data: their location in the manifests and the rule."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _LONGEST_SHOWN_TEXT = 60
 
 @dataclass(frozen=True)
 class Source:
-    """A place in the manifests: file, number of the document in it (from 1), line in the file (from 1).
+    """A location in the manifests: file, number of the document in it (from 1), line in the file (from 1).
 
-    What stands in no manifest has the document 0 and the line 0.
+    Without a manifest, document and line are 0.
     """
 
     file: str
@@ -46,7 +46,7 @@ class Problem:
 
 
 def show(value) -> str:
-    """A value for a message: always one short line, whatever was written."""
+    """A value for a message: always one short line, whatever the input was."""
     if isinstance(value, dict):
         return "a mapping"
     if isinstance(value, list):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What other layers get: one valid manifest, normalised."""
+"""The result of reading: one valid manifest, normalised."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the API server accepts but the controllers behind it refuse, or Heddle does not carry out yet."""
+"""Fields that the API server accepts but the controllers reject, or that Heddle does not support yet."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from .addresses import contains
 from .network import LAYER2, LAYER3, PRIMARY
 from .network_capacity import DEFAULT_HOST_SUBNETS, usable_addresses
 
-_NOT_YET = "accepted by the API, not carried out by Heddle yet"
+_NOT_YET = "accepted by the API, not supported by Heddle yet"
 _LEAST_LAYER2_ADDRESSES = 4
-# Of a host's subnet the gateway, the management port, the network address and the broadcast address are taken.
+# In a host's subnet the gateway, the management port, the network address and the broadcast address are reserved.
 _LONGEST_IPV4_HOST_SUBNET = 29
 
 
-def not_carried_out(spec: dict) -> Iterator[tuple[str, str, str]]:
-    """Path, rule and remedy of each field of a normalised spec that admission must refuse although it is valid."""
+def unsupported(spec: dict) -> Iterator[tuple[str, str, str]]:
+    """Path, rule and remedy of each valid field of a normalised spec that admission must reject."""
     for name in ("transport", "noOverlay", "evpn", "uplinks"):
         if spec.get(name):
             yield f"spec.{name}", _NOT_YET, "remove it, networks use Geneve and the external bridge"
@@ -29,7 +29,7 @@ def not_carried_out(spec: dict) -> Iterator[tuple[str, str, str]]:
             yield "spec.excludeSubnets", rule, "choose it from the subnets"
     for subnet, length in subnets:
         if subnet.version == 4 and str(subnet.broadcast_address) in spec["defaultGatewayIPs"]:
-            # Linux takes no route by way of it.
+            # Linux accepts no route through it.
             rule = f"{subnet.broadcast_address} is the broadcast address of {subnet}, which cannot be a gateway"
             yield "spec.defaultGatewayIPs", rule, "choose another address of the subnet"
         if spec["topology"] == LAYER3:
@@ -42,7 +42,7 @@ def not_carried_out(spec: dict) -> Iterator[tuple[str, str, str]]:
 
 
 def _host_subnet(subnet, written: int | None, role: str) -> Iterator[tuple[str, str, str]]:
-    """One host's share of a Layer3 subnet, as the parser of network attachment definitions checks it."""
+    """Check one host's subnet of a Layer3 network, as the parser of network attachment definitions does."""
     length = written or DEFAULT_HOST_SUBNETS[subnet.version]
     if length <= subnet.prefixlen:
         rule = f"HostSubnet must be smaller than CIDR subnet: the default /{length} is not within {subnet}"

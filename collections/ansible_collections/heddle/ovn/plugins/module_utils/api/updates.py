@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What may not change once a network exists (the update rules of the current API).
+"""Fields that are immutable once a network exists (the update rules of the current API).
 
 As an API server does, the fields are compared as they were written: another spelling of the same value is a change.
-A rule on an optional field speaks only when the field was there before and still is. OKEP-5193 makes the whole spec
+A rule on an optional field applies only when the field was set before and still is. OKEP-5193 makes the whole spec
 immutable; the current API lets the subnets of a Layer3 Primary network grow.
 """
 

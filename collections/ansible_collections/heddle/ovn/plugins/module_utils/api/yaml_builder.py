@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Build one document from YAML events, with the line of every field, and refuse what no manifest needs.
+"""Builds one document from YAML events, with the line of every field, and rejects features that manifests do not need.
 
-PyYAML's own constructors lose the lines, take the last of two equal keys, and recurse as deep as the text says.
+PyYAML's own constructors lose the lines, take the last of two equal keys, and recurse without a limit.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NO_KEY = object()
 
 @dataclass(frozen=True)
 class Mistake:
-    """A mistake in the text itself, before its fields are looked at."""
+    """A mistake in the text itself, before its fields are read."""
 
     line: int
     path: str
@@ -30,7 +30,7 @@ class Mistake:
 
 
 class RefusedError(Exception):
-    """A mistake after which the rest of the document means nothing."""
+    """A mistake that makes the rest of the document meaningless."""
 
     def __init__(self, mistake: Mistake):
         super().__init__(mistake.rule)
@@ -39,7 +39,7 @@ class RefusedError(Exception):
 
 @dataclass
 class ExpansionBudget:
-    """How many characters the aliases of one file may still add to it; stops a "billion laughs" file."""
+    """How many characters aliases may still add to one file; stops a "billion laughs" file."""
 
     left: int
 
@@ -74,7 +74,7 @@ class DocumentBuilder:
         self._frames: list[_Frame] = []
 
     def scalar(self, event, line: int) -> None:
-        """Take a scalar, as a key or as a value."""
+        """Add a scalar, as a key or as a value."""
         self._check_tag(event, line)
         if _UNSTORABLE.search(event.value):
             self._refuse(line, "text contains a character that cannot be stored", "remove NUL and surrogate characters")
@@ -90,7 +90,7 @@ class DocumentBuilder:
         self._grow(size)
 
     def alias(self, event, line: int) -> None:
-        """Take what an anchor of this document names."""
+        """Add the value that an anchor of this document names."""
         if event.anchor not in self._anchors:
             self._refuse(
                 line, f"alias {show('*' + event.anchor)} names no complete value before it", "write the value out"
@@ -152,7 +152,7 @@ class DocumentBuilder:
                 f"key {show(frame.key)} is already set on line {self.lines[path]}",
                 "keep one of them",
             )
-            # Shown nowhere: the first value stays, this one only has to be read to its end.
+            # A duplicate key: the first value stays, this one is only parsed to its end.
             path = (*path, "duplicate")
         else:
             frame.container[frame.key] = value
@@ -168,7 +168,7 @@ class DocumentBuilder:
             frame.height = max(frame.height, height + 1)
 
     def _check_depth(self, height: int, line: int) -> None:
-        """Aliases too may nest no deeper than the text itself may."""
+        """Aliases may not nest deeper than the text itself."""
         if len(self._frames) + height > MAXIMUM_DEPTH:
             self._refuse(line, f"nested deeper than {MAXIMUM_DEPTH} levels", "no manifest needs that")
 

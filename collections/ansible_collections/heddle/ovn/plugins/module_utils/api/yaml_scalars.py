@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an unquoted YAML scalar means.
+"""Interpretation of unquoted YAML scalars.
 
-Only what JSON knows comes out: text, integers, finite numbers, booleans and null. Dates stay text. Spellings on which
-YAML versions disagree about a number (``010``, ``1_000``, ``1:30``) stay text too, so that an integer field refuses
+Only JSON's types are returned: text, integers, finite numbers, booleans and null. Dates stay text. Spellings on which
+YAML versions disagree about a number (``010``, ``1_000``, ``1:30``) stay text too, so that an integer field rejects
 them instead of guessing.
 """
 

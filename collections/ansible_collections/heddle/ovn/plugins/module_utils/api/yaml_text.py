@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Split a file into YAML documents and parse each by itself, so that one broken document does not hide the others."""
+"""Splits a file into YAML documents and parses each by itself, so that one broken document does not hide the others."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DIRECTIVE = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n)*+%")
 class Document:
     """One document: its value, the line of each field by path, and the mistakes of its text.
 
-    ``broken`` documents have no value that is worth a look.
+    ``broken`` documents have no usable value.
     """
 
     number: int
@@ -39,7 +39,7 @@ class Document:
 
 
 def parse_documents(file: str, text: str) -> list[Document]:
-    """All documents of a file. No text makes this raise; empty documents are there with the value None."""
+    """All documents of a file. No text makes this raise; empty documents have the value None."""
     if YAML_IMPORT_ERROR is not None:
         raise ImportError("PyYAML is required to read manifests (Debian package python3-yaml)") from YAML_IMPORT_ERROR
     if len(text) > MAXIMUM_FILE_SIZE:
@@ -76,7 +76,7 @@ def _parse_chunk(text: str, line: int, number: int, budget: ExpansionBudget) -> 
         documents, valid = _compose(text, line, number, budget, yaml.CSafeLoader)
         if valid:
             return documents
-        # Both parsers take the same YAML but word its errors differently: always show the words of the same one.
+        # Both parsers accept the same YAML but word its errors differently: always use the messages of the same one.
         budget.left = before
     return _compose(text, line, number, budget, yaml.SafeLoader)[0]
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Address arithmetic: MACs, link-local addresses, subnet pairs, fixed offsets.
 
-The numbers are ovn-kubernetes's own, so that its documentation describes what Heddle makes.
+The numbers are ovn-kubernetes's own, so that its documentation also applies to Heddle.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def link_local_address(mac: str) -> str:
 
 @functools.lru_cache(maxsize=8192)
 def network_of(subnet: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
-    """Return a subnet as an object. Networks mostly share their subnets, and reading one takes as long as all else."""
+    """Return a subnet as an object. Cached: many networks have the same subnets, and parsing is expensive."""
     return ipaddress.ip_network(subnet)
 
 
@@ -88,7 +88,7 @@ def masquerade_pair(masquerade_subnet: str, network_id: int) -> tuple[str, str]:
 
 @functools.lru_cache(maxsize=8192)
 def overlapping(first: str, second: str) -> bool:
-    """Tell whether two subnets share an address; those of different families never do."""
+    """Return whether two subnets overlap; those of different families never do."""
     one, two = network_of(first), network_of(second)
     return one.version == two.version and one.overlaps(two)
 
@@ -106,7 +106,7 @@ def nth_subnet(cidr: str, host_prefix: int, index: int) -> str:
 
 
 def free_addresses(subnet: str, taken: set[str], excluded: Iterable[str] = ()) -> Iterator[str]:
-    """Yield the addresses of a subnet that may be given away, lowest first.
+    """Yield the assignable addresses of a subnet, lowest first.
 
     Skips the network address, an IPv4 broadcast address, what is taken, and whole excluded subnets in one step.
     """

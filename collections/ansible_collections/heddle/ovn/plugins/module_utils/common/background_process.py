@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process that outlives the one that started it, holds nothing of it, and is found again."""
+"""Runs a daemon that is independent of its parent, and identifies it again by process id and start time."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def spawn(work: Callable[[], None], on_end: Callable) -> int:
 
 
 def _detached(work: Callable[[], None], on_end: Callable, writer: int) -> None:
-    """In the first child: leave the session and fork again, so that nobody has to wait for the process."""
+    """In the first child: start a new session and fork again, so that no parent has to wait for the process."""
     os.setsid()
     if os.fork():
         return
@@ -51,7 +51,7 @@ def _detached(work: Callable[[], None], on_end: Callable, writer: int) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, on_end)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
-    # Whoever reads the id may end us at once, so everything is ready before it is written.
+    # The parent may end this process as soon as it reads the id, so everything is ready before it is written.
     os.write(writer, str(os.getpid()).encode())
     os.close(writer)
     work()
@@ -68,13 +68,13 @@ def began(process: int) -> str | None:
 
 
 def end(process: int, since: str) -> None:
-    """End the process with this id that began then, and wait for its end."""
+    """End the process with this id and start time, and wait for its end."""
     try:
         handle = os.pidfd_open(process)
     except OSError:
         return
     try:
-        # From here on the handle means this process; it must still be the one that is meant.
+        # From here on the handle refers to this process; check that it is still the right one.
         if began(process) != since:
             return
         for number in (signal.SIGTERM, signal.SIGKILL):

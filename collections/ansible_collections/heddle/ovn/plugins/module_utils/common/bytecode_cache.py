@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compile the program once per user instead of in each of its processes.
+"""Caches compiled byte code per user, since Ansible would compile the program in each process.
 
-Ansible sends a module with all that it imports as one archive, and Python keeps no byte code for what it imports out of
-archives. Importing this file first (`runner` does, which modules import before all else) makes Python look for byte
-code in a directory of the user's own. A file there counts only if it was made by this version of Python from a source
-of the same checksum and size, and is whole; so it may be deleted at any time, and a damaged or old one is replaced.
-Nothing is kept until `keep` says so, which check mode never does.
+Ansible sends a module with all that it imports as one archive, and Python stores no byte code for imports from
+archives. Importing this file first (`module_runner` does, which modules import before all else) makes Python look for
+byte code in a directory of the user's own. A file there counts only if it was made by this version of Python from a
+source of the same checksum and size, and is whole; so it may be deleted at any time, and a damaged or old one is
+replaced. Nothing is stored before `keep` is called, which check mode never does.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _KEY = struct.Struct("<4sIII")  # Python's magic number, checksum and size of th
 
 
 class Compiled(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
-    """Finds and loads what an archive has of one package, with byte code out of a directory."""
+    """Finds and loads the modules of one package in an archive, with byte code from a directory."""
 
     def __init__(self, archive: str, package: str, directory: Path):
         self._archive = archive
@@ -55,11 +55,11 @@ class Compiled(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
         return self._file(fullname).filename.endswith("/__init__.py")
 
     def get_source(self, fullname):
-        """Return the source, for what shows lines of it beside errors."""
+        """Return the source, for tracebacks."""
         return self._source(fullname).decode()
 
     def get_code(self, fullname) -> CodeType:
-        """Return the byte code, compiled anew where none is kept of this very source."""
+        """Return the byte code, compiled again unless it is cached for exactly this source."""
         file = self._file(fullname)
         key = importlib.util.MAGIC_NUMBER, file.CRC, file.file_size
         with contextlib.suppress(OSError, struct.error):
@@ -73,7 +73,7 @@ class Compiled(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
         return code
 
     def keep(self) -> None:
-        """Write what was compiled; where that is not possible or not safe, go on without."""
+        """Write what was compiled; where that is impossible or unsafe, continue without."""
         if not self._fresh:
             return
         with contextlib.suppress(OSError):
@@ -97,7 +97,7 @@ class Compiled(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
 
 
 def trusted(directory: Path) -> bool:
-    """Whether only this user and root can have written what lies there: it is going to be run."""
+    """Whether only this user and root can have written the directory: its content will be executed."""
     try:
         found = directory.lstat()
     except OSError:
@@ -124,6 +124,6 @@ _FOUND = _start()
 
 
 def keep() -> None:
-    """Keep what this process had to compile for the next one."""
+    """Store what this process compiled for the next one."""
     if _FOUND:
         _FOUND.keep()

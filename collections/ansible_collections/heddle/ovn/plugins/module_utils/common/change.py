@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an engine changed, or would change: one list for `--check`, `--diff` and the report.
+"""The changes that an engine made, or would make: one list for `--check`, `--diff` and the report.
 
 Needs nothing but the standard library; the text of a diff is YAML written by `render`, sorted, so that equal states
 give equal text. Values under keys that name a secret are not shown.
@@ -22,10 +22,10 @@ _NOT_TEXT = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One object before and after; `update` carries only what differs.
+    """One object before and after; `update` has only the fields that differ.
 
-    `substrate` says where (a database, a kernel, ...), `kind` what (a table, a link, ...), `network` whose ("" for
-    what all networks share).
+    `substrate` is where (a database, the kernel, ...), `kind` what (a table, a link, ...), `network` whose ("" for
+    objects common to all networks).
     """
 
     substrate: str
@@ -43,7 +43,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """An object that Heddle saw and did not touch because it is not its own."""
+    """A foreign object: found in scope, not Heddle's, and not changed."""
 
     substrate: str
     kind: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the engines raise: one small file, so that whoever reports errors need not load the engines."""
+"""Exceptions of the engines, in one small file so that reporting errors does not require loading the engines."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ _SHOWN_PROBLEMS = 20
 
 
 class EngineError(Exception):
-    """An engine cannot do what is wanted; the text says what to do."""
+    """An engine cannot reach the desired state; the text says what to do."""
 
 
 class NetlinkError(EngineError):
-    """The kernel's state does not allow what is wanted, or a write failed."""
+    """The kernel's state does not permit the desired one, or a write failed."""
 
 
 class HypervisorError(EngineError):
-    """This host cannot run a virtual machine as wanted."""
+    """This host cannot run a virtual machine as desired."""
 
 
 class FirewallError(EngineError):
-    """nft does not accept the table that is wanted, or it could not be read or written."""
+    """nft does not accept the desired table, or it could not be read or written."""
 
 
 class OpenFlowError(EngineError):
-    """The flows that are wanted or the switch do not allow what is wanted.
+    """The desired flows or the switch do not permit the change.
 
-    `networks` are those whose flows or ports it is about; none when all networks share it.
+    `networks` are those whose flows or ports are affected; empty when it affects all networks.
     """
 
     def __init__(self, text: str, networks: frozenset[str] = frozenset()) -> None:
@@ -34,7 +34,7 @@ class OpenFlowError(EngineError):
 
 
 class ProgramError(EngineError):
-    """A program failed, was too slow or is not there; `stderr` is what it said."""
+    """A program failed, was too slow or is not installed; `stderr` is its error output."""
 
     def __init__(self, name: str, stderr: str) -> None:
         self.stderr = stderr.strip()
@@ -42,11 +42,11 @@ class ProgramError(EngineError):
 
 
 class NotInstalled(ProgramError):
-    """A program is not there."""
+    """A program is not installed."""
 
 
 class RowProblem(str):
-    """What is wrong with a desired row; `network` is the unit that the row belongs to, "" for what all share."""
+    """An error in a desired row; `network` is the unit that the row belongs to, "" for rows common to all networks."""
 
     network: str
 

@@ -15,7 +15,7 @@ EXTERNAL_ID_NAD = "k8s.ovn.org/nad"
 EXTERNAL_ID_NODE = "k8s.ovn.org/node"
 ROUTER_MARK = "k8s-cluster-router"
 INTEGRATION_BRIDGE = "br-int"
-# What the provider bridge leads to.
+# The physical network of the provider bridge.
 PHYSICAL_NETWORK = "physnet"
 # The role of an interface on the default network whose workload has another primary network.
 LOCKED_ROLE = "infrastructure-locked"
@@ -43,7 +43,7 @@ def _dotted(text: str) -> str:
 
 
 def prefix(network: str) -> str:
-    """Return what stands before the names of a network's objects; nothing for the default network."""
+    """Return the prefix of the names of a network's objects; empty for the default network."""
     return "" if network == DEFAULT_NETWORK else f"{_dotted(network)}_"
 
 
@@ -58,7 +58,7 @@ def transit_router(network: str) -> str:
 
 
 def gateway_router(network: str, node: str) -> str:
-    """Logical router that is bound to one node and leads out of the network."""
+    """Logical router that is bound to one node and connects the network to the provider network."""
     return f"GR_{prefix(network)}{node}"
 
 
@@ -78,7 +78,7 @@ def localnet_switch(network: str) -> str:
 
 
 def localnet_port(network: str) -> str:
-    """Port of a Localnet network's switch that leads to the provider network."""
+    """Port of a Localnet network's switch that connects to the provider network."""
     return f"{prefix(network)}ovn_localnet_port"
 
 
@@ -128,7 +128,7 @@ def management_interface(network_id: int) -> str:
 
 
 def vrf_name(network_object: str, network_id: int, taken: set[str]) -> str:
-    """VRF of a network on its nodes: a cluster-scoped network's own name where that can name a device.
+    """VRF of a network on its nodes: a cluster-scoped network's own name if valid as a device name.
 
     `network_object` is `Kind/name` or `Kind/namespace/name`, `taken` holds names of other devices.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files of a report: written when they differ, each at once."""
+"""Writes report files: only those that differ, each atomically."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Refused(Exception):
 def keep(directory: str, files: dict[str, str], *, write: bool) -> list[str]:
     """Write texts by file name into a directory; return the names that differed.
 
-    Refused: a name that leads elsewhere, or what the operating system says.
+    Raises Refused for a name with a directory part, and for errors of the operating system.
     """
     wrong = [name for name in files if os.path.basename(name) != name or name in ("", ".", "..")]
     if wrong:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Large values in one opaque word.
+"""Packs large values into one compressed, base64-encoded string.
 
-Ansible walks through every list and mapping that it hands to a module, which takes minutes for thousands of
-networks. A packed document is one short text that it passes on untouched.
+Ansible walks through every list and mapping that it passes to a module, which takes minutes for thousands of
+networks. A packed document is one short text that it passes unchanged.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def pack(value) -> str:
 
 
 def unpack(text: str):
-    """Return the value that `pack` was given; ValueError when the text is none of its."""
+    """Return the value of a packed text; ValueError when the text is not one."""
     try:
         return json.loads(zlib.decompress(base64.b64decode(text, validate=True)))
     except (binascii.Error, zlib.error, UnicodeDecodeError) as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of the host that the engines run: an argument vector, text in, text out, no shell."""
+"""Runs programs of the host: an argument vector, text in, text out, no shell."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from collections.abc import Callable
 
 from .errors import NotInstalled, ProgramError
 
-# Seconds after which a program hangs and is not only slow: dumping the flows of many networks takes long on slow ones.
+# Seconds after which a program is considered hung: dumping the flows of many networks takes long on slow hosts.
 TIMEOUT = 600.0
 # (argument vector, standard input) -> standard output; raises `ProgramError`.
 Run = Callable[[list[str], str], str]
 
 
 def run(argv: list[str], text: str = "") -> str:
-    """Run a program to its end and return what it printed."""
+    """Run a program and return its output."""
     environment = {**os.environ, "LC_ALL": "C", "PATH": f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"}
     try:
         done = subprocess.run(

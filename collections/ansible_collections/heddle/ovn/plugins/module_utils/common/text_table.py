@@ -7,7 +7,7 @@ MOST_LINES = 100
 
 
 def table(title: str, head: list[str], rows: list[list]) -> list[str]:
-    """Return the lines of a table whose columns are as wide as their content; numbers stand to the right."""
+    """Return the lines of a table whose columns are as wide as their content; numbers are right-aligned."""
     cells = [head, *[[str(cell) for cell in row] for row in rows]]
     widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
     right = [bool(rows) and all(isinstance(row[column], int) for row in rows) for column in range(len(head))]
@@ -22,7 +22,7 @@ def table(title: str, head: list[str], rows: list[list]) -> list[str]:
 
 
 def shortened(title: str, lines: list[str]) -> list[str]:
-    """Return lines under a title, as many as a screen bears; nothing when there are none."""
+    """Return lines under a title, limited in number; nothing when there are none."""
     if not lines:
         return []
     more = [f"  ... and {len(lines) - MOST_LINES} more"] if len(lines) > MOST_LINES else []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From manifests to stored objects: admission, allocation, status.
+"""Controllers: admission, allocation and status, from manifests to stored objects.
 
 Pure functions over a snapshot; `apply_manifests` writes.
 """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The step from one snapshot to the next, as an API server and its controllers would take it.
+"""Admission: computes the next snapshot as an API server and its controllers would.
 
-What is refused (`refusals`) throws the whole step away. Everything else is stored, carried out as far as it can be, and
-told in the status of the objects (`claims`, `running`, `verdicts`). Nothing is written here.
+A rule in `rules` rejects the whole change. Everything else is stored, realised as far as possible, and
+reported in the status of the objects (`nad`, `workload`, `network_status`). Nothing is written here.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Mapping
 
-from ..api import Problem, Resource, not_carried_out
+from ..api import Problem, Resource, unsupported
 from ..store import layer2_version
 from ..store.snapshot import Snapshot, StoredObject
 from . import move, placement, rules
-from .allocation import allocate, host_subnets, without_kept_addresses
+from .allocation import allocate, host_subnets, release_addresses
 from .attachment import Attachments
 from .attachment_definition import is_own, own_definitions
 from .cluster_limits import shortages
@@ -27,9 +27,9 @@ from .networks import NETWORK_KINDS, Network, attached_networks, is_pending, run
 from .path_mtu import check_path_mtu
 from .rules import Refusal
 from .vm_placement import check_moving
-from .workload import settle_workloads
+from .workload import update_workloads
 
-BEGINNING = "1970-01-01T00:00:00Z"
+EPOCH = "1970-01-01T00:00:00Z"
 
 
 def admit(
@@ -42,15 +42,15 @@ def admit(
     name: str = "heddle",
     released: Collection[str] = (),
     unrendered: Mapping[str, str] | None = None,
-    now: str = BEGINNING,
+    now: str = EPOCH,
 ) -> tuple[Snapshot, list[Problem]]:
-    """Return the snapshot after `resources` replace what `manifest_set` held, and all reasons to refuse it.
+    """Return the snapshot after `resources` replace the content of `manifest_set`, and all reasons to reject it.
 
     Objects of other sets stay. `nodes` are the hosts of the inventory: name -> {"chassis": id or None,
-    "encap_ips": [addresses]}; a host that told nothing this time keeps what it told before. `released` are
-    workloads that are gone (`namespace/name`), whose addresses are kept no longer. `unrendered` says why networks
-    cannot be rendered, by the key of their object; they are stored and left out of the plan. `now` is the time for the
-    status, as in 2025-05-13T18:01:05Z.
+    "encap_ips": [addresses]}; a host without values this time keeps its previous ones. `released` are
+    workloads that no longer exist (`namespace/name`) and whose addresses are to be freed. `unrendered` says why
+    networks cannot be rendered, by the key of their object; they are stored and left out of the plan. `now` is the time
+    for the status, as in 2025-05-13T18:01:05Z.
     """
     after = dataclasses.replace(before, name=before.name or name, settings=settings)
     after.objects = _objects(before, resources, manifest_set, now)
@@ -78,15 +78,15 @@ def admit(
         *check_moving(before, after),
     ]
     if not problems and not found:
-        before = without_kept_addresses(before, released)
+        before = release_addresses(before, released)
         order = {resource.key: place for place, resource in enumerate(resources)}
-        found = _carry_out(before, after, order, unrendered or {}, now)
+        found = _run_controllers(before, after, order, unrendered or {}, now)
     return after, problems + rules.problems(found, resources)
 
 
 def check_alone(resources: list[Resource], nodes: list[str]) -> list[Problem]:
-    """Return what is wrong with manifests whatever is stored: `nodes` are the hosts of the inventory."""
-    alone = Snapshot(objects=_objects(Snapshot(), resources, "", BEGINNING))
+    """Return the errors of manifests that do not depend on stored state: `nodes` are the hosts of the inventory."""
+    alone = Snapshot(objects=_objects(Snapshot(), resources, "", EPOCH))
     found = [
         *rules.check_nodes([StoredObject(kind="Node", name=name) for name in nodes]),
         *_check_supported(alone),
@@ -97,7 +97,7 @@ def check_alone(resources: list[Resource], nodes: list[str]) -> list[Problem]:
 
 
 def _objects(before: Snapshot, resources: list[Resource], manifest_set: str, now: str) -> dict[str, StoredObject]:
-    """Return the stored objects with the manifests in place; what a set holds no more goes, or is asked to."""
+    """Return the stored objects with the new manifests; what a set no longer contains is removed or marked deleted."""
     objects = {}
     given = {resource.key for resource in resources}
     for key, entry in before.objects.items():
@@ -131,22 +131,20 @@ def _nodes(before: Snapshot, nodes: dict[str, dict]) -> list[StoredObject]:
 
 
 def _check_supported(snapshot: Snapshot) -> list[Refusal]:
-    """Refuse what the API knows and this version cannot carry out, instead of leaving it out silently."""
-    return [
-        (entry.key, *mistake) for entry in snapshot.of_kind(*NETWORK_KINDS) for mistake in not_carried_out(entry.spec)
-    ]
+    """Reject fields that the API defines and this version does not support, instead of ignoring them silently."""
+    return [(entry.key, *mistake) for entry in snapshot.of_kind(*NETWORK_KINDS) for mistake in unsupported(entry.spec)]
 
 
-def _carry_out(
+def _run_controllers(
     before: Snapshot, after: Snapshot, order: dict[str, int], unrendered: Mapping[str, str], now: str
 ) -> list[Refusal]:
-    """Do what the controllers would: definitions, workloads, numbers, status. Returns why it cannot be done at all."""
+    """Run the controllers: definitions, workloads, allocations, status. Return why the change is impossible, if so."""
     using = users(before, after)
     release(after, using, now)
     claims = claim_namespaces(after, before, using, order, unrendered, now)
     if claims.broken:
         return [
-            (key, "spec.subnets", rule, "the network is carried out and cannot be moved: choose other subnets")
+            (key, "spec.subnets", rule, "the network exists and its subnets cannot be changed: choose other subnets")
             for key, broken in claims.broken.items()
             for rule in broken
         ]
@@ -162,17 +160,18 @@ def _carry_out(
         if not allocating.has_left_out or _served(after) <= _served(stage):
             evaluate(after, before, claims, allocating.failures, now)
             return []
-        # Who was left out may have been so for the sake of others who then were too: again, as the next run would.
+        # An object may have been left out in favour of others that were then left out too: retry, as the next run
+        # would.
         stage = dataclasses.replace(after, objects=dict(after.objects))
 
 
 def _served(snapshot: Snapshot) -> set[str]:
-    """Return who has what was asked for: networks and workloads."""
+    """Return the keys that got what they asked for: networks and workloads."""
     return {*snapshot.allocations.get("network-id", {}), *(workload.key for workload in running_workloads(snapshot))}
 
 
 class _Allocating:
-    """Numbers for everybody who can get them; who cannot is left out, and it is tried again without him."""
+    """Allocates for every object possible; leaves out an object without an allocation, and retries without it."""
 
     def __init__(self, before: Snapshot, after: Snapshot, unrendered: Mapping[str, str], now: str) -> None:
         self.before = before
@@ -181,7 +180,7 @@ class _Allocating:
         self.networks = attached_networks(after)
         known = before.allocations.get("network-id", {})
         self.running = {workload.key for workload in running_workloads(before)}
-        self.carried_out = {one.spec["owner"] for one in own_definitions(before) if one.spec["network"] in known}
+        self.realised = {one.spec["owner"] for one in own_definitions(before) if one.spec["network"] in known}
         self.without: set[str] = set(unrendered)
         self.unrendered = {
             name for one in self.networks.values() if one.object_key in unrendered for name in one.namespaces
@@ -191,10 +190,10 @@ class _Allocating:
         self.failures: dict[str, list[str]] = {}
 
     def run(self) -> list[Refusal]:
-        """Allocate, and say of every workload whether it runs; returns what makes the whole step impossible."""
+        """Allocate, and set each workload's status; return what makes the whole change impossible."""
         while True:
             found = {name: one for name, one in self.networks.items() if one.object_key not in self.without}
-            settle_workloads(self.after, self.before, found, self.failed, self.unserved, self.now)
+            update_workloads(self.after, self.before, found, self.failed, self.unserved, self.now)
             stopped = self._stopped()
             if stopped:
                 return stopped
@@ -212,7 +211,7 @@ class _Allocating:
 
     @property
     def has_left_out(self) -> bool:
-        """Tell whether somebody cannot be served."""
+        """Return whether an object was left out."""
         return bool(self.without or self.failed or self.unserved)
 
     def _leave_out(self, found: dict[str, Network], key: str, rule: str, remedy: str) -> list[Refusal]:
@@ -223,25 +222,25 @@ class _Allocating:
             return []
         if kind not in NETWORK_KINDS:
             return [(key, "spec", rule, remedy)]
-        told = self.failures.setdefault(key, [])
-        if message in told or key in self.without:
+        messages = self.failures.setdefault(key, [])
+        if message in messages or key in self.without:
             return []
         network = next(one for one in found.values() if one.object_key == key)
         missing = self._nodes_without(network)
         if missing and len(missing) < len(self.after.of_kind("Node")):
-            # As ovn-kubernetes tells it: the first node that got nothing; the others have the network.
-            told.append(f"failed to allocate for node {missing[0]}: {message}")
-            told[:] = list(dict.fromkeys(told))
+            # Same text as ovn-kubernetes: the first node without an allocation; the others have the network.
+            messages.append(f"failed to allocate for node {missing[0]}: {message}")
+            messages[:] = list(dict.fromkeys(messages))
             self.unserved |= {(network.name, node) for node in missing}
             return []
-        if key in self.carried_out:
+        if key in self.realised:
             return [(key, "spec", rule, remedy)]
-        told.append(message)
+        messages.append(message)
         self.without.add(key)
         return []
 
     def _stopped(self) -> list[Refusal]:
-        """Refuse to stop a workload that runs: it would lose its addresses, which no change of a network may do."""
+        """Reject a change that stops a running workload: it would lose its addresses."""
         return [
             (
                 workload.key,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who gets which number, subnet and address: all pools there are. By which rule they are given out: `pools`."""
+"""Defines all pools (ids, tunnel keys, subnets, addresses) and who claims values of them; `pools` has the rule."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from .attachment import Attachment, Attachments, asked_addresses, own_mistakes
 from .network_selection import unreachable_gateway
 from .networks import Network, running_workloads
 from .placement import node_of
-from .pools import Failure, Pool, allocate_pool, numbers, workload_of
+from .pools import AllocationFailure, Pool, allocate_pool, numbers, workload_of
 from .router_addresses import reserved_addresses
 from .transit import choose_transit_subnets, transit_subnet_pool
-from .workload_macs import settle_macs, taken_requests
+from .workload_macs import assign_macs, taken_requests
 
 TUNNEL_KEY_BASE = 16711683
 DYNAMIC_TUNNEL_KEYS = (16715779, 16777215)
@@ -38,8 +38,8 @@ def address_pool(network: str, subnet: str) -> str:
     return f"{_ADDRESSES}{network}/{subnet}"
 
 
-def without_kept_addresses(snapshot: Snapshot, released: Collection[str]) -> Snapshot:
-    """Return the snapshot without the addresses of workloads; for those that are gone and keep theirs."""
+def release_addresses(snapshot: Snapshot, released: Collection[str]) -> Snapshot:
+    """Return the snapshot without the kept addresses of these workloads, which no longer exist."""
     if not released:
         return snapshot
     allocations = {
@@ -70,7 +70,7 @@ def gateway_router_owner(node: str) -> str:
 
 def host_subnets(snapshot: Snapshot, network: Network, node: str) -> list[str]:
     """Return a node's subnets of a Layer3 network, IPv4 first; empty before they are allocated."""
-    found = (snapshot.get(host_subnet_pool(network.name, number), node) for number in network.families)
+    found = (snapshot.get(host_subnet_pool(network.name, version), node) for version in network.families)
     return [subnet for subnet in found if subnet is not None]
 
 
@@ -87,16 +87,16 @@ def given_addresses(snapshot: Snapshot, attachment: Attachment, subnets: list[st
     return [address for pool in pools if (address := snapshot.get(pool, attachment.owner)) is not None]
 
 
-def allocate(snapshot: Snapshot, found: dict[str, Network], running: Set[str] = frozenset()) -> list[Failure]:
+def allocate(snapshot: Snapshot, found: dict[str, Network], running: Set[str] = frozenset()) -> list[AllocationFailure]:
     """Bring the snapshot's allocations to what its objects claim; `running` are the workloads that had theirs before.
 
-    Returns what could not be given, as (object key, rule, remedy); the snapshot is then not to be stored. Objects that
-    other rules refuse do no harm here, so shortages can be told together with other mistakes.
+    Return failures as (object key, rule, remedy); the snapshot is then not to be stored. Objects that other rules
+    reject are harmless here, so shortages can be reported together with other mistakes.
     """
     attachments = Attachments(found)
     failures = own_mistakes(snapshot, attachments)
     if failures:
-        # They would be in the way of others.
+        # These would conflict with other claims.
         return failures
     wanted: set[str] = set()
     for stage in (_number_pools, _host_subnet_pools, _workload_pools):
@@ -107,7 +107,7 @@ def allocate(snapshot: Snapshot, found: dict[str, Network], running: Set[str] = 
         if network.is_transit_routed:
             wanted.add(transit_subnet_pool(network.name))
             failures += choose_transit_subnets(snapshot, network, found)
-    wanted |= settle_macs(snapshot, found, attachments)
+    wanted |= assign_macs(snapshot, found, attachments)
 
     def given(workload: StoredObject, attachment: Attachment) -> list[str]:
         subnets = workload_subnets(snapshot, attachment.network, node_of(workload))
@@ -121,7 +121,7 @@ def allocate(snapshot: Snapshot, found: dict[str, Network], running: Set[str] = 
     return failures
 
 
-def _unreachable_gateways(snapshot: Snapshot, attachments: Attachments) -> Iterator[Failure]:
+def _unreachable_gateways(snapshot: Snapshot, attachments: Attachments) -> Iterator[AllocationFailure]:
     """Gateways that a workload cannot reach from its node, whose subnets of a Layer3 network are known only now."""
     for workload in running_workloads(snapshot):
         for one in attachments.of(workload):
@@ -150,16 +150,16 @@ def _host_subnet_pools(snapshot: Snapshot, found: dict[str, Network]) -> Iterato
     for network in found.values():
         if network.topology != "Layer3":
             continue
-        for number in network.families:
+        for version in network.families:
             owners = dict(nodes) if network.is_default else dict.fromkeys(nodes, network.object_key)
-            cidrs = [subnet for subnet in network.subnets if family(subnet["cidr"]) == number]
+            cidrs = [subnet for subnet in network.subnets if family(subnet["cidr"]) == version]
             holds = f"host subnets in {', '.join(subnet['cidr'] for subnet in cidrs)}"
             remedy = "make a network with a larger subnet, or with a longer hostSubnet"
             if network.is_default:
                 remedy = "take hosts out of the inventory; a cluster with more hosts needs larger cluster_subnets"
             elif network.role == "Primary":
                 remedy = "add a subnet to the network"
-            yield Pool(host_subnet_pool(network.name, number), holds, remedy, _subnets(cidrs), owners)
+            yield Pool(host_subnet_pool(network.name, version), holds, remedy, _subnets(cidrs), owners)
 
 
 def _subnets(cidrs: list[dict]) -> Callable[[set[str]], Iterator[str]]:
@@ -230,7 +230,7 @@ def _address_pool(pools: dict[str, Pool], network: Network, subnet: str, is_kept
             f"addresses in {subnet} of {network.name}",
             "remove workloads, or make a network with a larger subnet",
             lambda taken: free_addresses(subnet, taken | reserved, excluded),
-            # What KubeVirt does with a claim of its own: the address waits for a workload of the same name.
+            # As KubeVirt does with a claim of its own: the address is kept for a workload of the same name.
             is_kept=is_kept if network.is_persistent else None,
         )
     return pools[name]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Manifests into the database: read, admit, write, and again when somebody else was faster."""
+"""Writes manifests to the database: read, admit, write, and retry after a concurrent change."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class AdmissionError(Exception):
 
 
 class ConflictError(Exception):
-    """Others kept changing the state for as long as was tried; the text says what to do."""
+    """Concurrent changes prevented the write for as long as was tried; the text says what to do."""
 
 
 def store(
@@ -36,7 +36,7 @@ def store(
     write: bool,
     patience: float = PATIENCE,
 ) -> tuple[Snapshot, Snapshot]:
-    """Bring the database to what `decide` makes of it; returns the snapshots before and after.
+    """Write what `decide` returns to the database; return the snapshots before and after.
 
     `client` may be None: then the database does not exist yet and counts as empty, which only check mode may ask.
     When another writer commits first, everything is read and decided again, for `patience` seconds. Raises
@@ -58,10 +58,10 @@ def store(
         except Conflict as conflict:
             if time.monotonic() >= deadline:
                 raise ConflictError(
-                    f"somebody else changed the state each time, {attempt} times in {patience:g} s, and nothing "
+                    f"the state was changed by another client each time, {attempt} times in {patience:g} s; nothing "
                     f"was written; run it again when the others have finished (the server said: {conflict})"
                 ) from conflict
-            # At random, so that those who were refused together do not all come back together.
+            # Random, so that writers that were rejected together do not all retry together.
             time.sleep(random.uniform(0, min(_LONGEST_PAUSE, 0.005 * attempt)))
             continue
         after.revision = next_revision(before, after)

@@ -2,7 +2,7 @@
 """The interfaces of a workload, and what it may ask for on its primary Layer2 network.
 
 ovn-kubernetes, preconfigured addresses: a workload names its addresses and its MAC there, out of the subnets but
-not out of what is kept for infrastructure; `reservedSubnets` are given to nobody else.
+not out of what is kept for infrastructure; `reservedSubnets` are used for such requests only.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from ..common.naming import (
 from ..store.snapshot import Snapshot, StoredObject
 from .networks import Network, running_workloads
 from .placement import node_of
-from .pools import Failure
+from .pools import AllocationFailure
 from .router_addresses import reserved_addresses
 
 _ELSEWHERE = "take one of another range"
 
 
 def workload_key(workload: StoredObject) -> str:
-    """Return what a workload is called as an owner."""
+    """Return the name of a workload as an owner in pools."""
     return f"{workload.namespace}/{workload.name}"
 
 
 def moves_live(workload: StoredObject) -> bool:
-    """Tell whether a workload changes hosts while it runs, so that it can have no address that belongs to a host."""
+    """Return whether a workload may migrate live, which excludes addresses that belong to a host."""
     return workload.spec["kind"] == "vm"
 
 
@@ -132,7 +132,7 @@ def asked_addresses(workload: StoredObject, network: Network, subnet: str) -> li
     ]
 
 
-def own_mistakes(snapshot: Snapshot, attachments: Attachments) -> list[Failure]:
+def own_mistakes(snapshot: Snapshot, attachments: Attachments) -> list[AllocationFailure]:
     """Return why workloads cannot have what they ask for, whatever others have."""
     failures = list(_unconnected(snapshot, attachments))
     for workload, network in _asking(snapshot, attachments):
@@ -152,18 +152,20 @@ def _asking(snapshot: Snapshot, attachments: Attachments) -> Iterator[tuple[Stor
             yield workload, primary if primary is not None and primary.is_transit_routed else None
 
 
-def _unconnected(snapshot: Snapshot, attachments: Attachments) -> Iterator[Failure]:
-    """Workloads of Localnet networks on nodes that told where they lead to, and lead elsewhere."""
-    told = {node.name: node.spec.get("gateway") for node in snapshot.of_kind("Node")}
+def _unconnected(snapshot: Snapshot, attachments: Attachments) -> Iterator[AllocationFailure]:
+    """Return the workloads of Localnet networks whose nodes have no mapping for the physical network."""
+    gateways = {node.name: node.spec.get("gateway") for node in snapshot.of_kind("Node")}
     for workload in running_workloads(snapshot):
         node = node_of(workload)
         for network in (one.network for one in attachments.of(workload)):
-            gateway = told.get(node)
+            gateway = gateways.get(node)
             if network.topology != "Localnet" or not gateway:
                 continue
             known = [PHYSICAL_NETWORK, *gateway.get("physical_networks", {})]
             if network.physical_network not in known:
-                rule = f"node {node} does not lead to the physical network {network.physical_network} of {network.name}"
+                rule = (
+                    f"node {node} has no mapping for the physical network {network.physical_network} of {network.name}"
+                )
                 yield workload.key, rule, f"it has {', '.join(known)}; name others in the inventory and install again"
 
 
@@ -177,7 +179,7 @@ def _address_problems(workload: StoredObject, network: Network) -> Iterator[tupl
         elif refusal := _refusal(address, network, subnet):
             yield refusal, _ELSEWHERE
     if asked and sorted(map(family, asked)) != list(network.families):
-        families = " and one ".join(f"IPv{number}" for number in network.families)
+        families = " and one ".join(f"IPv{version}" for version in network.families)
         yield (
             f"asks for {', '.join(asked)}, but {network.name} gives each workload one {families} address",
             ("name one address of each family, or none"),
@@ -185,7 +187,7 @@ def _address_problems(workload: StoredObject, network: Network) -> Iterator[tupl
 
 
 def _refusal(address: str, network: Network, subnet: str) -> str:
-    """Say why an address in a subnet is not for workloads, or nothing."""
+    """Return why an address in a subnet is not for workloads, "" when it is."""
     whole = network_of(subnet)
     if address == str(whole.network_address) or (whole.version == 4 and address == str(whole.broadcast_address)):
         return f"address {address} stands for the whole subnet {subnet}"

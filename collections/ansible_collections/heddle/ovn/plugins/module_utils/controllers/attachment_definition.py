@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NetworkAttachmentDefinitions: the one that a network has in each of its namespaces.
+"""NetworkAttachmentDefinitions: a network has one in each of its namespaces.
 
-A network is carried out in a namespace exactly when its definition is there (OKEP-5193, "NetworkAttachmentDefinition
+A network exists in a namespace exactly when its definition is there (OKEP-5193, "NetworkAttachmentDefinition
 Rendering"; keys as ovn-kubernetes writes them). A definition that a user applied is foreign: it is stored, left alone,
-and in the way of a network that wants its name.
+and blocks a network that needs its name.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def definition_key(namespace: str, name: str) -> str:
 
 
 def is_own(entry: StoredObject) -> bool:
-    """Tell whether Heddle made this definition."""
+    """Return whether Heddle made this definition."""
     return entry.kind == DEFINITION_KIND and "owner" in entry.spec
 
 
@@ -50,7 +50,7 @@ def foreign_definitions(snapshot: Snapshot) -> list[StoredObject]:
 
 
 def is_foreign_primary(entry: StoredObject) -> bool:
-    """Tell whether a user's definition asks for a primary network of this CNI."""
+    """Return whether a user's definition asks for a primary network of this CNI."""
     try:
         config = json.loads(entry.spec["config"])
     except ValueError:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The state as one document outside of the database, and back.
+"""Backup of the state as one document, and its restoration.
 
-The document is all that the database holds, so that a restored cluster gives every network and workload the ids, keys
-and addresses that it had. It carries the version of its form and a digest of its content.
+The document has the complete content of the database, so that a restored cluster has the same ids, keys
+and addresses. It carries the version of its format and a digest of its content.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CONTENT = {"deployment": str, "revision": int, "settings": dict, "objects": lis
 
 
 class BackupError(Exception):
-    """A backup cannot be made, kept or restored; the text says why and what to do."""
+    """A backup cannot be made, stored or restored; the text says why and what to do."""
 
 
 def backup_of(snapshot: Snapshot) -> dict:
@@ -51,7 +51,7 @@ def _digest(content: dict) -> str:
 
 
 def snapshot_of(document) -> Snapshot:
-    """Return the state that a backup holds; BackupError when it is none, from a later version, or damaged."""
+    """Return the state in a backup; BackupError when it is not one, from a later version, or damaged."""
     if not isinstance(document, dict) or document.get("kind") != KIND:
         raise BackupError(f"this is no backup of the state: its kind is not {KIND}")
     if document.get("format") != FORMAT:
@@ -59,7 +59,9 @@ def snapshot_of(document) -> Snapshot:
     content = {name: document.get(name) for name in _CONTENT}
     wrong = [name for name, kind in _CONTENT.items() if not isinstance(content[name], kind)]
     if wrong or document.get("digest") != _digest(content):
-        raise BackupError("the backup was changed or cut off: its digest is not that of its content; take another one")
+        raise BackupError(
+            "the backup was changed or truncated: its digest is not that of its content; take another one"
+        )
     try:
         objects = [StoredObject(**entry) for entry in content["objects"]]
     except TypeError as error:
@@ -77,22 +79,22 @@ def snapshot_of(document) -> Snapshot:
 def restore(
     client, document: dict, *, overwrite: bool, least_revision: int, moment: str, write: bool
 ) -> tuple[Snapshot, Snapshot]:
-    """Bring the database to a backup; returns the snapshots before and after.
+    """Restore a backup into the database; return the snapshots before and after.
 
     `client` may be None: then the database does not exist yet and counts as empty, which only check mode may ask. A
     database that holds something else is refused unless `overwrite`. The revision becomes at least `least_revision`,
-    so that hosts which saw later ones take the restored plan. No host has told about the restored networks, so
+    so that hosts which saw later ones take the restored plan. No host has reported on the restored networks, so
     NetworkReady is unknown from `moment` on. What was written is read back and compared. Raises BackupError, and
     nothing is written then.
     """
     wanted = snapshot_of(document)
     before = read(client) if client else Snapshot()
-    if _said(before) == _said(wanted):
+    if _comparable(before) == _comparable(wanted):
         return before, before
     if before.revision and not overwrite:
         raise BackupError(
             f"the state database is not empty: it holds {len(before.objects)} objects of deployment {before.name!r} "
-            f"at revision {before.revision}; restore into an empty one, or say that it is to be overwritten"
+            f"at revision {before.revision}; restore into an empty one, or allow to overwrite this one"
         )
     if before.revision and before.name != wanted.name:
         raise BackupError(
@@ -107,15 +109,17 @@ def restore(
     try:
         client.transact(HEDDLE, operations(before, after))
     except Conflict as error:
-        raise BackupError("somebody else changed the state meanwhile, nothing was restored; run it again") from error
+        raise BackupError(
+            "the state was changed by another client meanwhile, nothing was restored; run it again"
+        ) from error
     stored = read(client)
     if stored != after:
         raise BackupError("the state database does not hold what was written to it; see its log on the state host")
     return before, after
 
 
-def _said(snapshot: Snapshot) -> Snapshot:
-    """What two states must have in common to be the same one: what hosts told meanwhile is not part of it."""
+def _comparable(snapshot: Snapshot) -> Snapshot:
+    """Return the part that two equal states have in common: reports of hosts and revisions are left out."""
     objects = {
         key: entry.with_status(
             conditions=[one for one in entry.status.get("conditions", ()) if one["type"] != READY], hosts=None
@@ -130,7 +134,7 @@ def _unconfirmed(entry: StoredObject, moment: str) -> StoredObject:
 
 
 def keep_backup(document: dict, path: str, *, write: bool) -> bool:
-    """Bring a file to the backup, readable by its owner only; returns whether something about it had to change."""
+    """Write the backup to a file that only its owner can read; return whether the file or its mode had to change."""
     snapshot_of(document)
     text = json.dumps(document, indent=1, sort_keys=True) + "\n"
     try:

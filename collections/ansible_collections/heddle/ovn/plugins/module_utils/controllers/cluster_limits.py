@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the ranges are large enough for the ids that were given out.
+"""Checks that the address ranges are large enough for the allocated ids.
 
 Many addresses are a range's base plus an id (join, transit, masquerade), so a range that is too small shows only once
 the ids are known.
@@ -37,7 +37,7 @@ def _of_network(
             if next(free_addresses(subnet, reserved_addresses(network, subnet)), None) is None:
                 yield f"subnet {subnet} has no room for gateway, management port and a workload", _REMEDY
     settings, identifier = snapshot.settings, int(snapshot.get("network-id", network.name) or 0)
-    for number in network.families:
+    for version in network.families:
         needs = []
         if network.topology == "Layer3":
             needs = [("transit subnet", settings["transit_subnets"], highest)]
@@ -49,9 +49,9 @@ def _of_network(
             if not network.is_default:
                 needs.append(("masquerade subnet", settings["masquerade_subnets"], 10 + 2 * identifier))
         for what, ranges, offset in needs:
-            mine = [text for text in ranges if family(text) == number]
+            mine = [text for text in ranges if family(text) == version]
             if not mine:
-                yield f"there is no IPv{number} {what}", f"add one to the settings, or leave IPv{number} out"
+                yield f"there is no IPv{version} {what}", f"add one to the settings, or leave IPv{version} out"
             yield from (
                 (f"{what} {text} is too small: number {offset} of it is needed", _REMEDY)
                 for text in mine

@@ -28,7 +28,7 @@ def described(kind: str, status: str, reason: str, message: str) -> dict:
 def with_conditions(entry: StoredObject, conditions: list[dict], now: str) -> StoredObject:
     """Return the object with exactly these conditions.
 
-    The time of one whose status is as before stays, so what did not change is not written again.
+    The timestamp of an unchanged status stays, so unchanged conditions are not written again.
     """
     timed = []
     for one in conditions:
@@ -39,7 +39,7 @@ def with_conditions(entry: StoredObject, conditions: list[dict], now: str) -> St
 
 
 def with_ready(entry: StoredObject, ready: dict, hosts: dict[str, str] | None, now: str) -> StoredObject:
-    """Return the object with that condition NetworkReady and what each host told; the other conditions stay."""
+    """Return the object with this condition NetworkReady and the state reported by each host; others stay."""
     others = [
         {name: value for name, value in one.items() if name != "lastTransitionTime"}
         for one in entry.status["conditions"]
@@ -68,7 +68,7 @@ def allocated(failures: list[str]) -> dict:
 
 
 WAITING_FOR_HOSTS = described(
-    READY, UNKNOWN, "WaitingForHosts", "the network as it is now has not been brought to all hosts yet"
+    READY, UNKNOWN, "WaitingForHosts", "the current network has not been applied to all hosts yet"
 )
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes and what waits: finalizers without a controller that runs for ever.
+"""Finalizers: which deleted objects are removed and which wait for their users.
 
 As in ovn-kubernetes an attachment definition stays while a workload is attached to it, and a network while it has a
-definition; as in Kubernetes a namespace stays while something is in it. What waits carries the time at which its
-deletion was asked for and is carried out until it goes; each run takes away what has become free, in this order.
+definition; as in Kubernetes a namespace stays while it has content. A waiting object carries the time of its deletion
+request and stays in effect until it is removed; each run removes what is free, in this order.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def asked_to_go(entry: StoredObject, now: str) -> StoredObject:
 
 
 def has_finalizer(entry: StoredObject) -> bool:
-    """Tell whether an object may have to wait for others before it goes."""
+    """Return whether an object may have to wait for others before it is removed."""
     return entry.kind in NETWORK_KINDS or entry.kind == "Namespace"
 
 
@@ -48,7 +48,7 @@ def _is_secondary(snapshot: Snapshot, definition: str) -> bool:
 
 
 def held_networks(snapshot: Snapshot, using: dict[str, list[str]]) -> set[str]:
-    """Return the keys of the networks that workloads keep from going."""
+    """Return the keys of the networks that workloads still use."""
     definitions = own_definitions(snapshot)
     return {one.spec["owner"] for one in definitions if using.get(nad_key(one.namespace, one.name))}
 
@@ -59,9 +59,9 @@ def contents(snapshot: Snapshot, namespace: str) -> list[str]:
 
 
 def release(snapshot: Snapshot, using: dict[str, list[str]], now: str) -> None:
-    """Take away what is free to go: definitions, then networks, then namespaces.
+    """Remove what has no users left: definitions, then networks, then namespaces.
 
-    A definition has to go when its network goes or does not select the namespace any more, or when the namespace goes.
+    A definition is removed with its network or namespace, or when the network no longer selects the namespace.
     """
     selected = {
         (network.object_key, namespace)
@@ -87,7 +87,7 @@ def release(snapshot: Snapshot, using: dict[str, list[str]], now: str) -> None:
 
 
 def why_it_stays(definition: StoredObject, using: dict[str, list[str]]) -> str:
-    """Return what a network's status says about a definition that cannot go yet."""
+    """Return the status message for a definition that cannot be removed yet."""
     name = nad_key(definition.namespace, definition.name)
     return (
         f"failed to delete NetworkAttachmentDefinition [{name}]: "

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The upgrade of the Layer2 topology as steps from one snapshot to the next (OKEP-5094, "Rolling upgrade").
 
-A node changes its topology only while it has no workload of a Layer2 primary network. Nothing is remembered between
-the steps: what is left to do follows from versions and placements, so whoever comes next goes on where it stopped.
+A node changes its topology only while it has no workload of a Layer2 primary network. No progress is stored between
+the steps: what is left to do follows from versions and placements, so an interrupted upgrade can be continued.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .transit import chosen_transit_subnets
 
 @dataclass(frozen=True)
 class Blocker:
-    """Why a step cannot be done: where (as far as it is one host, network or workload), the rule and the remedy."""
+    """Why a step is blocked: where (as far as it is one host, network or workload), the rule and the remedy."""
 
     rule: str
     remedy: str
@@ -59,7 +59,7 @@ class Move:
 
 @dataclass
 class Survey:
-    """What an upgrade or a roll back would do: batches of nodes, moves by node that is left, and what is in the way."""
+    """Preview of an upgrade or rollback: batches of nodes, moves by drained node, and blockers."""
 
     open: bool
     goal: str
@@ -72,14 +72,14 @@ class Survey:
 
     def as_dict(self) -> dict:
         """Return the survey as JSON-ready data; each blocker also as one line of text."""
-        told = asdict(self)
-        for blocker, entry in zip(self.blockers, told["blockers"], strict=True):
+        result = asdict(self)
+        for blocker, entry in zip(self.blockers, result["blockers"], strict=True):
             entry["text"] = str(blocker)
-        return told
+        return result
 
 
 def layer2_workloads(snapshot: Snapshot, nodes: set[str]) -> list[tuple[StoredObject, Network]]:
-    """Return the workloads on these nodes, or on their way to them, whose primary network is Layer2, each with it."""
+    """Return the workloads on these nodes, or migrating to them, whose primary network is Layer2, each with it."""
     attachments = Attachments(networks(snapshot))
     return [
         (workload, network)
@@ -90,9 +90,9 @@ def layer2_workloads(snapshot: Snapshot, nodes: set[str]) -> list[tuple[StoredOb
 
 
 def drain(before: Snapshot, nodes: list[str], version: str) -> tuple[Snapshot, list[Move], list[Blocker]]:
-    """Move the Layer2 workloads of `nodes` elsewhere, where `version` is already if possible.
+    """Move the Layer2 workloads of `nodes` elsewhere, preferably to nodes that have `version` already.
 
-    One whose live move was cut off goes on to where it was going.
+    A workload whose live migration was interrupted continues to its target.
     """
     after = copy.deepcopy(before)
     moves, blockers = [], []
@@ -140,10 +140,10 @@ def go_back(before: Snapshot) -> tuple[Snapshot, list[Move], list[Blocker]]:
 
 
 def change_version(before: Snapshot, nodes: list[str], version: str) -> tuple[Snapshot, list[Blocker]]:
-    """Give empty nodes another topology version."""
+    """Set another topology version on drained nodes."""
     after = copy.deepcopy(before)
     if not is_open(before):
-        return after, [Blocker("the old topology was cleaned up", "there is no way back to it")]
+        return after, [Blocker("the old topology was cleaned up", "it cannot be restored")]
     blockers = [
         Blocker("is still on the node", "drain the node first", node_of(workload), network.name,
                 f"{workload.namespace}/{workload.name}")
@@ -154,7 +154,7 @@ def change_version(before: Snapshot, nodes: list[str], version: str) -> tuple[Sn
 
 
 def clean_up(before: Snapshot) -> tuple[Snapshot, list[Blocker]]:
-    """Give the old topology up, with the tunnel keys of its gateway routers."""
+    """Remove the old topology, with the tunnel keys of its gateway routers."""
     after = copy.deepcopy(before)
     blockers = [
         Blocker("still has gateway routers on its Layer2 switches", "upgrade it first", node.name)
@@ -166,7 +166,7 @@ def clean_up(before: Snapshot) -> tuple[Snapshot, list[Blocker]]:
 
 
 def survey(snapshot: Snapshot, version: str, wanted: list[str], serial: int) -> Survey:
-    """Go through all steps on copies of the snapshot and tell what would happen.
+    """Run all steps on copies of the snapshot and return what would happen.
 
     `wanted` are the nodes to change, all when empty; `serial` is how many change at a time.
     """
@@ -183,7 +183,7 @@ def survey(snapshot: Snapshot, version: str, wanted: list[str], serial: int) -> 
         return found
     left = [name for name, current in found.versions.items() if current != version and (not wanted or name in wanted)]
     if left and not found.open:
-        found.blockers.append(Blocker("the old topology was cleaned up", "there is no way back to it"))
+        found.blockers.append(Blocker("the old topology was cleaned up", "it cannot be restored"))
         return found
     found.blockers += [
         Blocker("its chassis is not known", "run playbooks/install.yml, then playbooks/networks.yml", node.name)
@@ -207,7 +207,7 @@ def survey(snapshot: Snapshot, version: str, wanted: list[str], serial: int) -> 
 
 
 def _subnets(snapshot: Snapshot) -> tuple[list[Blocker], list[str]]:
-    """Say which transit subnets were chosen beside taken ones, and which join subnets have no address to spare."""
+    """Return blockers and notes on subnets: join subnets without a spare address, moved transit subnets."""
     blockers, notes = [], []
     ids = {int(value): name for name, value in snapshot.allocations.get("node-id", {}).items()}
     for network in networks(snapshot).values():
@@ -229,7 +229,7 @@ def _subnets(snapshot: Snapshot) -> tuple[list[Blocker], list[str]]:
 
 def _on_its_way(workload: StoredObject, network: Network) -> Blocker:
     name, target = f"{workload.namespace}/{workload.name}", moving_to(workload)
-    return Blocker(f"is on its way to {target}",
+    return Blocker(f"is migrating to {target}",
                    f"finish that first: playbooks/migrate_workload.yml -e workload={name} -e to={target}",
                    node_of(workload), network.name, name)  # fmt: skip
 

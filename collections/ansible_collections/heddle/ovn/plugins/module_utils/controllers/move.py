@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A workload on its way from one node to another while it runs.
+"""Live migration of a workload, as recorded in the state.
 
-The move is recorded before anything happens and until it is over, so that whoever looks meanwhile knows of both ends.
-Where the workload ends up is its placement.
+The move is recorded before anything happens and until it is over, so that every reader of the state finds both nodes.
+The final node of the workload is its placement.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _STATUS = "moving_to"
 
 
 class MoveRefused(Exception):
-    """The workload cannot be moved there; the text says why and what to do."""
+    """The workload cannot be moved there; the text has the reason and the remedy."""
 
 
 def moving_to(workload: StoredObject) -> str | None:
@@ -27,26 +27,26 @@ def moving_to(workload: StoredObject) -> str | None:
 
 
 def ends(workload: StoredObject) -> set[str]:
-    """Return the nodes that may have the workload: two while it moves."""
+    """Return the nodes that may run the workload: two while it moves."""
     return {node for node in (node_of(workload), moving_to(workload)) if node}
 
 
 def arrived(workload: StoredObject, node: str) -> StoredObject:
-    """Return the workload as it is stored when it is on a node and on its way to nowhere."""
+    """Return the workload as stored when it is on a node and not migrating."""
     there = moved(workload, node)
     return replace(there, status={key: value for key, value in there.status.items() if key != _STATUS})
 
 
 def completed(workload: StoredObject, nodes: set[str]) -> StoredObject:
-    """Return the workload without a move to a node that is gone: what is left of it is where it came from."""
+    """Return the workload without a move to a node that was removed; it stays on its source."""
     return workload if moving_to(workload) in (None, *nodes) else arrived(workload, node_of(workload))
 
 
 def begin_move(before: Snapshot, name: str, node: str) -> tuple[Snapshot, dict]:
-    """Record that a workload (`namespace/name`) is on its way to a node; returns the next snapshot and the move.
+    """Record that a workload (`namespace/name`) migrates to a node; return the next snapshot and the move.
 
-    The move has `workload`, `from`, `to` and `pending`: whether there is anything to do. A move that is under way may
-    be gone on with, or taken back by naming the node that it started from. Raises MoveRefused.
+    The move has `workload`, `from`, `to` and `pending`: whether there is anything to do. A move in progress may
+    be continued, or reverted by naming the node that it started from. Raises MoveRefused.
     """
     workload = _workload(before, name)
     here, pending = node_of(workload), moving_to(workload)
@@ -63,7 +63,7 @@ def begin_move(before: Snapshot, name: str, node: str) -> tuple[Snapshot, dict]:
         raise MoveRefused(f"node {node} is not known as a chassis; these are: {known}")
     if pending not in (None, node) and node != here:
         raise MoveRefused(
-            f"workload {name} is on its way from {here} to {pending}: finish that with to={pending}, or take it back "
+            f"workload {name} is migrating from {here} to {pending}: finish that with to={pending}, or take it back "
             f"with to={here}"
         )
     move = {"workload": name, "from": here, "to": pending or node, "pending": pending is not None or node != here}
@@ -73,10 +73,10 @@ def begin_move(before: Snapshot, name: str, node: str) -> tuple[Snapshot, dict]:
 
 
 def end_move(before: Snapshot, name: str, node: str) -> Snapshot:
-    """Record on which of its two nodes a workload runs, now that its move is over. Raises MoveRefused."""
+    """Record on which of its two nodes a workload runs after its move. Raises MoveRefused."""
     workload = _workload(before, name)
     if node not in ends(workload):
-        raise MoveRefused(f"workload {name} runs on {node_of(workload)} and is not on its way to {node}")
+        raise MoveRefused(f"workload {name} runs on {node_of(workload)} and is not migrating to {node}")
     return _with_status(before, workload, arrived(workload, node).status)
 
 
@@ -93,15 +93,15 @@ def _with_status(before: Snapshot, workload: StoredObject, status: dict) -> Snap
     return after
 
 
-# What QEMU says (QMP, `query-status`) of a VM that did not arrive, and of one that left; `absent`: no QEMU runs.
+# QEMU's states (QMP, `query-status`) of a VM that did not arrive, and of one that left; `absent`: no QEMU runs.
 _NOT_ARRIVED, _LEFT = ("absent", "inmigrate"), ("absent", "postmigrate")
 
 
 def vm_location(move: dict, here: str, there: str) -> dict:
     """Return the `node` where a VM runs, "" when that is not known, and whether it is `lost` at both ends.
 
-    `here` and `there` are its states at `move`'s `from` and `to`; any other word than QEMU's, such as `nothing` of an
-    end that did not answer, decides nothing. A lost vm is started anew where its move began.
+    `here` and `there` are its states at `move`'s `from` and `to`; any word that is not a state of QEMU, such as
+    `nothing` for an end that did not answer, is inconclusive. A lost VM is restarted on the source of its move.
     """
     lost = there in _NOT_ARRIVED and here in _LEFT
     stayed = move["from"] if here == "running" or lost else ""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which network gets its attachment definition in which namespace, and why others do not.
+"""Decides which network gets an attachment definition in which namespace, and reports why others do not.
 
-Nothing here refuses a manifest: what a controller would find out after the API server took it is told in the network's
-status, and the network is carried out wherever it can be (OKEP-5193, "Validations").
+Nothing here rejects a manifest: what a controller would detect after the API server accepted it is reported in the
+network's status, and the network exists wherever it can (OKEP-5193, "Validations").
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from .attachment_definition import (
 )
 from .finalizers import why_it_stays
 from .networks import Network, attached_networks, is_pending, wanted_networks
-from .overlaps import lacking_family, with_provider_networks, with_shared_subnets
+from .overlaps import missing_families, with_provider_networks, with_shared_subnets
 
 
 @dataclass
 class Claims:
-    """What came out, each by the key of a network's object.
+    """The result, each by the key of a network's object.
 
-    `errors` say where a network is not and why, `conflicts` who else wants to be primary where it is, `broken` what is
-    wrong with a network that is carried out already.
+    `errors` say where a network is missing and why, `conflicts` which other network claims to be primary in the same
+    namespace, `broken` which rule an existing network violates.
     """
 
     errors: dict[str, list[str]] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class Claims:
 
 @dataclass
 class _Namespace:
-    """What is in a namespace already."""
+    """The networks and workloads that a namespace has already."""
 
     labels: dict = field(default_factory=dict)
     networks: list[Network] = field(default_factory=list)
@@ -51,7 +51,7 @@ class _Namespace:
 
 
 class _Claiming:
-    """One pass over all networks; those who have a definition first, then in the order in which they came."""
+    """One pass over all networks: first those with definitions, then by order of creation."""
 
     def __init__(
         self,
@@ -97,10 +97,10 @@ class _Claiming:
         namespace.ports[workload_port(name, "", nad_key(name, network.nad_name))] = network.object_key
 
     def claim(self, network: Network) -> None:
-        """Make a network's missing definitions, or note why not."""
+        """Make a network's missing definitions, or record why not."""
         mistakes = with_shared_subnets(network, self.wanted, self.snapshot.settings)
-        mistakes += lacking_family(network, self.wanted)
-        # Of what comes later than the network, it keeps its definitions: workloads may run on it.
+        mistakes += missing_families(network, self.wanted)
+        # A network keeps its definitions when a rule is broken later: workloads may run on it.
         unrendered = [self.unrendered[network.object_key]] if network.object_key in self.unrendered else []
         beside = with_provider_networks(network, self.snapshot.of_kind("Node"))
         errors = mistakes + unrendered + beside
@@ -127,7 +127,7 @@ class _Claiming:
         foreign = self.namespaces[name].foreign_primary
         if foreign and network.role == "Primary":
             self.claims.conflicts.setdefault(network.object_key, []).append(
-                f"{foreign} asks for a primary network in namespace {name} too and is left alone"
+                f"{foreign} asks for a primary network in namespace {name} too and is ignored"
             )
 
     def _make(self, network: Network, name: str, definition: StoredObject | None, errors: list[str]) -> None:
@@ -164,7 +164,7 @@ class _Claiming:
         holder = next((one.object_key for one in namespace.networks if one.role == "Primary"), None)
         if holder is not None:
             self.claims.conflicts.setdefault(holder, []).append(
-                f"{network.object_key} wants to be the primary network of namespace {name} too and is kept out"
+                f"{network.object_key} asks to be the primary network of namespace {name} too and is rejected"
             )
         if holder or namespace.foreign_primary:
             yield f"primary network already exist in namespace {name}: {holder or namespace.foreign_primary}"
@@ -173,13 +173,13 @@ class _Claiming:
             yield f"namespace {name} has workloads without a primary network: [{workloads}]"
 
     def _note_leftovers(self, network: Network, errors: list[str]) -> None:
-        """Tell of definitions in namespaces that the network does not want any more."""
+        """Record an error for definitions in namespaces that the network no longer selects."""
         for definition in self.leaving.get(network.object_key, ()):
             if definition.namespace not in network.namespaces:
                 errors.append(why_it_stays(definition, self.using))
 
     def all(self, order: dict[str, int]) -> Claims:
-        """Let every network claim."""
+        """Process every network's claims."""
 
         def place(network: Network) -> tuple:
             entry = self.snapshot.objects[network.object_key]
@@ -190,7 +190,7 @@ class _Claiming:
         for network in networks:
             self.claim(network)
         if self.claims.errors:
-            # Those who came first see only now who has what they did not get, as they will in the next run.
+            # Networks processed early see only now which network got the name instead, as they will in the next run.
             self.claims = Claims()
             for network in networks:
                 self.claim(network)
@@ -205,10 +205,10 @@ def claim_namespaces(
     unrendered: Mapping[str, str],
     now: str,
 ) -> Claims:
-    """Give every network its definitions in `snapshot`, as far as the rules allow.
+    """Create every network's definitions in `snapshot`, as far as the rules allow.
 
-    Who has one keeps it. Of several new networks the older one wins, and of those of one run the one that `order`
-    (key -> position in the manifests) has first. `unrendered` says why networks cannot be rendered, by the key of their
-    object.
+    A network with a definition keeps it. Of several new networks the older one wins, and of those of one run the one
+    that `order` (key -> position in the manifests) has first. `unrendered` says why networks cannot be rendered, by the
+    key of their object.
     """
     return _Claiming(snapshot, before, using, unrendered, now).all(order)

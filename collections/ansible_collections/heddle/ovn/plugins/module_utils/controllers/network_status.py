@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The status of networks and namespaces after a run: conditions, ids, where a network is."""
+"""Writes the status of networks and namespaces after a run: conditions, ids, active namespaces."""
 
 from __future__ import annotations
 
@@ -45,21 +45,21 @@ def evaluate(snapshot: Snapshot, before: Snapshot, claims: Claims, failures: dic
             message = "; ".join(claims.conflicts[entry.key])
             conditions.append(described(CONFLICT, TRUE, "PrimaryNetworkClaimedTwice", message))
         conditions.append(_readiness(entry, before, facts))
-        is_carried_out = bool(facts and "id" in facts)
-        told = entry.with_status(
-            activeNamespaces=active if is_carried_out else [],
+        is_realised = bool(facts and "id" in facts)
+        updated = entry.with_status(
+            activeNamespaces=active if is_realised else [],
             network=facts,
-            hosts=entry.status.get("hosts") if is_carried_out else None,
+            hosts=entry.status.get("hosts") if is_realised else None,
         )
-        snapshot.objects[entry.key] = with_conditions(told, conditions, now)
+        snapshot.objects[entry.key] = with_conditions(updated, conditions, now)
         for definition in definitions.get(entry.key, ()):
             snapshot.objects[definition.key] = filled(definition, network, entry, snapshot, facts)
     for entry in foreign_definitions(snapshot):
-        message = "a user applied it, so Heddle leaves it alone: no network is made of it"
+        message = "it was applied by a user, so Heddle ignores it: no network is created from it"
         foreign = described(MANAGED, FALSE, "ForeignNetworkAttachmentDefinition", message)
         snapshot.objects[entry.key] = with_conditions(entry, [foreign], now)
     for entry in snapshot.of_kind("Namespace"):
-        snapshot.objects[entry.key] = _judged_namespace(snapshot, entry, now)
+        snapshot.objects[entry.key] = _namespace_status(snapshot, entry, now)
 
 
 def _facts(snapshot: Snapshot, network: Network) -> dict:
@@ -75,7 +75,7 @@ def _facts(snapshot: Snapshot, network: Network) -> dict:
 
 
 def _readiness(entry: StoredObject, before: Snapshot, facts: dict | None) -> dict:
-    """Return whether hosts have the network: what they told last time, as long as there is a network."""
+    """Return the condition NetworkReady: what hosts reported last, as long as the network exists."""
     if facts is None:
         return described(READY, FALSE, "NetworkNotCreated", "the network is in no namespace, so no host has it")
     if "id" not in facts:
@@ -87,7 +87,7 @@ def _readiness(entry: StoredObject, before: Snapshot, facts: dict | None) -> dic
     return WAITING_FOR_HOSTS
 
 
-def _judged_namespace(snapshot: Snapshot, entry: StoredObject, now: str) -> StoredObject:
+def _namespace_status(snapshot: Snapshot, entry: StoredObject, now: str) -> StoredObject:
     if not entry.is_deleting:
         return entry.with_status(phase="Active")
     left = contents(snapshot, entry.name)

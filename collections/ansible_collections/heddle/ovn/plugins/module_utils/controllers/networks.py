@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The networks that a set of objects asks for, whatever kind of object asked."""
+"""The networks that the stored objects define, independent of the kind of object."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ..store.snapshot import Snapshot, StoredObject
 NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
 DEFINITION_KIND = "NetworkAttachmentDefinition"
 NETWORK_KINDS = ("UserDefinedNetwork", "ClusterUserDefinedNetwork")
-# ovn-kubernetes: nothing of a Localnet network goes through a tunnel, whose headers the default leaves room for.
+# ovn-kubernetes: Localnet traffic does not use tunnels, for whose headers the default MTU leaves room.
 LOCALNET_MTU_SURPLUS = 100
 
 
 @dataclass(frozen=True)
 class Network:
-    """One network: its wishes as normalised and the namespaces that it serves."""
+    """One network: its normalised specification and the namespaces that it serves."""
 
     name: str
     object_key: str
@@ -41,12 +41,12 @@ class Network:
 
     @property
     def is_default(self) -> bool:
-        """Tell whether this is the network that every workload has."""
+        """Return whether this is the network that every workload is attached to."""
         return self.name == DEFAULT_NETWORK
 
     @property
     def is_transit_routed(self) -> bool:
-        """Tell whether a transit router joins the zones (OKEP-5094): Layer2 and primary."""
+        """Return whether a transit router joins the zones (OKEP-5094): Layer2 and primary."""
         return self.topology == "Layer2" and self.role == "Primary"
 
     @property
@@ -61,7 +61,7 @@ def namespace_labels(namespace: StoredObject) -> dict:
 
 
 def networks(snapshot: Snapshot) -> dict[str, Network]:
-    """Return the networks that are carried out, by name, the default network first.
+    """Return the networks that are in effect, by name, the default network first.
 
     Those are the networks with an id and an attachment definition in at least one namespace.
     """
@@ -86,9 +86,9 @@ def attached_networks(snapshot: Snapshot) -> dict[str, Network]:
 
 
 def wanted_networks(snapshot: Snapshot) -> dict[str, Network]:
-    """Return the networks by name with the namespaces that they ask for, whether or not they get them.
+    """Return the networks by name with the namespaces that they select, whether or not they get them.
 
-    What is being deleted neither asks nor is asked for.
+    Objects being deleted neither select nor are selected.
     """
     default = _default(snapshot)
     found = {default.name: default}
@@ -100,7 +100,7 @@ def wanted_networks(snapshot: Snapshot) -> dict[str, Network]:
 
 
 def _selected(entry: StoredObject, known: dict[str, dict]) -> tuple:
-    """Return the namespaces that a network asks for; `known` are the labels of those there are."""
+    """Return the namespaces that a network selects; `known` are the labels of the existing ones."""
     if entry.is_deleting:
         return ()
     if entry.kind == "UserDefinedNetwork":
@@ -162,10 +162,10 @@ def _join_subnets(spec: dict, settings: dict) -> tuple:
 
 
 def is_pending(workload: StoredObject) -> bool:
-    """Tell whether a workload waits for something and is on no host."""
+    """Return whether a workload is waiting and is on no host."""
     return workload.status.get("attachments") is None
 
 
 def running_workloads(snapshot: Snapshot) -> list[StoredObject]:
-    """Return the workloads that are carried out."""
+    """Return the workloads that are in effect on a host."""
     return [workload for workload in snapshot.of_kind("Workload") if not is_pending(workload)]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Subnets that may not overlap (OKEP-5193, "IP Addressing"; ovn-kubernetes, validation of attachment definitions).
 
-Networks may overlap with each other as much as they like, unless one workload joins both (`network_selection.py`).
+Networks may overlap with each other unless one workload joins both (`network_selection.py`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .networks import Network
 
 
 def with_shared_subnets(network: Network, found: dict[str, Network], settings: dict) -> list[str]:
-    """Return how a network overlaps with what all networks share; Localnet networks have ranges of their own."""
+    """Return how a network overlaps with ranges common to all networks; Localnet networks have ranges of their own."""
     if network.is_default or network.topology == "Localnet":
         return []
     own = own_subnets(network)
@@ -46,34 +46,34 @@ def with_shared_subnets(network: Network, found: dict[str, Network], settings: d
 
 
 def with_provider_networks(network: Network, nodes: list[StoredObject]) -> list[str]:
-    """Return how a primary network overlaps with what nodes have beside it: it would hide that from its workloads.
+    """Return how a primary network overlaps with other subnets of nodes, which its workloads could then not reach.
 
-    Of a node that counts what it told: its addresses on the provider network with their subnets, its next hops, and its
+    These are the addresses that a node reported: on the provider network with their subnets, its next hops, and its
     addresses in the underlay.
     """
     if network.is_default or network.role != "Primary":
         return []
-    told: dict[str, str] = {}
+    taken: dict[str, str] = {}
     for node in nodes:
         gateway = node.spec.get("gateway") or {}
         for address in gateway.get("addresses", ()):
-            told.setdefault(str(ipaddress.ip_interface(address).network), f"the provider network of node {node.name}")
+            taken.setdefault(str(ipaddress.ip_interface(address).network), f"the provider network of node {node.name}")
         for address in gateway.get("next_hops", ()):
-            told.setdefault(address, f"the default gateway of node {node.name}")
+            taken.setdefault(address, f"the default gateway of node {node.name}")
         for address in [*(node.spec.get("encap_ips") or ()), *(node.spec.get("addresses") or ())]:
-            told.setdefault(address, f"an address of node {node.name}")
+            taken.setdefault(address, f"an address of node {node.name}")
     return [
         f"pod or join subnet overlaps: {subnet} with {what}, {other}"
-        for other, what in told.items()
+        for other, what in taken.items()
         for subnet in own_subnets(network)
         if not other.lower().startswith("fe80:") and overlapping(subnet, other)
     ]
 
 
-def lacking_family(network: Network, found: dict[str, Network]) -> list[str]:
-    """Return which address family of a primary network the cluster does not have."""
+def missing_families(network: Network, found: dict[str, Network]) -> list[str]:
+    """Return which address families of a primary network the cluster lacks."""
     missing = set(network.families) - set(found[DEFAULT_NETWORK].families) if network.role == "Primary" else set()
-    return [f"the network has IPv{number} subnets, and the cluster has no IPv{number}" for number in sorted(missing)]
+    return [f"the network has IPv{version} subnets, and the cluster has no IPv{version}" for version in sorted(missing)]
 
 
 def own_subnets(network: Network) -> list[str]:

@@ -12,7 +12,7 @@ from .networks import NETWORK_KINDS
 
 
 def largest(node: StoredObject) -> int | None:
-    """Return the largest MTU that a network may have because of a host's underlay; None while that is not known."""
+    """Return the largest network MTU that a host's underlay permits; None while the underlay MTU is unknown."""
     mtu, addresses = node.spec.get("underlay_mtu"), node.spec.get("encap_ips") or []
     if not mtu or not addresses:
         return None
@@ -20,7 +20,7 @@ def largest(node: StoredObject) -> int | None:
 
 
 def check_path_mtu(snapshot: Snapshot) -> Iterator[tuple[str, str, str, str]]:
-    """Refuse networks whose packets would not fit into a tunnel between two hosts."""
+    """Reject networks whose packets would not fit into a tunnel between two hosts."""
     limits = {node.name: limit for node in snapshot.of_kind("Node") if (limit := largest(node)) is not None}
     if not limits:
         return

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a workload runs: on the node of its manifest, until something moved it away from there.
+"""Placement of workloads: the node of the manifest, or the one that it was moved to.
 
-A move is kept in the status of the stored object, beside the node that the manifest named then. So applying the same
-manifests again does not move the workload back, and naming another node in the manifest overrules the move.
+A move is stored in the status of the object, beside the node that the manifest named then. So applying the same
+manifests again does not move the workload back, and naming another node in the manifest overrides the move.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def moved(workload: StoredObject, node: str) -> StoredObject:
 
 
 def scheduled(workload: StoredObject, nodes: set[str]) -> StoredObject:
-    """Return the workload without a move that is overruled, or that led to a node that is gone."""
+    """Return the workload without a move that was overridden, or whose target node was removed."""
     if _STATUS in workload.status and (node_of(workload) not in nodes or node_of(workload) == workload.spec["node"]):
         return moved(workload, workload.spec["node"])
     return workload

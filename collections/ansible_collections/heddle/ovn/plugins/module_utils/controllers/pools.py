@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pool of values, and the one rule by which all of them are given out.
+"""Pools of values and the one rule by which values are allocated.
 
-Who still claims a value keeps it, values without a claimant are freed, and new claimants get the next candidate.
-Whether two operators may do that at once is not decided here: the database's indexes refuse a value that is given
+A current claimant keeps its value, values without a claimant are freed, and new claimants get the next candidate.
+Concurrent allocation is not handled here: the database's unique indexes reject a value that is allocated
 twice.
 """
 
@@ -16,16 +16,16 @@ from dataclasses import dataclass, field
 from ..store.snapshot import Snapshot
 
 # Object key, rule, remedy.
-Failure = tuple[str, str, str]
+AllocationFailure = tuple[str, str, str]
 _SHOWN = 5
 
 
 @dataclass
 class Pool:
-    """Those who claim a value, and where fresh values come from.
+    """The claimants of values, and where free values come from.
 
-    `owners` maps an owner to the key of the object that is told when nothing is left. `asked` holds the values that
-    owners insist on. Owners for whom `is_kept` says so keep their value although they claim it no more.
+    `owners` maps an owner to the key of the object that gets the error when the pool is exhausted. `asked` holds the
+    values that owners request explicitly. Owners for whom `is_kept` is true keep their value without claiming it.
     """
 
     name: str
@@ -43,7 +43,7 @@ def workload_of(owner: str) -> str:
     return "/".join(owner.split("/")[:2])
 
 
-def allocate_pool(snapshot: Snapshot, pool: Pool) -> list[Failure]:
+def allocate_pool(snapshot: Snapshot, pool: Pool) -> list[AllocationFailure]:
     """Bring one pool of the snapshot to its claims; returns what could not be given."""
     held = snapshot.allocations.get(pool.name, {})
     kept = {
@@ -78,7 +78,7 @@ def allocate_pool(snapshot: Snapshot, pool: Pool) -> list[Failure]:
 
 
 def _held(pool: Pool, value: str, holder: str) -> tuple[str, str]:
-    """Return rule and remedy for a value that somebody else has."""
+    """Return rule and remedy for a value that another owner has."""
     if holder in pool.owners:
         return f"{value} is held by {holder}", "choose another one"
     return (
@@ -88,7 +88,7 @@ def _held(pool: Pool, value: str, holder: str) -> tuple[str, str]:
 
 
 def _exhausted(pool: Pool, kept: dict[str, str]) -> tuple[str, str]:
-    """Return rule and remedy for a pool with nothing left."""
+    """Return rule and remedy for an exhausted pool."""
     gone = sorted(set(kept) - set(pool.owners))
     text = f"{pool.holds}: {len(pool.owners)} are wanted, all {len(kept)} are taken"
     if not gone:
@@ -115,7 +115,7 @@ def numbers(first: int, last: int, start: int | None = None) -> Callable[[set[st
 def local_mac(words: Iterable[str], taken: set[str]) -> str:
     """Return a locally administered unicast MAC that is not taken.
 
-    It looks random and is the same for the same words, so a run in check mode shows what the next one writes.
+    It is derived from the words, so a run in check mode shows what the next one writes.
     """
     for attempt in itertools.count():
         octets = bytearray(hashlib.sha256("\0".join([*words, str(attempt)]).encode()).digest()[:6])

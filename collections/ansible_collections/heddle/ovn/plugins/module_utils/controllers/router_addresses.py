@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The addresses that a network keeps for itself: its gateway, and the node's own interface in it.
+"""Addresses of a subnet that are reserved for the network: the gateway, and the node's own interface.
 
 The first and the second address of a subnet. A Layer2 primary network may choose others (ovn-kubernetes, preconfigured
 addresses: `defaultGatewayIPs`, `infrastructureSubnets`).
@@ -32,13 +32,13 @@ def management_address(network: Network, subnet: str) -> str:
 
 
 def _names_all(address: ipaddress.IPv4Address | ipaddress.IPv6Address, subnet: str) -> bool:
-    """Tell whether an address stands for the subnet or for all hosts in it."""
+    """Return whether an address is the subnet's network or broadcast address."""
     whole = network_of(subnet)
     return address == whole.network_address or (whole.version == 4 and address == whole.broadcast_address)
 
 
 def reserved_addresses(network: Network, subnet: str) -> set[str]:
-    """Return what workloads cannot have; a switch without a router keeps nothing for itself."""
+    """Return the addresses that workloads cannot have; a switch without a router reserves none."""
     if network.topology == "Layer3":
         offsets = (GATEWAY_OFFSET, MANAGEMENT_OFFSET)
         return {nth_address(subnet, offset) for offset in offsets if offset < network_of(subnet).num_addresses}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is refused outright, as an API server and its admission policies would: nothing is written then.
+"""Admission rules: what is rejected outright, as by an API server and its admission policies; nothing is written then.
 
-Which trouble is refused and which is told in an object's status: docs/architecture.md, "Refused or reported".
+Which mistakes are rejected and which are reported in an object's status: docs/architecture.md, "Refused or reported".
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Refusal = tuple[str, str, str, str]
 
 
 def problems(refusals: Iterable[Refusal], resources: list[Resource]) -> list[Problem]:
-    """Return refusals as problems, each at the place of its manifest."""
+    """Return refusals as problems, each with the location of its manifest."""
     sources = {resource.key: resource.source for resource in resources}
 
     def source(key: str) -> Source:
@@ -37,7 +37,7 @@ def problems(refusals: Iterable[Refusal], resources: list[Resource]) -> list[Pro
 
 
 def update_problems(resource: Resource, stored: StoredObject | None, manifest_set: str) -> Iterator[Problem]:
-    """Compare a manifest with what is stored under its name."""
+    """Compare a manifest with the stored object of the same name."""
     if stored is None:
         return
 
@@ -67,7 +67,7 @@ def update_problems(resource: Resource, stored: StoredObject | None, manifest_se
 
 
 def check_settings(before: Snapshot, settings: dict) -> Iterator[Refusal]:
-    """Host subnets that were given out stay; so do the ranges that they were taken from."""
+    """Host subnets that are allocated stay, and so do the ranges they were taken from."""
     old = before.settings.get("cluster_subnets", settings["cluster_subnets"])
     if old != settings["cluster_subnets"]:
         yield ("Settings", "cluster_subnets", f"cannot be changed: hosts have subnets of {', '.join(old)}",
@@ -81,7 +81,7 @@ def check_settings(before: Snapshot, settings: dict) -> Iterator[Refusal]:
 
 
 def _ranges_that_move(before: Snapshot, settings: dict) -> Iterator[Refusal]:
-    """A range that routers and hosts have addresses of may grow in its place, and not move: hosts change one by one."""
+    """A range with allocated addresses may grow in place, but not move: hosts are changed one by one."""
     if not before.of_kind("Node"):
         return
     defaulted = any(
@@ -102,7 +102,7 @@ def _is_grown(old: str, new: str) -> bool:
 
 
 def check_nodes(nodes: list[StoredObject]) -> Iterator[Refusal]:
-    """Two hosts with one identity, as clones of a VM have it, would break every other host's databases."""
+    """Reject two hosts with the same identity, as cloned VMs have: it would break the databases of all other hosts."""
     holders: dict[tuple[str, str], str] = {}
     for node in nodes:
         if not NODE_NAME.fullmatch(node.name) or node.name == "join":
@@ -118,7 +118,7 @@ def check_nodes(nodes: list[StoredObject]) -> Iterator[Refusal]:
 
 
 def check_names(entries: Iterable[Resource | StoredObject]) -> Iterator[Refusal]:
-    """Refuse two networks whose objects would have the same names: `-` and `.` look alike in OVN."""
+    """Reject two networks whose objects would have the same names: `-` and `.` map to the same character in OVN."""
     holders: dict[str, str] = {}
     for entry in entries:
         if entry.kind in NETWORK_KINDS:
@@ -131,7 +131,7 @@ def check_names(entries: Iterable[Resource | StoredObject]) -> Iterator[Refusal]
 
 
 def check_placement(workloads: Iterable[StoredObject], nodes: set[str]) -> Iterator[Refusal]:
-    """Refuse workloads on hosts that are not there."""
+    """Reject workloads on hosts that are not in the inventory."""
     for workload in workloads:
         if node_of(workload) not in nodes:
             yield (workload.key, "spec.node", f"node {workload.spec['node']} is not in the inventory",
@@ -139,7 +139,7 @@ def check_placement(workloads: Iterable[StoredObject], nodes: set[str]) -> Itera
 
 
 def check_namespaces(before: Snapshot, after: Snapshot, given: set[str]) -> Iterator[Refusal]:
-    """Refuse what is to be made in a namespace that is not there, or that is being deleted.
+    """Reject objects in a namespace that does not exist or is being deleted.
 
     `given` are the keys of this run's manifests.
     """
@@ -157,7 +157,7 @@ def check_namespaces(before: Snapshot, after: Snapshot, given: set[str]) -> Iter
 
 
 def check_released(after: Snapshot, released: Iterable[str]) -> Iterator[Refusal]:
-    """Only what is gone keeps addresses that can be released."""
+    """Only workloads that no longer exist have addresses that can be released."""
     for name in released:
         if name.count("/") != 1:
             yield "Settings", "heddle_released", f"{name} is not NAMESPACE/NAME of a workload", "write it so"
@@ -175,7 +175,7 @@ def _networks_by_namespace(snapshot: Snapshot) -> dict[str, set[str]]:
 
 
 def check_limits(before: Snapshot, after: Snapshot) -> Iterator[Refusal]:
-    """Refuse new networks beyond the limits of the settings; what is there may stay, and what goes leaves its place."""
+    """Reject networks beyond the limits of the settings; existing ones may stay, and removed ones free a place."""
     settings = after.settings
     total = settings["networks_total"]
     entries = after.of_kind(*NETWORK_KINDS)

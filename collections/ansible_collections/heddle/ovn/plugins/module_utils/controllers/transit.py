@@ -7,7 +7,7 @@ from ..common.addressing import family, network_of, overlapping
 from ..common.naming import DEFAULT_NETWORK
 from ..store.snapshot import Snapshot
 from .networks import Network
-from .pools import Failure
+from .pools import AllocationFailure
 
 ATTEMPTS = 10
 
@@ -19,18 +19,18 @@ def transit_subnet_pool(network: str) -> str:
 
 def chosen_transit_subnets(snapshot: Snapshot, network: Network) -> list[str]:
     """Return what was chosen for a network, in the order of its families."""
-    found = (snapshot.get(transit_subnet_pool(network.name), f"v{number}") for number in network.families)
+    found = (snapshot.get(transit_subnet_pool(network.name), f"v{version}") for version in network.families)
     return [subnet for subnet in found if subnet is not None]
 
 
 def transit_neighbours(network: Network, found: dict[str, Network], settings: dict) -> list[str]:
-    """Return the subnets that a network's transit subnet must keep clear of."""
+    """Return the subnets that a network's transit subnet must not overlap with."""
     cluster = [subnet["cidr"] for subnet in found[DEFAULT_NETWORK].subnets]
     own = [subnet["cidr"] for subnet in network.subnets] + list(network.join_subnets)
     return own + cluster + settings["service_subnets"] + settings["join_subnets"] + settings["masquerade_subnets"]
 
 
-def choose_transit_subnets(snapshot: Snapshot, network: Network, found: dict[str, Network]) -> list[Failure]:
+def choose_transit_subnets(snapshot: Snapshot, network: Network, found: dict[str, Network]) -> list[AllocationFailure]:
     """Store a network's transit subnets; one that was chosen before stays as long as it overlaps with nothing."""
     settings, others = snapshot.settings, transit_neighbours(network, found, snapshot.settings)
     before = snapshot.allocations.get(transit_subnet_pool(network.name), {})
@@ -54,10 +54,10 @@ def _fits(kept: str, candidate: str, others: list[str]) -> bool:
 
 
 def first_clear(candidate: str, others: list[str]) -> str:
-    """Return the candidate, moved on past whatever of `others` it overlaps.
+    """Return the candidate, moved past any of `others` that it overlaps.
 
-    As ovn-kubernetes does it: it goes on right behind the larger one of the two, at most ten times. ValueError when
-    that leads nowhere.
+    As in ovn-kubernetes, it continues right behind the larger one of the two, at most ten times. ValueError when no
+    free subnet is found.
     """
     subnet = network_of(candidate)
     for _attempt in range(ATTEMPTS + 1):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules for workloads that are virtual machines: they keep their addresses wherever they run."""
+"""Rules for workloads that are virtual machines, which keep their addresses across hosts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .rules import Refusal
 
 
 def why_it_waits(workload: StoredObject, networks: list[Network]) -> tuple[str, str] | None:
-    """Return reason and message when a virtual machine cannot live on `networks`, those that it would join."""
+    """Return reason and message when a virtual machine cannot run on `networks`, those that it would join."""
     if not moves_live(workload):
         return None
     for network in networks:
@@ -29,7 +29,7 @@ def why_it_waits(workload: StoredObject, networks: list[Network]) -> tuple[str, 
 
 
 def check_moving(before: Snapshot, after: Snapshot) -> Iterator[Refusal]:
-    """Refuse changes to workloads that are being moved."""
+    """Reject changes to workloads that are being moved."""
     for old in before.of_kind("Workload"):
         new = after.objects.get(old.key)
         if moving_to(old) and new is not None and (old.spec != new.spec or node_of(old) != node_of(new)):

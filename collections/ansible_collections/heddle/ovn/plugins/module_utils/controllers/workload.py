@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which workloads are carried out, and why others wait.
+"""Decides which workloads run and why others wait.
 
 The rules of the namespace label (OKEP-5193): without it a workload uses the default network; with it the workload
 waits until its namespace has a primary network, and never falls back to the default one.
@@ -17,7 +17,7 @@ from .placement import node_of
 from .vm_placement import why_it_waits
 
 
-def settle_workloads(
+def update_workloads(
     snapshot: Snapshot,
     before: Snapshot,
     found: dict[str, Network],
@@ -25,10 +25,10 @@ def settle_workloads(
     unserved: set[tuple[str, str]],
     now: str,
 ) -> None:
-    """Say in each workload's status whether it runs, and on which attachments.
+    """Set each workload's status: whether it runs, and on which attachments.
 
-    `found` are the networks that can be carried out, `failed` what went wrong by workload, `unserved` the (network,
-    node) pairs where a network is not. A workload starts when all networks that it selects are there; one that runs
+    `found` are the networks that can exist, `failed` the error by workload, `unserved` the (network,
+    node) pairs where a network is missing. A workload starts when all networks that it selects are there; one that runs
     goes on without those that are not, and is attached to them later.
     """
     attachments = Attachments(found)
@@ -47,7 +47,7 @@ def settle_workloads(
         reason, message = (
             waits or lacks or ("Attached", f"attached to: {', '.join(one.network.name for one in interfaces)}")
         )
-        # Since when is decided by what is stored: this may be the second attempt of one run.
+        # The timestamp follows from the stored object, since this may be the second attempt of one run.
         known = workload.with_status(conditions=stored.status.get("conditions") if stored else None)
         ready = described(WORKLOAD_READY, FALSE if waits or lacks else TRUE, reason, message)
         names = None if waits else sorted(one.nad for one in interfaces if one.nad)

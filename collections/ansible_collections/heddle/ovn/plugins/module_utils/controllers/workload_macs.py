@@ -12,7 +12,7 @@ from ..common.addressing import family, mac_of_address, plain
 from ..store.snapshot import Snapshot, StoredObject
 from .attachment import Attachment, Attachments, workload_key
 from .networks import Network, running_workloads
-from .pools import Failure, local_mac
+from .pools import AllocationFailure, local_mac
 from .router_addresses import gateway_address, management_address
 
 
@@ -31,7 +31,7 @@ def workload_mac(snapshot: Snapshot, workload: StoredObject, attachment: Attachm
     return snapshot.get(mac_pool(attachment.network.name), attachment.owner)
 
 
-def settle_macs(snapshot: Snapshot, found: dict[str, Network], attachments: Attachments) -> set[str]:
+def assign_macs(snapshot: Snapshot, found: dict[str, Network], attachments: Attachments) -> set[str]:
     """Give a MAC to each interface that has no address to derive it from; returns the names of the pools."""
     owners: dict[str, list[str]] = {network.name: [] for network in found.values() if not network.has_ipam}
     for workload in running_workloads(snapshot) if owners else ():
@@ -56,7 +56,7 @@ def taken_requests(
     attachments: Attachments,
     running: Set[str],
     given: Callable[[StoredObject, Attachment], list[str]],
-) -> list[Failure]:
+) -> list[AllocationFailure]:
     """Return which workloads cannot have a MAC or an address that they request, because another interface has it.
 
     Of two that want one value it is the one of `running` that keeps it. `given` returns what was allocated.
@@ -87,7 +87,7 @@ def _conflicts(
     attachment: Attachment,
     given: list[str],
     held: dict[str, tuple[str, str]],
-) -> Iterator[Failure]:
+) -> Iterator[AllocationFailure]:
     """Enter an interface's values into `held` (value -> workload and interface); yields those that another one has."""
     network, own = attachment.network, (workload_key(workload), attachment.interface)
     mac = workload_mac(snapshot, workload, attachment, [*given, *map(plain, attachment.addresses)])

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All that the kernel keeps for one NIC besides the link itself: its addresses and the routes through it.
+"""Reads and moves the IP configuration of one NIC: its addresses and the routes through it.
 
-Nothing here decides anything; `takeover.py` does. Addresses and routes are handed on with all their attributes, so
-that another device can be given the very same.
+It decides nothing; `uplink_migration.py` does. Addresses and routes keep all their attributes, so that they can be set
+identically on another device.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ try:
 except ImportError:
     IPRoute = None
 
-# Routes that the kernel makes itself with an address, those out of router advertisements (rtnetlink(7)), and those of
-# the gateways, which are brought after the bridge.
+# Routes that the kernel makes itself with an address, those from router advertisements (rtnetlink(7)), and those of
+# the gateways, which are set after the bridge.
 _OTHERS_ROUTES = (KERNEL, ADVERTISED, PROTOCOL)
 _UNICAST = 1
 
 
 @dataclass(frozen=True)
 class Held:
-    """One address or route: `text` names it for people, `message` is what the kernel told."""
+    """One address or route: `text` is its readable form, `message` the kernel's message."""
 
     text: str
     message: object
@@ -55,11 +55,11 @@ class Held:
 
 @dataclass(frozen=True)
 class Device:
-    """An NIC: `addresses` of global scope, `routes` that somebody added, and `leased` addresses.
+    """An NIC: `addresses` of global scope, configured `routes`, and `leased` addresses.
 
-    What the gateways add to a bridge is not among them.
+    Addresses and routes that the gateways add to a bridge are not included.
 
-    A leased address has an end; it belongs to a DHCP client.
+    A leased address has a limited lifetime; it belongs to a DHCP client.
     """
 
     index: int
@@ -105,7 +105,7 @@ def read_device(name: str) -> Device | None:
 
 
 def _routes(netlink, index: int) -> list[Held]:
-    """Return the routes in the order in which they can be added: what has no gateway first."""
+    """Return the routes in the order in which they can be added: those without a gateway first."""
     found = []
     for family, number in FAMILIES.items():
         for message in netlink.get_routes(family=number):
@@ -139,7 +139,7 @@ def default_gateways(device: Device) -> list[str]:
 def advertised_interfaces() -> list[str]:
     """Return the uplinks with a default route that the kernel itself learned from router advertisements.
 
-    systemd-networkd and NetworkManager listen themselves and switch the kernel's listening off (accept_ra 0).
+    systemd-networkd and NetworkManager process them in userspace and disable the kernel's processing (accept_ra 0).
     """
     found = set()
     with IPRoute() as netlink:
@@ -158,7 +158,7 @@ def _accepts_advertisements(name: str) -> bool:
 
 
 def add_address(index: int, address: Held) -> None:
-    """Give a device an address that another one has, usable at once; nothing to do when it has it."""
+    """Add another device's address to a device, without duplicate address detection; no change if it has it."""
     message = ifaddrmsg()
     for name in ("family", "prefixlen", "scope"):
         message[name] = address.message[name]
@@ -181,7 +181,7 @@ def add_address(index: int, address: Held) -> None:
 
 
 def remove_address(index: int, address: Held) -> None:
-    """Take an address away from a device."""
+    """Remove an address from a device."""
     text, _slash, length = address.text.partition("/")
     with IPRoute() as netlink:
         try:
@@ -192,11 +192,11 @@ def remove_address(index: int, address: Held) -> None:
 
 
 def move_route(index: int, route: Held) -> None:
-    """Make a route lead through a device, in one step: it is never absent."""
+    """Change the device of a route in one step: it is never absent."""
     message = rtmsg()
     for name in ("family", "dst_len", "src_len", "tos", "table", "proto", "scope", "type", "flags"):
         message[name] = route.message[name]
-    # What the kernel only reports (dead, linkdown, ...) is not what it accepts; "on link" is.
+    # Flags that the kernel only reports (dead, linkdown, ...) are not accepted by it; "on link" is.
     message["flags"] = route.message["flags"] & 0x4
     dropped = ("RTA_OIF", "RTA_CACHEINFO")
     message["attrs"] = [(name, value) for name, value in route.message["attrs"] if name not in dropped]

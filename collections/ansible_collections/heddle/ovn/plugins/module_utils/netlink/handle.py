@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes VRFs, addresses, routes, rules, neighbours and settings of a network namespace through one netlink socket.
 
-Nothing here decides anything; `host_network.py` does.
+It decides nothing; `reconcile.py` does.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _GLOBAL_SCOPE, _LINK_SCOPE = 0, 253
 
 
 class HostKernel:
-    """The kernel's side of the namespace in which this was made; usable as a context manager."""
+    """Netlink handle of the namespace in which this was created; usable as a context manager."""
 
     def __init__(self) -> None:
         self._netlink = IPRoute()
@@ -62,7 +62,7 @@ class HostKernel:
         return read_state(self._netlink)
 
     def has_link(self, name: str) -> bool:
-        """Tell whether there is a link of that name."""
+        """Return whether there is a link of that name."""
         return bool(self._netlink.link_lookup(ifname=name))
 
     def create_vrf(self, name: str, table: int, mark: str) -> None:
@@ -71,7 +71,7 @@ class HostKernel:
         self.change_link(name, ifalias=mark, state="up")
 
     def remove_link(self, name: str) -> None:
-        """Remove a link; one that is gone is no error."""
+        """Remove a link; a missing one is no error."""
         with _gone(errno.ENODEV):
             self._netlink.link("del", index=self._index(name))
 
@@ -80,11 +80,11 @@ class HostKernel:
         self._netlink.link("set", index=self._index(name), **settings)
 
     def set_master(self, name: str, master: str) -> None:
-        """Make a link part of another one; "" takes it out."""
+        """Make a link a port of another one; "" removes it."""
         self._netlink.link("set", index=self._index(name), master=self._index(master) if master else 0)
 
     def add_address(self, device: str, address: str, *, deprecated: bool, prefix_route: bool) -> None:
-        """Add an address with the mark, usable at once."""
+        """Add an address with the mark, without duplicate address detection."""
         text, _slash, length = address.partition("/")
         family = 6 if ":" in text else 4
         flags = (NO_DAD if family == 6 else 0) | (0 if prefix_route else NO_PREFIX_ROUTE)
@@ -105,7 +105,7 @@ class HostKernel:
             raise
 
     def remove_address(self, device: str, address: str) -> None:
-        """Take an address away; one that is gone is no error."""
+        """Remove an address; a missing one is no error."""
         text, _slash, length = address.partition("/")
         with _gone(errno.EADDRNOTAVAIL):
             self._netlink.addr("del", index=self._index(device), address=text, prefixlen=int(length))
@@ -144,7 +144,7 @@ class HostKernel:
         self._send(message, rtnl.RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE)
 
     def remove_route(self, found) -> None:
-        """Remove a route by the kernel's own message; one that is gone is no error."""
+        """Remove a route by the kernel's own message; a missing one is no error."""
         message = rtmsg()
         for name in ("family", "dst_len", "src_len", "tos", "table", "proto", "scope", "type"):
             message[name] = found[name]
@@ -169,7 +169,7 @@ class HostKernel:
             self._send(message, rtnl.RTM_NEWRULE, NLM_F_CREATE | NLM_F_EXCL)
 
     def remove_rule(self, found) -> None:
-        """Remove a rule by the kernel's own message; one that is gone is no error."""
+        """Remove a rule by the kernel's own message; a missing one is no error."""
         message = fibmsg()
         for name in ("family", "dst_len", "src_len", "tos", "table", "action", "flags"):
             message[name] = found[name]
@@ -187,7 +187,7 @@ class HostKernel:
         self._send(message, rtnl.RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE)
 
     def remove_neighbour(self, device: str, address: str) -> None:
-        """Remove a neighbour; one that is gone is no error."""
+        """Remove a neighbour; a missing one is no error."""
         with _gone(errno.ENOENT):
             family = FAMILIES[6 if ":" in address else 4]
             self._netlink.neigh("del", dst=address, ifindex=self._index(device), family=family)
@@ -225,15 +225,15 @@ def _no_error(*codes: int):
 
 
 def _gone(code: int):
-    """What is to be removed may be gone, alone or with its link: Open vSwitch removes links while this runs."""
+    """An object to remove may be gone, alone or with its link: Open vSwitch removes links concurrently."""
     return _no_error(code, errno.ENODEV)
 
 
 def vrf_supported() -> bool:
-    """Tell whether this kernel has VRFs; tried in a namespace of its own, which also loads the module."""
+    """Return whether this kernel has VRFs; tried in a namespace of its own, which also loads the module."""
     try:
-        with kernel.scratch(), HostKernel() as inside:
-            inside.create_vrf("probe", 10, "")
+        with kernel.scratch(), HostKernel() as probe:
+            probe.create_vrf("probe", 10, "")
     except kernel.NetlinkFailure as error:
         if error.code != errno.EOPNOTSUPP:
             raise

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernel's links, addresses and routes, read and written through pyroute2.
+"""Reads and writes the kernel's links, addresses and routes through pyroute2.
 
-Nothing here decides anything; `workload_links.py` and `reconcile.py` do. Network namespaces are entered only to open
+It decides nothing; `workload_links.py` and `reconcile.py` do. Network namespaces are entered only to open
 a netlink socket in them, which then stays there, so no process is started.
 """
 
@@ -27,7 +27,7 @@ try:
     from pyroute2 import netns as network_namespace
     from pyroute2.netlink import exceptions
 
-    # What the kernel answers when it refuses something.
+    # Exceptions for errors that the kernel returns.
     NetlinkFailure = exceptions.NetlinkError
     _Interrupted = exceptions.NetlinkDumpInterrupted
     PYROUTE2_IMPORT_ERROR = None
@@ -43,7 +43,7 @@ _READINGS, _PAUSE_SECONDS = 20, 0.01
 
 
 def read_whole(function):
-    """Decorate what reads lists of the kernel: it begins anew when one changed while it was read (NLM_F_DUMP_INTR).
+    """Decorator for dumps: repeats one that was inconsistent because of a concurrent change (NLM_F_DUMP_INTR).
 
     That happens whenever Open vSwitch makes links at the same time.
     """
@@ -66,7 +66,7 @@ def datapath_type() -> str:
 
 
 def has_module(name: str) -> bool:
-    """Tell whether this kernel has a module, built in or loadable."""
+    """Return whether this kernel has a module, built in or loadable."""
     release = f"/lib/modules/{os.uname().release}"
     if os.path.isdir(f"/sys/module/{name}"):
         return True
@@ -78,14 +78,14 @@ def has_module(name: str) -> bool:
 
 
 @contextlib.contextmanager
-def inside(namespace: str | None):
-    """Run in a network namespace; None stays where it is. OSError when there is none of that name."""
+def in_netns(namespace: str | None):
+    """Run in a network namespace; None keeps the current one. OSError when there is none of that name."""
     if namespace is None:
         yield
         return
     network_namespace.pushns()
     try:
-        # Without this flag it would make a namespace that is not there.
+        # Without this flag a missing namespace would be created.
         network_namespace.setns(namespace, flags=0)
         yield
     finally:
@@ -94,7 +94,7 @@ def inside(namespace: str | None):
 
 @contextlib.contextmanager
 def scratch():
-    """Run in an empty network namespace without a name, which goes with this block or this process."""
+    """Run in an empty, unnamed network namespace, which is removed with this block or this process."""
     with open("/proc/thread-self/ns/net", encoding="utf-8") as home:
         _call_kernel("unshare", _NEW_NETWORK)
         try:
@@ -104,7 +104,7 @@ def scratch():
 
 
 def _call_kernel(name: str, *arguments: int) -> None:
-    """Call a function of the C library that Python has since 3.12 only."""
+    """Call a function of the C library that Python offers only since 3.12."""
     if getattr(ctypes.CDLL(None, use_errno=True), name)(*arguments):
         number = ctypes.get_errno()
         raise OSError(number, f"{name}: {os.strerror(number)}")
@@ -122,7 +122,7 @@ def read_links(namespace: str | None) -> dict[str, dict]:
     `peer` is the index of the other end of a veth in its own namespace (rtnetlink(7), IFLA_LINK). Addresses are the
     permanent ones of global scope; routes are those that carry Heddle's protocol.
     """
-    with inside(namespace), IPRoute() as route:
+    with in_netns(namespace), IPRoute() as route:
         links = {}
         for message in route.get_links():
             links[message.get_attr("IFLA_IFNAME")] = {
@@ -160,7 +160,7 @@ def _read_routes(route, by_index: dict[int, dict]) -> None:
 def create_namespace(namespace: str, mark: str) -> None:
     """Create a namespace and mark it on its loopback link, which is also brought up."""
     network_namespace.create(namespace)
-    with inside(namespace), IPRoute() as route:
+    with in_netns(namespace), IPRoute() as route:
         route.link("set", index=1, ifalias=mark, state="up")
 
 
@@ -179,15 +179,15 @@ def create_link(namespace: str, link, mark: str) -> None:
 
 
 def create_tap(name: str, user: int) -> None:
-    """Create a tap device that stays when nobody has it open, and that a user may open."""
+    """Create a persistent tap device that a user may open."""
     with IPRoute() as route:
         route.link("add", ifname=name, kind="tuntap", mode="tap", uid=user)
 
 
 def remove_link(name: str) -> None:
-    """Remove a link of the host; its other end goes with it.
+    """Remove a link of the host, and with a veth pair its other end.
 
-    The kernel removes a namespace's links some time after the namespace, so this one may just be going.
+    The kernel removes a namespace's links some time after the namespace, so this one may just be disappearing.
     """
     with IPRoute() as route:
         for index in route.link_lookup(ifname=name):
@@ -200,13 +200,13 @@ def remove_link(name: str) -> None:
 
 def change_link(namespace: str | None, name: str, **settings) -> None:
     """Set attributes of a link: `address`, `mtu`, `state`, `ifalias`."""
-    with inside(namespace), IPRoute() as route:
+    with in_netns(namespace), IPRoute() as route:
         route.link("set", index=route.link_lookup(ifname=name)[0], **settings)
 
 
 def change_addresses(namespace: str | None, name: str, add: set[str], remove: set[str]) -> None:
-    """Add and remove addresses; IPv6 ones are usable at once, without duplicate address detection."""
-    with inside(namespace), IPRoute() as route:
+    """Add and remove addresses; IPv6 ones are set without duplicate address detection."""
+    with in_netns(namespace), IPRoute() as route:
         index = route.link_lookup(ifname=name)[0]
         for verb, interfaces in (("del", remove), ("add", add)):
             for interface in sorted(interfaces):
@@ -220,7 +220,7 @@ def change_routes(namespace: str, name: str, add: set, remove: set) -> None:
 
     A default route that is set on one link replaces that of another one.
     """
-    with inside(namespace), IPRoute() as route:
+    with in_netns(namespace), IPRoute() as route:
         index = route.link_lookup(ifname=name)[0]
         for verb, routes in (("del", remove), ("replace", add)):
             for destination, gateway in sorted(routes):
@@ -232,13 +232,13 @@ def change_routes(namespace: str, name: str, add: set, remove: set) -> None:
 
 
 def transmit_checksum(name: str) -> bool:
-    """Tell whether a link leaves transmit checksums to its other end (ethtool(8), `tx`)."""
+    """Return whether a link leaves transmit checksums to its other end (ethtool(8), `tx`)."""
     return _ethtool(name, _GET_TX_CHECKSUM, 0) != 0
 
 
 def disable_transmit_checksum(namespace: str, name: str) -> None:
     """Make a link compute checksums itself: Open vSwitch's userspace datapath does not complete them."""
-    with inside(namespace):
+    with in_netns(namespace):
         _ethtool(name, _SET_TX_CHECKSUM, 0)
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Notices when an uplink that is attached to a bridge gets an address or a route again.
+"""Detects when an uplink that is attached to a bridge gets an address or a route again.
 
-ifupdown, systemd-networkd and NetworkManager know the uplink and not the bridge: restarted, or slow at boot, they put
-the host's addresses back where nothing answers for them. Messages as in rtnetlink(7), read without pyroute2.
+ifupdown, systemd-networkd and NetworkManager configure the uplink, not the bridge: restarted, or slow at boot, they
+put the host's addresses back on the uplink, where they do not work. Messages as in rtnetlink(7), read without pyroute2.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _OUTGOING = 4
 _LINK_SCOPE = 253
 _MAIN_TABLE, _UNICAST, _CLONED, _PERMANENT = 254, 1, 0x200, 0x80
 _DESTINATION, _ADDRESS_PROTOCOL = 1, 11
-# Made by the kernel itself, or out of router advertisements: nobody moves those.
+# Made by the kernel itself, or from router advertisements: these are not migrated.
 _NOT_MOVED = (2, 9)
 
 
 class UplinkMonitor:
-    """Listens to the kernel; `names` are the uplinks that were taken over. Usable with `select`."""
+    """A netlink subscription; `names` are the attached uplinks. Usable with `select`."""
 
     def __init__(self, names: frozenset[str] = frozenset()) -> None:
         self.names = names
@@ -40,15 +40,15 @@ class UplinkMonitor:
         self._socket.bind((0, _GROUPS))
 
     def fileno(self) -> int:
-        """Return what `select` waits for."""
+        """Return the descriptor for `select`."""
         return self._socket.fileno()
 
     def close(self) -> None:
-        """Listen no longer."""
+        """Close the socket."""
         self._socket.close()
 
     def changed(self) -> bool:
-        """Read what the kernel has told; returns whether one of the uplinks got something."""
+        """Read the kernel's notifications; return whether one of the uplinks got an address or a route."""
         indexes = set()
         for name in self.names:
             with contextlib.suppress(OSError):
@@ -60,7 +60,7 @@ class UplinkMonitor:
             except BlockingIOError:
                 return found
             except OSError as error:
-                # The kernel had more to tell than there was room for.
+                # The receive buffer overflowed (ENOBUFS): messages were lost.
                 if error.errno != errno.ENOBUFS:
                     raise
                 found = True
@@ -69,7 +69,7 @@ class UplinkMonitor:
 
 
 def changed_interfaces(data: bytes) -> list[int]:
-    """Return the indexes of the links that got an address or a route according to messages of the kernel."""
+    """Return the indexes of links that got an address or a route, from netlink messages."""
     found = []
     while len(data) >= _HEADER.size:
         length, kind, *_rest = _HEADER.unpack_from(data)

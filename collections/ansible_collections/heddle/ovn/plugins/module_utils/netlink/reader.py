@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the kernel has in a network namespace: VRFs, addresses, routes, rules and neighbours, read from netlink.
+"""Reads VRFs, addresses, routes, rules and neighbours of a network namespace from netlink.
 
-The owner's mark is the attribute `protocol`, which pyroute2 0.7 knows for routes and rules only; the other two messages
+The owner's mark is the attribute `protocol`, which pyroute2 0.7 has for routes and rules only; the other two messages
 are completed here (linux/if_addr.h, linux/neighbour.h).
 """
 
@@ -29,7 +29,7 @@ try:
     from pyroute2.netlink.rtnl.ifaddrmsg import ifaddrmsg
     from pyroute2.netlink.rtnl.ndmsg import ndmsg
 
-    # Not subclasses of pyroute2's: those would share what it derives from the attributes once (`compile_nla`).
+    # Not subclasses of pyroute2's: those would inherit its cache of the attributes (`compile_nla`).
     class AddressMessage(nlmsg):
         """An address with its protocol."""
 
@@ -79,7 +79,7 @@ class LinkState:
 
 @dataclass(frozen=True)
 class AddressState:
-    """An address of a link; `own` says that it carries the mark."""
+    """An address of a link; `own` means that it carries the mark."""
 
     own: bool
     deprecated: bool
@@ -88,7 +88,7 @@ class AddressState:
 
 @dataclass(frozen=True)
 class RouteState:
-    """A route; what identifies it besides is (table, prefix, metric)."""
+    """A route; it is identified by (table, prefix, metric)."""
 
     own: bool
     kind: str
@@ -122,7 +122,7 @@ class NeighbourState:
 
 @dataclass(frozen=True)
 class HostState:
-    """What is there.
+    """The state of a namespace.
 
     `rules` are own ones with the kernel's message, None where a rule matches on more than `RuleState` has;
     `foreign_rules` are texts.
@@ -138,7 +138,7 @@ class HostState:
 
 @read_whole
 def read_state(netlink) -> HostState:
-    """Return what the namespace of a netlink socket has."""
+    """Return the state of a netlink socket's namespace."""
     links = _links(netlink)
     names = {link.index: name for name, link in links.items()}
     rules, foreign_rules = _rules(netlink)
@@ -190,7 +190,7 @@ def _routes(netlink, names: dict[int, str]) -> dict[tuple[int, str, int], RouteS
                 own=message["proto"] == PROTOCOL,
                 kind=kind,
                 via=message.get_attr("RTA_GATEWAY") or "",
-                # The kernel says `lo` for IPv6 routes that lead nowhere.
+                # The kernel reports `lo` for IPv6 routes without a next hop.
                 device=names.get(message.get_attr("RTA_OIF"), "") if kind == "unicast" else "",
                 source=message.get_attr("RTA_PREFSRC") or "",
                 mtu=(metrics.get_attr("RTAX_MTU") or 0) if metrics else 0,
@@ -224,7 +224,7 @@ def _rules(netlink) -> tuple[tuple, tuple[str, ...]]:
 
 
 def _is_plain(message) -> bool:
-    """Tell whether a rule matches on nothing besides what `RuleState` has."""
+    """Return whether a rule has no selectors besides those of `RuleState`."""
     others = any(message.get_attr(name) for name in ("FRA_SRC", "FRA_IIFNAME", "FRA_OIFNAME", "FRA_IP_PROTO"))
     whole = message.get_attr("FRA_FWMASK") in (None, ALL_BITS) or not message.get_attr("FRA_FWMARK")
     return not others and whole and message["action"] == LOOK_UP

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine for a host's own network namespace: desired and what is there -> steps -> writes.
+"""The engine for a host's own network namespace: compares desired and actual state and applies the steps.
 
 Own are VRFs that carry the owner's mark as alias, and addresses, routes, rules and neighbours with Heddle's protocol.
-Links are made by others and only set; so are kernel settings, which have no owner. What is wanted and there, but
-somebody else's, is left to them.
+Links are made by other software and only configured; so are kernel settings, which have no owner. Desired objects
+that exist without the mark are left alone.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ LINK_TIMEOUT = 30.0
 def reconcile_host_network(
     desired: HostNetwork, *, owner: str, write: bool, timeout: float = LINK_TIMEOUT, kernel: HostKernel | None = None
 ) -> Outcome:
-    """Bring this namespace to `desired`, as far as the marks go.
+    """Bring marked objects of this namespace to `desired`.
 
     With `write`, links that Open vSwitch still has to make are waited for, at most `timeout` seconds. If one does not
-    come, or something that is not Heddle's is in the way, the networks concerned stay as they are and the outcome's
+    appear, or a foreign object conflicts, the networks concerned stay as they are and the outcome's
     `refused` has the reason; where no network is concerned, and without `write`, that is a NetlinkError, and nothing is
     written. `kernel` is for tests.
     """
@@ -47,12 +47,12 @@ def reconcile_host_network(
 
 
 def planned_host_network(desired: HostNetwork) -> Outcome:
-    """Return what a host without anything would get, for check mode before the libraries are installed."""
+    """Return the changes on an empty host, for check mode before the libraries are installed."""
     return perform(_Decision(desired, "", _NoKernel(), HostState({}, {}, {}, (), (), {})).steps(), write=False)
 
 
 class _NoKernel(HostKernel):
-    """Stands in where nothing can be asked and nothing is written."""
+    """Replacement without a kernel, for check mode."""
 
     def __init__(self) -> None:
         pass
@@ -62,7 +62,7 @@ class _NoKernel(HostKernel):
 
 
 def _wait_for_links(kernel: HostKernel, desired: HostNetwork, timeout: float) -> dict[str, str]:
-    """Return why networks cannot be set: their own links did not come."""
+    """Return why networks cannot be set: their links did not appear."""
     made_here = {vrf.name for vrf in desired.vrfs}
     users = {(link.name, link.network) for link in desired.links} | {(vrf.link, vrf.network) for vrf in desired.vrfs}
     for items in (desired.addresses, desired.routes, desired.neighbours):
@@ -94,7 +94,7 @@ def _foreign(state: HostState, owner: str) -> tuple[Foreign, ...]:
 
 
 class _Decision:
-    """Compares; the steps come in the order in which they have to be written.
+    """Compares; the steps are in the order in which they have to be written.
 
     `refused` (network -> reason) gets the networks that cannot be set, which then have no steps; without it they are
     errors.
@@ -118,11 +118,11 @@ class _Decision:
             name for name, link in state.links.items() if link.kind == "vrf" and link.alias.startswith(own)
         }
         self._copies = copies(desired, state, self._tables)
-        # Links that lose addresses, routes and neighbours by what is done to them: those are set anew.
+        # Links that lose addresses, routes and neighbours by these changes: those are set again.
         self._disturbed: set[str] = set()
 
     def steps(self) -> list[Step]:
-        """Return what is to do: first what goes, from the outside to the inside, then what comes."""
+        """Return the steps: first removals, from dependent objects to their links, then creations."""
         self._rules_that_go()
         gone = self._vrfs_that_go()
         self._disturbed |= {name for name, link in self._state.links.items() if link.master in gone}
@@ -162,7 +162,7 @@ class _Decision:
     # VRFs
 
     def _vrfs_that_go(self) -> set[str]:
-        """A VRF's table cannot change, so one whose link was made anew is made anew too."""
+        """A VRF's table cannot change, so it is recreated with its link."""
         gone = {name for name in self._own_vrfs if self._state.links[name].table != self._tables.get(name)}
         for name in sorted(gone):
             link = self._state.links[name]
@@ -179,7 +179,7 @@ class _Decision:
                 arguments = (vrf.name, table, alias)
                 self._step("create", "VRF", vrf.name, vrf.network, {}, after, self._kernel.create_vrf, *arguments)
             elif there.alias != alias or not there.up:
-                # A creation that was cut off leaves a VRF without mark.
+                # An interrupted creation leaves a VRF without mark.
                 cut_off = there.kind == "vrf" and there.table == table and not there.alias
                 if vrf.name not in self._own_vrfs and not cut_off:
                     self._refuse(
@@ -266,7 +266,7 @@ class _Decision:
             metric = route.metric or DEFAULT_METRIC[6 if ":" in route.to else 4]
             other = wanted.setdefault((table or route.vrf, route.to, metric), route)
             if route_state(other) != route_state(route):
-                raise NetlinkError(f"route to {route.to} metric {metric} is wanted twice: {other} and {route}")
+                raise NetlinkError(f"duplicate route to {route.to} metric {metric}: {other} and {route}")
         for key, there in sorted(self._state.routes.items()):
             if there.own and key not in wanted and key not in self._copies:
                 name, before = self._route_name(key), route_text(there)

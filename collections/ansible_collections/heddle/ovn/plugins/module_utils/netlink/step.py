@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps of the engines that write to the kernel: first all are decided, then all are performed in one place."""
+"""Steps of the engines that write to the kernel: all are decided first, then performed in one place."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Step:
 
 
 def perform(steps: list[Step], *, write: bool) -> Outcome:
-    """Write, if `write`, and return the changes.
+    """Perform the steps, if `write`, and return the changes.
 
-    When a step of a network fails, the network's later steps are left out and the outcome says why; those of others go
-    on. A failure of what all networks share is a NetlinkError.
+    When a step of a network fails, the network's later steps are left out and the outcome has the reason; those of
+    other networks continue. A failure of a step common to all networks is a NetlinkError.
     """
     refused: dict[str, str] = {}
     done, notes = [], []

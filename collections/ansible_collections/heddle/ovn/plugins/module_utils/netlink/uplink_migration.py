@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A bridge takes over an NIC, with its addresses and routes, or gives them back.
+"""Migrates the IP configuration of an uplink to its bridge and back.
 
-In between nothing is lost, whenever the run is cut off: an address is added on one side before it is taken away on the
-other, a route changes its device in one step, and the kernel answers for an address on whichever device a packet comes
-in. The next run moves what is left.
+Connectivity is kept at every moment, also when interrupted: an address is added on one side before it is removed from
+the other, a route changes its device in one step, and the kernel answers for an address on whichever device a packet
+arrives. The next run moves what is left.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def move_device(source: str, target: str, *, write: bool) -> Outcome:
         raise NetlinkError(f"there is no interface {source}; this host has {', '.join(kernel.read_links(None))}")
     if before.leased:
         raise NetlinkError(
-            f"{source} has the leased address {before.leased[0]}: its DHCP client would fight for it with {target}. "
+            f"{source} has the leased address {before.leased[0]}: its DHCP client would conflict with {target}. "
             "Give the host a static address, or let its own network configuration make the bridge"
         )
     there = after or _ABSENT
@@ -65,7 +65,7 @@ def _move(source: str, before: Device, target: str) -> None:
 
 
 def wait_for_device(name: str) -> None:
-    """Wait until Open vSwitch has made a device; NetlinkError when it does not."""
+    """Wait until Open vSwitch has created a device; NetlinkError after the timeout."""
     for _attempt in attempts(DEVICE_TIMEOUT):
         if read_device(name) is not None:
             return

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine for network namespaces and links: desired and what is there -> steps -> writes.
+"""The engine for network namespaces and links: compares desired and actual state and applies the steps.
 
 Own are namespaces whose loopback carries the owner's mark as alias, and host links that carry it. Everything else is
-foreign: it is not changed, and a foreign namespace of a wanted name is an error.
+foreign: it is not changed, and a foreign namespace with a desired name is an error.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def mark(owner: str, network: str = "") -> str:
 def reconcile_endpoints(endpoints: list[Endpoint], *, owner: str, userspace: bool, write: bool) -> Outcome:
     """Bring the host's namespaces to exactly `endpoints`, as far as the owner's mark goes.
 
-    `userspace` is for Open vSwitch's userspace datapath: links then compute checksums themselves. With `write`, a link
-    of a network that cannot be set keeps only that network's links from being set; the outcome's `refused` has it.
+    `userspace` is for Open vSwitch's userspace datapath: links then compute checksums themselves. With `write`, a
+    failure on a link of one network does not affect other networks; the outcome's `refused` has it.
     """
     refused: dict[str, str] = {}
     steps = _steps(endpoints, owner, userspace, refused if write else None)
@@ -36,7 +36,7 @@ def reconcile_endpoints(endpoints: list[Endpoint], *, owner: str, userspace: boo
 
 
 def planned_endpoints(endpoints: list[Endpoint]) -> Outcome:
-    """Return what a host without anything would get, for check mode before the libraries are installed."""
+    """Return the changes on an empty host, for check mode before the libraries are installed."""
     return Outcome(tuple(_creation(endpoint) for endpoint in endpoints))
 
 
@@ -74,7 +74,7 @@ def _steps(endpoints: list[Endpoint], owner: str, userspace: bool, refused: dict
         if links is None:
             steps.append(Step(_creation(endpoint), partial(kernel.create_namespace, name, own_mark)))
         elif not links:
-            # A creation that was cut off before anything was mounted leaves an empty file of that name.
+            # A creation interrupted before the mount leaves an empty file of that name.
             change = _change("update", "network namespace", name, "", {"state": "cut off"}, {"state": "created"})
             steps.append(Step(change, partial(_create_anew, name, own_mark)))
         elif name not in own:
@@ -82,7 +82,7 @@ def _steps(endpoints: list[Endpoint], owner: str, userspace: bool, refused: dict
                 raise NetlinkError(
                     f"network namespace {name} exists and is not Heddle's; rename it or the workload, then run again"
                 )
-            # A creation that was cut off before the mark was set leaves an empty namespace behind.
+            # A creation interrupted before the mark was set leaves an empty namespace.
             change = _change("update", "network namespace", name, "", {"mark": ""}, {"mark": own_mark})
             steps.append(Step(change, partial(kernel.change_link, name, "lo", ifalias=own_mark, state="up")))
         inner_links = links or {}
@@ -116,7 +116,7 @@ def _unpairing(namespace: str, link: Link, links: dict, host_links: dict, alias:
 
 
 def _links_inside(namespace: str) -> dict:
-    """Return the links of a namespace; nothing for a name behind which there is none."""
+    """Return the links of a namespace; none for a name without a namespace."""
     try:
         return kernel.read_links(namespace)
     except OSError:
@@ -171,7 +171,7 @@ def _link_steps(namespace: str, link: Link, links: dict, host_links: dict, alias
         before, after = {"addresses": sorted(there["addresses"])}, {"addresses": sorted(link.addresses)}
         step("update", "addresses", before, after, lambda: kernel.change_addresses(namespace, link.name, add, remove))
     routes = set(link.routes)
-    # Removing an address takes its routes along, so those are put back afterwards.
+    # Removing an address removes its routes, so those are set again afterwards.
     kept = set() if remove else there["routes"]
     new, gone = routes - kept, kept - routes
     if new or gone:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Heddle's nftables tables as text for nft(8), and what nft prints of them as objects that can be compared.
+"""Formats Heddle's nftables tables for nft(8), and parses nft's output into comparable objects.
 
-Chains are compared by the text that nft prints, which says all there is in a rule (its JSON leaves out the level of a
+Chains are compared by the text that nft prints, which is complete (its JSON leaves out the level of a
 cgroup), sets and maps by its JSON, whose elements can be put in order. Both sides are printed by the same nft.
 """
 
@@ -17,7 +17,7 @@ _HEAD = re.compile(r"type (\w+) hook (\w+) (?:device \S+ )?priority ([^;]+); pol
 
 
 def is_empty(firewall: Firewall) -> bool:
-    """Tell whether nothing is wanted, not even the table."""
+    """Return whether the desired table is empty, including the table itself."""
     return not (firewall.chains or firewall.sets or firewall.maps)
 
 
@@ -48,13 +48,13 @@ def _collection_lines(collection: Set | Map) -> list[str]:
 
 
 def replacement_text(firewall: Firewall) -> str:
-    """Return what puts the table in place of the one that is there, as one transaction."""
+    """Return the commands that replace the existing table, as one transaction."""
     removal = f"add table {FAMILY} {firewall.table}\ndelete table {FAMILY} {firewall.table}\n"
     return removal if is_empty(firewall) else removal + table_text(firewall)
 
 
 def described(firewall: Firewall) -> dict[tuple[str, str], dict]:
-    """Return what is wanted as it was written, for a host without nft; keys as in `read_objects`."""
+    """Return the desired objects as written, for a host without nft; keys as in `read_objects`."""
     objects: dict[tuple[str, str], dict] = {}
     for chain in firewall.chains:
         objects["chain", chain.name] = _chain(chain)
@@ -119,7 +119,7 @@ def _names(value: str | list) -> str:
 
 
 def _text(value) -> str:
-    """Return keys and values as people write them; what is not known here as JSON."""
+    """Return keys and values in nft's notation; unknown ones as JSON."""
     if isinstance(value, dict) and len(value) == 1:
         ((word, inner),) = value.items()
         if word == "concat":

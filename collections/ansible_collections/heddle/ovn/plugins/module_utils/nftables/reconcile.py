@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine for Heddle's nftables tables: desired and what is there -> changes -> one write for each.
+"""The engine for Heddle's nftables tables: compares desired and actual tables and replaces them in one write each.
 
-A table of Heddle's is own as a whole; other tables are foreign. What is wanted is loaded into a network namespace made
-for that and read back from there, so both sides of the comparison are what the kernel has, printed by the same nft, and
+A table of Heddle's is own as a whole; other tables are foreign. The desired table is loaded into a scratch network
+namespace and read back from there, so both sides of the comparison come from the kernel, printed by the same nft, and
 a mistake is found before anything is written. The table is then replaced in one transaction.
 """
 
@@ -20,7 +20,7 @@ Objects = dict[tuple[str, str], dict]
 
 
 def reconcile_firewall(firewall: Firewall, *, write: bool, run: subprocesses.Run = subprocesses.run) -> Outcome:
-    """Bring the table to exactly `firewall`; there is none when that is empty.
+    """Bring the table to exactly `firewall`; it is removed when that is empty.
 
     Rules name links by `iifname` and `oifname`: `iif` and `oif` cannot be checked where the links are not. On a host
     without nft, everything counts as missing when nothing is to be written.
@@ -45,14 +45,14 @@ def reconcile_firewall(firewall: Firewall, *, write: bool, run: subprocesses.Run
 
 
 def planned_firewall(firewall: Firewall) -> Outcome:
-    """Return what a host without anything would get."""
+    """Return the changes on an empty host."""
     return Outcome(_changes(firewall.table, None, None if is_empty(firewall) else described(firewall)))
 
 
 def _changes(table: str, current: Objects | None, wanted: Objects | None) -> tuple[Change, ...]:
     before, after = current or {}, wanted or {}
     changes = []
-    # A table that is empty, or gone while nothing is in it, has no objects that could tell.
+    # An empty table has no objects, so its creation and deletion are reported separately.
     if (current is None) != (wanted is None):
         action = "create" if current is None else "delete"
         changes.append(Change(SUBSTRATE, action, "table", f"{FAMILY} {table}", "", {}, {}))

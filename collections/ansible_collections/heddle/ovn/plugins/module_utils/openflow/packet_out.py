@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frames that Open vSwitch hands to one port of a bridge, without asking its flows (OpenFlow 1.3, 7.3.7)."""
+"""Sends frames from one port of a bridge, bypassing its flows (OpenFlow 1.3, 7.3.7)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from .parser import VERSION
 
 
 def send_out(bridge: str, port: str, frame: bytes, run: subprocesses.Run = subprocesses.run) -> None:
-    """Send a frame out of a port, by name. ProgramError when Open vSwitch does not take it."""
+    """Send a frame out of a port, by name. ProgramError when Open vSwitch rejects it."""
     what = f'in_port=CONTROLLER,packet={frame.hex()},actions=output:"{port}"'
     run(["ovs-ofctl", "-O", VERSION, "--names", "packet-out", bridge, what], "")

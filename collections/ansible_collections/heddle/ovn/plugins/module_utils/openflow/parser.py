@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flows as text: names of ports become numbers, and both sides of a comparison get the same form.
+"""Parses and formats flows: names of ports become numbers, and both sides of a comparison get the same form.
 
-A desired flow is put into its OpenFlow message and printed from there by `ovs-ofctl parse-flows`; the switch prints
-its flows from messages too. So two flows are equal exactly when their messages are, whatever way they were written
-(`mod_dl_dst` or `set_field`, for instance), and nothing here has to know actions or fields.
+A desired flow is converted to its OpenFlow message and printed by `ovs-ofctl parse-flows`; the switch's
+flows are printed from messages too. So two flows are equal exactly when their messages are, whatever their notation
+(`mod_dl_dst` or `set_field`, for instance), and no actions or fields are interpreted here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ..common.errors import OpenFlowError
 from ..types.openflow_flow import Flow
 
-# The first version with bundles. All parts of a comparison have to speak the same one.
+# The first version with bundles. All parts of a comparison have to use the same one.
 VERSION = "OpenFlow14"
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _MESSAGE = re.compile(r"OFPT_FLOW_MOD .*?: ADD (?:table:(\d+) ?)?(.*?) ?\bcookie:(0x[0-9a-f]+) ?(.*?) ?actions=(.*)\Z")
@@ -26,7 +26,7 @@ _TRANSLATION = re.compile(r"\bzone=(\d+),nat\(src=([0-9a-f:.]+)\b")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One flow in canonical form; `options` are timeouts and flags, which flows of Heddle do not have."""
+    """One flow in canonical form; `options` are timeouts and flags, which Heddle's flows do not have."""
 
     table: int
     priority: int
@@ -37,7 +37,7 @@ class Entry:
 
     @property
     def key(self) -> tuple[int, int, str]:
-        """What identifies a flow in a bridge."""
+        """The identity of a flow in a bridge."""
         return self.table, self.priority, self.match
 
 
@@ -54,7 +54,7 @@ def flow_line(flow: Flow, ports: dict[str, str]) -> str:
 
 
 def source_translations(entry: Entry) -> set[tuple[int, str]]:
-    """Return in which zones of connection tracking a flow gives which source addresses."""
+    """Return (conntrack zone, source address) of each source NAT action of a flow."""
     return {(int(zone), address) for zone, address in _TRANSLATION.findall(entry.actions)}
 
 

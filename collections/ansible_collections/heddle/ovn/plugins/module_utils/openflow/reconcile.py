@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine for OpenFlow flows of bridges: desired and what is there -> steps -> writes.
+"""The engine for OpenFlow flows of bridges: compares desired and actual flows and applies the steps.
 
-Own are flows with one of Heddle's cookies. All others are foreign and stay; one of them where a flow of Heddle should
-be is an error, except the flow that Open vSwitch gives a bridge without a controller: it is replaced, and put back
+Own are flows with one of Heddle's cookies. All others are foreign and stay. A foreign flow with the match of a desired
+one is an error, except the flow that Open vSwitch gives a bridge without a controller: it is replaced, and restored
 when Heddle's own goes.
 """
 
@@ -20,7 +20,7 @@ from .parser import Entry, deletion_line, entry_line, ports_of, source_translati
 from .switch import PORT_TIMEOUT, Switch, described
 
 SUBSTRATE = "openflow"
-# What a bridge without flows of its own does with packets (ovs-vswitchd.conf.db(5), `fail_mode`).
+# The default flow of a bridge without a controller (ovs-vswitchd.conf.db(5), `fail_mode`).
 _STANDALONE = Entry(0, 0, "", 0, "NORMAL")
 _IN_PORT = re.compile(r"\bin_port=(\d+)\b")
 
@@ -43,9 +43,9 @@ def reconcile_flows(
     write: bool,
     timeout: float = PORT_TIMEOUT,
 ) -> Outcome:
-    """Bring Heddle's flows on `bridges` to exactly `flows`; `bridges` has all that flows, ports and MACs mention.
+    """Bring Heddle's flows on `bridges` to exactly `flows`; `bridges` includes all in flows, ports and MACs.
 
-    With `write`, ports that are still missing are waited for, at most `timeout` seconds; if one does not come, that
+    With `write`, missing ports are waited for, at most `timeout` seconds; if one does not appear, that
     is an `OpenFlowError`, and nothing is written. Without, what needs it counts as missing.
     """
     wanted = _DesiredFlows(bridges, flows, flood_ports, static_macs)
@@ -70,27 +70,27 @@ def reconcile_flows(
 def planned_flows(
     flows: Iterable[Flow], flood_ports: Iterable[FloodPort] = (), static_macs: Iterable[StaticMac] = ()
 ) -> Outcome:
-    """Return what a host without Open vSwitch would get, for check mode."""
+    """Return the changes on a host without Open vSwitch, for check mode."""
     changes = [_flood_change(item) for item in flood_ports if not item.flood]
     changes += [_mac_change(item, "") for item in static_macs]
     return Outcome((*changes, *(_creation(flow) for flow in dict.fromkeys(flows))))
 
 
 def _perform(steps: list[_Step]) -> None:
-    """Write. The only place of this engine that does."""
+    """Write the steps. The only place of this engine that writes."""
     for step in steps:
         step.write()
 
 
 class _DesiredFlows:
-    """What is wanted, by bridge; `ports` are the names of the ports that it takes, the bridge's own among them."""
+    """Desired state by bridge; `ports` are the names of the ports that it refers to, the bridge's own among them."""
 
     def __init__(self, bridges, flows, flood_ports, static_macs) -> None:
         self.ports = {bridge: {bridge} for bridge in bridges}
         self.flows: dict[str, list[Flow]] = {bridge: [] for bridge in self.ports}
         self.flood_ports: dict[str, list[FloodPort]] = {bridge: [] for bridge in self.ports}
         self.static_macs: dict[str, list[StaticMac]] = {bridge: [] for bridge in self.ports}
-        # Whose own a port is, by flows and settings that no other network has.
+        # The network of each port, by flows and settings that no other network has.
         self._users: dict[tuple[str, str], set[str]] = {}
         for flow in dict.fromkeys(flows):
             if flow.cookie not in OWN_COOKIES:
@@ -109,7 +109,7 @@ class _DesiredFlows:
             self._users.setdefault((item.bridge, port), set()).add(item.network)
 
     def networks_of(self, bridge: str, ports: list[str]) -> frozenset[str]:
-        """Return the networks that have these ports; none when one of them belongs to no single network."""
+        """Return the networks that have these ports; empty when one of them belongs to several networks."""
         users = [self._users.get((bridge, port), set()) for port in ports]
         return frozenset().union(*users) if all(len(found) == 1 for found in users) else frozenset()
 
@@ -168,7 +168,7 @@ def _flow_steps(
 def _connections_that_end(
     switch: Switch, bridge: str, desired: dict[tuple, tuple[Flow, Entry]], current: dict[tuple, Entry]
 ) -> list[_Step]:
-    """A connection keeps the address that it once got as long as packets come; end those whose address is no more."""
+    """End connections with a removed address: a connection keeps its translated address while packets arrive."""
     known = [source_translations(entry) for entry in current.values() if entry.cookie in OWN_COOKIES]
     kept = [source_translations(entry) for _flow, entry in desired.values()]
     gone = set().union(*known) - set().union(*kept)
@@ -181,7 +181,7 @@ def _by_key(flows: list[Flow], entries: list[Entry]) -> dict[tuple, tuple[Flow, 
         other, known = desired.setdefault(entry.key, (flow, entry))
         if known != entry:
             raise OpenFlowError(
-                f"{described(flow)}: wanted twice, with actions {flow.actions} (network {flow.network}) and with "
+                f"{described(flow)}: duplicate flow, with actions {flow.actions} (network {flow.network}) and with "
                 f"actions {other.actions} (network {other.network})",
                 frozenset({flow.network}),
             )
@@ -205,7 +205,7 @@ def _creation(flow: Flow) -> Change:
 
 
 def _title(bridge: str, entry: Entry, names: dict[str, str]) -> str:
-    """Return the name of a flow that is there, which says the name of its port as long as that one exists."""
+    """Return the name of an existing flow, with the name of its port as long as that exists."""
     match = _IN_PORT.sub(lambda found: f"in_port={{{names[found[1]]}}}" if found[1] in names else found[0], entry.match)
     return f"{bridge} table {entry.table} priority {entry.priority} {match}".rstrip()
 

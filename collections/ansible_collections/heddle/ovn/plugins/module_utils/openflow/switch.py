@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One running Open vSwitch: which ports its bridges have, their flows and what else does not survive its restart.
+"""Reads and writes Open vSwitch: ports, flows, and settings that are lost on its restart.
 
-Reads and writes, decides nothing; `openflow.py` does.
+It decides nothing; `reconcile.py` does.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from ..ovsdb.values import uuid_list
 from ..types.openflow_flow import Flow
 from .parser import VERSION, Entry, flow_line, read_dump, read_messages
 
-# As long as ovn-kubernetes waits for ovn-controller to make a patch port.
+# The time that ovn-kubernetes waits for ovn-controller to make a patch port.
 PORT_TIMEOUT = 30.0
-# Without the time, so that the same failure is the same text.
+# Without the timestamp, so that equal failures have equal texts.
 _UNTIMED = "--verbose=PATTERN:console:%m"
 _LOCAL = 65534
 _PORT = re.compile(r" *(\w+)\(.*\): addr:")
@@ -33,7 +33,7 @@ class Switch:
         self._client, self._run = client, run
 
     def ports(self) -> dict[str, dict[str, str]]:
-        """Return the ports of each bridge that ovs-vswitchd has made, name -> OpenFlow number.
+        """Return the ports that ovs-vswitchd has created by bridge, name -> OpenFlow number.
 
         The bridge's own port has the number `LOCAL`. A bridge that is not in the database is missing.
         """
@@ -59,7 +59,7 @@ class Switch:
         return found
 
     def wait_for_ports(self, wanted: dict[str, set[str]], timeout: float) -> dict[str, dict[str, str]]:
-        """Return `ports` once the wanted ports of each bridge are there, or as they are after `timeout` seconds."""
+        """Return `ports` once the wanted ports of each bridge exist, or as they are after `timeout` seconds."""
         ports: dict[str, dict[str, str]] = {}
         for _attempt in attempts(timeout):
             ports = self.ports()
@@ -98,16 +98,16 @@ class Switch:
         return {bridge for bridge in running if any(entry.cookie in wanted for entry in self.flows(bridge))}
 
     def write_flows(self, bridge: str, lines: list[str]) -> None:
-        """Carry out lines of changes as one transaction: packets see the flows before or after, nothing between."""
+        """Apply lines of changes as one transaction: packets see the flows before or after, no mix of both."""
         self._control("--bundle", "add-flows", bridge, "-", text="".join(f"{line}\n" for line in lines))
 
     def end_connections(self, bridge: str, zone: int, source: str) -> None:
-        """Forget the connections of a zone that were given a source address, so that packets begin them anew."""
+        """Delete the connections of a zone that were translated to a source address, so that they are tracked anew."""
         field = "ct_ipv6_dst" if ":" in source else "ct_nw_dst"
         self._control("ct-flush", bridge, f"zone={zone}", "", f"{field}={source}")
 
     def flooding(self, bridge: str) -> dict[str, bool]:
-        """Return whether packets are flooded to a port, by port number (OpenFlow 1.0 is the last that says it)."""
+        """Return whether packets are flooded to a port, by port number (last available in OpenFlow 1.0)."""
         flooding, port = {}, ""
         for line in self._control("--no-names", "dump-ports-desc", bridge, version="OpenFlow10").splitlines():
             found = _PORT.match(line)
@@ -118,7 +118,7 @@ class Switch:
         return flooding
 
     def set_flooding(self, bridge: str, port: str, flood: bool) -> None:
-        """Let a port, by number, take part in flooding or not."""
+        """Enable or disable flooding on a port, by number."""
         word = "flood" if flood else "no-flood"
         self._control("mod-port", bridge, port, word, version="OpenFlow10")
 
@@ -146,7 +146,7 @@ class Switch:
 
 
 def described(flow: Flow) -> str:
-    """Return how a flow is called in messages."""
+    """Return the name of a flow in messages."""
     match = f" {flow.match}" if flow.match else ""
     return f"{flow.bridge} table {flow.table} priority {flow.priority}{match}"
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What playbooks do step by step: admission, readiness, migration, the Layer2 upgrade, views of the state."""
+"""Operations behind the playbooks: admission, readiness, migration, the Layer2 upgrade, views of the state."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The arguments of a module and the stored state into the next state."""
+"""Computes the next state from a module's arguments and the stored state, and stores it."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ STATE_ARGUMENTS = {
 
 
 def next_state(params: dict, client, *, write: bool) -> tuple[Snapshot, Snapshot]:
-    """Return the state before and after the module's arguments; with `write` the database has the latter.
+    """Return the state before and after the module's arguments; with `write` it is stored.
 
-    Raises UserError with all problems of the manifests, one a line.
+    Raises UserError with all problems of the manifests, one per line.
     """
     moment = now()
     try:
@@ -72,7 +72,7 @@ def _rendered(
 ) -> tuple[Snapshot, list[Problem]]:
     """Return the state in which every network of the plan can be rendered on every node.
 
-    `attempt` decides without the networks that it is given, each by the key of its object with the reason.
+    `attempt` admits without the networks that it is given, each by the key of its object with the reason.
     """
     known = build_plan(before) if before.revision else None
     unrendered: dict[str, str] = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Questions to a virtual machine from within: its console is a shell behind a socket that only root may open."""
+"""Access to a virtual machine from within: its serial console is a shell behind a socket that only root may open."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _QUESTIONS = {
 
 
 def look_at(params: dict, *, write: bool) -> dict:
-    """Return what QEMU says about a VM on this host, and what it says itself when it runs here.
+    """Return the state of a VM on this host from QEMU, and from the guest when it runs here.
 
-    With `command` the guest runs that, which may change it, so only with `write`; `stdout` and `rc` are its answer.
-    Without `inside` it is not asked.
+    With `command` the guest runs that, which may change it, so only with `write`; `stdout` and `rc` are its result.
+    Without `inside` the guest is not queried.
     """
     if params["command"] and not write:
         return {"changed": False, "skipped": True, "msg": "a command is not run in check mode"}
@@ -50,10 +50,10 @@ def look_at(params: dict, *, write: bool) -> dict:
 
 
 def ask(name: str, command: str, timeout: float) -> tuple[int, str]:
-    """Run a command in the guest; returns its status and what it printed. UserError when it does not answer in time."""
+    """Run a command in the guest; return its exit status and output. UserError when it does not answer in time."""
     deadline = time.monotonic() + timeout
     answer = None
-    # A guest that is still starting hears nothing. It is asked something harmless until it answers.
+    # A guest that is still booting ignores input. A harmless command is repeated until it answers.
     while answer is None and time.monotonic() < deadline:
         answer = _exchange(name, "true", min(deadline, time.monotonic() + _PATIENCE))
     answer = answer and _exchange(name, command, deadline)
@@ -63,7 +63,7 @@ def ask(name: str, command: str, timeout: float) -> tuple[int, str]:
 
 
 def _exchange(name: str, command: str, deadline: float) -> tuple[int, str] | None:
-    """Send one command and read up to the mark that follows its output; None when that does not come in time."""
+    """Send one command and read up to the mark that follows its output; None when that does not arrive in time."""
     mark = secrets.token_hex(8)
     end = re.compile(rf"\n{mark} (\d+)\r?\n")
     text = ""
@@ -71,7 +71,7 @@ def _exchange(name: str, command: str, deadline: float) -> tuple[int, str] | Non
         console.settimeout(_PAUSE)
         try:
             console.connect(instance.socket_of(name, "guest"))
-            # A line of its own first: what somebody else did not finish ends there.
+            # A line of its own first: it ends input that another client left unfinished.
             console.sendall(f"\n{{ {command}\n}} 2>&1 </dev/null; heddle=$?; echo; echo {mark} $heddle\n".encode())
         except OSError:
             time.sleep(_PAUSE)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The steps of the Layer2 upgrade on the stored state, and the plan that each of them leads to."""
+"""The steps of the Layer2 upgrade on the stored state, each with the resulting plan."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def release_blockers(versions: Mapping[str, str]) -> list[str]:
     return found
 
 
-def carry_out(client, params: dict, *, write: bool) -> dict:
-    """Do one step; returns the module's result.
+def run_step(client, params: dict, *, write: bool) -> dict:
+    """Run one step; return the module's result.
 
     `client` is None when there is no state database yet. Raises UserError then, before manifests were applied, and with
     everything that blocks the step; nothing is written in either case.
@@ -106,7 +106,7 @@ def carry_out(client, params: dict, *, write: bool) -> dict:
     try:
         before, after = store(client, decide, write=write)
     except AdmissionError as error:
-        raise UserError(f"{len(error.problems)} thing(s) in the way, nothing was changed:\n{error}") from error
+        raise UserError(f"{len(error.problems)} blocker(s), nothing was changed:\n{error}") from error
     changes = state_changes(before, after)
     found = survey(after, version, nodes if params["step"] == "surveyed" else [], params["serial"])
     result = {

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A virtual machine from one host to another while it runs: the record of it in the state, and QEMU's part on hosts.
+"""Live migration of a virtual machine: the record in the state, and QEMU's part on both hosts.
 
-The order that makes it safe: record the move, let every zone send to both hosts, move, look which of the two runs,
-record that, let every zone send there. Whatever ends it early, the record is there and the two QEMUs say the rest.
+The order makes it safe: record the move, let every zone send to both hosts, migrate, find out which of the two runs,
+record that, let every zone send there. After an interruption, the record and the state of both QEMUs show how to go on.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ _PAUSE = 0.02
 
 
 def record_move(params: dict, client, *, write: bool) -> tuple[Snapshot, Snapshot, dict]:
-    """Record the beginning or the end of a move; returns the states before and after, and the result for the user.
+    """Record the beginning or the end of a move; return the states before and after, and the module's result.
 
-    The result has `move` and `document`, the plan with which every host is to go on.
+    The result has `move` and `document`, the plan that every host has to apply next.
     """
     move: dict = {}
 
     def decide(before: Snapshot) -> tuple[Snapshot, list]:
         if params["state"] == "begun":
-            after, told = begin_move(before, params["workload"], params["node"])
-            move.update(told)
+            after, result = begin_move(before, params["workload"], params["node"])
+            move.update(result)
         else:
             after = end_move(before, params["workload"], params["node"])
         return after, []
@@ -74,7 +74,7 @@ def record_move(params: dict, client, *, write: bool) -> tuple[Snapshot, Snapsho
 
 
 def vm_name(workload: str) -> str:
-    """Return the name that a host knows the virtual machine NAMESPACE/NAME by."""
+    """Return the name of the virtual machine NAMESPACE/NAME on a host."""
     namespace, slash, name = workload.partition("/")
     if not slash or not namespace or not name:
         raise UserError(f"workload {workload!r} is not written as NAMESPACE/NAME")
@@ -92,16 +92,16 @@ def bring_machine(params: dict, *, write: bool) -> dict:
 
 
 def receive(params: dict) -> dict:
-    """Make the waiting QEMU listen on one address, for one who knows a fresh key; returns `port` and `key`.
+    """Make the waiting QEMU listen on one address, protected by a fresh key; return `port` and `key`.
 
-    One that listens already, because an earlier run was cut off, goes on with what it has.
+    A QEMU that listens already, because an earlier run was interrupted, keeps its port and key.
     """
     name = vm_name(params["workload"])
     secret = Path(instance.socket_of(name, instance.KEY_FILE))
     with Qmp(instance.socket_of(name)) as vm:
         status = vm.execute("query-status")["status"]
         if status != "inmigrate":
-            raise UserError(f"{params['workload']} does not wait for its move on this host; it is {status} here")
+            raise UserError(f"{params['workload']} does not wait for a migration on this host; it is {status} here")
         listening = vm.execute("query-migrate").get("socket-address")
         if listening:
             return {"changed": False, "port": int(listening[0]["port"]), "key": secret.read_text().partition(":")[2]}
@@ -114,42 +114,42 @@ def receive(params: dict) -> dict:
 
 
 def send(params: dict) -> dict:
-    """Move the running vm to the QEMU that listens; returns QEMU's own figures, in milliseconds and bytes.
+    """Migrate the running VM to the QEMU that listens; return QEMU's statistics, in milliseconds and bytes.
 
-    When this returns, the VM runs there. Raises UserError when it goes on running here.
+    When this returns, the VM runs there. Raises UserError when it continues to run here.
     """
     name = vm_name(params["workload"])
     secret = Path(instance.socket_of(name, instance.KEY_FILE))
     with Qmp(instance.socket_of(name)) as vm:
-        # An earlier run that was cut off may have begun it, or even have seen it through.
+        # An earlier run that was interrupted may have begun it, or even completed it.
         over = vm.execute("query-status")["status"] == "postmigrate"
         if not over and vm.execute("query-migrate").get("status") not in _UNDER_WAY:
             _agree_on(vm, secret, params["key"], "client")
-            # Without a way back it is over as soon as the last byte is written. The other end may load that later, or
-            # never, and then nobody runs the VM.
+            # Without the return path it is over as soon as the last byte is written. The other end may load that later,
+            # or never, and then no host runs the VM.
             way_back = {"capability": "return-path", "state": True}
             vm.execute("migrate-set-capabilities", {"capabilities": [way_back]})
             vm.execute("migrate-set-parameters", {"downtime-limit": params["downtime_limit"]})
             address = f"[{params['address']}]" if ":" in params["address"] else params["address"]
             vm.execute("migrate", {"uri": f"tcp:{address}:{params['port']}"})
-    told = _finished(instance.socket_of(name), params["timeout"])
+    result = _finished(instance.socket_of(name), params["timeout"])
     secret.unlink(missing_ok=True)
-    if told["status"] != "completed":
+    if result["status"] != "completed":
         raise UserError(
-            f"{params['workload']} was not moved, it goes on running here: {told.get('error-desc', told['status'])}"
+            f"{params['workload']} was not migrated and runs here: {result.get('error-desc', result['status'])}"
         )
     return {
         "changed": True,
-        "downtime_ms": told["downtime"],
-        "total_ms": told["total-time"],
-        "transferred_bytes": told["ram"]["transferred"],
+        "downtime_ms": result["downtime"],
+        "total_ms": result["total-time"],
+        "transferred_bytes": result["ram"]["transferred"],
     }
 
 
 def complete(params: dict) -> dict:
-    """Let no move be under way from this host any more: what QEMU says after that goes on being so.
+    """End any migration from this host, so that QEMU's state does not change afterwards.
 
-    One that is sending is given up, one that switches over is waited for.
+    One that is sending is cancelled, one that switches over is waited for.
     """
     name = vm_name(params["workload"])
     path = instance.socket_of(name)
@@ -185,7 +185,7 @@ def _agree_on(vm: Qmp, secret: Path, key: str, endpoint: str) -> None:
 
 
 def _finished(path: str, timeout: float) -> dict:
-    """Wait until a move is over, or give it up; QEMU hears one at a time, so nobody keeps the line."""
+    """Wait until a migration is over, or cancel it at the timeout; QMP accepts one client, so connections are short."""
     deadline = time.monotonic() + timeout
     cancelled, told = False, {}
     # Without an end: a move that is given up is over only when QEMU says so.
@@ -201,24 +201,27 @@ def _finished(path: str, timeout: float) -> dict:
         except QmpAbsent:
             raise
         except QmpError:
-            # While QEMU switches over it hears nobody, for as long as the network keeps it.
+            # During the switch-over QEMU does not serve QMP, for as long as the network delays it.
             if time.monotonic() > deadline:
                 raise
     return told
 
 
 def announce(context: NodeContext, name: str) -> dict:
-    """Tell a VM that has come to this host who its routers are now; returns what it was told."""
+    """Announce its current routers to a VM that was moved to this host; return the announcements."""
     plan = load_plan(context)
     node = known_node(plan, context.node)
     if name not in plan["workloads"]:
         raise UserError(f"there is no workload {name} in the plan; write it as NAMESPACE/NAME")
     if node not in hosts(plan["workloads"][name]):
-        raise UserError(f"workload {name} is not on {node}; it is told on the node that it has come to")
+        raise UserError(f"workload {name} is not on {node}; announce on the node that it was moved to")
     announcements = render_announcements(plan, node, name)
-    for told in announcements if context.write else ():
-        send_out(INTEGRATION_BRIDGE, told.host_name, told.frame)
+    for announcement in announcements if context.write else ():
+        send_out(INTEGRATION_BRIDGE, announcement.host_name, announcement.frame)
     return {
         "changed": bool(announcements),
-        "announced": [{"router": told.router, "mac": told.mac, "lifetime": told.lifetime} for told in announcements],
+        "announced": [
+            {"router": announcement.router, "mac": announcement.mac, "lifetime": announcement.lifetime}
+            for announcement in announcements
+        ],
     }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stored objects as an API server would print them."""
+"""Renders stored objects as an API server would return them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _TIMES = ("creationTimestamp", "deletionTimestamp")
 
 
 def document(entry: StoredObject, deployment: str) -> dict:
-    """Return an object with what Heddle keeps about it: the metadata of a server, and the status."""
+    """Return an object's manifest with the server's metadata and the status."""
     metadata = dict(entry.manifest.get("metadata", {}))
     metadata |= {name: entry.status[name] for name in _TIMES if name in entry.status}
     metadata["uid"] = uid(deployment, entry.key)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything that can be wrong with manifests and is visible without a host.
+"""Offline validation: finds every mistake in manifests that is visible without a host.
 
-What depends on the stored state (namespaces of other sets, networks that are there, limits) is checked on the state
+What depends on the stored state (namespaces of other sets, existing networks, limits) is checked on the state
 host, before anything is written.
 """
 
@@ -15,7 +15,7 @@ from ..store import settings as state_settings
 def examine(files: list[tuple[str, str]], nodes: list[str], settings: dict) -> tuple[list[dict], list[str]]:
     """Return the packed resources of the files and all problems, one line each."""
     if not files:
-        return [], ["no manifest file was found; when nothing is wanted, give a file without documents"]
+        return [], ["no manifest file was found; to remove everything, give a file without documents"]
     resources, problems = read_manifests(files)
     messages = [str(problem) for problem in problems]
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which hosts have which network, as they told after a run, into the status of the networks."""
+"""Records in the status of each network which hosts have it, from the hosts' reports after a run."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _LONGEST_REASON = 200
 
 
 def host_state(digest: str, report: dict) -> str:
-    """Return how a host stands to the plan with this digest: a word or two, and after a colon why it is so.
+    """Return the state of a host relative to the plan with this digest: a keyword, and after a colon the reason.
 
-    `report` is what the module `audit` found there. It is nothing for a host that did not answer, has `failed` and
-    `msg` of one that could not be brought to the plan, and `asked` False for one that the run's limit left out.
+    `report` is the result of module `audit` there. It is empty for a host that did not answer, has `failed` and
+    `msg` if the plan could not be applied, and `asked` False for a host outside the run's limit.
     """
     if not report.get("asked", True):
         return NOT_ASKED
@@ -44,7 +44,7 @@ def _first_line(text: str) -> str:
 
 
 def network_states(name: str, described: dict, digest: str, reports: dict[str, dict]) -> dict[str, str]:
-    """Return by host how it stands to one network: drift of others does not count, of what is shared it does.
+    """Return the state of one network by host: drift of other networks does not count, drift of common objects does.
 
     `described` is the network in the plan.
     """
@@ -55,7 +55,7 @@ def network_states(name: str, described: dict, digest: str, reports: dict[str, d
             continue
         refused = report.get("refused")
         if refused:
-            # A run that names what the host refused has brought everything else.
+            # A run that lists the networks a host rejected has applied all others.
             states[host] = f"refused: {_first_line(refused[name])}" if name in refused else "ready"
             continue
         state = host_state(digest, report)
@@ -66,9 +66,9 @@ def network_states(name: str, described: dict, digest: str, reports: dict[str, d
 
 
 def with_readiness(before: Snapshot, reports: dict[str, dict], moment: str) -> Snapshot:
-    """Return the snapshot with the condition NetworkReady of every network that is carried out.
+    """Return the snapshot with the condition NetworkReady of every network that is in effect.
 
-    A host that was not asked keeps what it told since the network changed last.
+    A host outside the limit keeps what it reported since the network changed last.
     """
     after = dataclasses.replace(before, objects=dict(before.objects))
     plan = build_plan(before) if before.revision else {"networks": {}, "digest": ""}
@@ -86,7 +86,7 @@ def with_readiness(before: Snapshot, reports: dict[str, dict], moment: str) -> S
 
 
 def with_changes_unconfirmed(before: Snapshot, after: Snapshot, moment: str) -> Snapshot:
-    """Return `after` without the readiness of networks that differ from `before`: no host has told about these yet."""
+    """Return `after` without the readiness of networks that differ from `before`: no host has reported on these yet."""
     if not before.revision or after == before:
         return after
     old, new = build_plan(before), build_plan(after)
@@ -126,12 +126,12 @@ def _touched(old: dict, new: dict) -> set[str]:
 
 
 def now() -> str:
-    """Return the time as it stands in the status of objects."""
+    """Return the current time in the format of the status of objects."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
 def record(client, reports: dict[str, dict], *, write: bool) -> tuple[Snapshot, Snapshot]:
-    """Bring the stored readiness to the reports; returns the state before and after."""
+    """Update the stored readiness from the reports; return the state before and after."""
     moment = now()
 
     def decide(before: Snapshot) -> tuple[Snapshot, list[Problem]]:

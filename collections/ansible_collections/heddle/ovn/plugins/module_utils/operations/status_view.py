@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stored state for people: as data, and as lines of text."""
+"""Views of the stored state: as data, and as text for a terminal."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from ..store.snapshot import Snapshot
 from .object_view import documents
 
 _SHOWN_KINDS = ("Namespace", *NETWORK_KINDS, "Workload", DEFINITION_KIND)
-# What `object_status` says of an object that nothing has to be done about; a namespace is Active.
+# Values of `object_status` for objects that need no attention; a namespace is Active.
 _READY = ("Ready", "Active", "Running")
 _GOOD_WHEN_TRUE = ("NetworkCreated", "NetworkAllocationSucceeded", "NetworkReady", "Ready", "Managed")
-# Objects of one line that are named; status.json has all.
+# How many objects a line names; status.json has all.
 _MOST_NAMES = 3
 
 
 def state_view(snapshot: Snapshot) -> dict:
-    """Return what the state database holds: objects as a server would print them, and what was allocated for them."""
+    """Return the content of the state database: objects as a server would return them, and allocations."""
     plan = build_plan(snapshot) if snapshot.revision else {"digest": "", "nodes": {}, "networks": {}, "workloads": {}}
     users: dict[str, list[str]] = {name: [] for name in plan["networks"]}
     for name, workload in plan["workloads"].items():
@@ -37,7 +37,7 @@ def state_view(snapshot: Snapshot) -> dict:
 
 
 def object_status(document: dict) -> str:
-    """Return an object's status in a word: `Ready`, or the reason of the first condition that is not as it should."""
+    """Return an object's status: `Ready`, or the reason of the first condition that is not as it should be."""
     if "deletionTimestamp" in document["metadata"]:
         return "Deleting"
     status = document.get("status", {})
@@ -50,7 +50,7 @@ def object_status(document: dict) -> str:
 def attention(objects: dict[str, dict]) -> list[str]:
     """Return a line for each condition that needs an operator or has to be waited for.
 
-    Objects with one and the same condition, such as all networks of a host that is down, share a line.
+    Objects with the same condition, such as all networks of an unreachable host, are listed on one line.
     """
     alike: dict[str, list[str]] = {}
     for key, document in objects.items():
@@ -90,17 +90,17 @@ def objects_summary(objects: dict[str, dict]) -> list[str]:
 
 
 def titled(title: str, lines: list[str]) -> list[str]:
-    """Return lines under a title with their number, all of them; nothing when there are none."""
+    """Return lines under a title with their count; nothing when there are none."""
     return [f"{title} ({len(lines)})", *("  " + line for line in lines), ""] if lines else []
 
 
 def _follows(document: dict) -> bool:
-    """Tell whether an object is only the shadow of another: a definition that Heddle manages."""
+    """Return whether an object only follows another one: a definition that Heddle manages."""
     return document["kind"] == DEFINITION_KIND and "status" not in document
 
 
 def change_lines(before: Snapshot, after: Snapshot) -> list[str]:
-    """Return what differs between two states: objects, conditions and allocations, a line each."""
+    """Return the differences between two states: objects, conditions and allocations, one per line."""
     lines = []
     for entry in differences(before, after):
         old, new, name = entry["before"], entry["after"], entry["name"]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ports whose packets go to a second chassis as well, while what is behind them moves there.
+"""Sets the additional chassis of ports in zones without either end of a live migration.
 
-Within one zone ovn-controller of the second chassis says so itself (ovn-nb(5), `requested-chassis` with several). A
-zone of which neither chassis is the own has nobody who would, so this writes the Southbound column
-`additional_chassis` there, which ovn-controller obeys and ovn-northd leaves alone.
+Within one zone ovn-controller of the second chassis sets it (ovn-nb(5), `requested-chassis` with several). In a
+zone that has neither chassis no daemon does, so this writes the Southbound column
+`additional_chassis` there, which ovn-controller uses and ovn-northd does not change.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .values import uuid_list
 
 
 def reconcile_additional_chassis(client, ports: dict[str, str | None], *, write: bool) -> Outcome:
-    """Bring the ports' second chassis to `ports` (port -> chassis name or None).
+    """Set the additional chassis of the ports to `ports` (port -> chassis name or None).
 
     A port or a chassis that the Southbound database does not have yet is left for the next run.
     """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Encodes a column of many rows at once: the same result as `column_encoder` value by value, in a third of the time.
 
-A batch function may refuse with any of `REFUSALS` without saying which value is wrong, and may refuse what is only
-unusual; whoever calls it then encodes value by value.
+A batch function may fail with any of `REFUSALS` without identifying the wrong value, and may reject unusual but
+valid values; the caller then encodes value by value.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def batch_encoder(schema, encode):
 
 
 def _text_check(base):
-    """What raises one of `REFUSALS` unless all atoms are right; None for a base type that is not text or has limits."""
+    """Return a check that raises one of `REFUSALS` for a wrong atom; None for a type with limits or not text."""
     base = base if isinstance(base, dict) else {"type": base}
     if base["type"] != "string" or not base.keys() <= {"type", "enum"}:
         return None
@@ -40,13 +40,13 @@ def _text_check(base):
 
     def check_words(atoms):
         if not allowed.issuperset(atoms):
-            raise BadValue(f"wants some of {', '.join(sorted(allowed))}")
+            raise BadValue(f"expected some of {', '.join(sorted(allowed))}")
 
     return check_words
 
 
 def _check_text(atoms):
-    # `join` fails unless all are text: nothing is faster.
+    # `join` fails unless all are text: the fastest check.
     if "\0" in "".join(atoms):
         raise BadValue("text must not contain a null character")
 
@@ -64,11 +64,11 @@ def _set_encoder(check, least, most):
 
     def encode_sets(values, _resolve):
         if not _COLLECTIONS.issuperset(map(type, values)):
-            raise BadValue("wants sets")
+            raise BadValue("expected sets")
         sets = [[value] if isinstance(value, str) else sorted(set(value)) for value in values]
         check(chain.from_iterable(sets))
         if not least <= min(map(len, sets)) <= max(map(len, sets)) <= most:
-            raise BadValue(f"wants {least} to {most} values")
+            raise BadValue(f"expected {least} to {most} values")
         return [atoms[0] if len(atoms) == 1 else ["set", atoms] for atoms in sets]
 
     return encode_sets

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A small OVSDB client on the standard library: transactions with one database server, or with a cluster of them.
 
-`Client` sends and receives; it knows nothing of tables. `connection.py` speaks JSON-RPC with one server, `cluster.py`
+`Client` sends and receives; it is independent of tables. `connection.py` speaks JSON-RPC with one server, `cluster.py`
 knows which server of several leads. The errors are those of `errors.py`.
 """
 
@@ -78,7 +78,7 @@ class Client:
         return self.finish(self.start(database, operations))
 
     def start(self, database, operations):
-        """Send a transaction without waiting for its reply; returns what `finish` wants."""
+        """Send a transaction without waiting for its reply; return the handle for `finish`."""
         if self.read_only:
             for index, operation in enumerate(operations):
                 if operation["op"] not in READ_ONLY_OPERATIONS:
@@ -118,7 +118,7 @@ class Client:
         return results
 
     def pipeline(self, database, transactions):
-        """Run transactions in order with at most `IN_FLIGHT` under way; yields results or an `OvsdbError` for each.
+        """Run transactions in order with at most `IN_FLIGHT` outstanding; yields results or an `OvsdbError` for each.
 
         The next transaction is computed while the server works on the previous ones. Raises `Unreachable` and
         `Interrupted`.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a database has of one owner: whose rows were read, which of them are desired, and which are left over."""
+"""The current rows of one owner in a database: which are desired, and which are left over."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ class Current:
         self._networks, self.purged, self.member_columns = reader.networks, reader.purged, reader.member_columns
         self.rows, self._found, self._owned = reader.rows, reader.found, {}
         self.leftovers = []
-        self._settle_ownership()
+        self._resolve_ownership()
 
     def owns(self, table, uuid):
         """Whether the owner made that row, as far as it was read."""
         return uuid in self._owned.get(table, ())
 
     def locate(self):
-        """Give each desired row its current state and real uuid, and find what is left over."""
+        """Assign each desired row its current state and real uuid, and find leftovers."""
         missing, claimed = [], set()
         for wanted in self._desired.rows.values():
             row = self.rows.get(wanted.row.table, {}).get(wanted.uuid)
@@ -119,7 +119,7 @@ class Current:
                 return network
         return ""
 
-    def _settle_ownership(self):
+    def _resolve_ownership(self):
         unmarked = []
         for name, rows in self.rows.items():
             table = self._schema.tables[name]
@@ -129,8 +129,8 @@ class Current:
                 self._owned[name] = {uuid for uuid in rows if self._made(name, uuid)}
             else:
                 unmarked.append(name)
-        # Rows that cannot carry marks and cannot live alone belong to whoever owns what refers to them. Such rows can
-        # hang on each other, so this repeats until nothing is added.
+        # Rows that cannot carry marks and cannot live alone belong to the owner of the rows that refer to them. Such
+        # rows can refer to each other, so this repeats until nothing is added.
         self._owned.update((name, set()) for name in unmarked)
         growing = bool(unmarked)
         while growing:
@@ -163,5 +163,5 @@ class Current:
 
 
 def _network(row):
-    """The unit that a row is marked with; "" of one that is as desired, of which nothing was kept."""
+    """The unit in a row's marks; "" of an unchanged one, whose content was not kept."""
     return map_pairs(row[MARKS]).get(NETWORK, "") if MARKS in row else ""

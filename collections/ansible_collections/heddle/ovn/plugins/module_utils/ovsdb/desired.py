@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DesiredRow rows, checked against the schema and turned into wire values before anything is written.
+"""Desired rows, checked against the schema and converted to wire values before anything is written.
 
 Rows with the same columns form a shape. A shape is encoded column by column, which is far faster than row by row; a
 shape with anything unusual in it (references by set, single keys of a map, a mistake) is encoded row by row.
@@ -32,9 +32,9 @@ class DesiredState:
     """One desired row on the wire.
 
     `whole`: column -> wire value; `keys`: map column -> key -> wire atom or None; `members`: set column -> uuids;
-    `match`: column -> wire value that finds the row. `uuid` is the row's real one once `ovsdb_current` has found the
-    row, `current` what the database says of it, `adopted` that somebody else made it. `values` are those of `whole` in
-    the order of the shape, as long as that is all there is to them.
+    `match`: column -> wire value that finds the row. `uuid` is the row's real one once `current` has found the
+    row, `current` the row in the database, `adopted` that it was made by other software. `values` are those of `whole`
+    in the order of the shape, as long as the row has no others.
     """
 
     __slots__ = ("_whole", "adopted", "current", "keys", "match", "members", "row", "shape", "unit", "uuid", "values")
@@ -66,15 +66,15 @@ class DesiredState:
 class DesiredRow:
     """All desired rows: `rows` by (table, key), and the `columns` that are managed by table.
 
-    Making one gives names and columns, enough to ask the database; `identify`, `encode_table` and `check` then do the
-    work while it answers.
+    The constructor collects names and columns, enough to query the database; `identify`, `encode_table` and `check`
+    then run while it answers.
     """
 
     def __init__(self, schema, identity, rows):
         self.schema, self.identity = schema, identity
         self.rows, self.columns, self.problems = {}, {}, []
         self.held, self._identified = set(), False
-        # Shapes do not know their rows: a circle of references would only be freed by the collector, which is slow.
+        # Shapes have no reference to their rows: a reference cycle would only be freed by the collector, which is slow.
         self._shapes, self._referring, self.matching = {}, [], []
         holders = set()
         for row in rows:
@@ -87,7 +87,7 @@ class DesiredRow:
             wanted.match = {column: self._encode_match(wanted, column) for column in wanted.row.match}
 
     def identify(self):
-        """Give every row the uuid that it has when it is ours, and make rows members of their parents."""
+        """Give every row its deterministic uuid, and make rows members of their parents."""
         if self._identified:
             return
         self._identified = True
@@ -98,7 +98,7 @@ class DesiredRow:
         self._join_all()
 
     def encode_table(self, name):
-        """Check and encode the values of one table's rows; what is wrong is kept for `check`."""
+        """Check and encode the values of one table's rows; errors are kept for `check`."""
         for shape, group in self.groups(name):
             if not self._encode_shape(shape, group):
                 for wanted in group:
@@ -109,7 +109,7 @@ class DesiredRow:
         return [known for known in self._shapes.values() if known[0].table.name == name]
 
     def check(self):
-        """Raise `InvalidRows` with everything that is wrong."""
+        """Raise `InvalidRows` with all errors."""
         self._check_parents()
         if self.problems:
             raise InvalidRows(self.schema.name, self.problems)
@@ -143,7 +143,7 @@ class DesiredRow:
     def _add(self, row, holders):
         name = row.table, row.key
         if name in self.rows:
-            self._refuse(row, f"{row.table}/{row.key} is desired twice")
+            self._refuse(row, f"duplicate row {row.table}/{row.key}")
             return
         key = row.table, row.match is None, *row.columns
         known = self._shapes.get(key)
@@ -237,7 +237,7 @@ class DesiredRow:
     def _encode_keys(self, wanted, column, value):
         values = value.values if isinstance(value, Keys) else value
         if not isinstance(values, Mapping):
-            raise BadValue(f"wants a map, got {type(values).__name__}")
+            raise BadValue(f"expected a map, got {type(values).__name__}")
         if column.name == MARKS and wanted.table.marked:
             values = {**values, **self.identity.marks(wanted.row)}
         present = {key: item for key, item in values.items() if item is not None}
@@ -285,7 +285,7 @@ class DesiredRow:
                     held.add(wanted.uuid)
 
     def _fits(self, wanted, holder, name):
-        """Whether the parent's column can hold the row; if not, that is a problem."""
+        """Whether the parent's column can hold the row; if not, that is recorded as a problem."""
         column = holder.table.columns.get(name)
         if column is None:
             self._reject_column(holder, name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares one desired row with what is there. No I/O, no order, no transactions."""
+"""Compares one desired row with the current one. No I/O, no order, no transactions."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from .schema import MARKS
 from .values import Keys, Ref, all_uuids, map_pairs, map_wire, uuids
 
 NOTHING: frozenset = frozenset()
-# Stands for a current row that was found to be as desired and that refers to nothing.
-SAME: dict = {}
+# Stands for a current row that equals the desired one and has no references.
+UNCHANGED: dict = {}
 
 
 class RowDiff:
-    """What differs. `columns`: name -> (old, new) wire values; `keys`: name -> (old map, put, drop);
+    """The differences. `columns`: name -> (old, new) wire values; `keys`: name -> (old map, put, drop);
     `members`: name -> (added uuids, removed uuids)."""
 
     __slots__ = ("columns", "keys", "members")
@@ -25,10 +25,10 @@ class RowDiff:
 
 
 def forget_equal(groups, rows, referring):
-    """Put `SAME` in place of rows (by uuid) that are as desired, while they are fresh in the processor's cache.
+    """Put `UNCHANGED` in place of rows (by uuid) that equal the desired ones, while they are in the processor's cache.
 
-    `groups`: (shape, desired rows) of the table; `referring`: columns that were read and may refer to rows. A row that
-    has anything there is kept, because the rest of the run looks at it.
+    `groups`: (shape, desired rows) of the table; `referring`: columns that were read and may refer to rows. A row with
+    a value in one of these is kept, because later steps examine it.
     """
     empty = [["set", []]] * len(referring)
     for shape, group in groups:
@@ -44,11 +44,11 @@ def forget_equal(groups, rows, referring):
                 and not wanted.members
                 and (not empty or [row[name] for name in referring] == empty)
             ):
-                rows[wanted.uuid], wanted.values = SAME, None
+                rows[wanted.uuid], wanted.values = UNCHANGED, None
 
 
 def compare(wanted, current):
-    """The `RowDiff` of a row that exists, or None when it is as desired. `current` knows who owns members."""
+    """The `RowDiff` of an existing row, or None when it equals the desired one. `current` has the owned members."""
     row = wanted.current
     columns = keys = members = None
     if wanted.values is None or wanted.shape.read(row) != wanted.values:
@@ -105,7 +105,7 @@ def birth_row(wanted, later=NOTHING):
 
 
 def described(value):
-    """A column value as a user wrote it, for a diff: references by name."""
+    """A column value as in the desired row, for a diff: references by name."""
     if isinstance(value, (str, int, float)) or (
         isinstance(value, dict) and not any(isinstance(item, Ref) for item in value.values())
     ):

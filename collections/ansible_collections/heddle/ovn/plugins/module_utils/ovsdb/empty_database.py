@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run would do to a database that does not exist yet: check mode on an empty host has no server to ask."""
+"""Check mode for a database that does not exist yet: an empty host has no server to read."""
 
 from __future__ import annotations
 

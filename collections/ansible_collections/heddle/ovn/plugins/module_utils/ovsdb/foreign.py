@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists rows that nobody marked: an audit shows them, nothing touches them."""
+"""Lists unmarked rows for the audit; they are never changed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cuts a stream of concatenated JSON objects into messages (RFC 7047 section 4: no separators, no lengths).
+"""Splits a stream of concatenated JSON objects into messages (RFC 7047 section 4: no separators, no lengths).
 
-A reply can be tens of megabytes, so nothing looks at single bytes in Python: the decoder runs when the buffer could
+A reply can be tens of megabytes, so single bytes are not scanned in Python: the decoder runs when the buffer could
 be complete, and not again before the buffer has doubled or the sender has paused.
 """
 
@@ -11,11 +11,11 @@ import json
 
 
 class FramingError(ValueError):
-    """The peer does not speak JSON-RPC: what it sent is not a JSON object."""
+    """The peer does not send JSON-RPC: its data is not a JSON object."""
 
 
 class Framer:
-    """Collects bytes and hands out whole messages."""
+    """Collects bytes and returns whole messages."""
 
     def __init__(self):
         self._buffer = bytearray()
@@ -25,12 +25,12 @@ class Framer:
     def feed(self, data, quiet=True):
         """Add bytes; return the messages that are complete now, oldest first.
 
-        `quiet` says that nothing more can be read at once. While it is false, a large buffer whose decoding failed
+        `quiet` means that no more data is available at once. While it is false, a large buffer whose decoding failed
         is left alone until it has doubled.
         """
         buffer = self._buffer
         buffer += data
-        # Only the end is looked at: stripping all of a large buffer would copy it on every read.
+        # Only the end is examined: stripping all of a large buffer would copy it on every read.
         if not buffer[-16:].rstrip().endswith(b"}"):
             return []
         if not quiet and len(buffer) < 2 * self._failed_at:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who a row belongs to: uuids that are known before the row exists, and the marks that rows carry.
+"""Ownership of rows: uuids that are known before the row exists, and the marks that rows carry.
 
 A row's uuid is uuid5 of owner, table and key. So two runs that create the same row collide on its uuid instead of
 making two rows, and a reference needs no lookup. Marks are three keys in `external_ids`. Rows of root tables without
 `external_ids` (Static_MAC_Binding, Load_Balancer_Group, ...) carry the mark in the uuid itself: a uuid of version 8
-(RFC 9562 section 5.8, ours to lay out) of 40 bits of owner and table, 32 of the network, the rest of the key.
+(RFC 9562 section 5.8, custom layout) of 40 bits of owner and table, 32 of the network, the rest of the key.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Identity:
         return f"{digest[:8]}-{digest[8:12]}-5{digest[13:16]}-{variant}{digest[17:20]}-{digest[20:32]}"
 
     def marks(self, row):
-        """What `external_ids` of an owned row says at least."""
+        """The minimum content of `external_ids` of an owned row."""
         return self.marked({}, row)
 
     def marked(self, external_ids, row):

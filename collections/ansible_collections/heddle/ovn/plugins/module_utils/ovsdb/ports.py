@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waiting until what was written is there: ports bound and up."""
+"""Waits until OVN has bound logical ports and set them up."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from .wait import wait_until
 
 
 def ports_not_up(client, ports: list[str]) -> list[str]:
-    """Return those logical switch ports that are not up, or not there."""
-    # One select of all ports: the database has no index on names, so asking by name would read them all for each port.
+    """Return the given logical switch ports that are not up, or do not exist."""
+    # One select of all ports: the database has no index on names, so a query by name would scan the table for each
+    # port.
     select = {"op": "select", "table": "Logical_Switch_Port", "where": [["type", "==", ""]], "columns": ["name", "up"]}
     rows = client.transact(OVN_NORTHBOUND, [select])[0]["rows"] if ports else []
     up = {row["name"] for row in rows if row["up"] is True}
@@ -21,7 +22,7 @@ def ports_not_up(client, ports: list[str]) -> list[str]:
 def wait_for_flows(client, ports: list[str], timeout: float) -> None:
     """Wait until ovn-controller has bound the ports on this host and installed their flows; TimedOut otherwise.
 
-    A port that has its first chassis elsewhere is never told to be up here, but its interface is marked (OVN,
+    A port that has its first chassis elsewhere is never reported up here, but its interface is marked (OVN,
     `controller/binding.c`, `ovn-installed`).
     """
     wait_until(
@@ -33,7 +34,7 @@ def wait_for_flows(client, ports: list[str], timeout: float) -> None:
 
 
 def wait_for_ports(client, ports: list[str], timeout: float) -> list[str]:
-    """Wait until the ports are up (ovn-architecture, "Life Cycle of a VIF"); returns those that are not in time.
+    """Wait until the ports are up (ovn-architecture, "Life Cycle of a VIF"); return those that are not in time.
 
     `timeout` is in seconds.
     """

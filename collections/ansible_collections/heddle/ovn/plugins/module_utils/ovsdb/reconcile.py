@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Brings an OVSDB database to the desired rows.
+"""Reconciles an OVSDB database with the desired rows.
 
     with Client("unix:/run/ovn/ovnnb_db.sock") as client:
         outcome = reconcile(client, "OVN_Northbound", rows, owner="lab", scope=Scope(), write=True)
 
-Read, compare, then write what differs through `_write`, the only function that writes. Networks are written five per
-transaction with two transactions under way; a transaction whose premises have changed is planned anew.
+Read, compare, then write the difference through `_write`, the only function that writes. Networks are written five per
+transaction with two transactions outstanding; a transaction whose premises have changed is planned again.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ def reconcile(client, database, rows, *, owner, scope=None, write=True, report_f
     """Make the owner's rows in `database` equal to `rows`; return the `Outcome`.
 
     Without `scope`, rows that are not desired are deleted in the tables that occur in `rows`. With `write=False` the
-    outcome says what would be done. With `report_foreign`, it lists rows in the scope that nobody marked.
+    outcome lists what would be done. With `report_foreign`, it lists unmarked rows in the scope.
 
-    With `write`, a network whose rows the database cannot hold or refuses stays as it is, all others are written, and
+    With `write`, a network whose rows the database cannot hold or rejects stays as it is, all others are written, and
     the outcome's `refused` has the reason.
 
-    Errors: `InvalidRows` (nothing was written), `Conflict` when others kept changing the same rows, `OvsdbError` when
-    the server refused something that all networks share; what was committed before stays, and a second run continues
-    from there.
+    Errors: `InvalidRows` (nothing was written), `Conflict` when concurrent writers kept changing the same rows,
+    `OvsdbError` when the server rejected rows common to all networks; what was committed before stays, and a second run
+    continues from there.
     """
     rows, refused = list(rows), {}
     tables = frozenset(row.table for row in rows)
     while True:
-        # Everything that a run builds is let go inside, before the collector looks at what is there.
+        # All objects of a run are released inside, before the collector runs.
         with _collector_paused():
             try:
                 outcome = _reconcile(client, database, rows, Identity(owner), scope, write, report_foreign)
@@ -58,7 +58,7 @@ def reconcile(client, database, rows, *, owner, scope=None, write=True, report_f
                     raise
                 for problem in error.problems:
                     refused.setdefault(problem.network, f"{database}: {problem}")
-        # What is left out is gone from the rows, so each round has fewer networks.
+        # Rejected networks are removed from the rows, so each round has fewer networks.
         rows = [row for row in rows if row.network not in refused]
         scope = dataclasses.replace(scope or Scope(tables), without=frozenset(refused))
 
@@ -88,7 +88,7 @@ def _reconcile(client, database, rows, identity, scope, write, report_foreign):
 
 
 class _Failure:
-    """A transaction that was not committed: its premises did not hold, or (`fatal`) the server refuses it as such."""
+    """A transaction that was not committed: its premises did not hold, or (`fatal`) the server rejects it as such."""
 
     def __init__(self, error, units, operations, *, fatal=False, everything=False):
         self.fatal = fatal
@@ -109,7 +109,7 @@ def _plan(client, schema, identity, rows, scope, retry_candidates):
 
 
 def _release_orphans(client, schema, plan):
-    """Find what keeps undesired rows alive that nothing in the plan releases: their holders belong to others."""
+    """Find what keeps undesired rows alive and is not released by the plan: references from foreign rows."""
     questions = [
         (left, holder, column.name)
         for left in plan.orphans()
@@ -136,7 +136,7 @@ def _release_orphans(client, schema, plan):
 
 
 def _apply(client, database, plan, changes, alone):
-    """Write all units: the shared one, then networks, then shared deletions. Adds to `changes` what was committed.
+    """Write all units: the common one, then networks, then common deletions. Adds to `changes` what was committed.
 
     With `alone`, each network has a transaction of its own.
     """
@@ -151,7 +151,7 @@ def _apply(client, database, plan, changes, alone):
 
 
 def _write(client, database, plan, chunks, changes):
-    """The write gate: the only place from where a reconciled row is written. Returns the conflicts as `_Failure`s."""
+    """The write gate: the only place where reconciled rows are written. Returns the conflicts as `_Failure`s."""
     sent = []
 
     def transactions():
@@ -175,7 +175,7 @@ def _write(client, database, plan, chunks, changes):
 
 
 def _named(error, plan, operations):
-    """The same error with the name of the row that it is about."""
+    """The same error with the name of the row concerned."""
     if error.index is None:
         return error
     operation = operations[error.index]
@@ -184,10 +184,10 @@ def _named(error, plan, operations):
 
 
 def _keep_going(failures, refused, attempt, failed):
-    """Return the failures to try again, and the duplicates among them.
+    """Return the failures to retry, and the duplicates among them.
 
-    Trying again is no use when attempts are used up, when the server refuses a transaction as such, or an equal insert
-    twice. Of one network, that goes into `failed`; of several, each is tried alone; of what all share, it is raised.
+    A retry is useless when attempts are exhausted, when the server rejects a transaction as such, or an equal insert
+    twice. For one network, that goes into `failed`; for several, each is retried alone; for common rows, it is raised.
     """
     seen = [failure.operations for failure in failures if isinstance(failure.error, Duplicate)]
     again = []
@@ -206,7 +206,7 @@ def _keep_going(failures, refused, attempt, failed):
 
 
 def _networks_left(failures, scope):
-    """The units to plan again; what all networks share is always among them, as its deletions come last."""
+    """The units to plan again; the common unit is always among them, as its deletions come last."""
     if any(failure.everything for failure in failures):
         return scope.networks if scope else None
     left = frozenset({""}).union(*(failure.networks for failure in failures))
@@ -215,7 +215,7 @@ def _networks_left(failures, scope):
 
 @contextlib.contextmanager
 def _collector_paused():
-    """Without the cyclic collector: a run makes many objects that live until its end, and collecting costs as much."""
+    """Disable the cyclic collector: a run makes many objects that live until its end, and collecting costs as much."""
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asks a database for what it has of one owner.
+"""Reads the rows of one owner from a database.
 
-Everything: one transaction per table, all sent at once, so that the server reads one table while the one before is
-decoded and compared, and other clients get their turn in between. Tables are read before those that hold their rows:
-who finds a row missing and then its uuid in a holder knows that somebody was faster, and the insert will collide.
+Everything: one transaction per table, all sent at once, so that the server reads one table while the previous one is
+decoded and compared, and other clients are served in between. Tables are read before those that hold their rows:
+a row that is missing although a holder read later refers to it was inserted concurrently, and the insert will collide.
 
-Known rows: one transaction that asks by uuid, which costs the same in a database of any size. Rows that the ones read
-hold are asked for in turn.
+Known rows: one transaction that selects by uuid, whose cost is independent of the size of the database. Rows that
+these hold are read in turn.
 
-`_uuid` is always asked for, because `select` drops rows that are equal in the columns asked for.
+`_uuid` is always selected, because `select` drops rows that are equal in the selected columns.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from .identity import KEY, NETWORK, OWNER
 from .schema import MARKS, MEMBERS, UnknownName
 from .values import map_pairs, uuids
 
-# From this many networks on, reading everything the owner has is cheaper than one scan per network.
+# From this many networks on, reading all rows of the owner is cheaper than one scan per network.
 NETWORKS_BY_SCAN = 50
 
 
 class Reader:
-    """Reads rows into `rows` (the owner's, by table and uuid) and `found` (by name and uuid: whoever made them)."""
+    """Reads rows into `rows` (the owner's, by table and uuid) and `found` (by name and uuid, of any owner)."""
 
     def __init__(self, client, schema, identity, desired, scope):
         self._client, self._schema, self._identity, self._desired = client, schema, identity, desired
@@ -66,7 +66,7 @@ class Reader:
             forget_equal(desired.groups(table), rows, self._referring(table))
 
     def _read_known(self):
-        """Ask for the rows that these networks have and had, and for what those hold."""
+        """Read the current and former rows of these networks, and the rows that they hold."""
         desired, identity = self._desired, self._identity
         desired.identify()
         names = {}
@@ -99,7 +99,7 @@ class Reader:
         return [_select(table, [["_uuid", "==", ["uuid", uuid]]], self._columns_of(table)) for table, uuid in places]
 
     def _file(self, table, uuid, name, row):
-        """Sort in a row that was asked for by uuid: only its marks say whether it is the owner's."""
+        """Store a row that was read by uuid: only its marks show whether it is the owner's."""
         known = self._schema.tables[table]
         if known.marked:
             marks = map_pairs(row[MARKS])
@@ -124,7 +124,7 @@ class Reader:
         return self._client.start(self._schema.name, list(selects))
 
     def _single_selects(self, retry_candidates):
-        """Selects for desired rows that are found by their content, or that were just refused as duplicates."""
+        """Selects for desired rows that are found by content, or that were just rejected as duplicates."""
         if retry_candidates:
             self._desired.identify()
         selects = {}
@@ -159,7 +159,7 @@ class Reader:
         return targets
 
     def _columns_of(self, name):
-        """What to read of a table: what is managed, and what holds rows that may be purged."""
+        """Columns to read of a table: the managed ones, and those that hold rows that may be purged."""
         known = self._columns.get(name)
         if known is not None:
             return known
@@ -198,12 +198,12 @@ def _select(table, where, columns):
 
 
 def _by_uuid(answer):
-    """The rows of an answer by uuid; the answer does not keep them."""
+    """The rows of a reply by uuid; the reply does not keep them."""
     return {row["_uuid"][1]: row for row in answer.pop("rows")}
 
 
 def _members_first(schema, names):
-    """Those tables in an order in which the rows that a table holds come before it; of a circle, any order."""
+    """The tables in an order in which held rows come before their holders; arbitrary within a cycle."""
     ordered, seen = [], set()
 
     def visit(name):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a database can store, as its server says (RFC 7047 section 3.2). Nothing is assumed from a version number."""
+"""The schema of a database, as the server reports it (RFC 7047 section 3.2). Nothing depends on a version number."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .batch import batch_encoder
 from .values import column_encoder
 
 MARKS = "external_ids"
-# Keys that daemons write into maps of rows that Heddle owns; a trailing * stands for any rest. ovn-controller:
+# Keys that daemons write into maps of rows that Heddle owns; a trailing * matches any suffix. ovn-controller:
 # ovn-controller(8) "ovn-installed", "ct-zone-*"; they are neither compared nor removed.
 VOLATILE = {
     ("Interface", "external_ids"): ("ovn-installed", "ovn-installed-ts"),
@@ -26,7 +26,7 @@ class Kind(Enum):
     MAP = 3
 
 
-WHOLE, MEMBERS, MAP = Kind.WHOLE, Kind.MEMBERS, Kind.MAP  # looking a member up in the class is slow
+WHOLE, MEMBERS, MAP = Kind.WHOLE, Kind.MEMBERS, Kind.MAP  # attribute access on the class is slow
 
 
 class UnknownName(LookupError):
@@ -34,7 +34,7 @@ class UnknownName(LookupError):
 
 
 class Column:
-    """One column: how its values are encoded and compared, and what it refers to."""
+    """One column: how its values are encoded and compared, and which rows they refer to."""
 
     def __init__(self, table, name, schema):
         type_ = schema["type"]

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From differences to transactions: what is written, in which unit, guarded by what was read.
+"""Plans the transactions for the differences: operations by unit, guarded by what was read.
 
-A unit is one network; it is written completely or not at all. Units that refer to each other's rows are joined. What
-all networks share is written first, and what of it is not desired any more is deleted last.
+A unit is one network; it is written completely or not at all. Units that refer to each other's rows are joined. Rows
+common to all networks are written first, and their deletions come last.
 """
 
 from __future__ import annotations
 
 from ..common.change import Change
 from ..common.errors import InvalidRows, RowProblem
-from .diff import NOTHING, SAME, birth_row, compare, described, held_uuids
+from .diff import NOTHING, UNCHANGED, birth_row, compare, described, held_uuids
 from .identity import KEY, MARK_KEYS
 from .schema import MAP, MARKS, WHOLE
 from .values import map_pairs, map_wire, to_python
@@ -19,7 +19,7 @@ SHARED, LAST = "", None
 
 
 class Unit:
-    """What is to be done for one network."""
+    """The operations of one network."""
 
     __slots__ = ("changes", "guards", "inserts", "networks", "writes")
 
@@ -27,7 +27,7 @@ class Unit:
         self.networks, self.guards, self.inserts, self.writes, self.changes = networks, [], [], [], []
 
     def operations(self, plan):
-        """The operations, guards first. Also completes `changes` with the rows that are created."""
+        """The operations, guards first. Also completes `changes` with created rows."""
         inserts = []
         for wanted in self.inserts:
             row = birth_row(wanted, plan.later.get(wanted.uuid, NOTHING))
@@ -39,7 +39,7 @@ class Unit:
         return [plan.creation(wanted) for wanted in self.inserts] + self.changes
 
     def absorb(self, other):
-        """Take over what another unit would have done."""
+        """Merge another unit into this one."""
         self.networks |= other.networks
         for name in ("guards", "inserts", "writes", "changes"):
             getattr(self, name).extend(getattr(other, name))
@@ -52,12 +52,12 @@ class Plan:
         self._schema, self._identity, self._current, self._networks = schema, identity, current, networks
         self._by_uuid = {wanted.uuid: wanted for wanted in desired.rows.values()}
         self._names = _Names(self._by_uuid)
-        self._doomed = {left.uuid: left for left in current.leftovers}
+        self._deletes = {left.uuid: left for left in current.leftovers}
         self._units, self._problems, self._referring = {}, [], {}
         self.later = {}
         self._guarded = set()
         for wanted in desired.rows.values():
-            if wanted.current is not SAME:
+            if wanted.current is not UNCHANGED:
                 self._consider(wanted, desired)
         if self._problems:
             raise InvalidRows(schema.name, self._problems)
@@ -65,12 +65,12 @@ class Plan:
             self._delete(left)
 
     def orphans(self):
-        """Undesired rows that cannot be deleted as such, and that nothing releases which this plan knows."""
-        retry_candidates = [left for left in self._doomed.values() if not self._schema.tables[left.table].root]
+        """Undesired rows that cannot be deleted as such, and whose holders this plan does not release."""
+        retry_candidates = [left for left in self._deletes.values() if not self._schema.tables[left.table].root]
         if not retry_candidates:
             return []
         held = set()
-        for left in self._doomed.values():
+        for left in self._deletes.values():
             held |= held_uuids(self._schema.tables[left.table], left.row, left.row)
         for wanted in self._by_uuid.values():
             if wanted.current is not None and self._active(wanted):
@@ -79,18 +79,18 @@ class Plan:
         return [left for left in retry_candidates if left.uuid not in held]
 
     def release(self, left, holder_table, column, holder_uuid):
-        """Remove an undesired row from a holder that was looked up."""
+        """Remove an undesired row from a holder that was read."""
         where = [["_uuid", "==", ["uuid", holder_uuid]]]
         mutation = [column, "delete", ["set", [["uuid", left.uuid]]]]
         operation = {"op": "mutate", "table": holder_table, "where": where, "mutations": [mutation]}
         self._unit(self._last_if_shared(left.network)).writes.append(operation)
 
     def first(self):
-        """The shared unit, as a list of units."""
+        """The common unit, as a list of units."""
         return [self._units[SHARED]] if SHARED in self._units else []
 
     def last(self):
-        """Deletions in the shared unit, as a list of units."""
+        """Deletions in the common unit, as a list of units."""
         return [self._units[LAST]] if LAST in self._units else []
 
     def chunks(self, size=NETWORKS_PER_TRANSACTION):
@@ -105,14 +105,14 @@ class Plan:
         return [change for unit in units for change in unit.all_changes(self)]
 
     def name_of(self, operation):
-        """How to call the row that an operation is about in an error message."""
+        """The name of an operation's row in error messages."""
         uuid = operation.get("uuid")
         if uuid is None:
             uuid = next((clause[2][1] for clause in operation.get("where", ()) if clause[0] == "_uuid"), None)
         return self._label(uuid)
 
     def creation(self, wanted):
-        """The change that says that a row is created."""
+        """The change for a created row."""
         row = wanted.row
         after = {name: described(value) for name, value in row.columns.items()}
         return Change(self._schema.name, "create", row.table, _name(row), row.network, {}, after)
@@ -197,16 +197,18 @@ class Plan:
     def _update_members(self, wanted, name, added, removed, before, after):
         self._add_members(wanted, name, added)
         for uuid in removed:
-            deletes = self._doomed.get(uuid)
+            deletes = self._deletes.get(uuid)
             place = self._last_if_shared(deletes.network) if deletes and not wanted.unit else wanted.unit
             self._mutate(place, wanted, name, "delete", [uuid])
-        # A row that only exists as a member is reported as created or deleted; its membership is not news.
-        told = {uuid for uuid in added if self._is_insert(uuid)} | {
-            uuid for uuid in removed if uuid in self._doomed and not self._schema.tables[self._doomed[uuid].table].root
+        # A row that only exists as a member is reported as created or deleted; its membership is not listed.
+        reported = {uuid for uuid in added if self._is_insert(uuid)} | {
+            uuid
+            for uuid in removed
+            if uuid in self._deletes and not self._schema.tables[self._deletes[uuid].table].root
         }
-        if not added | removed <= told:
-            before[name] = sorted(map(self._label, removed - told))
-            after[name] = sorted(map(self._label, added - told))
+        if not added | removed <= reported:
+            before[name] = sorted(map(self._label, removed - reported))
+            after[name] = sorted(map(self._label, added - reported))
 
     def _add_members(self, wanted, name, uuids):
         here = {uuid for uuid in uuids if self._same_unit(wanted, uuid)}
@@ -230,7 +232,7 @@ class Plan:
                 self._mutate(self._by_uuid[uuid].unit, wanted, name, "insert", [uuid])
 
     def _mutate(self, place, wanted, name, mutator, uuids):
-        """Change members of a set; the guard is that the row is still there, whatever else its members are."""
+        """Change members of a set; the guard is that the row still exists, whatever its other members."""
         unit = self._unit(place)
         where = [["_uuid", "==", ["uuid", wanted.uuid]]]
         if (place, wanted.uuid) not in self._guarded:
@@ -298,7 +300,7 @@ class Plan:
         return True
 
     def _check_references(self, wanted, columns):
-        """Join units whose rows refer to each other; a shared row cannot need a row that is written after it."""
+        """Join units whose rows refer to each other; a common row cannot need a row that is written after it."""
         table = wanted.table
         referring = self._referring.get(table.name)
         if referring is None:
@@ -320,8 +322,8 @@ class Plan:
         return target is not None and target.current is None and not target.table.root
 
     def _label(self, uuid):
-        if uuid in self._doomed:
-            left = self._doomed[uuid]
+        if uuid in self._deletes:
+            left = self._deletes[uuid]
             return f"{left.table}/{map_pairs(left.row.get(MARKS, ('map', ()))).get(KEY, uuid)}"
         return self._names.get(uuid, uuid)
 

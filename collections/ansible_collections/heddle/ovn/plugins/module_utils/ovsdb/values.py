@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Column values to and from the wire (RFC 7047 section 5.1).
+"""Conversion of column values to and from the wire format (RFC 7047 section 5.1).
 
-The wire form made here is the one ovsdb-server answers with: sets and maps sorted, a set of one written as the bare
-value. So "is it as wanted?" is `==`.
+The wire form made here equals the one in ovsdb-server's replies: sets and maps sorted, a set of one written as the bare
+value. So values are compared by `==`.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a run is about. `tables`: where rows that are not desired are deleted (`None`: all tables of the database).
+    """The scope of a run. `tables`: where rows that are not desired are deleted (`None`: all tables of the database).
 
     `networks`: the units that are compared and written (`None`: all); rows of other units only serve as targets of
     references then. Give `tables` for databases with large foreign tables, such as the Southbound.
 
-    `former`: rows that these networks had, as rendered from what was applied before. With it nothing is searched for:
-    desired and former rows are asked for by uuid, then what they hold, so a run takes the same time in a database of
-    any size. Rows that neither names and none of them holds stay until a run without it finds them.
+    `former`: rows that these networks had, as rendered from the plan applied before. With it no table is scanned:
+    desired and former rows are read by uuid, then the rows that they hold, so the run time does not depend on the size
+    of the database. Undesired rows that are not found this way stay until a run without `former`.
 
-    `without`: units that are left as they are, whatever the database has of them.
+    `without`: units that are not changed, whatever rows the database has of them.
     """
 
     tables: frozenset[str] | None = None
@@ -150,7 +150,7 @@ def _set_encoder(encode, least, most):
         wire = set_wire([encode(item, resolve) for item in value])
         count = len(set_atoms(wire))
         if count < least or (most != "unlimited" and count > most):
-            raise BadValue(f"wants {least} to {most} values, got {count}")
+            raise BadValue(f"expected {least} to {most} values, got {count}")
         return wire
 
     return encode_set
@@ -166,7 +166,7 @@ def _map_encoder(encode_key, encode_value, all_text):
             if "\0" not in text:
                 return ["map", [[key, value[key]] for key in sorted(value)]]
         if not isinstance(value, Mapping):
-            raise BadValue(f"wants a map, got {type(value).__name__}")
+            raise BadValue(f"expected a map, got {type(value).__name__}")
         return map_wire({encode_key(key, resolve): encode_value(item, resolve) for key, item in value.items()})
 
     return encode_map
@@ -181,24 +181,24 @@ def _string(value, resolve):
         return value
     if isinstance(value, str):
         raise BadValue("text must not contain a null character")
-    raise BadValue(f"wants text, got {type(value).__name__} {value!r}")
+    raise BadValue(f"expected text, got {type(value).__name__} {value!r}")
 
 
 def _integer(value, resolve):
     if isinstance(value, bool) or not isinstance(value, int) or not -(1 << 63) <= value < 1 << 63:
-        raise BadValue(f"wants a 64-bit integer, got {type(value).__name__} {value!r}")
+        raise BadValue(f"expected a 64-bit integer, got {type(value).__name__} {value!r}")
     return value
 
 
 def _real(value, resolve):
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value - value != 0:
-        raise BadValue(f"wants a finite number, got {type(value).__name__} {value!r}")
+        raise BadValue(f"expected a finite number, got {type(value).__name__} {value!r}")
     return value
 
 
 def _boolean(value, resolve):
     if not isinstance(value, bool):
-        raise BadValue(f"wants true or false, got {type(value).__name__} {value!r}")
+        raise BadValue(f"expected true or false, got {type(value).__name__} {value!r}")
     return value
 
 
@@ -207,7 +207,7 @@ def _uuid(value, resolve):
         return ["uuid", resolve(value)]
     if isinstance(value, uuid.UUID):
         return ["uuid", str(value)]
-    raise BadValue(f"wants a reference to a row, got {type(value).__name__} {value!r}")
+    raise BadValue(f"expected a reference to a row, got {type(value).__name__} {value!r}")
 
 
 _ATOMS = {"string": _string, "integer": _integer, "real": _real, "boolean": _boolean, "uuid": _uuid}
@@ -216,12 +216,12 @@ _LIMITS = {"string": "Length", "integer": "Integer", "real": "Real"}
 
 def _one_of(atom, allowed):
     if atom not in allowed:
-        raise BadValue(f"wants one of {', '.join(sorted(map(str, allowed)))}, got {atom!r}")
+        raise BadValue(f"expected one of {', '.join(sorted(map(str, allowed)))}, got {atom!r}")
     return atom
 
 
 def _within(atom, low, high):
     size = len(atom) if isinstance(atom, str) else atom
     if (low is not None and size < low) or (high is not None and size > high):
-        raise BadValue(f"wants {'a length of ' if isinstance(atom, str) else ''}{low} to {high}, got {atom!r}")
+        raise BadValue(f"expected {'a length of ' if isinstance(atom, str) else ''}{low} to {high}, got {atom!r}")
     return atom

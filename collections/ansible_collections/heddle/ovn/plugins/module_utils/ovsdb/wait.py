@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waiting for a database to say something, and until a Northbound change is carried out.
+"""Waits for rows to reach a state, and until a Northbound change is programmed on the chassis.
 
-The second is the protocol of ovn-architecture(7), "Information Flow": `nb_cfg` comes back as `sb_cfg` when northd has
+The latter is the protocol of ovn-architecture(7), "Information Flow": `nb_cfg` is copied to `sb_cfg` when northd has
 translated the change, and as `hv_cfg` when every ovn-controller has it in its flows.
 """
 
@@ -15,7 +15,7 @@ from .client import OvsdbError
 
 
 class TimedOut(OvsdbError):
-    """What was waited for did not happen; `seen` are the rows as last read."""
+    """The awaited state was not reached; `seen` are the rows as last read."""
 
     def __init__(self, database: str, details: str, seen: list) -> None:
         super().__init__(database, "timed out", details)
@@ -25,15 +25,15 @@ class TimedOut(OvsdbError):
         return self.details
 
 
-class NotCarriedOut(TimedOut):
-    """A Northbound change was not carried out in time."""
+class NotProgrammed(TimedOut):
+    """A Northbound change was not programmed in time."""
 
 
-class NorthdSilent(NotCarriedOut):
+class NorthdSilent(NotProgrammed):
     """ovn-northd did not translate the change."""
 
 
-class ChassisBehind(NotCarriedOut):
+class ChassisBehind(NotProgrammed):
     """northd is done, but at least one ovn-controller is not; which one, only the Southbound's Chassis_Private says."""
 
 
@@ -49,7 +49,7 @@ def wait_until(client, database: str, table: str, where: list, columns: list, pr
 
 
 def caught_up(client) -> bool:
-    """Tell whether everything that was announced so far is carried out."""
+    """Return whether every announced change is programmed."""
     select = {"op": "select", "table": "NB_Global", "where": [], "columns": ["nb_cfg", "sb_cfg", "hv_cfg"]}
     rows = client.transact(OVN_NORTHBOUND, [select])[0]["rows"]
     return all(row["sb_cfg"] >= row["nb_cfg"] and row["hv_cfg"] >= row["nb_cfg"] for row in rows)
@@ -68,8 +68,8 @@ def synchronise(client, timeout: float) -> dict:
         return lambda rows: bool(rows) and rows[0][column] >= target
 
     steps = (
-        ("sb_cfg", NorthdSilent, "ovn-northd has not carried the change out after {:g} s; see its log"),
-        ("hv_cfg", ChassisBehind, "an ovn-controller has not carried the change out after {:g} s; see their logs"),
+        ("sb_cfg", NorthdSilent, "ovn-northd has not processed the change after {:g} s; see its log"),
+        ("hv_cfg", ChassisBehind, "an ovn-controller has not programmed the change after {:g} s; see their logs"),
     )
     seen = []
     for column, error, message in steps:

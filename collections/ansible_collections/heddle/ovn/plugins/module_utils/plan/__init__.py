@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan: one document, the same for every host, with all that a host needs to know."""
+"""The plan: one document with all decisions, the same for every host."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a snapshot of the state to the plan.
+"""Builds the plan from a snapshot of the state.
 
-The plan holds decisions (ids, keys, subnets, addresses), not rows: what rows they become is decided on each host by
-`render`. Its digest covers everything but the revision, so a plan that says the same has the same digest.
+The plan holds decisions (ids, keys, subnets, addresses), not rows: each host derives the rows with
+`render`. Its digest covers everything but the revision, so plans with equal content have the same digest.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _network(network: Network, nodes: list[StoredObject], snapshot: Snapshot) ->
         described["mac_subnet"] = next(subnet for subnet in network.join_subnets if family(subnet) == 4)
     if network.topology == "Layer3":
         given = {node.name: host_subnets(snapshot, network, node.name) for node in nodes}
-        # A node for which too few subnets were left has no part in the network; its status says so.
+        # A node for which too few subnets were left is not part of the network; its status reports that.
         described["host_subnets"] = {name: one for name, one in given.items() if len(one) == len(network.families)}
         described["transit_subnets"] = [
             subnet for subnet in snapshot.settings["transit_subnets"] if family(subnet) in network.families

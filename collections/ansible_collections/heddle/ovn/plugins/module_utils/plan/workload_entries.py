@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each interface of a workload gets: name, port, MAC, addresses, routes, role."""
+"""The plan's entry for each interface of a workload: name, port, MAC, addresses, routes, role."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _interface(
 
 
 def _is_routed(network: Network) -> bool:
-    """Tell whether there is a router beside the workloads of a network."""
+    """Return whether there is a router beside the workloads of a network."""
     return network.topology == "Layer3" or network.is_transit_routed
 
 
@@ -72,7 +72,7 @@ def _destinations(network: Network, role: str, settings: dict, gateway: str, els
 
     The default routes of the families `elsewhere` lead out of another interface.
     """
-    number = family(gateway)
+    version = family(gateway)
     wanted: list[str] = []
     if network.is_default:
         wanted += [subnet["cidr"] for subnet in network.subnets] + settings["join_subnets"]
@@ -82,5 +82,5 @@ def _destinations(network: Network, role: str, settings: dict, gateway: str, els
         wanted += settings["service_subnets"]
         if not network.is_default:
             wanted += network.join_subnets
-        wanted += [] if number in elsewhere else [_EVERYWHERE[number]]
-    return [subnet for subnet in wanted if family(subnet) == number]
+        wanted += [] if version in elsewhere else [_EVERYWHERE[version]]
+    return [subnet for subnet in wanted if family(subnet) == version]

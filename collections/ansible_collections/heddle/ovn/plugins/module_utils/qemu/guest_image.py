@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernel and the initramfs that virtual machines boot, made of the host's own packages.
+"""The kernel and the initramfs that virtual machines boot, built from the host's own packages.
 
-The guest is busybox, the modules of its NIC, and two scripts. It is built anew when one of these changed.
+The guest is busybox, the modules of its NIC, and two scripts. The image is rebuilt when one of these changed.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ BUSYBOX = (Path("/usr/bin/busybox"), Path("/bin/busybox"))
 
 
 class GuestImageError(HypervisorError):
-    """The host lacks something that the guest is made of; the text says what to install."""
+    """The host lacks a component of the guest image; the text says what to install."""
 
 
 def reconcile_guest_image(directory: str, scripts: str, *, boot: str = "/boot", write: bool) -> Outcome:
-    """Bring `directory` to the kernel and initramfs of this host; `scripts` holds `init` and `lease`.
+    """Build the guest image in `directory` from this host's kernel; `scripts` holds `init` and `lease`.
 
     Raises GuestImageError when there is no kernel or no static busybox.
     """
@@ -38,17 +38,17 @@ def reconcile_guest_image(directory: str, scripts: str, *, boot: str = "/boot", 
     summary = hashlib.sha256(kernel.read_bytes())
     for path, (mode, content) in sorted(files.items()):
         summary.update(f"{path}\0{mode}\0{len(content)}\0".encode() + content)
-    told = {"release": release, "digest": summary.hexdigest()[:16]}
+    wanted = {"release": release, "digest": summary.hexdigest()[:16]}
     target = Path(directory)
-    said = _said(target)
-    if said == told:
+    existing = _read_contents(target)
+    if existing == wanted:
         return Outcome()
     if write:
-        _build(target, kernel, files, told)
-    return Outcome((Change(SUBSTRATE, "update" if said else "create", "image", directory, "", said, told),))
+        _build(target, kernel, files, wanted)
+    return Outcome((Change(SUBSTRATE, "update" if existing else "create", "image", directory, "", existing, wanted),))
 
 
-def _said(directory: Path) -> dict:
+def _read_contents(directory: Path) -> dict:
     try:
         release, digest = (directory / "contents").read_text(encoding="utf-8").split()
     except (OSError, ValueError):
@@ -56,13 +56,13 @@ def _said(directory: Path) -> dict:
     return {"release": release, "digest": digest}
 
 
-def _build(directory: Path, kernel: Path, files: dict, told: dict) -> None:
-    """Write what it is made of last: an image that was cut off says nothing, and is built again."""
+def _build(directory: Path, kernel: Path, files: dict, wanted: dict) -> None:
+    """Build the image and write `contents` last: an interrupted build has none, and is repeated."""
     directory.mkdir(mode=0o755, parents=True, exist_ok=True)
     (directory / "contents").unlink(missing_ok=True)
     for name, content in (("kernel", kernel.read_bytes()), ("initramfs", initramfs(files))):
         replace_file(directory / name, content, mode=0o644)
-    (directory / "contents").write_text(f"{told['release']} {told['digest']}\n", encoding="utf-8")
+    (directory / "contents").write_text(f"{wanted['release']} {wanted['digest']}\n", encoding="utf-8")
 
 
 def _newest_kernel(boot: Path) -> tuple[Path, str]:
@@ -94,7 +94,7 @@ def _files(release: str, scripts: Path) -> dict[str, tuple[int, bytes]]:
 
 
 def _needed_modules(release: str) -> list[Path]:
-    """Return the files of the nic's module and of what it needs, in the order in which they load (modules.dep(5)).
+    """Return the files of the NIC's module and of its dependencies, in load order (modules.dep(5)).
 
     A module that is built into the kernel has no file.
     """

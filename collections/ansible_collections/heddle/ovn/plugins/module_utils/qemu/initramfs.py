@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An initramfs without the tools for it: the `newc` cpio format (Linux, Documentation/driver-api/early-userspace)."""
+"""Builds an initramfs: the `newc` cpio format (Linux, Documentation/driver-api/early-userspace)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _TRAILER = "TRAILER!!!"
 
 
 def initramfs(files: dict[str, tuple[int, bytes]]) -> bytes:
-    """Return a compressed archive of `files`: path -> (mode with file type, content). The same files, the same bytes.
+    """Return a compressed archive of `files`: path -> (mode with file type, content). Deterministic.
 
-    Directories on the way to a file are made; a symbolic link's content is its target.
+    Parent directories are created; a symbolic link's content is its target.
     """
     complete: dict[str, tuple[int, bytes]] = {}
     for path in sorted(files):

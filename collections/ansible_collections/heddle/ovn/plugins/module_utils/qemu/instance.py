@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The virtual machines of a host as systemd and the file system know them, read and written.
+"""Reads and writes the virtual machines of a host, as systemd units and files.
 
-Nothing here decides anything; `virtual_machine.py` does. Each VM is an instance of one unit, which the role
-`hypervisor` brings, and a directory with its arguments and its sockets, which only root and QEMU may enter.
+It decides nothing; `reconcile.py` does. Each VM is an instance of one unit, which the role
+`hypervisor` installs, and a directory with its arguments and its sockets, which only root and QEMU may enter.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _START_TIMEOUT = 30.0
 
 
 def ready() -> bool:
-    """Tell whether the role `hypervisor` has been here."""
+    """Return whether the role `hypervisor` was applied to this host."""
     try:
         pwd.getpwnam(USER)
     except KeyError:
@@ -33,7 +33,7 @@ def ready() -> bool:
 
 
 def user_id() -> int:
-    """Return the user that QEMU runs as."""
+    """Return the id of the user that QEMU runs as."""
     return pwd.getpwnam(USER).pw_uid
 
 
@@ -45,8 +45,8 @@ def socket_of(name: str, which: str = "qmp") -> str:
 def read_vms() -> dict[str, dict]:
     """Return the VMs that Heddle made on this host.
 
-    Name -> `owner`, `arguments`, `incoming` (whether it was started to take over another one), `moving` (whether it is
-    on its way to another host) and `active`.
+    Name -> `owner`, `arguments`, `incoming` (whether it was started as the target of a migration), `moving` (whether it
+    migrates to another host) and `active`.
     """
     found = {}
     for directory in sorted(RUNTIME.iterdir()) if RUNTIME.is_dir() else []:
@@ -63,13 +63,13 @@ def read_vms() -> dict[str, dict]:
 
 
 def start(name: str, owner: str, arguments: str, *, incoming: bool) -> None:
-    """Start a VM, or with `incoming` one that waits for another's state; returns when QEMU answers."""
+    """Start a VM, or with `incoming` one that waits for a migration; return when QEMU answers."""
     directory = RUNTIME / name
     RUNTIME.mkdir(mode=0o755, exist_ok=True)
     directory.mkdir(mode=0o700, exist_ok=True)
     account = pwd.getpwnam(USER)
     os.chown(directory, account.pw_uid, account.pw_gid)
-    # The owner's mark comes first: what is started is known as Heddle's even when this is cut off.
+    # The owner's mark comes first: after an interruption the VM is known as Heddle's.
     for file, text in (("owner", owner), ("arguments", f"HEDDLE_ARGUMENTS={arguments}")):
         (directory / file).write_text(f"{text}\n", encoding="utf-8")
     if incoming:
@@ -93,25 +93,25 @@ def stop(name: str) -> None:
 
 
 def forget_incoming(name: str) -> None:
-    """A VM that has taken over starts like any other from now on, and its key is of no more use."""
+    """Make a VM that has arrived start normally from now on, and delete its key."""
     for file in ("incoming", KEY_FILE):
         (RUNTIME / name / file).unlink(missing_ok=True)
 
 
 def note_moving(name: str) -> None:
-    """Keep systemd from starting the VM anew when its QEMU ends."""
+    """Keep systemd from restarting the VM when its QEMU ends."""
     (RUNTIME / name / "moving").touch()
 
 
 def forget_moving(name: str) -> None:
-    """From now on the VM is started anew when its QEMU ends."""
+    """Let systemd restart the VM again when its QEMU ends."""
     (RUNTIME / name / "moving").unlink(missing_ok=True)
 
 
 def status(name: str) -> str:
-    """Return what QEMU says that a VM does: `running`, `inmigrate`, `postmigrate`, ...
+    """Return QEMU's state of a VM: `running`, `inmigrate`, `postmigrate`, ...
 
-    `absent` without QEMU, and `silent` when there is one that does not answer: what that does, nobody knows.
+    `absent` without QEMU, and `silent` for a QEMU that does not answer, whose state is unknown.
     """
     try:
         with Qmp(socket_of(name)) as vm:

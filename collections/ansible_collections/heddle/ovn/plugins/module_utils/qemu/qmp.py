@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A connection to one QEMU (QEMU, "QEMU Machine Protocol Specification"), on the standard library."""
+"""A client for one QEMU (QEMU, "QEMU Machine Protocol Specification"), on the standard library."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..common.polling import attempts
 
 
 class QmpError(HypervisorError):
-    """QEMU does not answer, or refuses a command; the text says which."""
+    """QEMU does not answer, or rejects a command; the text has the details."""
 
 
 class QmpAbsent(QmpError):
@@ -20,7 +20,7 @@ class QmpAbsent(QmpError):
 
 
 class Qmp:
-    """One QEMU's control socket; usable as a context manager. `timeout` is how long it may stay silent, in seconds."""
+    """One QEMU's control socket; usable as a context manager. `timeout` is for each answer, in seconds."""
 
     def __init__(self, path: str, timeout: float = 10.0) -> None:
         self.path = path
@@ -44,7 +44,7 @@ class Qmp:
         self._socket.close()
 
     def execute(self, command: str, arguments: dict | None = None) -> dict:
-        """Run a command and return what it returned."""
+        """Run a command and return its result."""
         request = {"execute": command, **({"arguments": arguments} if arguments else {})}
         try:
             self._lines.write(json.dumps(request).encode() + b"\n")
@@ -69,14 +69,14 @@ class Qmp:
 
 
 def wait_for(path: str, happened: Callable[[Qmp], bool], timeout: float) -> None:
-    """Wait until QEMU answers and `happened` holds; QmpError when that is not so after `timeout` seconds."""
+    """Wait until QEMU answers and `happened` holds; QmpError after `timeout` seconds."""
     reason = ""
     for _attempt in attempts(timeout):
         try:
             with Qmp(path) as vm:
                 if happened(vm):
                     return
-            reason = "it did not come to what was waited for"
+            reason = "the expected state was not reached"
         except QmpError as error:
             reason = str(error)
     raise QmpError(f"{path}: not within {timeout:g} s: {reason}")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine for virtual machines and their tap devices: desired and what is there -> steps -> writes.
+"""The engine for virtual machines and their tap devices: compares desired and actual state and applies the steps.
 
-Own are VMs whose directory names the owner, and links that carry the owner's mark. Other QEMUs are never looked
-at. A VM that is on the move is not restarted or started again here: only its move may end it. What a move that is
-over left behind, which waits for a VM or has sent it off, is begun anew where the VM is to run.
+Own are VMs whose directory names the owner, and links that carry the owner's mark. Other QEMUs are ignored.
+A migrating VM is not restarted or started again here: only its migration may end it. A QEMU left over from a
+finished migration, which waits for a VM or has sent it, is restarted where the VM is to run.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SUBSTRATE = "hypervisor"
 
 
 def arguments(vm: VirtualMachine) -> str:
-    """Return what a VM's QEMU is told beyond what all are (the unit of the role `hypervisor`)."""
+    """Return a VM's QEMU arguments in addition to those of all VMs (the unit of the role `hypervisor`)."""
     words = ["-m", str(vm.memory)]
     for number, nic in enumerate(vm.nics):
         # Without the header, guest and host exchange complete checksums and single frames, as a userspace switch needs.
@@ -33,7 +33,7 @@ def arguments(vm: VirtualMachine) -> str:
 
 
 def end_vms(vms: list[VirtualMachine], *, owner: str, write: bool) -> Outcome:
-    """End the owner's VMs that are not among `vms`; their ports and taps may go after that."""
+    """Stop the owner's VMs that are not among `vms`, before their ports and taps are removed."""
     wanted = {vm.name for vm in vms}
     steps = [
         Step(_change("delete", name, {"arguments": there["arguments"]}, {}), partial(instance.stop, name))
@@ -44,7 +44,7 @@ def end_vms(vms: list[VirtualMachine], *, owner: str, write: bool) -> Outcome:
 
 
 def reconcile_vms(vms: list[VirtualMachine], *, owner: str, write: bool) -> Outcome:
-    """Start the VMs that do not run, and restart those that are not as wanted. Taps and ports come before.
+    """Start the VMs that do not run, and restart changed ones. Taps and ports must exist.
 
     Raises HypervisorError where a VM cannot run.
     """
@@ -71,7 +71,7 @@ def _vm_steps(vm: VirtualMachine, there: dict | None, owner: str) -> list[Step]:
         return [Step(_change("create", vm.name, {}, after), begin)]
     if incoming and there["incoming"]:
         return []
-    # Without that mark it is left from before the VM ran elsewhere: this host was off, or failed, meanwhile.
+    # Without that mark it is a leftover from before the VM ran elsewhere: this host was off, or failed, meanwhile.
     if incoming or there["arguments"] != text or _left_over(vm.name, there):
 
         def restart() -> None:
@@ -90,7 +90,7 @@ def _vm_steps(vm: VirtualMachine, there: dict | None, owner: str) -> list[Step]:
 
 
 def _left_over(name: str, there: dict) -> bool:
-    """Tell whether this is an end of a move in which nobody runs the VM."""
+    """Return whether this is an end of a migration where the VM does not run."""
     return (there["incoming"] or there["moving"]) and instance.status(name) in ("inmigrate", "postmigrate")
 
 
@@ -106,7 +106,7 @@ def _change(action: str, name: str, before: dict, after: dict) -> Change:
 
 
 def reconcile_taps(vms: list[VirtualMachine], *, owner: str, write: bool) -> Outcome:
-    """Bring the tap devices of `vms` to what they should be; the owner's others are removed."""
+    """Create or change the tap devices of `vms`; remove the owner's others."""
     links = kernel.read_links(None)
     wanted = {nic.host_name: nic for vm in vms for nic in vm.nics}
     steps = []

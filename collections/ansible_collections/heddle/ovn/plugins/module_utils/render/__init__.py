@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plan and host name into desired rows and links. Pure functions; no I/O."""
+"""Renders the plan for one host into desired rows, flows and links. Pure functions; no I/O."""
 
 from __future__ import annotations
 

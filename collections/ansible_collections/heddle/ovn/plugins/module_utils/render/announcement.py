@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a virtual machine must hear after a move, where its gateway may have another MAC now.
+"""Announcements to a virtual machine after a migration, when its gateway may have another MAC.
 
-While gateway routers are on the switch, each has its own MAC and link-local address, and a VM that was moved goes
-on with those of the node that it came from (OKEP-5094, "Virtual machine live migration and default gateway"). As
-ovn-kubernetes does, it is told the gateway's MAC by a gratuitous ARP, and its IPv6 routers by advertisements: an
-endless one of its new router, and one for each other with a lifetime of zero, which ends that one.
+While gateway routers are on the switch, each has its own MAC and link-local address, and a migrated VM keeps
+using those of its former node (OKEP-5094, "Virtual machine live migration and default gateway"). As in
+ovn-kubernetes, a gratuitous ARP announces the gateway's MAC, and router advertisements the IPv6 routers: the new
+router with infinite lifetime, and each other router with lifetime zero, which removes it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ENDLESS = 0xFFFF
 
 @dataclass(frozen=True)
 class Announcement:
-    """A frame for one workload: out of which link of the host, and which router it tells of for how many seconds."""
+    """A frame for one workload: the host's link to send it on, and which router it announces for how many seconds."""
 
     host_name: str
     router: str
@@ -42,9 +42,9 @@ class Announcement:
 
 
 def render_announcements(plan: dict, node: str, workload: str) -> list[Announcement]:
-    """Return what a workload (`namespace/name`) must hear when it has come to a node; nothing where that is the same.
+    """Return the announcements for a workload (`namespace/name`) on its new node; none where all nodes have the same.
 
-    All nodes' routers are the same to a workload once the old topology was given up.
+    With the transit router, all nodes' routers are the same to a workload.
     """
     found = []
     interfaces = [one for one in plan["workloads"][workload]["interfaces"] if one["role"] == "primary"]
@@ -67,7 +67,7 @@ def _announcements(view: NodeNetwork, interface: dict) -> list[Announcement]:
     for address in map(plain, interface["addresses"]):
         if family(address) == 6:
             ends = (interface["mac"], address)
-            # Its own comes first, so that there is no moment without a default route.
+            # The new router comes first, so that there is always a default route.
             found.append(_router(link, own, ends, _ENDLESS))
             found += [_router(link, mac, ends, 0) for mac in sorted(macs - {own})]
     return found
@@ -85,10 +85,10 @@ def gratuitous_arp(mac: str, address: str) -> bytes:
 
 
 def router_advertisement(mac: str, target_mac: str, target: str, lifetime: int) -> bytes:
-    """Return the frame in which a router tells one VM for how many seconds it is one (RFC 4861, 4.2)."""
+    """Return a router advertisement to one VM with a lifetime in seconds (RFC 4861, 4.2)."""
     source = ipaddress.IPv6Address(link_local_address(mac)).packed
     ends = source + ipaddress.IPv6Address(target).packed
-    # A router that ends has no preference (RFC 4191, 2.2).
+    # A router with lifetime zero has no preference (RFC 4191, 2.2).
     flags = _MANAGED | _LOW if lifetime else _MANAGED
     option = struct.pack("!BB", _SOURCE_LINK_LAYER, 1) + _octets(mac)
     message = struct.pack("!BBHBBHII", _ADVERTISEMENT, 0, 0, _HOP_LIMIT, flags, lifetime, 0, 0) + option

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All Northbound rows of one zone."""
+"""Collects all Northbound rows of one zone."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .topology.layer3 import render_layer3
 from .topology.localnet import render_localnet
 from .topology.workload_port import render_workload_switch_ports
 
-# Protocols that OVN hands to ovn-controller; each may cost it 25 packets a second.
+# Protocols that OVN hands to ovn-controller; each is limited to 25 packets a second.
 PUNTED_PROTOCOLS = (
     "arp", "arp-resolve", "bfd", "event-elb", "icmp4-error", "icmp6-error", "reject", "svc-monitor", "tcp-reset",
 )  # fmt: skip
 PUNTED_PACKETS_PER_SECOND = 25
 
-# What a purge may look at: every table that these renderers write.
+# The scope of a purge: every table that these renderers write.
 TABLES = (
     "ACL", "Copp", "DHCP_Options", "Gateway_Chassis", "Load_Balancer", "Logical_Router", "Logical_Router_Policy",
     "Logical_Router_Port", "Logical_Router_Static_Route", "Logical_Switch", "Logical_Switch_Port", "Meter",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which networks of a plan cannot be rendered, and why; found on the state host before any node is written to."""
+"""Finds networks of a plan that cannot be rendered, on the state host, before any node is changed."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def unrenderable(plan: dict, networks: Iterable[str] | None = None) -> dict[str,
     """Return why networks of the plan cannot be rendered, by name; `networks` limits which are tried (None: all).
 
     Each is rendered beside the default network on every node whose chassis is known. Where that one cannot be
-    rendered, it is the only entry: nothing can be said of the others then.
+    rendered, it is the only entry: the others cannot be tested then.
     """
     names = set(plan["networks"] if networks is None else networks) - {DEFAULT_NETWORK}
     nodes = [name for name, node in plan["nodes"].items() if node["chassis"]]
     reason = _reason(plan_of_networks(plan, set()), nodes)
     if reason:
         return {DEFAULT_NETWORK: reason}
-    # All at once first: that one of them fails is rare, and to render each alone takes longer.
+    # All at once first: failures are rare, and rendering each network alone takes longer.
     if not names or not _reason(plan_of_networks(plan, names), nodes):
         return {}
     found = {name: _reason(plan_of_networks(plan, {name}), nodes) for name in sorted(names)}
@@ -56,7 +56,7 @@ def _reason(plan: dict, nodes: list[str]) -> str:
     for node in nodes:
         try:
             flaw = next(_flaws(plan, node), "")
-        # A defect of a renderer may raise anything, and is the trouble of this network alone.
+        # A defect of a renderer may raise anything, and must affect this network alone.
         except Exception as error:  # pylint: disable=broad-exception-caught
             flaw = f"{type(error).__name__}: {error}"
         if flaw:

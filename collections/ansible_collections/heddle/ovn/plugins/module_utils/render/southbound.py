@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The other hosts as remote chassis in this zone's Southbound database.
+"""Renders the other hosts as remote chassis in this zone's Southbound database.
 
 ovn-architecture, "OVN Interconnection"; rows as ovn-kubernetes's chassis handler writes them. ovn-ic is not used.
 """
@@ -25,6 +25,6 @@ def render_southbound(plan: dict, node: str) -> list[Row]:
             encap = {
                 "type": OVERLAY.kind, "ip": address, "chassis_name": chassis, "options": dict(OVERLAY.options),
             }  # fmt: skip
-            # By address, which is what the database keeps unique: a host that was set up anew keeps its row.
+            # By address, which is the database's unique index: a reinstalled host keeps its row.
             rows.append(Row("Encap", address, encap, parent=Parent("Chassis", chassis, "encaps")))
     return rows

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Snapshots in and out of the `Heddle` database.
+"""Reads and writes snapshots of the `Heddle` database.
 
-A snapshot is written by one transaction that waits for what was read: of two operators who write at once the second
-one is refused, reads again and decides anew. Rows are changed by their uuid, which the server looks up at once; by
-content it would read the whole table for each of them.
+A snapshot is written by one transaction that waits for the revision that was read: of two concurrent writers the second
+is rejected, reads again and decides anew. Rows are addressed by uuid, which the server finds by index; by
+content it would scan the whole table for each of them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _COLUMNS = {
 
 
 def read(client) -> Snapshot:
-    """Return what the database holds, all of one moment."""
+    """Return the content of the database at one revision."""
     selects = [
         {"op": "select", "table": table, "where": [], "columns": _IDENTITY + columns}
         for table, columns in _COLUMNS.items()
@@ -84,7 +84,7 @@ def _row(entry: StoredObject) -> dict:
 def operations(before: Snapshot, after: Snapshot) -> list[dict]:
     """Return the transaction that turns one snapshot into the other; empty when they are equal.
 
-    `before` is as it was read. The revision becomes that of `after` if it is ahead, or else the next one.
+    `before` is as it was read. The revision becomes that of `after` if that is greater, or else the next one.
     """
     changes = (
         _object_operations(before, after) + _allocation_operations(before, after) + _cursor_operations(before, after)
@@ -109,8 +109,8 @@ def next_revision(before: Snapshot, after: Snapshot) -> int:
     return max(before.revision + 1, after.revision)
 
 
-def _wait(table: str, where: list, told: dict) -> dict:
-    return {"op": "wait", "table": table, "where": where, "until": "==", "timeout": 0, **told}
+def _wait(table: str, where: list, condition: dict) -> dict:
+    return {"op": "wait", "table": table, "where": where, "until": "==", "timeout": 0, **condition}
 
 
 def _insert(table: str, row: dict) -> dict:
@@ -118,7 +118,7 @@ def _insert(table: str, row: dict) -> dict:
 
 
 def _on_row(before: Snapshot, table: str, key, operation: dict) -> list[dict]:
-    """An operation on a row that was read, if it still is what was read."""
+    """An operation on a row, conditional on the version that was read."""
     uuid, version = before.rows[table, key]
     where = [["_uuid", "==", ["uuid", uuid]]]
     unchanged = {"columns": ["_version"], "rows": [{"_version": ["uuid", version]}]}
@@ -142,7 +142,7 @@ def _object_operations(before: Snapshot, after: Snapshot) -> list[dict]:
 
 
 def _allocation_operations(before: Snapshot, after: Snapshot) -> list[dict]:
-    """Deletions come first, so that a value may change hands within one transaction."""
+    """Deletions come first, so that a value can change its owner within one transaction."""
     gone, new = [], []
     for pool in sorted(set(before.allocations) | set(after.allocations)):
         old, fresh = before.allocations.get(pool, {}), after.allocations.get(pool, {})
@@ -169,7 +169,7 @@ def _cursor_operations(before: Snapshot, after: Snapshot) -> list[dict]:
 
 
 def differences(before: Snapshot, after: Snapshot) -> list[dict]:
-    """Return what differs, for people: one entry per object or allocation with `kind`, `name`, `before`, `after`."""
+    """Return the differences: one entry per object or allocation with `kind`, `name`, `before`, `after`."""
     found = []
     for key in sorted(set(before.objects) | set(after.objects)):
         old, new = before.objects.get(key), after.objects.get(key)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which of the two Layer2 topologies each node has.
+"""The Layer2 topology version of each node.
 
 A version per node, for all networks, as in the annotation `k8s.ovn.org/layer2-topology-version` (OKEP-5094, "Upgrade
-Details"). A cluster that began with gateway routers on the Layer2 switches stays open for changes of a node's version,
-back and forth, from its first day until the clean-up after the upgrade. While it is open every node has a tunnel key
+Details"). A cluster created with gateway routers on the Layer2 switches allows changes of a node's version,
+in both directions, until the clean-up after the upgrade. While it is open every node has a tunnel key
 for its gateway router on each Layer2 primary network, upgraded or not.
 """
 
@@ -15,7 +15,7 @@ from ..common.naming import GATEWAY_ROUTERS, TRANSIT_ROUTER
 from .snapshot import Snapshot, StoredObject
 
 SETTING = "layer2_topology"
-# What the setting may say: the topology that a fresh cluster begins with.
+# Values of the setting: the topology of a new cluster.
 TOPOLOGIES = {"transit-router": TRANSIT_ROUTER, "gateway-router": GATEWAY_ROUTERS}
 _FIELD = "layer2_topology_version"
 _OPEN = StoredObject(kind="Layer2Topology", name="upgrade", spec={"last_changed": []})
@@ -23,7 +23,7 @@ _UPGRADED = StoredObject(kind="Layer2Topology", name="upgraded-networks", spec={
 
 
 def version_of(node: StoredObject) -> str:
-    """Return a node's version; nodes stored before there were two have the transit router."""
+    """Return a node's version; nodes stored without one have the transit router."""
     return node.spec.get(_FIELD, TRANSIT_ROUTER)
 
 
@@ -33,12 +33,12 @@ def with_version(node: StoredObject, version: str) -> StoredObject:
 
 
 def is_open(snapshot: Snapshot) -> bool:
-    """Tell whether nodes may have either topology."""
+    """Return whether nodes may have either topology."""
     return _OPEN.key in snapshot.objects
 
 
 def change(snapshot: Snapshot, nodes: list[str], version: str) -> None:
-    """Give nodes another version, and remember which ones: on the hosts their order matters."""
+    """Change the version of nodes, and record which ones: on the hosts their order matters."""
     for node in snapshot.of_kind("Node"):
         if node.name in nodes:
             snapshot.objects[node.key] = with_version(node, version)
@@ -51,22 +51,23 @@ def last_changed(snapshot: Snapshot) -> list[str]:
 
 
 def close(snapshot: Snapshot, networks: list[str]) -> None:
-    """Give the old topology up for good; `networks` are those that may have had it."""
+    """Remove the old topology for good; `networks` are those that may have had it."""
     del snapshot.objects[_OPEN.key]
     snapshot.objects[_UPGRADED.key] = dataclasses.replace(_UPGRADED, spec={"networks": sorted(networks)})
 
 
 def was_on_link(snapshot: Snapshot, network: str) -> bool:
-    """Tell whether workloads may have learnt that the network's join subnets are on-link.
+    """Return whether workloads may have learned that the network's join subnets are on-link.
 
-    The old gateway routers announced that in IPv6, and for ever: a machine that runs on believes it after the upgrade.
+    The old gateway routers announced that in IPv6 with infinite lifetime: a VM that keeps running has it after the
+    upgrade.
     """
     upgraded = snapshot.objects.get(_UPGRADED.key, _UPGRADED)
     return is_open(snapshot) or network in upgraded.spec["networks"]
 
 
 def begin(snapshot: Snapshot, before: Snapshot) -> None:
-    """Give every node of `snapshot` that has none its version: that of the setting, or the new one in a closed cluster.
+    """Set the version of every node of `snapshot` that has none: from the setting, or the new one if closed.
 
     Only the very first nodes open a cluster.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cluster-wide settings: the address ranges that every network shares.
+"""Cluster-wide settings, such as the address ranges common to all networks.
 
 Defaults are ovn-kubernetes's, with the cluster subnets of its kind deployment and its wide masquerade range.
 """
@@ -27,10 +27,10 @@ DEFAULTS = {
     LAYER2_TOPOLOGY: "transit-router",
     SHARED_SERVICES: [],
 }
-# Hosts and routers have one address of each of these, so there is one of each family.
+# Hosts and routers have one address of each range, so there is one range per family.
 _ONE_OF_A_FAMILY = ("join_subnets", "network_join_subnets", "transit_subnets", "masquerade_subnets")
 _HOST_PREFIXES = {4: 24, 6: 64}
-# How many networks there may be; 0 is no limit. Hosts need not know them.
+# Maximum number of networks; 0 is no limit. Not part of the plan.
 LIMITS = ("networks_total", "networks_per_namespace")
 
 
@@ -88,7 +88,7 @@ def _subnet_mistakes(name: str, text: str) -> list[str]:
 
 
 def _overlaps(settings: dict) -> list[str]:
-    """Ranges that meet on one router must differ; that of the networks' joins is behind routers of its own."""
+    """Ranges used on the same router must differ; those of the networks' join subnets are on separate routers."""
     names = [name for name in DEFAULTS if name.endswith("_subnets") and name != "network_join_subnets"]
     ranges = [(name, "/".join(text.split("/")[:2])) for name in names for text in settings[name]]
     return [

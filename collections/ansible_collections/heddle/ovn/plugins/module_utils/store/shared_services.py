@@ -17,7 +17,7 @@ _PORT_FIELDS = {"protocol", "port", "target"}
 
 
 def mistakes(value, service_subnets: list[str]) -> list[str]:
-    """Return what is wrong with the setting, one line each.
+    """Return the errors in the setting, one line each.
 
     An entry has `name` (namespace/name), `address` in one of the service subnets, `ports` (`protocol`, `port`, and
     `target` where it differs) and `endpoints`: addresses of hosts or workloads, or workloads as namespace/name.

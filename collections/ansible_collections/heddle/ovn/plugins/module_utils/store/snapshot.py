@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The state as plain data: what the database holds at one revision.
+"""The state as plain data: the content of the database at one revision.
 
 Admission and allocation turn one snapshot into the next; only `database.py` knows how it is stored.
 """
@@ -13,10 +13,10 @@ from functools import cached_property
 
 @dataclass(frozen=True)
 class StoredObject:
-    """A manifest that was admitted. `spec` is normalised, `manifest` is what the user wrote.
+    """An admitted manifest. `spec` is normalised, `manifest` is the user's document.
 
-    `status` is Heddle's: `conditions`, and beside what belongs to the kind `creationTimestamp` and, once deletion was
-    asked for, `deletionTimestamp`.
+    `status` is written by Heddle: `conditions`, fields of the kind, `creationTimestamp` and, after a deletion
+    request, `deletionTimestamp`.
     """
 
     kind: str
@@ -35,17 +35,17 @@ class StoredObject:
 
     @property
     def is_deleting(self) -> bool:
-        """Tell whether the object is only there until its last user is gone."""
+        """Return whether the object is being deleted and waits for its last user."""
         return "deletionTimestamp" in self.status
 
     def with_status(self, **changes) -> StoredObject:
-        """Return the object with other fields in its status; None takes a field away."""
+        """Return the object with these fields changed in its status; None removes a field."""
         status = {name: value for name, value in {**self.status, **changes}.items() if value is not None}
         return self if status == self.status else dataclasses.replace(self, status=status)
 
 
 class Rows(dict):
-    """Where things were read from: (table, key) -> (uuid, version) of the row. Never changed, so copies share it."""
+    """Origin of the data: (table, key) -> (uuid, version) of the row. Immutable, so copies refer to the same object."""
 
     def __deepcopy__(self, _memo: dict) -> Rows:
         return self
@@ -53,10 +53,10 @@ class Rows(dict):
 
 @dataclass
 class Snapshot:
-    """Everything that the state database holds.
+    """The complete content of the state database.
 
-    `allocations` maps pool -> owner -> value, all text. `cursors` maps pool -> where round-robin goes on. `rows` is
-    no part of what it says: equal snapshots may come from different databases.
+    `allocations` maps pool -> owner -> value, all text. `cursors` maps pool -> the round-robin position. `rows` is
+    not compared: equal snapshots may come from different databases.
     """
 
     revision: int = 0
@@ -72,5 +72,5 @@ class Snapshot:
         return sorted((entry for entry in self.objects.values() if entry.kind in kinds), key=lambda entry: entry.key)
 
     def get(self, pool: str, owner: str) -> str | None:
-        """Return what a pool gave to an owner, if anything."""
+        """Return the value that an owner has of a pool, None without one."""
         return self.allocations.get(pool, {}).get(owner)

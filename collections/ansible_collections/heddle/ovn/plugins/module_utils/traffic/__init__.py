@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traffic that goes on while something is changed, and what became of it."""
+"""Measures traffic during changes: background flows and their losses."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The answering ends of flows: an address answers on UDP and TCP, and on nothing but what senders say."""
+"""Responders of the measured flows: an address answers on UDP and TCP, only to the senders' requests."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class Answering:
         """Open it in its namespace; OSError while the address is not there."""
         self.watch = watch
         self.connections: set[socket.socket] = set()
-        number = _FAMILIES[family(wanted.address)]
-        with contextlib.ExitStack() as stack, kernel.inside(wanted.namespace):
-            self.datagrams = stack.enter_context(socket.socket(number, socket.SOCK_DGRAM))
-            self.listener = stack.enter_context(socket.socket(number, socket.SOCK_STREAM))
+        address_family = _FAMILIES[family(wanted.address)]
+        with contextlib.ExitStack() as stack, kernel.in_netns(wanted.namespace):
+            self.datagrams = stack.enter_context(socket.socket(address_family, socket.SOCK_DGRAM))
+            self.listener = stack.enter_context(socket.socket(address_family, socket.SOCK_STREAM))
             self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             for opened in (self.datagrams, self.listener):
                 opened.bind((wanted.address, port))
@@ -39,7 +39,7 @@ class Answering:
         watch(self, self.listener, False)
 
     def ready(self, opened: socket.socket, _now: float) -> None:
-        """Answer datagrams, take connections, send back what they say."""
+        """Answer datagrams, accept connections, echo their data."""
         for _count in range(_BURST):
             try:
                 if opened is self.datagrams:
@@ -52,7 +52,7 @@ class Answering:
             except BlockingIOError:
                 return
             except OSError:
-                # Whoever asked has gone.
+                # The sender has closed the connection.
                 continue
 
     def _accept(self) -> None:

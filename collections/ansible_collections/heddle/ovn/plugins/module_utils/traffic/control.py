@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the traffic module does: one process on a host at most, and its figures."""
+"""Implementation of the traffic module: at most one process per host, and its figures."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _task(context: NodeContext, request: Request) -> tuple[Task, dict]:
 
 
 class Process:
-    """The process of a host, as its files in a directory tell of it."""
+    """The background process of a host, identified by files in a directory."""
 
     def __init__(self, directory: str) -> None:
         self.directory = directory
@@ -69,9 +69,9 @@ class Process:
         self.figures_file = os.path.join(directory, "traffic-figures.json")
 
     def start(self, task: Task, lifetime: float, *, write: bool) -> bool:
-        """Have a process for this task; returns whether one had to be started.
+        """Run a process for this task; return whether one had to be started.
 
-        One that runs goes on: a change that was cut off and is completed is one change.
+        A running one continues: an interrupted change that is completed later is one change.
         """
         fingerprint = digest(asdict(task))
         running = self.running()
@@ -91,7 +91,7 @@ class Process:
         return True
 
     def stop(self, *, write: bool) -> bool:
-        """End the process; returns whether there was one. Its figures stay."""
+        """End the process; return whether there was one. Its figures stay."""
         state = self.running()
         if state and write:
             end(state["pid"], state["began"])
@@ -100,13 +100,13 @@ class Process:
         return state is not None
 
     def running(self) -> dict | None:
-        """Return what is known of the process, None when there is none."""
+        """Return the record of the process, None when there is none."""
         state = _read(self.state_file)
         since = began(state["pid"]) if state else None
         return state if since and since == state["began"] else None
 
     def figures(self) -> dict | None:
-        """Return the figures of the process that ran last, as it wrote them down."""
+        """Return the figures that the last process wrote."""
         return _read(self.figures_file)
 
 

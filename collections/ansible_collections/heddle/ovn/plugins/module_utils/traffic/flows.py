@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which traffic goes on during a change, as the plan says. Pure.
+"""Chooses the flows to measure during a change, from the plan. Pure.
 
 All hosts choose the same flows. A flow belongs to workloads, not to hosts: whichever host has the source sends.
 
@@ -23,7 +23,7 @@ UDP, ICMP, LONG, NEW = "udp", "icmp", "long tcp", "new tcp"
 EAST_WEST, TO_EXTERNAL, TO_JOIN = "east-west", "to external host", "to join address"
 # Milliseconds from one packet to the next.
 INTERVALS = {UDP: 10, ICMP: 50, LONG: 100, NEW: 100}
-# How many networks and how many workloads of each take part: as many as one processor bears.
+# How many networks and how many workloads of each are measured: limited by one processor.
 NETWORKS, WORKLOADS = 2, 4
 
 
@@ -42,7 +42,7 @@ class Flow:
 
     @property
     def name(self) -> str:
-        """What tells this flow from all others."""
+        """A name that is unique among all flows."""
         return f"{self.way} {self.protocol} {self.source} -> {self.target} {self.address}"
 
 
@@ -56,7 +56,7 @@ class Answerer:
 
 
 def chosen_workloads(plan: dict, networks: int = NETWORKS, workloads: int = WORKLOADS) -> dict[str, list[str]]:
-    """Return workloads by primary Layer2 network, of as many nodes as there are, in an order that no move changes.
+    """Return workloads by primary Layer2 network, on as many nodes as possible, in an order independent of moves.
 
     Networks with more workloads come first; of equal ones those with more families.
     """
@@ -73,13 +73,13 @@ def chosen_workloads(plan: dict, networks: int = NETWORKS, workloads: int = WORK
 
 
 def _spread(by_node: dict[str, list[str]]) -> list[str]:
-    """Return names of all nodes in turn."""
+    """Return the names of all nodes in turn."""
     longest = max(map(len, by_node.values()))
     return [names[turn] for turn in range(longest) for _node, names in sorted(by_node.items()) if turn < len(names)]
 
 
 def flows(plan: dict, chosen: dict[str, list[str]], external: dict[str, list[str]]) -> list[Flow]:
-    """Return the flows of these workloads; `external` has addresses of hosts that are no nodes."""
+    """Return the flows of these workloads; `external` has addresses of external hosts."""
     found = []
     for network, names in chosen.items():
         for place, source in enumerate(names):
@@ -124,12 +124,12 @@ def _default_elsewhere(plan: dict, workload: str) -> set[int]:
 
 def _join_addresses(plan: dict, network: str, place: int) -> list[tuple[str, str]]:
     node = list(plan["nodes"])[place % len(plan["nodes"])]
-    number = plan["nodes"][node]["id"]
-    return [(node, plain(nth_interface(subnet, number))) for subnet in plan["networks"][network]["join_subnets"]]
+    node_id = plan["nodes"][node]["id"]
+    return [(node, plain(nth_interface(subnet, node_id))) for subnet in plan["networks"][network]["join_subnets"]]
 
 
 def answerers(plan: dict, chosen: dict[str, list[str]]) -> list[Answerer]:
-    """Return the addresses of these workloads, on whichever host they are."""
+    """Return the addresses of these workloads, independent of their host."""
     return [
         Answerer(name, workload_namespace(workload["namespace"], workload["name"]), address)
         for network, names in chosen.items()

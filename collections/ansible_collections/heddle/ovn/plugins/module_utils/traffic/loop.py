@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sends and answers in the names of whichever workloads are on this host at the time, and writes down what happened.
+"""The process that sends and answers for the workloads that are on this host at the time, and records the results.
 
-A workload is here while its network namespace is. When that goes, or is replaced, its sockets go at once: they would
-keep the old one alive.
+A workload is here while its network namespace exists. When that is removed or replaced, its sockets are closed at
+once: they would keep the old one alive.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from .senders import open_sender
 from .tally import bucket
 
 _NAMESPACES = "/var/run/netns"
-# Seconds that the other hosts have to begin to answer.
+# Seconds for the other hosts to start answering.
 HEAD_START = 3.0
-# Seconds between two looks at what is here, between two decisions on what is lost, between two writes.
+# Seconds between two checks of the namespaces, between two evaluations of losses, between two writes.
 WATCH, EXPIRE, WRITE = 0.1, 0.5, 5.0
-# A host that came to its turn so much too late was too busy, which others may take for loss.
+# A host that is so many seconds late was too busy, which the other hosts may count as loss.
 _PAUSE = 0.1
 
 
 @dataclass(frozen=True)
 class Task:
-    """What a host's process does: any of its workloads' flows and answers. `sources` has namespaces by workload."""
+    """The task of a host's process: flows and answers of its workloads. `sources` has namespaces by workload."""
 
     flows: list[Flow]
     answerers: list[Answerer]
@@ -41,11 +41,11 @@ class Task:
 
 
 class Traffic:
-    """The process's whole state. `file` gets the figures."""
+    """The state of the process. `file` receives the figures."""
 
     def __init__(self, task: Task, file: str) -> None:
         self.task, self.file = task, file
-        self.told_to_end = False
+        self.stop_requested = False
         self.selector: selectors.BaseSelector | None = None
         self.here: dict[str, int] = {}
         self.senders: dict[Flow, object] = {}
@@ -59,20 +59,20 @@ class Traffic:
         self._shift = self.began - time.monotonic()
 
     def now(self) -> float:
-        """Seconds since the epoch, of a clock that nobody sets back meanwhile."""
+        """Seconds since the epoch, from a clock that is not set back meanwhile."""
         return time.monotonic() + self._shift
 
     def end(self, *_signal) -> None:
-        """Have `run` return soon; a signal handler."""
-        self.told_to_end = True
+        """Make `run` return soon; a signal handler."""
+        self.stop_requested = True
 
     def run(self, lifetime: float) -> None:
-        """Go on until the lifetime is over or somebody says so."""
-        # Not before the process is alone: it closes what it inherited.
+        """Run until the lifetime is over or `end` is called."""
+        # Created only here: the daemon closes inherited descriptors.
         self.selector = selectors.DefaultSelector()
         until = self.began + lifetime
         watch = expire = write = 0.0
-        while not self.told_to_end and (now := self.now()) < until:
+        while not self.stop_requested and (now := self.now()) < until:
             if now >= watch:
                 self._look()
                 watch = now + WATCH
@@ -96,19 +96,19 @@ class Traffic:
                 latest = max(latest, now - due)
                 self.senders[flow].send(now)
                 step = flow.interval / 1000
-                # All flows send in the same moments, so that this process has to wake up less often.
+                # All flows send at the same moments, so that this process wakes up less often.
                 self.due[flow] = (now // step + 1) * step
         if latest > _PAUSE:
             self.pauses[bucket(now)] = round(latest, 3)
 
     def _select(self, until: float) -> None:
         for key, _events in self.selector.select(max(0.0, until - self.now())):
-            # One that an earlier event of this round closed is gone already.
+            # It may have been closed by an earlier event of this round.
             if key.fileobj.fileno() != -1:
                 key.data.ready(key.fileobj, self.now())
 
     def _watch(self, owner, opened, writable: bool | None) -> None:
-        """Begin, change or end to wait for a socket."""
+        """Register, change or remove a socket in the selector."""
         if writable is None:
             with contextlib.suppress(KeyError):
                 self.selector.unregister(opened)
@@ -120,7 +120,7 @@ class Traffic:
             self.selector.modify(opened, events, owner)
 
     def _look(self) -> None:
-        """Open what has come, close what has gone."""
+        """Open senders and responders of new namespaces, close those of removed ones."""
         for namespace in {place for place in self.task.sources.values() if place}:
             inode = _inode(namespace)
             if inode != self.here.get(namespace):
@@ -169,7 +169,7 @@ class Traffic:
             sender.tally.expire(now)
 
     def write(self, *, complete: bool = False) -> None:
-        """Write the figures down as they are now."""
+        """Write the current figures to the file."""
         used = os.times()
         figures = {
             "began": round(self.began, 3),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What became of traffic, as lines of text for a terminal. Pure."""
+"""Traffic losses as tables for a terminal. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .flows import EAST_WEST, TO_EXTERNAL, TO_JOIN
 
 
 def traffic_table(report: dict) -> list[str]:
-    """Return sums by way and by step."""
+    """Return the sums by kind of flow and by step."""
     ways = [
         [
             row["way"], row["protocol"], f"IPv{row['family']}", row["sent"], row["lost"] - row["lost_by_moves"],

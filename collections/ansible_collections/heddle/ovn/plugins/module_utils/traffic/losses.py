@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What became of the traffic of all hosts, beside the steps of the change. Pure.
+"""Evaluates the traffic of all hosts against the steps of the change. Pure.
 
-A loss is a move's when its flow has an end that was being moved at that time: the workload was stopped on one host and
-started on another, which nothing survives. All others are distinguished from these.
+A loss is attributed to a move when an end of its flow was being moved at that time: the workload was stopped on one
+host and started on another, which no connection survives. All other losses are reported separately.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from collections.abc import Iterable
 from .flows import LONG, NEW
 from .tally import BUCKETS
 
-# Steps of these names move workloads until the next step begins.
+# Steps with these names move workloads until the next step begins.
 MOVING = ("drain", "return")
 BEFORE = "before"
-# Clocks that differ by less are equal: losses are told by tenths of a second.
+# Smaller clock differences are ignored: losses are recorded per tenth of a second.
 _CLOCK = 0.1
 
 
@@ -31,7 +31,7 @@ def evaluate(hosts: dict[str, dict], steps: list[dict]) -> dict:
     figures = {name: host["figures"] for name, host in hosts.items() if host.get("figures")}
     began = min((found["began"] for found in figures.values()), default=0.0)
     ended = max((found["time"] for found in figures.values()), default=0.0)
-    # From here on hosts ended one after the other.
+    # From here on hosts stopped one after the other.
     over = min((found["time"] for found in figures.values() if found["complete"]), default=ended)
     windows = _Windows(figures.values(), steps, ended)
     merged: dict[str, _Flow] = {}
@@ -71,7 +71,7 @@ def _problems(hosts: dict[str, dict]) -> list[str]:
 
 
 class _Windows:
-    """When which workload was moved."""
+    """Time windows in which workloads were moved."""
 
     def __init__(self, figures: Iterable[dict], steps: list[dict], last: float) -> None:
         self.of: dict[str, list[tuple[float, float]]] = {}
@@ -80,7 +80,7 @@ class _Windows:
             if step["step"] in MOVING:
                 for move in step["moved"]:
                     self.of.setdefault(move["workload"], []).append((step["time"], end))
-        # What another run moved before this one is known only from where the workload was.
+        # Moves of an earlier run are known only from the workload's changed location.
         seen: dict[str, list[list[float | None]]] = {}
         for owner, _address, came, went in (entry for found in figures for entry in found["presence"]):
             seen.setdefault(owner, []).append([came, went])
@@ -91,7 +91,7 @@ class _Windows:
                     self.of.setdefault(owner, []).append((went, min(back)))
 
     def during(self, ends: tuple[str, str], start: float, end: float) -> bool:
-        """Tell whether one of the ends was being moved at some time between."""
+        """Return whether one of the ends was being moved at some time in between."""
         return any(begin <= end and start <= finish for one in ends for begin, finish in self.of.get(one, []))
 
     def as_dict(self) -> list[list]:
@@ -100,7 +100,7 @@ class _Windows:
 
 
 class _Flow:
-    """One flow, put together from all hosts that had its source."""
+    """One flow, merged from all hosts that had its source."""
 
     def __init__(self, segment: dict) -> None:
         keys = ("name", "way", "protocol", "network", "source", "target", "family", "address", "interval")
@@ -114,12 +114,12 @@ class _Flow:
         self.resets: list[list] = []
 
     def add(self, host: str, segment: dict, windows: _Windows, over: float) -> None:
-        """Add what a host saw while it had the source; what came after `over` is left out."""
+        """Add the figures of one host that had the source; those after `over` are left out."""
         self.hosts.append([host, segment["began"], segment["ended"]])
         for key in ("sent", "late", "retried", "connections"):
             self.counts[key] += segment.get(key, 0)
         self.slowest = max(self.slowest, segment["slowest"])
-        # What a move broke is the move's until it works again, also when that takes longer than the move itself.
+        # A connection broken by a move counts for the move until it works again, even after the move has ended.
         broken = []
         for start, end, _lost in (gap for gap in segment["gaps"] if gap[0] < over):
             moved = windows.during(self.ends, start, start + 1 / BUCKETS)
@@ -181,7 +181,7 @@ def _ways(flows: list[dict]) -> list[dict]:
 
 
 def _phases(flows: list[dict], figures: dict, steps: list[dict], began: float, ended: float) -> list[dict]:
-    """Return what happened from each step to the next; losses of moves are not among `lost`."""
+    """Return the figures of each step until the next; losses of moves are not among `lost`."""
     first = [{"time": began, "step": BEFORE, "nodes": []}] if steps and began < steps[0]["time"] else []
     marks = [*first, *steps]
     starts = [mark["time"] for mark in marks]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sending ends of flows. Each is opened in the network namespace of its source and stays there.
+"""Senders of the measured flows. Each is opened in the network namespace of its source and stays there.
 
-A sender has sockets that something else selects on (`sockets`), `send` for when it is time, and `ready` for when one
+A sender has `sockets` for the event loop, `send` for when it is due, and `ready` for when one
 of its sockets can be read or written. Nothing here blocks or raises once a sender is open.
 """
 
@@ -15,7 +15,7 @@ from ..netlink import kernel
 from .flows import ICMP, LONG, NEW, UDP, Flow
 from .tally import PATIENCE, Tally
 
-# Nobody answers who was not asked in these words; the answer begins with another one, so nobody answers an answer.
+# The magic bytes of a request; an answer begins with other bytes, so that answers are never answered.
 QUESTION, ANSWER = b"heddle?", b"heddle!"
 _NUMBER = struct.Struct("!Q")
 _FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
@@ -23,7 +23,7 @@ _BURST = 64
 # An ICMP echo: type, code, checksum, identifier, sequence number (RFC 792, RFC 4443 section 4).
 _ECHO = struct.Struct("!BBHHH")
 _ECHO_TYPES = {4: (8, 0), 6: (128, 129)}
-# An established connection that gets no acknowledgement for so many milliseconds is over (tcp(7)).
+# An established connection without an acknowledgement for this many milliseconds is over (tcp(7)).
 _USER_TIMEOUT = 30000
 _RETRY_SECONDS = 0.5
 
@@ -31,16 +31,16 @@ _RETRY_SECONDS = 0.5
 def open_sender(flow: Flow, port: int, identifier: int, namespace: str | None, watch):
     """Open the sender of a flow in a network namespace; OSError while that has no route there.
 
-    `watch(sender, socket, writable)` is told of each new socket, `watch(sender, socket, None)` before it is closed.
+    `watch(sender, socket, writable)` is called for each new socket, `watch(sender, socket, None)` before it is closed.
     """
-    with kernel.inside(namespace):
+    with kernel.in_netns(namespace):
         if flow.protocol in (UDP, ICMP):
             return Datagrams(flow, port, identifier, watch)
         return {LONG: LongConnection, NEW: NewConnections}[flow.protocol](flow, port, namespace, watch)
 
 
 class Datagrams:
-    """UDP packets that somebody answers, or ICMP echoes."""
+    """UDP requests to a responder, or ICMP echoes."""
 
     def __init__(self, flow: Flow, port: int, identifier: int, watch) -> None:
         self.flow, self.tally, self.watch = flow, Tally(), watch
@@ -55,7 +55,7 @@ class Datagrams:
         watch(self, self.socket, False)
 
     def send(self, now: float) -> None:
-        """Send the next packet; one that cannot leave is lost."""
+        """Send the next packet; a packet that cannot be sent counts as lost."""
         number = self.tally.send(now)
         data = self._echo(number) if self.echoes else QUESTION + _NUMBER.pack(number)
         with contextlib.suppress(OSError):
@@ -99,13 +99,13 @@ class Datagrams:
         return self.tally.as_dict()
 
     def close(self) -> None:
-        """Stop."""
+        """Close the sockets."""
         self.watch(self, self.socket, None)
         self.socket.close()
 
 
 class LongConnection:
-    """One TCP connection, on which lines go there and come back. It is opened anew when it breaks."""
+    """One long TCP connection with echoed lines. It is opened again when it breaks."""
 
     def __init__(self, flow: Flow, port: int, namespace: str | None, watch) -> None:
         self.flow, self.port, self.namespace = flow, port, namespace
@@ -114,20 +114,20 @@ class LongConnection:
         self.connections = 0
         self.established = False
         self.retry_at = self.connected_at = 0.0
-        self.heard = b""
+        self.received = b""
         self.socket: socket.socket | None = None
         self._open()
 
     def _open(self) -> None:
         self.socket = _tcp(self.flow, self.port)
-        self.established, self.heard = False, b""
+        self.established, self.received = False, b""
         self.watch(self, self.socket, True)
 
     def send(self, now: float) -> None:
-        """Send a line, or connect again."""
+        """Send a line, or reconnect."""
         if self.socket is None and now >= self.retry_at:
             try:
-                with kernel.inside(self.namespace):
+                with kernel.in_netns(self.namespace):
                     self._open()
             except OSError:
                 self.retry_at = now + _RETRY_SECONDS
@@ -136,12 +136,12 @@ class LongConnection:
             try:
                 self.socket.send(line)
             except BlockingIOError:
-                # What does not fit any more would come back as half a line.
+                # A partial write would return as half a line.
                 self._broken(now, "nothing is acknowledged")
             except OSError as error:
                 self._broken(now, error.strerror)
         elif self.connections:
-            # No line can go out, which the user of the connection feels as loss.
+            # No line can be sent, which counts as loss.
             self.tally.send(now)
 
     def ready(self, opened: socket.socket, now: float) -> None:
@@ -165,9 +165,9 @@ class LongConnection:
         if not data:
             self._broken(now, "closed by the other end")
             return
-        data = self.heard + data
+        data = self.received + data
         whole = len(data) // _NUMBER.size * _NUMBER.size
-        self.heard = data[whole:]
+        self.received = data[whole:]
         for (number,) in _NUMBER.iter_unpack(data[:whole]):
             self.tally.answer(number, now)
 
@@ -185,14 +185,14 @@ class LongConnection:
         return {**self.tally.as_dict(), "connections": self.connections, "resets": self.resets}
 
     def close(self) -> None:
-        """Stop."""
+        """Close the sockets."""
         if self.socket is not None:
             self.watch(self, self.socket, None)
             self.socket.close()
 
 
 class NewConnections:
-    """A TCP connection each time, closed as soon as it is there."""
+    """A new TCP connection each time, closed once established."""
 
     def __init__(self, flow: Flow, port: int, namespace: str | None, watch) -> None:
         self.flow, self.port, self.namespace = flow, port, namespace
@@ -201,17 +201,17 @@ class NewConnections:
         _tcp(flow, port).close()
 
     def send(self, now: float) -> None:
-        """Begin a connection, and give those up that have waited long enough."""
+        """Start a connection, and abort those that have waited long enough."""
         for opened in [one for one, (_number, began) in self.waiting.items() if now - began > PATIENCE]:
             self._end(opened)
         number = self.tally.send(now)
-        with contextlib.suppress(OSError), kernel.inside(self.namespace):
+        with contextlib.suppress(OSError), kernel.in_netns(self.namespace):
             opened = _tcp(self.flow, self.port)
             self.waiting[opened] = number, now
             self.watch(self, opened, True)
 
     def ready(self, opened: socket.socket, now: float) -> None:
-        """See whether a connection was made; one that was refused is lost."""
+        """Check whether a connection was established; a rejected one counts as lost."""
         if opened.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0:
             self.tally.answer(self.waiting[opened][0], now)
         self._end(opened)
@@ -226,7 +226,7 @@ class NewConnections:
         return self.tally.as_dict()
 
     def close(self) -> None:
-        """Stop."""
+        """Close the sockets."""
         for opened in [*self.waiting]:
             self._end(opened)
 
@@ -253,7 +253,7 @@ def _tcp(flow: Flow, port: int) -> socket.socket:
     opened = socket.socket(_FAMILIES[flow.family], socket.SOCK_STREAM)
     opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _USER_TIMEOUT)
-    # Closing resets, so that thousands of connections leave nothing behind.
+    # Closing resets, so that thousands of connections leave nothing in TIME_WAIT.
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     _connected(opened, (flow.address, port))
     return opened

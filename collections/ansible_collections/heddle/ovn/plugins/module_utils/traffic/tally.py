@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What became of the packets of one flow on one host: counts, gaps, and losses by time. Pure.
+"""Statistics of one flow on one host: counts, gaps, and losses by time. Pure.
 
 Times are seconds since the epoch. A packet is lost when no answer came within `PATIENCE` seconds.
 """
@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections import Counter, deque
 
 PATIENCE = 2.0
-# An answer that took longer is noted with its time.
+# A slower answer is recorded with its time.
 SLOW = 0.3
-# The first retransmission of a SYN comes after a second (RFC 6298, 2.1).
+# The first retransmission of a SYN is sent after a second (RFC 6298, 2.1).
 RETRIED = 0.9
-# Losses and slow answers are told by tenths of a second.
+# Losses and slow answers are recorded per tenth of a second.
 BUCKETS = 10
-# Of more gaps the longest are kept.
+# Only the longest gaps are kept.
 MOST_GAPS = 100
 
 
 def bucket(time: float) -> int:
-    """Return the number of the tenth of a second that a time is in."""
+    """Return the number of the tenth of a second that contains a time."""
     return int(time * BUCKETS)
 
 
@@ -41,11 +41,11 @@ class Tally:
 
     @property
     def newest(self) -> int:
-        """The number of the packet that was sent last."""
+        """The number of the packet sent last."""
         return self._first + len(self._open) - 1
 
     def send(self, now: float) -> int:
-        """Note that a packet goes out, and return its number."""
+        """Record a packet that is sent, and return its number."""
         if not self.began:
             self.began = self._last_answered = now
         self.ended = now
@@ -53,7 +53,7 @@ class Tally:
         return self.newest
 
     def answer(self, number: int, now: float) -> None:
-        """Note the answer to a packet."""
+        """Record the answer to a packet."""
         place = number - self._first
         if place < 0:
             self.late += 1
@@ -61,7 +61,7 @@ class Tally:
             self._open[place][1] = now
 
     def expire(self, now: float) -> None:
-        """Decide on all packets that are answered or have waited long enough, in their order."""
+        """Evaluate all packets that are answered or have waited long enough, in order."""
         while self._open and (self._open[0][1] is not None or now - self._open[0][0] > PATIENCE):
             sent, answered = self._open.popleft()
             self._first += 1
@@ -81,7 +81,7 @@ class Tally:
             self.slow[bucket(sent)] = max(self.slow.get(bucket(sent), 0), round(waited, 3))
 
     def _close_gap(self, now: float) -> None:
-        """A gap reaches from the sending of the last packet that was answered to that of the next one."""
+        """A gap reaches from the sending of one answered packet to that of the next answered one."""
         if self._lost_in_gap:
             self.gaps.append([self._last_answered, now, self._lost_in_gap])
             self._lost_in_gap = 0
@@ -90,7 +90,7 @@ class Tally:
         self._last_answered = now
 
     def as_dict(self) -> dict:
-        """Return the figures. What is still on its way counts as not sent."""
+        """Return the figures. Packets still in flight are not counted."""
         gaps = [*self.gaps]
         if self._lost_in_gap:
             gaps.append([self._last_answered, self.ended, self._lost_in_gap])

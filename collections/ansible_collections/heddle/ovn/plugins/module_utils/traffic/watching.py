@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Echoes to one workload, from one that stays where it is, while the first moves."""
+"""Measures echoes to one workload during its migration, sent by one that stays in place."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Request:
 
 
 def watch(context: NodeContext, request: Request, directory: str = f"{DIRECTORY}/watch") -> dict:
-    """Return the module's result: who sends, and with `stopped` what became of it; nothing on other hosts."""
+    """Return the module's result: the sending workload, and with `stopped` the figures; nothing on other hosts."""
     plan = load_plan(context)
     node, name = known_node(plan, context.node), request.workload
     if name not in plan["workloads"]:
@@ -44,7 +44,7 @@ def watch(context: NodeContext, request: Request, directory: str = f"{DIRECTORY}
             return {"changed": changed, "figures": summary(process.figures()) if changed else {}}
         peer = chosen_peer(plan, name, request.target)
         if peer is None:
-            raise UserError(f"no workload shares a network with {name} and could watch it")
+            raise UserError(f"no other workload on a network of {name} can send to it")
         if plan["workloads"][peer]["node"] != node:
             return {"changed": False, "peer": peer}
         if kernel.PYROUTE2_IMPORT_ERROR is not None:
@@ -56,7 +56,7 @@ def watch(context: NodeContext, request: Request, directory: str = f"{DIRECTORY}
 
 
 def chosen_peer(plan: dict, name: str, target: str | None) -> str | None:
-    """Return the workload that watches another one: on its primary network, best on neither end of the move."""
+    """Return the workload that sends: on the same primary network, preferably on neither end of the move."""
     networks = {one["network"] for one in plan["workloads"][name]["interfaces"] if one["role"] == "primary"}
     ends = (target, plan["workloads"][name]["node"])
     candidates = [
@@ -69,7 +69,7 @@ def chosen_peer(plan: dict, name: str, target: str | None) -> str | None:
 
 
 def echoes(plan: dict, name: str, peer: str, addresses: list[str]) -> Task:
-    """Return what the peer's host does: an echo every 10 ms to each of the addresses, or the workload's own."""
+    """Return the task of the sender's host: an echo every 10 ms to each of the addresses, or the workload's own."""
     network = next(one for one in plan["workloads"][name]["interfaces"] if one["role"] == "primary")
     chosen = addresses or [plain(address) for address in network["addresses"]]
     flows = [

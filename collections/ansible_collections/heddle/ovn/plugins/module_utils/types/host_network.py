@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a host's own network namespace should hold: the words that `render` writes and `apply` reads.
+"""Data classes of the desired state in a host's own network namespace.
 
 Addresses and prefixes are canonical text: `address/length`, lower case, host bits of a prefix zero.
 """
@@ -17,9 +17,9 @@ UNREACHABLE_METRIC = 4278198272
 
 @dataclass(frozen=True, slots=True)
 class HostLink:
-    """A link that something else makes, an internal port of Open vSwitch for instance, and how it should be set.
+    """A link made by other software, for example an internal port of Open vSwitch, and its desired settings.
 
-    `mac` "" and `mtu` 0 leave those as they are. `vrf` "" means no VRF, unless one holds it that is not Heddle's.
+    `mac` "" and `mtu` 0 leave those as they are. `vrf` "" means no VRF, unless it belongs to a foreign one.
     """
 
     name: str
@@ -114,7 +114,7 @@ class Sysctl:
 
 @dataclass(frozen=True, slots=True)
 class HostNetwork:
-    """All of it. What carries Heddle's mark and is not in here is removed."""
+    """All of it. Marked objects that are not listed here are removed."""
 
     links: tuple[HostLink, ...] = ()
     vrfs: tuple[Vrf, ...] = ()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a desired network namespace looks like: the words that `render` writes and `apply` reads."""
+"""Data classes of a workload's network namespace and its interfaces."""
 
 from __future__ import annotations
 

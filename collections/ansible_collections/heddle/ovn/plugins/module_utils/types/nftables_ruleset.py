@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Heddle's nftables tables look like: the words that `render` writes and `apply` reads.
+"""Data classes of Heddle's nftables tables.
 
 Two tables are Heddle's as a whole: `inet heddle` belongs to the gateways, `inet heddle-userspace` to the
 uplinks of a userspace datapath. Types, rules and elements are written as in a file for nft(8).
@@ -17,7 +17,7 @@ OWN_TABLES = frozenset([TABLE, USERSPACE_TABLE])
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """A chain and its rules in order; without `hook` one that others jump to.
+    """A chain and its rules in order; one without `hook` is a jump target.
 
     `kind` is `filter`, `nat` or `route`; `priority` a name (`filter`, `mangle`, `srcnat`, `dstnat`) or a number.
     A rule may end with `comment "TEXT"`.

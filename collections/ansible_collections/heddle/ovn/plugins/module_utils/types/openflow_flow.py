@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a desired OpenFlow flow looks like: the words that `render` writes and `apply` reads."""
+"""Data classes of desired OpenFlow flows, flood settings and static MACs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a desired OVSDB row looks like: the words that `render` writes and `apply` reads."""
+"""Data classes of desired OVSDB rows."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Parent:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One desired row. `network` is the unit that it is written with; "" is what all networks share.
+    """One desired row. `network` is the unit that it is written with; "" for rows common to all networks.
 
-    `match` finds the row by column values whoever made it; such a row is created when missing and never deleted
+    `match` finds the row by column values of any owner; such a row is created when missing and never deleted
     unless it carries the owner's mark.
     """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a desired virtual machine looks like: the words that `render` writes and `apply` reads."""
+"""Data classes of virtual machines and their NICs."""
 
 from __future__ import annotations
 

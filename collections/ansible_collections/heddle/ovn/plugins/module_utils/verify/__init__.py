@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Proof that the hosts do what the manifests ask for: packets with identity, and drift."""
+"""Verification of the hosts: reachability by test packets that name their sender, and drift between host and plan."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The order in which questions are sent, repeated and given up. Sends nothing itself.
+"""Scheduling of test packets: order, repetition and confirmation of failures. Does no I/O itself.
 
-No step depends on how fast the hosts are. A question without an answer is evaluated only against controls:
-questions over the same hosts that were answered before and are answered again after it.
+Results do not depend on how fast the hosts are. A question without an answer is evaluated only against controls:
+questions between the same hosts that were answered before and are answered again after it.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from typing import NamedTuple, Protocol
 from .pace import Pace
 from .result import MARGIN
 
-# How often a question is asked among others until it becomes a suspect; the waits are one, one and two patiences.
+# How often a question is sent in a batch before it counts as unconfirmed; the waits are one, one and two patiences.
 _TRIES, _WAITS = 3, (1, 1, 2)
-# What must not be answered is asked so often, and so often alone when it is confirmed.
+# A question that must not be answered is sent this often, and this often alone when it is confirmed.
 _SILENT_ROUNDS, _CONFIRM_ROUNDS = 2, 5
-# A packet that is lost costs a repetition after this time or twice the average, in seconds.
+# A lost packet is repeated after this many seconds, or after twice the average response time.
 _CONTROL_AGAIN = 0.2
-# An answer is waited for at least so many seconds, and MARGIN times as long as the slowest control took.
+# Minimum seconds to wait for an answer; otherwise MARGIN times as long as the slowest control took.
 _SHORTEST = 0.2
 
 
-class Heard(NamedTuple):
-    """The answer to one attempt of a question, from who was asked, after `took` seconds."""
+class Reply(NamedTuple):
+    """The answer to one attempt of a question, by the workload that was asked, after `took` seconds."""
 
     number: int
     attempt: int
@@ -35,7 +35,7 @@ class Heard(NamedTuple):
 
 
 class Conversation(Protocol):
-    """What is asked and heard; times are in seconds."""
+    """The exchange of questions and answers; times are in seconds."""
 
     def now(self) -> float:
         """Return the time."""
@@ -43,16 +43,16 @@ class Conversation(Protocol):
     def ask(self, number: int, *, large: bool = False) -> int:
         """Send question `number` (once more), in a packet of full size if `large`; return the attempt's number."""
 
-    def hear(self, until: float) -> Iterable[Heard]:
-        """Wait for answers until then at most."""
+    def receive(self, until: float) -> Iterable[Reply]:
+        """Wait for answers until `until` at most, and return them."""
 
 
 @dataclass(slots=True)
-class Suspect:
-    """A question that got no answer, and what became of it when it was asked alone.
+class Unconfirmed:
+    """A question that got no answer in a batch, and its result when asked alone.
 
-    `controls` are questions known to be answered, the most alike first; `least` is for how many seconds to wait in all
-    where they say little about the target's host. `tries` and `waited` (seconds) count what was
+    `controls` are questions known to be answered, the most similar first; `least` is how many seconds to wait in all
+    where the controls do not cover the target's host. `tries` and `waited` (seconds) count what was
     asked alone, `slowest` is the slowest control meanwhile. `dead` is for how many seconds no control was answered, 0
     when they were.
     """
@@ -76,22 +76,22 @@ class Suspect:
 def ask_required(
     required: dict[int, bool], conversation: Conversation, pace: Pace, timeout: float
 ) -> tuple[set[int], set[int]]:
-    """Ask what must be answered; return what was, and of which a packet of full size was.
+    """Ask what must be answered; return the numbers that were, and those where a packet of full size was.
 
-    `required` has, for each number, whether a packet of full size must be answered as well: it is sent first, since it
-    shows both. Each question is asked a few times, all end when nothing is heard for `timeout` seconds.
+    `required` maps each number to whether a packet of full size must be answered as well: it is sent first, since its
+    answer proves both. Each question is asked a few times; asking ends when nothing arrives for `timeout` seconds.
     """
     waiting = deque(required)
     answered: set[int] = set()
     large: set[int] = set()
     tries: Counter[int] = Counter()
     under_way: dict[int, float] = {}
-    heard = conversation.now()
+    replies = conversation.now()
 
     def finished(number: int) -> bool:
         return number in (large if required[number] else answered)
 
-    while (waiting or under_way) and (now := conversation.now()) < heard + timeout:
+    while (waiting or under_way) and (now := conversation.now()) < replies + timeout:
         for number in [one for one, until in under_way.items() if until <= now]:
             del under_way[number]
             pace.pass_over()
@@ -102,7 +102,7 @@ def ask_required(
             if finished(number):
                 continue
             wait = _WAITS[tries[number]] * pace.patience
-            # From the second time on both sizes are sent: the small one distinguishes no network from a small MTU.
+            # From the second attempt on, both sizes are sent: the small one excludes a small MTU as the cause.
             if not required[number] or (tries[number] and number not in answered):
                 conversation.ask(number)
             if required[number]:
@@ -111,8 +111,8 @@ def ask_required(
             under_way[number] = now + wait
         if not under_way:
             continue
-        for one in conversation.hear(min([heard + timeout, *under_way.values()])):
-            heard = conversation.now()
+        for one in conversation.receive(min([replies + timeout, *under_way.values()])):
+            replies = conversation.now()
             pace.learn(one.took)
             answered.add(one.number)
             if one.large:
@@ -123,16 +123,16 @@ def ask_required(
 
 
 class Controls:
-    """Questions that are answered, as the clock of those that are not."""
+    """Control questions, which are known to be answered: the time reference for those that must not be."""
 
     def __init__(self, conversation: Conversation, pace: Pace, timeout: float) -> None:
         self.conversation, self.pace, self.timeout = conversation, pace, timeout
-        self.others: list[Heard] = []
+        self.others: list[Reply] = []
 
     def wait(self, number: int) -> float | None:
         """Ask a control until it is answered; return the seconds that took, None after the time-out.
 
-        An answer to an earlier attempt says nothing about now. Answers to other questions are kept in `others`.
+        An answer to an earlier attempt does not count. Answers to other questions are collected in `others`.
         """
         began = now = again = self.conversation.now()
         first = None
@@ -142,7 +142,7 @@ class Controls:
                 first = attempt if first is None else first
                 again = now + max(_CONTROL_AGAIN, 2 * self.pace.average)
             done = None
-            for one in self.conversation.hear(min(again, began + self.timeout)):
+            for one in self.conversation.receive(min(again, began + self.timeout)):
                 if one.number == number and one.attempt >= first:
                     done = one
                 else:
@@ -154,9 +154,9 @@ class Controls:
         return None
 
     def listen(self, until: float) -> None:
-        """Keep the answers that come until then."""
+        """Collect answers until `until`."""
         while self.conversation.now() < until:
-            self.others += self.conversation.hear(until)
+            self.others += self.conversation.receive(until)
 
 
 def ask_silent(
@@ -168,8 +168,8 @@ def ask_silent(
 ) -> tuple[set[int], float]:
     """Ask what must not be answered; return what could not be tested, and the seconds of the slowest control.
 
-    After each batch a control is waited for, in turn, so that no queue overflows; in the end each of them is, so that
-    what was sent before has been decided upon.
+    After each batch one control is waited for, in turn, so that no queue overflows. At the end every control is, so
+    that all earlier packets have been forwarded or dropped by then.
     """
     clock = Controls(conversation, pace, timeout)
     slowest, turn = 0.0, 0
@@ -196,15 +196,15 @@ def ask_silent(
     return set(), slowest
 
 
-def confirm(suspects: list[Suspect], conversation: Conversation, pace: Pace, timeout: float) -> None:
-    """Ask suspects again, each alone: the next one is sent when a control after it has been answered.
+def confirm(unconfirmed: list[Unconfirmed], conversation: Conversation, pace: Pace, timeout: float) -> None:
+    """Ask unconfirmed questions again, each alone: the next one is sent when a control after it has been answered.
 
-    A suspect that is not `concluded` has failed when `tries` is not 0 and `dead` is 0.
+    One that is not `concluded` has failed when `tries` is not 0 and `dead` is 0.
     """
     clock = Controls(conversation, pace, timeout)
     dead: set[int] = set()
     for _round in range(_CONFIRM_ROUNDS):
-        left = [one for one in suspects if not one.concluded and not one.dead]
+        left = [one for one in unconfirmed if not one.concluded and not one.dead]
         if not left:
             return
         slowest = 0.0
@@ -222,19 +222,19 @@ def confirm(suspects: list[Suspect], conversation: Conversation, pace: Pace, tim
         until = began + max(_SHORTEST, MARGIN * slowest, *(one.least / _CONFIRM_ROUNDS for one in left))
         by_number = {one.number: one for one in left}
         while True:
-            for heard in clock.others:
-                if heard.number in by_number:
-                    by_number[heard.number].answered |= {heard.large, False}
+            for replies in clock.others:
+                if replies.number in by_number:
+                    by_number[replies.number].answered |= {replies.large, False}
             clock.others.clear()
             if conversation.now() >= until or all(one.concluded or one.dead for one in left):
                 break
-            clock.others += conversation.hear(until)
+            clock.others += conversation.receive(until)
         for one in left:
             one.waited += conversation.now() - began
 
 
-def _control(one: Suspect, clock: Controls, dead: set[int]) -> float | None:
-    """Return the seconds of the first control of a suspect that is answered, None when none is."""
+def _control(one: Unconfirmed, clock: Controls, dead: set[int]) -> float | None:
+    """Return the seconds of the first control of a question that is answered, None when none is."""
     for number in one.controls:
         if number in dead:
             continue

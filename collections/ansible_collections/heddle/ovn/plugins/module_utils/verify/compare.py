@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the audit module does on a host: everything that would be written is computed, and nothing is written."""
+"""Audit of one host: compute every change that applying the plan would make, and write nothing."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def compare(context: NodeContext) -> dict:
 
 
 class Comparison:
-    """A host's part of the plan against the host."""
+    """Compares a host with its part of the plan."""
 
     def __init__(self, plan: dict, node: str) -> None:
         self.plan = plan
@@ -59,7 +59,7 @@ class Comparison:
         self.endpoints = render_endpoints(plan, node)
 
     def result(self) -> dict:
-        """Compare each part; one that cannot be read becomes a problem."""
+        """Compare each part; a part that cannot be read is reported as a problem."""
         parts: list[Callable[[], Outcome]] = [
             self._chassis, self._northbound, self._southbound, self._ports, self._gateway, self._endpoints,
         ]  # fmt: skip
@@ -104,14 +104,14 @@ class Comparison:
             return _rows(client, OVN_NORTHBOUND, self.northbound_rows, self.topology_owner, northbound.TABLES)
 
     def _southbound(self) -> Outcome:
-        """The host's own chassis is ovn-controller's; an encapsulation belongs to its chassis."""
+        """The row of the host's own chassis belongs to ovn-controller; an encapsulation belongs to its chassis."""
         with Client(SOUTHBOUND_REMOTE, read_only=True) as client:
             found = _rows(client, OVN_SOUTHBOUND, self.southbound_rows, self.topology_owner, southbound.TABLES)
         own = self.plan["nodes"][self.node]["chassis"]
         return Outcome(found.changes, tuple(one for one in found.foreign if one.kind == "Chassis" and one.name != own))
 
     def _ports(self) -> Outcome:
-        """Only ports of the integration bridge that are not ovn-controller's can be in the way of Heddle's."""
+        """Only ports of the integration bridge that ovn-controller did not make can conflict with Heddle's."""
         with Client(VSWITCH_REMOTE, read_only=True) as client:
             if integration_bridge(client) is None:
                 return planned(OPEN_VSWITCH, self.port_rows)
@@ -120,7 +120,7 @@ class Comparison:
         return Outcome(found.changes, tuple(one for one in found.foreign if one.identity in others))
 
     def _gateway(self) -> Outcome:
-        """Flows, and what the kernel adds: management ports, VRFs, routes, rules, the nftables tables."""
+        """Flows and kernel state: management ports, VRFs, routes, rules, nftables tables."""
         # Without the database the engines would count everything as missing, as they do on an empty host.
         with Client(VSWITCH_REMOTE, read_only=True):
             return apply_gateway(NodeContext(self.node, "", write=False), self.plan)

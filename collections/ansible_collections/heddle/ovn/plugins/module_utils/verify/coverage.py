@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the questions of a run stand for, and what they do not. Pure."""
+"""Coverage of a reachability run: which classes of questions were tested and which were left out. Pure."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from .external_expectations import class_of, external_flows
 from .result import NOT_TESTED
 from .selection import Groups, Selection
 
-# How each sort of class reads in a report.
+# The label of each kind of class in a report.
 SORTS = {
     "network": "network x host pair x direction x family",
     "workload": "workload as target x network x family",
     "isolation": "network x host against each other network x family",
-    "flow": "way in or out x network x host x family",
+    "flow": "north-south flow x network x host x family",
 }
 
 
@@ -24,7 +24,7 @@ def coverage(
 ) -> dict:
     """Return `pairs`, `seed`, `sorts` (by name: `covered` and `of`) and `left_out`, lines of text.
 
-    `pairs` and `rows` are evaluated expectations of networks and of their borders. A class counts as covered when a
+    `pairs` and `rows` are evaluated expectations, within networks and north-south. A class counts as covered when a
     question that stands for it has a result.
     """
     seeded, asked = selection.seeded(plan), askers(plan)
@@ -47,7 +47,7 @@ def coverage(
     machines = [name for name in plan["workloads"] if name not in asked["workloads"]]
     lines = groups.left_out()
     if machines:
-        lines.append(f"virtual machines send and answer nothing for verify: {', '.join(sorted(machines))}")
+        lines.append(f"virtual machines are not tested: {', '.join(sorted(machines))}")
     return {
         "pairs": seeded.pairs,
         "seed": seeded.seed,

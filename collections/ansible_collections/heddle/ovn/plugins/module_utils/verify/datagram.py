@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What probers and responders say to each other: one JSON object per UDP datagram.
+"""Wire format of the test packets: one JSON object per UDP datagram.
 
-A question names its asker, an answer names its giver, because where networks have equal subnets an address says
-nothing about who has it. A responder is silent to everything but a well-formed question.
+A question names its sender and an answer names its responder: where networks have equal subnets, an address does not
+identify who has it. A responder ignores everything but a well-formed question.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import json
 
 PORT = 7654
 SIZE = 65536
-# What whoever was not asked says in an answer's place of a workload.
-UNSOLICITED = "a unsolicited"
+# The workload named in answers from a socket that was not asked.
+UNSOLICITED = "unsolicited"
 _QUESTION, _ANSWER = {"ask", "source"}, {"answer", "workload", "network", "asker"}
 
 
 def question(token: str, source: str, size: int = 0) -> bytes:
-    """Return a question; the answer to it carries the token. Blanks make it `size` bytes long."""
+    """Return a question; the answer to it carries the token. It is padded with blanks to `size` bytes."""
     return json.dumps({"ask": token, "source": source}).encode().ljust(size)
 
 
@@ -27,12 +27,12 @@ def answer(token: str, workload: str, network: str, asker: str = "") -> bytes:
 
 
 def read_question(data: bytes) -> dict | None:
-    """Return `ask` and `source` of a question; None when it is none."""
+    """Return `ask` and `source` of a question; None for any other data."""
     return _read(data, _QUESTION)
 
 
 def read_answer(data: bytes) -> dict | None:
-    """Return `answer`, `workload`, `network` and `asker` of an answer; None when it is none."""
+    """Return `answer`, `workload`, `network` and `asker` of an answer; None for any other data."""
     return _read(data, _ANSWER)
 
 

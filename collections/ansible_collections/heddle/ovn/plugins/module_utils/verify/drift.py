@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the changes that an engine would make to drift: what a host has against what it should have. Pure.
+"""Drift: differences between a host and its plan, from the changes that an engine would make. Pure.
 
-Drift is one entry per object and column: `substrate`, `kind`, `name`, `network`, `column`, `expected`, `found`. Where a
+Drift is one entry per object and column: `substrate`, `kind`, `name`, `network`, `column`, `expected`, `found`. If a
 whole object is missing or too many, `column` is None and the absent side is None.
 """
 
@@ -13,7 +13,7 @@ from ..common.change import Change, Outcome
 
 
 def drift(outcome: Outcome) -> list[dict]:
-    """Return the drift that the changes would mend.
+    """Return the drift that the changes would correct.
 
     What is missing along with the namespace or link that it belongs to is left out, and a bridge that several parts
     of the host need is there once.
@@ -52,7 +52,7 @@ def _entries(change: Change) -> list[dict]:
 
 
 def _plain(value):
-    """Return a value as JSON knows it; sets become sorted lists."""
+    """Return a value as JSON-serialisable data; sets become sorted lists."""
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (set, frozenset)):
@@ -65,8 +65,8 @@ def _plain(value):
 def audit_report(hosts: dict[str, dict], wanted: list[str], intended: str | None, *, foreign_fails: bool) -> dict:
     """Return the audit of all hosts together.
 
-    `hosts` has what each host that answered reported, or its `error`; `wanted` are all of them. `intended` is the
-    digest of the plan that the stored manifests make, when it is known.
+    `hosts` maps each host that answered to its report, or to its `error`; `wanted` are all of them. `intended` is the
+    digest of the plan built from the stored manifests, if known.
     """
     problems = [f"{name}: did not answer" for name in wanted if name not in hosts]
     answered = {}
@@ -78,8 +78,8 @@ def audit_report(hosts: dict[str, dict], wanted: list[str], intended: str | None
         problems += [f"{name}: {line}" for line in host["problems"]]
     digests = {host["digest"] for host in answered.values()}
     if len(digests) > 1:
-        told = ", ".join(f"{name} {host['digest']}" for name, host in answered.items())
-        problems.append(f"hosts have different plans ({told}); run playbooks/networks.yml")
+        listed = ", ".join(f"{name} {host['digest']}" for name, host in answered.items())
+        problems.append(f"hosts have different plans ({listed}); run playbooks/networks.yml")
     if intended and digests - {intended}:
         problems.append(
             f"the stored manifests make plan {intended}, which not all hosts have; run playbooks/networks.yml"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One packet from a workload to an external host, as ovn-trace and ofproto/trace want it. Pure."""
+"""One packet from a workload to an external host, in the form that ovn-trace and ofproto/trace take. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SOURCE_PORT, TARGET_PORT = 40000, 80
 
 
 def overlapping(plan: dict, node: str) -> list[tuple[str, str, str]]:
-    """Return (workload, network, address) of two networks of a node with one subnet; none when there are no such.
+    """Return (workload, network, address) of two networks of a node with the same subnet; empty if there are none.
 
     Those whose workloads have the same address come first.
     """
@@ -33,10 +33,10 @@ def overlapping(plan: dict, node: str) -> list[tuple[str, str, str]]:
 
 
 def egress_packet(plan: dict, node: str, external: list[str]) -> dict | None:
-    """Return the packet of a workload of a user-defined network on the node; None where nobody has a way out.
+    """Return the packet of a workload of a user-defined network on the node; None without external connectivity.
 
-    `title`, ovn-trace's `datapath` and `microflow`, and what the gateway router makes of it: ofproto/trace's `bridge`
-    and `flow`.
+    It has `title`, ovn-trace's `datapath` and `microflow`, and the same packet after the gateway router: `bridge` and
+    `flow` for ofproto/trace.
     """
     provider = provider_of(plan["nodes"][node])
     for name, workload in plan["workloads"].items():

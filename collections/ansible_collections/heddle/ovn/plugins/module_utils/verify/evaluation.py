@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was expected against what was seen, on all hosts together. Pure.
+"""Evaluation of a reachability run: expectations against observed answers, of all hosts together. Pure.
 
-An answer is evidence by itself, silence is not: what must be answered and was not counts as failed only after it was
-asked alone, several times, while known-good questions over the same hosts were answered (`asking.confirm`). Where they
-were not, or took too long, it is not tested.
+An answer is conclusive, a missing answer is not: a question that must be answered and was not counts as failed only
+after it was asked alone, several times, while known-good questions between the same hosts were answered
+(`asking.confirm`). If those were not answered, or too late, the result is "not tested".
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from .result import FAILED, ISOLATED, NOT_TESTED, REACHED, SYMBOLS, Silence
 from .selection import Selection
 
 FORMAT = 2
-SAME = "-"
-# Of more pairs than these only those that failed or were not tested are listed in the report.
+SELF = "-"
+# With more pairs than this, the report lists only those that failed or were not tested.
 MOST_PAIRS = 5000
 
 
@@ -31,20 +31,21 @@ def evaluate(
     external: dict[str, list[str]] | None = None,
     selection: Selection | None = None,
 ) -> dict:
-    """Return the report. `hosts` has what each host that answered reported, also those external.
+    """Return the report. `hosts` maps each host that answered, external ones included, to its results.
 
-    `seen` by (source, target, network, address) as `prober.expand` returns it, `again` by the same what was asked
-    alone, `slowest` answer in ms, `heard` as the reachability module returns it, `digest` of its plan, and `problems`,
-    one line each; or `error`, why it could not test. `external` and `selection` are those that hosts were asked with.
+    Those are `seen` by (source, target, network, address) as `prober.expand` returns it, `again` by the same key for
+    questions asked alone, `slowest` answer in ms, `received` as the reachability module returns it, `digest` of its
+    plan, and `problems`, one line each; or `error`, why the host could not test. `external` and `selection` are those
+    that the hosts were given.
     """
     external, selection = external or {}, selection or Selection()
     tested = {name for name, host in hosts.items() if not host.get("error")}
     seen = {key: one for name in tested for key, one in hosts[name]["seen"].items()}
-    heard = {tuple(one) for name in tested for one in hosts[name]["heard"]}
+    received = {tuple(one) for name in tested for one in hosts[name]["received"]}
     silence = Silence(hosts, {name: one["node"] for name, one in plan["workloads"].items()})
-    pairs = [_evaluated(plan, pair, seen, heard, tested, silence) for pair in expected(plan, None, selection)]
+    pairs = [_evaluated(plan, pair, seen, received, tested, silence) for pair in expected(plan, None, selection)]
     found = external_flows(plan, external, None, selection)
-    rows = external_evaluation.evaluated(plan, found, seen, heard, tested, silence)
+    rows = external_evaluation.evaluated(plan, found, seen, received, tested, silence)
     failures = [one["text"] for one in pairs + rows if one["result"] == FAILED]
     problems = _problems([*plan["nodes"], *external], hosts)
     untested = _not_tested(pairs, "addresses") + _not_tested(rows, "external_flows")
@@ -71,27 +72,27 @@ def evaluate(
     }
 
 
-def suspects(report: dict) -> list[tuple]:
-    """Return the keys of what should be asked alone: no answer where there must be one, or a silence not tested."""
+def unconfirmed(report: dict) -> list[tuple]:
+    """Return the keys of pairs to ask again alone: a required answer is missing, or silence could not be tested."""
     return [
         (one["source"], one["target"], one["network"], one["address"])
         for one in [*report["pairs"], *report["north_south"]["flows"]]
-        if one.get("suspect")
+        if one.get("unconfirmed")
     ]
 
 
-def _evaluated(plan: dict, pair: Pair, seen: dict, heard: set, tested: set[str], silence: Silence) -> dict:
+def _evaluated(plan: dict, pair: Pair, seen: dict, received: set, tested: set[str], silence: Silence) -> dict:
     key = (pair.source, pair.target, pair.network, pair.address)
     one = seen.get(key, {})
     by, on = one.get("answered_by"), one.get("answered_on")
-    arrived = key in heard
+    arrived = key in received
     found = {
         **asdict(pair),
         "answered_by": by,
         "answered_on": on,
         "milliseconds": one.get("milliseconds"),
-        "heard": arrived,
-        "suspect": False,
+        "arrived": arrived,
+        "unconfirmed": False,
     }
     silent = [plan["workloads"][end]["node"] for end in (pair.source, pair.target)]
     missing = [node for node in dict.fromkeys(silent) if node not in tested]
@@ -131,7 +132,7 @@ def _named(pair: Pair) -> str:
 def _by_hosts(plan: dict, failed: list[dict]) -> list[dict]:
     """Return `source` and `target` host, what is `wrong`, how many `questions` and which `networks`, the most first.
 
-    One cause, such as a host that is cut off, fails many questions: they have their hosts in common.
+    One cause, such as a host without connectivity, fails many questions between the same hosts.
     """
     found: dict[tuple[str, str, str], list[dict]] = {}
     for one in failed:
@@ -168,13 +169,13 @@ def _problems(wanted: list[str], hosts: dict[str, dict]) -> list[str]:
         )
     digests = {name: host["digest"] for name, host in hosts.items() if not host.get("error")}
     if any(one != other for one, other in pairwise(digests.values())):
-        told = ", ".join(f"{name} {value}" for name, value in digests.items())
-        problems.append(f"hosts have different plans ({told}); run playbooks/networks.yml")
+        listed = ", ".join(f"{name} {value}" for name, value in digests.items())
+        problems.append(f"hosts have different plans ({listed}); run playbooks/networks.yml")
     return problems
 
 
 def _not_tested(pairs: list[dict], what: str) -> list[str]:
-    """One line for each source, so that a missing host does not fill the screen."""
+    """One line for each source, so that a missing host does not flood the output."""
     reasons = Counter((pair["source"], pair["text"]) for pair in pairs if pair["result"] == NOT_TESTED)
     return [f"{source}: {count} {what} not tested, {why}" for (source, why), count in reasons.items()]
 
@@ -184,11 +185,13 @@ def _by_network(plan: dict, pairs: list[dict]) -> list[dict]:
     rows = []
     for network, described in plan["networks"].items():
         # A network without addresses is tested with link-local ones.
-        for number in described["families"] or [6]:
+        for version in described["families"] or [6]:
             cells = {
-                (reach, result): counts[network, number, reach, result] for reach in (True, False) for result in SYMBOLS
+                (reach, result): counts[network, version, reach, result]
+                for reach in (True, False)
+                for result in SYMBOLS
             }
-            row = {"network": network, "family": number}
+            row = {"network": network, "family": version}
             row["must_reach"] = sum(cells[True, result] for result in SYMBOLS)
             row["reached"] = cells[True, REACHED]
             row["must_not"] = sum(cells[False, result] for result in SYMBOLS)
@@ -208,7 +211,7 @@ def _matrix(plan: dict, pairs: list[dict]) -> dict[str, str]:
     names = list(plan["workloads"])
     return {
         source: "".join(
-            SAME if source == target else SYMBOLS[order[worst[source, target]]] if (source, target) in worst else " "
+            SELF if source == target else SYMBOLS[order[worst[source, target]]] if (source, target) in worst else " "
             for target in names
         )
         for source in names

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Questions as packets: UDP datagrams, frames past the host's routes, connections and DNS queries to services."""
+"""Sends the test packets: UDP datagrams, raw frames that bypass routing, connections and DNS queries to services."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ..netlink import kernel
-from .asking import Heard
+from .asking import Reply
 from .datagram import SIZE, UNSOLICITED, question, read_answer
 from .expectation import Pair
 from .external_expectations import ExternalFlow
@@ -30,10 +30,10 @@ _HEADERS = {4: 28, 6: 48}
 
 @dataclass(slots=True)
 class Question:
-    """One packet and all that it shows: `rows` are the numbers of the expectations that share it.
+    """One packet and the expectations that it tests: `rows` are their numbers.
 
-    `wanted` is the expectation that must be answered, None when none must. `answers` has, by who answered and its
-    network, the seconds it took and the source address that was seen there; `large` whether a packet of full size was
+    `wanted` is the expectation that must be answered, None when none must. `answers` maps (responder, network) to the
+    seconds it took and the source address that the responder saw; `large` is whether a packet of full size was
     answered.
     """
 
@@ -47,14 +47,14 @@ class Question:
 
     @property
     def reached(self) -> bool:
-        """Whether it was answered by who must."""
+        """Whether the wanted target answered."""
         return self.wanted is not None and (self.wanted.target, self.wanted.network) in self.answers
 
 
 def questions(rows: list[Pair | ExternalFlow]) -> list[Question]:
     """Return one question for each different packet, in the order of the rows.
 
-    Where networks have equal subnets, one packet to an address asks all who have it.
+    Where networks have equal subnets, one packet to an address tests every target that has it.
     """
     found: dict[tuple, Question] = {}
     merged: list[Question] = []
@@ -123,12 +123,12 @@ class Exchange:
         if namespace not in self._present:
             raise OSError(f"there is no network namespace {namespace}")
 
-    def _sender(self, source: str, number: int) -> socket.socket:
-        key = source, number
+    def _sender(self, source: str, version: int) -> socket.socket:
+        key = source, version
         if key not in self._senders:
             place = self.places[source]
             try:
-                opened = self._stack.enter_context(open_sender(place, number))
+                opened = self._stack.enter_context(open_sender(place, version))
             except OSError as error:
                 where = place.device or place.namespace
                 raise OSError(f"no socket in {where}: {error.strerror or error}") from error
@@ -137,14 +137,14 @@ class Exchange:
         return self._senders[key]
 
     def _transmitter(self, number: int, row: Pair | ExternalFlow) -> Callable[[bytes], object]:
-        """Return what sends a datagram, or a frame where the row asks for one."""
+        """Return a function that sends a datagram, or a frame where the row asks for one."""
         if isinstance(row, ExternalFlow) and row.mac and row.protocol:
             return self._service_frames(number, row)
         sender, place = self._sender(row.source, row.family), self.places[row.source]
         try:
             if getattr(row, "mac", ""):
                 return self._frames(row, sender)
-            with kernel.inside(place.namespace) if row.interface else contextlib.nullcontext():
+            with kernel.in_netns(place.namespace) if row.interface else contextlib.nullcontext():
                 where = destination(row.address, self.port, row.interface)
         except OSError as error:
             name = row.interface or row.address
@@ -152,7 +152,7 @@ class Exchange:
         return lambda data: sender.sendto(data, where)
 
     def _frames(self, row: ExternalFlow, sender: socket.socket) -> Callable[[bytes], object]:
-        """Answers to frames come to an ordinary socket of the address that they are sent from."""
+        """Return a function that sends frames; answers arrive at an ordinary socket of their source address."""
         source = row.seen_as
         if sender.getsockname()[1] == 0:
             sender.bind((source, 0))
@@ -205,44 +205,44 @@ class Exchange:
                 opened.send(dns_question(number & 0xFFFF))
             self._selector.register(opened, event, (number, attempt))
 
-    def hear(self, until: float) -> list[Heard]:
-        """Wait for answers until then at most; return those of who was asked."""
-        heard: list[Heard] = []
+    def receive(self, until: float) -> list[Reply]:
+        """Wait for answers until `until` at most; return those that came from the target asked."""
+        replies: list[Reply] = []
         for key, _events in self._selector.select(max(0.0, until - time.monotonic())):
             if key.data is None:
-                self._read(key.fileobj, heard)
+                self._read(key.fileobj, replies)
             elif key.data == _SERVICE:
                 for number in self._services.answered(key.fileobj):
                     one = self.asked[number]
-                    self._note(number, len(one.attempts) - 1, (one.row.target, one.row.network), None, heard)
+                    self._note(number, len(one.attempts) - 1, (one.row.target, one.row.network), None, replies)
             else:
-                self._called(key.fileobj, *key.data, heard)
-        return heard
+                self._called(key.fileobj, *key.data, replies)
+        return replies
 
-    def _called(self, opened: socket.socket, number: int, attempt: int, heard: list[Heard]) -> None:
+    def _called(self, opened: socket.socket, number: int, attempt: int, replies: list[Reply]) -> None:
         one = self.asked[number]
         self._selector.unregister(opened)
         if _answered(opened, one.row, number & 0xFFFF):
-            self._note(number, attempt, (one.row.target, one.row.network), None, heard)
+            self._note(number, attempt, (one.row.target, one.row.network), None, replies)
         opened.close()
 
-    def _read(self, sender: socket.socket, heard: list[Heard]) -> None:
+    def _read(self, sender: socket.socket, replies: list[Reply]) -> None:
         while True:
             try:
                 data, _address = sender.recvfrom(SIZE)
             except OSError:
                 return
-            said = read_answer(data)
-            number, attempt = self._token(said["answer"]) if said else (None, 0)
+            answer = read_answer(data)
+            number, attempt = self._token(answer["answer"]) if answer else (None, 0)
             if (
                 number is None
                 or self._senders.get((self.asked[number].row.source, self.asked[number].row.family)) is not sender
             ):
                 continue
-            if said["workload"] == UNSOLICITED:
+            if answer["workload"] == UNSOLICITED:
                 self.asked[number].unsolicited = True
             else:
-                self._note(number, attempt, (said["workload"], said["network"]), said["asker"], heard)
+                self._note(number, attempt, (answer["workload"], answer["network"]), answer["asker"], replies)
 
     def _token(self, text: str) -> tuple[int | None, int]:
         run, *rest = text.split("/")
@@ -252,14 +252,14 @@ class Exchange:
         known = number < len(self.asked) and attempt < len(self.asked[number].attempts)
         return (number, attempt) if known else (None, 0)
 
-    def _note(self, number: int, attempt: int, giver: tuple[str, str], asker: str | None, heard: list[Heard]) -> None:
+    def _note(self, number: int, attempt: int, giver: tuple[str, str], asker: str | None, replies: list[Reply]) -> None:
         one = self.asked[number]
         sent, large = one.attempts[attempt]
         took = time.monotonic() - sent
         one.answers.setdefault(giver, (took, asker))
         if one.wanted is not None and giver == (one.wanted.target, one.wanted.network):
             one.large = one.large or large
-            heard.append(Heard(number, attempt, took, large))
+            replies.append(Reply(number, attempt, took, large))
 
 
 def _answered(opened: socket.socket, row: ExternalFlow, token: int) -> bool:

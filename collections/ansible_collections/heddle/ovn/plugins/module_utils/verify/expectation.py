@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who must reach whom, as the plan says (OKEP-5193, "Network Segmentation"). Pure.
+"""Expected reachability between workloads, from the plan (OKEP-5193, "Network Segmentation"). Pure.
 
-Two workloads reach each other on the networks that both are attached to, as far as neither's interface is locked.
-Everything else must stay silent, whatever the addresses are.
+Two workloads reach each other on the networks that both are attached to, unless one of the interfaces is locked.
+Everything else must not get an answer, whatever the addresses are.
 
-A network without addresses is tested with the link-local ones that the kernel derives from MACs. Those have no route,
-so such a packet is sent out of an interface: on that network, or else on another one without addresses.
+A network without addresses is tested with the link-local ones that the kernel derives from MACs. These have no route,
+so such a packet names its interface: the one on that network, or else on another network without addresses.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from .selection import ALL, Groups, Selection
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One address of a target, seen from a source. `network` is the one that the address belongs to.
+    """One address of a target and one source. `network` is the one that the address belongs to.
 
-    `interface` is the source's for a link-local address, and empty for all others, which its routes lead to. `mtu` is
+    `interface` is the source's outgoing interface for a link-local address, and empty otherwise (routed). `mtu` is
     the size of a large packet that must arrive as well, 0 for none.
     """
 
@@ -43,15 +43,15 @@ def addresses_of(interface: dict) -> list[str]:
 
 
 def askers(plan: dict) -> dict:
-    """Return the plan without virtual machines: nothing of Heddle's runs in them that could ask or answer."""
+    """Return the plan without virtual machines: no probe or responder runs in them."""
     asked = {name: workload for name, workload in plan["workloads"].items() if workload["kind"] == "netns"}
     return {**plan, "workloads": asked}
 
 
 def expected(plan: dict, node: str | None = None, selection: Selection | None = None) -> list[Pair]:
-    """Return (source, address of another workload) pairs, with what must come of them; `node`: only its sources.
+    """Return (source, address of another workload) pairs with the expected result; `node` limits them to its sources.
 
-    The selection decides which of all pairs are asked (`selection.py`).
+    The selection decides which of all pairs are tested (`selection.py`).
     """
     selection, plan = selection or Selection(), askers(plan)
     if selection.pairs == ALL:
@@ -74,14 +74,14 @@ def expected(plan: dict, node: str | None = None, selection: Selection | None = 
 
 
 def _pairs(plan: dict, source: str, target: str, interface: dict) -> list[Pair]:
-    way_out = ""
+    interface_name = ""
     if not interface["addresses"]:
         # A port with addresses of its own may send from no other one, so it is asked by those without any only.
         bare = [own for own in plan["workloads"][source]["interfaces"] if not own["addresses"]]
         same = [own for own in bare if own["network"] == interface["network"]]
         if not bare or (not same and _ends(plan, source, interface["network"])):
             return []
-        way_out = (same or bare)[0]["name"]
+        interface_name = (same or bare)[0]["name"]
     reach, reason = _evaluated(plan, source, target, interface)
     mtu = plan["networks"][interface["network"]].get("mtu", 0)
     found = []
@@ -90,7 +90,9 @@ def _pairs(plan: dict, source: str, target: str, interface: dict) -> list[Pair]:
         if reach and interface["addresses"] and not _has_route(plan, source, interface, address):
             wanted = (False, f"{source} has no address in the subnet of {address}")
         size = mtu if wanted[0] else 0
-        found.append(Pair(source, target, interface["network"], family(address), address, *wanted, way_out, size))
+        found.append(
+            Pair(source, target, interface["network"], family(address), address, *wanted, interface_name, size)
+        )
     return found
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What crosses the borders of networks: what was expected against what was seen. Pure."""
+"""Evaluation of north-south flows: expectations against observed answers. Pure."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from .result import FAILED, ISOLATED, NOT_TESTED, REACHED, SYMBOLS, Silence
 
 
 def evaluated(
-    plan: dict, wanted: list[ExternalFlow], seen: dict, heard: set, tested: set[str], silence: Silence | None = None
+    plan: dict, wanted: list[ExternalFlow], seen: dict, received: set, tested: set[str], silence: Silence | None = None
 ) -> list[dict]:
-    """Return each flow with its `result` and, if it is not as it must be, a `text` that says why.
+    """Return each flow with its `result` and, unless it is as expected, a `text` with the reason.
 
-    `seen` and `heard` are what the hosts reported by (source, target, network, address); `tested` are the hosts that
+    `seen` and `received` are what the hosts reported by (source, target, network, address); `tested` are the hosts that
     answered.
     """
     silence = silence or Silence({}, {})
     rows = []
     for one in wanted:
         key = (one.source, one.target, one.network, one.address)
-        row = _evaluated(plan, one, seen.get(key), key in heard, tested, silence)
+        row = _evaluated(plan, one, seen.get(key), key in received, tested, silence)
         rows.append(row)
         if one.kind == TO_EXTERNAL and row["result"] == REACHED:
             rows.append(_unsolicited(one, seen[key]))
@@ -61,22 +61,22 @@ def _evaluated(
 
 
 def _unsolicited(one: ExternalFlow, found: dict) -> dict:
-    """Whether the port that the packet left by was open for somebody whom nobody had asked."""
-    asked = replace(one, kind=UNSOLICITED, reach=False, reason="only who was asked may answer", mtu=0)
+    """Check that the source port was not open to sockets that had not been asked."""
+    asked = replace(one, kind=UNSOLICITED, reach=False, reason="only the target that was asked may answer", mtu=0)
     if found.get("unsolicited"):
-        return _row(asked, FAILED, f"somebody else there got through to {one.source}", found)
+        return _row(asked, FAILED, f"an unsolicited source reached {one.source}", found)
     return _row(asked, ISOLATED, "", found)
 
 
 def _silent(one: ExternalFlow, found: dict, result: dict) -> dict:
     row = _row(one, result["result"], result["text"], found)
-    return {**row, "suspect": result.get("suspect", False)}
+    return {**row, "unconfirmed": result.get("unconfirmed", False)}
 
 
 def _row(one: ExternalFlow, result: str, why: str, found: dict | None) -> dict:
     name = f"{one.kind}: {one.source} -> {one.target} {one.address} (IPv{one.family})"
     seen = {key: (found or {}).get(key) for key in ("answered_by", "answered_on", "asker", "milliseconds")}
-    # A host that did not answer is told once for each source, not once for each of its packets.
+    # A host that did not answer is reported once for each source, not once for each packet.
     text = why if result == NOT_TESTED or not why else f"{name}: {why}"
     return {**asdict(one), **seen, "result": result, "text": text}
 
@@ -96,15 +96,15 @@ def _counts(rows: list[dict]) -> list[dict]:
     counted = Counter((row["kind"], row["family"], row["reach"], row["result"]) for row in rows)
     found = []
     for kind in KINDS:
-        for number in (4, 6):
+        for version in (4, 6):
             cells = {
-                (reach, result): counted[kind, number, reach, result] for reach in (True, False) for result in SYMBOLS
+                (reach, result): counted[kind, version, reach, result] for reach in (True, False) for result in SYMBOLS
             }
             if any(cells.values()):
                 found.append(
                     {
                         "kind": kind,
-                        "family": number,
+                        "family": version,
                         "must_reach": sum(cells[True, result] for result in SYMBOLS),
                         "reached": cells[True, REACHED],
                         "must_not": sum(cells[False, result] for result in SYMBOLS),
@@ -116,7 +116,7 @@ def _counts(rows: list[dict]) -> list[dict]:
 
 
 def _symbols(plan: dict, rows: list[dict]) -> dict[str, str]:
-    """Return for each workload one symbol for each kind, the worst of its packets; a blank where there was none."""
+    """Return for each workload one symbol for each kind, the worst of its results; a blank where there was none."""
     order = list(SYMBOLS)
     worst: dict[tuple[str, str], int] = {}
     for row in rows:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who must get out of a network, and who must not get in, as the plan says. Pure.
+"""Expected north-south flows: which must leave or enter a network and which must not, from the plan. Pure.
 
 | kind | must reach |
 |---|---|
@@ -12,9 +12,9 @@
 | workload to service | the shared ones, from the default and every primary network (OKEP-5193, "Services") |
 | external host to service | never: whatever node it has a route through, services are for hosts and workloads |
 
-Work grows with workloads, not with their square: a host asks its own workloads and the next node's, a workload asks its
-own host and the next node. Every workload asks external hosts; for each other way one workload of each network, host
-and family is chosen (`selection.py`), unless all pairs are wanted.
+The number of flows grows with workloads, not with their square: a host sends to its own workloads and the next node's,
+a workload to its own host and the next node. Every workload sends to external hosts; for each other kind one workload
+of each network, host and family is chosen (`selection.py`), unless all pairs are wanted.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TO_EXTERNAL, FROM_EXTERNAL = "workload to external host", "external host to work
 TO_OWN_HOST, TO_OTHER_HOST = "workload to own host", "workload to other host"
 FROM_HOST, FROM_VRF = "host to workload", "host in VRF to workload"
 TO_SERVICE, FROM_EXTERNAL_TO_SERVICE = "workload to service", "external host to service"
-# What is told of each that reached external hosts: whether somebody else out there could answer in its place.
+# Reported for each flow that reached an external host: whether another socket there could answer in its place.
 UNSOLICITED = "unsolicited source to node's port"
 KINDS = (
     TO_EXTERNAL, UNSOLICITED, FROM_EXTERNAL, TO_OWN_HOST, TO_OTHER_HOST, FROM_HOST, FROM_VRF, TO_SERVICE,
@@ -48,8 +48,8 @@ _EVERYWHERE = ("0.0.0.0/0", "::/0")
 class ExternalFlow:
     """One packet into or out of a network, sent by `runner`, a node or an external host.
 
-    `workload` is the one that it is about, "" for none. `through` is the node that a packet without one is sent to.
-    `network` is what the target answers for, "" for hosts. `seen_as` is the
+    `workload` is the one it is about, "" for none. `through` is the node that a packet without one is sent to.
+    `network` is the target's network, "" for hosts. `seen_as` is the
     source address that the target must see, "" when that does not matter. `mtu` is the size of a large packet that
     must arrive as well, 0 for none. `mac` makes it a frame to that address, from `seen_as`. `protocol` and `port` are
     those of a service.
@@ -87,17 +87,17 @@ def vrf_devices(plan: dict, node: str) -> dict[str, str]:
 
 
 def host_addresses(plan: dict, node: str) -> list[str]:
-    """Return a node's address on the provider network of each family; none on a node without a way out."""
+    """Return a node's address on the provider network of each family; none without an uplink."""
     provider = provider_of(plan["nodes"].get(node, {}))
-    return [address for number in (4, 6) if provider and (address := provider.address(number))]
+    return [address for version in (4, 6) if provider and (address := provider.address(version))]
 
 
 def external_flows(
     plan: dict, external: dict[str, list[str]], runner: str | None = None, selection: Selection | None = None
 ) -> list[ExternalFlow]:
-    """Return the packets that cross a network's border; `runner`: only those that it sends.
+    """Return the expected north-south packets; `runner`: only those that it sends.
 
-    `external` has the addresses of each host of the provider network that is no node.
+    `external` maps each external host of the provider network to its addresses.
     """
     found = _ExternalFlows(plan, external)
     sent = (one for node in plan["nodes"] if runner in (None, node) for one in found.from_node(node))
@@ -107,7 +107,7 @@ def external_flows(
 
 
 def class_of(plan: dict, one: ExternalFlow) -> tuple[str, ...]:
-    """Return what makes flows alike: kind, sender's host, network, target, workload's host, family, expectation."""
+    """Return the class of a flow: kind, sender's host, network, target, workload's host, family, expectation."""
     if not one.workload:
         return one.kind, one.runner, "", one.target, one.through, str(one.family), "reach" if one.reach else "not"
     workload = plan["workloads"][one.workload]
@@ -139,16 +139,16 @@ def default_elsewhere(workload: dict) -> dict[int, str]:
 
 
 def left_out(plan: dict, external: dict[str, list[str]]) -> list[str]:
-    """Return one line for each kind of packet that could not be asked for, and why."""
+    """Return one line for each kind of packet that could not be tested, with the reason."""
     providers = {name: provider_of(node) for name, node in plan["nodes"].items()}
     if not any(providers.values()):
-        return ["no host has a way out"]
+        return ["no host has external connectivity"]
     lines = []
     if not any(external.values()):
         lines.append("external: the inventory has no group heddle_external with heddle_addresses")
     closed = [name for name, provider in providers.items() if provider is None]
     if closed:
-        lines.append(f"hosts: {', '.join(closed)} have no way out, so their hosts take no part")
+        lines.append(f"hosts: {', '.join(closed)} have no external connectivity, so their hosts are not tested")
     flat = [name for name, provider in providers.items() if provider and not provider.vrf]
     if flat:
         lines.append(
@@ -187,7 +187,7 @@ class _ExternalFlows:
                 if own:
                     yield ExternalFlow(
                         FROM_EXTERNAL, runner, runner, name, name, interface["network"], family(address), address,
-                        False, "workloads are not reached from external", seen_as=own, mac=provider.mac,
+                        False, "external hosts do not reach workloads", seen_as=own, mac=provider.mac,
                     )  # fmt: skip
 
         for node in self.plan["nodes"]:
@@ -208,7 +208,7 @@ class _ExternalFlows:
                 )  # fmt: skip
 
     def _interfaces(self, name: str) -> list[tuple[dict, str]]:
-        """Return interfaces and addresses, without those that are on the provider network by themselves."""
+        """Return interfaces and addresses, except those directly on the provider network."""
         return [
             (interface, plain(address))
             for interface in self.plan["workloads"][name]["interfaces"]
@@ -224,15 +224,15 @@ class _ExternalFlows:
         return min(self.plan["networks"][network]["mtu"], self.plan["settings"]["mtu"])
 
     def _leaves(self, network: str, provider: Provider, address: str) -> tuple[bool, str]:
-        number = family(address)
-        if number not in self.plan["networks"][network]["families"]:
-            return False, f"{network} has no IPv{number}"
-        if provider.address(number) is None:
-            return False, f"the node has no IPv{number} address on the provider network"
-        near = any(ipaddress.ip_address(address) in ipaddress.ip_network(one) for one in provider.networks(number))
-        if not near and provider.next_hop(number) is None:
-            return False, f"the node knows no IPv{number} gateway"
-        return True, f"{network} has a way out on its node"
+        version = family(address)
+        if version not in self.plan["networks"][network]["families"]:
+            return False, f"{network} has no IPv{version}"
+        if provider.address(version) is None:
+            return False, f"the node has no IPv{version} address on the provider network"
+        near = any(ipaddress.ip_address(address) in ipaddress.ip_network(one) for one in provider.networks(version))
+        if not near and provider.next_hop(version) is None:
+            return False, f"the node has no IPv{version} gateway"
+        return True, f"{network} has external connectivity on its node"
 
     def _to_external(self, name: str, provider: Provider) -> Iterator[ExternalFlow]:
         network, node = self._primary(name), self.plan["workloads"][name]["node"]
@@ -251,14 +251,14 @@ class _ExternalFlows:
         network = self._primary(name)
         elsewhere = default_elsewhere(self.plan["workloads"][name])
         for address in host_addresses(self.plan, node):
-            number = family(address)
-            if number in elsewhere:
+            version = family(address)
+            if version in elsewhere:
                 continue
             if network != DEFAULT_NETWORK:
                 result = False, f"in {network} the host's own address is its gateway router's"
             else:
                 result = self._leaves(network, provider, address)
-            yield ExternalFlow(TO_OWN_HOST, node, name, node, name, "", number, address, *result)
+            yield ExternalFlow(TO_OWN_HOST, node, name, node, name, "", version, address, *result)
         for other in self._next_to(node):
             for address in host_addresses(self.plan, other):
                 if family(address) in elsewhere:
@@ -278,21 +278,21 @@ class _ExternalFlows:
         vrfs = vrf_devices(self.plan, node)
         for name in (name for place in (node, *self._next_to(node)) for name in self.on_node[place]):
             for interface, address in self._interfaces(name):
-                network, number = interface["network"], family(address)
+                network, version = interface["network"], family(address)
                 reach, reason = network == DEFAULT_NETWORK, "hosts are in the default network"
                 if network != DEFAULT_NETWORK:
                     reason = f"a host is in {network} only through its VRF"
                 elif interface["role"] == LOCKED_ROLE:
                     reach, reason = False, f"{network} is locked for {name}, whose primary network is another one"
                 yield ExternalFlow(
-                    FROM_HOST, node, node, name, name, network, number, address, reach, reason,
+                    FROM_HOST, node, node, name, name, network, version, address, reach, reason,
                     mtu=self._mtu(network) if reach else 0,
                 )  # fmt: skip
                 # On Layer2 all hosts have one address, so a workload elsewhere answers its own host.
                 here = self.plan["workloads"][name]["node"] == node
                 if network in vrfs and (here or self.plan["networks"][network]["topology"] == "Layer3"):
                     yield ExternalFlow(
-                        FROM_VRF, node, in_vrf(node, network), name, name, network, number, address, True,
+                        FROM_VRF, node, in_vrf(node, network), name, name, network, version, address, True,
                         f"the host has an interface in {network}", mtu=self._mtu(network),
                     )  # fmt: skip
 
@@ -300,15 +300,15 @@ class _ExternalFlows:
         network, node = self._primary(name), self.plan["workloads"][name]["node"]
         families = self.plan["networks"][network]["families"]
         for service in self.plan.get("settings", {}).get("shared_services", []):
-            number = family(service["address"])
-            result = True, f"{service['name']} is for every network"
-            if number not in families:
-                result = False, f"{network} has no IPv{number}"
+            version = family(service["address"])
+            result = True, f"{service['name']} serves every network"
+            if version not in families:
+                result = False, f"{network} has no IPv{version}"
             elif network != DEFAULT_NETWORK and provider is None:
-                result = False, "the node has no way out"
+                result = False, "the node has no external connectivity"
             for port in (one for one in service["ports"] if one["protocol"] != "SCTP"):
                 target = f"{service['name']} {port['protocol']} {port['port']}"
                 yield ExternalFlow(
-                    TO_SERVICE, node, name, target, name, "", number, service["address"], *result,
+                    TO_SERVICE, node, name, target, name, "", version, service["address"], *result,
                     protocol=port["protocol"], port=port["port"],
                 )  # fmt: skip

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frames that no route would make: from a host of the provider network straight to a node's MAC."""
+"""Raw Ethernet frames that routing would not produce: from an external host straight to a node's MAC."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HEADER_WORDS, _SYN, _WINDOW = 5, 0x002, 64240
 
 @dataclass(frozen=True)
 class Interface:
-    """The interface that has an address."""
+    """A network interface that has an address."""
 
     name: str
     mac: str
@@ -33,7 +33,7 @@ def interface_of(address: str) -> Interface | None:
 
 
 def open_interface(interface: Interface) -> socket.socket:
-    """Open a socket that sends whole frames out of a interface."""
+    """Open a socket that sends whole frames out of an interface."""
     opened = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
     opened.bind((interface.name, 0))
     opened.setblocking(False)
@@ -41,7 +41,7 @@ def open_interface(interface: Interface) -> socket.socket:
 
 
 def udp_frame(macs: tuple[str, str], addresses: tuple[str, str], ports: tuple[int, int], payload: bytes) -> bytes:
-    """Return an Ethernet frame with a UDP datagram (RFC 768); each pair is source, target."""
+    """Return an Ethernet frame with a UDP datagram (RFC 768); each pair is (source, target)."""
     datagram = struct.pack("!HHHH", *ports, 8 + len(payload), 0) + payload
     total = _checksum(_pseudo_header(addresses, _UDP, len(datagram)) + datagram)
     return _frame(macs, addresses, _UDP, datagram[:6] + struct.pack("!H", total or 0xFFFF) + datagram[8:])
@@ -64,14 +64,14 @@ def _pseudo_header(addresses: tuple[str, str], protocol: int, length: int) -> by
 
 def _frame(macs: tuple[str, str], addresses: tuple[str, str], protocol: int, payload: bytes) -> bytes:
     source, target = (ipaddress.ip_address(address).packed for address in addresses)
-    number = family(addresses[0])
-    if number == 4:
+    version = family(addresses[0])
+    if version == 4:
         head = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(payload), 0, 0, _TIME_TO_LIVE, protocol, 0) + source + target
         head = head[:10] + struct.pack("!H", _checksum(head)) + head[12:]
     else:
         head = struct.pack("!IHBB", 6 << 28, len(payload), protocol, _TIME_TO_LIVE) + source + target
     ends = b"".join(bytes.fromhex(mac.replace(":", "")) for mac in reversed(macs))
-    return ends + struct.pack("!H", _ETHERTYPE[number]) + head + payload
+    return ends + struct.pack("!H", _ETHERTYPE[version]) + head + payload
 
 
 def _checksum(data: bytes) -> int:

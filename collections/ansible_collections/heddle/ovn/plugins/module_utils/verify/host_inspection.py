@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is really inside a host: bridges, VRFs, rules, routes, packet filter, tracked connections.
+"""Collects the actual state of a host: bridges, VRFs, rules, routes, nftables, conntrack entries.
 
-Only read, but for one datagram to an external host of each workload whose connections are shown.
+Read-only, except for one datagram to an external host from each workload whose connections are shown.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from .listening import open_sender, places
 FORMAT = 1
 MOST_ENTRIES = 300
 _ON_BRIDGE = "zone=64000"
-# Seconds in which Open vSwitch has decided on a new connection also on a slow host.
+# Seconds within which Open vSwitch has set up a new connection, also on a slow host.
 _PATIENCE = 3.0
 _TABLES = ("Bridge:name,ports,datapath_type", "Port:_uuid,name,interfaces", "Interface:_uuid,name,type,options,mtu")
 
 
-def inside(context: NodeContext, external: list[str]) -> dict:
+def inspect_host(context: NodeContext, external: list[str]) -> dict:
     """Return the module's result: `host`, the document that the notebook draws; all values are JSON.
 
     `external` are addresses on the provider network. The keys of `host`: `format`, `node`, `plan` (digest), `mode`,
@@ -104,11 +104,11 @@ def _kernel(plan: dict) -> dict:
     }
     own = {management_interface(network["id"]) for network in plan["networks"].values()}
     bridges_ = {(node.get("gateway") or {}).get("bridge") for node in plan["nodes"].values()}
-    rules = [{**rule, "family": number} for number in (4, 6) for rule in ip(f"-{number}", "rule")]
+    rules = [{**rule, "family": version} for version in (4, 6) for rule in ip(f"-{version}", "rule")]
     routes = [
-        {**route, "family": number}
-        for number in (4, 6)
-        for route in ip(f"-{number}", "route", "show", "table", "all")
+        {**route, "family": version}
+        for version in (4, 6)
+        for route in ip(f"-{version}", "route", "show", "table", "all")
         if route.get("table", "main") != "local" and route.get("type", "unicast") in ("unicast", "unreachable")
     ]
     return {
@@ -146,9 +146,9 @@ def _flow_counts(text: str) -> dict[str, int]:
 
 
 def _tracked(plan: dict, node: str, pair: list[tuple[str, str, str]], external: list[str]) -> list[str]:
-    """Return entries that have an address of the pair, and those of the provider bridge that were translated.
+    """Return entries with an address of the pair, and those of the provider bridge with translated addresses.
 
-    What the pair sent before may be forgotten by now, so each begins a connection, both from the same port.
+    Earlier connections of the pair may have expired, so each begins a new one, both from the same port.
     """
     _send(plan, node, pair, external)
     marks = [f"mark={connection_mark(NodeNetwork(plan, network, node, []))}" for _workload, network, _address in pair]
@@ -156,14 +156,14 @@ def _tracked(plan: dict, node: str, pair: list[tuple[str, str, str]], external: 
     for _attempt in attempts(_PATIENCE, shortest=0.1):
         entries = run(["ovs-appctl", "dpctl/dump-conntrack"]).splitlines()
         on_bridge = [line for line in entries if _ON_BRIDGE in line]
-        # In local gateway mode connections leave through the host, which has no such marks.
+        # In local gateway mode connections leave through the host and carry no such marks.
         if all(_having(mark, on_bridge) for mark in marks):
             break
     return distinguished(entries, marks, [address for _workload, _network, address in pair])
 
 
 def distinguished(entries: list[str], marks: list[str], addresses: list[str]) -> list[str]:
-    """Return the entries of the pair, then others of the provider bridge, each once."""
+    """Return the entries of the pair, then others of the provider bridge, without duplicates."""
     on_bridge = [line for line in entries if _ON_BRIDGE in line]
     marked = [line for mark in marks for line in _having(mark, on_bridge)]
     addressed = [line for line in entries if any(f"={address}," in line for address in addresses)]
@@ -178,7 +178,7 @@ def _send(plan: dict, node: str, pair: list[tuple[str, str, str]], external: lis
     found = places(plan, node)
     for workload, _network, address in pair:
         target = next((one for one in external if family(one) == family(address)), None)
-        # A virtual machine's connections cannot be begun from here.
+        # A connection of a virtual machine cannot be started from the host.
         if target and workload in found:
             with contextlib.suppress(OSError), open_sender(found[workload], family(address)) as sender:
                 sender.bind((address, SOURCE_PORT))

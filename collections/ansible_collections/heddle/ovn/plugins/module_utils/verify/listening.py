@@ -17,13 +17,13 @@ from .external_expectations import host_addresses, in_vrf, vrf_devices
 
 _SPARE_DESCRIPTORS = 64
 _FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
-# Linux's numbers (ip(7), ipv6(7)): packets are not fragmented on their way, whatever their size.
+# Constants of Linux (ip(7), ipv6(7)): packets are not fragmented on their way, whatever their size.
 _DO_NOT_FRAGMENT = {4: (socket.IPPROTO_IP, 10, 2), 6: (socket.IPPROTO_IPV6, 23, 2)}
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a source's sockets are: a network namespace, None for the host's own, and a VRF if `device` names one."""
+    """Location of a source's sockets: a network namespace, None for the host's own, and a VRF if `device` names one."""
 
     namespace: str | None = None
     device: str = ""
@@ -31,7 +31,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """One address that a workload or host answers on; a link-local one is that of an interface.
+    """One address that a workload or host answers on; a link-local one belongs to an interface.
 
     With `unsolicited` a second socket answers each question as well. Answers leave by the interface `device` where one
     is named: with two on one subnet, the kernel's routes would choose the first one, whose port may not send them.
@@ -89,7 +89,7 @@ def external_listeners(name: str, addresses: list[str]) -> list[Listener]:
 
 
 def open_listeners(wanted: list[Listener], port: int) -> tuple[dict[socket.socket, Listener], list[str]]:
-    """Open a socket on each address, and on no other; returns them and one line for each that could not be."""
+    """Open a socket on each address, and on no other; return them and one line for each that could not be opened."""
     allow_descriptors(len(wanted))
     present = present_namespaces(listener.namespace for listener in wanted)
     opened: dict[socket.socket, Listener] = {}
@@ -99,7 +99,7 @@ def open_listeners(wanted: list[Listener], port: int) -> tuple[dict[socket.socke
             problems.append(f"{listener.workload}: there is no network namespace {listener.namespace}")
             continue
         try:
-            with kernel.inside(listener.namespace):
+            with kernel.in_netns(listener.namespace):
                 opened[_bound(listener, port)] = listener
         except OSError as error:
             problems.append(f"{listener.workload}: {listener.address} port {port}: {error.strerror or error}")
@@ -107,14 +107,14 @@ def open_listeners(wanted: list[Listener], port: int) -> tuple[dict[socket.socke
 
 
 def present_namespaces(wanted: Iterable[str | None]) -> set[str | None]:
-    """Return the network namespaces of this host, among them its own, which has no name."""
+    """Return the network namespaces of this host, among them its own as None."""
     return {None, *kernel.namespaces()} if any(wanted) else {None}
 
 
-def open_socket(place: Place, number: int, kind: int) -> socket.socket:
-    """Open a socket at a place, whose routes it will use; `number` is the family, `kind` as in socket(2)."""
-    with kernel.inside(place.namespace):
-        opened = socket.socket(_FAMILIES[number], kind)
+def open_socket(place: Place, version: int, kind: int) -> socket.socket:
+    """Open a socket at a place, whose routes it will use; `version` is 4 or 6, `kind` as in socket(2)."""
+    with kernel.in_netns(place.namespace):
+        opened = socket.socket(_FAMILIES[version], kind)
     try:
         if place.device:
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, place.device.encode())
@@ -125,10 +125,10 @@ def open_socket(place: Place, number: int, kind: int) -> socket.socket:
     return opened
 
 
-def open_sender(place: Place, number: int) -> socket.socket:
+def open_sender(place: Place, version: int) -> socket.socket:
     """Open a socket that sends datagrams from a place, none of which may be fragmented."""
-    opened = open_socket(place, number, socket.SOCK_DGRAM)
-    opened.setsockopt(*_DO_NOT_FRAGMENT[number])
+    opened = open_socket(place, version, socket.SOCK_DGRAM)
+    opened.setsockopt(*_DO_NOT_FRAGMENT[version])
     return opened
 
 
@@ -151,7 +151,7 @@ def _bound(listener: Listener, port: int) -> socket.socket:
 
 
 def allow_descriptors(count: int) -> None:
-    """Raise this process's limit of open files when so many sockets need it, as far as the hard limit goes."""
+    """Raise this process's limit of open files for this many sockets, as far as the hard limit permits."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = count + _SPARE_DESCRIPTORS
     if soft < wanted:

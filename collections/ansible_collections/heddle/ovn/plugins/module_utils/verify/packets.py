@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packets worth tracing: the first one between two hosts, for each topology. Pure.
+"""Packets to trace with ovn-trace: the first one between two hosts, for each topology. Pure.
 
-ovn-trace sees one zone, so a packet between hosts has two legs: from its sender to the tunnel, and from the tunnel,
-where it comes in by the remote port of the switch that spans the zones, to its receiver.
+ovn-trace covers one zone, so a packet between hosts has two legs: from its sender to the tunnel, and from the tunnel,
+where it enters by the remote port of the switch that spans the zones, to its receiver.
 """
 
 from __future__ import annotations

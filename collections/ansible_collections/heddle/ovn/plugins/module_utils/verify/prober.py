@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ask from each of a host's workloads and from the host, and record who answers.
+"""Sends the questions of one host and its workloads, and records who answers.
 
-The record is what travels to the control node. It has answers only: both ends make the same list of expectations from
-plan and selection, so an expectation is known by its place in that list, and one without an answer need not be named.
+The record travels to the control node. It contains answers only: both ends derive the same list of expectations from
+plan and selection, so an expectation is identified by its index in that list, and one without an answer is omitted.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ..common.addressing import plain
 from ..common.serialization import digest
-from .asking import Suspect, ask_required, ask_silent, confirm
+from .asking import Unconfirmed, ask_required, ask_silent, confirm
 from .exchange import Exchange, Question, questions
 from .expectation import Pair, askers, expected
 from .external_expectations import ExternalFlow, external_flows, host_addresses
@@ -23,13 +23,13 @@ from .selection import Selection
 UNANSWERED = {
     "answered_by": None, "answered_on": None, "asker": None, "milliseconds": None, "large": False, "unsolicited": False,
 }  # fmt: skip
-# What is recorded of a question that was asked alone.
+# Fields of the record of a question that was asked alone.
 AGAIN = ("tries", "waited", "slowest", "dead", "near")
 
 
 @dataclass(frozen=True)
 class Expectations:
-    """What one host asks: `rows` is what is evaluated, `controls` is known to be answered by hosts that work."""
+    """The questions of one host: `rows` are evaluated, `controls` are answered by every working host."""
 
     rows: list[Pair | ExternalFlow]
     controls: list[Pair]
@@ -43,17 +43,17 @@ class Expectations:
         if runner not in external:
             rows += expected(plan, runner, selection)
         rows += external_flows(plan, external, runner, selection)
-        # Workloads of other kinds than network namespaces send nothing for us.
+        # Only network namespaces can send; other kinds of workloads have no probe.
         hosts = {name: one["node"] for name, one in asked["workloads"].items()}
         return cls(rows, _controls(asked, runner, external), hosts)
 
     @property
     def fingerprint(self) -> str:
-        """Equal for equal lists of rows."""
+        """Return a digest that is equal for equal lists of rows."""
         return digest([[one.source, one.target, one.network, one.address] for one in self.rows])
 
     def known_good(self, seen: dict[tuple, dict]) -> list[int]:
-        """Return a row that was answered for each target host and family; services are none."""
+        """Return an answered row for each target host and family, except services."""
         found: dict[tuple[str, int], int] = {}
         for number, row in enumerate(self.rows):
             one = seen.get((row.source, row.target, row.network, row.address), UNANSWERED)
@@ -62,7 +62,7 @@ class Expectations:
         return list(found.values())
 
     def unanswered(self, record: dict) -> int:
-        """Return how many rows of a record should be asked alone, as far as this host can say."""
+        """Return how many rows of a record should be asked alone, as far as this host can determine."""
         answered = {
             number
             for number, by, on, _asker, _milliseconds, large, _unsolicited in record["answers"]
@@ -79,7 +79,7 @@ class Expectations:
 
 
 def _controls(plan: dict, runner: str, external: dict[str, list[str]]) -> list[Pair]:
-    """Return questions without a result: to oneself, and from external to each node's own address."""
+    """Return questions without a result: to the sender itself, and from external hosts to each node's own address."""
     if runner in external:
         targets = [(runner, address) for address in external[runner]]
         targets += [(node, address) for node in plan["nodes"] for address in host_addresses(plan, node)]
@@ -102,7 +102,7 @@ def _family(address: str) -> tuple[int, str]:
 def probe(asked: Expectations, places: dict[str, Place], port: int, timeout: float) -> tuple[dict, list[str]]:
     """Ask everything; return the record and one line for each source that could not send.
 
-    `places` holds where each source's sockets are. After `timeout` seconds without any answer the rest is given up.
+    `places` holds where each source's sockets are. After `timeout` seconds without any answer the rest is skipped.
     """
     rows = [*asked.rows, *asked.controls]
     pace = Pace()
@@ -125,24 +125,24 @@ def probe_again(
 ) -> tuple[dict, list[str]]:
     """Ask rows that were not answered once more, each alone.
 
-    `again` has them as `suspects`, as `good` rows that were answered, and as `slowest` for how many seconds an answer
+    `again` lists them as `unconfirmed`, and as `good` rows that were answered; `slowest` is how many seconds an answer
     took on any host. The record's `again` has, by row: `tries`, `waited` and `slowest` (control) in seconds, `dead`,
     and `near`: whether the control was between the same two hosts.
     """
-    rows, suspects = [*asked.rows, *asked.controls], again["suspects"]
-    chosen = [*suspects, *again["good"], *range(len(asked.rows), len(rows))]
+    rows, unconfirmed = [*asked.rows, *asked.controls], again["unconfirmed"]
+    chosen = [*unconfirmed, *again["good"], *range(len(asked.rows), len(rows))]
     pace = Pace()
     with Exchange([_alone(rows[number], number) for number in chosen], places, port) as exchange:
-        good = [(number, exchange.asked[number].row) for number in range(len(suspects), len(chosen))]
+        good = [(number, exchange.asked[number].row) for number in range(len(unconfirmed), len(chosen))]
         wanted, near = [], {}
-        for number in (one for one in range(len(suspects)) if one not in exchange.unsent):
+        for number in (one for one in range(len(unconfirmed)) if one not in exchange.unsent):
             row = exchange.asked[number].row
             controls = _alike(asked, row, good)
             near[number] = bool(controls) and asked.host(exchange.asked[controls[0]].row) == asked.host(row)
             least = 0.0 if near[number] else 1.1 * MARGIN * again["slowest"]
-            wanted.append(Suspect(number, bool(row.reach and row.mtu), controls, least))
+            wanted.append(Unconfirmed(number, bool(row.reach and row.mtu), controls, least))
         confirm(wanted, exchange, pace, timeout)
-        record = _record(asked, exchange.asked, suspects, exchange.unsent, set())
+        record = _record(asked, exchange.asked, unconfirmed, exchange.unsent, set())
         record["again"] = [
             [chosen[one.number], one.tries, round(one.waited, 2), round(one.slowest, 3), one.dead, near[one.number]]
             for one in wanted
@@ -155,7 +155,7 @@ def _alone(row: Pair | ExternalFlow, number: int) -> Question:
 
 
 def _known_good(asked: Expectations, found: list[Question]) -> list[int]:
-    """Return a question that was answered for each target host and family; the host's own ones come last."""
+    """Return an answered question for each target host and family; the host's own ones come last."""
     answered = [number for number, one in enumerate(found) if one.reached and not getattr(one.row, "protocol", "")]
     by_host: dict[tuple[str, int], int] = {}
     for number in answered:
@@ -167,7 +167,7 @@ def _known_good(asked: Expectations, found: list[Question]) -> list[int]:
 def _alike(
     asked: Expectations, row: Pair | ExternalFlow, good: list[tuple[int, Pair | ExternalFlow]]
 ) -> tuple[int, ...]:
-    """Return the controls of a row, the most alike first: target host and family, target host, any, one's own."""
+    """Return the controls of a row, the most similar first: target host and family, target host, any, own."""
     host = asked.host(row)
     ranks = (
         [number for number, one in good if asked.host(one) == host and one.family == row.family],
@@ -179,7 +179,7 @@ def _alike(
 
 
 def _record(asked: Expectations, found: list[Question], rows, unsent: set[int], untested: set[int]) -> dict:
-    """Return what travels: `questions`, `answers` by row, `unsent` and `untested` rows."""
+    """Return the record: `questions`, `answers` by row, `unsent` and `untested` rows."""
     wanted = set(rows)
     answers, lost, late = [], [], []
     for number, question in enumerate(found):
@@ -196,7 +196,7 @@ def _record(asked: Expectations, found: list[Question], rows, unsent: set[int], 
 
 
 def _answer(row: Pair | ExternalFlow, question: Question) -> list | None:
-    """Return who answered, on which network, whom it saw, after how many ms, in full size, and whether others did."""
+    """Return responder, its network, the address it saw, ms, whether in full size, and whether others answered."""
     giver = (row.target, row.network)
     if giver not in question.answers:
         giver = next(iter(question.answers), None)
@@ -209,12 +209,12 @@ def _answer(row: Pair | ExternalFlow, question: Question) -> list | None:
 
 
 def expand(record: dict, asked: Expectations) -> dict[tuple, dict]:
-    """Return what was seen by (source, target, network, address); rows that were not sent are not in it.
+    """Return results by (source, target, network, address), without rows that were not sent.
 
     ValueError: the record is of another list of expectations.
     """
     if record["questions"] != asked.fingerprint:
-        raise ValueError("it asked for other pairs than its plan says; run playbooks/networks.yml")
+        raise ValueError("it tested other pairs than those of its plan; run playbooks/networks.yml")
     unsent, untested = set(record["unsent"]), set(record["untested"])
     found = {}
     for number, row in enumerate(asked.rows):
@@ -229,7 +229,7 @@ def expand(record: dict, asked: Expectations) -> dict[tuple, dict]:
 
 
 def expand_again(record: dict, asked: Expectations, seen: dict[tuple, dict]) -> dict[tuple, dict]:
-    """Return by key what was asked alone, and put its answers into `seen`."""
+    """Return by key the questions asked alone, and add their answers to `seen`."""
     found = expand({**record, "unsent": [], "untested": []}, asked)
     alone = {}
     for number, *figures in record["again"]:

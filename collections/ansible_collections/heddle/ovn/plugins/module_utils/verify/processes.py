@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Start and stop a host's responder: there is one at most, and it is known by more than its process id."""
+"""Starts and stops the responder of a host: at most one, identified by process id and start time."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ DIRECTORY = "/run/heddle"
 
 
 class Responder:
-    """The responder of this host. What is known of it is kept in `directory`."""
+    """The responder of this host. Its state is stored in `directory`."""
 
     def __init__(self, directory: str = DIRECTORY) -> None:
         self.directory = directory
         self.state_file = os.path.join(directory, "responder.json")
-        self.heard_file = os.path.join(directory, "responder-heard.json")
+        self.received_file = os.path.join(directory, "responder-received.json")
 
     def start(self, wanted: list[Listener], port: int, lifetime: float, *, write: bool) -> tuple[bool, list[str]]:
-        """Have a responder for exactly these addresses; returns whether one had to be started, and its problems.
+        """Run a responder for exactly these addresses; return whether one had to be started, and its problems.
 
         One that runs for the same addresses in the same namespaces is left alone.
         """
@@ -37,26 +37,26 @@ class Responder:
         self.stop(write=True)
         sockets, problems = open_listeners(wanted, port)
         os.makedirs(self.directory, mode=0o755, exist_ok=True)
-        process = spawn(sockets, lifetime, self.heard_file)
+        process = spawn(sockets, lifetime, self.received_file)
         state = {"pid": process, "began": began(process), "fingerprint": fingerprint, "problems": problems}
         with open(self.state_file, "w", encoding="utf-8") as file:
             json.dump(state, file)
         return True, problems
 
     def stop(self, *, write: bool) -> tuple[bool, list[list[str]]]:
-        """Stop the responder; returns whether there was one, and what it heard."""
+        """Stop the responder; return whether there was one, and the packets it received."""
         state = self._running()
         if not write:
             return state is not None, []
         if state:
             end(state["pid"], state["began"])
-        heard = []
-        with contextlib.suppress(OSError, ValueError), open(self.heard_file, encoding="utf-8") as file:
-            heard = json.load(file)
-        for path in (self.state_file, self.heard_file):
+        received = []
+        with contextlib.suppress(OSError, ValueError), open(self.received_file, encoding="utf-8") as file:
+            received = json.load(file)
+        for path in (self.state_file, self.received_file):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
-        return state is not None, heard
+        return state is not None, received
 
     def _running(self) -> dict | None:
         try:
@@ -68,7 +68,7 @@ class Responder:
 
 
 def _identity(listener: Listener) -> list:
-    """A namespace that was made anew has the same name and another inode; sockets stay behind in the old one."""
+    """A recreated namespace has the same name and another inode; sockets remain in the old one."""
     try:
         inode = os.stat(f"/var/run/netns/{listener.namespace}").st_ino
     except OSError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the reachability module does on a host."""
+"""Implementation of the reachability module on a host."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def reach(context: NodeContext, request: Request) -> dict:
     """Return the module's result for its `state`; UserError when the node is unknown or a right is missing."""
     try:
         if request.state == "stopped":
-            changed, heard = Responder().stop(write=context.write)
-            return {"changed": changed, "heard": pack(heard)}
+            changed, received = Responder().stop(write=context.write)
+            return {"changed": changed, "received": pack(received)}
         external = context.node in request.external
         if not external and kernel.PYROUTE2_IMPORT_ERROR is not None:
             raise UserError("pyroute2 is missing on this host; run playbooks/install.yml")
@@ -54,7 +54,7 @@ def reach(context: NodeContext, request: Request) -> dict:
 
 
 def _responding(context: NodeContext, request: Request) -> dict:
-    """A host of the provider network needs nothing of Heddle, and no plan to answer."""
+    """Start the responder. An external host needs nothing of Heddle installed, and no plan."""
     if context.node in request.external:
         wanted, more = external_listeners(context.node, request.external[context.node]), {}
     else:

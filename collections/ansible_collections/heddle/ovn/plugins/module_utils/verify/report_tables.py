@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reports as lines of text for a terminal. Pure."""
+"""Reachability and audit reports as tables for a terminal. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .coverage import SORTS
 from .result import ISOLATED, NOT_TESTED, REACHED
 from .selection import ALL
 
-# Pairs of hosts with failures that a screen bears.
+# Maximum number of host pairs with failures in a table.
 _MOST_CAUSES = 20
 # Lines of an audit for each host, and kinds of objects that one of them counts.
 MOST_HOST_LINES = 20
@@ -41,14 +41,14 @@ def reachability_table(report: dict) -> list[str]:
         *shortened("Left out", [*report["coverage"]["left_out"], *report["north_south"]["left_out"]]),
         *_coverage(report["coverage"]),
         f"{result}: {counts['pairs']} addresses, {counts[REACHED]} reached, {counts[ISOLATED]} isolated; "
-        f"{len(report['north_south']['flows'])} ways in and out; "
+        f"{len(report['north_south']['flows'])} north-south flows; "
         f"{len(report['failures'])} failed, {_untested(report)} not tested; "
         f"slowest answer {report['slowest_milliseconds']:g} ms",
     ]
 
 
 def _failures_by_hosts(found: list[dict]) -> list[str]:
-    """Where failures have their hosts in common, the cause is there; one line for each pair of hosts."""
+    """Return one line for each pair of hosts with failures, since failures often have their hosts in common."""
     rows = [[row["source"], row["target"], row["questions"], row["wrong"], _networks(row["networks"])] for row in found]
     shown = rows[:_MOST_CAUSES]
     title = f"Failed, by hosts ({len(rows)})"
@@ -61,7 +61,7 @@ def _networks(names: list[str]) -> str:
 
 
 def _coverage(found: dict) -> list[str]:
-    """What was asked stands for so many classes of questions, of all that there are."""
+    """Return how many classes of questions were tested, out of all."""
     lines = [f"  {one['covered']} of {one['of']}: {SORTS[sort]}" for sort, one in found["sorts"].items()]
     how = "every pair" if found["pairs"] == ALL else f"one question for each class, seed {found['seed']}"
     return [f"Covered ({how})", *lines, ""] if lines else []
@@ -73,7 +73,7 @@ def _untested(report: dict) -> int:
 
 
 def _north_south(found: dict) -> list[str]:
-    """Counts of what crosses networks' borders, and a row of symbols for each workload."""
+    """Return counts of north-south flows, and a row of symbols for each workload."""
     head = ["way", "family", "must reach", "reached", "must not", "isolated", "not tested"]
     rows = [
         [

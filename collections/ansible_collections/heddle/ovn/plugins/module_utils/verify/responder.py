@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process that answers in the names of a host's workloads, and keeps a list of whom it heard.
+"""The responder: a background process that answers for a host's workloads and records which packets it received.
 
-It is forked off with its sockets open and holds nothing else: no terminal, no pipe, no file. It ends when it is told
-to (SIGTERM), or by itself when its time is over.
+It is forked with its sockets open and holds nothing else: no terminal, no pipe, no file. It ends on SIGTERM, or by
+itself when its lifetime is over.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from .datagram import SIZE, UNSOLICITED, answer, read_question
 from .listening import Listener
 
 _BURST = 64
-_MOST_HEARD = 200_000
+_MOST_RECEIVED = 200_000
 
 
-class _Told(BaseException):
-    """SIGTERM came."""
+class _Terminated(BaseException):
+    """SIGTERM was received."""
 
 
-def spawn(sockets: dict[socket.socket, Listener], lifetime: float, heard_file: str) -> int:
-    """Start the process and return its id once it answers. The sockets are its own from then on."""
+def spawn(sockets: dict[socket.socket, Listener], lifetime: float, received_file: str) -> int:
+    """Start the process and return its id once it answers. It owns the sockets from then on."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
         status = 1
         try:
-            _run(sockets, lifetime, heard_file, writer)
+            _run(sockets, lifetime, received_file, writer)
             status = 0
         finally:
             os._exit(status)
@@ -49,8 +49,8 @@ def spawn(sockets: dict[socket.socket, Listener], lifetime: float, heard_file: s
     return int(text)
 
 
-def _run(sockets: dict[socket.socket, Listener], lifetime: float, heard_file: str, writer: int) -> None:
-    """In the first child: leave the session, fork again, so that nobody has to wait for the responder."""
+def _run(sockets: dict[socket.socket, Listener], lifetime: float, received_file: str, writer: int) -> None:
+    """In the first child: start a new session and fork again, so that no parent has to wait for the responder."""
     os.setsid()
     if os.fork():
         return
@@ -58,26 +58,26 @@ def _run(sockets: dict[socket.socket, Listener], lifetime: float, heard_file: st
     _keep_only({opened.fileno() for opened in sockets} | {writer})
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGCHLD, signal.SIGALRM):
         signal.signal(number, signal.SIG_DFL if number == signal.SIGCHLD else signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, _told)
+    signal.signal(signal.SIGTERM, _terminate)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
-    heard: set[tuple[str, str, str, str]] = set()
-    # Whoever reads the id may stop us at once, so everything is ready before it is written.
+    received: set[tuple[str, str, str, str]] = set()
+    # The parent may stop this process as soon as it reads the id, so everything is ready before it is written.
     try:
         os.write(writer, str(os.getpid()).encode())
         os.close(writer)
-        serve(sockets, time.monotonic() + lifetime, heard)
-    except _Told:
+        serve(sockets, time.monotonic() + lifetime, received)
+    except _Terminated:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    with open(heard_file, "w", encoding="utf-8") as file:
-        json.dump(sorted(heard), file)
+    with open(received_file, "w", encoding="utf-8") as file:
+        json.dump(sorted(received), file)
 
 
-def _told(_number, _frame) -> None:
-    raise _Told
+def _terminate(_number, _frame) -> None:
+    raise _Terminated
 
 
 def _keep_only(kept: set[int]) -> None:
-    """Close all other descriptors; 0 to 2 lead nowhere from now on."""
+    """Close all other descriptors; redirect 0 to 2 to /dev/null."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     for number in range(3):
         os.dup2(nowhere, number)
@@ -87,11 +87,11 @@ def _keep_only(kept: set[int]) -> None:
                 os.close(number)
 
 
-def serve(sockets: dict[socket.socket, Listener], deadline: float, heard: set) -> None:
+def serve(sockets: dict[socket.socket, Listener], deadline: float, received: set) -> None:
     """Answer questions until the deadline (of the monotonic clock).
 
-    Whose packet came in is added to `heard`, as (source, target, network, address): a packet that arrives where it
-    must not is a leak even if the answer gets lost.
+    Each packet that arrives is added to `received`, as (source, target, network, address): a packet that arrives
+    where it must not is a leak even if its answer is lost.
     """
     with selectors.DefaultSelector() as selector, contextlib.ExitStack() as stack:
         for opened, listener in sockets.items():
@@ -99,7 +99,7 @@ def serve(sockets: dict[socket.socket, Listener], deadline: float, heard: set) -
             selector.register(opened, selectors.EVENT_READ, (listener, unsolicited))
         while (left := deadline - time.monotonic()) > 0:
             for key, _events in selector.select(left):
-                _answer(key.fileobj, *key.data, heard)
+                _answer(key.fileobj, *key.data, received)
 
 
 def _another(opened: socket.socket) -> socket.socket:
@@ -110,7 +110,7 @@ def _another(opened: socket.socket) -> socket.socket:
     return another
 
 
-def _answer(opened: socket.socket, listener: Listener, unsolicited: socket.socket | None, heard: set) -> None:
+def _answer(opened: socket.socket, listener: Listener, unsolicited: socket.socket | None, received: set) -> None:
     for _number in range(_BURST):
         try:
             data, sender = opened.recvfrom(SIZE)
@@ -120,8 +120,8 @@ def _answer(opened: socket.socket, listener: Listener, unsolicited: socket.socke
         asked = read_question(data)
         if asked is None:
             continue
-        if len(heard) < _MOST_HEARD:
-            heard.add((asked["source"], listener.workload, listener.network, listener.address))
+        if len(received) < _MOST_RECEIVED:
+            received.add((asked["source"], listener.workload, listener.network, listener.address))
         with contextlib.suppress(OSError):
             opened.sendto(answer(asked["ask"], listener.workload, listener.network, sender[0]), sender)
         if unsolicited is not None:

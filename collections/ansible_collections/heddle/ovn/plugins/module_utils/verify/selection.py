@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which questions of all possible ones are asked, so that work grows with workloads and not with their square. Pure.
+"""Selection of test questions, so that their number grows with workloads and not with their square. Pure.
 
-Workloads of one network on one host with one role are alike: OVN gives their ports the same rows but for addresses. So
-one of them speaks for all of them, and a network is covered when every pair of such groups has exchanged packets. The
-choice within a group follows from a seed, so all hosts make the same one, and another seed makes another.
+Workloads of one network on one host with one role are equivalent: OVN gives their ports the same rows but for
+addresses. So one of them stands for all, and a network is covered when every pair of such groups has exchanged
+packets. A seed decides the choice within a group, so all hosts make the same one, and another seed makes another.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ MOST_NETWORKS = 128
 
 @dataclass(frozen=True)
 class Selection:
-    """`pairs`: `classes` or `all`. `seed`: any text; the plan's digest where it is empty."""
+    """`pairs`: `classes` or `all`. `seed`: any text; if empty, the plan's digest is used."""
 
     pairs: str = CLASSES
     seed: str = ""
 
     def seeded(self, plan: dict) -> Selection:
-        """Return the selection with the seed that it has for a plan."""
+        """Return the selection with its effective seed for a plan."""
         return Selection(self.pairs, self.seed or plan["digest"])
 
     def number(self, *key: str) -> int:
-        """Return a number without pattern that follows from the seed and a key."""
+        """Return a pseudorandom number derived from the seed and a key."""
         return zlib.crc32("\0".join((self.seed, *key)).encode())
 
     def one_of(self, members: list[str], *key: str) -> str:
@@ -43,7 +43,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A question that a workload asks another one at its address in `network`, and the classes that it stands for."""
+    """A question from one workload to another at its address in `network`, and the classes that it covers."""
 
     source: str
     target: str
@@ -93,9 +93,9 @@ class Groups:
                     yield source, self.selection.one_of(others, *key, "target"), key
 
     def _every_workload(self, network: str) -> Iterator[tuple]:
-        """Each workload is asked by another one and asks another one, in rings without pattern.
+        """Return pairs so that each workload asks another one and is asked by another one, in pseudorandom rings.
 
-        Those that are locked on the network have a ring of their own: others must reach each other.
+        Workloads that are locked on the network form a ring of their own: the others must reach each other.
         """
         groups = self.members[network].items()
         for locked in (False, True):
@@ -125,7 +125,7 @@ class Groups:
                 yield source, self.selection.one_of(targets, *key, "target"), other, key
 
     def _sources(self, network: str) -> dict[str, list[str]]:
-        """Return the workloads of each host that may send on a network."""
+        """Return by host the workloads that may send on a network."""
         hosts: dict[str, list[str]] = {}
         for (here, role), members in self.members[network].items():
             if role != LOCKED_ROLE:
@@ -133,7 +133,7 @@ class Groups:
         return hosts
 
     def left_out(self) -> list[str]:
-        """Return what has no question, one line for each reason."""
+        """Return which workloads and networks are not tested, one line for each reason."""
         lines = []
         alone = [name for name, groups in self.members.items() if sum(map(len, groups.values())) == 1]
         if alone:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Namespace: what a tenant owns; networks are asked for and workloads live in one."""
+"""Namespace: the unit of tenancy; workloads and namespaced networks belong to one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..selector import NAMESPACE_NAME_LABEL
 
 
 def _read_spec(node: Node) -> dict:
-    """Nothing but what a Kubernetes API server adds may be there."""
+    """Only what a Kubernetes API server adds is permitted."""
     if node.value is not None:
         node.mapping(("finalizers",))
     return {}

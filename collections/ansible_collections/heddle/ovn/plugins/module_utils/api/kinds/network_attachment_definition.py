@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NetworkAttachmentDefinition: what a user wrote himself is stored and left alone; Heddle writes its own ones."""
+"""NetworkAttachmentDefinition: those applied by users are stored and ignored; Heddle writes its own."""
 
 from __future__ import annotations
 

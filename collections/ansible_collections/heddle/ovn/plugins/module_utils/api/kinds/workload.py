@@ -31,7 +31,7 @@ def _read_spec(node: Node) -> dict | None:
     spec = {
         "node": read_dns_subdomain(host) if host else None,
         "kind": kind.choice((_NETWORK_NAMESPACE, _VIRTUAL_MACHINE)) if kind else _NETWORK_NAMESPACE,
-        # Whether an operation that empties the node may stop it there and start it elsewhere.
+        # Whether draining the node may stop it there and start it elsewhere.
         "movable": movable.boolean() if movable else True,
         # On the primary Layer2 network (ovn-kubernetes, preconfigured addresses); what is not asked for is chosen.
         "addresses": [str(field.value) for field in read_addresses(fields.get("addresses"), 2)],

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all renderers share: a network as one node sees it, OVN rows, the provider network."""
+"""Common code of all renderers: a network as one node sees it, OVN rows, the provider network."""

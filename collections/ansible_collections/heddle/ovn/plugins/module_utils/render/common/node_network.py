@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One network as one host sees it: the arithmetic that every renderer needs, done once."""
+"""One network as one host sees it: the derived addresses and names that every renderer needs."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ class NodeNetwork:
 
     @property
     def is_default(self) -> bool:
-        """Tell whether this is the default network."""
+        """Return whether this is the default network."""
         return self.name == DEFAULT_NETWORK
 
     @property
     def is_primary(self) -> bool:
-        """Tell whether the network has gateway routers."""
+        """Return whether the network has gateway routers."""
         return self.network["role"] == "Primary"
 
     @property
     def remotes(self) -> list[str]:
-        """Return the network's other nodes whose chassis is known; what has none cannot be a tunnel's far end yet."""
+        """Return the network's other nodes with a known chassis; without one there is no tunnel endpoint yet."""
         return [
             name
             for name, node in self.plan["nodes"].items()
@@ -66,7 +66,7 @@ class NodeNetwork:
     def outward_mtu(self) -> int:
         """Return the largest packet, in bytes, that passes between the network and the provider network.
 
-        The network's own, and not more than the setting `mtu`: what is beyond the node has no tunnel with more room.
+        The network's own MTU, limited by the setting `mtu`: paths beyond the node have no larger MTU.
         """
         return min(self.network["mtu"], self.settings["mtu"])
 
@@ -125,7 +125,7 @@ class NodeNetwork:
 
     @property
     def provider(self) -> Provider | None:
-        """Return how the node is connected to the provider network, None without a way out."""
+        """Return the node's connection to the provider network, None without one."""
         return provider_of(self.plan["nodes"][self.node])
 
     @property
@@ -146,13 +146,13 @@ class NodeNetwork:
         return [masquerade_pair(subnet, self.network["id"])[side] for subnet in self.masquerade_subnets()]
 
     def shared_services(self) -> list[str]:
-        """Return the addresses of the services that every network may reach, of the network's families."""
+        """Return the addresses of the shared services, of the network's families."""
         found = self.settings.get("shared_services", [])
         return [service["address"] for service in found if family(service["address"]) in self.network["families"]]
 
 
 def is_on(network: dict, node: str) -> bool:
-    """Tell whether a node takes part in a network: on Layer3 those do that got subnets of it."""
+    """Return whether a node is part of a network: on Layer3 only nodes with subnets of it are."""
     return network["topology"] != "Layer3" or node in network["host_subnets"]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows that every topology is made of: switches, routers, ports, routes.
+"""Builds the rows that all topologies use: switches, routers, ports, routes.
 
 Keys of rows are the names that OVN shows, so a change list reads like `ovn-nbctl show`.
 """

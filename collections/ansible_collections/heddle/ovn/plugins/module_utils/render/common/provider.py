@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a node is connected to the provider network: what it told about itself under `gateway`.
+"""A node's connection to the provider network, from the facts it reported under `gateway`.
 
 | key | meaning |
 |---|---|
@@ -17,7 +17,7 @@
 | `advertised_interfaces` | uplinks with a default route that the kernel learned from router advertisements |
 | `translated_ports` | ports that translated connections may get, `FIRST-LAST`: the node's ip_local_port_range |
 
-A node that told nothing of this has no way out; nothing of it is rendered then.
+A node without these facts has no external connectivity; none of it is rendered then.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ EPHEMERAL_PORTS = "32768-60999"
 
 @dataclass(frozen=True)
 class Provider:
-    """The node's side of the provider network; fields as in the table above."""
+    """The node's connection to the provider network; fields as in the table above."""
 
     bridge: str
     uplink: str
@@ -51,24 +51,24 @@ class Provider:
 
     @property
     def is_local(self) -> bool:
-        """Tell whether packets leave through the host's kernel."""
+        """Return whether packets leave through the host's kernel."""
         return self.mode == "local"
 
-    def address(self, number: int) -> str | None:
+    def address(self, version: int) -> str | None:
         """Return the node's primary address of a family, without prefix length."""
-        return next((plain(address) for address in self.addresses if family(address) == number), None)
+        return next((plain(address) for address in self.addresses if family(address) == version), None)
 
-    def networks(self, number: int) -> list[str]:
+    def networks(self, version: int) -> list[str]:
         """Return the provider network's subnets of a family that the node is in."""
-        found = [address for address in self.addresses if family(address) == number]
+        found = [address for address in self.addresses if family(address) == version]
         return list(dict.fromkeys(str(ipaddress.ip_interface(address).network) for address in found))
 
-    def next_hop(self, number: int) -> str | None:
+    def next_hop(self, version: int) -> str | None:
         """Return the default gateway of a family."""
-        return next((address for address in self.next_hops if family(address) == number), None)
+        return next((address for address in self.next_hops if family(address) == version), None)
 
 
 def provider_of(node: dict) -> Provider | None:
     """Return the provider facts of a node of the plan, None for a node without."""
-    told = node.get("gateway")
-    return Provider(**told) if told else None
+    gateway = node.get("gateway")
+    return Provider(**gateway) if gateway else None

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OpenFlow of the provider bridge: whose packet is this, and how does the reply find back?
+"""OpenFlow rules of the provider bridge: classify external traffic per network; the reply path follows ct_mark.
 
 Tables, priorities, zones and marks as ovn-kubernetes's gateway bridge (OKEP-5193, "Shared Gateway Mode"). What a node
 sends is committed in one connection tracking zone with its sender's mark: 0x1 the default network, 0x2 the host, 3 + id
-a user-defined network, whose masquerade address becomes the node's at the same time. A reply goes by that mark.
+a user-defined network, whose masquerade address becomes the node's at the same time. A reply is forwarded by that mark.
 
-Table 0 takes what comes in, 1 replies from outside, 2 from the host to a gateway router, 3 to the host, 4 and 5
-translate what the default network and the host say to each other, 11 sorts out large packets in local gateway mode.
-Each from 20 on gives a packet to a group of gateway routers.
+Table 0 classifies incoming packets, 1 handles replies from the provider network, 2 host to gateway router, 3 to the
+host, 4 and 5 translate between the default network and the host, 11 handles large packets in local gateway mode.
+Each table from 20 on outputs a packet to a group of gateway routers.
 Route advertisements, several external gateways and egress addresses are not part of it.
 """
 
@@ -34,7 +34,7 @@ _SOLICITATION, _ADVERTISEMENT, _ROUTER_ADVERTISEMENT = 135, 136, 134
 
 
 def packet_mark(view: NodeNetwork) -> int:
-    """Return the mark with which the host sends what belongs to a network."""
+    """Return the mark of packets that the host sends for a network."""
     return PACKET_MARK_BASE + view.network["id"]
 
 
@@ -44,7 +44,7 @@ def connection_mark(view: NodeNetwork) -> int:
 
 
 def primary_views(plan: dict, node: str) -> list[NodeNetwork]:
-    """Return all networks with gateway routers, the default network first; none on a node without a way out."""
+    """Return all networks with gateway routers, the default network first; none on a node without an uplink."""
     views = [NodeNetwork(plan, name, node, []) for name, network in plan["networks"].items() if is_on(network, node)]
     found = [view for view in views if view.is_primary and view.provider]
     found.sort(key=lambda view: view.network["id"])
@@ -52,7 +52,7 @@ def primary_views(plan: dict, node: str) -> list[NodeNetwork]:
 
 
 def render_flood_ports(plan: dict, node: str) -> list[FloodPort]:
-    """Return which ports get no copy of what is flooded: thousands of routers would answer for one address."""
+    """Return the ports without flooding: thousands of routers would answer for one address."""
     bridge = Bridge(plan, node)
     return [
         FloodPort(bridge.name, bridge.patch(view), flood=False, network=view.name)
@@ -62,7 +62,7 @@ def render_flood_ports(plan: dict, node: str) -> list[FloodPort]:
 
 
 def render_static_macs(plan: dict, node: str) -> list[StaticMac]:
-    """Return what keeps the bridge from learning the host's MAC, which all gateway routers use, somewhere else."""
+    """Return static MACs: the bridge must not learn the host's MAC, which all gateway routers use, elsewhere."""
     bridge = Bridge(plan, node)
     if not bridge.views:
         return []
@@ -70,7 +70,7 @@ def render_static_macs(plan: dict, node: str) -> list[StaticMac]:
 
 
 def render_bridge_flows(plan: dict, node: str) -> list[Flow]:
-    """Return the flows of the provider bridge; none on a node without a way out."""
+    """Return the flows of the provider bridge; none on a node without an uplink."""
     bridge = Bridge(plan, node)
     if not bridge.views:
         return []
@@ -80,15 +80,15 @@ def render_bridge_flows(plan: dict, node: str) -> list[Flow]:
     bridge.replies()
     for view in bridge.views:
         bridge.reply(view)
-    for number in (4, 6):
-        if bridge.provider.address(number) and bridge.subnets("masquerade_subnets", number):
-            bridge.host(number)
-            bridge.hairpin(number)
-            bridge.too_big(number)
+    for version in (4, 6):
+        if bridge.provider.address(version) and bridge.subnets("masquerade_subnets", version):
+            bridge.host(version)
+            bridge.hairpin(version)
+            bridge.too_big(version)
             for view in bridge.views:
-                if number in view.network["families"]:
-                    bridge.outward(view, number)
-                    bridge.from_router(view, number)
+                if version in view.network["families"]:
+                    bridge.outward(view, version)
+                    bridge.from_router(view, version)
     return bridge.flows
 
 
@@ -108,8 +108,8 @@ class Bridge:
         tagged = f"mod_vlan_vid:{self.provider.vlan}," if self.provider.vlan else ""
         untagged = "strip_vlan," if self.provider.vlan else ""
         # Host and gateway routers are in the provider network's VLAN; frames of other VLANs are only switched. OpenFlow
-        # takes a tag off only where the match says that there is one.
-        self.inside = f",dl_vlan={self.provider.vlan}" if self.provider.vlan else ""
+        # can pop a tag only where the match requires one.
+        self.in_vlan = f",dl_vlan={self.provider.vlan}" if self.provider.vlan else ""
         self._untagged, self._tagged = untagged, tagged
         self.uplink = f"{{{self.provider.uplink}}}"
         self.to_uplink = f"output:{self.uplink}"
@@ -117,7 +117,7 @@ class Bridge:
         self.to_host = f"{untagged}output:LOCAL"
         outputs = [f"output:{{{self.patch(view)}}}" for view in self.views if not view.is_default]
         self._groups = [outputs[start : start + GROUP_SIZE] for start in range(0, len(outputs), GROUP_SIZE)]
-        # From the host to a gateway router, whose MAC is the host's own.
+        # From the host to a gateway router, which has the same MAC.
         self.host_to_router = {
             view.name: f"set_field:{self.mac}->eth_dst,{tagged}output:{{{self.patch(view)}}}" for view in self.views
         }
@@ -130,33 +130,33 @@ class Bridge:
         """Add one flow."""
         self.flows.append(Flow(self.name, table, priority, match, actions, network, **more))
 
-    def subnets(self, setting: str, number: int) -> list[str]:
+    def subnets(self, setting: str, version: int) -> list[str]:
         """Return a setting's subnets of one family."""
-        return [subnet for subnet in self.plan["settings"][setting] if family(subnet) == number]
+        return [subnet for subnet in self.plan["settings"][setting] if family(subnet) == version]
 
-    def masquerade(self, offset: int, number: int) -> str:
+    def masquerade(self, offset: int, version: int) -> str:
         """Return a masquerade address with a fixed meaning."""
-        return nth_address(self.subnets("masquerade_subnets", number)[0], offset)
+        return nth_address(self.subnets("masquerade_subnets", version)[0], offset)
 
     def other_routers(self, protocol: str) -> list[str]:
-        """Return actions that give a packet of an Ethernet type to the gateway routers of all networks but the default.
+        """Return actions that output a packet of an Ethernet type to all gateway routers but the default network's.
 
-        They must come last. For one packet, Open vSwitch gives up after 4096 lookups, and each router needs more than
-        50. Many are therefore served in groups, before each of which the packet is looked up anew. What makes Open
-        vSwitch do so is a label that is put on and taken off again; the packet itself never has it.
+        They must come last. For one packet, Open vSwitch stops after 4096 lookups, and each router needs more than
+        50. Many are therefore served in groups, and the packet is looked up anew before each group. This recirculation
+        is triggered by an MPLS label that is pushed and popped again; the packet itself never has it.
         """
         first, *more = self._groups or [[]]
-        # The kernel's datapath refuses a label on a tagged frame.
+        # The kernel's datapath rejects a label on a tagged frame.
         anew = f"{self._untagged}push_mpls:0x8847,pop_mpls:{protocol},{self._tagged}".rstrip(",")
         return [*first, *(f"{anew},resubmit(,{GROUP_TABLES + number})" for number in range(len(more)))]
 
     def groups(self) -> None:
-        """A table for each further group of gateway routers."""
+        """One table for each further group of gateway routers."""
         for number, group in enumerate(self._groups[1:]):
             self.add(GROUP_TABLES + number, 0, "", ",".join(group))
 
     def neighbours(self) -> None:
-        """ARP and neighbour discovery: questions go to one router, answers to all."""
+        """ARP and neighbour discovery: requests go to one router, replies to all."""
         default = f"output:{{{self.patch(self.default)}}}"
         for address in map(plain, self.provider.addresses):
             asked = (
@@ -164,17 +164,17 @@ class Bridge:
                 if family(address) == 4
                 else f"icmp6,icmp_type={_SOLICITATION},icmp_code=0,nd_target={address}"
             )
-            self.add(0, 12, f"{asked}{self.inside}", f"{default},NORMAL")
+            self.add(0, 12, f"{asked}{self.in_vlan}", f"{default},NORMAL")
         if len(self.views) > 1:
-            told = f"icmp6,icmp_type={_ADVERTISEMENT},icmp_code=0,dl_dst={ALL_NODES}"
+            advertisement = f"icmp6,icmp_type={_ADVERTISEMENT},icmp_code=0,dl_dst={ALL_NODES}"
             arp = ",".join([default, "NORMAL", *self.other_routers("0x0806")])
-            self.add(0, 11, f"in_port={self.uplink}{self.inside},arp,dl_dst={BROADCAST}", arp)
+            self.add(0, 11, f"in_port={self.uplink}{self.in_vlan},arp,dl_dst={BROADCAST}", arp)
             advertised = ",".join([default, "NORMAL", *self.other_routers("0x86dd")])
-            self.add(0, 11, f"in_port={self.uplink}{self.inside},{told}", advertised)
-            self.add(0, 11, f"arp,dl_dst={self.mac}{self.inside}", arp)
+            self.add(0, 11, f"in_port={self.uplink}{self.in_vlan},{advertisement}", advertised)
+            self.add(0, 11, f"arp,dl_dst={self.mac}{self.in_vlan}", arp)
         # Neither IP (priority 50) nor ARP (11), so nothing that an OVN router would do anything with. ovn-kubernetes
         # gives it to all gateway routers; here that would be 56 lookups for each of them, and every one would drop it.
-        self.add(0, 10, f"dl_dst={self.mac}{self.inside}", f"{default},NORMAL")
+        self.add(0, 10, f"dl_dst={self.mac}{self.in_vlan}", f"{default},NORMAL")
         for view in self.views:
             port = f"in_port={{{self.patch(view)}}}"
             self.add(0, 10, f"{port},dl_src={self.mac}", "NORMAL", view.name)
@@ -184,11 +184,11 @@ class Bridge:
         self.add(0, 0, "", "NORMAL")
 
     def _silence(self, view: NodeNetwork) -> None:
-        """Keep a gateway router from announcing addresses, which all routers and all nodes have alike.
+        """Keep a gateway router from announcing addresses that all routers and all nodes have alike.
 
         OVN announces every IPv4 address of a gateway router on a switch with a localnet port, and 25.03 has no option
-        against it; each announcement would go to all gateway routers of all nodes. The default network's announces the
-        node's address for all.
+        to disable that; each announcement would go to all gateway routers of all nodes. The default network's router
+        announces the node's address for all.
         """
         announced = [f"arp_op=1,arp_tpa={plain(item)}" for item in self.provider.addresses if family(item) == 4]
         announced += [f"arp_spa={subnet}" for subnet in self.subnets("masquerade_subnets", 4)]
@@ -197,182 +197,182 @@ class Bridge:
             self.add(0, 13, f"{port},arp,{match}", "drop", view.name, cookie=ANNOUNCEMENT_COOKIE)
 
     def replies(self) -> None:
-        """Table 1: what comes from outside for the node's address, connections looked up."""
+        """Table 1: packets from the provider network to the node's address, after conntrack."""
         for kind in (_ROUTER_ADVERTISEMENT, _ADVERTISEMENT):
-            self.add(1, 14, f"icmp6,icmp_type={kind}{self.inside}", ",".join(["FLOOD", *self.other_routers("0x86dd")]))
-        self.add(1, 10, f"dl_dst={self.mac}{self.inside}", self.to_host)
+            self.add(1, 14, f"icmp6,icmp_type={kind}{self.in_vlan}", ",".join(["FLOOD", *self.other_routers("0x86dd")]))
+        self.add(1, 10, f"dl_dst={self.mac}{self.in_vlan}", self.to_host)
         self.add(1, 0, "", "NORMAL")
-        for number in (4, 6):
-            self.add(0, 50, f"{_IP[number]},dl_dst={self.mac}{self.inside}", f"ct(zone={ZONE},nat,table=1)")
+        for version in (4, 6):
+            self.add(0, 50, f"{_IP[version]},dl_dst={self.mac}{self.in_vlan}", f"ct(zone={ZONE},nat,table=1)")
             for state in ("+est", "+rel"):
-                match = f"{_IP[number]}{self.inside},ct_state=+trk{state},ct_mark={HOST_MARK:#x}"
+                match = f"{_IP[version]}{self.in_vlan},ct_state=+trk{state},ct_mark={HOST_MARK:#x}"
                 self.add(1, 100, match, self.to_host)
 
     def reply(self, view: NodeNetwork) -> None:
-        """Lead replies to the router that asked; in local gateway mode the host takes those it must fragment."""
+        """Forward replies to the router of the request; in local gateway mode the host takes those to be fragmented."""
         back = f"output:{{{self.patch(view)}}}"
         mark = connection_mark(view)
         larger = f"check_pkt_larger({view.outward_mtu + ETHERNET_HEADER})->NXM_NX_REG0[0],resubmit(,11)"
         actions = larger if self.provider.is_local else back
-        for number in view.network["families"]:
+        for version in view.network["families"]:
             for state in ("+est", "+rel"):
-                self.add(1, 100, f"{_IP[number]},ct_state=+trk{state},ct_mark={mark:#x}", actions, view.name)
+                self.add(1, 100, f"{_IP[version]},ct_state=+trk{state},ct_mark={mark:#x}", actions, view.name)
         if not self.provider.is_local:
             return
         if view.is_default:
-            self.add(11, 10, f"reg0=0x1/0x1{self.inside}", self.to_host)
+            self.add(11, 10, f"reg0=0x1/0x1{self.in_vlan}", self.to_host)
             self.add(11, 1, "", back)
         else:
             self.add(11, 5, f"ct_mark={mark:#x}", back, view.name)
 
     def underlay(self) -> None:
-        """Keep tunnels out of connection tracking where their packets cross this bridge."""
+        """Keep tunnel packets that pass this bridge out of connection tracking."""
         own = set(map(plain, self.provider.addresses))
-        for number in sorted({family(address) for address in self.plan["nodes"][self.node]["encap_ips"]}):
-            ends = {plain(item) for item in self.plan["nodes"][self.node]["encap_ips"] if family(item) == number}
+        for version in sorted({family(address) for address in self.plan["nodes"][self.node]["encap_ips"]}):
+            ends = {plain(item) for item in self.plan["nodes"][self.node]["encap_ips"] if family(item) == version}
             if not ends & own:
                 continue
-            tunnel = f"{_TRANSPORTS[number][1]},udp_dst={OVERLAY.udp_port}"
-            self.add(0, 205, f"in_port={self.uplink}{self.inside},dl_dst={self.mac},{tunnel}", self.to_host)
+            tunnel = f"{_TRANSPORTS[version][1]},udp_dst={OVERLAY.udp_port}"
+            self.add(0, 205, f"in_port={self.uplink}{self.in_vlan},dl_dst={self.mac},{tunnel}", self.to_host)
             self.add(0, 200, f"in_port={self.uplink},{tunnel}", "NORMAL")
             self.add(0, 200, f"in_port=LOCAL,{tunnel}", self.host_to_uplink)
 
-    def host(self, number: int) -> None:
-        """What the host sends."""
-        ip, target = _IP[number], _TARGET[number]
+    def host(self, version: int) -> None:
+        """Traffic sent by the host."""
+        ip, target = _IP[version], _TARGET[version]
         commit = f"ct(commit,zone={ZONE},exec(set_field:{HOST_MARK:#x}->ct_mark))"
         self.add(0, 100, f"in_port=LOCAL,{ip}", f"{commit},{self.host_to_uplink}")
-        neighbours = [f"{ip},{target}={network}" for network in self.provider.networks(number)]
-        if number == 6:
+        neighbours = [f"{ip},{target}={network}" for network in self.provider.networks(version)]
+        if version == 6:
             neighbours += [f"icmp6,icmp_type={kind},icmp_code=0" for kind in (_SOLICITATION, _ADVERTISEMENT)]
         for near in neighbours:
             self.add(0, 102, f"in_port=LOCAL,dl_src={self.mac},{near}", f"{commit},NORMAL")
         if self.provider.is_local:
             return
-        if number in self.default.network["families"]:
+        if version in self.default.network["families"]:
             port = f"in_port={{{self.patch(self.default)}}},dl_src={self.mac}"
             commit = f"ct(commit,zone={ZONE},exec(set_field:{OVN_MARK:#x}->ct_mark))"
             for near in neighbours:
                 self.add(0, 102, f"{port},{near}", f"{commit},NORMAL")
-        # Ports are needed to tell whose a packet is, and only the first fragment has them.
-        fragment = f"in_port={self.uplink}{self.inside},{ip},nw_frag=yes,ct_state=-trk"
+        # Classification needs the ports, which only the first fragment has.
+        fragment = f"in_port={self.uplink}{self.in_vlan},{ip},nw_frag=yes,ct_state=-trk"
         self.add(0, 110, fragment, f"ct(table=0,zone={FRAGMENT_ZONE})")
 
-    def hairpin(self, number: int) -> None:
-        """What the host and gateway routers say to each other, under masquerade addresses."""
-        ip, source, target = _IP[number], _SOURCE[number], _TARGET[number]
+    def hairpin(self, version: int) -> None:
+        """Traffic between the host and gateway routers, under masquerade addresses."""
+        ip, source, target = _IP[version], _SOURCE[version], _TARGET[version]
         own, host_side = (
-            self.masquerade(NodeNetwork.OVN_MASQUERADE, number),
-            self.masquerade(NodeNetwork.HOST_MASQUERADE, number),
+            self.masquerade(NodeNetwork.OVN_MASQUERADE, version),
+            self.masquerade(NodeNetwork.HOST_MASQUERADE, version),
         )
         self.add(0, 500, f"in_port=LOCAL,{ip},{target}={own}", f"ct(zone={OVN_ZONE},nat,table=5)")
-        for services in self.subnets("service_subnets", number):
+        for services in self.subnets("service_subnets", version):
             self.add(
                 0, 500, f"in_port=LOCAL,{ip},{target}={services}",
                 f"ct(commit,zone={HOST_ZONE},nat(src={host_side}),table=2)",
             )  # fmt: skip
-            for masquerade in self.subnets("masquerade_subnets", number):
+            for masquerade in self.subnets("masquerade_subnets", version):
                 self.add(
                     0, 550, f"in_port=LOCAL,{ip},{source}={masquerade},{target}={services}",
                     f"ct(commit,zone={HOST_ZONE},table=2)",
                 )  # fmt: skip
         for view in self.views:
-            if view.is_default or number not in view.network["families"]:
+            if view.is_default or version not in view.network["families"]:
                 continue
             marked = f"pkt_mark={packet_mark(view):#x}"
             self.add(2, 250, f"{ip},{marked}", self.host_to_router[view.name], view.name)
-            foreign = next(item for item in view.masquerade_addresses(1) if family(item) == number)
+            foreign = next(item for item in view.masquerade_addresses(1) if family(item) == version)
             self.add(2, 200, f"{ip},{source}={foreign}", "drop", view.name)
         for service in self.default.shared_services():
-            if family(service) == number:
+            if family(service) == version:
                 self.add(2, 300, f"{ip},{target}={service}", self.host_to_router[DEFAULT_NETWORK])
         self.add(2, 100, ip, self.host_to_router[DEFAULT_NETWORK])
         swap = f"move:NXM_OF_ETH_DST[]->NXM_OF_ETH_SRC[],set_field:{self.mac}->eth_dst"
-        self.add(3, 0, f"{ip}{self.inside}", f"{swap},{self.to_host}")
+        self.add(3, 0, f"{ip}{self.in_vlan}", f"{swap},{self.to_host}")
         self.add(4, 0, ip, f"ct(commit,zone={OVN_ZONE},nat(src={own}),table=3)")
         self.add(5, 0, ip, f"ct(commit,zone={HOST_ZONE},nat,table=2)")
 
-    def too_big(self, number: int) -> None:
-        """A router's opinion on what is too big for a workload shall not shrink packets between nodes."""
+    def too_big(self, version: int) -> None:
+        """Drop ICMP frag-needed/PTB messages about tunnel packets: they would reduce the path MTU between nodes."""
         if self.provider.is_local:
             return
         peers = []
         for name, node in self.plan["nodes"].items():
-            told = (node.get("gateway") or {}).get("addresses", [])
+            gateway_addresses = (node.get("gateway") or {}).get("addresses", [])
             if name != self.node:
-                peers += [plain(item) for item in [*told, *node["addresses"]] if family(item) == number]
+                peers += [plain(item) for item in [*gateway_addresses, *node["addresses"]] if family(item) == version]
         for peer in dict.fromkeys(peers):
-            match = f"dl_src={self.mac},{_TOO_BIG[number]},{_TARGET[number]}={peer}"
+            match = f"dl_src={self.mac},{_TOO_BIG[version]},{_TARGET[version]}={peer}"
             self.add(0, 700, match, "drop", cookie=PATH_MTU_COOKIE)
         if peers:
-            # By the sender's MAC the rule costs a flow a node, not one for each of its networks; the host is excepted.
+            # Matching the sender's MAC takes one flow per node, not one per network; the host is excepted.
             commit = f"ct(commit,zone={ZONE},exec(set_field:{HOST_MARK:#x}->ct_mark))"
-            match = f"in_port=LOCAL,{_TOO_BIG[number]}"
+            match = f"in_port=LOCAL,{_TOO_BIG[version]}"
             self.add(0, 701, match, f"{commit},{self.host_to_uplink}", cookie=PATH_MTU_COOKIE)
 
-    def outward(self, view: NodeNetwork, number: int) -> None:
-        """From a gateway router to the provider network."""
-        address = self.provider.address(number)
-        port = f"in_port={{{self.patch(view)}}},dl_src={self.mac},{_IP[number]}"
+    def outward(self, view: NodeNetwork, version: int) -> None:
+        """Traffic from a gateway router to the provider network."""
+        address = self.provider.address(version)
+        port = f"in_port={{{self.patch(view)}}},dl_src={self.mac},{_IP[version]}"
         translate = ""
         if not view.is_default:
-            own = next(item for item in view.masquerade_addresses(0) if family(item) == number)
-            port += f",{_SOURCE[number]}={own}"
+            own = next(item for item in view.masquerade_addresses(0) if family(item) == version)
+            port += f",{_SOURCE[version]}={own}"
             translate = f"nat(src={address}),"
         mark = f"exec(set_field:{connection_mark(view):#x}->ct_mark)"
         self.add(0, 100, port, f"ct(commit,zone={ZONE},{translate}{mark}),{self.to_uplink}", view.name)
-        # Gateway routers do not translate what connection tracking calls invalid, a late FIN for instance.
+        # Gateway routers do not translate packets that conntrack considers invalid, such as a late FIN.
         for own in [*view.network["subnets"], *view.network["join_subnets"]]:
-            if family(own) == number:
-                match = f"in_port={{{self.patch(view)}}},{_IP[number]},{_SOURCE[number]}={own}"
+            if family(own) == version:
+                match = f"in_port={{{self.patch(view)}}},{_IP[version]},{_SOURCE[version]}={own}"
                 self.add(0, 103, match, "drop", view.name)
 
-    def from_router(self, view: NodeNetwork, number: int) -> None:
-        """From a gateway router to this host, as itself or for a service."""
-        ip, source, target = _IP[number], _SOURCE[number], _TARGET[number]
-        address = self.provider.address(number)
+    def from_router(self, view: NodeNetwork, version: int) -> None:
+        """Traffic from a gateway router to this host, to its own address or to a service."""
+        ip, source, target = _IP[version], _SOURCE[version], _TARGET[version]
+        address = self.provider.address(version)
         port = f"in_port={{{self.patch(view)}}}"
-        host_side = self.masquerade(NodeNetwork.HOST_MASQUERADE, number)
+        host_side = self.masquerade(NodeNetwork.HOST_MASQUERADE, version)
         from_node = f"{port},{ip},{source}={address}"
         back = f"ct(commit,zone={HOST_ZONE},nat(dst={address}),table=4)"
         self.add(0, 500, f"{from_node},{target}={host_side}", back, view.name)
-        for other in self._other_addresses(number):
+        for other in self._other_addresses(version):
             self.add(0, 500, f"{from_node},{target}={other}", f"ct(commit,zone={HOST_ZONE},table=4)", view.name)
-        for services in self.subnets("service_subnets", number):
-            for masquerade in self.subnets("masquerade_subnets", number):
+        for services in self.subnets("service_subnets", version):
+            for masquerade in self.subnets("masquerade_subnets", version):
                 self.add(
                     0, 500, f"{port},{ip},{source}={services},{target}={masquerade}",
                     f"ct(zone={HOST_ZONE},nat,table=3)", view.name,
                 )  # fmt: skip
             self.add(0, 115, f"{port},{ip},{target}={services}", "drop", view.name)
         if not self.provider.vrf and not view.is_default:
-            self._services_without_vrf(view, number)
+            self._services_without_vrf(view, version)
         if self.provider.is_local:
-            for transport in _TRANSPORTS[number]:
+            for transport in _TRANSPORTS[version]:
                 match = f"{port},{transport},{source}={address}"
                 self.add(0, 175, match, f"ct(zone={HOST_ZONE},table=4)", view.name)
 
-    def _services_without_vrf(self, view: NodeNetwork, number: int) -> None:
-        """Lead to the services that every network may reach, and back, with the host's kernel as a mere next hop.
+    def _services_without_vrf(self, view: NodeNetwork, version: int) -> None:
+        """Forward to the shared services and back, with the host's kernel as a next hop only.
 
-        ovn-kubernetes goes over the management port's VRF. Without one, packets keep the masquerade address of their
-        gateway router. They cannot go from router to router at once: the userspace datapath drops what it has looked
-        up more than six times on the way.
+        ovn-kubernetes uses the management port's VRF. Without one, packets keep the masquerade address of their
+        gateway router. They cannot go from router to router directly: the userspace datapath drops packets after
+        more than six recirculations.
         """
-        ip, source, target = _IP[number], _SOURCE[number], _TARGET[number]
-        own = next(item for item in view.masquerade_addresses(0) if family(item) == number)
+        ip, source, target = _IP[version], _SOURCE[version], _TARGET[version]
+        own = next(item for item in view.masquerade_addresses(0) if family(item) == version)
         port, default = f"in_port={{{self.patch(view)}}}", f"in_port={{{self.patch(self.default)}}}"
         for service in view.shared_services():
-            if family(service) == number:
-                asked = f"{ip},{source}={own},{target}={service}"
-                told = f"{ip},{source}={service},{target}={own}"
-                self.add(0, 120, f"{port},dl_src={self.mac},{asked}", "resubmit(,3)", view.name)
-                self.add(0, 560, f"in_port=LOCAL,{asked}", self.host_to_router[DEFAULT_NETWORK], view.name)
-                self.add(0, 510, f"{default},{told}", "resubmit(,3)", view.name)
-                self.add(0, 560, f"in_port=LOCAL,{told}", self.host_to_router[view.name], view.name)
+            if family(service) == version:
+                request = f"{ip},{source}={own},{target}={service}"
+                reply = f"{ip},{source}={service},{target}={own}"
+                self.add(0, 120, f"{port},dl_src={self.mac},{request}", "resubmit(,3)", view.name)
+                self.add(0, 560, f"in_port=LOCAL,{request}", self.host_to_router[DEFAULT_NETWORK], view.name)
+                self.add(0, 510, f"{default},{reply}", "resubmit(,3)", view.name)
+                self.add(0, 560, f"in_port=LOCAL,{reply}", self.host_to_router[view.name], view.name)
 
-    def _other_addresses(self, number: int) -> list[str]:
-        """Return the host's addresses besides its primary one."""
-        told = [*self.provider.addresses, *self.plan["nodes"][self.node]["addresses"]]
-        addresses = dict.fromkeys(plain(item) for item in told if family(item) == number)
-        return [item for item in addresses if item != self.provider.address(number)]
+    def _other_addresses(self, version: int) -> list[str]:
+        """Return the host's addresses other than its primary one."""
+        known = [*self.provider.addresses, *self.plan["nodes"][self.node]["addresses"]]
+        addresses = dict.fromkeys(plain(item) for item in known if family(item) == version)
+        return [item for item in addresses if item != self.provider.address(version)]

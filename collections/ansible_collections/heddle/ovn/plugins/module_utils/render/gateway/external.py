@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a network's gateway router to the provider network: external switch, routes, source NAT.
+"""Connects a network's gateway router to the provider network: external switch, routes, source NAT.
 
 The same for the default network and every primary network, whatever its topology. Names, options and numbers as
 ovn-kubernetes's gateway (OKEP-5193, "Shared Gateway Mode"): a user-defined network leaves with its own masquerade
-address, which the provider bridge turns into the node's; so networks with equal subnets stay apart.
+address, which the provider bridge translates into the node's; so networks with equal subnets stay separate.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DEFAULT_ROUTES = {4: "0.0.0.0/0", 6: "::/0"}
 
 
 def render_external(view: NodeNetwork) -> list[Row]:
-    """Rows between the gateway router and the provider network; none on a node without a way out."""
+    """Rows between the gateway router and the provider network; none on a node without an uplink."""
     provider = view.provider
     if not view.is_primary or provider is None:
         return []
@@ -37,7 +37,7 @@ def render_external(view: NodeNetwork) -> list[Row]:
 def _external_switch(view: NodeNetwork, provider: Provider, port: str) -> list[Row]:
     name = external_switch(view.name, view.node)
     tag = {} if provider.vlan is None else {"tag_request": provider.vlan}
-    # The default network's gateway router is the only one that may announce the node's address: it is the same on all.
+    # Only the default network's gateway router may announce the node's address: it is the same on all.
     announce = {"nat-addresses": "router", "exclude-lb-vips-from-garp": "true"} if view.is_default else {}
     return [
         switch(view, name, {}, view.external_ids(role=True)),
@@ -62,7 +62,7 @@ def _router_port(view: NodeNetwork, provider: Provider, name: str, port: str) ->
 
 
 def _neighbours(view: NodeNetwork, port: str) -> list[Row]:
-    """Neighbours that nobody on the provider network would answer for."""
+    """Static neighbours, since no host on the provider network answers for these addresses."""
     addresses = view.masquerade(view.DUMMY_NEXT_HOP)
     if not view.is_default:
         addresses += view.masquerade(view.HOST_MASQUERADE)
@@ -83,21 +83,21 @@ def _routes(view: NodeNetwork, provider: Provider, name: str, port: str) -> list
     dummies = {family(address): address for address in view.masquerade(view.DUMMY_NEXT_HOP)}
     for subnet in view.masquerade_subnets():
         rows.append(route(view, name, subnet, dummies[family(subnet)], output_port=port, external_ids=ids))
-    for number in view.network["families"]:
-        nexthop = provider.next_hop(number)
+    for version in view.network["families"]:
+        nexthop = provider.next_hop(version)
         if nexthop:
-            rows.append(route(view, name, DEFAULT_ROUTES[number], nexthop, output_port=port))
+            rows.append(route(view, name, DEFAULT_ROUTES[version], nexthop, output_port=port))
     return rows
 
 
 def _source_nat(view: NodeNetwork, provider: Provider, name: str) -> list[Row]:
-    """Everything of the network leaves with one address per family."""
+    """Traffic of the network leaves with one address per family."""
     rows = []
     own = {family(address): address for address in view.masquerade_addresses(0)}
     inner = [plain(interface) for interface in view.join_interfaces()] + view.network["subnets"]
     for logical in inner:
-        number = family(logical)
-        external = provider.address(number) if view.is_default else own.get(number)
+        version = family(logical)
+        external = provider.address(version) if view.is_default else own.get(version)
         if external is None:
             continue
         columns = {

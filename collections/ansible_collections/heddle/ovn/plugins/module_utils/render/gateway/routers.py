@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A network's gateway router on this node, and how the node's own traffic enters the network.
+"""A network's gateway router on this node, and the path of the node's own traffic into the network.
 
-Ports, options and numbers: ovn-kubernetes, gateway routers; OKEP-5094, "Transit router". What leads from here to the
+Ports, options and numbers: ovn-kubernetes, gateway routers; OKEP-5094, "Transit router". The side of the
 provider network is in `external.py`.
 """
 
@@ -43,19 +43,19 @@ def gateway_router_row(view: NodeNetwork) -> Row:
 def inner_router_options(view: NodeNetwork) -> dict:
     """Return options of the router next to the workloads.
 
-    In local gateway mode replies come in where no request went out: all connections are then committed, so that they
-    are known (OVN 25.03, `ct-commit-all`).
+    In local gateway mode replies arrive on another port than requests leave by: all connections are then committed, so
+    that they are tracked (OVN 25.03, `ct-commit-all`).
     """
     local = view.provider is not None and view.provider.is_local and view.is_primary and not view.is_default
     return {"ct-commit-all": "true"} if local else {}
 
 
 def outward_routes(view: NodeNetwork, on: str, gateways: list[str]) -> list[Row]:
-    """Routes that lead what comes from this node's workloads out of the network.
+    """Routes for external traffic of this node's workloads.
 
     `on` is the router next to the workloads, `gateways` the gateway router's addresses there. In local gateway mode
-    the node itself is the next hop, in shared mode only for the services that every network may reach. A node without
-    VRFs has no interface in the network; there the provider bridge leads to those services.
+    the node itself is the next hop, in shared mode only for the shared services. A node without
+    VRFs has no interface in the network; there the provider bridge forwards to those services.
     """
     local = view.provider is not None and view.provider.is_local
     nexthops = view.management_addresses() if local else gateways
@@ -77,7 +77,7 @@ def outward_routes(view: NodeNetwork, on: str, gateways: list[str]) -> list[Row]
 
 
 def management_rows(view: NodeNetwork, switch: str, on: str, inward_port: str) -> list[Row]:
-    """Management port of the node and what sends traffic for the node there.
+    """Management port of the node, and the rules that send traffic for the node there.
 
     `on` is the router next to the workloads and `inward_port` its port towards them.
     """
@@ -86,10 +86,10 @@ def management_rows(view: NodeNetwork, switch: str, on: str, inward_port: str) -
     name = management_port(view.name, view.node)
     rows = [switch_port(view, switch, name, addresses={" ".join([mac, *addresses])})]
     for host_address in _host_addresses(view):
-        number = family(host_address)
-        nexthop = next((address for address in addresses if family(address) == number), None)
+        version = family(host_address)
+        nexthop = next((address for address in addresses if family(address) == version), None)
         if nexthop:
-            match = f'inport == "{inward_port}" && ip{number}.dst == {plain(host_address)} /* {switch} */'
+            match = f'inport == "{inward_port}" && ip{version}.dst == {plain(host_address)} /* {switch} */'
             rows.append(policy(view, on, MANAGEMENT_POLICY_PRIORITY, match, nexthop))
     if not view.is_default:
         rows += [
@@ -100,7 +100,7 @@ def management_rows(view: NodeNetwork, switch: str, on: str, inward_port: str) -
 
 
 def _host_addresses(view: NodeNetwork) -> list[str]:
-    """Return what leads to the node: all its addresses, in other networks the first of each family.
+    """Return the addresses routed to the node: all of them, in user-defined networks the first of each family.
 
     A Layer3 network adds the addresses that its own gateway router is masqueraded as (ovn-kubernetes, policies 1004).
     """
@@ -110,15 +110,15 @@ def _host_addresses(view: NodeNetwork) -> list[str]:
         addresses = own + [address for address in addresses if plain(address) not in own]
     if view.is_default:
         return addresses
-    first = [next((item for item in addresses if family(item) == number), None) for number in (4, 6)]
+    first = [next((item for item in addresses if family(item) == version), None) for version in (4, 6)]
     own = view.masquerade_addresses(0) if view.network["topology"] == "Layer3" else []
     return [address for address in first if address] + own
 
 
 def _management_snat(view: NodeNetwork, on: str, subnet: str, inward_port: str, mac: str) -> Row:
-    """Translate what goes to the management port, so that the node can tell networks with equal subnets apart."""
-    number = family(subnet)
-    external = next(address for address in view.masquerade_addresses(1) if family(address) == number)
+    """SNAT traffic to the management port, so that the node can distinguish networks with equal subnets."""
+    version = family(subnet)
+    external = next(address for address in view.masquerade_addresses(1) if family(address) == version)
     columns = {
         "type": "snat",
         "logical_ip": subnet,

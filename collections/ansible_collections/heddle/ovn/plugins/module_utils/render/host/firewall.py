@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The host's nftables tables: who may reach workloads over the default network, and whose address packets leave with.
+"""The host's nftables tables: access to workloads over the default network, and source NAT.
 
 Chains and sets as ovn-kubernetes's (OKEP-5193, "Kubernetes Readiness/Liveness Probes"), with nftables for what the
 document shows as iptables.
@@ -14,14 +14,14 @@ from ..common.node_network import NodeNetwork
 from ..gateway.bridge_flows import primary_views
 
 _FAMILIES = {4: ("ip", "ipv4_addr"), 6: ("ip6", "ipv6_addr")}
-# What hosts and routers call themselves; the networks' own masquerade addresses come after these.
+# Fixed masquerade addresses of hosts and routers; the networks' own follow these.
 _FIXED_MASQUERADES = {4: 29, 6: 125}
 # After the kernel's own source NAT.
 _AFTER_SOURCE_NAT = "101"
 
 
 def render_firewall(plan: dict, node: str, *, with_prober: bool = True) -> Firewall:
-    """Return the node's table; nothing on a node without a way out.
+    """Return the node's table; nothing on a node without an uplink.
 
     `with_prober` False leaves out the rule for the health prober, whose cgroup has to exist.
     """
@@ -32,14 +32,14 @@ def render_firewall(plan: dict, node: str, *, with_prober: bool = True) -> Firew
     chains = [_isolation(default, with_prober=with_prober), _north_south(default), _management(default)]
     if default.provider.is_local:
         chains += _local_gateway(default)
-    sets = [Set(_locked(number), _FAMILIES[number][1], _locked_addresses(plan, node, number)) for number in (4, 6)]
+    sets = [Set(_locked(version), _FAMILIES[version][1], _locked_addresses(plan, node, version)) for version in (4, 6)]
     return Firewall(chains=tuple(chains), sets=tuple(sets))
 
 
 def render_userspace_interfaces(uplinks: list[str]) -> Firewall:
     """Return the table for uplinks that a userspace datapath reads.
 
-    It reads a copy of what comes in; the kernel's own would be answered as well, with resets.
+    It reads a copy of incoming packets; the kernel would answer the original, with resets.
     """
     if not uplinks:
         return Firewall(table=USERSPACE_TABLE)
@@ -48,11 +48,11 @@ def render_userspace_interfaces(uplinks: list[str]) -> Firewall:
     return Firewall(chains=(chain,), table=USERSPACE_TABLE)
 
 
-def _locked(number: int) -> str:
-    return f"udn-pod-default-ips-v{number}"
+def _locked(version: int) -> str:
+    return f"udn-pod-default-ips-v{version}"
 
 
-def _locked_addresses(plan: dict, node: str, number: int) -> tuple[str, ...]:
+def _locked_addresses(plan: dict, node: str, version: int) -> tuple[str, ...]:
     """Addresses on the default network of the node's workloads that have a primary network besides."""
     return tuple(
         sorted(
@@ -62,21 +62,21 @@ def _locked_addresses(plan: dict, node: str, number: int) -> tuple[str, ...]:
             for interface in workload["interfaces"]
             if interface["network"] == DEFAULT_NETWORK and interface["role"] == LOCKED_ROLE
             for address in interface["addresses"]
-            if family(address) == number
+            if family(address) == version
         )
     )
 
 
 def _isolation(view: NodeNetwork, *, with_prober: bool) -> Chain:
-    """Processes of the host get no connection to a workload but through its own network; the health prober may.
+    """Processes of the host reach a workload only through its primary network, except the health prober.
 
     What connection tracking calls established is not enough, as in ovn-kubernetes: other processes would get into a
     connection of the prober. The host answers what a workload asked.
     """
     prober = view.provider.prober if with_prober else ""
     rules = []
-    for number in (4, 6):
-        destination = f"{_FAMILIES[number][0]} daddr @{_locked(number)}"
+    for version in (4, 6):
+        destination = f"{_FAMILIES[version][0]} daddr @{_locked(version)}"
         rules.append(f"{destination} ct direction reply ct state established,related accept")
         if prober:
             level = len(prober.strip("/").split("/"))
@@ -90,13 +90,13 @@ def _isolation(view: NodeNetwork, *, with_prober: bool) -> Chain:
 
 
 def _north_south(view: NodeNetwork) -> Chain:
-    """The host forwards replies to workloads, in local gateway mode; nothing else that it was not asked for itself.
+    """The host forwards only replies to workloads, in local gateway mode, besides connections of its own.
 
-    Nor does it forward to services what comes in from the provider network: they are for hosts and workloads.
+    Nor does it forward from the provider network to services: they are for hosts and workloads.
 
-    Without this, whoever sends to a workload's address by the host's MAC gets to it, even where the default network is
-    locked, because the management port gives the packet the host's own address. ovn-kubernetes leaves that open unless
-    it is told to disable forwarding.
+    Without this, an external host that sends to a workload's address by the host's MAC reaches it, even where the
+    default network is locked, because the management port gives the packet the host's own address. ovn-kubernetes
+    leaves that open unless forwarding is disabled.
     """
     inward = f'oifname "{management_interface(0)}"'
     return Chain(
@@ -108,12 +108,12 @@ def _north_south(view: NodeNetwork) -> Chain:
 def _to_services(view: NodeNetwork) -> list[str]:
     rules = []
     for services in view.settings["service_subnets"]:
-        number = family(services)
-        word = _FAMILIES[number][0]
+        version = family(services)
+        word = _FAMILIES[version][0]
         asked = f'iifname "{view.provider.bridge}" {word} daddr {services}'
-        # Without VRFs networks reach services by way of the bridge and back, under their masquerade addresses.
+        # Without VRFs networks reach services across the bridge and back, under their masquerade addresses.
         if not view.provider.vrf:
-            masquerades = [subnet for subnet in view.settings["masquerade_subnets"] if family(subnet) == number]
+            masquerades = [subnet for subnet in view.settings["masquerade_subnets"] if family(subnet) == version]
             rules += [f"{asked} {word} saddr {subnet} accept" for subnet in masquerades]
         rules.append(f"{asked} drop")
     return rules
@@ -129,15 +129,15 @@ def _management(view: NodeNetwork) -> Chain:
 
 
 def _local_gateway(view: NodeNetwork) -> list[Chain]:
-    """In local gateway mode the host gives what leaves its own address; networks come under masquerade addresses."""
+    """In local gateway mode the host masquerades leaving packets; networks arrive under masquerade addresses."""
     settings = view.settings
     hosts, networks = [], []
     for masquerade in settings["masquerade_subnets"]:
-        number = family(masquerade)
-        word = _FAMILIES[number][0]
+        version = family(masquerade)
+        word = _FAMILIES[version][0]
         hosts.append(f"{word} saddr {nth_address(masquerade, NodeNetwork.OVN_MASQUERADE)} masquerade")
-        fixed = f"{nth_address(masquerade, 0)}/{_FIXED_MASQUERADES[number]}"
-        services = [subnet for subnet in settings["service_subnets"] if family(subnet) == number]
+        fixed = f"{nth_address(masquerade, 0)}/{_FIXED_MASQUERADES[version]}"
+        services = [subnet for subnet in settings["service_subnets"] if family(subnet) == version]
         elsewhere = "".join(f" {word} daddr != {subnet}" for subnet in services)
         networks.append(f"{word} saddr != {fixed}{elsewhere} {word} saddr {masquerade} masquerade")
     workloads = [f"{_FAMILIES[family(subnet)][0]} saddr {subnet} masquerade" for subnet in view.subnets()]

@@ -3,7 +3,7 @@
 
 ovn-kubernetes's node plumbing (OKEP-5193, "Local Gateway Mode" and "VRF Considerations"). The default network's
 management port is in the host's main table. That of every other primary network is in a VRF of its own, so that
-networks with equal subnets do not meet; a host whose kernel has no VRFs has none of those.
+networks with equal subnets do not conflict; a host whose kernel has no VRFs has none of those.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def render_management_ports(plan: dict, node: str) -> list[Row]:
 
 
 def render_host_network(plan: dict, node: str) -> HostNetwork:
-    """Return what the host's kernel should hold; nothing on a node without a way out."""
+    """Return the desired kernel state of the host; nothing on a node without an uplink."""
     views = primary_views(plan, node)
     if not views:
         return HostNetwork()
@@ -80,7 +80,7 @@ def render_host_network(plan: dict, node: str) -> HostNetwork:
             *_neighbours(plan, provider),
             *(neighbour for view in views if not view.is_default for neighbour in _router_neighbours(view, provider)),
         ),
-        sysctls=_sysctls(managed, {number for view in views for number in view.network["families"]}, provider),
+        sysctls=_sysctls(managed, {version for view in views for version in view.network["families"]}, provider),
     )
 
 
@@ -103,7 +103,7 @@ def _vrf(view: NodeNetwork) -> str:
 
 
 def _own_addresses(view: NodeNetwork) -> list[HostAddress]:
-    """The interface's addresses with the length of the subnet they are from."""
+    """The interface's addresses with the prefix length of their subnet."""
     return [
         HostAddress(_interface(view), f"{address}/{prefix_length(subnet)}", network=view.name)
         for address, subnet in zip(view.management_addresses(), view.subnets(), strict=True)
@@ -111,7 +111,7 @@ def _own_addresses(view: NodeNetwork) -> list[HostAddress]:
 
 
 def _masquerade_subnets(plan: dict, provider: Provider) -> list[str]:
-    """Those of the families that the host has an address of."""
+    """Return the masquerade subnets of the families that the host has an address of."""
     return [subnet for subnet in plan["settings"]["masquerade_subnets"] if provider.address(family(subnet))]
 
 
@@ -127,7 +127,7 @@ def _masquerade_addresses(plan: dict, provider: Provider) -> list[HostAddress]:
 
 
 def _to_services(plan: dict, provider: Provider, mtu: int, vrf: str = "", network: str = "") -> list[HostRoute]:
-    """Services are reached over the provider bridge, whose flows lead to a gateway router."""
+    """Services are reached over the provider bridge, whose flows forward to a gateway router."""
     masquerades = {family(subnet): subnet for subnet in _masquerade_subnets(plan, provider)}
     return [
         HostRoute(
@@ -157,7 +157,7 @@ def _main_routes(plan: dict, provider: Provider) -> list[HostRoute]:
 
 
 def _inward_routes(view: NodeNetwork) -> list[HostRoute]:
-    """Into the network: what is not on the interface's own subnet lies behind the network's router."""
+    """Routes into the network: everything outside the interface's own subnet is behind the network's router."""
     routes = []
     gateways = {family(interface): plain(interface) for interface in view.gateway_interfaces()}
     beyond = [host_route(address) for address in view.masquerade(NodeNetwork.LOCAL_SERVICE_MASQUERADE)]
@@ -173,7 +173,7 @@ def _inward_routes(view: NodeNetwork) -> list[HostRoute]:
 
 
 def _vrf_routes(view: NodeNetwork, provider: Provider) -> list[HostRoute]:
-    """Out of a VRF: as the host itself would send it, which its other routes add (`Vrf.main_routes`).
+    """Routes out of a VRF: those of the host itself, which its other routes add (`Vrf.main_routes`).
 
     MTUs are on the routes on which ovn-kubernetes has them (`computeRoutesForUDN`).
     """
@@ -183,18 +183,18 @@ def _vrf_routes(view: NodeNetwork, provider: Provider) -> list[HostRoute]:
         HostRoute(host_route(address), device=_interface(view), mtu=view.network["mtu"], vrf=vrf, network=name)
         for address in view.masquerade_addresses(1)
     ]
-    for number in view.network["families"]:
-        everything = DEFAULT_ROUTES[number]
+    for version in view.network["families"]:
+        everything = DEFAULT_ROUTES[version]
         routes += [
             HostRoute(subnet, device=provider.bridge, vrf=vrf, network=name)
-            for subnet in provider.networks(number)
-            # Or it would replace the kernel's own route to the network's subnet.
+            for subnet in provider.networks(version)
+            # It would replace the kernel's own route to the network's subnet.
             if subnet not in view.subnets()
         ]
-        nexthop = provider.next_hop(number)
+        nexthop = provider.next_hop(version)
         if nexthop:
             routes.append(HostRoute(everything, via=nexthop, device=provider.bridge, mtu=mtu, vrf=vrf, network=name))
-        # Without it, what no route of the VRF matches would be looked up in the main table.
+        # Without it, lookups without a match in the VRF would continue in the main table.
         routes.append(
             HostRoute(everything, kind="unreachable", metric=UNREACHABLE_METRIC, vrf=vrf, network=name)
         )  # fmt: skip
@@ -207,7 +207,7 @@ def _has(view: NodeNetwork, prefix: str) -> bool:
 
 def _rules(view: NodeNetwork) -> list[Rule]:
     marked = [
-        Rule(number, _vrf(view), fwmark=packet_mark(view), network=view.name) for number in view.network["families"]
+        Rule(version, _vrf(view), fwmark=packet_mark(view), network=view.name) for version in view.network["families"]
     ]
     return marked + [
         Rule(family(address), _vrf(view), to=host_route(address), network=view.name)
@@ -235,7 +235,7 @@ def _router_neighbours(view: NodeNetwork, provider: Provider) -> list[Neighbour]
 
 
 def _sysctls(managed: list[NodeNetwork], families: set[int], provider: Provider) -> tuple[Sysctl, ...]:
-    """Forwarding between networks and the bridge, where replies do not come back the way that requests went."""
+    """Forwarding between networks and the bridge; reverse path filtering off, since replies take another path."""
     found = [Sysctl(f"net/ipv4/conf/{provider.bridge}/forwarding", "1")]
     for view in managed:
         name = _interface(view)
@@ -244,12 +244,13 @@ def _sysctls(managed: list[NodeNetwork], families: set[int], provider: Provider)
             Sysctl(f"net/ipv4/conf/{name}/rp_filter", "2", network=view.name),
         ]
     if 6 in families:
-        # A host that forwards forgets what routers advertised, and hears no more of them, where this is not 2.
+        # With forwarding enabled, the kernel drops routes from router advertisements and ignores new ones unless this
+        # is 2.
         nexthop = provider.next_hop(6)
         own = [provider.bridge] if nexthop and nexthop.startswith("fe80:") else []
         found += [
             Sysctl(f"net/ipv6/conf/{uplink}/accept_ra", "2") for uplink in [*own, *provider.advertised_interfaces]
         ]
-        # For all devices at once: Linux before 6.17 has nothing finer.
+        # For all devices at once: Linux before 6.17 has no setting per device.
         found.append(Sysctl("net/ipv6/conf/all/forwarding", "1"))
     return tuple(found)

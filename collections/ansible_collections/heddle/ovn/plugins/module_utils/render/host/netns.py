@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workloads as the kernel sees them: network namespaces, their links, addresses and routes."""
+"""Renders workloads as network namespaces with links, addresses and routes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Virtual machines as their hosts see them, also while they move from one to the other."""
+"""Renders virtual machines of a host, including those that migrate from or to it."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def render_virtual_machines(plan: dict, node: str) -> list[VirtualMachine]:
 
 
 def render_additional_chassis(plan: dict, node: str) -> dict[str, str | None]:
-    """Return the ports of virtual machines elsewhere or moving away -> the chassis that gets their packets as well.
+    """Return ports of virtual machines elsewhere or moving away -> the additional chassis that also gets their packets.
 
-    In the zone that a virtual machine moves to, ovn-controller sets that itself.
+    In the zone of a migration's target, ovn-controller sets that itself.
     """
     return {
         interface["port"]: plan["nodes"][workload["moving_to"]]["chassis"] if workload["moving_to"] else None

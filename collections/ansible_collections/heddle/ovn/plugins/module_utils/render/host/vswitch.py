@@ -20,8 +20,8 @@ def render_integration_bridge(host: dict) -> list[Row]:
     """Return the rows that make a host a chassis.
 
     `host`: `name`, `encap_ips` (addresses), `datapath` (`system` or `netdev`), and `bridges` besides the
-    integration bridge: `name`, `uplink` that it takes over or None, its `mac`, `physical_networks` that it leads to,
-    and the `vlan` in which the host itself is, or None.
+    integration bridge: `name`, `uplink` that is attached to it or None, its `mac`, `physical_networks` that it maps,
+    and the `vlan` of the host itself, or None.
     Keys as ovn-kubernetes sets them (ovn-controller(8), "Configuration").
     """
     mappings = [f"{network}:{bridge['name']}" for bridge in host["bridges"] for network in bridge["physical_networks"]]
@@ -52,7 +52,7 @@ def render_integration_bridge(host: dict) -> list[Row]:
 
 
 def _external_bridge(bridge: dict, datapath: str) -> list[Row]:
-    """A bridge that leads out; without flows it is an ordinary switch, so the host keeps its connectivity."""
+    """A bridge with an uplink; without flows it is an ordinary switch, so the host keeps its connectivity."""
     name, uplink = bridge["name"], bridge["uplink"]
     columns: dict = {"fail_mode": "standalone", "external_ids": Keys({"bridge-id": name})}
     if uplink is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The default network is locked for workloads whose primary network is another one.
+"""Locks the default network for workloads whose primary network is another one.
 
 OKEP-5193, "Network Segmentation"; ports, priorities and ids as ovn-kubernetes's UDN isolation.
 """
@@ -51,7 +51,7 @@ def render_isolation(view: NodeNetwork) -> list[Row]:
 
 
 def _neighbour_discovery(hosts: list[str], field: str) -> str:
-    """Match ARP and neighbour discovery about the host only: workloads shall not find each other by it."""
+    """Match ARP and neighbour discovery about the host only: workloads must not resolve each other."""
     return " || ".join(
         f"(arp && {field} == {address})" if family(address) == 4 else f"(nd && nd.target == {address})"
         for address in hosts

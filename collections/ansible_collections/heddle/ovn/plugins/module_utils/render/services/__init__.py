@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Services of the cluster that user-defined networks reach."""
+"""Cluster services that user-defined networks can reach."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Load balancers of the services that every network may reach.
+"""Load balancers of the shared services.
 
 Names, options and scopes as ovn-kubernetes's load balancers: one for the node's switch, one for its gateway router,
-where an endpoint that is the node itself goes by the host's masquerade address.
+where the host's masquerade address stands for an endpoint that is the node itself.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ def _load_balancer(
     view: NodeNetwork, service: dict, protocol: str, ports: list[dict], scope: str, parent: Parent
 ) -> Row:
     name = f"Service_{service['name']}_{protocol}_{scope}_{view.node}"
-    number = family(service["address"])
-    endpoints = [address for text in service["endpoints"] for address in _addresses(view, text, number)]
+    version = family(service["address"])
+    endpoints = [address for text in service["endpoints"] for address in _addresses(view, text, version)]
     if scope == "node_router":
         endpoints = [_seen_from_router(view, address) for address in endpoints]
     columns = {
-        "name": f"{name}_IPv6" if number == 6 else name,
+        "name": f"{name}_IPv6" if version == 6 else name,
         "protocol": protocol.lower(),
         "vips": {
             _socket(service["address"], port["port"]): ",".join(
@@ -61,8 +61,8 @@ def _load_balancer(
     return Row("Load_Balancer", columns["name"], columns, view.name, parent)
 
 
-def _addresses(view: NodeNetwork, text: str, number: int) -> list[str]:
-    """Return an endpoint's addresses of a family; a workload's are those that it has on the default network."""
+def _addresses(view: NodeNetwork, text: str, version: int) -> list[str]:
+    """Return an endpoint's addresses of a family; a workload's are those on the default network."""
     workload = view.plan["workloads"].get(text)
     if workload is None:
         return [] if "/" in text else [text]
@@ -71,12 +71,12 @@ def _addresses(view: NodeNetwork, text: str, number: int) -> list[str]:
         for interface in workload["interfaces"]
         if interface["network"] == DEFAULT_NETWORK
         for address in interface["addresses"]
-        if family(address) == number
+        if family(address) == version
     ]
 
 
 def _seen_from_router(view: NodeNetwork, address: str) -> str:
-    """A gateway router has the node's own addresses, so it cannot send to the node by them."""
+    """A gateway router has the node's own addresses, so it cannot send packets to the node by them."""
     own = {plain(item) for item in view.provider.addresses} if view.provider else set()
     if address not in own:
         return address

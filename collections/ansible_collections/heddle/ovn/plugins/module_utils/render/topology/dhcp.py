@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What virtual machines on primary Layer2 networks are told by DHCP (ovn-nb(5), "DHCP_Options").
+"""DHCP options of virtual machines on primary Layer2 networks (ovn-nb(5), "DHCP_Options").
 
-Values as ovn-kubernetes gives them to virtual machines: the server is the same everywhere, so a lease holds wherever
-the machine goes.
+Values as in ovn-kubernetes: the server is the same everywhere, so a lease stays valid after
+a migration.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def dhcp_rows(view: NodeNetwork, workload: dict, interface: dict) -> list[Row]:
 
 
 def dhcp_columns(view: NodeNetwork, workload: dict, interface: dict) -> dict:
-    """Columns of the machine's port that refer to those rows."""
+    """Columns of the VM's port that refer to those rows."""
     if not _is_served(view, workload, interface):
         return {}
     return {
@@ -72,11 +72,11 @@ def _options(view: NodeNetwork, workload: dict, interface: dict, address: str) -
     return Row(DHCP_OPTIONS, _key(interface, address), columns, view.name)
 
 
-def _name_servers(view: NodeNetwork, number: int) -> dict:
-    """The cluster's DNS where every network may reach it; without that a machine would wait for nobody's answers."""
+def _name_servers(view: NodeNetwork, version: int) -> dict:
+    """The cluster's DNS if it is a shared service; otherwise none, as queries would time out."""
     found = [
         service["address"]
         for service in view.settings.get("shared_services", [])
-        if service["name"] == _NAME_SERVICE and family(service["address"]) == number
+        if service["name"] == _NAME_SERVICE and family(service["address"]) == version
     ]
     return {"dns_server": found[0]} if found else {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layer2 topology: one switch that spans all zones; a primary network's way out is a transit router (OKEP-5094)."""
+"""Layer2 topology: one switch across all zones; a primary network leaves through a transit router (OKEP-5094)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _switch(view: NodeNetwork) -> Row:
 
 
 def _transit_router(view: NodeNetwork) -> list[Row]:
-    """Transit router and its port on the switch, which holds the gateway addresses in every zone alike."""
+    """Transit router and its port on the switch, which has the same gateway addresses in every zone."""
     on, name = transit_router(view.name), layer2_switch(view.name)
     port = f"trtos-{name}"
     gateways = view.gateway_interfaces()

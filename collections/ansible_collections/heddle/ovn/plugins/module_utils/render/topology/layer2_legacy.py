@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Layer2 primary networks before the transit router: every node's gateway router is on the switch itself.
 
-All of them have the gateway's address, each with a MAC of its own; a workload meets only the one of its node, because
-the others are known here by their join addresses alone (OKEP-5094, "Layer2 default gw discovery at VMs").
+All of them have the gateway's address, each with its own MAC; a workload reaches only the one of its node, because
+the zone has only the join addresses of the others (OKEP-5094, "Layer2 default gw discovery at VMs").
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NODE_POLICY_PRIORITY = 99
 
 
 def has_transit_router(view: NodeNetwork, node: str | None = None) -> bool:
-    """Tell whether a node has the newer topology; what an older plan does not say counts as newer."""
+    """Return whether a node has the newer topology; a node of an older plan without the field has it."""
     return view.plan["nodes"][node or view.node].get("layer2_topology_version", TRANSIT_ROUTER) == TRANSIT_ROUTER
 
 
@@ -32,10 +32,10 @@ def gateway_tunnel_key(view: NodeNetwork, node: str | None = None) -> str:
 
 
 def router_advertisement(view: NodeNetwork) -> dict:
-    """Return the column that makes the gateway's port announce itself; nothing in a network without IPv6."""
+    """Return the column that enables router advertisements on the gateway's port; nothing in a network without IPv6."""
     if 6 not in view.network["families"]:
         return {}
-    # LOW: what the workload was given beside its address is MEDIUM and shall win.
+    # LOW: the workload's configured routes have preference MEDIUM and must win.
     return {
         "ipv6_ra_configs": {
             "address_mode": "dhcpv6_stateful",
@@ -71,7 +71,7 @@ def render_gateway_routers(view: NodeNetwork) -> list[Row]:
 
 
 def remote_gateway_port(view: NodeNetwork, remote: str) -> Row:
-    """Another node's gateway router on the switch: the port answers for its join addresses and tunnels to the node."""
+    """Another node's gateway router on the switch: a remote port that answers for its join addresses."""
     on, join = layer2_switch(view.name), view.join_interfaces(remote)
     options = {"requested-tnl-key": gateway_tunnel_key(view, remote), "requested-chassis": view.chassis(remote)}
     addresses = {" ".join([view.gateway_router_mac(remote), *join])}
@@ -82,14 +82,14 @@ def remote_gateway_port(view: NodeNetwork, remote: str) -> Row:
 def join_host_routes(view: NodeNetwork, on: str, remote: str) -> list[Row]:
     """Routes to another node's join addresses over the switch.
 
-    Next hop and prefix are the same address: the prefix is longer than that of any route by source, which would win
-    otherwise and send the packet elsewhere (OKEP-5094, "Egress/Ingress traffic over remote node").
+    Next hop and prefix are the same address: the prefix is longer than that of any source route, which would otherwise
+    take precedence and send the packet elsewhere (OKEP-5094, "Egress/Ingress traffic over remote node").
     """
     return [route(view, on, plain(address), address) for address in view.join_interfaces(remote)]
 
 
 def _external(view: NodeNetwork, name: str) -> list[Row]:
-    """Way out of the network; its NAT only for what leaves, as the same router also serves the management port."""
+    """External connectivity; NAT applies only to leaving traffic: the router also serves the management port."""
     match = f'outport == "rtoe-{name}"'
     return [
         dataclasses.replace(row, columns={**row.columns, "match": match}) if row.table == "NAT" else row
@@ -98,13 +98,13 @@ def _external(view: NodeNetwork, name: str) -> list[Row]:
 
 
 def _local_gateway(view: NodeNetwork, name: str) -> list[Row]:
-    """What local gateway mode adds: the node's own subnet is reached through the node, joined routers directly."""
+    """Additions of local gateway mode: the node's subnet is reached through the node, joined routers directly."""
     rows = [row for remote in view.remotes for row in join_host_routes(view, name, remote)]
     for address in view.management_addresses():
-        number = family(address)
-        own = next((item for item in view.provider.addresses if family(item) == number), None)
+        version = family(address)
+        own = next((item for item in view.provider.addresses if family(item) == version), None)
         for subnet in view.subnets():
-            if own and family(subnet) == number:
-                match = f"ip{number}.dst == {ipaddress.ip_interface(own).network} && ip{number}.src == {subnet}"
+            if own and family(subnet) == version:
+                match = f"ip{version}.dst == {ipaddress.ip_interface(own).network} && ip{version}.src == {subnet}"
                 rows.append(policy(view, name, NODE_POLICY_PRIORITY, match, address))
     return rows

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a node with a transit router has in addition while others may still be without (OKEP-5094, "Rolling upgrade").
+"""Compatibility of a transit router with nodes that are not upgraded yet (OKEP-5094, "Rolling upgrade").
 
-The join addresses are the only ones that both topologies know. A second port of the transit router on the switch has
-the tunnel key and the MAC that the node's gateway router had there, so that the others find it as before; and through
-it the transit router finds theirs. It stays until the clean-up: a node that has not yet heard of the last upgrade
+The join addresses are common to both topologies. A second port of the transit router on the switch has
+the tunnel key and the MAC that the node's gateway router had there, so that the others reach it as before; and through
+it the transit router reaches theirs. It stays until the clean-up: a node that has not received the last plan
 still sends to the old tunnel key.
 """
 
@@ -18,12 +18,12 @@ from ..common.node_network import NodeNetwork
 from ..common.ovn_rows import peering, router_port
 from .layer2_legacy import gateway_tunnel_key, join_host_routes, remote_gateway_port
 
-# The last but one address of a join subnet. It is never a source or a target, it only makes the subnet known.
+# The last but one address of a join subnet. Never a source or a destination, it only makes the subnet on-link.
 DUMMY_OFFSET = -2
 
 
 def is_open(view: NodeNetwork) -> bool:
-    """Tell whether the old topology may still be somewhere."""
+    """Return whether nodes may still have the old topology."""
     return "gateway_tunnel_ids" in view.network
 
 
@@ -41,20 +41,20 @@ def upgrade_ports(view: NodeNetwork) -> list[Row]:
 
 
 def on_link_join_subnets(view: NodeNetwork) -> dict:
-    """Option of the gateway's own port on the switch: it answers for whatever nobody else answers for in IPv6.
+    """Option of the gateway's port on the switch: it answers neighbour solicitations that no other port answers.
 
-    Gateway routers on the switch announce the join subnet as on-link, on all nodes and for ever, so workloads ask for
-    join addresses that only the transit router knows by now. Those that run on ask after the clean-up, too.
+    Gateway routers on the switch announce the join subnet as on-link, on all nodes and for ever, so workloads resolve
+    join addresses that now only the transit router has. Running workloads do so after the clean-up, too.
     """
     subnets = [subnet for subnet in view.network["join_subnets"] if family(subnet) == 6]
     return {"arp_proxy": " ".join(subnets)} if view.network.get("join_subnets_on_link") and subnets else {}
 
 
 def remembered_gateway_ports(view: NodeNetwork, remote: str) -> list[Row]:
-    """The port of a gateway router that has left the switch, for workloads that remember its MAC as a neighbour's.
+    """The port of a gateway router that has left the switch, for workloads with its MAC in their neighbour cache.
 
     Only where join addresses are on-link. The node's upgrade port has that MAC and tunnel key; the port here answers
-    for no address, so whoever asks again hears of the transit router.
+    for no address, so a new solicitation is answered with the transit router.
     """
     if not is_open(view) or not on_link_join_subnets(view):
         return []
@@ -64,7 +64,7 @@ def remembered_gateway_ports(view: NodeNetwork, remote: str) -> list[Row]:
 
 
 def masquerade_interfaces(view: NodeNetwork) -> list[str]:
-    """Addresses that the gateway's own port holds while there are two ports, so that only this one answers for them."""
+    """Addresses of the gateway's own port while there are two ports, so that only this one answers for them."""
     if not is_open(view):
         return []
     return [
@@ -76,5 +76,5 @@ def masquerade_interfaces(view: NodeNetwork) -> list[str]:
 
 
 def gateway_router_on_switch(view: NodeNetwork, remote: str) -> list[Row]:
-    """A node that is not upgraded, as seen from one that is."""
+    """A node that is not upgraded, as rendered on an upgraded one."""
     return [remote_gateway_port(view, remote), *join_host_routes(view, transit_router(view.name), remote)]

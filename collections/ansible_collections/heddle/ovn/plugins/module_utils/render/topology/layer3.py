@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layer3 topology: a switch per node, one cluster router per zone, zones joined by a transit switch.
+"""Layer3 topology: one switch per node, one cluster router per zone, zones joined by a transit switch.
 
 OKEP-5193, "Layer 3 Network"; the default network is one of these.
 """
@@ -76,7 +76,7 @@ def _join(view: NodeNetwork) -> list[Row]:
 
 
 def _transit(view: NodeNetwork) -> list[Row]:
-    """Transit switch with a port per node, and the routes to what lies behind the others."""
+    """Transit switch with a port per node, and the routes to the subnets of the others."""
     on, name = cluster_router(view.name), transit_switch(view.name)
     interfaces = view.transit_interfaces()
     config = {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Localnet topology: a switch per node, joined to the others by the provider network that it leads to.
+"""Localnet topology: one switch per node, connected by the provider network through a localnet port.
 
-OKEP-5193, "Localnet"; rows as ovn-kubernetes's localnet controller writes them. Nothing of it goes through tunnels.
+OKEP-5193, "Localnet"; rows as ovn-kubernetes's localnet controller writes them. It uses no tunnels.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..common.ovn_rows import switch, switch_port
 def render_localnet(view: NodeNetwork) -> list[Row]:
     """Rows of a Localnet network in this node's zone, without its workloads.
 
-    The bridge that `network_name` stands for is known to the host (`ovn-bridge-mappings`). northd copies the requested
+    The host maps `network_name` to a bridge (`ovn-bridge-mappings`). northd copies the requested
     tag to the port's tag.
     """
     name = localnet_switch(view.name)

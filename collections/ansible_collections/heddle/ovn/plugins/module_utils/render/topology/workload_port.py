@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Logical switch ports of workloads, on this node and (Layer2) on the others."""
+"""Logical switch ports of workloads, on this node and (Layer2) as remote ports on the others."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def render_workload_switch_ports(view: NodeNetwork) -> list[Row]:
 def _port(view: NodeNetwork, workload: dict, interface: dict) -> Row:
     is_local = view.node in hosts(workload)
     layer2 = view.network["topology"] == "Layer2"
-    # Without IPAM there is a MAC only, and port security then lets every address of that MAC pass.
+    # Without IPAM only the MAC is known, and port security then permits any address with that MAC.
     addresses = " ".join([interface["mac"], *map(plain, interface["addresses"])])
     options = {"requested-chassis": view.chassis(workload["node"])}
     if workload.get("moving_to") == view.node:
-        # The other zone still has the workload; what comes for it goes there until the workload shows up here.
+        # Until the workload arrives here, its packets go to the zone that still has it.
         options["requested-chassis"] += f",{view.chassis()}"
         options["activation-strategy"] = "rarp"
     if layer2:
