@@ -112,7 +112,7 @@ def test_a_lost_host_stops_nothing_and_the_next_run_completes_it(lab, manifests)
 
 
 # Each is the first sign of what is cut off: after it, the task whose name stands there is under way.
-CUTS = ("Admit the manifests, and make the plan", "Bring topology, gateways and workloads of this host to the plan")
+CUTS = ("Admit the manifests and compute the plan", "Apply topology, gateways and workloads of this host")
 
 # Ends whoever writes to the host at the moment in which the network's logical switch is there.
 KILL_THE_WRITER = """

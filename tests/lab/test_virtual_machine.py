@@ -158,7 +158,7 @@ def test_a_move_that_is_cut_off_after_the_switch_over_is_finished_by_the_next_ru
         env={**os.environ, "ANSIBLE_NOCOLOR": "1", "HEDDLE_VERBOSE": "1", "HEDDLE_LOG_DIRECTORY": ""},
     )  # fmt: skip
     for line in playbook.stdout:
-        if "Look where it runs]" in line:
+        if "Read the VM's state on both hosts]" in line:
             break
     os.killpg(playbook.pid, 9)
     playbook.wait()

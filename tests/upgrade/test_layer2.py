@@ -107,7 +107,7 @@ def kill_it(process):
 
 
 @pytest.mark.parametrize(
-    "cut", ["Give the workloads of the nodes another place", "Change first the nodes that the others can do without"]
+    "cut", ["Move the workloads of the nodes in the state", "Apply the plan to the nodes that go first"]
 )
 def test_a_run_that_is_killed_anywhere(lab, cut):
     disturbed(lab, cut, kill_it, "-e", ONLY.format("node1"))
@@ -120,7 +120,7 @@ def test_is_completed_by_the_next_one_also_when_daemons_die_under_it(lab):
         for node, daemon in zip(NODES, ("ovn-northd", "ovn-controller", "ovs-vswitchd"), strict=True):
             lab.ssh(node, f"kill -9 $(cat /run/*/{daemon}.pid)")
 
-    disturbed(lab, "Change first the nodes that the others can do without", kill_daemons, "-e", ONLY.format("node1"))
+    disturbed(lab, "Apply the plan to the nodes that go first", kill_daemons, "-e", ONLY.format("node1"))
     lab.play("upgrade_layer2.yml", "-e", ONLY.format("node1"))
     assert versions(lab) == {"node1": "2.0", "node2": "1.0", "node3": "1.0"}
     assert not unreached(lab)
