@@ -90,7 +90,7 @@ def test_without_vrf_only_the_default_network_has_an_interface_on_the_host():
     assert ports == {"ovn-k8s-mp0"}
 
 
-def test_the_prober_is_let_through_by_its_cgroup():
+def test_prober_is_allowed_by_its_cgroup():
     plan = plan_of(CASES[0].read_text(), hosts=with_gateways("shared", prober="system.slice/prober.service"))
     rules = render_firewall(plan, "node1").chains[0].rules
     accepted = [rule for rule in rules if rule.startswith('socket cgroupv2 level 2 "system.slice/prober.service"')]
@@ -99,12 +99,12 @@ def test_the_prober_is_let_through_by_its_cgroup():
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
-def test_no_two_flows_are_the_same(case):
+def test_flows_are_unique(case):
     keys = [(flow.table, flow.priority, flow.match) for flow in render_bridge_flows(plan_for(case), "node2")]
     assert len(set(keys)) == len(keys)
 
 
-def test_a_host_without_a_way_out_gets_nothing():
+def test_nothing_is_rendered_without_external_connectivity():
     plan = plan_of(CASES[0].read_text(), hosts=THREE_NODES)
     assert not render_bridge_flows(plan, "node1")
     assert not render_flood_ports(plan, "node1")
@@ -133,7 +133,7 @@ def test_interfaces_with_advertised_routes_keep_accepting_advertisements(next_ho
 @pytest.mark.parametrize(
     ("name", "vrf"), [("blue", "blue"), ("eth1", ""), ("br-underlay", ""), ("eth5", ""), ("eth6", "eth6"), ("lo", "")]
 )
-def test_a_vrf_does_not_take_the_name_of_one_of_the_host_s_cards(name, vrf):
+def test_vrf_name_does_not_collide_with_a_host_interface(name, vrf):
     network = (
         "---\napiVersion: k8s.ovn.org/v1\nkind: ClusterUserDefinedNetwork\n"
         f"metadata: {{name: {name}}}\nspec: {{namespaceSelector: {{}}, network: {{topology: Layer2, "

@@ -36,7 +36,7 @@ def test_a_converged_fleet_has_no_drift(lab):
     assert set(run.changed.values()) == {0}
 
 
-def test_drift_is_named_left_alone_by_the_audit_announced_by_check_mode_and_repaired(lab):
+def test_drift_is_reported_by_audit_and_check_mode_and_repaired_by_a_run(lab):
     port = "red.red_red_red1"
     addresses = nbctl(lab, "get", "Logical_Switch_Port", port, "addresses")
     route = nbctl(lab, "--bare", "--columns=_uuid", "find", "Logical_Router_Static_Route", "ip_prefix=10.128.1.0/24")
@@ -67,7 +67,7 @@ def test_drift_is_named_left_alone_by_the_audit_announced_by_check_mode_and_repa
         lab.play("networks.yml")
 
 
-def test_the_matrix_fails_when_a_network_is_broken_and_names_the_pairs(lab):
+def test_verify_names_the_pairs_of_a_broken_network(lab):
     lab.ssh("node2", "ip", "netns", "exec", "red_red2", "ip", "link", "set", "ovn-udn1", "down")
     try:
         broken = lab.play("verify.yml", success=False)
@@ -96,7 +96,7 @@ def test_single_modules_change_nothing_on_a_converged_host(lab):
     assert known["chassis"] in lab.ssh("node2", "ovs-vsctl", "get", "Open_vSwitch", ".", "external_ids:system-id")
 
 
-def test_modules_say_what_is_missing(lab):
+def test_modules_report_missing_parts(lab):
     planned = zone(lab)
     assert "node9 is not in the plan" in module("node2", "heddle.ovn.zone", {**planned, "node": "node9"})["msg"]
     for document, told in (("nonsense", "not a packed document"), (pack({"nodes": {}}), "not a plan")):
@@ -107,7 +107,7 @@ def test_modules_say_what_is_missing(lab):
     )
 
 
-def test_responders_leave_nothing_behind(lab):
+def test_responders_leave_no_traces(lab):
     module("node3", "heddle.ovn.reachability", {"node": "node3", "state": "responding"})
     assert module("node3", "heddle.ovn.reachability", {"node": "node3", "state": "stopped"})["changed"]
     assert not module("node3", "heddle.ovn.reachability", {"node": "node3", "state": "stopped"})["changed"]

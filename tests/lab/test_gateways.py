@@ -108,7 +108,7 @@ def identifiers(lab) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("number", [4, 6], ids=["IPv4", "IPv6"])
-def test_equal_addresses_ports_and_servers_stay_two_conversations(lab, twins, number):
+def test_overlapping_connections_of_two_networks_stay_separate(lab, twins, number):
     with server(lab) as seen:
         talks = {
             name: Conversation(
@@ -152,7 +152,7 @@ def in_userspace(lab) -> bool:
 
 
 @pytest.mark.parametrize("number", [4, 6], ids=["IPv4", "IPv6"])
-def test_who_sends_too_large_from_outside_is_told_and_what_is_large_arrives(lab, number):
+def test_external_pmtu_discovery(lab, number):
     network, namespace = "red_red", "red_red1"
     mtu = json.loads(lab.ssh("node1", "cat", "/var/lib/heddle/plan.json"))["networks"][network]["mtu"]
     assert mtu < 1500
@@ -235,7 +235,7 @@ def unwatched(lab):
     lab.ssh("node2", "systemctl", "start", "heddle-host")
 
 
-def test_each_kind_of_tampering_is_found_and_repaired_by_the_host_itself(lab, unwatched):
+def test_tampering_is_found_and_repaired_by_heddle_host(lab, unwatched):
     for name, (command, told) in tampering(lab).items():
         tamper(lab, {name: (command, told)})
         shown = lab.try_ssh("node2", "heddle-host", "diff")
@@ -248,7 +248,7 @@ def test_each_kind_of_tampering_is_found_and_repaired_by_the_host_itself(lab, un
 REPORTED = ("route", "route of IPv6", "firewall", "sysctl", "address", "rule", "uplinks")
 
 
-def test_what_the_kernel_reports_is_repaired_without_a_playbook(lab):
+def test_reported_kernel_changes_are_repaired_without_a_playbook(lab):
     for name, what in tampering(lab).items():
         if name in REPORTED:
             tamper(lab, {name: what})
@@ -258,7 +258,7 @@ def test_what_the_kernel_reports_is_repaired_without_a_playbook(lab):
                 time.sleep(0.5)
 
 
-def test_all_tampering_together_is_repaired_by_the_playbook_and_what_is_foreign_stays(lab, unwatched):
+def test_combined_tampering_is_repaired_and_foreign_objects_stay(lab, unwatched):
     what = tampering(lab)
     foreign = {
         "a table": ("nft add table inet somebodys", "nft list table inet somebodys", "nft delete table inet somebodys"),

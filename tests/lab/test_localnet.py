@@ -96,7 +96,7 @@ def external(lab) -> list[str]:
     return [line.split()[3].partition("/")[0] for line in lines]
 
 
-def test_untagged_workloads_are_on_the_provider_segment_both_ways(lab, localnets):
+def test_untagged_workloads_are_on_the_provider_segment(lab, localnets):
     for address in external(lab):
         assert reaches(lab, "flat/w1", address), address
         assert reaches(lab, "flat/w2", address), address
@@ -118,17 +118,17 @@ def test_untagged_workloads_are_on_the_provider_segment_both_ways(lab, localnets
         ("apart/w1", "flat/w1", False),
     ],
 )
-def test_vlans_and_physical_networks_keep_apart(lab, localnets, source, target, expected):
+def test_vlans_and_physical_networks_are_isolated(lab, localnets, source, target, expected):
     for address in addresses(lab, target):
         assert reaches(lab, source, address) is expected, address
 
 
-def test_a_vlan_does_not_reach_the_outside_host(lab, localnets):
+def test_vlan_does_not_reach_the_external_host(lab, localnets):
     for address in external(lab):
         assert not reaches(lab, "seven/w1", address), address
 
 
-def test_larger_packets_than_through_a_tunnel_fit_and_a_second_run_changes_nothing(lab, localnets):
+def test_localnet_mtu_exceeds_tunnel_mtu_and_second_run_changes_nothing(lab, localnets):
     link = lab.ssh("node1", "ip netns exec flat_w1 ip -o link show dev net1")
     assert " mtu 1500 " in link
     assert set(lab.play("networks.yml", manifests=localnets).changed.values()) == {0}

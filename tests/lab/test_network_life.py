@@ -80,7 +80,7 @@ def ping(lab, node, namespace, *addresses):
         lab.ssh(node, "ip", "netns", "exec", namespace, "ping", "-c1", "-W5", address)
 
 
-def test_a_network_in_use_works_on_until_its_last_workload_goes_and_leaves_nothing(lab, manifests):
+def test_network_in_use_works_until_its_last_workload_is_deleted(lab, manifests):
     before, hosts = lab.dump(), kernel(lab)
     green, key = manifests / "green.yml", "UserDefinedNetwork/green/net"
     green.write_text(GREEN)
@@ -151,7 +151,7 @@ def test_two_cluster_networks_that_select_one_namespace(lab, manifests):
     assert (lab.dump(), kernel(lab)) == (before, hosts)
 
 
-def test_readiness_is_claimed_only_of_hosts_that_were_asked_and_told_so(lab, manifests):
+def test_readiness_only_for_hosts_that_reported_it(lab, manifests):
     key = "UserDefinedNetwork/green/net"
     (manifests / "green.yml").write_text(GREEN + NETWORK)
     alone = lab.play("networks.yml", "--limit", "node2", manifests=manifests, success=False)

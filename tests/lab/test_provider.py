@@ -62,7 +62,7 @@ def uplink_comes_back(lab):
     lab.play("site.yml")
 
 
-def test_hosts_get_everything_back_and_playbooks_apart_bring_the_way_out_again(lab, uplink_comes_back, over_the_uplink):
+def test_uplink_is_detached_and_attached_again_by_separate_playbooks(lab, uplink_comes_back, over_the_uplink):
     """Both ways with Ansible itself coming in over the uplink."""
     before, own = lab.dump(), {node: addresses(lab, node, "br-ex") for node in NODES}
     announced = lab.play("site.yml", "--check", "--diff", *NONE)
@@ -87,7 +87,7 @@ def test_hosts_get_everything_back_and_playbooks_apart_bring_the_way_out_again(l
     lab.play("verify.yml")
 
 
-def test_an_uplink_that_is_not_installed_yet_does_not_get_into_the_plan(lab, uplink_comes_back):
+def test_uplink_that_is_not_installed_yet_is_not_in_the_plan(lab, uplink_comes_back):
     lab.play("install.yml", *NONE)
     lab.play("networks.yml", *NONE)
     told = lab.play("networks.yml")

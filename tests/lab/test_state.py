@@ -41,7 +41,7 @@ def test_a_lost_state_is_restored_with_the_same_ids(lab, tmp_path):
     assert lab.dump() == before
 
 
-def test_a_state_that_holds_something_else_is_not_overwritten_by_accident(lab, tmp_path):
+def test_nonempty_state_is_not_overwritten_without_the_option(lab, tmp_path):
     file = tmp_path / "state.json"
     lab.play("state_backup.yml", "-e", f"heddle_backup_file={file}")
     kept = json.loads(file.read_text())

@@ -71,7 +71,7 @@ def reach(lab) -> None:
         lab.ssh(host, f"ip netns exec {namespace} sh -c '{pings}'")
 
 
-def test_it_is_told_who_it_is_and_renews_its_leases(lab, vm):
+def test_guest_gets_its_identity_by_dhcp_and_renews_leases(lab, vm):
     reach(lab)
     found = identity(vm, "node1")
     assert found["gateways"] == {"10.5.0.1", GATEWAY_LINK_LOCAL}
@@ -98,7 +98,7 @@ def test_it_is_told_who_it_is_and_renews_its_leases(lab, vm):
         assert ("dns" in leased) == ("kube-system/kube-dns" in services), leased
 
 
-def test_it_moves_with_its_connections_and_stays_who_it_is(lab, vm, capsys):
+def test_migration_keeps_connections_and_identity(lab, vm, capsys):
     before = identity(vm, "node1")
     watchers = Watchers(lab)
     moved = vm.move("node2", "-e", "heddle_migrate_watch=true")
@@ -119,7 +119,7 @@ def test_it_moves_with_its_connections_and_stays_who_it_is(lab, vm, capsys):
     assert set(again.changed.values()) == {0}, again.output[-4000:]
 
 
-def test_it_comes_back_when_its_qemu_dies_and_when_its_host_reboots(lab, vm):
+def test_vm_restarts_after_qemu_death_and_host_reboot(lab, vm):
     (here,) = vm.runs_on()
     first = lab.ssh(here, "systemctl", "show", "--property=MainPID", "--value", UNIT).strip()
     lab.ssh(here, "kill", "-KILL", first)
@@ -137,7 +137,7 @@ def test_it_comes_back_when_its_qemu_dies_and_when_its_host_reboots(lab, vm):
     reach(lab)
 
 
-def test_a_move_that_fails_before_the_switch_over_leaves_it_where_it_was(lab, vm):
+def test_failed_migration_leaves_the_vm_on_the_source(lab, vm):
     (here,) = vm.runs_on()
     lab.ssh("node3", "systemctl", "mask", "--runtime", UNIT)
     try:
@@ -148,7 +148,7 @@ def test_a_move_that_fails_before_the_switch_over_leaves_it_where_it_was(lab, vm
     assert vm.runs_on() == [here]
 
 
-def test_a_move_that_is_cut_off_after_the_switch_over_is_finished_by_the_next_run(lab, vm):
+def test_migration_cut_off_after_switch_over_is_completed_by_the_next_run(lab, vm):
     (here,) = vm.runs_on()
     there = "node1" if here != "node1" else "node2"
     playbook = subprocess.Popen(

@@ -170,7 +170,7 @@ def test_no_file_is_long():
     assert not long, f"more than {LONGEST} lines: {long}"
 
 
-def test_files_say_their_licence_first():
+def test_files_begin_with_their_licence():
     wrong = []
     for path in FILES:
         if path.suffix in (".py", ".yml", ".yaml"):

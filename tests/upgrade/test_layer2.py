@@ -109,13 +109,13 @@ def kill_it(process):
 @pytest.mark.parametrize(
     "cut", ["Move the workloads of the nodes in the state", "Apply the plan to the nodes that go first"]
 )
-def test_a_run_that_is_killed_anywhere(lab, cut):
+def test_killed_run(lab, cut):
     disturbed(lab, cut, kill_it, "-e", ONLY.format("node1"))
     # Whatever was left where it was, nobody has lost anybody.
     assert not unreached(lab)
 
 
-def test_is_completed_by_the_next_one_also_when_daemons_die_under_it(lab):
+def test_killed_run_is_completed_by_the_next_one_with_dying_daemons(lab):
     def kill_daemons(_process):
         for node, daemon in zip(NODES, ("ovn-northd", "ovn-controller", "ovs-vswitchd"), strict=True):
             lab.ssh(node, f"kill -9 $(cat /run/*/{daemon}.pid)")
@@ -129,7 +129,7 @@ def test_is_completed_by_the_next_one_also_when_daemons_die_under_it(lab):
     assert not any(name.endswith("-upgrade") for name in found["node2"] + found["node3"])
 
 
-def test_a_node_goes_back_and_the_manifests_change_nothing_of_it(lab):
+def test_rollback_of_a_node_is_kept_by_the_same_manifests(lab):
     lab.play("upgrade_layer2.yml", "-e", ONLY.format("node1"), "-e", "heddle_upgrade_topology=gateway-router")
     assert set(versions(lab).values()) == {"1.0"}
     assert not unreached(lab)
@@ -137,7 +137,7 @@ def test_a_node_goes_back_and_the_manifests_change_nothing_of_it(lab):
     assert not any(again.changed.values()), again.output[-4000:]
 
 
-def test_a_node_that_dies_is_told_and_the_next_run_goes_on(lab):
+def test_node_failure_is_reported_and_the_next_run_continues(lab):
     nodes = '{"heddle_upgrade_nodes": ["node1", "node2"]}'
     output = disturbed(
         lab,

@@ -10,7 +10,7 @@ from tests.live.gateway.test_north_south import EXTERNAL, MANIFESTS, NAMES, requ
 
 
 @pytest.mark.parametrize("family", [4, 6])
-def test_each_network_meets_the_host_under_an_address_of_its_own(host, family):
+def test_each_network_has_its_own_source_address_on_the_host(host, family):
     machine, zone = host(MANIFESTS, "local")
     requests = {name: request_of(zone, name, UDP, family) for name in NAMES}
     numbers = {name: zone.plan["networks"][f"{name}_net" if name != "plain" else "default"]["id"] for name in NAMES}

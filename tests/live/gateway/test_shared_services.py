@@ -27,7 +27,7 @@ SETTINGS = {
 
 
 @pytest.mark.parametrize("family", [4, 6])
-def test_every_network_reaches_the_service_and_no_other(host, family):
+def test_every_network_reaches_only_shared_services(host, family):
     machine, zone = host(MANIFESTS, settings=SETTINGS, vrf=False)
     requests = {name: request_of(zone, name, UDP, family) for name in NAMES}
     holders = (*NEXT_HOPS, *SERVER.values())

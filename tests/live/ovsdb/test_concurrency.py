@@ -99,7 +99,7 @@ class Interfering:
 
 
 @pytest.mark.parametrize(("times", "arrives"), [(6, True), (10_000, False)])
-def test_premises_change_under_way(northbound, times, arrives):
+def test_concurrent_change_of_read_rows(northbound, times, arrives):
     converge(northbound, rows("A", "B"))
 
     def interfere(number):
@@ -144,7 +144,7 @@ class Between:
 
 
 @pytest.mark.parametrize("appears", [True, False])
-def test_member_comes_or_goes_between_the_reads_of_two_tables(northbound, appears):
+def test_member_changes_between_reads_of_two_tables(northbound, appears):
     """Ports are read before the switches that hold them."""
     without = [row for row in rows("A") if row.key != "A_a"]
     converge(northbound, without if appears else rows("A"))

@@ -63,7 +63,7 @@ def check_consistent(snapshot):
     assert len(snapshot.allocations["network-id"]) == len(networks)
 
 
-def test_different_manifests_at_once_are_all_there_and_share_nothing(database):
+def test_concurrent_different_manifests_are_all_stored_without_duplicate_values(database):
     plans = [
         (f"set{number}", [tenant(f"t{number}", *(f"w{one}" for one in range(count + 1))) for count in range(ROUNDS)])
         for number in range(OPERATORS)
@@ -83,7 +83,7 @@ def test_different_manifests_at_once_are_all_there_and_share_nothing(database):
         assert operations(snapshot, again) == []
 
 
-def test_equal_manifests_at_once_are_written_once(database):
+def test_concurrent_equal_manifests_are_written_once(database):
     text = tenant("same", "w1", "w2")
     results = run_at_once(database, [("shared", [text])] * OPERATORS)
     assert [error for *_rest, error in results if error] == []
@@ -94,7 +94,7 @@ def test_equal_manifests_at_once_are_written_once(database):
     check_consistent(snapshot)
 
 
-def test_operators_of_one_set_leave_the_state_of_one_of_them(database):
+def test_concurrent_writers_of_one_set_leave_the_state_of_one(database):
     texts = [tenant("one", *(f"w{number}-{count}" for count in range(number + 1))) for number in range(6)]
     results = run_at_once(database, [("shared", [text]) for text in texts])
     assert [error for *_rest, error in results if error] == []
@@ -105,7 +105,7 @@ def test_operators_of_one_set_leave_the_state_of_one_of_them(database):
     assert len(left) == 1
 
 
-def test_whoever_is_overtaken_all_the_time_is_told_why_and_has_written_nothing(database):
+def test_repeated_conflicts_end_with_an_error_and_no_write(database):
     others = iter(range(1000))
 
     def overtaken(before):
@@ -128,7 +128,7 @@ def test_whoever_is_overtaken_all_the_time_is_told_why_and_has_written_nothing(d
         ("Allocation", {"value": "4000"}),
     ],
 )
-def test_a_row_that_somebody_changed_by_hand_is_read_anew(database, table, change):
+def test_row_changed_by_hand_is_read_again(database, table, change):
     with database.client() as client:
         store(client, lambda before: decide(tenant("a", "w"), before), write=True)
         before = read(client)

@@ -17,7 +17,7 @@ def conditions(info, key=NET):
     return {one["type"]: one["status"] for one in info["objects"][key]["status"]["conditions"]}
 
 
-def test_a_network_in_use_is_deleted_when_its_last_user_goes(database):
+def test_network_in_use_is_deleted_with_its_last_user(database):
     run("heddle.ovn.resource", **intent("", database))
     empty = run("heddle.ovn.resource_info", socket=database.remote)
     run("heddle.ovn.resource", **intent(RED, database))

@@ -319,7 +319,7 @@ def _check_remembered_neighbours(side, number):
         _check_answer(side, port("c"), end, JOIN[other][6], TRANSIT_MAC)
 
 
-def test_the_old_topology_alone(cluster):
+def test_legacy_topology_alone(cluster):
     """Workloads on two nodes, before anybody has a transit router."""
     cluster.admit(LATE)
     cluster.apply()

@@ -27,13 +27,13 @@ def _host(tmp_path: Path) -> tuple[Path, Path]:
     return run, proc
 
 
-def test_a_host_whose_daemons_run_has_nothing_to_say(host):
+def test_no_health_problem_when_daemons_run(host):
     assert health.stopped_daemons(*host) == []
 
 
 @pytest.mark.parametrize("number", range(1, len(health.DAEMONS) + 1))
 @pytest.mark.parametrize("how", ["gone", "no file", "another process", "no number"])
-def test_a_daemon_that_does_not_run_is_named_with_the_remedy(host, number, how):
+def test_stopped_daemon_is_named_with_the_remedy(host, number, how):
     run, proc = host
     file, _process, unit = health.DAEMONS[number - 1]
     if how == "gone":
@@ -49,7 +49,7 @@ def test_a_daemon_that_does_not_run_is_named_with_the_remedy(host, number, how):
 
 
 @pytest.mark.parametrize(("found", "told"), [("planned", []), ("new", ["new"]), ("", ["missing"])])
-def test_another_chassis_id_than_the_plan_s_is_named_with_the_remedy(monkeypatch, found, told):
+def test_wrong_chassis_id_is_named_with_the_remedy(monkeypatch, found, told):
     monkeypatch.setattr(health, "chassis_id", lambda _remote: found)
     lines = health.other_chassis("node1", PLAN)
     assert len(lines) == len(told)
@@ -67,7 +67,7 @@ def _ill(monkeypatch):
     monkeypatch.setattr(cli, "read_plan", lambda: PLAN)
 
 
-def test_status_is_not_clean_then(monkeypatch, capsys, ill):
+def test_health_problem_makes_status_fail(monkeypatch, capsys, ill):
     monkeypatch.setattr(cli, "_outcomes", lambda write: {"topology": Outcome()})
     assert cli.main(["status"]) == cli.EXIT_DRIFT
     assert "systemctl start ovn-northd" in capsys.readouterr().out
@@ -76,7 +76,7 @@ def test_status_is_not_clean_then(monkeypatch, capsys, ill):
     assert (told["clean"], len(told["problems"])) == (False, 1)
 
 
-def test_status_says_so_even_when_nothing_can_be_compared(monkeypatch, capsys, ill):
+def test_status_reports_health_problems_without_a_comparison(monkeypatch, capsys, ill):
     def fail(write):
         raise UserError("no connection")
 

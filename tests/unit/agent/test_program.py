@@ -22,7 +22,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.agent.zipapp import bun
 from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Outcome
 
 
-def test_equal_sources_give_an_equal_file_that_runs_alone(tmp_path: Path):
+def test_zipapp_is_reproducible_and_self_contained(tmp_path: Path):
     program = tmp_path / "heddle-host"
     program.write_bytes(bundle())
     program.chmod(0o755)
@@ -34,7 +34,7 @@ def test_equal_sources_give_an_equal_file_that_runs_alone(tmp_path: Path):
     assert "watch" in done.stdout
 
 
-def test_a_host_that_was_never_installed_is_told_so(tmp_path: Path, monkeypatch, capsys):
+def test_missing_installation_is_reported(tmp_path: Path, monkeypatch, capsys):
     monkeypatch.setattr(components.read_host, "__defaults__", (str(tmp_path / "none.json"),))
     assert cli.main(["status"]) == cli.EXIT_FAILED
     assert "Run playbooks/install.yml, which brings it." in capsys.readouterr().err
@@ -146,12 +146,12 @@ def scene(monkeypatch) -> Scene:
     return Scene(monkeypatch)
 
 
-def test_the_service_brings_all_once_and_says_that_it_is_ready(scene):
+def test_service_applies_all_parts_once_and_notifies_readiness(scene):
     assert scene.run(100) == [(name, 1) for name in components.PARTS]
     assert [text for text in scene.told if "READY=1" in text] == scene.told
 
 
-def test_a_part_that_fails_is_tried_less_and_less_often_alone_and_told_once(scene):
+def test_failed_part_is_retried_with_backoff_and_logged_once(scene):
     scene.fails["gateway"] = "no bridge"
     assert scene.run(1) == [("chassis", 1), ("topology", 1), ("workloads", 1)]
     assert scene.run(600) == []
@@ -163,7 +163,7 @@ def test_a_part_that_fails_is_tried_less_and_less_often_alone_and_told_once(scen
     assert scene.told[-1].endswith("READY=1")
 
 
-def test_a_part_that_refuses_a_network_is_tried_again_and_the_others_are_there(scene):
+def test_part_with_a_refused_network_is_retried_and_others_are_applied(scene):
     scene.refuses["gateway"] = "a foreign route"
     assert scene.run(1) == [(name, 1) for name in components.PARTS]
     assert [text for text in scene.told if "STATUS" not in text] == [
@@ -175,7 +175,7 @@ def test_a_part_that_refuses_a_network_is_tried_again_and_the_others_are_there(s
     assert scene.told[-1].endswith("READY=1")
 
 
-def test_after_the_install_playbook_the_service_goes_by_the_new_arguments(scene):
+def test_service_uses_new_arguments_after_install(scene):
     scene.run(1)
     scene.host = {"node": "n", "chassis": 2}
     scene.happens = ["switch restarted"]
@@ -183,7 +183,7 @@ def test_after_the_install_playbook_the_service_goes_by_the_new_arguments(scene)
     assert scene.followed[-1] == {"2"}
 
 
-def test_what_was_taken_out_of_the_kernel_comes_back(scene):
+def test_removed_kernel_objects_are_restored(scene):
     scene.run(1)
     scene.happens = ["kernel changed"]
     assert scene.run(0.3) == [("chassis", 1), ("gateway", 1)]
@@ -198,7 +198,7 @@ def test_an_event_does_not_wait_for_the_next_attempt(scene):
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"digest": "1"}'])
-def test_a_damaged_plan_is_told_and_the_host_keeps_its_cards(tmp_path: Path, monkeypatch, text):
+def test_damaged_plan_is_reported_and_uplinks_are_kept(tmp_path: Path, monkeypatch, text):
     plan = tmp_path / "plan.json"
     plan.write_text(text)
     monkeypatch.setattr(components, "PLAN_FILE", str(plan))
@@ -213,7 +213,7 @@ def test_a_damaged_plan_is_told_and_the_host_keeps_its_cards(tmp_path: Path, mon
 @pytest.mark.parametrize(
     ("provider", "told"), [(None, "br-ex"), ({"bridge": "br-new"}, "br-ex"), ({"bridge": "br-ex"}, ""), (None, "")]
 )
-def test_between_the_two_playbooks_the_gateways_are_not_waited_for(tmp_path: Path, monkeypatch, provider, told):
+def test_gateways_are_not_awaited_between_install_and_networks(tmp_path: Path, monkeypatch, provider, told):
     plan = dict.fromkeys(("deployment", "digest", "networks", "revision", "settings", "workloads"), "")
     plan["nodes"] = {"n": {"gateway": {"bridge": told} if told else None}}
     (tmp_path / "plan.json").write_text(json.dumps(plan))
@@ -228,7 +228,7 @@ def test_between_the_two_playbooks_the_gateways_are_not_waited_for(tmp_path: Pat
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"node": "n"}'])
-def test_a_damaged_file_of_the_host_is_told(tmp_path: Path, text):
+def test_damaged_host_file_is_reported(tmp_path: Path, text):
     path = tmp_path / "host.json"
     path.write_text(text)
     with pytest.raises(UserError, match=r"install\.yml, which brings it"):

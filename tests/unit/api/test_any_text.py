@@ -200,7 +200,7 @@ def containers(value):
             yield from containers(item)
 
 
-def test_good_manifests_are_good() -> None:
+def test_valid_manifests_are_accepted() -> None:
     """Else the tests above would mutate nothing worth it."""
     for text in GOOD:
         resources, problems = read_manifests([("a.yml", text)])

@@ -54,7 +54,7 @@ def test_a_separator_inside_text_is_none() -> None:
     assert resource.annotations == {"note": "one\n---\ntwo\n"}
 
 
-def test_a_broken_document_hides_no_other() -> None:
+def test_invalid_document_does_not_hide_others() -> None:
     text = namespace("red") + "---\na: [\n" + namespace("blue") + "---\nb: }\n" + namespace("Green")
     resources, problems = read_manifests([("a.yml", text)])
     assert [resource.name for resource in resources] == ["red", "blue"]
@@ -137,7 +137,7 @@ def test_duplicate_keys_keep_the_first_and_name_both_lines() -> None:
     ]
 
 
-def test_a_document_full_of_mistakes_is_cut() -> None:
+def test_list_of_errors_is_truncated() -> None:
     text = namespace("red") + "".join(f"field{i}: x\n" for i in range(5000))
     found = messages(("a.yml", text))
     assert len(found) == 100

@@ -33,7 +33,7 @@ def test_every_pair_of_states(here, there):
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_nothing_is_started_anew_while_an_end_does_not_answer(state):
+def test_no_restart_while_an_end_does_not_answer(state):
     decide = FilterModule().filters()["vm_location"]
     assert not decide(MOVE, "nothing", state)["lost"]
     assert not decide(MOVE, state, "nothing")["lost"]

@@ -70,7 +70,7 @@ def told(uplinks) -> bool:
     return False
 
 
-def test_more_than_fits_counts_as_a_change(uplinks):
+def test_buffer_overflow_counts_as_a_change(uplinks):
     lines = "".join(f"route add 203.0.{number >> 8}.{number & 255}/32 dev other\n" for number in range(4000))
     subprocess.run(["ip", "-batch", "-"], input=lines, text=True, check=True, capture_output=True)
     assert uplinks.changed() is True

@@ -67,7 +67,7 @@ def listing(device: str) -> list[str]:
     return sorted(line for line in routes) + sorted(kernel.read_links(None)[device]["addresses"])
 
 
-def test_everything_moves_and_comes_back(uplink):
+def test_ip_configuration_is_migrated_and_migrated_back(uplink):
     before = listing("uplink")
     assert len(before) > len(ADDRESSES) + len(ROUTES)
     assert move_device("uplink", "bridge", write=False).changed
@@ -84,7 +84,7 @@ def test_everything_moves_and_comes_back(uplink):
     assert not listing("bridge")
 
 
-def test_the_bridge_follows_the_uplink_s_mtu_when_nothing_else_is_left_to_move(uplink):
+def test_bridge_follows_uplink_mtu(uplink):
     move_device("uplink", "bridge", write=True)
     ip("link", "set", "uplink", "mtu", "1300")
     assert move_device("uplink", "bridge", write=False).changed
@@ -98,7 +98,7 @@ class Cut(BaseException):
 
 
 @pytest.mark.parametrize("calls", range(1, 13))
-def test_cut_off_anywhere_nothing_is_lost_and_the_next_run_completes(uplink, monkeypatch, calls):
+def test_migration_cut_off_at_any_step_loses_nothing_and_is_completed(uplink, monkeypatch, calls):
     before = listing("uplink")
     left = iter([True] * calls)
 
@@ -126,7 +126,7 @@ def test_cut_off_anywhere_nothing_is_lost_and_the_next_run_completes(uplink, mon
     assert not listing("uplink")
 
 
-def test_what_the_gateways_add_to_the_bridge_stays_there(uplink):
+def test_gateway_addresses_stay_on_the_bridge(uplink):
     move_device("uplink", "bridge", write=True)
     with HostKernel() as kernel_host:
         kernel_host.add_address("bridge", "169.254.0.2/17", deprecated=False, prefix_route=True)
@@ -134,7 +134,7 @@ def test_what_the_gateways_add_to_the_bridge_stays_there(uplink):
     assert not any("169.254" in item.text for item in read_device("bridge").addresses + read_device("bridge").routes)
 
 
-def test_a_leased_address_is_left_to_its_dhcp_client(uplink):
+def test_dhcp_lease_is_not_migrated(uplink):
     ip("address", "add", "198.18.9.1/24", "dev", "uplink", "valid_lft", "100", "preferred_lft", "100")
     with pytest.raises(NetlinkError, match=r"leased address 198\.18\.9\.1/24"):
         move_device("uplink", "bridge", write=True)
@@ -157,7 +157,7 @@ def test_interfaces_with_advertised_routes_are_found(uplink):
     assert advertised_interfaces() == []
 
 
-def test_a_device_without_ipv6_is_named_with_the_setting_that_says_so(uplink):
+def test_device_without_ipv6_is_named_with_its_sysctl(uplink):
     with open("/proc/sys/net/ipv6/conf/bridge/disable_ipv6", "w") as setting:
         setting.write("1")
     with HostKernel() as kernel_host:

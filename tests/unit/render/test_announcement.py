@@ -34,7 +34,7 @@ def told(plan, node="node1"):
     ("upgraded", "own"),
     [((), ONE), (("node3",), ONE), (("node1",), SHARED), (("node1", "node2", "node3"), SHARED)],
 )
-def test_it_is_told_its_own_router_and_that_the_others_are_none(upgraded, own):
+def test_announcement_of_own_router_and_withdrawal_of_others(upgraded, own):
     expected = {"10.0.0.1": own} | dict.fromkeys((SHARED, ONE, TWO, THREE), 0) | {own: 65535}
     plan = upgrade_stage(TEXT, *upgraded)
     assert told(plan) == expected
@@ -48,7 +48,7 @@ def test_it_is_told_its_own_router_and_that_the_others_are_none(upgraded, own):
     ]
 
 
-def test_after_the_clean_up_there_is_nothing_to_tell():
+def test_no_announcement_after_the_clean_up():
     assert told(upgrade_stage(TEXT, "node1", "node2", "node3", done=True)) == {}
 
 
@@ -76,7 +76,7 @@ def test_the_advertisement_frames():
         assert total % 0xFFFF == 0
 
 
-def test_a_frame_goes_out_of_one_port_without_asking_flows():
+def test_frame_is_sent_to_one_port_without_flow_lookup():
     calls = []
     send_out("br-int", "abc_h", b"\x01\x02", run=lambda argv, text: calls.append((argv, text)))
     ((argv, _text),) = calls
