@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Manifests to what a host with a way out gets besides Northbound rows.
+"""Manifests to what a host with external connectivity has besides Northbound rows.
 
 `host/NAME.yml` is the input; `NAME.flows` is node1's provider bridge, `NAME.network` `NAME.firewall` its kernel.
 A name ends with `-shared` or `-local`, the hosts' gateway mode. HEDDLE_RECORD=1 writes the expected files anew.

@@ -36,7 +36,7 @@ class Newcomers:
         found = {
             "connections": len(self.times) - 1,
             "longest_gap_ms": round(max(gaps) * 1000),
-            # Then nobody came any more.
+            # No further client has connected.
             "to_the_end": gaps[-1] == max(gaps),
             "sources": self.sources,
         }

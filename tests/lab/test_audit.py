@@ -99,8 +99,8 @@ def test_single_modules_change_nothing_on_a_converged_host(lab):
 def test_modules_report_missing_parts(lab):
     planned = zone(lab)
     assert "node9 is not in the plan" in module("node2", "heddle.ovn.zone", {**planned, "node": "node9"})["msg"]
-    for document, told in (("nonsense", "not a packed document"), (pack({"nodes": {}}), "not a plan")):
-        assert told in module("node2", "heddle.ovn.zone", {**planned, "document": document})["msg"]
+    for document, reported in (("nonsense", "not a packed document"), (pack({"nodes": {}}), "not a plan")):
+        assert reported in module("node2", "heddle.ovn.zone", {**planned, "document": document})["msg"]
     assert (
         "no plan in /nonexistent"
         in module("node2", "heddle.ovn.audit", {"node": "node2", "plan": "/nonexistent"})["msg"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host gets its share back by itself: after a reboot, and after each daemon was restarted or killed."""
+"""A host restores its desired state: after a reboot, and after each daemon was restarted or killed."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_damaged_plan_is_reported_until_the_playbook_replaces_it(lab):
     plan = "/var/lib/heddle/plan.json"
     lab.ssh(NODE, f"echo '{{' > {plan} && systemctl restart --no-block heddle-host")
     status = ("systemctl", "show", "-p", "StatusText", "heddle-host")
-    eventually(lambda: f"no plan in {plan}" in lab.ssh(NODE, *status), "the service tells")
+    eventually(lambda: f"no plan in {plan}" in lab.ssh(NODE, *status), "the service reports it")
     assert lab.try_ssh(NODE, "heddle-host", "status").returncode == 2
     lab.play("networks.yml")
     eventually(lambda: "is as planned" in lab.ssh(NODE, *status), "the service is content")

@@ -46,7 +46,7 @@ NETWORKS = {
 
 
 def others(place: int, prefix: str, prefix6: str) -> str:
-    """All blocks of 32 addresses but one: the networks share a subnet, and no two workloads have one address."""
+    """All blocks of 32 addresses but one: the networks have equal subnets, and no two workloads have one address."""
     blocks = [32 * number for number in range(8) if number != place]
     found = [f"{prefix}.2.{block}/27" for block in blocks] + [f"{prefix6}:2::{block:x}/123" for block in blocks]
     return ", ".join(f'"{block}"' for block in found)

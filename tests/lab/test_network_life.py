@@ -101,14 +101,14 @@ def test_network_in_use_works_until_its_last_workload_is_deleted(lab, manifests)
     assert condition_of(report, key)["NetworkReady"]["status"] == "True"
     assert set(report["objects"][key]["status"]["hosts"].values()) == {"ready"}
     unchanged(lab, manifests)
-    carried_out = lab.dump()
+    applied = lab.dump()
 
     green.write_text(GREEN)
     announced = lab.play("networks.yml", "--check", "--diff", manifests=manifests)
     assert "network in use by the following pods: [green/g1, green/g3]" in announced.output
     deleting = lab.play("networks.yml", manifests=manifests)
     assert "delete UserDefinedNetwork/green/net when its last user is gone" in deleting.output
-    assert lab.dump() == carried_out
+    assert lab.dump() == applied
     ping(lab, "node1", "green_g1", "10.0.0.4", "fd00:10::4")
     report = status()
     assert condition_of(report, key)["NetworkCreated"]["reason"] == "SyncError"

@@ -114,7 +114,7 @@ def test_unreachable_host_is_completed_by_the_next_run(lab, manifests):
 # Each is the first sign of what is cut off: after it, the task whose name stands there is under way.
 CUTS = ("Admit the manifests and compute the plan", "Apply topology, gateways and workloads of this host")
 
-# Ends whoever writes to the host at the moment in which the network's logical switch is there.
+# Kills the process that writes to the host as soon as the network's logical switch exists.
 KILL_THE_WRITER = """
 until ovn-nbctl --bare --columns=name list Logical_Switch | grep -q green; do :; done
 for opened in /proc/[0-9]*/fd/*; do

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The provider's uplink is taken out of the inventory and comes back: hosts get everything back, and the way out."""
+"""The uplink is removed from the inventory and added again: IP configuration and external connectivity follow."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def addresses(lab, node: str, device: str) -> list[str]:
 
 @pytest.fixture
 def over_the_uplink(lab, tmp_path):
-    """Return the options with which Ansible reaches the nodes at their provider addresses, from outside."""
+    """Return the options with which Ansible reaches the nodes at their provider addresses, through the external host."""
     known = lab.directory / "ssh_config"
     shared = re.search(r"ControlPath (.*)%n", known.read_text())[1]
     own = "".join(
-        f"Host {node}\n    HostName {own_address(lab, node)}\n    ProxyCommand ssh -F {known} -W %h:22 outside\n"
+        f"Host {node}\n    HostName {own_address(lab, node)}\n    ProxyCommand ssh -F {known} -W %h:22 external\n"
         f"    ControlPath {shared}%n-uplink.ssh\n"
         for node in NODES
     )
@@ -73,13 +73,13 @@ def test_uplink_is_detached_and_attached_again_by_separate_playbooks(lab, uplink
         assert kernel_has(lab, node) == ""
         assert addresses(lab, node, "eth2") == own[node]
         assert addresses(lab, node, "br-ex") == []
-        # The kernel hears the uplink again.
+        # The kernel receives on the uplink again.
         assert "eth2" not in lab.try_ssh(node, "nft list table inet heddle-userspace").stdout
     assert set(lab.play("site.yml", *NONE).changed.values()) == {0}
 
     # The bridge stays for Localnet networks; so only the plan of the second playbook has the uplink.
     lab.play("install.yml", *over_the_uplink)
-    assert "is not yet what the inventory says" not in lab.play("networks.yml", *over_the_uplink).output
+    assert "differs from the inventory. The plan keeps" not in lab.play("networks.yml", *over_the_uplink).output
     for node in NODES:
         assert addresses(lab, node, "br-ex") == own[node]
     assert lab.dump() == before
@@ -90,6 +90,6 @@ def test_uplink_is_detached_and_attached_again_by_separate_playbooks(lab, uplink
 def test_uplink_that_is_not_installed_yet_is_not_in_the_plan(lab, uplink_comes_back):
     lab.play("install.yml", *NONE)
     lab.play("networks.yml", *NONE)
-    told = lab.play("networks.yml")
-    assert told.output.count("is not yet what the inventory says") == len(NODES)
-    assert set(told.changed.values()) == {0}
+    reported = lab.play("networks.yml")
+    assert reported.output.count("differs from the inventory. The plan keeps") == len(NODES)
+    assert set(reported.changed.values()) == {0}

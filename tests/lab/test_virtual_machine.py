@@ -45,13 +45,13 @@ def vm(lab):
 
 def identity(vm, node: str) -> dict:
     """What must be the same wherever the VM runs, as it sees it itself."""
-    told = vm.inside(
+    reported = vm.inside(
         node,
         "".join(f"ping -c 1 -W 5 {gateway} >/dev/null; " for gateway in GATEWAYS)
         + "ip -o address show eth0; echo /; ip route show default; ip -6 route show default; echo /;"
         + "ip neigh; ip -6 neigh; cat /sys/class/net/eth0/address",
     )
-    addresses, routes, neighbours = told.split("/\n")
+    addresses, routes, neighbours = reported.split("/\n")
     return {
         "addresses": set(re.findall(r"inet6? (\S+)", addresses)),
         "gateways": set(re.findall(r"default via (\S+)", routes)),
@@ -80,20 +80,20 @@ def test_guest_gets_its_identity_by_dhcp_and_renews_leases(lab, vm):
 
     plan = json.loads(lab.ssh("node1", "cat", "/var/lib/heddle/plan.json"))
     services = {service["name"] for service in plan["settings"].get("shared_services", [])}
-    # The client renews at half its lease by itself, and at once when it is told to. In IPv6 OVN's leases have no end.
-    told = vm.inside(
+    # The client renews at half its lease by itself, and at once on a signal. In IPv6 OVN's leases have no end.
+    reported = vm.inside(
         "node1",
         "rm -f /run/eth0.renew; kill -USR1 $(pidof udhcpc);"
         " for turn in 1 2 3 4 5 6 7 8 9 10; do [ -e /run/eth0.renew ] && break; sleep 1; done;"
         " cat /run/eth0.renew; echo ---; cat /run/eth0.v6.bound; hostname",
     )
     four, six = (
-        dict(line.split("=", 1) for line in part.splitlines() if "=" in line) for part in told.split("---\n", 1)
+        dict(line.split("=", 1) for line in part.splitlines() if "=" in line) for part in reported.split("---\n", 1)
     )
     assert (four["lease"], four["serverid"], four["router"]) == ("3500", "169.254.1.1", "10.5.0.1")
     assert (four["ip"], four["mtu"], four["hostname"]) == ("10.5.0.5", "1400", "vm1")
     assert (ipaddress.ip_address(six["ipv6"]).compressed, six["lease"]) == ("fd00:10:5::5", str(2**32 - 1))
-    assert told.split()[-1] == "vm1"
+    assert reported.split()[-1] == "vm1"
     for leased in (four, six):
         assert ("dns" in leased) == ("kube-system/kube-dns" in services), leased
 
@@ -111,7 +111,7 @@ def test_migration_keeps_connections_and_identity(lab, vm, capsys):
     assert all(flow["lost"] < flow["sent"] for flow in flows.values()), flows
     watched = figures(moved)["watched"]
     assert set(watched) == set(ADDRESSES)
-    assert all(told["sent"] > 0 and told["lost"] < told["sent"] for told in watched.values()), watched
+    assert all(reported["sent"] > 0 and reported["lost"] < reported["sent"] for reported in watched.values()), watched
     assert identity(vm, "node2") == before
     assert vm.runs_on() == ["node2"]
     assert NAME not in lab.ssh("node1", "ls", "/run/heddle-vm")
@@ -167,7 +167,7 @@ def test_migration_cut_off_after_switch_over_is_completed_by_the_next_run(lab, v
     left = lab.ssh(here, "systemctl", "show", "--property=MainPID", "--value", UNIT).strip()
     lab.ssh(here, "kill", "-KILL", left)
 
-    # Nobody else ends a move, not with the same manifests either.
+    # Only the migration itself ends it, not a run with the same manifests.
     lab.play("networks.yml", *OWN_SET, manifests=DATA / "manifests")
     assert vm.runs_on() == [there]
     assert lab.try_ssh(here, "systemctl", "is-active", UNIT).stdout.strip() in ("inactive", "failed")

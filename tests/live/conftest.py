@@ -117,7 +117,7 @@ class Server:
         return {table: rows for table in tables if (rows := self.rows(table))}
 
     def transact(self, *operations: dict) -> list:
-        """Write as somebody else would."""
+        """Write without an owner mark, as a foreign client."""
         with self.client() as client:
             return client.transact(self.database, list(operations))
 

@@ -111,7 +111,7 @@ def kill_it(process):
 )
 def test_killed_run(lab, cut):
     disturbed(lab, cut, kill_it, "-e", ONLY.format("node1"))
-    # Whatever was left where it was, nobody has lost anybody.
+    # Whatever was left undone, all workloads reach each other.
     assert not unreached(lab)
 
 

@@ -98,7 +98,7 @@ class Host:
         return [packet for packet in found if packet is not None]
 
     def receive(self, interface: str, frame: bytes, vlan: int | None = None) -> None:
-        """Let a frame come in at an interface; at the uplink, in the provider network's VLAN unless told otherwise."""
+        """Let a frame come in at an interface; at the uplink, by default in the provider network's VLAN."""
         vlan = (self.vlan if interface == UPLINK else 0) if vlan is None else vlan
         frame = tagged(frame, vlan) if vlan else frame
         self.run(["ovs-appctl", "netdev-dummy/receive", interface, frame.hex()])

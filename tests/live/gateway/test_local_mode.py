@@ -32,11 +32,11 @@ def test_each_network_has_its_own_source_address_on_the_host(host, family):
             # The host looks for the masquerade address on the management port itself (route without a next hop).
             management = next(item for item in _management(zone, name, numbers[name]) if (":" in item) == (family == 6))
             machine.receive(port, Question(seen.target_mac, management, own).encode())
-            told = lambda port=port, own=own: [  # noqa: E731
+            reported = lambda port=port, own=own: [  # noqa: E731
                 entry for entry in machine.sent(port) if isinstance(entry, Answer) and entry.address == own
             ]
-            machine.exchange(told, f"who has {own}")
-            assert {entry.mac for entry in told()} == {packet.target_mac}
+            machine.exchange(reported, f"who has {own}")
+            assert {entry.mac for entry in reported()} == {packet.target_mac}
         machine.receive(port, seen.answer().encode())
         back = lambda name=name: [  # noqa: E731
             entry for entry in machine.sent(f"if-{name}")

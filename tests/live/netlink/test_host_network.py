@@ -68,7 +68,7 @@ WITHOUT_VRF = HostNetwork(
 
 
 def test_create_recognise_remove(host):
-    """Removal leaves the links with their settings: those belong to whoever made the links."""
+    """Removal leaves the links with their settings: those belong to the creator of the links."""
     apply(HostNetwork(links=WITHOUT_VRF.links, sysctls=WITHOUT_VRF.sysctls))
     before = snapshot()
     checked = apply(WITHOUT_VRF, write=False)

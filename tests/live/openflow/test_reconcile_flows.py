@@ -203,7 +203,7 @@ def test_flows_are_restored_after_a_vswitchd_restart(vswitchd, switch):
 
 
 def test_error_of_a_stopped_switch_has_no_timestamp(vswitchd, switch):
-    """The service tells the same text once; the programs' warnings begin with the time."""
+    """The service logs equal text once; the programs' warnings begin with the time."""
     stop(vswitchd.process)
     with pytest.raises(OpenFlowError, match="Does ovs-vswitchd run") as failed:
         switch.static_macs("br-ex")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several engines and a foreign writer at once: no duplicates, no lost members, everybody arrives."""
+"""Several engines and a foreign writer at once: no duplicates, no lost members, all converge."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_editors_and_a_foreign_writer(northbound):
 
 
 class Interfering:
-    """A client before whose every write somebody else changes what was read."""
+    """A client before whose every write another client changes what was read."""
 
     def __init__(self, client, interfere, times):
         self._client, self._interfere, self._times = client, interfere, times
@@ -120,7 +120,7 @@ def test_concurrent_change_of_read_rows(northbound, times, arrives):
 
 
 class Between:
-    """A client that lets somebody else write before one table is read, once the others' rows have been read."""
+    """A client that lets another client write before one table is read, once the others' rows have been read."""
 
     def __init__(self, client, table, write):
         self._client, self._table, self._write = client, table, write

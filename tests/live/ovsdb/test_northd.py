@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ovn-northd accepts what the engine writes, and waiting for it tells which daemon is late."""
+"""ovn-northd accepts what the engine writes, and waiting for it names the daemon that is late."""
 
 from __future__ import annotations
 

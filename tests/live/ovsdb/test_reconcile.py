@@ -123,7 +123,7 @@ def test_foreign_rows_stay_and_are_listed(northbound):
         {"op": "insert", "table": "Logical_Switch", "row": {"name": "foreign", "ports": ["named-uuid", "port"]}},
         {"op": "insert", "table": "Logical_Switch_Port", "row": {"name": "foreign_port"}, "uuid-name": "port"},
     )
-    converge(northbound, rows("A"), owner="somebody-else", scope=None)
+    converge(northbound, rows("A"), owner="another-owner", scope=None)
     before = northbound.dump()
     outcome = converge(northbound, shared()[:0], report_foreign=True)
     assert not outcome.changed

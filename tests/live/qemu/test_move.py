@@ -93,15 +93,15 @@ class Sending(threading.Thread):
     def __init__(self, on, source: End, listening: dict) -> None:
         super().__init__()
         self.on, self.source, self.listening = on, source, listening
-        self.told: dict | UserError | None = None
+        self.reported: dict | UserError | None = None
         self.start()
 
     def run(self) -> None:
         """Move it and keep what came of it."""
         try:
-            self.told = self.on(self.source, migration.send, self.listening)
+            self.reported = self.on(self.source, migration.send, self.listening)
         except UserError as failure:
-            self.told = failure
+            self.reported = failure
 
 
 def begin(on, source: End, target: End) -> Sending:
@@ -121,12 +121,12 @@ def go_on(source: End) -> None:
 def test_vm_runs_on_the_target_when_the_migration_returns(on, source, target):
     listening = on(target, migration.receive, {})
     assert on(target, migration.receive, {}) == {**listening, "changed": False}
-    told = on(source, migration.send, listening)
+    reported = on(source, migration.send, listening)
     assert (target.status(), source.status()) == ("running", "postmigrate")
-    assert told["changed"]
-    assert told["transferred_bytes"] > 0
-    assert 0 <= told["downtime_ms"] <= told["total_ms"]
-    assert on(source, migration.send, listening) == told
+    assert reported["changed"]
+    assert reported["transferred_bytes"] > 0
+    assert 0 <= reported["downtime_ms"] <= reported["total_ms"]
+    assert on(source, migration.send, listening) == reported
     with pytest.raises(UserError, match="does not wait for its move on this host; it is running here"):
         on(target, migration.receive, {})
 
@@ -152,7 +152,7 @@ def test_vm_stays_on_the_source_when_the_target_dies_while_loading(on, source, t
     wait_for(lambda: source.ask("query-migrate")["status"] in ("device", "completed"), "the switch-over")
     target.process.kill()
     sending.join(60)
-    assert "it goes on running here" in str(sending.told)
+    assert "it goes on running here" in str(sending.reported)
     assert source.status() == "running"
 
 
@@ -160,7 +160,7 @@ def test_cancelled_migration_continues_on_the_source(on, source, target):
     sending = begin(on, source, target)
     assert on(source, migration.complete, {}) == {"changed": True}
     sending.join(60)
-    assert "it goes on running here" in str(sending.told)
+    assert "it goes on running here" in str(sending.reported)
     assert source.status() == "running"
     assert not (source.runtime / "red_vm" / instance.KEY_FILE).exists()
     assert on(source, migration.complete, {}) == {"changed": False}
@@ -215,7 +215,7 @@ def test_slow_source_is_awaited(on, source, target, monkeypatch):
     source.process.send_signal(signal.SIGCONT)
     go_on(source)
     sending.join(60)
-    assert sending.told["changed"]
+    assert sending.reported["changed"]
     assert (target.status(), source.status()) == ("running", "postmigrate")
 
 
@@ -225,5 +225,5 @@ def test_pending_migration_is_joined_by_the_next_run(on, source, target):
     go_on(source)
     first.join(60)
     second.join(60)
-    assert first.told == second.told
+    assert first.reported == second.reported
     assert (target.status(), source.status()) == ("running", "postmigrate")

@@ -26,8 +26,8 @@ def tenant(name, *workloads):
     )  # fmt: skip
 
 
-def operate(remote, manifest_set, texts, start, told):
-    """Apply one text after the other as one manifest set; tells how each ended."""
+def operate(remote, manifest_set, texts, start, reported):
+    """Apply one text after the other as one manifest set; puts the result of each into `reported`."""
     with Client(remote, timeout=30) as client:
         start.wait()
         for text in texts:
@@ -39,18 +39,18 @@ def operate(remote, manifest_set, texts, start, told):
 
             try:
                 before, after = store(client, admitted, write=True)
-                told.put((manifest_set, len(attempts), before != after, None))
+                reported.put((manifest_set, len(attempts), before != after, None))
             except Exception as error:
-                told.put((manifest_set, len(attempts), False, repr(error)))
+                reported.put((manifest_set, len(attempts), False, repr(error)))
 
 
 def run_at_once(database, plans):
-    """Run the operators, `(manifest set, texts)`, and return what they told."""
-    start, told = FORK.Barrier(len(plans)), FORK.Queue()
-    processes = [FORK.Process(target=operate, args=(database.remote, *plan, start, told)) for plan in plans]
+    """Run the operators, `(manifest set, texts)`, and return what they reported."""
+    start, reported = FORK.Barrier(len(plans)), FORK.Queue()
+    processes = [FORK.Process(target=operate, args=(database.remote, *plan, start, reported)) for plan in plans]
     for process in processes:
         process.start()
-    results = [told.get(timeout=120) for plan in plans for _text in plan[1]]
+    results = [reported.get(timeout=120) for plan in plans for _text in plan[1]]
     for process in processes:
         process.join()
     return results
@@ -75,7 +75,7 @@ def test_concurrent_different_manifests_are_all_stored_without_duplicate_values(
         snapshot = read(client)
     check_consistent(snapshot)
     assert snapshot.revision == OPERATORS * ROUNDS
-    # Somebody was refused and decided anew, or this shows nothing.
+    # At least one was refused and retried, or this shows nothing.
     assert sum(attempts for _set, attempts, _changed, _error in results) > OPERATORS * ROUNDS
     for manifest_set, texts in plans:
         again, problems = decide(texts[-1], snapshot, manifest_set=manifest_set)
@@ -109,7 +109,7 @@ def test_repeated_conflicts_end_with_an_error_and_no_write(database):
     others = iter(range(1000))
 
     def overtaken(before):
-        # Somebody else writes between reading and writing, each time.
+        # Another client writes between reading and writing, each time.
         with database.client() as other:
             store(other, lambda now: decide(namespace(f"other{next(others)}"), now, manifest_set="others"), write=True)
         return decide(tenant("slow", "w"), before, manifest_set="slow")

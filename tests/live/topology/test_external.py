@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The way out of each network, as ovn-northd understands it: two networks of each topology with equal subnets."""
+"""External connectivity of each network, in ovn-northd: two networks of each topology with equal subnets."""
 
 from __future__ import annotations
 

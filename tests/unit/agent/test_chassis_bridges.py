@@ -70,8 +70,8 @@ def test_bridge_name_of_15_characters_is_accepted():
 
 def test_order_of_host_addresses_and_inventory_preference():
     held = ["fd00::2/64", "10.0.0.9/24", "10.0.0.2/24"]
-    told = {**PROVIDER, "addresses": ["10.0.0.9"]}
-    assert provider_addresses(held, told) == ["10.0.0.9/24", "10.0.0.2/24", "fd00::2/64"]
+    reported = {**PROVIDER, "addresses": ["10.0.0.9"]}
+    assert provider_addresses(held, reported) == ["10.0.0.9/24", "10.0.0.2/24", "fd00::2/64"]
 
 
 def test_a_provider_network_without_an_address_of_the_host_is_refused():

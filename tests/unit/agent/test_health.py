@@ -48,12 +48,12 @@ def test_stopped_daemon_is_named_with_the_remedy(host, number, how):
     assert line.startswith(f"{unit} does not run: systemctl start {unit} ")
 
 
-@pytest.mark.parametrize(("found", "told"), [("planned", []), ("new", ["new"]), ("", ["missing"])])
-def test_wrong_chassis_id_is_named_with_the_remedy(monkeypatch, found, told):
+@pytest.mark.parametrize(("found", "reported"), [("planned", []), ("new", ["new"]), ("", ["missing"])])
+def test_wrong_chassis_id_is_named_with_the_remedy(monkeypatch, found, reported):
     monkeypatch.setattr(health, "chassis_id", lambda _remote: found)
     lines = health.other_chassis("node1", PLAN)
-    assert len(lines) == len(told)
-    for line, word in zip(lines, told, strict=True):
+    assert len(lines) == len(reported)
+    for line, word in zip(lines, reported, strict=True):
         assert f"is {word}, in the plan it is planned" in line
         assert "system-id.conf" in line
     assert health.other_chassis("node2", PLAN) == []
@@ -72,8 +72,8 @@ def test_health_problem_makes_status_fail(monkeypatch, capsys, ill):
     assert cli.main(["status"]) == cli.EXIT_DRIFT
     assert "systemctl start ovn-northd" in capsys.readouterr().out
     assert cli.main(["status", "--json"]) == cli.EXIT_DRIFT
-    told = json.loads(capsys.readouterr().out)
-    assert (told["clean"], len(told["problems"])) == (False, 1)
+    reported = json.loads(capsys.readouterr().out)
+    assert (reported["clean"], len(reported["problems"])) == (False, 1)
 
 
 def test_status_reports_health_problems_without_a_comparison(monkeypatch, capsys, ill):

@@ -66,7 +66,7 @@ def test_events_are_a_new_process_and_an_update_of_patch_ports_or_bridges(tmp_pa
     pid_file.write_text("1")
     converged = [True]
     events = Events(str(pid_file), f"unix:{database.path}", lambda: converged[0])
-    # What happened before the connection nobody tells, so it counts as a change.
+    # Events before the connection are not reported, so the connection counts as a change.
     assert events.wait() == "ports changed"
     assert events.wait() is None
     connection = database.accept()
@@ -101,7 +101,7 @@ class Scene:
     """The service with parts of the test's own; nothing of this machine."""
 
     def __init__(self, monkeypatch) -> None:
-        self.now, self.happens, self.fails, self.done, self.told = 0.0, [], {}, [], []
+        self.now, self.happens, self.fails, self.done, self.reported = 0.0, [], {}, [], []
         self.refuses: dict[str, str] = {}
         self.followed: list[frozenset] = []
         self.host = {"node": "n", "chassis": 1}
@@ -109,8 +109,8 @@ class Scene:
         monkeypatch.setattr(service, "read_host", lambda: self.host)
         monkeypatch.setattr(service, "attached_uplinks", lambda host: frozenset([str(host["chassis"])]))
         monkeypatch.setattr(service, "only_writer", lambda write: contextlib.nullcontext())
-        monkeypatch.setattr(service, "say", self.told.append)
-        monkeypatch.setattr(service, "notify_systemd", self.told.append)
+        monkeypatch.setattr(service, "say", self.reported.append)
+        monkeypatch.setattr(service, "notify_systemd", self.reported.append)
         monkeypatch.setattr(service, "parts", self.parts)
         self.reconciler = service.Reconciler(self)
 
@@ -148,31 +148,31 @@ def scene(monkeypatch) -> Scene:
 
 def test_service_applies_all_parts_once_and_notifies_readiness(scene):
     assert scene.run(100) == [(name, 1) for name in components.PARTS]
-    assert [text for text in scene.told if "READY=1" in text] == scene.told
+    assert [text for text in scene.reported if "READY=1" in text] == scene.reported
 
 
 def test_failed_part_is_retried_with_backoff_and_logged_once(scene):
     scene.fails["gateway"] = "no bridge"
     assert scene.run(1) == [("chassis", 1), ("topology", 1), ("workloads", 1)]
     assert scene.run(600) == []
-    attempts = [text for text in scene.told if text.startswith("STATUS=gateway: no bridge")]
+    attempts = [text for text in scene.reported if text.startswith("STATUS=gateway: no bridge")]
     assert 50 < len(attempts) < 80
-    assert [text for text in scene.told if "STATUS" not in text] == ["gateway: no bridge; trying again"]
+    assert [text for text in scene.reported if "STATUS" not in text] == ["gateway: no bridge; trying again"]
     del scene.fails["gateway"]
     assert scene.run(11) == [("gateway", 1)]
-    assert scene.told[-1].endswith("READY=1")
+    assert scene.reported[-1].endswith("READY=1")
 
 
 def test_part_with_a_refused_network_is_retried_and_others_are_applied(scene):
     scene.refuses["gateway"] = "a foreign route"
     assert scene.run(1) == [(name, 1) for name in components.PARTS]
-    assert [text for text in scene.told if "STATUS" not in text] == [
+    assert [text for text in scene.reported if "STATUS" not in text] == [
         "gateway: network red: a foreign route; trying again"
     ]
     assert ("gateway", 1) in scene.run(3)
     scene.refuses.clear()
     scene.run(11)
-    assert scene.told[-1].endswith("READY=1")
+    assert scene.reported[-1].endswith("READY=1")
 
 
 def test_service_uses_new_arguments_after_install(scene):
@@ -211,16 +211,16 @@ def test_damaged_plan_is_reported_and_uplinks_are_kept(tmp_path: Path, monkeypat
 
 
 @pytest.mark.parametrize(
-    ("provider", "told"), [(None, "br-ex"), ({"bridge": "br-new"}, "br-ex"), ({"bridge": "br-ex"}, ""), (None, "")]
+    ("provider", "reported"), [(None, "br-ex"), ({"bridge": "br-new"}, "br-ex"), ({"bridge": "br-ex"}, ""), (None, "")]
 )
-def test_gateways_are_not_awaited_between_install_and_networks(tmp_path: Path, monkeypatch, provider, told):
+def test_gateways_are_not_awaited_between_install_and_networks(tmp_path: Path, monkeypatch, provider, reported):
     plan = dict.fromkeys(("deployment", "digest", "networks", "revision", "settings", "workloads"), "")
-    plan["nodes"] = {"n": {"gateway": {"bridge": told} if told else None}}
+    plan["nodes"] = {"n": {"gateway": {"bridge": reported} if reported else None}}
     (tmp_path / "plan.json").write_text(json.dumps(plan))
     monkeypatch.setattr(components, "PLAN_FILE", str(tmp_path / "plan.json"))
     monkeypatch.setattr(components, "apply_gateway", lambda share, plan: Outcome())
     found = components.parts({"node": "n", "chassis": {"provider": provider}}, write=True)
-    if told:
+    if reported:
         with pytest.raises(UserError, match=r"networks\.yml"):
             found["gateway"]()
     else:

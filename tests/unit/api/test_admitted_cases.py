@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever validation accepts has an answer at admission: it is carried out, or refused with a reason."""
+"""Everything that validation accepts is either applied or refused at admission with a reason."""
 
 from __future__ import annotations
 

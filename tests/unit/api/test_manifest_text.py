@@ -17,7 +17,7 @@ def namespace(name: str) -> str:
 
 
 def messages(*files: tuple[str, str]) -> list[str]:
-    """What a user is told."""
+    """The messages to the user."""
     return [str(problem) for problem in read_manifests(files)[1]]
 
 

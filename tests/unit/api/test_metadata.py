@@ -27,7 +27,7 @@ def workload(**metadata) -> str:
 
 
 def messages(*documents: str) -> list[str]:
-    """What a user is told about documents in one file."""
+    """The messages about documents in one file."""
     return [str(problem) for problem in read_manifests([("a.yml", "\n---\n".join(documents))])[1]]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the API server accepts and admission refuses, so that a user can tell the two apart."""
+"""Fields that the API server accepts and admission refuses, with a message that distinguishes the two."""
 
 from __future__ import annotations
 
@@ -119,4 +119,4 @@ def test_refused_by_admission(spec: dict, fragments: list[str]) -> None:
 )
 def test_remedy_is_accepted(cidr: str, remedy: str) -> None:
     """Every host has an IPv6 /64, so a longer hostSubnet would be refused as well."""
-    assert [told for _path, _rule, told in refusals(layer3({"cidr": cidr}))] == [remedy]
+    assert [reported for _path, _rule, reported in refusals(layer3({"cidr": cidr}))] == [remedy]

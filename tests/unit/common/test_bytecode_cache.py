@@ -121,7 +121,7 @@ def test_heddle_host_runs_from_the_cache(tmp_path):
     package = Path(bytecode_cache.__file__).parents[1]
     script = (
         "import pwd, sys\n"
-        "told = pwd.getpwuid\n"
+        "original = pwd.getpwuid\n"
         f"pwd.getpwuid = lambda user: type('user', (), {{'pw_dir': {str(tmp_path)!r}}})\n"
         f"sys.path.insert(0, {str(tmp_path / 'program.zip')!r})\n"
         "from heddle.common import bytecode_cache\n"

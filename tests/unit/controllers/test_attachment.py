@@ -80,8 +80,8 @@ def test_exhaustion_lists_claims_of_deleted_workloads():
     base = namespace("red", primary=False) + persistent("10.0.0.0/30")
     first = base + workload("red", "a", "node1") + workload("red", "b", "node1")
     snapshot = after(first, base + workload("red", "c", "node1"))
-    told = "addresses in 10.0.0.0/30 of red_keep: 1 are wanted, all 2 are taken, 2 of them kept for what is gone"
-    assert told in message(snapshot, "c")
+    reported = "addresses in 10.0.0.0/30 of red_keep: 1 are wanted, all 2 are taken, 2 of them kept for what is gone"
+    assert reported in message(snapshot, "c")
     assert "red/a, red/b" in message(snapshot, "c")
 
 
@@ -193,9 +193,9 @@ def test_gateway_and_management_port(gateways, infrastructure, gateway, manageme
 def test_switch_without_router_has_no_address_and_no_tunnel_id():
     text = namespace("red") + layer2("red", "net", "10.0.0.0/24") + secondary("red", "flat", "subnets: [10.7.0.0/24]")
     interfaces = plan_of(text + workload("red", "w", "node1"))["workloads"]["red/w"]["interfaces"]
-    told = {one["network"]: (one["addresses"], one["tunnel_id"], one["routes"] != []) for one in interfaces}
-    assert told["red_net"] == (["10.0.0.3/24"], 10, True)
-    assert told["red_flat"] == (["10.7.0.1/24"], 1, False)
+    reported = {one["network"]: (one["addresses"], one["tunnel_id"], one["routes"] != []) for one in interfaces}
+    assert reported["red_net"] == (["10.0.0.3/24"], 10, True)
+    assert reported["red_flat"] == (["10.7.0.1/24"], 1, False)
 
 
 def names(snapshot, workload_name="red/w"):
@@ -208,7 +208,7 @@ def test_interfaces_keep_their_numbers_when_networks_come_and_go():
     assert names(after(base + one)) == {"default": "eth0", "red_m": "net1"}
     assert names(after(base + one, base + one + two)) == {"default": "eth0", "red_m": "net1", "red_a": "net2"}
     grown = after(base + one, base + one + two, base + two + three)
-    # Somebody uses the first one, so it stays until he goes.
+    # The first one is in use, so it stays until its user is deleted.
     assert names(grown) == {"default": "eth0", "red_m": "net1", "red_a": "net2", "red_z": "net3"}
     base = base.replace("name: w,", "name: v,")
     assert names(after(base + one + two, base + two + three), "red/v")["red_a"] == "net1"
@@ -243,17 +243,17 @@ def test_a_localnet_workload_has_an_address_and_the_mtu_of_the_provider_network_
 
 
 @pytest.mark.parametrize(
-    ("told", "fragment"),
+    ("reported", "fragment"),
     [
         ({"physical_networks": {"factory": "br-ex"}}, None),
         ({"physical_networks": {"office": "br-ex"}}, "node1 does not lead to the physical network factory of"),
         ({"mode": "shared"}, "it has physnet; name others in the inventory"),
-        # What a host did not tell is not known to be wrong.
+        # A host without a report is not known to be wrong.
         (None, None),
     ],
 )
-def test_localnet_workload_waits_on_a_node_without_the_physical_network(told, fragment):
-    hosts = {name: {**host, "gateway": told} for name, host in THREE_NODES.items()}
+def test_localnet_workload_waits_on_a_node_without_the_physical_network(reported, fragment):
+    hosts = {name: {**host, "gateway": reported} for name, host in THREE_NODES.items()}
     snapshot, problems = decide(LOCALNET + workload("red", "w", "node1"), hosts=hosts)
     assert not problems
     assert fragment is None or fragment in message(snapshot, "w")
@@ -272,11 +272,11 @@ def test_kept_addresses_can_be_released():
     waiting = stored(wanted, before)
     message = waiting.objects["Workload/red/new"].status["conditions"][0]["message"]
     assert "release what does not come back, as in -e heddle_released=red/w1, or remove workloads" in message
-    after = stored(wanted, waiting, released=("red/w2", "red/nobody"))
+    after = stored(wanted, waiting, released=("red/w2", "red/unknown"))
     assert after.allocations[pool] == {
         "red/w0": "10.0.0.3", "red/w1": "10.0.0.4", "red/new": "10.0.0.5", "red/w3": "10.0.0.6",
     }  # fmt: skip
-    assert stored(wanted, after, released=("red/w2", "red/nobody")) == after
+    assert stored(wanted, after, released=("red/w2", "red/unknown")) == after
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is stored and told in the status: who gets what where, and why others do not."""
+"""What is stored and reported in the status: which networks are applied where, and why others are not."""
 
 import pytest
 
@@ -135,7 +135,7 @@ SECOND = cluster("net2", PRIMARY, among("c", "d", "e"))
 
 
 def test_later_foreign_primary_definition_is_only_reported():
-    """OKEP-5193, "Validations": the status tells of the conflict, and the network stays."""
+    """OKEP-5193, "Validations": the status reports the conflict, and the network stays."""
     before = stored(RED)
     text = RED + foreign('{"type": "ovn-k8s-cni-overlay", "role": "primary"}', name="later")
     after = stored(text, before)

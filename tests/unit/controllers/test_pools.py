@@ -81,11 +81,11 @@ def test_exhaustion_message_has_demand_capacity_and_owners():
     gone = {f"gone/{number}": str(number) for number in range(1, 3)}
     snapshot = Snapshot(allocations={"p": gone})
     failures = allocate_pool(snapshot, pool("abcd", is_kept=lambda owner: owner.startswith("gone/")))
-    told = (
+    reported = (
         "numbers: 4 are wanted, all 5 are taken, 2 of them kept for what is gone (lifecycle Persistent): gone/1, gone/2"
     )
     remedy = "release what does not come back, as in -e heddle_released=gone/1, or take less"
-    assert failures == [("Key", told, remedy)]
+    assert failures == [("Key", reported, remedy)]
 
 
 @pytest.mark.parametrize(
@@ -136,8 +136,8 @@ def test_every_pool_reports_exhaustion(monkeypatch, constant, values, fragment):
 def test_exhaustion_is_reported_in_the_status(text, key, fragment):
     after, problems = decide(text)
     assert not problems
-    told = [condition["message"] for condition in after.objects[key].status["conditions"]]
-    assert any(fragment in message for message in told), told
+    reported = [condition["message"] for condition in after.objects[key].status["conditions"]]
+    assert any(fragment in message for message in reported), reported
 
 
 def test_a_local_mac_is_unicast_local_stable_and_free():

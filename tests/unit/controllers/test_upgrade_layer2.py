@@ -152,7 +152,7 @@ def test_cut_off_drain_continues_to_its_target():
 
 
 def test_node_with_an_incoming_migration_does_not_change():
-    told = (
+    reported = (
         "node node1, network red_net, workload red/a: is on its way to node2; "
         "finish that first: playbooks/migrate_workload.yml -e workload=red/a -e to=node2"
     )
@@ -161,7 +161,7 @@ def test_node_with_an_incoming_migration_does_not_change():
         survey(moving_cluster(), TRANSIT_ROUTER, ["node2"], 1).blockers,
         go_back(moving_cluster())[2],
     ):
-        assert [str(blocker) for blocker in blockers] == [told]
+        assert [str(blocker) for blocker in blockers] == [reported]
     _after, blockers = change_version(moving_cluster(), ["node2"], TRANSIT_ROUTER)
     assert "red/a" in {blocker.workload for blocker in blockers}
 

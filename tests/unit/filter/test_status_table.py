@@ -215,6 +215,6 @@ def test_refused_network_does_not_affect_readiness_of_others():
     status = {"objects": {}, "digest": "d"}
     network = {"object": NET}
     refused = {"failed": True, "msg": "network red_net: a route", "refused": {"red_net": "a route\nin the way"}}
-    told = {"n1": refused, "n2": GOOD}
-    assert network_status("red_net", network, status, told) == "n1 refused"
-    assert network_status("blue_net", network, status, told) == "Ready"
+    reported = {"n1": refused, "n2": GOOD}
+    assert network_status("red_net", network, status, reported) == "n1 refused"
+    assert network_status("blue_net", network, status, reported) == "Ready"

@@ -59,11 +59,11 @@ def test_only_changes_of_attached_uplinks_are_reported(uplinks, before, words, c
         ip(*line.split())
     uplinks.changed()
     ip(*words.split())
-    assert told(uplinks) if changed else not uplinks.changed()
+    assert reported(uplinks) if changed else not uplinks.changed()
 
 
-def told(uplinks) -> bool:
-    """Wait until the uplink's change is told: the kernel tells of IPv6 addresses a moment later."""
+def reported(uplinks) -> bool:
+    """Wait until the uplink's change is reported: the kernel reports IPv6 addresses a moment later."""
     while select.select([uplinks], [], [], 10)[0]:
         if uplinks.changed():
             return True

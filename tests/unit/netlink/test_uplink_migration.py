@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A bridge takes an NIC over and gives it back, in a network namespace of the test's own."""
+"""Migration of an uplink's IP configuration to a bridge and back, in a network namespace of the test's own."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.netlink.uplink_migratio
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
 
-HOST = f"takeover{os.getpid()}"
+HOST = f"uplink{os.getpid()}"
 ADDRESSES = ["198.18.7.1/24", "198.18.8.1/25", "fd00:6864:7::1/64"]
 ROUTES = [
     "default via 198.18.7.254 proto static metric 10",

@@ -97,7 +97,7 @@ def test_a_link_whose_host_end_was_deleted_is_made_again(host):
 
 def test_foreign_namespaces_are_not_changed_or_adopted(host):
     kernel.create_namespace(f"{PREFIX}_foreign", "")
-    kernel.create_link(f"{PREFIX}_foreign", link(host_name=f"{PREFIX}_f"), "somebody")
+    kernel.create_link(f"{PREFIX}_foreign", link(host_name=f"{PREFIX}_f"), "another-owner")
     apply()
     assert "eth0" in kernel.read_links(f"{PREFIX}_foreign")
     with pytest.raises(NetlinkError, match="exists and is not Heddle's"):
@@ -124,10 +124,10 @@ def test_leftover_file_of_a_cut_off_creation_is_replaced(host):
 
 def test_foreign_link_with_a_desired_name_is_not_changed(host):
     kernel.create_namespace(f"{PREFIX}_foreign", "")
-    kernel.create_link(f"{PREFIX}_foreign", link(), "somebody")
+    kernel.create_link(f"{PREFIX}_foreign", link(), "another-owner")
     ((_network, reason),) = apply(endpoint()).refused
     assert "is not Heddle's" in reason
-    assert kernel.read_links(None)[f"{PREFIX}_h"]["alias"] == "somebody"
+    assert kernel.read_links(None)[f"{PREFIX}_h"]["alias"] == "another-owner"
 
 
 def test_the_userspace_datapath_gets_complete_checksums(host):

@@ -97,7 +97,7 @@ def test_migrating_workload_does_not_change():
 
 
 def test_migration_to_a_removed_node_ends():
-    after = stored(TEXT, MOVING, hosts={name: told for name, told in THREE_NODES.items() if name != "node2"})
+    after = stored(TEXT, MOVING, hosts={name: reported for name, reported in THREE_NODES.items() if name != "node2"})
     assert location(after) == ("node1", None)
     assert render_additional_chassis(build_plan(after), "node3") == {PORT: None}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a virtual machine is told about its routers after a move, in every stage between the two topologies."""
+"""Announcements of routers to a migrated virtual machine, in every stage of the Layer2 upgrade."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TEXT = (
 SHARED, ONE, TWO, THREE = "0a:58:0a:00:00:01", "0a:58:64:41:00:02", "0a:58:64:41:00:03", "0a:58:64:41:00:04"
 
 
-def told(plan, node="node1"):
+def reported(plan, node="node1"):
     """Router's MAC -> lifetime; the IPv4 gateway's under its address."""
     return {
         one.router if one.lifetime is None else one.mac: one.mac if one.lifetime is None else one.lifetime
@@ -37,7 +37,7 @@ def told(plan, node="node1"):
 def test_announcement_of_own_router_and_withdrawal_of_others(upgraded, own):
     expected = {"10.0.0.1": own} | dict.fromkeys((SHARED, ONE, TWO, THREE), 0) | {own: 65535}
     plan = upgrade_stage(TEXT, *upgraded)
-    assert told(plan) == expected
+    assert reported(plan) == expected
     # Its own comes first, so that there is no moment without a default route.
     assert [one.mac == own for one in render_announcements(plan, "node1", "red/vm")] == [
         True,
@@ -49,7 +49,7 @@ def test_announcement_of_own_router_and_withdrawal_of_others(upgraded, own):
 
 
 def test_no_announcement_after_the_clean_up():
-    assert told(upgrade_stage(TEXT, "node1", "node2", "node3", done=True)) == {}
+    assert reported(upgrade_stage(TEXT, "node1", "node2", "node3", done=True)) == {}
 
 
 def test_the_arp_frame():

@@ -68,7 +68,7 @@ def test_each_workload_sends_to_the_next_to_external_hosts_and_to_a_join_address
         *((TO_EXTERNAL, protocol, "external", number) for protocol in (UDP, LONG, NEW) for number in (4, 6)),
         *((TO_JOIN, ICMP, "node1", number) for number in (4, 6)),
     }
-    # It has nobody to send to within its network, and no IPv6.
+    # Its network has no other workload, and no IPv6.
     assert {(one.way, one.family) for one in found if one.source == "small/alone"} == {(TO_EXTERNAL, 4), (TO_JOIN, 4)}
     assert {one.interval for one in found if one.protocol == UDP} == {10}
 
@@ -87,7 +87,7 @@ def test_of_many_workloads_some_of_each_node_are_chosen() -> None:
     assert {many["workloads"][name]["node"] for name in chosen} == {"node1", "node2"}
 
 
-def told(sent: int, answered: set[int], delay: float = 0.01) -> dict:
+def reported(sent: int, answered: set[int], delay: float = 0.01) -> dict:
     tally = Tally()
     for number in range(sent):
         assert tally.send(100 + number * 0.01) == number
@@ -109,7 +109,7 @@ def told(sent: int, answered: set[int], delay: float = 0.01) -> dict:
     ],
 )
 def test_losses_and_gaps(answered: set[int], lost: int, gaps: list) -> None:
-    found = told(10, answered)
+    found = reported(10, answered)
     assert (found["sent"], found["lost"], found["gaps"]) == (10, lost, gaps)
     assert sum(found["losses"].values()) == lost
 
@@ -133,7 +133,7 @@ def test_late_answer_counts_as_lost() -> None:
 
 
 def test_slow_answers_are_reported_with_their_time() -> None:
-    found = told(2, {0, 1}, delay=1.5)
+    found = reported(2, {0, 1}, delay=1.5)
     assert found["slow"] == {str(bucket(100.0)): 1.5}
     assert found["retried"] == 2
 

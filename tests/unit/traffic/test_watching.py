@@ -38,9 +38,9 @@ def test_echoes_go_to_all_its_addresses_or_to_those_named():
 
 def test_reported_figures():
     segment = {"address": "10.0.0.3", "sent": 90, "lost": 9, "gaps": [[1.0, 1.1, 9], [4.0, 4.25, 3]], "slowest": 0.004}
-    told = summary({"segments": [segment, {**segment, "address": "::1", "lost": 0, "gaps": []}]})
-    assert told["10.0.0.3"] == {"sent": 90, "lost": 9, "longest_gap_ms": 250, "slowest_ms": 4}
-    assert told["::1"]["longest_gap_ms"] == 10
+    reported = summary({"segments": [segment, {**segment, "address": "::1", "lost": 0, "gaps": []}]})
+    assert reported["10.0.0.3"] == {"sent": 90, "lost": 9, "longest_gap_ms": 250, "slowest_ms": 4}
+    assert reported["::1"]["longest_gap_ms"] == 10
     assert summary(None) == {}
 
 

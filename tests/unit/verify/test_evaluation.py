@@ -157,8 +157,8 @@ def test_hosts_with_different_plans_are_a_problem() -> None:
     hosts = perfect()
     hosts["node2"]["digest"] = "other"
     report = evaluated(hosts)
-    told = f"node1 {PLAN['digest']}, node2 other"
-    assert report["problems"] == [f"hosts have different plans ({told}); run playbooks/networks.yml"]
+    shown = f"node1 {PLAN['digest']}, node2 other"
+    assert report["problems"] == [f"hosts have different plans ({shown}); run playbooks/networks.yml"]
     assert not report["passed"]
 
 

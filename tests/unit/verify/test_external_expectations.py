@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who must get out of a network and who must not get in, and how a report tells it."""
+"""Required and forbidden north-south flows, and their report."""
 
 from __future__ import annotations
 
@@ -100,8 +100,8 @@ def test_a_host_reaches_the_default_network_and_others_through_their_vrf() -> No
 def test_untestable_flows_are_reported() -> None:
     flat = plan(vrf=False)
     assert not [one for one in external_flows(flat, EXTERNAL) if one.kind == external_expectations.FROM_VRF]
-    (told,) = left_out(flat, EXTERNAL)
-    assert told.startswith(
+    (reported,) = left_out(flat, EXTERNAL)
+    assert reported.startswith(
         "host in VRF to workload: not possible without VRFs, which the kernel of node1, node2, node3"
     )
     assert left_out(plan(), {}) == ["external: the inventory has no group heddle_external with heddle_addresses"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is told of a host's inside, and which packet is followed out of it."""
+"""The inspection of a host, and the external packet that is traced."""
 
 from __future__ import annotations
 
