@@ -53,7 +53,7 @@ def test_flows(case):
 
 
 def words(entry) -> str:
-    """The fields of a word that say more than its defaults."""
+    """The fields of a plan entry that differ from their defaults."""
     said = [(field.name, getattr(entry, field.name), field.default) for field in fields(entry)]
     return f"{type(entry).__name__} " + " ".join(f"{name}={value}" for name, value, default in said if value != default)
 

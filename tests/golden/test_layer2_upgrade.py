@@ -61,7 +61,7 @@ def test_upgraded_cluster_equals_fresh_cluster(text):
         {shown(row) for row in rows_of(upgraded, True, "node2", text=text) if "red.net_red_" not in row.key}
         for upgraded in ((), ("node1", "node2", "node3"))
     )
-    # But for one option of one port, for workloads that ran on and took the join subnet for on-link.
+    # Except for one option of one port, for running workloads that have the join subnet as on-link.
     assert len(ended - fresh) == (1 if "2010" in text else 0)
     assert not [
         row

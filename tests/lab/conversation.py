@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Both ends of conversations over a provider network, run on hosts by `ssh HOST python3 - ...`.
 
-`serve` answers TCP and UDP with who asked, and says on its output what came in. `talk` asks from one address and port
+`serve` answers TCP and UDP with the client's address, and prints its input. `talk` asks from one address and port
 in several ways, prints the answers as one line of JSON, waits for a line of input, repeats all questions on what is
 still open, and prints once more. So a test can have several of them open at the same time, without clocks.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the modules `audit`, `chassis`, `topology`, `workload` and `reachability` see on a running fleet."""
+"""What the modules `audit`, `chassis`, `topology`, `workload` and `reachability` report on a converged lab."""
 
 import json
 import os
@@ -82,7 +82,7 @@ def test_verify_names_the_pairs_of_a_broken_network(lab):
 
 
 def zone(lab):
-    """Return the arguments with which node2 is brought to the plan that it has."""
+    """Return the arguments that apply to node2 the plan that it has."""
     return {"node": "node2", "document": pack(json.loads(lab.ssh("node2", "cat", "/var/lib/heddle/plan.json")))}
 
 

@@ -19,7 +19,7 @@ PID_FILES = {
 
 
 def process(lab, pid_file: str) -> str:
-    """Return the process id in a file, "" while a daemon is between two lives."""
+    """Return the process id in a file, "" while a daemon restarts."""
     done = lab.try_ssh(NODE, "cat", pid_file)
     return done.stdout.strip() if done.returncode == 0 else ""
 

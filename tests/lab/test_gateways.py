@@ -62,7 +62,7 @@ class Conversation:
         )  # fmt: skip
 
     def line(self):
-        """The next line of output as JSON; its end is an error that shows what the program said."""
+        """The next line of output as JSON; its end is an error with the program's output."""
         text = self.process.stdout.readline()
         assert text, self.process.stderr.read()
         return json.loads(text)
@@ -82,7 +82,7 @@ class Conversation:
 
 @contextmanager
 def server(lab):
-    """A server external; yields a list that holds what it saw when the block is over."""
+    """A server on the external host; yields a list that holds what it saw when the block is over."""
     seen = []
     one = Conversation(lab, "external", "serve", PORT, external(4), external(6))
     assert one.process.stdout.readline() == "ready\n", one.process.stderr.read()
@@ -142,7 +142,7 @@ def test_overlapping_connections_of_two_networks_stay_separate(lab, twins, numbe
                 assert [how, f"{name} {how} {turn}", [node_address(number), reported[name]]] in seen
     for name in twins:
         assert [first[name]["icmp"], second[name]["icmp"]] == [f"{name} icmp 1", f"{name} icmp 2"]
-    # Each has entries with a mark of its own, so a reply finds its network.
+    # Each has entries with a mark of its own, so a reply is returned to its network.
     marks = set(re.findall(rf"^tcp,.*{re.escape(external(number))}.*dport={PORT}.*mark=(\d+)", tracked, re.MULTILINE))
     assert len(marks) == 2, tracked
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workloads straight on the provider's segment, in VLANs, and on a physical network that leads nowhere."""
+"""Workloads straight on the provider's segment, in VLANs, and on a physical network without an uplink."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def prefixes(lab) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def localnets(lab, tmp_path_factory):
-    """Bring the networks beside those of the lab; afterwards the lab has only its own again."""
+    """Apply the networks in addition to those of the lab, and remove them afterwards."""
     directory = shutil.copytree(MANIFESTS, tmp_path_factory.mktemp("localnet") / "manifests")
     text, own = "", prefixes(lab)
     for place, (name, (physical, vlan, nodes)) in enumerate(NETWORKS.items(), start=4):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks that come, wait, are used and go, on a running fleet."""
+"""Lifecycle of networks on a converged lab: created, waiting, in use, deleted."""
 
 import json
 import re

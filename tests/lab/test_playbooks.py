@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operators do to a running fleet: change, check, remove, make mistakes, lose a host."""
+"""Operations on a converged lab: change, check, remove, invalid manifests, loss of a host."""
 
 import json
 import os

@@ -15,7 +15,7 @@ NONE = ("-e", '{"heddle_uplink": ""}')
 
 
 def kernel_has(lab, node: str) -> str:
-    """Return what Heddle's gateways leave in the kernel and on the provider's bridge, and whose the addresses are."""
+    """Return what Heddle's gateways leave in the kernel and on the provider's bridge, and devices of addresses."""
     commands = (
         "ip -o address | grep 'proto 0x55'", "ip route show table all | grep 'proto 85'",
         "ip -6 route show table all | grep 'proto 85'", "ip rule | grep 'proto 85'", "ip -6 rule | grep 'proto 85'",
@@ -35,7 +35,7 @@ def addresses(lab, node: str, device: str) -> list[str]:
 
 @pytest.fixture
 def over_the_uplink(lab, tmp_path):
-    """Return the options with which Ansible reaches the nodes at their provider addresses, through the external host."""
+    """Return the options with which Ansible reaches the nodes at provider addresses, through the external host."""
     known = lab.directory / "ssh_config"
     shared = re.search(r"ControlPath (.*)%n", known.read_text())[1]
     own = "".join(
@@ -63,7 +63,7 @@ def uplink_comes_back(lab):
 
 
 def test_uplink_is_detached_and_attached_again_by_separate_playbooks(lab, uplink_comes_back, over_the_uplink):
-    """Both ways with Ansible itself coming in over the uplink."""
+    """Attach and detach while the uplink carries the SSH session."""
     before, own = lab.dump(), {node: addresses(lab, node, "br-ex") for node in NODES}
     announced = lab.play("site.yml", "--check", "--diff", *NONE)
     assert all(announced.changed[node] for node in NODES)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The result of verify on hosts that are slow, stand still or lose packets, and with one real defect planted.
+"""The result of verify on hosts that are slow, paused or lossy, and with one injected defect.
 
 Each scenario runs HEDDLE_REPEAT times (once if it is not set): `make test-long` asks for ten.
 """

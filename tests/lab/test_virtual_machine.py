@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A virtual machine boots, is reached, and moves to other hosts with its connections, whatever is cut off meanwhile."""
+"""A virtual machine boots, is reachable, and migrates with its connections, also after runs that were cut off."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def vm(lab):
 
 
 def identity(vm, node: str) -> dict:
-    """What must be the same wherever the VM runs, as it sees it itself."""
+    """What must be the same on every host, as seen inside the VM."""
     reported = vm.inside(
         node,
         "".join(f"ping -c 1 -W 5 {gateway} >/dev/null; " for gateway in GATEWAYS)

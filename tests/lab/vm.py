@@ -47,7 +47,7 @@ class Machine:
         return reported["stdout"]
 
     def asked(self, nodes: str, command: str = "") -> dict[str, dict]:
-        """What the hosts of a pattern say, by host."""
+        """The results of the hosts of a pattern, by host."""
         arguments = {"workload": MACHINE, "timeout": 60, **({"command": command} if command else {})}
         done = subprocess.run(
             [str(Path(sys.executable).parent / "ansible"), nodes, "--one-line",
@@ -79,7 +79,7 @@ class Machine:
         return self.lab.play("migrate_workload.yml", *variables, *arguments, **options)
 
     def neighbours(self, node: str) -> dict[str, tuple[str, str]]:
-        """The VM's neighbours as it knows them: address -> MAC, state."""
+        """The VM's neighbour cache: address -> MAC, state."""
         reported = self.inside(node, "ip neigh; ip -6 neigh")
         return {
             found[1]: (found[2], found[3]) for found in re.finditer(r"(\S+) dev eth0 lladdr (\S+).* (\w+)", reported)
@@ -87,7 +87,7 @@ class Machine:
 
 
 def figures(run) -> dict:
-    """What the playbook said of a move."""
+    """The playbook's result of a migration."""
     return json.loads(re.search(r"msg: '?(\{\"workload\".*?\})'?\n\n", re.sub(r"\n {8}", " ", run.output))[1])
 
 
@@ -106,7 +106,7 @@ class Watchers:
             assert process.stdout.readline() == "ready\n"
 
     def stop(self) -> dict:
-        """Flow -> what became of it."""
+        """Flow -> its figures."""
         found = {}
         for namespace, process in self.running.items():
             answer, _nothing = process.communicate("\n", timeout=30)
@@ -158,7 +158,7 @@ class ExternalFlows:
         self.server.stdin.flush()
 
     def stop(self, node: str) -> list[dict]:
-        """What became of the flows, phase by phase; `node` has the VM now."""
+        """The figures of the flows, phase by phase; `node` has the VM now."""
         self.phase(node)
         answer, _nothing = self.server.communicate(timeout=30)
         self.vm.inside(node, "rm -f /tmp/knocking; kill $(cat /tmp/pinging); rm /tmp/pinging")

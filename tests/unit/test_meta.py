@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every module, role, playbook, notebook and file of the project has to have."""
+"""Requirements for every module, role, playbook, notebook and file of the project."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The whole upgrade of Layer2 networks on real hosts: cut off, completed, taken back, completed for good.
+"""The whole upgrade of Layer2 networks on real hosts: cut off, completed, rolled back, completed with clean-up.
 
 The tests build on each other, in this order. After each stage every workload of one network is asked to reach its
 neighbours, its gateway, the join addresses of all nodes and the external host, in both families; the playbook itself
@@ -26,7 +26,7 @@ TARGETS = (
 )  # fmt: skip
 OLD = ["-e", '{"heddle_settings": {"layer2_topology": "gateway-router"}}']
 ONLY = '{{"heddle_upgrade_nodes": ["{}"]}}'
-# Packets and connections that may get lost on a host that does not get its turn, in a hundred.
+# Percentage of packets and connections that a busy host may lose.
 TOLERATED = 1
 
 
@@ -38,7 +38,7 @@ def versions(lab):
 
 
 def unreached(lab):
-    """Who does not get an answer from whom."""
+    """Pairs of workload and address without an answer."""
     targets = " ".join(TARGETS)
     loop = (
         f"'for space in $(ip netns list | grep -o ^{NETWORK}_[a-z0-9]*); do for target in {targets}; do "
@@ -161,7 +161,7 @@ def test_node_failure_is_reported_and_the_next_run_continues(lab):
 
 
 def test_the_last_node_and_the_clean_up(lab):
-    # With the time that it gives workloads to forget old neighbours: what is lost is what a user would lose.
+    # With the wait for neighbour caches of workloads: the loss is that of a real upgrade.
     lab.play("upgrade_layer2.yml")
     report, found = measured()
     assert not report["traffic"]["problems"]

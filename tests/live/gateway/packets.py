@@ -87,7 +87,7 @@ class Packet:
 
 @dataclass(frozen=True)
 class Question:
-    """Who has an address: an ARP request or a neighbour solicitation."""
+    """A request for an address: an ARP request or a neighbour solicitation."""
 
     source_mac: str
     source: str
@@ -121,7 +121,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Answer:
-    """Who has an address: an ARP reply or a neighbour advertisement."""
+    """The answer for an address: an ARP reply or a neighbour advertisement."""
 
     address: str
     mac: str

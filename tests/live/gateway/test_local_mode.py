@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Local gateway mode up to the host's kernel: out by the management ports, back by them, under masquerade addresses."""
+"""Local gateway mode up to the host's kernel, over the management ports with masquerade addresses."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every network may reach of the default network, and that it is nothing else; on a host without VRFs."""
+"""Every network reaches shared services of the default network and nothing else; on a host without VRFs."""
 
 from __future__ import annotations
 

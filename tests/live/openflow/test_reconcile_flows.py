@@ -184,7 +184,7 @@ def test_conflicting_foreign_flow_is_refused_before_any_write(vswitchd, switch):
 
 
 def test_flow_changes_are_one_bundle(vswitchd, switch):
-    """A transaction with a mistake in its last line leaves everything as it was."""
+    """A transaction with an error in its last line leaves everything as it was."""
     apply(switch, [flow(1, 10, "ip", "LOCAL")])
     before = dump(vswitchd)
     lines = ["delete_strict cookie=0xdeff105/-1,table=1,priority=10,ip", "add table=1,priority=3,actions=group:99"]
@@ -278,7 +278,7 @@ def test_missing_port_is_named_and_nothing_is_written(vswitchd, switch):
     ],
 )
 def test_errors_name_their_networks(switch, flows, networks):
-    """So that they can be left out; a port that no single network has is everyone's."""
+    """So that they can be left out; a port without a network concerns all of them."""
     with pytest.raises(OpenFlowError) as refused:
         apply(switch, flows, timeout=0.1)
     assert refused.value.networks == networks

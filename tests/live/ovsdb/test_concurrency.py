@@ -129,13 +129,13 @@ class Between:
         return getattr(self._client, name)
 
     def start(self, database, operations):
-        """Hold the question about that table back."""
+        """Delay the read of that table."""
         if self._write and operations[0]["table"] == self._table and operations[0]["op"] == "select":
             return operations
         return self._client.start(database, operations)
 
     def finish(self, started):
-        """Ask it now, after the other's write."""
+        """Read it now, after the other's write."""
         if isinstance(started, list):
             self._write()
             self._write = None

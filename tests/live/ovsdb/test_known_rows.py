@@ -11,7 +11,7 @@ from .network import DATABASE, OWNER, actions, changed, converge, network, rows,
 
 
 class Asking:
-    """A client that notes what was selected."""
+    """A client that records what was selected."""
 
     def __init__(self, client) -> None:
         self._client, self.selects = client, []
@@ -20,7 +20,7 @@ class Asking:
         return getattr(self._client, name)
 
     def start(self, database, operations):
-        """Note, then ask."""
+        """Record, then select."""
         self.selects += [operation for operation in operations if operation["op"] == "select"]
         return self._client.start(database, operations)
 

@@ -19,7 +19,7 @@ def without_value(name: str) -> list[Row]:
 
 
 def out_of_range(name: str) -> list[Row]:
-    """Rows of a network one of which only the server finds wrong: a priority beyond the schema's limits."""
+    """Rows of a network one of which only the server rejects: a priority beyond the schema's limits."""
     return changed(network(name), "ACL", f"{name}_acl", priority=40000)
 
 

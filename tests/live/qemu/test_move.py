@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A VM moves between two real QEMUs on loopback; one of them is stopped or killed when it hurts most."""
+"""A VM moves between two real QEMUs on loopback; one of them is stopped or killed at critical points."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Sending(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        """Move it and keep what came of it."""
+        """Migrate it and keep the result."""
         try:
             self.reported = self.on(self.source, migration.send, self.listening)
         except UserError as failure:
@@ -105,7 +105,7 @@ class Sending(threading.Thread):
 
 
 def begin(on, source: End, target: End) -> Sending:
-    """Begin a move that stands still before the switch-over, until `go_on`."""
+    """Begin a migration that pauses before the switch-over, until `go_on`."""
     pause = {"capability": "pause-before-switchover", "state": True}
     source.ask("migrate-set-capabilities", {"capabilities": [pause]})
     sending = Sending(on, source, on(target, migration.receive, {}))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A backup of the state brings back every id, key and address, and nothing that it should not."""
+"""A backup of the state restores every id, key and address, and no readiness."""
 
 from __future__ import annotations
 

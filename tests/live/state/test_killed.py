@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An apply that is killed at any point has happened or has not."""
+"""An apply that is killed at any point is complete or has no effect."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workloads whose primary network is another one, on the default network: they meet their host and nothing else."""
+"""Workloads locked on the default network (their primary one is another): they reach their host only."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def neighbours(operation: int, family: int, source: dict, spoken: str, asked: st
 
 @pytest.mark.parametrize("operation", [1, 2])
 def test_locked_workloads_exchange_no_arp(zone, operation):
-    """Of neighbour discovery nothing can be said: northd lets it pass before any ACL (`build_acls`, 65532)."""
+    """Neighbour discovery is not tested: northd allows it before any ACL (`build_acls`, 65532)."""
     zone.apply(MANIFESTS)
     family = 4
     red, blue = zone.interface("red/a", "default"), zone.interface("blue/a", "default")

@@ -70,7 +70,7 @@ class Side(Zone):
         return {row["logical_port"]: row["tunnel_key"] for row in rows}
 
     def packet(self, datapath, inport, match):
-        """Where ovn-trace sees a packet come out: [(port, text of all that was changed on it)]."""
+        """The output ports of a traced packet: [(port, text of all that was changed on it)]."""
         flow = f'inport == "{inport}" && {match}'
         text = self.tools.run("ovn-trace", f"--db={self.southbound.remote}", "--minimal", datapath, flow)
         outputs, changed = [], []
@@ -90,7 +90,7 @@ class Side(Zone):
         )  # fmt: skip
 
     def who_has(self, inport, source, address):
-        """Who answers a port that asks for an IPv4 address: [(port the answer comes out at, its changes)]."""
+        """The answers to an ARP request from a port: [(port the answer comes out at, its changes)]."""
         return self.packet(
             SWITCH, inport,
             f"eth.src == {source[0]} && eth.dst == {BROADCAST} && arp.op == 1 && arp.sha == {source[0]} && "
@@ -324,7 +324,7 @@ def _check_remembered_neighbours(side, number):
 
 
 def test_legacy_topology_alone(cluster):
-    """Workloads on two nodes, before anybody has a transit router."""
+    """Workloads on two nodes, before any node has a transit router."""
     cluster.admit(LATE)
     cluster.apply()
     one, three = cluster.sides[1], cluster.sides[3]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A virtual machine's port while it moves, as northd and ovn-trace see it in each of the three zones."""
+"""A virtual machine's port while it moves, in northd and ovn-trace of each of the three zones."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What size of packets the routers of a network let pass, as ovn-northd understands it."""
+"""The packet size that a network's routers forward, in ovn-northd's flows."""
 
 from __future__ import annotations
 

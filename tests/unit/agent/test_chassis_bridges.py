@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which bridges the inventory's words make, and what is refused before anything is made."""
+"""Bridges for the inventory's options, and options that are refused before any write."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What modules report of errors."""
+"""Error messages of modules."""
 
 import errno
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The program `heddle-host`: one file that needs nothing but Python, and clear words when it lacks something."""
+"""The program `heddle-host`: one file that needs only Python, with clear messages about missing parts."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class Scene:
         self.followed.append(uplinks)
 
     def run(self, seconds: float) -> list:
-        """Return what was brought about meanwhile."""
+        """Return what was applied meanwhile."""
         self.done = []
         end = self.now + seconds
         while self.now < end:

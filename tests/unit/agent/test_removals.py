@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the kernel reports when other software takes away what Heddle has there, in a namespace of the test's own."""
+"""Kernel notifications when other software removes Heddle's objects, in a namespace of the test's own."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host's parts in their order, and what is said of networks that it refuses."""
+"""The order of a host's parts, and messages about refused networks."""
 
 import pytest
 

@@ -115,7 +115,7 @@ BROKEN = {
 @pytest.mark.parametrize(("text", "fragment"), BROKEN.values(), ids=BROKEN)
 @pytest.mark.parametrize("accelerated", [True, False])
 def test_broken_text(text: str, fragment: str, accelerated: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same words whether PyYAML has its C parser or not."""
+    """The same messages with and without PyYAML's C parser."""
     if not accelerated:
         monkeypatch.delattr(yaml, "CSafeLoader", raising=False)
     resources, problems = read_manifests([("a.yml", text)])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Progress of a playbook: counting, what a failure says, and the real ansible-playbook with the plugin."""
+"""Progress of a playbook: counting, failure messages, and the real ansible-playbook with the plugin."""
 
 from __future__ import annotations
 

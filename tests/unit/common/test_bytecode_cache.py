@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Byte code of programs in archives is kept, and never used when it is not what the source says."""
+"""Byte code of programs in archives is kept, and never used when it differs from the source."""
 
 import errno
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is refused as an API server would refuse it: each case, and that everything wrong is said at once."""
+"""Refusals as by an API server: each case, and that all errors are reported at once."""
 
 import pytest
 

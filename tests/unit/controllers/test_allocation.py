@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who keeps what, who gets what next, and what rests."""
+"""Allocation: values that are kept, the next value, and delayed reuse."""
 
 import pytest
 

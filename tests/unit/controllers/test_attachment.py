@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What workloads may ask for, what they keep when they are gone, and how their interfaces are numbered."""
+"""Requests of workloads, addresses kept for deleted ones, and the numbering of interfaces."""
 
 import pytest
 

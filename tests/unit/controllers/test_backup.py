@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is no backup, or no whole one, is distinguished before anything is written."""
+"""Invalid and incomplete backups are refused before any write."""
 
 import json
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rule by which all values are given out, and what is said when none is left."""
+"""The allocation rule of all pools, and the messages on exhaustion."""
 
 import itertools
 

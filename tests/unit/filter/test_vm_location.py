@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where a virtual machine runs after a move that may have failed: the whole truth table.
 
-Wrong is above all to start a VM anew that may still run: two of them would write to one disk and have one address.
+The worst error is to start a VM that may still run: two of them would write to one disk and have one address.
 """
 
 import itertools
@@ -11,7 +11,7 @@ import pytest
 from ansible_collections.heddle.ovn.plugins.filter.vm_location import FilterModule
 
 MOVE = {"from": "node1", "to": "node2"}
-# What virtual_machine_info says; `nothing` of an end that did not answer.
+# The states of virtual_machine_info; `nothing` of an end that did not answer.
 STATES = ("running", "paused", "inmigrate", "postmigrate", "finish-migrate", "shutdown", "absent", "nothing")
 ARRIVED = {(here, "running") for here in STATES}
 STAYED = {("running", there) for there in STATES if there != "running"}

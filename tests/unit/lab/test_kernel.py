@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernel of driver uml: which sources, what is cached, and what goes wrong with a remedy."""
+"""The kernel of driver uml: sources, cache, and errors with their remedies."""
 
 import json
 import os

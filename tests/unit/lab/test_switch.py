@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The switch learns where an address is, floods what it does not know, and cuts a host off."""
+"""The switch learns addresses, floods frames to unknown ones, and disconnects hosts."""
 
 import selectors
 import subprocess

@@ -60,7 +60,7 @@ def uplink():
 
 
 def listing(device: str) -> list[str]:
-    """Return what a person would compare: routes and addresses without the device's own name."""
+    """Return what is to be equal: routes and addresses without the device's own name."""
     routes = [line.strip().replace(f"dev {device} ", "") for family in ("-4", "-6")
               for line in ip(family, "route", "show", "table", "all", "dev", device).splitlines()
               if "fe80::" not in line and "multicast" not in line and "table local" not in line]  # fmt: skip

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first notebook runs on sample data, and its pictures say what the plan says."""
+"""The first notebook runs on sample data, and its pictures agree with the plan."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The notebook on gateways runs on what a lab's host had, and says what is wrong with others."""
+"""The notebook on gateways runs on the sample of a lab's host, and reports problems of changed ones."""
 
 from __future__ import annotations
 

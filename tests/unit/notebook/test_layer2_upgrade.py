@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The notebook on the upgrade runs on a recorded one, and its picture says what the report says."""
+"""The notebook on the upgrade runs on a recorded one, and its picture agrees with the report."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages come out as they went in, however the stream is cut."""
+"""Messages are decoded independent of how the stream is split."""
 
 from __future__ import annotations
 

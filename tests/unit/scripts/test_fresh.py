@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A fresh system gets nothing of this machine besides the way to the package registries, and leaves nothing behind."""
+"""A fresh system gets nothing of this machine besides access to the package registries, and leaves nothing behind."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`make setup` where it cannot work says in one line why and what to do, and leaves no half-made environment."""
+"""`make setup` reports in one line why it failed and the remedy, and leaves no incomplete environment."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Long jobs: what fails is shown wherever it ran, what waits waits, and an interruption leaves nothing behind."""
+"""Long jobs: display of failures, order of stages, and cleanup after an interruption."""
 
 from __future__ import annotations
 

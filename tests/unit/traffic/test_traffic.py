@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traffic that goes on during a change: what is sent, what is counted, what it is laid to."""
+"""Traffic during a change: what is sent, what is counted, and the attribution of losses."""
 
 from __future__ import annotations
 

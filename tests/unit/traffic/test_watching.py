@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who watches a workload that moves, and what is made of what was seen."""
+"""The sender of echoes to a migrating workload, and its figures."""
 
 from __future__ import annotations
 

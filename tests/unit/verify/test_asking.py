@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is asked when, and that no result depends on how fast the hosts are. Time here is simulated."""
+"""The order and repetition of questions; no result depends on the speed of hosts. Time is simulated."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_silence_counts_only_after_a_later_control_is_answered():
     hosts = Hosts(1.0, mute=range(1, 20), queue=1000)
     untested, _slowest = ask_silent(list(range(1, 20)), [0], hosts, Pace(), timeout=600)
     assert untested == set()
-    # Everything that was sent has been decided upon when the silence is believed.
+    # Everything that was sent has been processed when the silence counts.
     assert hosts.time >= hosts.busy
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From what an engine would change to what an auditor reads."""
+"""Changes of the engines as drift in the audit's report."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was seen against what was expected, and how it reads."""
+"""Evaluation of answers against expectations, and the report."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def key(pair) -> tuple:
 
 
 def perfect(plan: dict = PLAN) -> dict[str, dict]:
-    """What hosts report when everything is as it must be."""
+    """What hosts report when all expectations are met."""
     return {
         node: {
             "seen": {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who must reach whom."""
+"""Expected reachability between workloads."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ EVERY_PAIR = Selection(ALL)
 
 
 def ask(timeout: float = 5) -> tuple[dict, list[str]]:
-    """Return what `evaluate` wants to know of the host, after one pass, and the problems."""
+    """Return the host's input for `evaluate` after one pass, and the problems."""
     asked = Expectations.of(PLAN, "here", {}, EVERY_PAIR)
     record, problems = probe(asked, places(PLAN, "here"), PORT, timeout)
     seen = expand(record, asked)
@@ -149,7 +149,7 @@ def test_tenants_with_equal_addresses_are_distinguished(wires: None, responder: 
     assert report["passed"], report["failures"]
     assert report["counts"] == {"pairs": 24, "reached": 8, "isolated": 16, "failed": 0, "not tested": 0}
     assert report["matrix"] == {"red/1": "-+..", "red/2": "+-..", "blue/1": "..-+", "blue/2": "..+-"}
-    # The address of blue/2 exists in red as well, so a mere ping would have called this reachable.
+    # The address of blue/2 exists in red as well, so a plain ping would have succeeded.
     strange = next(one for one in report["pairs"] if (one["source"], one["target"]) == ("red/1", "blue/2"))
     assert (strange["answered_by"], strange["answered_on"], strange["result"]) == ("red/2", "red_net", "isolated")
 

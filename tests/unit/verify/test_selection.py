@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The questions that stand for all others: what they cover, and that their number grows with the workloads."""
+"""The selected questions: their coverage, and their number, which grows with the workloads."""
 
 from __future__ import annotations
 
