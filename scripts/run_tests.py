@@ -35,9 +35,9 @@ def pytest(name: str, *arguments: str, environment: dict[str, str] | None = None
     return Stage(name, [*command, *arguments], environment or {})
 
 
-def play(name: str, playbook: str, environment: dict[str, str], *arguments: str) -> Stage:
-    """Return a stage that runs a playbook on a lab."""
-    return Stage(name, [PLAY, f"playbooks/{playbook}.yml", *arguments], environment)
+def play(name: str, playbooks: str, environment: dict[str, str], *arguments: str) -> Stage:
+    """Return a stage that runs playbooks, named by words, on a lab; a failed one is the last."""
+    return Stage(name, [PLAY, *(f"playbooks/{word}.yml" for word in playbooks.split()), *arguments], environment)
 
 
 def lab_environment(name: str) -> dict[str, str]:
@@ -139,8 +139,7 @@ def upgrade() -> list[Stage]:
         # The topology is chosen when a cluster begins, so it has to be a new one.
         Stage("upgrade: no hosts", [*LAB, "down"], environment),
         Stage("upgrade: hosts", [*LAB, "up"], environment),
-        play("upgrade: site with the old topology", "site", environment, "-e", settings),
-        play("upgrade: verify", "verify", environment),
+        play("upgrade: site with the old topology, verify", "site verify", environment, "-e", settings),
         pytest("upgrade: tests", "tests/upgrade", environment=environment),
     ]
 
@@ -161,13 +160,9 @@ def machines(driver: str, name: str) -> list[Stage]:
     local = ("-e", "heddle_gateway_mode=local")
     return [
         Stage(f"{name}: hosts", [*LAB, "up"], environment),
-        play(f"{name}: site", "site", environment),
-        play(f"{name}: verify", "verify", environment),
-        play(f"{name}: audit", "audit", environment),
+        play(f"{name}: site, verify, audit", "site verify audit", environment),
         Stage(f"{name}: report", [*NOTEBOOKS, "01_first_light", "02_gateways"], environment),
-        play(f"{name}: site, local gateway mode", "site", environment, *local),
-        play(f"{name}: verify, local gateway mode", "verify", environment),
-        play(f"{name}: audit, local gateway mode", "audit", environment),
+        play(f"{name}: site, verify, audit in local gateway mode", "site verify audit", environment, *local),
         pytest(f"{name}: engines", "tests/lab/test_engines_on_a_host.py", environment=environment),
     ]
 

@@ -33,7 +33,8 @@ def slug(name: str) -> str:
 class Progress:
     """The progress of a running stage: events that it writes, a line of JSON each, else the last line of its log.
 
-    Known events: `done`, `of`, `task`, `play` (how far it is), `failed` with `message` and `on`, `skipped` (why).
+    Known events: `done`, `of`, `task`, `play` (how far it is), `failed` with `message` and `on`, `skipped` (why),
+    `ended` (a playbook) with `seconds`.
     """
 
     def __init__(self, stream: Path, log: Path) -> None:
@@ -45,6 +46,8 @@ class Progress:
         self.printed: list[str] = []
         self.failures: list[str] = []
         self.skips: list[str] = []
+        # Playbooks that are over, with seconds.
+        self.parts: list[tuple[str, float]] = []
         # All that Ansible prints goes to the stage's log, so it needs no other.
         self.environment = {
             "HEDDLE_PROGRESS_STREAM": str(stream),
@@ -76,6 +79,8 @@ class Progress:
                 self.failures.append(f"{event['failed']}{on}\n{event['message']}")
             elif "skipped" in event:
                 self.skips.append(event["skipped"])
+            elif "ended" in event:
+                self.parts.append((event["ended"], event["seconds"]))
         lines = [_ESCAPES.sub("", line).rstrip() for line in self._lines(self._log)]
         self.printed += lines
         self._last = next((line.strip() for line in reversed(lines) if line.strip()), self._last)

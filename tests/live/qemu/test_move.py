@@ -15,7 +15,7 @@ import pytest
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import UserError
 from ansible_collections.heddle.ovn.plugins.module_utils.operations import migration
 from ansible_collections.heddle.ovn.plugins.module_utils.qemu import instance
-from ansible_collections.heddle.ovn.plugins.module_utils.qemu.qmp import Qmp, QmpError
+from ansible_collections.heddle.ovn.plugins.module_utils.qemu.qmp import Qmp, QmpAbsent, QmpError
 from tests.live.conftest import wait_for
 
 PARAMETERS = {"workload": "red/vm", "address": "127.0.0.1", "downtime_limit": 150, "timeout": 60}
@@ -34,7 +34,15 @@ class End:
             "-m", "16", "-qmp", f"unix:{directory}/qmp,server=on,wait=off", *arguments,
         )  # fmt: skip
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
-        wait_for((directory / "qmp").exists, "QEMU", self.process)
+        wait_for(self.answers, "QEMU", self.process)
+
+    def answers(self) -> bool:
+        """Return whether QEMU accepts connections: its socket is there a moment before that."""
+        try:
+            self.ask("query-status")
+        except QmpAbsent:
+            return False
+        return True
 
     def ask(self, command: str, arguments: dict | None = None) -> dict:
         """Ask QEMU over its control socket."""

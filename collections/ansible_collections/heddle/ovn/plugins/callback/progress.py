@@ -124,11 +124,12 @@ class CallbackModule(DefaultCallback):
     def __init__(self) -> None:
         super().__init__()
         self._record = Record()
-        self._screen = Screen(self._display, self._record.line, 15)
+        self._screen = Screen(self._display, self._line, 15)
         self._stream = Stream(None)
         self._real_display = self._display
         self._verbose = False
         self._log_path: Path | None = None
+        self._playbook = ""
         # Failures of the current task: the same message once, with all hosts that have it.
         self._failures: dict[tuple[str, str], list[str]] = {}
 
@@ -136,9 +137,12 @@ class CallbackModule(DefaultCallback):
         """Take over the options."""
         super().set_options(task_keys=task_keys, var_options=var_options, direct=direct)
         self._verbose = self.get_option("verbose") or self._real_display.verbosity > 0
-        self._screen = Screen(self._real_display, self._record.line, self.get_option("interval"))
+        self._screen = Screen(self._real_display, self._line, self.get_option("interval"))
         self._stream = Stream(self.get_option("stream"))
         self._display = LogDisplay(self._real_display, None, self._verbose)
+
+    def _line(self) -> str:
+        return self._record.line()
 
     def _show(self, text: str, color: str | None = None) -> None:
         if not self._verbose:
@@ -150,7 +154,9 @@ class CallbackModule(DefaultCallback):
 
     def v2_playbook_on_start(self, playbook) -> None:
         """Open the log, say what is run and how, and count the tasks."""
-        name = Path(playbook._file_name).stem
+        # One command may run several playbooks, one after the other.
+        self._record = Record()
+        self._playbook = name = Path(playbook._file_name).stem
         directory = self.get_option("log_directory")
         if directory:
             try:
@@ -307,4 +313,5 @@ class CallbackModule(DefaultCallback):
         lines += [f"log: {self._log_path}"] if self._log_path else []
         lines += ["check mode: nothing was changed"] if context.CLIARGS.get("check") else []
         self._show("\n".join(lines))
-        self._stream.send(ended=True, hosts_failed=[row[0] for row in rows if row[3] or row[4]])
+        failed = [row[0] for row in rows if row[3] or row[4]]
+        self._stream.send(ended=self._playbook, seconds=round(self._record.elapsed(), 1), hosts_failed=failed)

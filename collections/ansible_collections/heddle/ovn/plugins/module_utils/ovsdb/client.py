@@ -126,11 +126,11 @@ class Client:
         for operations in transactions:
             started.append(self.start(database, operations))
             if len(started) >= IN_FLIGHT:
-                yield self._collect(started.popleft())
+                yield self._result_of(started.popleft())
         while started:
-            yield self._collect(started.popleft())
+            yield self._result_of(started.popleft())
 
-    def _collect(self, started):
+    def _result_of(self, started):
         try:
             return self.finish(started)
         except Unreachable:

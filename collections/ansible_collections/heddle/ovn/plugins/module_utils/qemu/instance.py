@@ -81,7 +81,7 @@ def start(name: str, owner: str, arguments: str, *, incoming: bool) -> None:
         raise HypervisorError(f"{name} did not start; see: journalctl -u heddle-vm@{name}")
     try:
         wait_for(socket_of(name), lambda _machine: True, _START_TIMEOUT)
-    except QmpError as error:
+    except HypervisorError as error:
         raise HypervisorError(f"{name} does not answer; see: journalctl -u heddle-vm@{name}: {error}") from error
 
 
