@@ -44,10 +44,10 @@ lab-kill: setup ## cut a host's power: make lab-kill HOST=node2
 lab-start: setup ## start a host that was killed: make lab-start HOST=node2
 	@$(LAB) start $(HOST)
 
-lab-save: setup ## keep what the hosts have on their disks: make lab-save NAME=converged
+lab-save: setup ## save the disks of the lab's hosts: make lab-save NAME=converged
 	@$(LAB) save $(NAME)
 
-lab-load: setup ## bring the hosts back as they were saved: make lab-load NAME=converged
+lab-load: setup ## restore the lab's hosts from a checkpoint: make lab-load NAME=converged
 	@$(LAB) load $(NAME)
 
 status: setup ## show hosts, networks and workloads of the lab
@@ -74,7 +74,7 @@ lint: setup ## ruff, yamllint, ansible-lint, changelog fragments
 sanity: setup ## ansible-test sanity of the collection, without ignore files
 	@.venv/bin/python -m scripts.run_tests sanity
 
-test-unit: setup ## tests that need nothing: unit and golden
+test-unit: setup ## unit and golden tests, without root or daemons
 	@.venv/bin/python -m scripts.run_tests unit
 
 test-live: setup ## tests against real ovsdb-server, ovn-northd and ovn-trace

@@ -36,11 +36,11 @@ def parse(words):
     verb("reboot", "reboot a host and wait until it is back", host=True)
     verb("kill", "cut a host's power", host=True)
     verb("start", "start a host that was killed", host=True)
-    verb("save", "keep what the hosts have on their disks as a checkpoint").add_argument("name", metavar="NAME")
-    verb("load", "bring the hosts back as a checkpoint has them").add_argument("name", metavar="NAME")
+    verb("save", "save the disks of the hosts as a checkpoint").add_argument("name", metavar="NAME")
+    verb("load", "restore the hosts from a checkpoint").add_argument("name", metavar="NAME")
     verb("image", "build the host image only")
     verb("kernel", "build the kernel of driver uml only")
-    verb("probe", "say which driver fits, and why", driver=True).add_argument("--json", action="store_true")
+    verb("probe", "print which driver fits, and why", driver=True).add_argument("--json", action="store_true")
     verb("packages", "install the Debian packages that the lab needs", driver=True).add_argument(
         "--list", action="store_true", help="print the missing ones only"
     )
@@ -51,11 +51,11 @@ def parse(words):
         "percent", type=percent_or_off, metavar="PERCENT|off", help="of one processor"
     )
     verb("pause", "let a host stand still", host=True)
-    verb("resume", "let a host that stands still go on", host=True)
-    lossy = verb("lose", "lose frames on underlay and provider; without options no more")
+    verb("resume", "continue a paused host", host=True)
+    lossy = verb("lose", "drop frames on underlay and provider; without options stop dropping")
     lossy.add_argument("--loss", type=float, default=0, metavar="PERCENT")
     lossy.add_argument(
-        "--blackhole", nargs=3, metavar=("HOST", "HOST", "BYTES"), help="lose larger packets between two hosts"
+        "--blackhole", nargs=3, metavar=("HOST", "HOST", "BYTES"), help="drop larger packets between two hosts"
     )
     return parser.parse_args(words)
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints: what the hosts of a lab have on their disks, kept under a name, and brought back in seconds.
+"""Checkpoints: the disks of a lab's hosts, saved under a name and restored in seconds.
 
 Hosts shut down in an orderly way before their disks are copied, and boot from the copies: every database and journal
-is closed, and a host that was brought back is a host that was rebooted. Running processes are not part of it.
+is closed, and a restored host is a host that was rebooted. Running processes are not part of it.
 """
 
 import json
@@ -15,7 +15,7 @@ from lab.config import HOSTS, Network
 from lab.errors import LabError
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,40}")
-# What must be now as it was: host names, addresses, machine ids and programs follow from these.
+# Must be the same when a checkpoint is loaded: host names, addresses, machine ids and programs follow from these.
 SAME = {"directory": "the lab's directory", "network": "the lab's network prefixes", "image": "the host image"}
 
 
@@ -31,7 +31,7 @@ def names(lab):
 
 
 def save(lab, stages, name):
-    """Keep what all hosts have on their disks; it replaces a checkpoint of that name. Then the hosts run again."""
+    """Save the disks of all hosts; replaces a checkpoint of that name. Then the hosts run again."""
     target = directory_of(lab, name)
     with commands.lock(lab), image.locked(lab.cache / "checkpoint.lock"):
         state, driver = commands.require(lab)
@@ -50,7 +50,7 @@ def save(lab, stages, name):
 
 
 def shut_down(lab, driver, host):
-    """Let a host end by itself."""
+    """Shut a host down."""
     ssh.wait(lab.ssh_config, host.name, "systemd-run --quiet --no-block --on-active=0 systemctl poweroff")
     ssh.hang_up(lab.ssh_config, host.name)
     deadline = time.monotonic() + ssh.PATIENCE
@@ -72,13 +72,13 @@ def keep(lab, state, driver, target):
 
 
 def copy(source, target):
-    """Copy a disk or a tree with all that it says about its files; what was never written takes no room."""
+    """Copy a disk or a tree with the metadata of its files; sparse parts stay sparse."""
     argv = ["cp", "--archive", "--sparse=always", "--reflink=auto", str(source), str(target)]
     image.run(argv, f"copy {source}")
 
 
 def load(lab, stages, name):
-    """Bring the hosts back as they were when they were saved; what they have now is lost."""
+    """Restore the hosts from a checkpoint; their present disks are lost."""
     source = directory_of(lab, name)
     with commands.lock(lab), image.locked(lab.cache / "checkpoint.lock"):
         saved = read(lab, source, name)
@@ -100,7 +100,7 @@ def load(lab, stages, name):
         ports = {"ports": current["ports"]} if "ports" in current else {}
         state[saved["driver"]] = saved.get(saved["driver"], {}) | ports
         driver = commands.open_driver(lab, state)
-        # What stands in the way must show before anything is lost.
+        # Errors must show before anything is lost.
         driver.image.require()
         driver.prepare(stages)
         with stages.stage("copy") as text:

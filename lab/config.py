@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the lab consists of, and where it keeps its things."""
+"""The lab's hosts and networks, and its directories."""
 
 import contextlib
 import hashlib
@@ -23,7 +23,7 @@ INTERFACES = {"management": "eth0", "underlay": "eth1", "provider": "eth2"}
 # Large enough for networks with jumbo frames: Geneve over IPv6 with OVN's option adds 78 bytes to a packet of 9000.
 MTU = {"management": 1500, "underlay": 9100, "provider": 1500}
 # A virtual machine's management interface sits on a network of its own, so all of them have the same address.
-# Their MAC addresses must be equal as well: that network keeps sending to the one that it saw first.
+# Their MAC addresses must be equal as well: that network keeps sending to the first one that it received from.
 MACHINE_NUMBER = 15
 MACHINE_MAC = "02:68:64:00:00:0f"
 # A socket path may be 107 characters long; the longest name that the lab appends takes 40 of them.
@@ -103,7 +103,7 @@ class Network:
 
 
 class Lab:
-    """The directories of one lab and what it has written down about itself."""
+    """The directories of one lab, and its stored state."""
 
     def __init__(self, directory=None):
         chosen = directory or os.environ.get("LAB_DIR") or PROJECT / ".lab"
@@ -143,14 +143,14 @@ class Lab:
             self.directory.rmdir()
 
     def runtime(self):
-        """A short directory for sockets and pid files, which nobody else may enter."""
+        """A short directory for sockets and pid files, which no other user may enter."""
         for base in (os.environ.get("XDG_RUNTIME_DIR"), "/tmp"):
             path = pathlib.Path(base or "/nonexistent") / f"heddle-lab-{os.geteuid()}-{self.key}"
             if path.parent.is_dir() and os.access(path.parent, os.W_OK) and len(str(path)) <= LONGEST_RUNTIME:
                 break
         path.mkdir(mode=0o700, exist_ok=True)
         if path.is_symlink() or path.stat().st_uid != os.geteuid():
-            raise LabError(f"{path} belongs to somebody else", "remove it, or set XDG_RUNTIME_DIR")
+            raise LabError(f"{path} belongs to another user", "remove it, or set XDG_RUNTIME_DIR")
         return path
 
     def host_files(self, host, network, driver):

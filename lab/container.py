@@ -57,7 +57,7 @@ def plug(host, holder):
     """Make the host's interfaces, with their other ends on the lab's bridges."""
     for segment in host.segments:
         interface, outer = INTERFACES[segment], f"{host.name}-{INTERFACES[segment]}"
-        # An interface of the previous boot may still be on its way out.
+        # An interface of the previous boot may not be removed yet.
         ip("link", "delete", outer, check=False, namespace=holder)
         ip(
             "link", "add", interface, "mtu", str(MTU[segment]), "type", "veth",
@@ -94,7 +94,7 @@ def boot(host, merged, name, tun):
 
 
 def copy(terminal):
-    """Write what the console says to our own output, the host's log."""
+    """Copy the console to standard output, the host's log."""
     while True:
         try:
             data = os.read(terminal, 65536)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one exception that the lab shows to its user."""
+"""The exception whose message the lab prints to its user."""
 
 
 class LabError(Exception):
-    """Something that the user has to know, and what to do about it."""
+    """An error message for the user, and its remedy."""
 
     def __init__(self, message, remedy):
         super().__init__(f"{message}; {remedy}")

@@ -96,7 +96,7 @@ def locked(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with open(path, "w") as handle:
             fcntl.flock(handle, fcntl.LOCK_EX)
-            # Whoever held it before may have removed the file: then this lock would exclude nobody.
+            # The previous owner may have removed the file: then this lock would not exclude other processes.
             if path.exists() and path.stat().st_ino == os.fstat(handle.fileno()).st_ino:
                 yield
                 return
@@ -185,7 +185,7 @@ def build(work):
 
 
 def write_additions(path, public_key):
-    """The files that the lab adds to Debian's packages, owned by root whoever builds."""
+    """The files that the lab adds to Debian's packages, owned by root, also when another user builds."""
     with tarfile.open(path, "w") as archive:
 
         def add(name, data, mode):

@@ -16,7 +16,7 @@ from lab import processes
 from lab.errors import LabError
 
 CGROUPS = Path("/sys/fs/cgroup")
-# Microseconds. A short period makes the limit even: a host never stands still for long.
+# Microseconds. A short period makes the limit even: a host is never stopped for long.
 PERIOD = 20_000
 PATIENCE = 60
 

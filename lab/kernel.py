@@ -27,7 +27,7 @@ SCRATCH = 2 << 30
 OBJECTS = 1020
 # Counts up when the way of building changes in a manner that no other input shows.
 FORMAT = 1
-# What the caller's environment, like a `make` around us, must not decide.
+# Must not be inherited from the caller's environment, like an outer `make`.
 DROPPED = re.compile(r"MAKE.*|MFLAGS|ARCH|SUBARCH|CROSS_COMPILE|K?C?A?FLAGS|KCFLAGS|LLVM|KBUILD_.*|KCONFIG_.*|O|V|W")
 
 

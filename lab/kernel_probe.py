@@ -58,7 +58,7 @@ def key_of(kernel, image):
 
 
 def require(kernel, image):
-    """Raise LabError unless the kernel works here; what is known is not tried again."""
+    """Raise LabError unless the kernel works here; a stored result is not tested again."""
     with locked(kernel.cache / "uml.lock"):
         path, key = kernel.cache / "uml.json", key_of(kernel, image)
         try:
@@ -85,7 +85,7 @@ def attempt(kernel, image):
 
 
 def evaluate(console, ended):
-    """Raise LabError when the console of a probe does not say that everything works."""
+    """Raise LabError when the console of a probe does not report that everything works."""
     instead = "use DRIVER=vm or DRIVER=nspawn"
     found = dict(re.findall(r"(?m)^feature (\S+) (\d+)\s*$", console))
     if "probe-done" not in console:

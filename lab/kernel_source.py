@@ -90,7 +90,7 @@ def choose(names):
 
 
 def private_apt(directory, line):
-    """The environment in which apt uses one source and nothing of the machine but the way to the mirror."""
+    """The environment in which apt uses one source, and of the machine only its access to the mirror."""
     for name in ("lists/partial", "cache/archives/partial"):
         (directory / name).mkdir(parents=True)
     (directory / "sources.list").write_text(line + "\n")

@@ -15,7 +15,7 @@ LIMIT = 15
 
 
 def remembered(cache, image):
-    """(key, answer): the answer is None when nobody has tried yet."""
+    """(key, answer): the answer is None when it was not tried yet."""
     key = " ".join([platform.release(), machine.version(), image.name])
     try:
         return key, json.loads((cache / "kvm.json").read_text()).get(key)
@@ -42,7 +42,7 @@ def works(cache, image):
 
 
 def attempt(image):
-    """Boot the image's kernel with a first process that says one word."""
+    """Boot the image's kernel with a first process that prints a marker."""
     with tempfile.TemporaryDirectory(prefix="heddle-") as scratch:
         console = Path(scratch) / "console"
         argv = [

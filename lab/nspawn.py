@@ -49,7 +49,7 @@ class Driver:
         )
 
     def prepare(self, stages):
-        """Unpack the image once; all containers share it."""
+        """Unpack the image once; all containers use it."""
         if os.geteuid() != 0:
             raise LabError("driver nspawn needs root", "use DRIVER=vm, which does not")
         if not TUN.is_char_device():
@@ -89,7 +89,7 @@ class Driver:
         lines.append(f"address add {subnet[GATEWAY]}/{subnet.prefixlen} dev management")
         self._must(self._inside("ip", "-batch", "-", input="\n".join(lines) + "\n"), "build the segments")
         self._must(self._inside("mount", "-t", "tmpfs", "lab", "/run", mounts=True), "mount a private /run")
-        # systemd-nspawn would wait for udev, which knows nothing of interfaces in here, unless /sys is read-only.
+        # systemd-nspawn would wait for udev, which does not manage interfaces in here, unless /sys is read-only.
         self._must(self._inside("mount", "-o", "remount,bind,ro", "/sys", mounts=True), "make /sys read-only")
         # systemd in the containers needs the unified hierarchy; where the machine uses another one, only they see it.
         kind = self._inside("stat", "--file-system", "--format=%T", str(CGROUPS), mounts=True).stdout.strip()
@@ -128,7 +128,7 @@ class Driver:
         ssh.wait(self.lab.ssh_config, host.name, alive=lambda: self.running(host))
 
     def booting(self, _host):
-        """Nothing says when a host has booted but its ssh."""
+        """Do nothing: these hosts have booted when ssh answers."""
         return contextlib.nullcontext()
 
     def kill(self, host):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Do the lab's subnets overlap what this machine uses? A lab must never shadow a network that somebody needs."""
+"""Do the lab's subnets overlap what this machine uses? A lab must not shadow a network that the machine needs."""
 
 import ipaddress
 import json

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Processes that outlive the command that started them, and are found again by a pid file.
 
-A pid alone may by now belong to somebody else. The file therefore also holds the boot of the machine and the start
+A pid alone may have been reused by another process. The file therefore also holds the boot of the machine and the start
 time of the process, and a process counts only when all three agree.
 """
 
@@ -29,7 +29,7 @@ def stat(pid):
 
 
 def identity(pid):
-    """What tells this process from every other one, or None when it has ended."""
+    """What distinguishes this process from every other one, or None when it has ended."""
     found = stat(pid)
     if found is None or found[0] in "ZX":
         return None
@@ -56,7 +56,7 @@ def start(pid_file, argv, log, **options):
     temporary = pid_file.with_suffix(".new")
     temporary.write_text(json.dumps(found))
     temporary.rename(pid_file)
-    # Reaped by nobody here: the process belongs to the lab, not to this command.
+    # Not reaped here: the process belongs to the lab, not to this command.
     process.returncode = 0
     return process.pid
 
@@ -93,10 +93,10 @@ def descendants(pid):
 
 
 def kill(pid_file, patience=10):
-    """End a process and its descendants at once, and forget it."""
+    """Kill a process and its descendants, and remove its pid file."""
     pid = running(pid_file)
     if pid is not None:
-        # Parents first: one that watches over its children must not start another.
+        # Parents first: a supervisor must not start another child.
         victims = [(victim, identity(victim)) for victim in [pid, *descendants(pid)]]
         for victim, known in victims:
             if known and identity(victim) == known:
@@ -113,7 +113,7 @@ def kill(pid_file, patience=10):
 
 
 def wait_end(pid_file, patience=30):
-    """Wait until a process that was told to end has ended."""
+    """Wait until a process that was signalled has ended."""
     deadline = time.monotonic() + patience
     while running(pid_file) is not None and time.monotonic() < deadline:
         time.sleep(0.02)

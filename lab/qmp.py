@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Just enough of QEMU's machine protocol to save a machine's state and to bring it back."""
+"""The part of QEMU's machine protocol (QMP) that saves and restores a machine's state."""
 
 import json
 import shlex

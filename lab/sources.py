@@ -15,7 +15,7 @@ from lab.errors import LabError
 
 SUITE = "trixie"
 DEBIAN_SUITES = ("trixie", "bookworm", "forky", "sid", "stable", "oldstable", "testing", "unstable")
-# Options of the machine's apt that say how to reach a mirror. Others are about this machine's own packages.
+# Options of the machine's apt for access to a mirror. Others concern this machine's own packages.
 CARRIED = re.compile(
     r"Acquire::(?:(?:https?|ftp|socks5h?)(?:::.+)?|Check-Valid-Until|Check-Date|Retries|ForceIPv[46]"
     r"|AllowInsecureRepositories|AllowWeakRepositories|Proxy-Auto-Detect|Max-FutureTime)"

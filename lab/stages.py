@@ -4,7 +4,7 @@
 import contextlib
 import time
 
-# How often a stage that takes long says what it does when its output is not a terminal.
+# How often a long stage prints its progress when its output is not a terminal.
 QUIET_SECONDS = 30
 
 

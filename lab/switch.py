@@ -20,12 +20,12 @@ FRAME = 65536
 BACKLOG = 512
 # How many addresses a segment may learn; a flood of made-up ones must not fill the memory.
 ADDRESSES = 16384
-# How long a busy switch may take to follow an order.
+# How long a busy switch may take to execute a command.
 ORDER_SECONDS = 30
 
 
 class Segment:
-    """The forwarding decisions of one segment; it knows nothing of sockets."""
+    """The forwarding decisions of one segment, without sockets."""
 
     def __init__(self, ports=()):
         self.ports = list(ports)
@@ -49,7 +49,7 @@ class Segment:
         return [other for other in self.ports if other != port and other not in self.cut]
 
     def obey(self, command, *words):
-        """Follow an order: cut PORT, join PORT, loss PERCENT, longest PORT PORT BYTES."""
+        """Execute a command: cut PORT, join PORT, loss PERCENT, longest PORT PORT BYTES."""
         if command == "loss":
             self.loss = float(words[0])
         elif command == "longest":
@@ -101,7 +101,7 @@ def bind(path):
 
 
 def serve(directory, hosts, segments):
-    """Switch frames until told to end."""
+    """Switch frames until a signal ends the process."""
     selector = selectors.DefaultSelector()
     switches = {segment: Segment(hosts) for segment in segments}
     ports = {(segment, host): Port(f"{directory}/{host}.{segment}") for segment in segments for host in hosts}
@@ -139,7 +139,7 @@ def serve(directory, hosts, segments):
 
 
 def order(directory, *words):
-    """Give a running switch an order (`Segment.obey`); when this returns, the next frame finds it followed."""
+    """Send a running switch a command (`Segment.obey`); when this returns, it applies to the next frame."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as end:
         end.bind("")  # any free abstract address, unix(7): where the answer goes
         end.settimeout(ORDER_SECONDS)

@@ -39,7 +39,7 @@ class Switched:
         return processes.running(self.pid_file(host)) is not None
 
     def booting(self, _host):
-        """Nothing says when a host has booted but its ssh."""
+        """Do nothing: these hosts have booted when ssh answers."""
         return contextlib.nullcontext()
 
     def partition(self, host, cut):

@@ -96,7 +96,7 @@ def build(work, runtime, image, network):
         machine.memory(work / "memory", shared=True), False, network,
     )  # fmt: skip
     try:
-        # Only we know of this machine: it must not outlive us.
+        # No pid file refers to this machine: it must not outlive this process.
         argv = ["setpriv", "--pdeathsig", "KILL", *argv]
         with machine.launch(pid_file, argv, log, runtime / f"{HOST.name}.qmp") as monitor:
             ssh.wait(config, HOST.name)

@@ -21,7 +21,7 @@ from lab.switched import Switched
 from lab.template import free_port
 
 READY = "lab-ready"
-# A connection that comes before the guest listens is tried again only after seconds: so each host says when.
+# A connection that comes before the guest listens is tried again only after seconds: so each host reports it.
 READY_UNIT = f"[Service]\nExecStartPost=/bin/sh -c 'echo {READY} > /dev/console'\n"
 
 
@@ -56,7 +56,7 @@ class Driver(Switched):
         return super().connected() and processes.running(self._file("management")) is not None
 
     def connect(self):
-        """Start the switch between the hosts and their way to ssh.
+        """Start the switch between the hosts and the process that carries ssh.
 
         A host is connected with them when it starts, and for good: with new ones it must be started anew.
         """
@@ -136,7 +136,7 @@ class Driver(Switched):
 
     @contextlib.contextmanager
     def booting(self, host):
-        """Wait, after the body has made a host boot, until it says on its console that ssh listens."""
+        """Wait, after the body has made a host boot, until it reports on its console that ssh listens."""
         log = self.console(host)
         before = log.stat().st_size if log.exists() else 0
         yield

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands of the README on machines that have nothing: a minimal Debian 12 and a minimal Debian 13.
+"""The commands of the README on minimal systems: Debian 12 and Debian 13.
 
-Each gets a clone of what is committed, and only `make` and `git`. What the commands need besides they install
-themselves, over the network; nothing of this machine is visible in there but its kernel. Needs root.
+Each gets a clone of what is committed, and only `make` and `git`. The commands install everything else that they need
+over the network; nothing of this machine is visible in there but its kernel. Needs root.
 
 With --quick it is Debian 13 alone, with a part of the tests, and with the image and pip's and apt's packages from this
 machine's cache.
@@ -92,8 +92,8 @@ def check(release: str, is_quick: bool) -> int:
     """Make one system and run its stages; 1 when one failed."""
     shared = caches() if is_quick else {}
     print(f"=== {RELEASES[release]}, minimal, with {' and '.join(PRESUMED)}", flush=True)
-    for outside, inside in shared.items():
-        print(f"from this machine: {outside} as {inside}")
+    for source, target in shared.items():
+        print(f"from this machine: {source} as {target}")
     with fresh(release, PROJECT, shared) as system:
         stages = [nothing_there(system), *(quick if is_quick else full)(system)]
         needy = [replace(stage, needs=(before.name,)) for before, stage in pairwise(stages)]

@@ -31,7 +31,7 @@ CARRIED = {"http_proxy", "https_proxy", "no_proxy", "all_proxy", "lab_network_pr
 PIP_KEYS = {"index-url", "extra-index-url", "trusted-host", "proxy", "timeout", "default-timeout", "retries", "cert"}
 CERTIFICATES = "etc/registry-certificates.pem"
 # Runs as the first process of the namespaces: makes the directory $1 the root, mounts what a booted system has, and
-# waits for the end of its standard input. The further arguments are directories to share, each as OUTSIDE INSIDE.
+# waits for the end of its standard input. The further arguments are directories to bind-mount, each as SOURCE TARGET.
 ENTER = """
 set -euo pipefail
 mount --bind "$1" "$1"
@@ -65,7 +65,7 @@ exec bash -c 'read -r _ || true'
 
 
 def pip_settings(listed: str) -> dict[str, str]:
-    """Return the lines of `pip config list` that say how to reach the package index; directories are left out."""
+    """Return the lines of `pip config list` for access to the package index; directories are left out."""
     found = {}
     for line in listed.splitlines():
         name, _, value = line.partition("=")

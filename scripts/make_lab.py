@@ -49,7 +49,7 @@ def main() -> int:
 
 
 def _result(text: str) -> str:
-    """Return the last line of the table that says who reaches whom."""
+    """Return the last line of the reachability table."""
     return text.rstrip().splitlines()[-1]
 
 

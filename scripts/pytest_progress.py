@@ -34,7 +34,7 @@ class Reporter:
         self._of = len(ids)
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        """Say which test runs."""
+        """Report which test runs."""
         self._send(done=len(self._done), of=self._of, task=nodeid)
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
@@ -42,7 +42,7 @@ class Reporter:
         self._done.add(nodeid)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Hand on failures in full, and reasons of skips."""
+        """Report failures in full, and reasons of skips."""
         if report.failed:
             sections = [f"--- {title}\n{text.rstrip()}" for title, text in report.sections]
             message = "\n".join([report.longreprtext, *sections])
@@ -51,7 +51,7 @@ class Reporter:
             self._skip(report)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Hand on files that cannot be read, and those that skip themselves."""
+        """Report files that cannot be collected, and those that skip themselves."""
         if report.failed:
             self._send(failed=report.nodeid, message=report.longreprtext)
         elif report.skipped:

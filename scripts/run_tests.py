@@ -106,7 +106,7 @@ def lab() -> list[Stage]:
     return [
         # Not by molecule, which remembers that it created the hosts even when the lab was removed by other means.
         Stage("containers: hosts", [*LAB, "up"], environment),
-        # With all differences, as a careful operator asks for them; the later stages say only what changed.
+        # With all differences (--diff); the later stages print only what changed.
         Stage("containers: molecule check", [*MOLECULE, "check"], {**molecule, "ANSIBLE_DIFF_ALWAYS": "true"}),
         *(
             Stage(f"containers: molecule {verb}", [*MOLECULE, verb], molecule)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from xml.etree import ElementTree
 
-# Lines of a log that are shown when a stage fails and says nothing better.
+# Lines of a log that are shown when a stage fails without a message.
 LOG_LINES = 40
 _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 # What XML cannot hold.
@@ -31,7 +31,7 @@ def slug(name: str) -> str:
 
 
 class Progress:
-    """What a running stage says of itself: events that it writes, a line of JSON each, else the last line of its log.
+    """The progress of a running stage: events that it writes, a line of JSON each, else the last line of its log.
 
     Known events: `done`, `of`, `task`, `play` (how far it is), `failed` with `message` and `on`, `skipped` (why),
     `ended` (a playbook) with `seconds`.

@@ -14,7 +14,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-# Seconds between two lines that say what runs, where there is no terminal.
+# Seconds between two lines of progress, where there is no terminal.
 HEARTBEAT = 60.0
 STYLES = {"passed": "green", "FAILED": "bold red", "skipped": "yellow"}
 
@@ -64,7 +64,7 @@ class Screen:
         sys.stdout.flush()
 
     def tick(self) -> None:
-        """Say what has to be said now and then."""
+        """Print the progress at intervals."""
         for run in self._job.runs.values():
             self._raw(run)
             if run.began is not None and run.stage.name not in self._begun:

@@ -54,7 +54,7 @@ class Stage:
 
 @dataclass
 class Run:
-    """A stage in a job: `state` is empty until it is over; `text` says why it failed or was skipped."""
+    """A stage in a job: `state` is empty until it is over; `text` is the reason of a failure or skip."""
 
     stage: Stage
     log: Path
@@ -85,7 +85,7 @@ class Run:
                 self.over(FAILED, f"{self.stage.command[0]} cannot be run: {error.strerror}")
 
     def go(self) -> None:
-        """Have the stage do its work."""
+        """Let the stage begin."""
         self.began = time.monotonic()
         if self.process is None:
             self.start()
@@ -175,7 +175,7 @@ class Job:
         return ended
 
     def _interrupt(self) -> None:
-        """Hand an interruption on: an orderly end first, at the second one or when that takes too long a hard one."""
+        """Forward an interruption: SIGINT first, SIGKILL at the second one or after a time-out."""
         if not self.signals:
             return
         now = time.monotonic()

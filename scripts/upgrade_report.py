@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write what became of an upgrade of Layer2 networks as upgrade_layer2.html, and its picture, into a directory."""
+"""Write the report of an upgrade of Layer2 networks as upgrade_layer2.html, and its picture, into a directory."""
 
 from __future__ import annotations
 

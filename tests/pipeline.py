@@ -31,7 +31,7 @@ THREE_NODES = nodes("node1", "node2", "node3")
 
 
 def with_gateways(mode: str, hosts: dict[str, dict] = THREE_NODES, **facts) -> dict[str, dict]:
-    """Return hosts that have a way out, each with addresses of its own on one provider network."""
+    """Return hosts with external connectivity, each with addresses of its own on one provider network."""
     return {
         name: {
             **host,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The logic of the notebooks: drawings and tables of what the playbooks found."""
+"""The logic of the notebooks: drawings and tables of the playbooks' results."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# Told apart also by people who do not see all colors (after Okabe and Ito, darkened for text on white).
+# Distinguishable with color vision deficiency (after Okabe and Ito, darkened for text on white).
 _HUES = ("#0072b2", "#c0392b", "#00805f", "#8e5aa8", "#b8720a", "#2f6f8f", "#a8456f", "#5f7a1f", "#4b5bb5", "#8a5a3c")
 _DEFAULT = "#5f6c7b"
 
@@ -20,10 +20,10 @@ class Color:
     soft: str
 
 
-def mixed(color: str, share: float) -> str:
-    """Return a color with white; `share` is how much of the color stays."""
+def mixed(color: str, amount: float) -> str:
+    """Return a color mixed with white; `amount` is the part of the color, 0 to 1."""
     parts = [int(color[index : index + 2], 16) for index in (1, 3, 5)]
-    return "#" + "".join(f"{round(255 - (255 - part) * share):02x}" for part in parts)
+    return "#" + "".join(f"{round(255 - (255 - part) * amount):02x}" for part in parts)
 
 
 def network_colors(plan: dict) -> dict[str, Color]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A packet's way out of a host as a sequence: through OVN's switches and routers, then through the provider bridge."""
+"""The path of an external packet: through OVN's switches and routers, then through the provider bridge."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _RESULT = re.compile(r"^Datapath actions: (.*)$", re.MULTILINE)
 
 
 def logical_leg(host: dict) -> Leg:
-    """Return what ovn-trace said, as hops."""
+    """Return the output of ovn-trace as hops."""
     packet = host["egress"]
     return read_traces(f"== {packet['title']}\n-- on {host['node']}\n{packet['logical']}")[0].legs[0]
 
 
 def bridge_steps(host: dict) -> list[str]:
-    """Return the lines of ofproto/trace that say which flow matched and what it did."""
+    """Return the lines of ofproto/trace with the matching flows and their actions."""
     steps = []
     for line in host["egress"]["physical"].splitlines():
         found = _TABLE.match(line)
@@ -35,7 +35,7 @@ def bridge_steps(host: dict) -> list[str]:
 
 
 def datapath_actions(host: dict) -> str:
-    """Return what the datapath does with the packet at last; empty when nothing is known."""
+    """Return the final datapath actions; empty when unknown."""
     found = _RESULT.search(host["egress"]["physical"])
     return found[1] if found else ""
 
@@ -43,7 +43,7 @@ def datapath_actions(host: dict) -> str:
 def egress(plan: dict, host: dict) -> str:
     """Return the picture as SVG."""
     packet = host["egress"]
-    drawing = Drawing(f"Way out of {packet['title']}")
+    drawing = Drawing(f"External path of {packet['title']}")
     color = network_colors(plan)[packet["network"]]
     drawing.dot(LEFT + 8, 30, 8, color.strong)
     drawing.text(LEFT + 26, 36, packet["title"].split(" (")[0], size=19, bold=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the notebook on gateways shows, and what has to be true of it."""
+"""Contents of the notebook on gateways, and their checks."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Gateways(Report):
         return self.host["firewall"]
 
     def egress(self) -> Picture:
-        """A packet's way out."""
+        """The path of an external packet."""
         return self._kept(f"egress-{self.node}", egress(self.plan, self.host))
 
     def pair(self) -> Markup:
@@ -71,7 +71,7 @@ class Gateways(Report):
         return Markup(f"<ul>{who}</ul>" + tables.table(head, rows))
 
     def external_flows(self) -> Markup:
-        """What crossed the borders of networks, counted."""
+        """Counts of the north-south flows."""
         head = ["way", "family", "must reach", "reached", "must not", "isolated", "not tested"]
         found = self.verify["north_south"]
         keys = ("must_reach", "reached", "must_not", "isolated", "not_tested")

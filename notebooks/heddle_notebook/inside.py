@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One host from inside: bridges, patch ports, VRFs, and what leads from one to the other, as they were found."""
+"""One host from inside: bridges, patch ports, VRFs, and their connections, as read from the host."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def inside(plan: dict, host: dict) -> str:
     """Return the picture of a host as SVG: kernel, integration bridge and provider bridge side by side."""
     drawing = Drawing(f"Inside {host['node']}")
     drawing.text(24, 34, f"Inside {host['node']}", size=19, bold=True)
-    told = f"{host['mode'] or 'no'} gateway mode; what the host really has, colors are the networks'"
-    drawing.text(24, 56, told, size=12.5, color=FAINT)
+    subtitle = f"{host['mode'] or 'no'} gateway mode; as read from the host; colors are the networks'"
+    drawing.text(24, 56, subtitle, size=12.5, color=FAINT)
     colors = network_colors(plan)
     found = {bridge["name"]: bridge for bridge in host["bridges"]}
     provider = next((name for name in found if _is_provider(found[name])), "")
@@ -47,7 +47,7 @@ def _curve(start: tuple[float, float], end: tuple[float, float]) -> str:
 
 
 def _color(plan: dict, colors: dict[str, Color], port: str) -> Color:
-    """Return the color of the network that a port belongs to by its name, black when it is nobody's."""
+    """Return the color of the network that a port belongs to by its name, black when it belongs to none."""
     for network in sorted(plan["networks"], key=len, reverse=True):
         described = plan["networks"][network]
         # OVN's names have dots where a network's has hyphens.

@@ -9,7 +9,7 @@ from .svg import FAINT, INK, Drawing
 
 COLUMN, GAP, LEFT = 360, 26, 36
 BOX = 78
-MOST_CARDS = 6
+MOST_WORKLOADS = 6
 
 
 def logical(plan: dict, network: str) -> str:
@@ -125,9 +125,9 @@ def _localnet(drawing: Drawing, views: list[NodeNetwork], color: Color) -> float
     """The physical network, and in each column a switch that leads to it."""
     view = views[0]
     vlan = view.network["vlan"]
-    told = f"VLAN {vlan}" if vlan else "untagged"
+    tag = f"VLAN {vlan}" if vlan else "untagged"
     name = view.network["physical_network"]
-    top = _element(drawing, LEFT, 84, _wide(views), "PHYSICAL NETWORK", name, [told], color, router=False)
+    top = _element(drawing, LEFT, 84, _wide(views), "PHYSICAL NETWORK", name, [tag], color, router=False)
     lowest = 0.0
     for number, one in enumerate(views):
         x, y = _left(number), top + 34
@@ -209,16 +209,16 @@ def _workloads(drawing: Drawing, view: NodeNetwork, x: float, top: float, color:
             x + 22,
             top,
             x + 22,
-            y + min(len(open_ones), MOST_CARDS) * (BOX + 10) - 10 - BOX / 2,
+            y + min(len(open_ones), MOST_WORKLOADS) * (BOX + 10) - 10 - BOX / 2,
             color=color.strong,
             thick=2,
         )
-    for workload, interface in open_ones[:MOST_CARDS]:
+    for workload, interface in open_ones[:MOST_WORKLOADS]:
         drawing.line(x + 22, y + BOX / 2, x + 44, y + BOX / 2, color=color.strong, thick=2)
         _box(drawing, x + 44, y, COLUMN - 44, workload, interface, color)
         y += BOX + 10
-    if len(open_ones) > MOST_CARDS:
-        drawing.text(x + 44, y + 12, f"and {len(open_ones) - MOST_CARDS} more workloads", size=11.5, color=FAINT)
+    if len(open_ones) > MOST_WORKLOADS:
+        drawing.text(x + 44, y + 12, f"and {len(open_ones) - MOST_WORKLOADS} more workloads", size=11.5, color=FAINT)
         y += 22
     if not here:
         drawing.text(x + 44, y + 12, "no workloads", size=11, color=FAINT)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who reached whom, as a table of colors."""
+"""Reachability as a table of colors."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def matrix(plan: dict, verify: dict) -> str:
     left, top = 40 + label + HEAD, 84 + label * 0.75 + HEAD
     drawing.text(24, 34, "Who reaches whom", size=19, bold=True)
     counts = verify["counts"]
-    told = (
+    subtitle = (
         f"{counts['pairs']} addresses asked: {counts['reached']} reached, {counts['isolated']} silent as they must be, "
         f"{counts['failed']} wrong, {counts['not tested']} not tested"
     )
-    drawing.text(24, 56, told, size=12.5, color=FAINT)
+    drawing.text(24, 56, subtitle, size=12.5, color=FAINT)
     for number, name in enumerate(names):
         color = colors[primary_network(plan["workloads"][name])]
         _label(drawing, left + number * CELL, top, left, top + number * CELL, name, color)

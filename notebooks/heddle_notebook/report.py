@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What verify and audit left behind, as pictures and tables for a notebook."""
+"""Results of verify and audit, as pictures and tables for a notebook."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Report:
         return [self._kept(f"logical-{name}", logical(self.plan, name)) for name in names[:MOST_NETWORKS]]
 
     def matrix(self) -> Picture:
-        """Who reached whom."""
+        """Reachability of all workloads."""
         return self._kept("matrix", matrix(self.plan, self.verify))
 
     def paths(self) -> list[tuple[Trace, Picture]]:

@@ -69,7 +69,7 @@ def workloads(plan: dict) -> str:
 
 
 def result_box(title: str, passed: bool, lines: list[str]) -> str:
-    """Return a headline that says whether something passed, and lines under it."""
+    """Return a headline with the result, and lines under it."""
     color, word = (GOOD, "passed") if passed else (BAD, "failed")
     items = "".join(f"<li>{escape(line)}</li>" for line in lines)
     headline = f'{escape(title)}: <span style="color: {color}">{word}</span>'

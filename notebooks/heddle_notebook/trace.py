@@ -36,7 +36,7 @@ class Leg:
 
     @property
     def delivered(self) -> bool:
-        """Tell whether the packet left the last hop by a port of a workload, or to another host."""
+        """Return whether the packet left the last hop by a port of a workload, or to another host."""
         return bool(self.hops) and bool(self.hops[-1].outport) and self.hops[-1].output_type in ("", "remote")
 
 

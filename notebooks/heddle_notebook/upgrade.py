@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What playbooks/upgrade_layer2.yml left behind, as pictures and tables."""
+"""Results of playbooks/upgrade_layer2.yml, as pictures and tables."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Upgrade:
         self.traffic = self.report["traffic"]
 
     def summary(self) -> Markup:
-        """Whether the upgrade was carried out, and what its traffic lost."""
+        """Whether the upgrade completed, and its losses."""
         lines = [*self.report["failures"]]
         lines += [f"{key}: {value}" for key, value in self.totals().items()]
         return Markup(result_box("Upgrade of Layer2 networks", not self.report["failures"], lines))

@@ -31,7 +31,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("label", help="name of this column")
-    parser.add_argument("--announce", default="yes", help="whether the VM is told of its new router")
+    parser.add_argument("--announce", default="yes", help="whether the new router is announced to the VM")
     parser.add_argument("--watch", type=float, default=60, help="seconds to watch after the host was cut off")
     parser.add_argument("--json", type=Path, default=ROOT / "report" / "migration_gap.json", help="file of all columns")
     chosen = parser.parse_args()
@@ -54,7 +54,7 @@ def measure(lab: Lab, announce: str, watch: float) -> dict:
     vm.inside(SOURCE, reach)
     inside = {"before": _routers(vm, SOURCE)}
     east_west = Watchers(lab, {"violet_peer": "node3"})
-    # The target's gateway router has the MAC of its next hop, as it has wherever somebody else uses it.
+    # The target's gateway router has the MAC of its next hop, as on any other user's bridge.
     for address in external.values():
         lab.ssh(TARGET, "ip", "netns", "exec", "violet_near", "ping", "-c3", "-W5", address)
     flows = ExternalFlows(vm, SOURCE, external)
@@ -117,11 +117,11 @@ def table(columns: dict) -> str:
         for who in ("vm", "peer"):
             for number in (4, 6):
                 name = f"{who} {number}"
-                told = [one["phases"][phase][name.replace(" ", "_")] for one in columns.values()]
+                reported = [one["phases"][phase][name.replace(" ", "_")] for one in columns.values()]
                 if who == "vm":
-                    lines.append((f"{phase}: echoes, {name}", *map(_echo, told)))
-                lines.append((f"{phase}: new, {name}", *map(_new, told)))
-                lines.append((f"{phase}: established, {name}", *map(_lasting, told)))
+                    lines.append((f"{phase}: echoes, {name}", *map(_echo, reported)))
+                lines.append((f"{phase}: new, {name}", *map(_new, reported)))
+                lines.append((f"{phase}: established, {name}", *map(_lasting, reported)))
     for flow in next(iter(columns.values()))["east-west"]:
         lines.append(
             (f"all: {flow.removeprefix('violet_')}", *(_east_west(one["east-west"][flow]) for one in columns.values()))
@@ -132,17 +132,17 @@ def table(columns: dict) -> str:
     )
 
 
-def _new(told: dict) -> str:
-    new = told["new"]
+def _new(reported: dict) -> str:
+    new = reported["new"]
     return f"{new['longest_gap_ms']} ms{', none since' if new['to_the_end'] and new['longest_gap_ms'] > 1000 else ''}"
 
 
-def _echo(told: dict) -> str:
-    return f"{told['echo']['longest_gap_ms']} ms" if told["echo"]["answered"] else "none"
+def _echo(reported: dict) -> str:
+    return f"{reported['echo']['longest_gap_ms']} ms" if reported["echo"]["answered"] else "none"
 
 
-def _lasting(told: dict) -> str:
-    flows = told["lasting"]
+def _lasting(reported: dict) -> str:
+    flows = reported["lasting"]
     if not flows:
         return "gone"
     return ", ".join(f"{one['longest_gap_ms']} ms{', ' + one['end'] if one['end'] else ''}" for one in flows)

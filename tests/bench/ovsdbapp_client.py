@@ -59,7 +59,7 @@ def create(remote: str, networks: list[list[dict]]) -> None:
     """Write the rows that the raw operations insert, one transaction per network: its fastest way."""
     api, known = connect(remote), {}
     for number, operations in enumerate(networks):
-        # Networks refer to what all share, which comes first, and to their own rows.
+        # Networks refer to the common rows, which come first, and to their own rows.
         api_known = known if number == 0 else dict(known)
         with api.transaction(check_error=True) as transaction:
             transaction.add(CreateRows(api, operations, api_known))

@@ -3,7 +3,7 @@
 
     python -m tests.bench.waiting PLAN
 
-A process of its own writes all the time. What it waits while nobody else does anything is what this machine adds.
+A process of its own writes all the time. Its waits while nothing else runs are this machine's own.
 Prints one line of JSON, in seconds.
 """
 
@@ -24,7 +24,7 @@ _PAUSE = 0.001
 
 
 def probe(remote: str, ready, stop, result) -> None:
-    """Write again and again until told to stop; hand over the longest wait and the number of writes."""
+    """Write again and again until stopped; return the longest wait and the number of writes."""
     insert = {"op": "insert", "table": "Address_Set", "row": {"name": "probe"}}
     delete = {"op": "delete", "table": "Address_Set", "where": [["name", "==", "probe"]]}
     waits = []

@@ -22,11 +22,11 @@ def test_every_physical_network_is_mapped_to_its_bridge():
     assert settings["ovn-encap-ip"] == "198.18.1.1,198.18.1.2"
 
 
-def test_without_physical_networks_the_mapping_is_taken_away():
+def test_mapping_is_removed_without_physical_networks():
     assert rows()["Open_vSwitch", "host"].columns["external_ids"].values["ovn-bridge-mappings"] is None
 
 
-def test_a_bridge_has_the_mac_of_the_card_that_it_takes_over():
+def test_bridge_has_the_mac_of_its_uplink():
     found = rows(PROVIDER, APART)
     assert found["Bridge", "br-ex"].columns["other_config"].values == {"hwaddr": "02:00:00:00:00:01"}
     assert found["Bridge", "br-ex"].columns["fail_mode"] == "standalone"
@@ -34,7 +34,7 @@ def test_a_bridge_has_the_mac_of_the_card_that_it_takes_over():
     assert "other_config" not in found["Bridge", "br-apart"].columns
 
 
-def test_the_host_is_in_the_vlan_of_the_provider_and_the_card_carries_all():
+def test_provider_vlan_on_bridge_and_trunk_on_uplink():
     found = rows(PROVIDER)
     assert found["Port", "br-ex"].columns["tag"] == 7
     assert "tag" not in found["Port", "eth2"].columns

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Manifests to what a host with a way out gets besides Northbound rows.
+"""Manifests to what a host with external connectivity has besides Northbound rows.
 
 `host/NAME.yml` is the input; `NAME.flows` is node1's provider bridge, `NAME.network` `NAME.firewall` its kernel.
 A name ends with `-shared` or `-local`, the hosts' gateway mode. HEDDLE_RECORD=1 writes the expected files anew.
@@ -53,7 +53,7 @@ def test_flows(case):
 
 
 def words(entry) -> str:
-    """The fields of a word that say more than its defaults."""
+    """The fields of a plan entry that differ from their defaults."""
     said = [(field.name, getattr(entry, field.name), field.default) for field in fields(entry)]
     return f"{type(entry).__name__} " + " ".join(f"{name}={value}" for name, value, default in said if value != default)
 
@@ -90,7 +90,7 @@ def test_without_vrf_only_the_default_network_has_an_interface_on_the_host():
     assert ports == {"ovn-k8s-mp0"}
 
 
-def test_the_prober_is_let_through_by_its_cgroup():
+def test_prober_is_allowed_by_its_cgroup():
     plan = plan_of(CASES[0].read_text(), hosts=with_gateways("shared", prober="system.slice/prober.service"))
     without = plan_of(CASES[0].read_text(), hosts=with_gateways("shared"))
     assert render_firewall(plan, "node1", with_prober=False) == render_firewall(without, "node1")
@@ -101,12 +101,12 @@ def test_the_prober_is_let_through_by_its_cgroup():
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
-def test_no_two_flows_are_the_same(case):
+def test_flows_are_unique(case):
     keys = [(flow.table, flow.priority, flow.match) for flow in render_bridge_flows(plan_for(case), "node2")]
     assert len(set(keys)) == len(keys)
 
 
-def test_a_host_without_a_way_out_gets_nothing():
+def test_nothing_is_rendered_without_external_connectivity():
     plan = plan_of(CASES[0].read_text(), hosts=THREE_NODES)
     assert not render_bridge_flows(plan, "node1")
     assert not render_flood_ports(plan, "node1")
@@ -135,7 +135,7 @@ def test_interfaces_with_advertised_routes_keep_accepting_advertisements(next_ho
 @pytest.mark.parametrize(
     ("name", "vrf"), [("blue", "blue"), ("eth1", ""), ("br-underlay", ""), ("eth5", ""), ("eth6", "eth6"), ("lo", "")]
 )
-def test_a_vrf_does_not_take_the_name_of_one_of_the_host_s_cards(name, vrf):
+def test_vrf_name_does_not_collide_with_a_host_interface(name, vrf):
     network = (
         "---\napiVersion: k8s.ovn.org/v1\nkind: ClusterUserDefinedNetwork\n"
         f"metadata: {{name: {name}}}\nspec: {{namespaceSelector: {{}}, network: {{topology: Layer2, "

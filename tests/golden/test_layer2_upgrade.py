@@ -46,7 +46,7 @@ def test_rows(case):
     assert found == expected.read_text()
 
 
-def test_a_host_that_is_not_upgraded_has_what_it_had():
+def test_node_before_its_upgrade_is_unchanged():
     before, after = rows_of((), False, "node2"), rows_of(("node1",), False, "node2")
     assert sorted(map(shown, before)) != []
     moved = {row.key for row in before if "red_a" in row.key} | {row.key for row in after if "red_a" in row.key}
@@ -56,12 +56,12 @@ def test_a_host_that_is_not_upgraded_has_what_it_had():
 
 
 @pytest.mark.parametrize("text", [TEXT, TEXT.replace(", '2010:100:200::/60'", "")], ids=["dual", "ipv4"])
-def test_the_upgrade_ends_where_a_fresh_cluster_begins(text):
+def test_upgraded_cluster_equals_fresh_cluster(text):
     fresh, ended = (
         {shown(row) for row in rows_of(upgraded, True, "node2", text=text) if "red.net_red_" not in row.key}
         for upgraded in ((), ("node1", "node2", "node3"))
     )
-    # But for one option of one port, for workloads that ran on and took the join subnet for on-link.
+    # Except for one option of one port, for running workloads that have the join subnet as on-link.
     assert len(ended - fresh) == (1 if "2010" in text else 0)
     assert not [
         row

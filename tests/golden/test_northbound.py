@@ -2,7 +2,7 @@
 """Manifests to Northbound rows, one small case per behaviour.
 
 `NAME.yml` is the input, `NAME.rows` what node1 gets for the networks in it. HEDDLE_RECORD=1 writes the latter anew. A
-name that ends with `-shared` or `-local` gives the hosts a way out in that gateway mode.
+name that ends with `-shared` or `-local` configures external connectivity in that gateway mode.
 """
 
 import os

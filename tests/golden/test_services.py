@@ -38,7 +38,7 @@ def load_balancers(node: str) -> dict:
     return {row.key: (row.parent.table, row.columns) for row in rows if row.table == "Load_Balancer"}
 
 
-def test_one_for_each_protocol_on_the_switch_and_on_the_gateway_router():
+def test_load_balancer_per_protocol_on_switch_and_gateway_router():
     found = load_balancers("node1")
     assert len(found) == 2 * 3
     parent, columns = found["Service_kube-system/kube-dns_TCP_node_switch_node1"]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Both ends of conversations over a provider network, run on hosts by `ssh HOST python3 - ...`.
 
-`serve` answers TCP and UDP with who asked, and says on its output what came in. `talk` asks from one address and port
-in several ways, prints the answers as one line of JSON, waits for a line of input, asks everybody again on what is
+`serve` answers TCP and UDP with the client's address, and prints its input. `talk` asks from one address and port
+in several ways, prints the answers as one line of JSON, waits for a line of input, repeats all questions on what is
 still open, and prints once more. So a test can have several of them open at the same time, without clocks.
 """
 
@@ -64,10 +64,10 @@ def serve(port, *addresses):
 
 
 def answer(opened, how, data, address):
-    """Tell the asker how it looks from here; `give N` gets N bytes after that, over TCP, or in one datagram."""
+    """Send the client its address as seen from here; `give N` gets N bytes after that, over TCP, or in one datagram."""
     asked = data.decode()
     print(json.dumps([how, asked, peer(address)]), flush=True)
-    told = json.dumps([asked, peer(address)]).encode()
+    reported = json.dumps([asked, peer(address)]).encode()
     word, _blank, count = asked.rpartition(" ")
     if word.endswith("give") and how == "tcp":
         opened.setblocking(True)
@@ -76,11 +76,11 @@ def answer(opened, how, data, address):
         print(json.dumps(["path", asked, path]), flush=True)
     elif word.endswith("give"):
         try:
-            opened.sendto(told.ljust(int(count)), address)
+            opened.sendto(reported.ljust(int(count)), address)
         except OSError as error:
             print(json.dumps(["refused", asked, error.errno]), flush=True)
     else:
-        opened.sendall(told) if how == "tcp" else opened.sendto(told, address)
+        opened.sendall(reported) if how == "tcp" else opened.sendto(reported, address)
 
 
 def talk(name, target, port, own_port, identifier):
@@ -105,7 +105,7 @@ def talk(name, target, port, own_port, identifier):
 
 def echo(target, identifier, sequence, text):
     """Return the text that came back with our identifier."""
-    asked, told, protocol = ECHO[family(target)]
+    asked, reported, protocol = ECHO[family(target)]
     opened = socket.socket(number(target), socket.SOCK_RAW, protocol)
     opened.settimeout(TIMEOUT)
     packet = struct.pack("!BBHHH", asked, 0, 0, identifier, sequence) + text.encode().ljust(64)
@@ -118,7 +118,7 @@ def echo(target, identifier, sequence, text):
         data = opened.recv(2048)
         data = data[20:] if family(target) == 4 else data
         kind, _code, _sum, who, _sequence = struct.unpack("!BBHHH", data[:8])
-        if (kind, who) == (told, identifier):
+        if (kind, who) == (reported, identifier):
             return data[8:].decode().rstrip()
 
 

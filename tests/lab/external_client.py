@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs in a namespace: a new connection to a host every 100 ms, and one to the next port that says back what it hears.
+"""Runs in a namespace: a new connection to a host every 100 ms, and one to the next port, which echoes.
 
 Until its input ends.
 """
@@ -14,7 +14,7 @@ INTERVAL, PATIENCE = 0.1, 1.0
 
 
 def knock(target):
-    """Begin a connection; whoever it is made with closes it."""
+    """Begin a connection; the other end closes it."""
     opened = socket.socket(socket.AF_INET6 if ":" in target[0] else socket.AF_INET, socket.SOCK_STREAM)
     opened.setblocking(False)
     opened.connect_ex(target)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs on an external host: answers connections on pairs of ports, and says what became of them.
+"""Runs on an external host: answers connections on pairs of ports, and prints their figures.
 
 For each name there are two ports. On the first, every connection is noted and closed: how long was there none? On the
 second, numbers are sent every 10 ms on each connection and should come back: how long did they not, what was the end?
@@ -36,7 +36,7 @@ class Newcomers:
         found = {
             "connections": len(self.times) - 1,
             "longest_gap_ms": round(max(gaps) * 1000),
-            # Then nobody came any more.
+            # No further client has connected.
             "to_the_end": gaps[-1] == max(gaps),
             "sources": self.sources,
         }

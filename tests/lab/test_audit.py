@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the modules `audit`, `chassis`, `topology`, `workload` and `reachability` see on a running fleet."""
+"""What the modules `audit`, `chassis`, `topology`, `workload` and `reachability` report on a converged lab."""
 
 import json
 import os
@@ -38,7 +38,7 @@ def test_a_converged_fleet_has_no_drift(lab):
     assert set(run.changed.values()) == {0}
 
 
-def test_drift_is_named_left_alone_by_the_audit_announced_by_check_mode_and_repaired(lab):
+def test_drift_is_reported_by_audit_and_check_mode_and_repaired_by_a_run(lab):
     port = "red.red_red_red1"
     addresses = nbctl(lab, "get", "Logical_Switch_Port", port, "addresses")
     route = nbctl(lab, "--bare", "--columns=_uuid", "find", "Logical_Router_Static_Route", "ip_prefix=10.128.1.0/24")
@@ -107,7 +107,7 @@ def test_the_matrix_fails_when_a_network_is_broken_and_names_the_pairs(lab):
 
 
 def zone(lab):
-    """Return the arguments with which node2 is brought to the plan that it has."""
+    """Return the arguments that apply to node2 the plan that it has."""
     return {"node": "node2", "document": pack(json.loads(lab.ssh("node2", "cat", "/var/lib/heddle/plan.json")))}
 
 
@@ -121,18 +121,18 @@ def test_single_modules_change_nothing_on_a_converged_host(lab):
     assert known["chassis"] in lab.ssh("node2", "ovs-vsctl", "get", "Open_vSwitch", ".", "external_ids:system-id")
 
 
-def test_modules_say_what_is_missing(lab):
+def test_modules_report_missing_parts(lab):
     planned = zone(lab)
     assert "node9 is not in the plan" in module("node2", "heddle.ovn.zone", {**planned, "node": "node9"})["msg"]
-    for document, told in (("nonsense", "not a packed document"), (pack({"nodes": {}}), "not a plan")):
-        assert told in module("node2", "heddle.ovn.zone", {**planned, "document": document})["msg"]
+    for document, reported in (("nonsense", "not a packed document"), (pack({"nodes": {}}), "not a plan")):
+        assert reported in module("node2", "heddle.ovn.zone", {**planned, "document": document})["msg"]
     assert (
         "no plan in /nonexistent"
         in module("node2", "heddle.ovn.audit", {"node": "node2", "plan": "/nonexistent"})["msg"]
     )
 
 
-def test_responders_leave_nothing_behind(lab):
+def test_responders_leave_no_traces(lab):
     module("node3", "heddle.ovn.reachability", {"node": "node3", "state": "responding"})
     assert module("node3", "heddle.ovn.reachability", {"node": "node3", "state": "stopped"})["changed"]
     assert not module("node3", "heddle.ovn.reachability", {"node": "node3", "state": "stopped"})["changed"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host gets its share back by itself: after a reboot, and after each daemon was restarted or killed."""
+"""A host restores its desired state: after a reboot, and after each daemon was restarted or killed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PID_FILES = {
 
 
 def process(lab, pid_file: str) -> str:
-    """Return the process id in a file, "" while a daemon is between two lives."""
+    """Return the process id in a file, "" while a daemon restarts."""
     done = lab.try_ssh(NODE, "cat", pid_file)
     return done.stdout.strip() if done.returncode == 0 else ""
 
@@ -47,7 +47,7 @@ def audit_is_clean(lab) -> None:
 
 @pytest.mark.parametrize("daemon", PID_FILES)
 @pytest.mark.parametrize("how", ["restart", "TERM", "KILL"])
-def test_a_daemon_comes_back_with_everything(lab, daemon, how):
+def test_state_is_restored_after_daemon_restart(lab, daemon, how):
     pid_file = PID_FILES[daemon]
     before = process(lab, pid_file)
     assert before
@@ -57,7 +57,7 @@ def test_a_daemon_comes_back_with_everything(lab, daemon, how):
     audit_is_clean(lab)
 
 
-def test_a_bridge_that_somebody_deleted_comes_back_with_its_ports(lab):
+def test_deleted_bridge_is_restored_with_its_ports(lab):
     """ovn-controller makes it anew by itself, but empty."""
     lab.ssh(NODE, "ovs-vsctl", "del-br", "br-int")
     audit_is_clean(lab)
@@ -93,7 +93,7 @@ def test_a_lost_system_id_is_restored_by_the_playbook(lab):
     lab.play("verify.yml")
 
 
-def test_databases_that_somebody_stopped_are_started_by_the_install_playbook(lab):
+def test_install_playbook_starts_stopped_databases(lab):
     lab.ssh(NODE, "systemctl", "stop", "ovn-ovsdb-server-nb", "ovn-ovsdb-server-sb")
     assert not is_as_planned(lab)
     assert lab.play("install.yml", "--check").changed[NODE] > 0
@@ -103,14 +103,14 @@ def test_databases_that_somebody_stopped_are_started_by_the_install_playbook(lab
     audit_is_clean(lab)
 
 
-def test_a_reboot_brings_everything_back_without_a_playbook(lab):
+def test_state_is_restored_after_reboot(lab):
     lab.verb("reboot", NODE)
     audit_is_clean(lab)
     lab.play("verify.yml")
     assert set(lab.play("site.yml").changed.values()) == {0}
 
 
-def test_the_program_shows_what_differs_and_mends_it(lab):
+def test_heddle_host_shows_and_repairs_drift(lab):
     lab.ssh(NODE, "ip", "neighbour", "delete", "169.254.0.4", "dev", "br-ex")
     shown = lab.try_ssh(NODE, "heddle-host", "diff")
     assert shown.returncode == 1
@@ -119,7 +119,7 @@ def test_the_program_shows_what_differs_and_mends_it(lab):
     assert is_as_planned(lab)
 
 
-def test_an_address_that_comes_back_to_the_card_goes_to_the_bridge_again(lab):
+def test_address_that_returns_to_the_uplink_is_migrated_again(lab):
     """As ifupdown or systemd-networkd do when they are restarted."""
     held = lab.ssh(NODE, "ip -o -4 address show dev br-ex scope global | grep -v 169.254").split()[3]
     lab.ssh(NODE, f"ip address delete {held} dev br-ex && ip address add {held} dev eth2")
@@ -133,11 +133,11 @@ def test_an_address_that_comes_back_to_the_card_goes_to_the_bridge_again(lab):
         lab.ssh(NODE, "ip route delete 203.0.113.0/24")
 
 
-def test_a_damaged_plan_is_told_without_end_and_mended_by_the_playbook(lab):
+def test_damaged_plan_is_reported_until_the_playbook_replaces_it(lab):
     plan = "/var/lib/heddle/plan.json"
     lab.ssh(NODE, f"echo '{{' > {plan} && systemctl restart --no-block heddle-host")
     status = ("systemctl", "show", "-p", "StatusText", "heddle-host")
-    eventually(lambda: f"no plan in {plan}" in lab.ssh(NODE, *status), "the service tells")
+    eventually(lambda: f"no plan in {plan}" in lab.ssh(NODE, *status), "the service reports it")
     assert lab.try_ssh(NODE, "heddle-host", "status").returncode == 2
     lab.play("networks.yml")
     eventually(lambda: "is as planned" in lab.ssh(NODE, *status), "the service is content")

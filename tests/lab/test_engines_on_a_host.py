@@ -37,7 +37,7 @@ def _without_caches(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
     return None if Path(member.name).name == "__pycache__" else member
 
 
-def test_the_engines_of_the_kernel_do_on_a_host_what_they_do_here(lab):
+def test_kernel_engine_tests_pass_on_a_host(lab):
     ssh = ["ssh", "-F", str(lab.directory / "ssh_config"), "node1"]
     folder = lab.ssh("node1", "mktemp", "-d").strip()
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The way out of networks, seen from both ends, and what becomes of a host on which somebody tampered with it."""
+"""External connectivity of networks, seen from both ends, and repair of a host after tampering."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Conversation:
         )  # fmt: skip
 
     def line(self):
-        """The next line of output as JSON; its end is an error that shows what the program said."""
+        """The next line of output as JSON; its end is an error with the program's output."""
         text = self.process.stdout.readline()
         assert text, self.process.stderr.read()
         return json.loads(text)
@@ -82,7 +82,7 @@ class Conversation:
 
 @contextmanager
 def server(lab):
-    """A server external; yields a list that holds what it saw when the block is over."""
+    """A server on the external host; yields a list that holds what it saw when the block is over."""
     seen = []
     one = Conversation(lab, "external", "serve", PORT, external(4), external(6))
     assert one.process.stdout.readline() == "ready\n", one.process.stderr.read()
@@ -108,7 +108,7 @@ def identifiers(lab) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("number", [4, 6], ids=["IPv4", "IPv6"])
-def test_equal_addresses_ports_and_servers_stay_two_conversations(lab, twins, number):
+def test_overlapping_connections_of_two_networks_stay_separate(lab, twins, number):
     with server(lab) as seen:
         talks = {
             name: Conversation(
@@ -128,21 +128,21 @@ def test_equal_addresses_ports_and_servers_stay_two_conversations(lab, twins, nu
     one, two = (first[name] for name in twins)
     assert one["own"] == two["own"]
     for how in ("tcp", "udp"):
-        told = {}
+        reported = {}
         for name in twins:
             (asked, ours), (again, still) = first[name][how], second[name][how]
             assert (asked, again) == (f"{name} {how} 1", f"{name} {how} 2"), "each reply reaches its own"
             assert ours == still
             assert ours[0] == node_address(number)
-            told[name] = ours[1]
-        assert told[twins[0]] != told[twins[1]], "the server sees two ports of one address"
+            reported[name] = ours[1]
+        assert reported[twins[0]] != reported[twins[1]], "the server sees two ports of one address"
         # The same from the other end.
         for name in twins:
             for turn in (1, 2):
-                assert [how, f"{name} {how} {turn}", [node_address(number), told[name]]] in seen
+                assert [how, f"{name} {how} {turn}", [node_address(number), reported[name]]] in seen
     for name in twins:
         assert [first[name]["icmp"], second[name]["icmp"]] == [f"{name} icmp 1", f"{name} icmp 2"]
-    # Each has entries with a mark of its own, so a reply finds its network.
+    # Each has entries with a mark of its own, so a reply is returned to its network.
     marks = set(re.findall(rf"^tcp,.*{re.escape(external(number))}.*dport={PORT}.*mark=(\d+)", tracked, re.MULTILINE))
     assert len(marks) == 2, tracked
 
@@ -152,16 +152,17 @@ def in_userspace(lab) -> bool:
 
 
 @pytest.mark.parametrize("number", [4, 6], ids=["IPv4", "IPv6"])
-def test_who_sends_too_large_from_outside_is_told_and_what_is_large_arrives(lab, number):
+def test_external_pmtu_discovery(lab, number):
     network, namespace = "red_red", "red_red1"
     mtu = json.loads(lab.ssh("node1", "cat", "/var/lib/heddle/plan.json"))["networks"][network]["mtu"]
     assert mtu < 1500
-    # Open vSwitch's userspace datapath writes a TCP checksum into an ICMPv6 error about TCP, so nobody knows it again.
+    # Open vSwitch's userspace datapath writes a TCP checksum into an ICMPv6 error about TCP, so no receiver can
+    # match it to a connection.
     by_tcp = number == 4 or not in_userspace(lab)
     flag = f"-{number}"
     forget = ("ip", flag, "route", "flush", "cache")
     lab.ssh("external", *forget)
-    # Without this, TCP would agree on what fits and nobody would ever learn the path's MTU.
+    # Without this, TCP would negotiate a segment size that fits, and path MTU discovery would not be tested.
     prefix = f"{external(number)}/{32 if number == 4 else 128}"
     way = re.search(
         r"via (\S+) dev (\S+)", lab.ssh("node1", "ip", flag, "-n", namespace, "route", "get", external(number))
@@ -175,7 +176,7 @@ def test_who_sends_too_large_from_outside_is_told_and_what_is_large_arrives(lab,
             )
             assert asked.line() == 0
             asked.end()
-            told = lab.ssh("external", "ip", flag, "route", "get", node_address(number))
+            reported = lab.ssh("external", "ip", flag, "route", "get", node_address(number))
             if by_tcp:
                 lab.ssh("external", *forget)
                 fetched = Conversation(
@@ -183,7 +184,7 @@ def test_who_sends_too_large_from_outside_is_told_and_what_is_large_arrives(lab,
                 )
                 assert fetched.line() == 300_000
                 fetched.end()
-        assert f"mtu {mtu}" in told, "the sender was told the MTU"
+        assert f"mtu {mtu}" in reported, "the sender learned the MTU"
         assert any(line[0] == "refused" for line in seen), "the sender's kernel knows it then"
         assert not by_tcp or ["path", "tcp give 300000", mtu] in seen
     finally:
@@ -195,7 +196,7 @@ def has_vrf(lab) -> bool:
     return "vrf" in lab.ssh("node2", "ip", "-d", "-o", "link", "show", "type", "vrf")
 
 
-# What somebody does on node2, and what the audit says about it.
+# Tampering on node2, and the audit's message about it.
 TAMPERING = {
     "flow": (
         "ovs-ofctl del-flows --strict br-ex priority=50,ip,dl_dst=$(cat /sys/class/net/br-ex/address)",
@@ -223,7 +224,7 @@ def tampering(lab) -> dict:
 
 
 def tamper(lab, what: dict) -> None:
-    for command, _told in what.values():
+    for command, _reported in what.values():
         lab.ssh("node2", "sh", "-c", shlex.quote(command))
 
 
@@ -235,11 +236,11 @@ def unwatched(lab):
     lab.ssh("node2", "systemctl", "start", "heddle-host")
 
 
-def test_each_kind_of_tampering_is_found_and_repaired_by_the_host_itself(lab, unwatched):
-    for name, (command, told) in tampering(lab).items():
-        tamper(lab, {name: (command, told)})
+def test_tampering_is_found_and_repaired_by_heddle_host(lab, unwatched):
+    for name, (command, reported) in tampering(lab).items():
+        tamper(lab, {name: (command, reported)})
         shown = lab.try_ssh("node2", "heddle-host", "diff")
-        assert (shown.returncode, told.lower() in shown.stdout.lower()) == (1, True), (name, shown.stdout)
+        assert (shown.returncode, reported.lower() in shown.stdout.lower()) == (1, True), (name, shown.stdout)
         lab.ssh("node2", "heddle-host", "apply")
         assert lab.try_ssh("node2", "heddle-host", "diff").returncode == 0, name
 
@@ -263,7 +264,7 @@ def test_a_node_that_forwards_external_hosts_to_services_fails_verify_and_is_nam
 REPORTED = ("route", "route of IPv6", "firewall", "sysctl", "address", "rule", "uplinks")
 
 
-def test_what_the_kernel_reports_is_repaired_without_a_playbook(lab):
+def test_reported_kernel_changes_are_repaired_without_a_playbook(lab):
     for name, what in tampering(lab).items():
         if name in REPORTED:
             tamper(lab, {name: what})
@@ -273,7 +274,7 @@ def test_what_the_kernel_reports_is_repaired_without_a_playbook(lab):
                 time.sleep(0.5)
 
 
-def test_all_tampering_together_is_repaired_by_the_playbook_and_what_is_foreign_stays(lab, unwatched):
+def test_combined_tampering_is_repaired_and_foreign_objects_stay(lab, unwatched):
     what = tampering(lab)
     foreign = {
         "a table": ("nft add table inet somebodys", "nft list table inet somebodys", "nft delete table inet somebodys"),
@@ -298,8 +299,8 @@ def test_all_tampering_together_is_repaired_by_the_playbook_and_what_is_foreign_
         assert lab.play("audit.yml", success=False).code == 2
         report = json.loads((REPORT / "audit.json").read_text())["hosts"]
         drift, others = (json.dumps(report["node2"][key]).lower() for key in ("drift", "foreign"))
-        for name, (_command, told) in what.items():
-            assert told.lower() in drift, name
+        for name, (_command, reported) in what.items():
+            assert reported.lower() in drift, name
         for mark in ("somebodys", "203.0.113.77", "203.0.113.78"):
             assert mark in others, others
         assert not report["node1"]["drift"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workloads straight on the provider's segment, in VLANs, and on a physical network that leads nowhere."""
+"""Workloads straight on the provider's segment, in VLANs, and on a physical network without an uplink."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ NETWORKS = {
 
 
 def others(place: int, prefix: str, prefix6: str) -> str:
-    """All blocks of 32 addresses but one: the networks share a subnet, and no two workloads have one address."""
+    """All blocks of 32 addresses but one: the networks have equal subnets, and no two workloads have one address."""
     blocks = [32 * number for number in range(8) if number != place]
     found = [f"{prefix}.2.{block}/27" for block in blocks] + [f"{prefix6}:2::{block:x}/123" for block in blocks]
     return ", ".join(f'"{block}"' for block in found)
@@ -64,7 +64,7 @@ def prefixes(lab) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def localnets(lab, tmp_path_factory):
-    """Bring the networks beside those of the lab; afterwards the lab has only its own again."""
+    """Apply the networks in addition to those of the lab, and remove them afterwards."""
     directory = shutil.copytree(MANIFESTS, tmp_path_factory.mktemp("localnet") / "manifests")
     text, own = "", prefixes(lab)
     for place, (name, (physical, vlan, nodes)) in enumerate(NETWORKS.items(), start=4):
@@ -99,7 +99,7 @@ def external(lab) -> list[str]:
     return [line.split()[3].partition("/")[0] for line in lines]
 
 
-def test_untagged_workloads_are_on_the_provider_segment_both_ways(lab, localnets):
+def test_untagged_workloads_are_on_the_provider_segment(lab, localnets):
     for address in external(lab):
         assert reaches(lab, "flat/w1", address), address
         assert reaches(lab, "flat/w2", address), address
@@ -121,17 +121,17 @@ def test_untagged_workloads_are_on_the_provider_segment_both_ways(lab, localnets
         ("apart/w1", "flat/w1", False),
     ],
 )
-def test_vlans_and_physical_networks_keep_apart(lab, localnets, source, target, expected):
+def test_vlans_and_physical_networks_are_isolated(lab, localnets, source, target, expected):
     for address in addresses(lab, target):
         assert reaches(lab, source, address) is expected, address
 
 
-def test_a_vlan_does_not_reach_the_outside_host(lab, localnets):
+def test_vlan_does_not_reach_the_external_host(lab, localnets):
     for address in external(lab):
         assert not reaches(lab, "seven/w1", address), address
 
 
-def test_larger_packets_than_through_a_tunnel_fit_and_a_second_run_changes_nothing(lab, localnets):
+def test_localnet_mtu_exceeds_tunnel_mtu_and_second_run_changes_nothing(lab, localnets):
     link = lab.ssh("node1", "ip netns exec flat_w1 ip -o link show dev net1")
     assert " mtu 1500 " in link
     assert set(lab.play("networks.yml", manifests=localnets).changed.values()) == {0}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks that come, wait, are used and go, on a running fleet."""
+"""Lifecycle of networks on a converged lab: created, waiting, in use, deleted."""
 
 import json
 import re
@@ -80,7 +80,7 @@ def ping(lab, node, namespace, *addresses):
         lab.ssh(node, "ip", "netns", "exec", namespace, "ping", "-c1", "-W5", address)
 
 
-def test_a_network_in_use_works_on_until_its_last_workload_goes_and_leaves_nothing(lab, manifests):
+def test_network_in_use_works_until_its_last_workload_is_deleted(lab, manifests):
     before, hosts = lab.dump(), kernel(lab)
     green, key = manifests / "green.yml", "UserDefinedNetwork/green/net"
     green.write_text(GREEN)
@@ -101,14 +101,14 @@ def test_a_network_in_use_works_on_until_its_last_workload_goes_and_leaves_nothi
     assert condition_of(report, key)["NetworkReady"]["status"] == "True"
     assert set(report["objects"][key]["status"]["hosts"].values()) == {"ready"}
     unchanged(lab, manifests)
-    carried_out = lab.dump()
+    applied = lab.dump()
 
     green.write_text(GREEN)
     announced = lab.play("networks.yml", "--check", "--diff", manifests=manifests)
     assert "network in use by the following pods: [green/g1, green/g3]" in announced.output
     deleting = lab.play("networks.yml", manifests=manifests)
     assert "delete UserDefinedNetwork/green/net when its last user is gone" in deleting.output
-    assert lab.dump() == carried_out
+    assert lab.dump() == applied
     ping(lab, "node1", "green_g1", "10.0.0.4", "fd00:10::4")
     report = status()
     assert condition_of(report, key)["NetworkCreated"]["reason"] == "SyncError"
@@ -151,7 +151,7 @@ def test_two_cluster_networks_that_select_one_namespace(lab, manifests):
     assert (lab.dump(), kernel(lab)) == (before, hosts)
 
 
-def test_readiness_is_claimed_only_of_hosts_that_were_asked_and_told_so(lab, manifests):
+def test_readiness_only_for_hosts_that_reported_it(lab, manifests):
     key = "UserDefinedNetwork/green/net"
     (manifests / "green.yml").write_text(GREEN + NETWORK)
     alone = lab.play("networks.yml", "--limit", "node2", manifests=manifests, success=False)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operators do to a running fleet: change, check, remove, make mistakes, lose a host."""
+"""Operations on a converged lab: change, check, remove, invalid manifests, loss of a host."""
 
 import json
 import os
@@ -47,13 +47,13 @@ def revision(lab):
     return table["data"][0][table["headings"].index("revision")]
 
 
-def test_check_and_diff_on_a_converged_fleet_show_nothing(lab):
+def test_check_and_diff_show_nothing_when_converged(lab):
     run = lab.play("site.yml", "--check", "--diff")
     assert set(run.changed.values()) == {0}, run.output[-4000:]
     assert "+++" not in run.output
 
 
-def test_mistakes_are_all_named_and_nothing_is_written(lab, manifests):
+def test_all_errors_are_reported_and_nothing_is_written(lab, manifests):
     before, known = lab.dump(), revision(lab)
     (manifests / "bad.yml").write_text(
         "kind: UserDefinedNetwork\nmetadata: {name: net, namespace: red}\n"
@@ -68,7 +68,7 @@ def test_mistakes_are_all_named_and_nothing_is_written(lab, manifests):
     assert (lab.dump(), revision(lab)) == (before, known)
 
 
-def test_mistakes_that_need_no_state_are_found_before_any_host_is_touched(lab, manifests):
+def test_validation_errors_are_found_before_any_host_is_touched(lab, manifests):
     known = revision(lab)
     (manifests / "bad.yml").write_text(SEPARATE.replace("node3", "node9"))
     run = lab.play("site.yml", manifests=manifests, success=False)
@@ -78,7 +78,7 @@ def test_mistakes_that_need_no_state_are_found_before_any_host_is_touched(lab, m
     assert set(run.changed) == {"localhost"}
 
 
-def test_mistakes_that_the_state_shows_are_found_before_anything_is_written(lab, manifests):
+def test_admission_errors_are_found_before_anything_is_written(lab, manifests):
     before, known = lab.dump(), revision(lab)
     label = 'labels: {k8s.ovn.org/primary-user-defined-network: ""}'
     plain = (manifests / "default.yml").read_text().replace("name: plain\n", f"name: plain\n  {label}\n", 1)
@@ -91,7 +91,7 @@ def test_mistakes_that_the_state_shows_are_found_before_anything_is_written(lab,
     assert (lab.dump(), revision(lab)) == (before, known)
 
 
-def test_a_lost_host_stops_nothing_and_the_next_run_completes_it(lab, manifests):
+def test_unreachable_host_is_completed_by_the_next_run(lab, manifests):
     before = lab.dump()
     (manifests / "green.yml").write_text(SEPARATE)
     lab.verb("kill", "node3")
@@ -112,9 +112,9 @@ def test_a_lost_host_stops_nothing_and_the_next_run_completes_it(lab, manifests)
 
 
 # Each is the first sign of what is cut off: after it, the task whose name stands there is under way.
-CUTS = ("Admit the manifests, and make the plan", "Bring topology, gateways and workloads of this host to the plan")
+CUTS = ("Admit the manifests and compute the plan", "Apply topology, gateways and workloads of this host")
 
-# Ends whoever writes to the host at the moment in which the network's logical switch is there.
+# Kills the process that writes to the host as soon as the network's logical switch exists.
 KILL_THE_WRITER = """
 until ovn-nbctl --bare --columns=name list Logical_Switch | grep -q green; do :; done
 for opened in /proc/[0-9]*/fd/*; do
@@ -123,7 +123,7 @@ done
 """
 
 
-def test_runs_that_are_killed_one_after_the_other_are_completed_by_the_next_one(lab, manifests):
+def test_killed_runs_are_completed_by_the_next_one(lab, manifests):
     (manifests / "green.yml").write_text(SEPARATE)
     command = [str(ROOT / "scripts" / "play"), "playbooks/networks.yml", "-e", f"heddle_manifests={manifests}"]
     # The cuts are task names in Ansible's default output.
@@ -141,7 +141,7 @@ def test_runs_that_are_killed_one_after_the_other_are_completed_by_the_next_one(
     lab.play("networks.yml")
 
 
-def test_a_host_that_is_cut_off_between_its_parts_is_completed_by_the_next_run(lab, manifests):
+def test_partially_applied_host_is_completed_by_the_next_run(lab, manifests):
     (manifests / "green.yml").write_text(SEPARATE)
     with ThreadPoolExecutor() as pool:
         killed = pool.submit(lab.ssh, "node3", KILL_THE_WRITER)

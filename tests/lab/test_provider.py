@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The provider's uplink is taken out of the inventory and comes back: hosts get everything back, and the way out."""
+"""The uplink is removed from the inventory and added again: IP configuration and external connectivity follow."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NONE = ("-e", '{"heddle_uplink": ""}')
 
 
 def kernel_has(lab, node: str) -> str:
-    """Return what Heddle's gateways leave in the kernel and on the provider's bridge, and whose the addresses are."""
+    """Return what Heddle's gateways leave in the kernel and on the provider's bridge, and devices of addresses."""
     commands = (
         "ip -o address | grep 'proto 0x55'", "ip route show table all | grep 'proto 85'",
         "ip -6 route show table all | grep 'proto 85'", "ip rule | grep 'proto 85'", "ip -6 rule | grep 'proto 85'",
@@ -35,11 +35,11 @@ def addresses(lab, node: str, device: str) -> list[str]:
 
 @pytest.fixture
 def over_the_uplink(lab, tmp_path):
-    """Return the options with which Ansible reaches the nodes at their provider addresses, from outside."""
+    """Return the options with which Ansible reaches the nodes at provider addresses, through the external host."""
     known = lab.directory / "ssh_config"
     shared = re.search(r"ControlPath (.*)%n", known.read_text())[1]
     own = "".join(
-        f"Host {node}\n    HostName {own_address(lab, node)}\n    ProxyCommand ssh -F {known} -W %h:22 outside\n"
+        f"Host {node}\n    HostName {own_address(lab, node)}\n    ProxyCommand ssh -F {known} -W %h:22 external\n"
         f"    ControlPath {shared}%n-uplink.ssh\n"
         for node in NODES
     )
@@ -62,8 +62,8 @@ def uplink_comes_back(lab):
     lab.play("site.yml")
 
 
-def test_hosts_get_everything_back_and_playbooks_apart_bring_the_way_out_again(lab, uplink_comes_back, over_the_uplink):
-    """Both ways with Ansible itself coming in over the uplink."""
+def test_uplink_is_detached_and_attached_again_by_separate_playbooks(lab, uplink_comes_back, over_the_uplink):
+    """Attach and detach while the uplink carries the SSH session."""
     before, own = lab.dump(), {node: addresses(lab, node, "br-ex") for node in NODES}
     announced = lab.play("site.yml", "--check", "--diff", *NONE)
     assert all(announced.changed[node] for node in NODES)
@@ -73,13 +73,13 @@ def test_hosts_get_everything_back_and_playbooks_apart_bring_the_way_out_again(l
         assert kernel_has(lab, node) == ""
         assert addresses(lab, node, "eth2") == own[node]
         assert addresses(lab, node, "br-ex") == []
-        # The kernel hears the uplink again.
+        # The kernel receives on the uplink again.
         assert "eth2" not in lab.try_ssh(node, "nft list table inet heddle-userspace").stdout
     assert set(lab.play("site.yml", *NONE).changed.values()) == {0}
 
     # The bridge stays for Localnet networks; so only the plan of the second playbook has the uplink.
     lab.play("install.yml", *over_the_uplink)
-    assert "is not yet what the inventory says" not in lab.play("networks.yml", *over_the_uplink).output
+    assert "differs from the inventory. The plan keeps" not in lab.play("networks.yml", *over_the_uplink).output
     for node in NODES:
         assert addresses(lab, node, "br-ex") == own[node]
     assert lab.dump() == before
@@ -87,9 +87,9 @@ def test_hosts_get_everything_back_and_playbooks_apart_bring_the_way_out_again(l
     lab.play("verify.yml")
 
 
-def test_an_uplink_that_is_not_installed_yet_does_not_get_into_the_plan(lab, uplink_comes_back):
+def test_uplink_that_is_not_installed_yet_is_not_in_the_plan(lab, uplink_comes_back):
     lab.play("install.yml", *NONE)
     lab.play("networks.yml", *NONE)
-    told = lab.play("networks.yml")
-    assert told.output.count("is not yet what the inventory says") == len(NODES)
-    assert set(told.changed.values()) == {0}
+    reported = lab.play("networks.yml")
+    assert reported.output.count("differs from the inventory. The plan keeps") == len(NODES)
+    assert set(reported.changed.values()) == {0}

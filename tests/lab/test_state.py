@@ -35,13 +35,13 @@ def test_a_lost_state_is_restored_with_the_same_ids(lab, tmp_path):
     assert lab.play("state_restore.yml", "-e", f"heddle_backup_file={file}").changed["node1"] == 1
     assert rows(lab, "Allocation", "pool", "owner", "value") == allocations
     assert lab.play("state_restore.yml", "-e", f"heddle_backup_file={file}").changed["node1"] == 0
-    # No host gets anything; what they tell about the restored networks is news to the state.
+    # Nothing changes on hosts; their reports about the restored networks are new to the state.
     changed = lab.play("networks.yml").changed
     assert {host: number for host, number in changed.items() if number} == {"node1": 1}
     assert lab.dump() == before
 
 
-def test_a_state_that_holds_something_else_is_not_overwritten_by_accident(lab, tmp_path):
+def test_nonempty_state_is_not_overwritten_without_the_option(lab, tmp_path):
     file = tmp_path / "state.json"
     lab.play("state_backup.yml", "-e", f"heddle_backup_file={file}")
     kept = json.loads(file.read_text())

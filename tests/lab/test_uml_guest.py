@@ -33,7 +33,7 @@ def test_a_missing_feature_is_named(parts, monkeypatch):
         kernel_probe.attempt(*parts)
 
 
-def test_a_guest_that_panics_ends_and_is_quoted(parts, monkeypatch, tmp_path):
+def test_panicking_guest_ends_and_its_console_is_quoted(parts, monkeypatch, tmp_path):
     monkeypatch.setattr(guest, "FILES", tmp_path)
     (tmp_path / "probe").write_text("#!/bin/sh\nexit 1\n")
     with pytest.raises(LabError, match=r"does not run a guest here: it ended early: .*panic"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The result of verify on hosts that are slow, stand still or lose packets, and with one real defect planted.
+"""The result of verify on hosts that are slow, paused or lossy, and with one injected defect.
 
 Each scenario runs HEDDLE_REPEAT times (once if it is not set): `make test-long` asks for ten.
 """
@@ -55,14 +55,14 @@ def assert_right(report: dict) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("percent", [5] if REPEAT == 1 else [10, 5])
-def test_slow_hosts_fail_nothing(impaired: Lab, percent: int, seed: str) -> None:
+def test_slow_hosts_cause_no_failures(impaired: Lab, percent: int, seed: str) -> None:
     for node in ("node1", "node2", "node3"):
         impaired.verb("throttle", node, str(percent))
     assert_right(verify(impaired, seed))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_host_that_stands_still_in_the_middle_and_lost_packets_fail_nothing(impaired: Lab, seed: str) -> None:
+def test_paused_host_and_packet_loss_cause_no_failures(impaired: Lab, seed: str) -> None:
     impaired.verb("lose", "--loss", "2")
     impaired.verb("throttle", "node1", "10")
     with impaired.begin("verify.yml", "-e", f"heddle_verify_seed={seed}", quiet=True) as run:
@@ -77,7 +77,7 @@ def test_a_host_that_stands_still_in_the_middle_and_lost_packets_fail_nothing(im
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_port_that_drops_everything_is_found_and_nothing_else(impaired: Lab, seed: str) -> None:
+def test_dropping_port_is_the_only_failure(impaired: Lab, seed: str) -> None:
     impaired.verb("throttle", "node2", "10")
     port = impaired.ssh("node2", "ovs-vsctl", "--bare", "--columns=ofport", "find", "Interface", IS_RED2).strip()
     flow = f"table=0,in_port={port}"
@@ -95,9 +95,7 @@ IS_RED2 = "external_ids:iface-id=red.red_red_red2"
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_an_underlay_that_drops_large_packets_between_two_hosts_is_found_and_nothing_else(
-    impaired: Lab, seed: str
-) -> None:
+def test_underlay_mtu_black_hole_is_the_only_failure(impaired: Lab, seed: str) -> None:
     impaired.verb("lose", "--loss", "1", "--blackhole", "node1", "node2", "1000")
     found = wrong(verify(impaired, seed))
     workloads = json.loads((REPORT / "plan.json").read_text())["workloads"]
@@ -126,7 +124,7 @@ MEND = (
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_leak_between_two_networks_is_found_and_nothing_else(impaired: Lab, seed: str) -> None:
+def test_leak_between_two_networks_is_the_only_failure(impaired: Lab, seed: str) -> None:
     impaired.ssh("node1", "ovn-nbctl", "--wait=hv", " -- ".join(LEAK))
     try:
         impaired.verb("throttle", "node1", "10")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A virtual machine boots, is reached, and moves to other hosts with its connections, whatever is cut off meanwhile."""
+"""A virtual machine boots, is reachable, and migrates with its connections, also after runs that were cut off."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def vm(lab):
 
 
 def identity(vm, node: str) -> dict:
-    """What must be the same wherever the VM runs, as it sees it itself."""
-    told = vm.inside(
+    """What must be the same on every host, as seen inside the VM."""
+    reported = vm.inside(
         node,
         "".join(f"ping -c 1 -W 5 {gateway} >/dev/null; " for gateway in GATEWAYS)
         + "ip -o address show eth0; echo /; ip route show default; ip -6 route show default; echo /;"
         + "ip neigh; ip -6 neigh; cat /sys/class/net/eth0/address",
     )
-    addresses, routes, neighbours = told.split("/\n")
+    addresses, routes, neighbours = reported.split("/\n")
     return {
         "addresses": set(re.findall(r"inet6? (\S+)", addresses)),
         "gateways": set(re.findall(r"default via (\S+)", routes)),
@@ -71,7 +71,7 @@ def reach(lab) -> None:
         lab.ssh(host, f"ip netns exec {namespace} sh -c '{pings}'")
 
 
-def test_it_is_told_who_it_is_and_renews_its_leases(lab, vm):
+def test_guest_gets_its_identity_by_dhcp_and_renews_leases(lab, vm):
     reach(lab)
     found = identity(vm, "node1")
     assert found["gateways"] == {"10.5.0.1", GATEWAY_LINK_LOCAL}
@@ -80,25 +80,25 @@ def test_it_is_told_who_it_is_and_renews_its_leases(lab, vm):
 
     plan = json.loads(lab.ssh("node1", "cat", "/var/lib/heddle/plan.json"))
     services = {service["name"] for service in plan["settings"].get("shared_services", [])}
-    # The client renews at half its lease by itself, and at once when it is told to. In IPv6 OVN's leases have no end.
-    told = vm.inside(
+    # The client renews at half its lease by itself, and at once on a signal. In IPv6 OVN's leases have no end.
+    reported = vm.inside(
         "node1",
         "rm -f /run/eth0.renew; kill -USR1 $(pidof udhcpc);"
         " for turn in 1 2 3 4 5 6 7 8 9 10; do [ -e /run/eth0.renew ] && break; sleep 1; done;"
         " cat /run/eth0.renew; echo ---; cat /run/eth0.v6.bound; hostname",
     )
     four, six = (
-        dict(line.split("=", 1) for line in part.splitlines() if "=" in line) for part in told.split("---\n", 1)
+        dict(line.split("=", 1) for line in part.splitlines() if "=" in line) for part in reported.split("---\n", 1)
     )
     assert (four["lease"], four["serverid"], four["router"]) == ("3500", "169.254.1.1", "10.5.0.1")
     assert (four["ip"], four["mtu"], four["hostname"]) == ("10.5.0.5", "1400", "vm1")
     assert (ipaddress.ip_address(six["ipv6"]).compressed, six["lease"]) == ("fd00:10:5::5", str(2**32 - 1))
-    assert told.split()[-1] == "vm1"
+    assert reported.split()[-1] == "vm1"
     for leased in (four, six):
         assert ("dns" in leased) == ("kube-system/kube-dns" in services), leased
 
 
-def test_it_moves_with_its_connections_and_stays_who_it_is(lab, vm, capsys):
+def test_migration_keeps_connections_and_identity(lab, vm, capsys):
     before = identity(vm, "node1")
     watchers = Watchers(lab)
     moved = vm.move("node2", "-e", "heddle_migrate_watch=true")
@@ -111,7 +111,7 @@ def test_it_moves_with_its_connections_and_stays_who_it_is(lab, vm, capsys):
     assert all(flow["lost"] < flow["sent"] for flow in flows.values()), flows
     watched = figures(moved)["watched"]
     assert set(watched) == set(ADDRESSES)
-    assert all(told["sent"] > 0 and told["lost"] < told["sent"] for told in watched.values()), watched
+    assert all(reported["sent"] > 0 and reported["lost"] < reported["sent"] for reported in watched.values()), watched
     assert identity(vm, "node2") == before
     assert vm.runs_on() == ["node2"]
     assert NAME not in lab.ssh("node1", "ls", "/run/heddle-vm")
@@ -119,7 +119,7 @@ def test_it_moves_with_its_connections_and_stays_who_it_is(lab, vm, capsys):
     assert set(again.changed.values()) == {0}, again.output[-4000:]
 
 
-def test_it_comes_back_when_its_qemu_dies_and_when_its_host_reboots(lab, vm):
+def test_vm_restarts_after_qemu_death_and_host_reboot(lab, vm):
     (here,) = vm.runs_on()
     first = lab.ssh(here, "systemctl", "show", "--property=MainPID", "--value", UNIT).strip()
     lab.ssh(here, "kill", "-KILL", first)
@@ -137,7 +137,7 @@ def test_it_comes_back_when_its_qemu_dies_and_when_its_host_reboots(lab, vm):
     reach(lab)
 
 
-def test_a_move_that_fails_before_the_switch_over_leaves_it_where_it_was(lab, vm):
+def test_failed_migration_leaves_the_vm_on_the_source(lab, vm):
     (here,) = vm.runs_on()
     lab.ssh("node3", "systemctl", "mask", "--runtime", UNIT)
     try:
@@ -148,7 +148,7 @@ def test_a_move_that_fails_before_the_switch_over_leaves_it_where_it_was(lab, vm
     assert vm.runs_on() == [here]
 
 
-def test_a_move_that_is_cut_off_after_the_switch_over_is_finished_by_the_next_run(lab, vm):
+def test_migration_cut_off_after_switch_over_is_completed_by_the_next_run(lab, vm):
     (here,) = vm.runs_on()
     there = "node1" if here != "node1" else "node2"
     playbook = subprocess.Popen(
@@ -158,7 +158,7 @@ def test_a_move_that_is_cut_off_after_the_switch_over_is_finished_by_the_next_ru
         env={**os.environ, "ANSIBLE_NOCOLOR": "1", "HEDDLE_VERBOSE": "1", "HEDDLE_LOG_DIRECTORY": ""},
     )  # fmt: skip
     for line in playbook.stdout:
-        if "Look where it runs]" in line:
+        if "Read the VM's state on both hosts]" in line:
             break
     os.killpg(playbook.pid, 9)
     playbook.wait()
@@ -167,7 +167,7 @@ def test_a_move_that_is_cut_off_after_the_switch_over_is_finished_by_the_next_ru
     left = lab.ssh(here, "systemctl", "show", "--property=MainPID", "--value", UNIT).strip()
     lab.ssh(here, "kill", "-KILL", left)
 
-    # Nobody else ends a move, not with the same manifests either.
+    # Only the migration itself ends it, not a run with the same manifests.
     lab.play("networks.yml", *OWN_SET, manifests=DATA / "manifests")
     assert vm.runs_on() == [there]
     assert lab.try_ssh(here, "systemctl", "is-active", UNIT).stdout.strip() in ("inactive", "failed")

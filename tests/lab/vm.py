@@ -42,12 +42,12 @@ class Machine:
 
     def inside(self, node: str, command: str) -> str:
         """Run a command in the VM, which runs on a node; returns what it printed."""
-        told = self.info(node, command)
-        assert told["rc"] == 0, told
-        return told["stdout"]
+        reported = self.info(node, command)
+        assert reported["rc"] == 0, reported
+        return reported["stdout"]
 
     def asked(self, nodes: str, command: str = "") -> dict[str, dict]:
-        """What the hosts of a pattern say, by host."""
+        """The results of the hosts of a pattern, by host."""
         arguments = {"workload": MACHINE, "timeout": 60, **({"command": command} if command else {})}
         done = subprocess.run(
             [str(Path(sys.executable).parent / "ansible"), nodes, "--one-line",
@@ -62,30 +62,32 @@ class Machine:
         """Wait until it has booted and has its leases; then it answers on a TCP port."""
         deadline = time.monotonic() + 90
         while True:
-            told = self.inside(node, "ip -o address show eth0")
-            if all(f"{address}/" in told for address in ADDRESSES):
+            reported = self.inside(node, "ip -o address show eth0")
+            if all(f"{address}/" in reported for address in ADDRESSES):
                 break
-            assert time.monotonic() < deadline, told
+            assert time.monotonic() < deadline, reported
         self.inside(node, f"pidof nc >/dev/null || nc -ll -p {PORT} -e cat >/dev/null 2>&1 &")
 
     def runs_on(self) -> list[str]:
         """The hosts on which QEMU has it running."""
-        told = self.asked("heddle_nodes")
-        assert len(told) == 3
-        return [node for node in sorted(told) if told[node]["status"] == "running"]
+        reported = self.asked("heddle_nodes")
+        assert len(reported) == 3
+        return [node for node in sorted(reported) if reported[node]["status"] == "running"]
 
     def move(self, node: str, *arguments: str, **options):
         variables = ("-e", f"workload={MACHINE}", "-e", f"to={node}")
         return self.lab.play("migrate_workload.yml", *variables, *arguments, **options)
 
     def neighbours(self, node: str) -> dict[str, tuple[str, str]]:
-        """The VM's neighbours as it knows them: address -> MAC, state."""
-        told = self.inside(node, "ip neigh; ip -6 neigh")
-        return {found[1]: (found[2], found[3]) for found in re.finditer(r"(\S+) dev eth0 lladdr (\S+).* (\w+)", told)}
+        """The VM's neighbour cache: address -> MAC, state."""
+        reported = self.inside(node, "ip neigh; ip -6 neigh")
+        return {
+            found[1]: (found[2], found[3]) for found in re.finditer(r"(\S+) dev eth0 lladdr (\S+).* (\w+)", reported)
+        }
 
 
 def figures(run) -> dict:
-    """What the playbook said of a move."""
+    """The playbook's result of a migration."""
     return json.loads(re.search(r"msg: '?(\{\"workload\".*?\})'?\n\n", re.sub(r"\n {8}", " ", run.output))[1])
 
 
@@ -104,7 +106,7 @@ class Watchers:
             assert process.stdout.readline() == "ready\n"
 
     def stop(self) -> dict:
-        """Flow -> what became of it."""
+        """Flow -> its figures."""
         found = {}
         for namespace, process in self.running.items():
             answer, _nothing = process.communicate("\n", timeout=30)
@@ -134,7 +136,7 @@ class ExternalFlows:
                     f"nc {address} {port + 1} -e cat >/dev/null 2>&1 & "
                     f"while [ -e /tmp/knocking ]; do nc -w 1 {address} {port} </dev/null >/dev/null 2>&1 & sleep 0.2;"
                     " done & "
-                    # Begins no process for each packet, so it tells what the network does on a VM that is busy.
+                    # Starts no process for each packet, so it measures the network also on a busy VM.
                     f"ping -i 0.1 {address} >>/tmp/echoes{family} & echo $! >>/tmp/pinging; "
                 )
         vm.inside(node, f"({inside}) >/dev/null 2>&1 </dev/null &")
@@ -142,11 +144,11 @@ class ExternalFlows:
 
     def phase(self, node: str) -> None:
         """End a phase; `node` has the VM now."""
-        told = self.vm.inside(
+        reported = self.vm.inside(
             node, "for family in 4 6; do echo /; cat /tmp/echoes$family; : >/tmp/echoes$family; done; echo /"
         )
         found = {}
-        for family, part in zip((4, 6), told.split("/\n")[1:], strict=False):
+        for family, part in zip((4, 6), reported.split("/\n")[1:], strict=False):
             answered = [int(number) for number in re.findall(r"seq=(\d+)", part)]
             steps = [later - earlier for earlier, later in pairwise([self.answered[family], *answered])]
             found[family] = {"answered": len(answered), "longest_gap_ms": max(steps, default=0) * 100}
@@ -156,15 +158,15 @@ class ExternalFlows:
         self.server.stdin.flush()
 
     def stop(self, node: str) -> list[dict]:
-        """What became of the flows, phase by phase; `node` has the VM now."""
+        """The figures of the flows, phase by phase; `node` has the VM now."""
         self.phase(node)
         answer, _nothing = self.server.communicate(timeout=30)
         self.vm.inside(node, "rm -f /tmp/knocking; kill $(cat /tmp/pinging); rm /tmp/pinging")
         for client in self.clients:
             client.communicate(timeout=30)
         return [
-            {**flows, **{f"vm_{family}": {**flows[f"vm_{family}"], "echo": told[family]} for family in told}}
-            for flows, told in zip(json.loads(answer), self.echoes, strict=True)
+            {**flows, **{f"vm_{family}": {**flows[f"vm_{family}"], "echo": reported[family]} for family in reported}}
+            for flows, reported in zip(json.loads(answer), self.echoes, strict=True)
         ]
 
 

@@ -3,7 +3,7 @@
 
 Programs and schemas come from `PATH` and `/usr/share`, or from the root directory that `HEDDLE_OVN_ROOT` names: an
 extracted Debian, for instance, whose programs are run with its own loader and libraries. `HEDDLE_KEEP=1` keeps the
-directories. The header of a run says which versions are tested.
+directories. The header of a run lists the versions that are tested.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class Server:
         return {table: rows for table in tables if (rows := self.rows(table))}
 
     def transact(self, *operations: dict) -> list:
-        """Write as somebody else would."""
+        """Write without an owner mark, as a foreign client."""
         with self.client() as client:
             return client.transact(self.database, list(operations))
 
@@ -152,7 +152,7 @@ def wait_for(condition, what: str, process: subprocess.Popen | None = None) -> N
 
 
 def pytest_report_header() -> list[str]:
-    """Say what is tested."""
+    """Report the versions that are tested."""
     tools = make_toolbox()
     if tools.root is None and shutil.which("ovsdb-server", path=f"{os.environ.get('PATH', '')}:/usr/sbin") is None:
         return ["ovsdb: no programs found"]

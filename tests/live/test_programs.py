@@ -16,7 +16,7 @@ PROGRAMS = (
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_program_and_its_libraries_come_out_of_the_image(tools, name):
+def test_program_and_libraries_are_from_the_image(tools, name):
     if not tools.root:
         pytest.skip("HEDDLE_OVN_ROOT is not set: programs are this machine's own")
     *loader, program = tools.command(name)

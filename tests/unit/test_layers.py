@@ -15,7 +15,7 @@ UTILS = COLLECTION / "plugins" / "module_utils"
 ABSOLUTE = "ansible_collections.heddle.ovn.plugins.module_utils"
 
 # Folder -> the folders that it may import. Those that decide (`api` to `render`) never import those that write to a
-# substrate; those that write know no networks, so not even their stored objects.
+# substrate; those that write import neither networks nor their stored objects.
 BASE = {"common", "types"}
 DECISIONS = {"api", "store", "controllers", "plan", "render"}
 SUBSTRATES = {"ovsdb", "openflow", "netlink", "nftables", "qemu"}

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every module, role, playbook, notebook and file of the project has to have."""
+"""Requirements for every module, role, playbook, notebook and file of the project."""
 
 from __future__ import annotations
 
 import ast
 import functools
 import json
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -26,6 +27,27 @@ LONGEST = 400
 NOT_OURS_TO_CUT = {"LICENSE", "COPYING"}
 SPDX = re.compile(r"# SPDX-License-Identifier: \S+")
 RUNNERS = ("Makefile", ".ci", "scripts", "molecule", "tests")
+MODULE_TABLE = re.compile(r"(?<=\| module \| description \|\n\|---\|---\|\n)(?:\|.*\n)*")
+
+# Words that are replaced by standard terms (docs/glossary.md); each with the term to use.
+WORDS = {
+    r"told|tells?|telling": "reports, states, sets; distinguish",
+    r"somebody|nobody|everybody|whoever|strangers?": "a user, another client, no host, ...",
+    r"judg\w+|verdicts?": "evaluate, result",
+    r"way out|ways out": "external connectivity",
+    r"carr(?:y|ies|ied|ying) (?:\w+ )?out": "apply, program",
+    r"settled|keepers?": "converged, finished; owner, reconciler",
+    r"(?:give|gives|given|gave|giving) (?:\w+ )?back": "detach, release, restore",
+    r"tak(?:e|es|en|ing) (?:\w+ )?over|took (?:\w+ )?over": "attach the uplink, migrate its IP configuration",
+    r"hears|opinions?|in one word": "receives; decides; compressed",
+    r"cards?|crossings?": "NIC, uplink; north-south flow",
+    r"(?:its|their|host's|node's) share": "part of the plan, desired state",
+    r"(?:from|to|the) outside(?! of)": "external host",
+}
+PRIVATE_WORDS = re.compile("|".join(rf"\b(?:{words})\b" for words in WORDS), re.IGNORECASE)
+# Texts that are not the project's own, and words that others define.
+QUOTED = {"LICENSE", "COPYING", "tests/data", "tests/unit/test_meta.py"}
+DEFINED_ELSEWHERE = re.compile(r'"verdict"|`verdict`|verdict map')  # nft(8), verdict maps
 
 
 def project_files() -> list[Path]:
@@ -51,11 +73,11 @@ def words_of(path: Path) -> str:
     if path.suffix != ".py":
         return "\n".join(line for line in text_of(path).splitlines() if line.lstrip()[:1] != "#")
     words = []
-    told = set()
+    prose = set()
     for node in ast.walk(ast.parse(text_of(path))):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            told.add(node.value)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in told:
+            prose.add(node.value)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in prose:
             words.append(node.value)
         elif isinstance(node, ast.Import | ast.ImportFrom):
             words.append(ast.unparse(node))
@@ -169,7 +191,7 @@ def test_no_file_is_long():
     assert not long, f"more than {LONGEST} lines: {long}"
 
 
-def test_files_say_their_licence_first():
+def test_files_begin_with_their_licence():
     wrong = []
     for path in FILES:
         if path.suffix in (".py", ".yml", ".yaml"):
@@ -177,3 +199,36 @@ def test_files_say_their_licence_first():
             if not lines or not SPDX.fullmatch(lines[0]):
                 wrong.append(str(path.relative_to(ROOT)))
     assert not wrong, f"the first line is no SPDX line: {wrong}"
+
+
+def test_the_collection_lists_its_modules():
+    """README's table has each module with its short description; HEDDLE_RECORD=1 writes it."""
+    rows = "".join(
+        f"| `{path.stem}` | {yaml.safe_load(literals(path)['DOCUMENTATION'])['short_description']} |\n"
+        for path in MODULES
+    )
+    readme = COLLECTION / "README.md"
+    if os.environ.get("HEDDLE_RECORD"):
+        readme.write_text(MODULE_TABLE.sub(lambda _: rows, text_of(readme), count=1), encoding="utf-8")
+    found = MODULE_TABLE.search(text_of(readme))
+    assert found is not None
+    assert found.group() == rows
+
+
+def test_standard_terms():
+    wrong = []
+    for path in FILES:
+        name = path.relative_to(ROOT).as_posix()
+        if path.name in QUOTED or name.startswith(tuple(QUOTED)):
+            continue
+        try:
+            text = text_of(path)
+        except UnicodeDecodeError:
+            continue
+        for number, line in enumerate(text.splitlines(), 1):
+            words = line.replace("_", " ") if line.startswith("def test_") else line
+            found = PRIVATE_WORDS.search(DEFINED_ELSEWHERE.sub("", words))
+            if found:
+                wrong.append(f"{name}:{number}: {found.group()}")
+    known = "\n".join(f"{words}: {term}" for words, term in WORDS.items())
+    assert not wrong, f"{len(wrong)} lines without standard terms:\n" + "\n".join(wrong) + f"\nuse instead\n{known}"

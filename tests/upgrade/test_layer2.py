@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The whole upgrade of Layer2 networks on real hosts: cut off, completed, taken back, completed for good.
+"""The whole upgrade of Layer2 networks on real hosts: cut off, completed, rolled back, completed with clean-up.
 
 The tests build on each other, in this order. After each stage every workload of one network is asked to reach its
 neighbours, its gateway, the join addresses of all nodes and the external host, in both families; the playbook itself
@@ -26,7 +26,7 @@ TARGETS = (
 )  # fmt: skip
 OLD = ["-e", '{"heddle_settings": {"layer2_topology": "gateway-router"}}']
 ONLY = '{{"heddle_upgrade_nodes": ["{}"]}}'
-# Packets and connections that may get lost on a host that does not get its turn, in a hundred.
+# Percentage of packets and connections that a busy host may lose.
 TOLERATED = 1
 
 
@@ -38,7 +38,7 @@ def versions(lab):
 
 
 def unreached(lab):
-    """Who does not get an answer from whom."""
+    """Pairs of workload and address without an answer."""
     targets = " ".join(TARGETS)
     loop = (
         f"'for space in $(ip netns list | grep -o ^{NETWORK}_[a-z0-9]*); do for target in {targets}; do "
@@ -107,20 +107,20 @@ def kill_it(process):
 
 
 @pytest.mark.parametrize(
-    "cut", ["Give the workloads of the nodes another place", "Change first the nodes that the others can do without"]
+    "cut", ["Move the workloads of the nodes in the state", "Apply the plan to the nodes that go first"]
 )
-def test_a_run_that_is_killed_anywhere(lab, cut):
+def test_killed_run(lab, cut):
     disturbed(lab, cut, kill_it, "-e", ONLY.format("node1"))
-    # Whatever was left where it was, nobody has lost anybody.
+    # Whatever was left undone, all workloads reach each other.
     assert not unreached(lab)
 
 
-def test_is_completed_by_the_next_one_also_when_daemons_die_under_it(lab):
+def test_killed_run_is_completed_by_the_next_one_with_dying_daemons(lab):
     def kill_daemons(_process):
         for node, daemon in zip(NODES, ("ovn-northd", "ovn-controller", "ovs-vswitchd"), strict=True):
             lab.ssh(node, f"kill -9 $(cat /run/*/{daemon}.pid)")
 
-    disturbed(lab, "Change first the nodes that the others can do without", kill_daemons, "-e", ONLY.format("node1"))
+    disturbed(lab, "Apply the plan to the nodes that go first", kill_daemons, "-e", ONLY.format("node1"))
     lab.play("upgrade_layer2.yml", "-e", ONLY.format("node1"))
     assert versions(lab) == {"node1": "2.0", "node2": "1.0", "node3": "1.0"}
     assert not unreached(lab)
@@ -129,7 +129,7 @@ def test_is_completed_by_the_next_one_also_when_daemons_die_under_it(lab):
     assert not any(name.endswith("-upgrade") for name in found["node2"] + found["node3"])
 
 
-def test_a_node_goes_back_and_the_manifests_change_nothing_of_it(lab):
+def test_rollback_of_a_node_is_kept_by_the_same_manifests(lab):
     lab.play("upgrade_layer2.yml", "-e", ONLY.format("node1"), "-e", "heddle_upgrade_topology=gateway-router")
     assert set(versions(lab).values()) == {"1.0"}
     assert not unreached(lab)
@@ -137,7 +137,7 @@ def test_a_node_goes_back_and_the_manifests_change_nothing_of_it(lab):
     assert not any(again.changed.values()), again.output[-4000:]
 
 
-def test_a_node_that_dies_is_told_and_the_next_run_goes_on(lab):
+def test_node_failure_is_reported_and_the_next_run_continues(lab):
     nodes = '{"heddle_upgrade_nodes": ["node1", "node2"]}'
     output = disturbed(
         lab,
@@ -161,7 +161,7 @@ def test_a_node_that_dies_is_told_and_the_next_run_goes_on(lab):
 
 
 def test_the_last_node_and_the_clean_up(lab):
-    # With the time that it gives workloads to forget old neighbours: what is lost is what a user would lose.
+    # With the wait for neighbour caches of workloads: the loss is that of a real upgrade.
     lab.play("upgrade_layer2.yml")
     report, found = measured()
     assert not report["traffic"]["problems"]

@@ -98,7 +98,7 @@ class Host:
         return [packet for packet in found if packet is not None]
 
     def receive(self, interface: str, frame: bytes, vlan: int | None = None) -> None:
-        """Let a frame come in at an interface; at the uplink, in the provider network's VLAN unless told otherwise."""
+        """Let a frame come in at an interface; at the uplink, by default in the provider network's VLAN."""
         vlan = (self.vlan if interface == UPLINK else 0) if vlan is None else vlan
         frame = tagged(frame, vlan) if vlan else frame
         self.run(["ovs-appctl", "netdev-dummy/receive", interface, frame.hex()])
@@ -120,17 +120,17 @@ class Host:
                 self.capture(row.key)
 
     def flows(self, plan: dict) -> list:
-        """What the plan says about the provider bridge."""
+        """The provider bridge as rendered from the plan."""
         return render_bridge_flows(plan, "node1")
 
     def apply(self, plan: dict, *, write: bool = True):
-        """Bring the provider bridge to what the plan says; returns the outcome."""
+        """Apply the plan to the provider bridge; returns the outcome."""
         parts = [render(plan, "node1") for render in (render_bridge_flows, render_flood_ports, render_static_macs)]
         with self.vswitch.client() as client:
             return reconcile_flows(Switch(client, self.run), [BRIDGE], *parts, write=write)
 
     def exchange(self, condition, what: str, holders=NEXT_HOPS) -> None:
-        """Be the provider network until something has happened: answer who asks for `holders`, all with one MAC."""
+        """Emulate the provider network until a condition holds: answer requests for `holders`, all with one MAC."""
         answered: set[tuple[int, Question]] = set()
 
         def step() -> bool:
@@ -145,7 +145,7 @@ class Host:
 
 @pytest.fixture
 def host(tools, folder, vswitch, northbound, southbound, northd, monkeypatch):
-    """A function `(manifests, mode) -> (host, zone)` that brings node1 to them."""
+    """A function `(manifests, mode) -> (host, zone)` that applies them to node1."""
     monkeypatch.setenv("OVS_RUNDIR", str(folder))
     machine = Host(tools, folder, vswitch)
 

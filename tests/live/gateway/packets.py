@@ -48,7 +48,7 @@ class Packet:
     payload: bytes = b"heddle"
 
     def answer(self) -> Packet:
-        """The packet that whoever got this one would send back."""
+        """The packet that the receiver of this one would send back."""
         kinds = {8: 0, 128: 129}
         ports = (self.source_port, 0) if self.is_echo else (self.target_port, self.source_port)
         return replace(
@@ -87,14 +87,14 @@ class Packet:
 
 @dataclass(frozen=True)
 class Question:
-    """Who has an address: an ARP request or a neighbour solicitation."""
+    """A request for an address: an ARP request or a neighbour solicitation."""
 
     source_mac: str
     source: str
     asked: str
 
     def encode(self) -> bytes:
-        """The frame with which somebody asks."""
+        """The request frame."""
         own, asked, source = mac_bytes(self.source_mac), ip_address(self.asked).packed, ip_address(self.source).packed
         if len(asked) == 4:
             head = b"\xff" * 6 + own + struct.pack("!HHHBBH", ARP, 1, IPV4, 6, 4, 1)
@@ -121,7 +121,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Answer:
-    """Who has an address: an ARP reply or a neighbour advertisement."""
+    """The answer for an address: an ARP reply or a neighbour advertisement."""
 
     address: str
     mac: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which router announces which address outside: the node's is announced by the default network's gateway router."""
+"""Announcements on the provider network: only the default network's gateway router announces the node's address."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def dropped(machine) -> list[int]:
 
 def test_gateway_routers_of_user_defined_networks_announce_nothing(host):
     machine, _zone = host(MANIFESTS)
-    # What they announced before they had flows is out.
+    # Announcements from before the flows were installed have been sent.
     before = len(machine.sent(UPLINK))
-    # ovn-controller goes on announcing for a minute; what is counted here would be outside.
+    # ovn-controller goes on announcing for a minute; those that are counted here would have been sent.
     machine.exchange(lambda: all(dropped(machine)), "announcements of all gateway routers")
     assert len(dropped(machine)) == 2 * len([name for name in NAMES if name != "plain"])
     asked = [one for one in machine.sent(UPLINK)[before:] if isinstance(one, Question) and "." in one.asked]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Local gateway mode up to the host's kernel: out by the management ports, back by them, under masquerade addresses."""
+"""Local gateway mode up to the host's kernel, over the management ports with masquerade addresses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.live.gateway.test_north_south import EXTERNAL, MANIFESTS, NAMES, requ
 
 
 @pytest.mark.parametrize("family", [4, 6])
-def test_each_network_meets_the_host_under_an_address_of_its_own(host, family):
+def test_each_network_has_its_own_source_address_on_the_host(host, family):
     machine, zone = host(MANIFESTS, "local")
     requests = {name: request_of(zone, name, UDP, family) for name in NAMES}
     numbers = {name: zone.plan["networks"][f"{name}_net" if name != "plain" else "default"]["id"] for name in NAMES}
@@ -32,11 +32,11 @@ def test_each_network_meets_the_host_under_an_address_of_its_own(host, family):
             # The host looks for the masquerade address on the management port itself (route without a next hop).
             management = next(item for item in _management(zone, name, numbers[name]) if (":" in item) == (family == 6))
             machine.receive(port, Question(seen.target_mac, management, own).encode())
-            told = lambda port=port, own=own: [  # noqa: E731
+            reported = lambda port=port, own=own: [  # noqa: E731
                 entry for entry in machine.sent(port) if isinstance(entry, Answer) and entry.address == own
             ]
-            machine.exchange(told, f"who has {own}")
-            assert {entry.mac for entry in told()} == {packet.target_mac}
+            machine.exchange(reported, f"who has {own}")
+            assert {entry.mac for entry in reported()} == {packet.target_mac}
         machine.receive(port, seen.answer().encode())
         back = lambda name=name: [  # noqa: E731
             entry for entry in machine.sent(f"if-{name}")

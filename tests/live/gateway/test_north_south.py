@@ -55,7 +55,7 @@ def request_of(zone, name: str, protocol: int, family: int) -> Packet:
 
 @pytest.mark.parametrize("group", [50, 1])
 @pytest.mark.parametrize("family", [4, 6])
-def test_everybody_gets_out_at_once_and_each_reply_finds_back(host, family, group, monkeypatch):
+def test_concurrent_external_connections_get_their_replies(host, family, group, monkeypatch):
     monkeypatch.setattr(bridge_flows, "GROUP_SIZE", group)
     machine, zone = host(MANIFESTS)
     assert any(flow.table >= bridge_flows.GROUP_TABLES for flow in machine.flows(zone.plan)) is (group == 1)
@@ -94,7 +94,7 @@ def test_everybody_gets_out_at_once_and_each_reply_finds_back(host, family, grou
 
 
 @pytest.mark.parametrize("family", [4, 6])
-def test_the_host_gets_what_is_meant_for_it_and_nobody_outside_opens_a_connection_to_a_workload(host, family):
+def test_host_receives_its_traffic_and_external_hosts_reach_no_workload(host, family):
     machine, zone = host(MANIFESTS)
     to_host = Packet(NEXT_HOP_MAC, MAC, EXTERNAL[family], NODE[family], UDP, 4000, 22, payload=b"host")
     machine.receive(UPLINK, to_host.encode())
@@ -132,7 +132,7 @@ def test_nothing_leaves_with_an_address_of_its_network(host, family):
 
 
 @pytest.mark.parametrize("family", [4, 6])
-def test_when_the_host_gets_another_address_connections_that_go_on_get_it_too(host, family):
+def test_open_connections_follow_a_new_provider_address(host, family):
     machine, zone = host(MANIFESTS)
     request = request_of(zone, "flat", UDP, family)
 

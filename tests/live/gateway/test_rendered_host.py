@@ -54,7 +54,7 @@ def plan(request):
         kernel.remove_namespace(NAME)
 
 
-def test_the_kernel_takes_the_host_network_and_gives_all_of_it_back(plan):
+def test_host_network_is_applied_and_removed(plan):
     wanted = render_host_network(plan, "node1")
     assert wanted.routes
     assert reconcile_host_network(wanted, owner=OWNER, write=True).changed
@@ -84,7 +84,7 @@ def test_a_process_of_the_host_does_not_reach_a_workload_over_the_default_networ
 
 
 @pytest.mark.parametrize("family", [4, 6])
-def test_what_comes_from_the_provider_network_for_a_service_is_not_forwarded(tools, plan, family):
+def test_services_are_not_reachable_from_the_provider_network(tools, plan, family):
     """A machine that routes the service subnets to a node would reach the services of the cluster."""
 
     def run(argv, text=""):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every network may reach of the default network, and that it is nothing else; on a host without VRFs."""
+"""Every network reaches shared services of the default network and nothing else; on a host without VRFs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SETTINGS = {
 
 
 @pytest.mark.parametrize("family", [4, 6])
-def test_every_network_reaches_the_service_and_no_other(host, family):
+def test_every_network_reaches_only_shared_services(host, family):
     machine, zone = host(MANIFESTS, settings=SETTINGS, vrf=False)
     requests = {name: request_of(zone, name, UDP, family) for name in NAMES}
     holders = (*NEXT_HOPS, *SERVER.values())

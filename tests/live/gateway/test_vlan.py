@@ -20,7 +20,7 @@ def to_host(family: int, port: int) -> Packet:
 
 @pytest.mark.parametrize("other", [OTHER, 0])
 @pytest.mark.parametrize("family", [4, 6])
-def test_what_comes_in_another_vlan_reaches_neither_the_host_nor_a_gateway_router(host, family, other):
+def test_frames_of_another_vlan_are_dropped(host, family, other):
     machine, _zone = host(MANIFESTS, vlan=VLAN)
     foreign, own = to_host(family, 4000), to_host(family, 4001)
     machine.receive(UPLINK, foreign.encode(), vlan=other)
@@ -37,7 +37,7 @@ def test_what_comes_in_another_vlan_reaches_neither_the_host_nor_a_gateway_route
 
 @pytest.mark.parametrize("group", [50, 1])
 @pytest.mark.parametrize("family", [4, 6])
-def test_workloads_get_out_and_replies_find_back(host, family, group, monkeypatch):
+def test_external_connections_and_replies_with_vlan(host, family, group, monkeypatch):
     monkeypatch.setattr(bridge_flows, "GROUP_SIZE", group)
     machine, zone = host(MANIFESTS, vlan=VLAN)
     requests = {name: request_of(zone, name, UDP, family) for name in NAMES}
@@ -61,7 +61,7 @@ def test_workloads_get_out_and_replies_find_back(host, family, group, monkeypatc
         )
 
 
-def test_a_tag_is_off_before_a_label_is_put_on(monkeypatch):
+def test_vlan_tag_is_popped_before_ct_actions(monkeypatch):
     """The kernel's datapath refuses MPLS labels on tagged frames (Linux, net/openvswitch/flow_netlink.c)."""
     monkeypatch.setattr(bridge_flows, "GROUP_SIZE", 1)
     plan = plan_of(MANIFESTS, hosts=with_gateways("shared", vlan=VLAN))

@@ -67,8 +67,8 @@ WITHOUT_VRF = HostNetwork(
 )  # fmt: skip
 
 
-def test_all_is_made_recognised_and_removed(host):
-    """Removal leaves the links with their settings: those belong to whoever made the links."""
+def test_create_recognise_remove(host):
+    """Removal leaves the links with their settings: those belong to the creator of the links."""
     apply(HostNetwork(links=WITHOUT_VRF.links, sysctls=WITHOUT_VRF.sysctls))
     before = snapshot()
     checked = apply(WITHOUT_VRF, write=False)
@@ -82,7 +82,7 @@ def test_all_is_made_recognised_and_removed(host):
     assert not apply().changed
 
 
-def test_the_kernel_shows_what_was_asked_for(host):
+def test_kernel_state_equals_desired_state(host):
     apply(WITHOUT_VRF)
     routes, routes6 = ip("route"), ip("-6", "route")
     assert "10.96.0.0/16 via 169.254.0.4 dev br-ex proto 85 src 169.254.0.2 mtu 1400" in routes
@@ -123,7 +123,7 @@ REMOVE = [
 
 
 @pytest.mark.parametrize("damage", REMOVE, ids=" ".join)
-def test_what_somebody_broke_is_repaired(host, damage):
+def test_drift_is_repaired(host, damage):
     apply(WITHOUT_VRF)
     good = snapshot()
     ip(*damage)
@@ -144,14 +144,14 @@ def test_settings_are_written_only_when_they_differ(host):
     assert (change.before, change.after) == ({"value": "1"}, {"value": "2"})
 
 
-def test_a_setting_that_is_not_there_is_an_error_that_names_it(host):
+def test_missing_setting_is_named_in_the_error(host):
     desired = HostNetwork(sysctls=(Sysctl("net/ipv4/conf/mp1/no_such_setting", "1"),))
     assert apply(desired, write=False).changed
     with pytest.raises(NetlinkError, match="no_such_setting"):
         apply(desired)
 
 
-def test_what_others_made_stays_and_is_reported(host):
+def test_foreign_objects_stay_and_are_reported(host):
     for command in (
         "address add 10.9.0.1/24 dev mp1", "link set mp1 up", "route add 10.98.0.0/16 dev mp1",
         "rule add priority 2000 fwmark 0x9 lookup main", "neighbour add 10.9.0.5 lladdr 0a:00:00:00:00:05 dev br-ex",
@@ -178,7 +178,7 @@ def test_what_others_made_stays_and_is_reported(host):
         ),
     ],
 )  # fmt: skip
-def test_something_of_somebody_else_in_the_way_is_an_error(host, command, desired, message):
+def test_conflicting_foreign_object_is_an_error(host, command, desired, message):
     ip(*command.split())
     before = snapshot()
     with pytest.raises(NetlinkError, match=message):
@@ -186,7 +186,7 @@ def test_something_of_somebody_else_in_the_way_is_an_error(host, command, desire
     assert snapshot() == before
 
 
-def test_what_is_in_one_network_s_way_keeps_no_other_from_this_host(host):
+def test_conflict_of_one_network_does_not_affect_others(host):
     """Of the refused network nothing is written, and nothing that it had goes."""
     red = HostRoute("10.1.0.0/16", "192.0.2.8", "br-ex", network="red")
     apply(HostNetwork(routes=(replace(red, to="10.9.0.0/16"),)))
@@ -203,7 +203,7 @@ def test_what_is_in_one_network_s_way_keeps_no_other_from_this_host(host):
         apply(desired, write=False)
 
 
-def test_what_the_kernel_refuses_of_one_network_keeps_no_other_from_this_host(host):
+def test_kernel_error_of_one_network_does_not_affect_others(host):
     # No route leads to the next hop, which only the kernel finds.
     red = HostRoute("10.1.0.0/16", "203.0.113.9", "br-ex", network="red")
     blue = HostRoute("10.2.0.0/16", "192.0.2.8", "br-ex", network="blue")
@@ -212,14 +212,14 @@ def test_what_the_kernel_refuses_of_one_network_keeps_no_other_from_this_host(ho
     assert [network for network, _reason in outcome.refused] == ["red"]
 
 
-def test_a_link_of_one_network_that_does_not_come_keeps_no_other_from_this_host(host):
+def test_missing_link_of_one_network_does_not_affect_others(host):
     desired = HostNetwork(links=(HostLink("mp9", mtu=1300, network="red"), HostLink("mp1", mtu=1300, network="blue")))
     outcome = apply(desired, timeout=0.05)
     assert [network for network, _reason in outcome.refused] == ["red"]
     assert "mtu 1300" in ip("link", "show", "mp1")
 
 
-def test_what_is_wanted_and_there_already_stays_with_whom_made_it(host):
+def test_existing_unmarked_object_is_not_adopted(host):
     ip("route", "add", "10.96.0.0/16", "via", "192.0.2.9")
     desired = HostNetwork(
         addresses=(HostAddress("br-ex", "192.0.2.7/24"),), routes=(HostRoute("10.96.0.0/16", "192.0.2.9", "br-ex"),)
@@ -230,7 +230,7 @@ def test_what_is_wanted_and_there_already_stays_with_whom_made_it(host):
     assert snapshot() == before
 
 
-def test_an_address_that_changes_takes_its_routes_along(host):
+def test_routes_follow_a_changed_address(host):
     apply(WITHOUT_VRF)
     moved = replace(
         WITHOUT_VRF,
@@ -261,7 +261,7 @@ def test_a_run_that_was_cut_off_is_completed_by_the_next(host, written):
     assert not apply(WITHOUT_VRF).changed
 
 
-def test_what_goes_with_its_link_while_it_is_removed_is_no_error(host):
+def test_removal_tolerates_objects_that_vanish_with_their_link(host):
     """Open vSwitch removes management ports some time after they left its database."""
 
     class Vanishing(HostKernel):
@@ -277,13 +277,13 @@ def test_what_goes_with_its_link_while_it_is_removed_is_no_error(host):
     assert "169.254" not in snapshot()
 
 
-def test_two_routes_in_one_place_are_refused(host):
+def test_conflicting_routes_are_refused(host):
     routes = (HostRoute("10.0.0.0/8", "192.0.2.1", "br-ex"), HostRoute("10.0.0.0/8", "192.0.2.2", "br-ex"))
     with pytest.raises(NetlinkError, match="duplicate route"):
         apply(HostNetwork(routes=routes))
 
 
-def test_a_link_that_comes_late_is_waited_for_and_one_that_does_not_is_named(host):
+def test_late_link_is_awaited_and_missing_link_is_named(host):
     desired = HostNetwork(links=(HostLink("mp2", mtu=1300),))
     assert [change.name for change in apply(desired, write=False).changes] == ["mp2"]
     with pytest.raises(NetlinkError, match=r"no link mp2 after 0\.05 s"):

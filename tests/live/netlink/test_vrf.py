@@ -52,7 +52,7 @@ def vrf():
         pytest.skip("this kernel has no VRF; the virtual machines of the lab have")
 
 
-def test_a_vrf_is_made_recognised_and_removed(vrf, host):
+def test_vrf_create_recognise_remove(vrf, host):
     before = snapshot()
     checked = apply(WITH_VRF, write=False)
     assert snapshot() == before
@@ -78,7 +78,7 @@ def test_a_link_that_is_enslaved_later_keeps_its_addresses_and_routes(vrf, host)
     assert not apply(WITH_VRF).changed
 
 
-def test_a_port_that_was_made_anew_gets_its_vrf_anew(vrf, host):
+def test_recreated_port_is_enslaved_again(vrf, host):
     apply(WITH_VRF)
     ip("link", "del", "mp1")
     make_port("mp1")
@@ -86,7 +86,7 @@ def test_a_port_that_was_made_anew_gets_its_vrf_anew(vrf, host):
     assert not apply(WITH_VRF).changed
 
 
-def test_a_vrf_that_was_cut_off_before_its_mark_is_taken_over_and_a_foreign_one_is_not(vrf, host):
+def test_unmarked_vrf_of_a_cut_off_run_is_adopted_and_a_foreign_one_is_not(vrf, host):
     index = HostKernel().read().links["mp1"].index
     ip("link", "add", "mp1-udn-vrf", "type", "vrf", "table", str(index + 1000))
     apply(WITH_VRF)

@@ -98,7 +98,7 @@ def with_rules(name, *rules):
     return replace(FIREWALL, chains=chains)
 
 
-def test_the_table_is_made_recognised_and_removed(run):
+def test_table_create_recognise_remove(run):
     checked = reconcile_firewall(FIREWALL, write=False, run=run)
     assert listing(run) == ""
     assert len(checked.changes) == size(FIREWALL)
@@ -126,7 +126,7 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_what_somebody_changed_is_named_and_repaired(run, damage):
+def test_table_drift_is_reported_and_repaired(run, damage):
     reconcile_firewall(FIREWALL, write=True, run=run)
     good = listing(run)
     run(["nft", "-f", "-"], damage)
@@ -156,7 +156,7 @@ def test_only_the_chain_that_differs_is_shown(run, name, rules):
     assert not reconcile_firewall(other, write=True, run=run).changed
 
 
-def test_the_order_of_rules_counts_and_that_of_elements_does_not(run):
+def test_rule_order_matters_and_element_order_does_not(run):
     reconcile_firewall(FIREWALL, write=True, run=run)
     turned = replace(FIREWALL, sets=tuple(replace(item, elements=item.elements[::-1]) for item in FIREWALL.sets[::-1]))
     assert not reconcile_firewall(turned, write=True, run=run).changed
@@ -164,7 +164,7 @@ def test_the_order_of_rules_counts_and_that_of_elements_does_not(run):
     assert reconcile_firewall(with_rules(chain.name, *chain.rules[::-1]), write=True, run=run).changed
 
 
-def test_counters_that_count_are_no_change(run):
+def test_counter_values_are_no_drift(run):
     reconcile_firewall(FIREWALL, write=True, run=run)
     counted = "counter packets 7 bytes 700 accept"
     run(
@@ -179,7 +179,7 @@ def test_counters_that_count_are_no_change(run):
     assert not reconcile_firewall(FIREWALL, write=True, run=run).changed
 
 
-def test_tables_of_others_stay_and_are_reported(run):
+def test_foreign_tables_stay_and_are_reported(run):
     run(["nft", "-f", "-"], "table ip filter { chain c { accept; }; }\ntable inet heddle2 { }\n")
     before = listing(run)
     outcome = reconcile_firewall(FIREWALL, write=True, run=run)
@@ -200,7 +200,7 @@ def test_the_two_own_tables_do_not_touch_each_other_and_are_not_foreign(run):
     assert "heddle-userspace" not in run(["nft", "list", "tables"], "")
 
 
-def test_a_mistake_is_named_and_leaves_the_table_as_it_was(run):
+def test_invalid_rule_is_named_and_the_table_is_unchanged(run):
     reconcile_firewall(FIREWALL, write=True, run=run)
     before = listing(run)
     for write in (False, True):
@@ -218,7 +218,7 @@ def test_the_check_of_a_table_leaves_no_namespace_behind(run):
     assert kernel.namespaces() == before
 
 
-def test_a_cgroup_that_was_made_anew_is_matched_again(run, cgroup):
+def test_recreated_cgroup_is_matched_again(run, cgroup):
     """A rule holds a cgroup's number, which is another one after its service was restarted."""
     path = cgroup.relative_to(CGROUPS)
     wanted = with_rules("udn-isolation", f'socket cgroupv2 level 2 "{path}" accept')

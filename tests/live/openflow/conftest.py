@@ -48,7 +48,7 @@ class Vswitchd:
         wait_for(lambda: "br-ex" in self.run(["ovs-appctl", "ofproto/list"]), "br-ex", self.process)
 
     def vsctl(self, *arguments: str) -> None:
-        """Change the database, and wait until ovs-vswitchd has carried it out when it runs."""
+        """Change the database, and wait until ovs-vswitchd has applied it when it runs."""
         wait = [] if self.process else ["--no-wait"]
         self.tools.run("ovs-vsctl", f"--db={self.database.remote}", "--timeout=20", *wait, *arguments)
 
@@ -73,7 +73,7 @@ class Vswitchd:
         return done.stdout
 
     def ofctl(self, *arguments: str) -> str:
-        """Run ovs-ofctl as somebody else would."""
+        """Run ovs-ofctl, as a foreign writer."""
         return self.run(["ovs-ofctl", "-O", "OpenFlow14", "--no-names", *arguments])
 
 

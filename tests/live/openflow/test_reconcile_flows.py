@@ -114,7 +114,7 @@ def dump(vswitchd):
     return vswitchd.ofctl("dump-flows", "--no-stats", "br-ex").splitlines()
 
 
-def test_all_forms_are_written_once_recognised_and_removed(vswitchd, switch):
+def test_all_flow_forms_create_recognise_remove(vswitchd, switch):
     before = dump(vswitchd)
     checked = apply(switch, FLOWS, write=False)
     assert dump(vswitchd) == before
@@ -130,7 +130,7 @@ def test_all_forms_are_written_once_recognised_and_removed(vswitchd, switch):
 
 
 @pytest.mark.parametrize("missing", range(0, len(FLOWS), 7))
-def test_only_what_differs_is_written(vswitchd, switch, missing):
+def test_only_differences_are_written(vswitchd, switch, missing):
     few = FLOWS[:missing] + FLOWS[missing + 1 :]
     apply(switch, few)
     outcome = apply(switch, FLOWS)
@@ -141,7 +141,7 @@ def test_only_what_differs_is_written(vswitchd, switch, missing):
     ]
 
 
-def test_a_changed_flow_of_our_own_is_repaired_and_keeps_nothing_of_the_change(vswitchd, switch):
+def test_changed_own_flow_is_restored_completely(vswitchd, switch):
     wanted = [flow(1, 10, "ip", "LOCAL")]
     apply(switch, wanted)
     vswitchd.ofctl("add-flow", "br-ex", "cookie=0xdeff105,table=1,priority=10,idle_timeout=300,ip,actions=drop")
@@ -157,7 +157,7 @@ def test_a_flow_with_another_cookie_of_ours_changes_its_cookie(switch):
     assert (change.before, change.after) == ({"cookie": "0x304"}, {"cookie": "0xdeff105"})
 
 
-def test_bridges_that_have_flows_of_ours_are_found_also_when_nothing_is_wanted_there(vswitchd, switch):
+def test_bridges_with_stale_own_flows_are_found(vswitchd, switch):
     vswitchd.vsctl("add-br", "br-other", "--", "add-br", "br-foreign")
     for bridge in ("br-ex", "br-other", "br-int"):
         reconcile_flows(switch, [bridge], [Flow(bridge, 0, 5, "arp", "drop")], write=True)
@@ -167,7 +167,7 @@ def test_bridges_that_have_flows_of_ours_are_found_also_when_nothing_is_wanted_t
     assert switch.bridges_with(OWN_COOKIES, without="br-int") == {"br-ex"}
 
 
-def test_flows_of_others_stay_and_are_reported(vswitchd, switch):
+def test_foreign_flows_stay_and_are_reported(vswitchd, switch):
     vswitchd.ofctl("add-flow", "br-ex", "cookie=0x77,table=1,priority=10,ip,in_port=1,actions=drop")
     outcome = apply(switch, FLOWS)
     assert [(item.kind, item.identity) for item in outcome.foreign] == [("flow", "0x77")]
@@ -175,7 +175,7 @@ def test_flows_of_others_stay_and_are_reported(vswitchd, switch):
     assert any("cookie=0x77" in line for line in dump(vswitchd))
 
 
-def test_a_flow_of_somebody_else_in_our_place_is_refused_before_anything_is_written(vswitchd, switch):
+def test_conflicting_foreign_flow_is_refused_before_any_write(vswitchd, switch):
     vswitchd.ofctl("add-flow", "br-ex", "cookie=0x77,table=1,priority=10,ip,actions=drop")
     before = dump(vswitchd)
     with pytest.raises(OpenFlowError, match=r"not Heddle's \(cookie 0x77"):
@@ -183,8 +183,8 @@ def test_a_flow_of_somebody_else_in_our_place_is_refused_before_anything_is_writ
     assert dump(vswitchd) == before
 
 
-def test_flows_that_change_go_over_in_one_transaction(vswitchd, switch):
-    """A transaction with a mistake in its last line leaves everything as it was."""
+def test_flow_changes_are_one_bundle(vswitchd, switch):
+    """A transaction with an error in its last line leaves everything as it was."""
     apply(switch, [flow(1, 10, "ip", "LOCAL")])
     before = dump(vswitchd)
     lines = ["delete_strict cookie=0xdeff105/-1,table=1,priority=10,ip", "add table=1,priority=3,actions=group:99"]
@@ -193,7 +193,7 @@ def test_flows_that_change_go_over_in_one_transaction(vswitchd, switch):
     assert dump(vswitchd) == before
 
 
-def test_after_a_restart_of_vswitchd_everything_comes_back(vswitchd, switch):
+def test_flows_are_restored_after_a_vswitchd_restart(vswitchd, switch):
     extra = ([FloodPort("br-ex", PATCH, flood=False)], [StaticMac("br-ex", MAC, "br-ex")])
     assert len(apply(switch, FLOWS, *extra).changes) == len(FLOWS) + 2
     assert not apply(switch, FLOWS, *extra).changed
@@ -202,15 +202,15 @@ def test_after_a_restart_of_vswitchd_everything_comes_back(vswitchd, switch):
     assert not apply(switch, FLOWS, *extra).changed
 
 
-def test_a_switch_that_does_not_run_is_told_without_the_time(vswitchd, switch):
-    """The service tells the same text once; the programs' warnings begin with the time."""
+def test_error_of_a_stopped_switch_has_no_timestamp(vswitchd, switch):
+    """The service logs equal text once; the programs' warnings begin with the time."""
     stop(vswitchd.process)
     with pytest.raises(OpenFlowError, match="Does ovs-vswitchd run") as failed:
         switch.static_macs("br-ex")
     assert not re.search(r"\d\d:\d\d:\d\d", str(failed.value))
 
 
-def test_flooding_is_taken_from_a_port_and_given_back(vswitchd, switch):
+def test_flooding_is_disabled_on_a_port_and_enabled_again(vswitchd, switch):
     off, on = ([FloodPort("br-ex", PATCH, flood=value)] for value in (False, True))
     assert not apply(switch, [], on).changed
     assert apply(switch, [], off, write=False).changed
@@ -231,7 +231,7 @@ def test_a_static_mac_is_set_moved_and_kept(vswitchd, switch):
     assert not apply(switch, [], [], far).changed
 
 
-def test_a_patch_port_that_comes_late_is_waited_for(vswitchd, vswitch, switch):
+def test_late_patch_port_is_awaited(vswitchd, vswitch, switch):
     wanted = [flow(0, 9, "in_port={patch-late}", "drop")]
     polled = threading.Event()
     with vswitch.client() as client:
@@ -255,7 +255,7 @@ def test_a_patch_port_that_comes_late_is_waited_for(vswitchd, vswitch, switch):
     assert not apply(switch, wanted).changed
 
 
-def test_a_port_that_does_not_come_is_named_and_nothing_is_written(vswitchd, switch):
+def test_missing_port_is_named_and_nothing_is_written(vswitchd, switch):
     before = dump(vswitchd)
     flows = [flow(0, 9, "in_port={patch-never}", "drop"), flow(0, 8, "ip", "drop")]
     with pytest.raises(OpenFlowError, match=r"br-ex has no port patch-never after 0\.1 s"):
@@ -277,8 +277,8 @@ def test_a_port_that_does_not_come_is_named_and_nothing_is_written(vswitchd, swi
         ([Flow("br-ex", 0, 1, "tcp,tcp_dsst=7", "drop")], set()),
     ],
 )
-def test_an_error_names_the_networks_that_it_is_about(switch, flows, networks):
-    """So that they can be left out; a port that no single network has is everyone's."""
+def test_errors_name_their_networks(switch, flows, networks):
+    """So that they can be left out; a port without a network concerns all of them."""
     with pytest.raises(OpenFlowError) as refused:
         apply(switch, flows, timeout=0.1)
     assert refused.value.networks == networks
@@ -302,7 +302,7 @@ def test_a_missing_bridge_counts_as_empty_in_check_mode_and_is_an_error_otherwis
         ([flow(0, 1, "ip", "drop", cookie=0x1)], "cookie 0x1 is not"),
     ],
 )
-def test_mistakes_name_the_flow(switch, flows, message):
+def test_errors_name_the_flow(switch, flows, message):
     with pytest.raises(OpenFlowError, match=message):
         apply(switch, flows)
 

@@ -97,7 +97,7 @@ def changed(desired, table, key, **columns):
 
 
 def converge(server, desired, **options):
-    """Run the engine against a server, with everything that the owner has in scope unless told otherwise."""
+    """Run the engine against a server, by default with everything that the owner has in scope."""
     options = {"owner": OWNER, "scope": EVERYTHING, **options}
     with server.client(read_only=not options.get("write", True)) as client:
         return reconcile(client, server.database, desired, **options)

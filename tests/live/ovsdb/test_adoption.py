@@ -126,12 +126,12 @@ def test_immutable_column(host):
     assert re.search(r"Port/p1: name cannot be changed .*'p1', wanted 'p9'", reason)
 
 
-def test_missing_row_without_parent_cannot_be_made(vswitch):
+def test_missing_row_without_parent_is_not_created(vswitch):
     with pytest.raises(InvalidRows, match=r"Bridge/br-int: no row matches .*br-int.*, and it has no parent"):
         converge(vswitch, [BRIDGE])
 
 
-def test_missing_rows_are_made_from_the_match(vswitch):
+def test_missing_rows_are_created_from_the_match(vswitch):
     bridge = Row(
         "Bridge", "br-ex", {"fail_mode": "standalone"}, "", Parent("Open_vSwitch", "root", "bridges"), {"name": "br-ex"}
     )

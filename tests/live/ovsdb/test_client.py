@@ -90,7 +90,7 @@ def test_remotes_that_are_not_supported(remote):
         Client(remote)
 
 
-def test_nobody_listens(folder):
+def test_connection_refused(folder):
     with pytest.raises(Unreachable, match="cannot connect"):
         Client(f"unix:{folder}/none.sock")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several engines and a foreign writer at once: no duplicates, no lost members, everybody arrives."""
+"""Several engines and a foreign writer at once: no duplicates, no lost members, all converge."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_editors_and_a_foreign_writer(northbound):
 
 
 class Interfering:
-    """A client before whose every write somebody else changes what was read."""
+    """A client before whose every write another client changes what was read."""
 
     def __init__(self, client, interfere, times):
         self._client, self._interfere, self._times = client, interfere, times
@@ -99,7 +99,7 @@ class Interfering:
 
 
 @pytest.mark.parametrize(("times", "arrives"), [(6, True), (10_000, False)])
-def test_premises_change_under_way(northbound, times, arrives):
+def test_concurrent_change_of_read_rows(northbound, times, arrives):
     converge(northbound, rows("A", "B"))
 
     def interfere(number):
@@ -120,7 +120,7 @@ def test_premises_change_under_way(northbound, times, arrives):
 
 
 class Between:
-    """A client that lets somebody else write before one table is read, once the others' rows have been read."""
+    """A client that lets another client write before one table is read, once the others' rows have been read."""
 
     def __init__(self, client, table, write):
         self._client, self._table, self._write = client, table, write
@@ -129,13 +129,13 @@ class Between:
         return getattr(self._client, name)
 
     def start(self, database, operations):
-        """Hold the question about that table back."""
+        """Delay the read of that table."""
         if self._write and operations[0]["table"] == self._table and operations[0]["op"] == "select":
             return operations
         return self._client.start(database, operations)
 
     def finish(self, started):
-        """Ask it now, after the other's write."""
+        """Read it now, after the other's write."""
         if isinstance(started, list):
             self._write()
             self._write = None
@@ -144,7 +144,7 @@ class Between:
 
 
 @pytest.mark.parametrize("appears", [True, False])
-def test_member_comes_or_goes_between_the_reads_of_two_tables(northbound, appears):
+def test_member_changes_between_reads_of_two_tables(northbound, appears):
     """Ports are read before the switches that hold them."""
     without = [row for row in rows("A") if row.key != "A_a"]
     converge(northbound, without if appears else rows("A"))

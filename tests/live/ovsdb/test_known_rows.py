@@ -11,7 +11,7 @@ from .network import DATABASE, OWNER, actions, changed, converge, network, rows,
 
 
 class Asking:
-    """A client that notes what was selected."""
+    """A client that records what was selected."""
 
     def __init__(self, client) -> None:
         self._client, self.selects = client, []
@@ -20,7 +20,7 @@ class Asking:
         return getattr(self._client, name)
 
     def start(self, database, operations):
-        """Note, then ask."""
+        """Record, then select."""
         self.selects += [operation for operation in operations if operation["op"] == "select"]
         return self._client.start(database, operations)
 
@@ -30,7 +30,7 @@ def known(*former: Row) -> Scope:
     return Scope(networks=frozenset({"B"}), former=former)
 
 
-def test_nothing_is_searched_for(northbound):
+def test_known_rows_need_no_search(northbound):
     converge(northbound, rows("A", "B", "C"))
     desired = [row for row in rows("B") if row.match is None]
     with northbound.client() as client:
@@ -73,7 +73,7 @@ def test_creation_of_one_network(northbound):
     assert not converge(northbound, rows("A", "B")).changed
 
 
-def test_what_was_neither_known_nor_held_waits_for_a_full_run(northbound):
+def test_unknown_rows_are_left_to_a_full_run(northbound):
     lost = Row("Logical_Router", "B_lost", {"name": "B_lost"}, "B")
     converge(northbound, [*rows("A", "B"), lost])
     assert not converge(northbound, rows("B"), scope=known()).changed

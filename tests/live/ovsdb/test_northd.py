@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ovn-northd accepts what the engine writes, and waiting for it tells which daemon is late."""
+"""ovn-northd accepts what the engine writes, and waiting for it names the daemon that is late."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_change_is_translated(northbound, southbound, northd):
     assert not converge(northbound, desired).changed
 
 
-def test_northd_writes_nothing_that_the_engine_would_undo(northbound, northd):
+def test_northd_writes_are_no_drift(northbound, northd):
     desired = rows("A")
     for _round in range(2):
         converge(northbound, desired)

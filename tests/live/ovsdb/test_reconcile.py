@@ -78,7 +78,7 @@ def test_update_of_one_column(northbound):
     assert after == before
 
 
-def test_check_mode_writes_nothing_and_tells_the_same(northbound):
+def test_check_mode_reports_the_same_changes_and_writes_nothing(northbound):
     converge(northbound, rows("A", "B"))
     before = northbound.dump()
     desired = changed(rows("A", "C"), "ACL", "A_acl", priority=7)
@@ -95,7 +95,7 @@ def test_check_mode_on_a_read_only_client_cannot_write(northbound):
     assert northbound.dump() == {}
 
 
-def test_removing_everything_leaves_what_was_there(northbound):
+def test_removal_of_everything_leaves_foreign_rows(northbound):
     northbound.transact(
         {"op": "insert", "table": "Logical_Switch", "row": {"name": "foreign"}},
         {"op": "insert", "table": "NB_Global", "row": {"options": ["map", [["other", "1"]]]}},
@@ -123,7 +123,7 @@ def test_foreign_rows_stay_and_are_listed(northbound):
         {"op": "insert", "table": "Logical_Switch", "row": {"name": "foreign", "ports": ["named-uuid", "port"]}},
         {"op": "insert", "table": "Logical_Switch_Port", "row": {"name": "foreign_port"}, "uuid-name": "port"},
     )
-    converge(northbound, rows("A"), owner="somebody-else", scope=None)
+    converge(northbound, rows("A"), owner="another-owner", scope=None)
     before = northbound.dump()
     outcome = converge(northbound, shared()[:0], report_foreign=True)
     assert not outcome.changed
@@ -239,7 +239,7 @@ def test_interrupted_run_is_continued(northbound):
     assert len(northbound.rows("Logical_Switch")) == 23
 
 
-def test_everything_wrong_is_reported_before_anything_is_written(northbound):
+def test_all_errors_are_reported_before_any_write(northbound):
     desired = [
         *rows("A"),
         Row("Logical_Switch", "x", {"name": 5, "nonsense": 1}),

@@ -19,7 +19,7 @@ def without_value(name: str) -> list[Row]:
 
 
 def out_of_range(name: str) -> list[Row]:
-    """Rows of a network one of which only the server finds wrong: a priority beyond the schema's limits."""
+    """Rows of a network one of which only the server rejects: a priority beyond the schema's limits."""
     return changed(network(name), "ACL", f"{name}_acl", priority=40000)
 
 
@@ -28,7 +28,7 @@ def switches(northbound) -> set[str]:
 
 
 @pytest.mark.parametrize("spoilt", [without_value, out_of_range])
-def test_others_are_written(northbound, spoilt):
+def test_other_networks_are_written(northbound, spoilt):
     desired = [*shared(), *(row for name in NAMES for row in (spoilt(name) if name == "C" else network(name)))]
     outcome = converge(northbound, desired)
     assert switches(northbound) == {f"{name}_switch" for name in NAMES if name != "C"}
@@ -42,7 +42,7 @@ def test_others_are_written(northbound, spoilt):
 
 
 @pytest.mark.parametrize("spoilt", [without_value, out_of_range])
-def test_what_it_had_stays_and_what_others_had_goes(northbound, spoilt):
+def test_refused_network_keeps_its_rows_and_stale_rows_of_others_are_deleted(northbound, spoilt):
     converge(northbound, rows("A", "B", "C"))
     before = {row["_uuid"][1] for row in northbound.rows("Logical_Switch_Port") if row["name"].startswith("C_")}
     desired = [*shared(), *network("A", mtu="1300"), *spoilt("C")]
@@ -54,18 +54,18 @@ def test_what_it_had_stays_and_what_others_had_goes(northbound, spoilt):
 
 
 @pytest.mark.parametrize("spoilt", [without_value, out_of_range])
-def test_the_next_run_completes_it(northbound, spoilt):
+def test_next_run_completes_the_network(northbound, spoilt):
     converge(northbound, [*shared(), *network("A"), *spoilt("C")])
     assert not converge(northbound, rows("A", "C")).refused
     assert switches(northbound) == {"A_switch", "C_switch"}
 
 
-def test_a_comparison_still_says_that_it_cannot_be_made(northbound):
+def test_comparison_reports_invalid_rows(northbound):
     with northbound.client() as client, pytest.raises(InvalidRows, match="C_lrp"):
         reconcile(client, DATABASE, [*rows("A"), *without_value("C")], owner=OWNER, write=False)
 
 
-def test_what_all_networks_share_is_not_left_out(northbound):
+def test_common_rows_are_never_left_out(northbound):
     spoilt = [*rows("A"), Row("Meter", "m", {"name": "m", "unit": "furlongs"})]
     with northbound.client() as client, pytest.raises((InvalidRows, OvsdbError, Conflict)):
         reconcile(client, DATABASE, spoilt, owner=OWNER)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A VM moves between two real QEMUs on loopback; one of them is stopped or killed when it hurts most."""
+"""A VM moves between two real QEMUs on loopback; one of them is stopped or killed at critical points."""
 
 from __future__ import annotations
 
@@ -101,19 +101,19 @@ class Sending(threading.Thread):
     def __init__(self, on, source: End, listening: dict) -> None:
         super().__init__()
         self.on, self.source, self.listening = on, source, listening
-        self.told: dict | UserError | None = None
+        self.reported: dict | UserError | None = None
         self.start()
 
     def run(self) -> None:
-        """Move it and keep what came of it."""
+        """Migrate it and keep the result."""
         try:
-            self.told = self.on(self.source, migration.send, self.listening)
+            self.reported = self.on(self.source, migration.send, self.listening)
         except UserError as failure:
-            self.told = failure
+            self.reported = failure
 
 
 def begin(on, source: End, target: End) -> Sending:
-    """Begin a move that stands still before the switch-over, until `go_on`."""
+    """Begin a migration that pauses before the switch-over, until `go_on`."""
     pause = {"capability": "pause-before-switchover", "state": True}
     source.ask("migrate-set-capabilities", {"capabilities": [pause]})
     sending = Sending(on, source, on(target, migration.receive, {}))
@@ -126,55 +126,55 @@ def go_on(source: End) -> None:
     source.ask("migrate-continue", {"state": "pre-switchover"})
 
 
-def test_it_runs_at_the_other_end_when_the_move_returns(on, source, target):
+def test_vm_runs_on_the_target_when_the_migration_returns(on, source, target):
     listening = on(target, migration.receive, {})
     assert on(target, migration.receive, {}) == {**listening, "changed": False}
-    told = on(source, migration.send, listening)
+    reported = on(source, migration.send, listening)
     assert (target.status(), source.status()) == ("running", "postmigrate")
-    assert told["changed"]
-    assert told["transferred_bytes"] > 0
-    assert 0 <= told["downtime_ms"] <= told["total_ms"]
-    assert on(source, migration.send, listening) == told
+    assert reported["changed"]
+    assert reported["transferred_bytes"] > 0
+    assert 0 <= reported["downtime_ms"] <= reported["total_ms"]
+    assert on(source, migration.send, listening) == reported
     with pytest.raises(UserError, match="does not wait for a migration on this host; it is running here"):
         on(target, migration.receive, {})
 
 
-def test_it_moves_on(on, source, target, begin_end):
+def test_second_migration(on, source, target, begin_end):
     on(source, migration.send, on(target, migration.receive, {}))
     third = begin_end("third", *WAITING)
     on(target, migration.send, on(third, migration.receive, {}))
     assert [end.status() for end in (source, target, third)] == ["postmigrate", "postmigrate", "running"]
 
 
-def test_a_sender_without_the_key_moves_nothing(on, source, target):
+def test_sender_without_the_key_is_rejected(on, source, target):
     listening = on(target, migration.receive, {})
     with pytest.raises(UserError, match="was not moved, it goes on running here"):
         on(source, migration.send, {**listening, "key": "0" * 64})
     assert source.status() == "running"
 
 
-def test_a_target_that_dies_before_it_has_loaded_everything_leaves_it_at_the_source(on, source, target):
+def test_vm_stays_on_the_source_when_the_target_dies_while_loading(on, source, target):
     sending = begin(on, source, target)
     target.process.send_signal(signal.SIGSTOP)
     go_on(source)
     wait_for(lambda: source.ask("query-migrate")["status"] in ("device", "completed"), "the switch-over")
     target.process.kill()
     sending.join(60)
-    assert "it goes on running here" in str(sending.told)
+    assert "it goes on running here" in str(sending.reported)
     assert source.status() == "running"
 
 
-def test_what_is_taken_back_while_it_is_sent_goes_on_at_the_source(on, source, target):
+def test_cancelled_migration_continues_on_the_source(on, source, target):
     sending = begin(on, source, target)
     assert on(source, migration.complete, {}) == {"changed": True}
     sending.join(60)
-    assert "it goes on running here" in str(sending.told)
+    assert "it goes on running here" in str(sending.reported)
     assert source.status() == "running"
     assert not (source.runtime / "red_vm" / instance.KEY_FILE).exists()
     assert on(source, migration.complete, {}) == {"changed": False}
 
 
-def test_what_switches_over_is_waited_for(on, source, target, monkeypatch):
+def test_switch_over_is_awaited(on, source, target, monkeypatch):
     sending = begin(on, source, target)
     target.process.send_signal(signal.SIGSTOP)
     go_on(source)
@@ -191,7 +191,7 @@ def test_what_switches_over_is_waited_for(on, source, target, monkeypatch):
     sending.join(60)
 
 
-def test_one_that_does_not_answer_is_not_taken_for_none(on, source, monkeypatch):
+def test_silent_qemu_is_not_reported_as_absent(on, source, monkeypatch):
     monkeypatch.setattr(instance, "Qmp", partial(Qmp, timeout=0.1))
 
     def status(_parameters: dict) -> str:
@@ -205,7 +205,7 @@ def test_one_that_does_not_answer_is_not_taken_for_none(on, source, monkeypatch)
     assert on(source, migration.complete, {}) == {"changed": False}
 
 
-def test_a_source_that_is_silent_for_a_while_is_waited_for(on, source, target, monkeypatch):
+def test_slow_source_is_awaited(on, source, target, monkeypatch):
     silent = threading.Event()
 
     class Impatient(Qmp):
@@ -223,15 +223,15 @@ def test_a_source_that_is_silent_for_a_while_is_waited_for(on, source, target, m
     source.process.send_signal(signal.SIGCONT)
     go_on(source)
     sending.join(60)
-    assert sending.told["changed"]
+    assert sending.reported["changed"]
     assert (target.status(), source.status()) == ("running", "postmigrate")
 
 
-def test_a_run_that_was_cut_off_is_joined_by_the_next_one(on, source, target):
+def test_pending_migration_is_joined_by_the_next_run(on, source, target):
     first = begin(on, source, target)
     second = Sending(on, source, on(target, migration.receive, {}))
     go_on(source)
     first.join(60)
     second.join(60)
-    assert first.told == second.told
+    assert first.reported == second.reported
     assert (target.status(), source.status()) == ("running", "postmigrate")

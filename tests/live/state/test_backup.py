@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A backup of the state brings back every id, key and address, and nothing that it should not."""
+"""A backup of the state restores every id, key and address, and no readiness."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def restore(path, server, **arguments):
     return run("heddle.ovn.state_restoration", path=str(path), socket=server.remote, **arguments)
 
 
-def test_an_empty_database_gets_the_same_ids_and_the_next_ones_follow(database, empty, kept):
+def test_restore_into_empty_database_keeps_ids_and_allocation_order(database, empty, kept):
     announced = restore(kept, empty, check=True)
     assert "allocation network-id b_net" in announced["differences"]
     assert empty.dump() == {}
@@ -86,7 +86,7 @@ def test_an_empty_database_gets_the_same_ids_and_the_next_ones_follow(database, 
     assert said(empty) == said(database)
 
 
-def test_no_host_has_told_about_restored_networks(database, empty, tmp_path):
+def test_restored_networks_are_not_ready(database, empty, tmp_path):
     apply(tenants("a"), database)
     with database.client() as client:
         described = read(client)
@@ -103,14 +103,14 @@ def test_no_host_has_told_about_restored_networks(database, empty, tmp_path):
     assert not restore(path, empty)["changed"]
 
 
-def test_the_revision_gets_ahead_of_what_hosts_have_seen(empty, kept):
+def test_restored_revision_exceeds_revisions_of_hosts(empty, kept):
     assert restore(kept, empty, least_revision=40)["revision"] == 40
     assert apply(tenants("b"), empty)
     with empty.client() as client:
         assert read(client).revision == 41
 
 
-def test_a_database_that_holds_something_is_refused_unless_told(database, kept):
+def test_nonempty_database_is_refused_without_overwrite(database, kept):
     apply(tenants("d"), database)
     before = said(database)
     assert "is not empty: it holds" in restore(kept, database)["msg"]

@@ -27,8 +27,8 @@ def tenant(name, *workloads):
     )  # fmt: skip
 
 
-def operate(remote, manifest_set, texts, start, told):
-    """Apply one text after the other as one manifest set; tells how each ended."""
+def operate(remote, manifest_set, texts, start, reported):
+    """Apply one text after the other as one manifest set; puts the result of each into `reported`."""
     with Client(remote, timeout=30) as client:
         start.wait()
         for text in texts:
@@ -40,18 +40,18 @@ def operate(remote, manifest_set, texts, start, told):
 
             try:
                 before, after = store(client, admitted, write=True)
-                told.put((manifest_set, len(attempts), before != after, None))
+                reported.put((manifest_set, len(attempts), before != after, None))
             except Exception as error:
-                told.put((manifest_set, len(attempts), False, repr(error)))
+                reported.put((manifest_set, len(attempts), False, repr(error)))
 
 
 def run_at_once(database, plans):
-    """Run the operators, `(manifest set, texts)`, and return what they told."""
-    start, told = FORK.Barrier(len(plans)), FORK.Queue()
-    processes = [FORK.Process(target=operate, args=(database.remote, *plan, start, told)) for plan in plans]
+    """Run the operators, `(manifest set, texts)`, and return what they reported."""
+    start, reported = FORK.Barrier(len(plans)), FORK.Queue()
+    processes = [FORK.Process(target=operate, args=(database.remote, *plan, start, reported)) for plan in plans]
     for process in processes:
         process.start()
-    results = [told.get(timeout=120) for plan in plans for _text in plan[1]]
+    results = [reported.get(timeout=120) for plan in plans for _text in plan[1]]
     for process in processes:
         process.join()
     return results
@@ -64,7 +64,7 @@ def check_consistent(snapshot):
     assert len(snapshot.allocations["network-id"]) == len(networks)
 
 
-def test_different_manifests_at_once_are_all_there_and_share_nothing(database):
+def test_concurrent_different_manifests_are_all_stored_without_duplicate_values(database):
     plans = [
         (f"set{number}", [tenant(f"t{number}", *(f"w{one}" for one in range(count + 1))) for count in range(ROUNDS)])
         for number in range(OPERATORS)
@@ -76,7 +76,7 @@ def test_different_manifests_at_once_are_all_there_and_share_nothing(database):
         snapshot = read(client)
     check_consistent(snapshot)
     assert snapshot.revision == OPERATORS * ROUNDS
-    # Somebody was refused and decided anew, or this shows nothing.
+    # At least one was refused and retried, or this shows nothing.
     assert sum(attempts for _set, attempts, _changed, _error in results) > OPERATORS * ROUNDS
     for manifest_set, texts in plans:
         again, problems = decide(texts[-1], snapshot, manifest_set=manifest_set)
@@ -84,7 +84,7 @@ def test_different_manifests_at_once_are_all_there_and_share_nothing(database):
         assert operations(snapshot, again) == []
 
 
-def test_equal_manifests_at_once_are_written_once(database):
+def test_concurrent_equal_manifests_are_written_once(database):
     text = tenant("same", "w1", "w2")
     results = run_at_once(database, [("shared", [text])] * OPERATORS)
     assert [error for *_rest, error in results if error] == []
@@ -95,7 +95,7 @@ def test_equal_manifests_at_once_are_written_once(database):
     check_consistent(snapshot)
 
 
-def test_operators_of_one_set_leave_the_state_of_one_of_them(database):
+def test_concurrent_writers_of_one_set_leave_the_state_of_one(database):
     texts = [tenant("one", *(f"w{number}-{count}" for count in range(number + 1))) for number in range(6)]
     results = run_at_once(database, [("shared", [text]) for text in texts])
     assert [error for *_rest, error in results if error] == []
@@ -106,11 +106,11 @@ def test_operators_of_one_set_leave_the_state_of_one_of_them(database):
     assert len(left) == 1
 
 
-def test_whoever_is_overtaken_all_the_time_is_told_why_and_has_written_nothing(database):
+def test_repeated_conflicts_end_with_an_error_and_no_write(database):
     others = iter(range(1000))
 
     def overtaken(before):
-        # Somebody else writes between reading and writing, each time.
+        # Another client writes between reading and writing, each time.
         with database.client() as other:
             store(other, lambda now: decide(namespace(f"other{next(others)}"), now, manifest_set="others"), write=True)
         return decide(tenant("slow", "w"), before, manifest_set="slow")
@@ -132,7 +132,7 @@ def test_whoever_is_overtaken_all_the_time_is_told_why_and_has_written_nothing(d
         ("Allocation", {"value": "4000"}),
     ],
 )
-def test_a_row_that_somebody_changed_by_hand_is_read_anew(database, table, change):
+def test_row_changed_by_hand_is_read_again(database, table, change):
     with database.client() as client:
         store(client, lambda before: decide(tenant("a", "w"), before), write=True)
         before = read(client)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An apply that is killed at any point has happened or has not."""
+"""An apply that is killed at any point is complete or has no effect."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def run_killed(action, after=0.0):
     if after:
         signal.signal(signal.SIGALRM, lambda *_arguments: os.kill(process, signal.SIGKILL))
         signal.setitimer(signal.ITIMER_REAL, after)
-    # Until here nobody has waited for it, so the number is still that of this process, even if it has ended.
+    # It was not waited for until here, so the number is still that of this process, even if it has ended.
     os.waitid(os.P_PID, process, os.WEXITED | os.WNOWAIT)
     signal.setitimer(signal.ITIMER_REAL, 0)
     os.waitpid(process, 0)

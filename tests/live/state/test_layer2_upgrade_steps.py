@@ -50,7 +50,7 @@ def test_an_empty_state_is_a_clear_error_of_every_step(database, name):
         carry_out(client, params, write=True)
 
 
-def test_all_steps_and_none_twice(step, database):
+def test_all_steps_and_repeated_steps_change_nothing(step, database):
     before = database.dump()
     assert not step()["changed"]
     assert step("drained", write=False, nodes=["node1"])["changed"]
@@ -68,7 +68,7 @@ def test_all_steps_and_none_twice(step, database):
     assert not step()["survey"]["open"]
 
 
-def test_what_blocks_is_told_and_nothing_is_written(step, database):
+def test_blockers_are_reported_and_nothing_is_written(step, database):
     before = database.dump()
     blocked = "node node1, network red_net, workload red/w1: is still on the node; drain the node first"
     with pytest.raises(UserError, match=blocked):

@@ -19,7 +19,7 @@ RED = namespace("red") + layer2("red", "net", "10.0.0.0/24") + workload("red", "
 BLUE = namespace("blue") + layer2("blue", "net", "10.0.0.0/24") + workload("blue", "w1", "node2")
 
 
-def test_the_ladder_create_again_change_remove(database):
+def test_create_repeat_change_remove(database):
     empty = database.dump()
     assert run("heddle.ovn.resource", check=True, **intent(RED, database))["changed"]
     assert database.dump() == empty
@@ -54,7 +54,7 @@ def test_the_plan_in_check_mode_is_the_plan_after_the_change(database):
     assert (plan["digest"], plan["revision"]) == (written["digest"], written["revision"])
 
 
-def test_resource_info_shows_ids_keys_and_what_the_user_wrote(database):
+def test_resource_info_shows_ids_keys_and_manifests(database):
     run("heddle.ovn.resource", **intent(RED, database))
     info = run("heddle.ovn.resource_info", socket=database.remote)
     assert info["networks"]["red_net"]["tunnel_keys"] == [16711684, 16715779]
@@ -62,7 +62,7 @@ def test_resource_info_shows_ids_keys_and_what_the_user_wrote(database):
     assert info["objects"]["UserDefinedNetwork/red/net"]["spec"]["topology"] == "Layer2"
 
 
-def test_problems_come_all_at_once_and_nothing_is_written(database):
+def test_all_problems_are_reported_and_nothing_is_written(database):
     run("heddle.ovn.resource", **intent(RED, database))
     stored = database.dump()
     failed = run(
@@ -74,7 +74,7 @@ def test_problems_come_all_at_once_and_nothing_is_written(database):
     assert database.dump() == stored
 
 
-def test_manifest_names_every_mistake_with_its_place():
+def test_manifest_reports_every_error_with_its_position():
     files = [
         {"name": "a.yml", "text": "kind: Nonsense\n"},
         {"name": "b.yml", "text": RED + workload("red", "w", "mars")},
@@ -86,12 +86,12 @@ def test_manifest_names_every_mistake_with_its_place():
     assert run("heddle.ovn.manifest", files=[{"name": "b.yml", "text": RED}], nodes=["node1"])["count"] == 3
 
 
-def test_a_server_that_is_not_there_is_named(tmp_path):
+def test_missing_server_is_named(tmp_path):
     remote = f"unix:{tmp_path / 'none.sock'}"
     assert "Is the service running?" in run("heddle.ovn.resource_info", socket=remote)["msg"]
 
 
-def test_operators_who_write_at_once_never_share_a_value(database):
+def test_concurrent_writers_get_unique_values(database):
     names = [f"tenant{number}" for number in range(8)]
 
     def apply(name):
@@ -118,7 +118,7 @@ def test_operators_who_write_at_once_never_share_a_value(database):
     assert len(set(snapshot.allocations["tunnel-key"].values())) == len(names)
 
 
-def test_the_database_itself_refuses_a_value_that_is_taken(database):
+def test_database_index_rejects_duplicate_values(database):
     row = {"pool": "network-id", "owner": "red_net", "value": "1"}
     database.transact({"op": "insert", "table": "Allocation", "row": row})
     for clash in ({**row, "owner": "blue_net"}, {**row, "value": "2"}):

@@ -17,7 +17,7 @@ def conditions(info, key=NET):
     return {one["type"]: one["status"] for one in info["objects"][key]["status"]["conditions"]}
 
 
-def test_a_network_in_use_is_deleted_when_its_last_user_goes(database):
+def test_network_in_use_is_deleted_with_its_last_user(database):
     run("heddle.ovn.resource", **intent("", database))
     empty = run("heddle.ovn.resource_info", socket=database.remote)
     run("heddle.ovn.resource", **intent(RED, database))
@@ -52,8 +52,8 @@ def test_readiness_is_written_once_and_kept_by_the_next_run(database):
     before = database.dump()
     assert run("heddle.ovn.readiness", check=True, **arguments)["changed"]
     assert database.dump() == before
-    told = run("heddle.ovn.readiness", **arguments)
-    assert f"status {NET}: NetworkReady Unknown -> True (AllHostsReady)" in told["changes"]
+    reported = run("heddle.ovn.readiness", **arguments)
+    assert f"status {NET}: NetworkReady Unknown -> True (AllHostsReady)" in reported["changes"]
     stored = database.dump()
     assert not run("heddle.ovn.readiness", **arguments)["changed"]
     assert not run("heddle.ovn.resource", **intent(RED, database))["changed"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The way out of each network, as ovn-northd understands it: two networks of each topology with equal subnets."""
+"""External connectivity of each network, in ovn-northd: two networks of each topology with equal subnets."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def prefix_of(network):
 
 
 @pytest.mark.parametrize("family", [4, 6])
-def test_a_packet_leaves_by_the_localnet_port_with_the_address_of_its_gateway_router(shared, family):
+def test_external_packet_leaves_by_the_localnet_port_with_the_gateway_router_address(shared, family):
     seen = set()
     for network in NETWORKS:
         switch, source, mac = start_of(shared, network)
@@ -97,7 +97,7 @@ def test_a_packet_leaves_by_the_localnet_port_with_the_address_of_its_gateway_ro
 
 
 @pytest.mark.parametrize("family", [4, 6])
-def test_what_comes_back_to_the_gateway_router_reaches_the_workload(shared, family):
+def test_reply_to_the_gateway_router_reaches_the_workload(shared, family):
     remote = {"mac": GATEWAY_MAC, "addresses": list(EXTERNAL.values())}
     for network in NETWORKS:
         _switch, target, _mac = start_of(shared, network)
@@ -127,7 +127,7 @@ def test_in_local_mode_a_packet_leaves_by_the_management_port(local, family):
             assert f"ct_snat(ip{family}.src={own_address(local, network, family, 1)})" in trace, trace
 
 
-def test_a_host_without_a_way_out_has_none_and_getting_or_losing_one_converges(tools, northbound, southbound, northd):
+def test_adding_and_removing_external_connectivity_converges(tools, northbound, southbound, northd):
     zone = make_zone(tools, northbound, southbound, THREE_NODES)
     assert not [row for row in northbound.rows("Logical_Switch", "name") if row["name"].startswith("ext_")]
     before = northbound.dump()
@@ -142,7 +142,7 @@ def test_a_host_without_a_way_out_has_none_and_getting_or_losing_one_converges(t
     assert {table: len(rows) for table, rows in after.items()} == {table: len(rows) for table, rows in before.items()}
 
 
-def test_northd_has_nothing_to_complain_about(shared, folder):
+def test_northd_logs_no_warnings(shared, folder):
     lines = (folder / "northd.log").read_text().splitlines()
     # Two addresses on a port with `lb_force_snat_ip` `router_ip` is what ovn-kubernetes has too.
     expected = ("requests same tunnel key 1", "deprecated", "considered as SNAT for load balancer")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workloads whose primary network is another one, on the default network: they meet their host and nothing else."""
+"""Workloads locked on the default network (their primary one is another): they reach their host only."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def neighbours(operation: int, family: int, source: dict, spoken: str, asked: st
 
 
 @pytest.mark.parametrize("operation", [1, 2])
-def test_two_of_them_exchange_no_arp(zone, operation):
-    """Of neighbour discovery nothing can be said: northd lets it pass before any ACL (`build_acls`, 65532)."""
+def test_locked_workloads_exchange_no_arp(zone, operation):
+    """Neighbour discovery is not tested: northd allows it before any ACL (`build_acls`, 65532)."""
     zone.apply(MANIFESTS)
     family = 4
     red, blue = zone.interface("red/a", "default"), zone.interface("blue/a", "default")
@@ -51,7 +51,7 @@ def test_two_of_them_exchange_no_arp(zone, operation):
 
 
 @pytest.mark.parametrize("family", [4, 6])
-def test_they_find_their_host(zone, family):
+def test_locked_workloads_resolve_their_host(zone, family):
     zone.apply(MANIFESTS)
     red = zone.interface("red/a", "default")
     host = {4: "10.244.0.2", 6: "fd00:10:244::2"}[family]

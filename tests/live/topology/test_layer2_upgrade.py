@@ -70,7 +70,7 @@ class Side(Zone):
         return {row["logical_port"]: row["tunnel_key"] for row in rows}
 
     def packet(self, datapath, inport, match):
-        """Where ovn-trace sees a packet come out: [(port, text of all that was changed on it)]."""
+        """The output ports of a traced packet: [(port, text of all that was changed on it)]."""
         flow = f'inport == "{inport}" && {match}'
         text = self.tools.run("ovn-trace", f"--db={self.southbound.remote}", "--minimal", datapath, flow)
         outputs, changed = [], []
@@ -90,7 +90,7 @@ class Side(Zone):
         )  # fmt: skip
 
     def who_has(self, inport, source, address):
-        """Who answers a port that asks for an IPv4 address: [(port the answer comes out at, its changes)]."""
+        """The answers to an ARP request from a port: [(port the answer comes out at, its changes)]."""
         return self.packet(
             SWITCH, inport,
             f"eth.src == {source[0]} && eth.dst == {BROADCAST} && arp.op == 1 && arp.sha == {source[0]} && "
@@ -261,7 +261,11 @@ def _check_router_advertisements(new, old):
     for side, announcing, mac in ((new, f"trtos-{SWITCH}", TRANSIT_MAC), (old, f"rtos-{SWITCH}", GATEWAY_MAC[3])):
         options = {row["logical_port"]: dict(row["options"][1]) for row in
                    side.southbound.rows("Port_Binding", "logical_port", "options")}  # fmt: skip
-        found = {name: told["ipv6_ra_src_addr"] for name, told in options.items() if "ipv6_ra_send_periodic" in told}
+        found = {
+            name: reported["ipv6_ra_src_addr"]
+            for name, reported in options.items()
+            if "ipv6_ra_send_periodic" in reported
+        }
         assert found == {announcing: link_local_address(mac)}
         flows = side.southbound.rows("Logical_Flow", "match", "actions")
         answering = {row["match"].partition(" &&")[0] for row in flows if "put_nd_ra_opts" in row["actions"]}
@@ -304,14 +308,14 @@ def test_every_stage_and_back_again(cluster):
                 seen = side.echo(SWITCH, port("c"), end, (TRANSIT_MAC, JOIN[other][family]), family)
                 there = port("c") if other == number else f"trtor-GR_red_net_node{other}"
                 assert {out for out, _ in seen} == {there}, seen
-        # Workloads that run on believe for ever that these addresses are on-link.
+        # Running workloads keep the on-link prefix of these addresses without a lifetime.
         for other in (1, 2, 3):
             _check_answer(side, port("c"), side.end_of("c", 6), JOIN[other][6], TRANSIT_MAC)
         assert not complaints(side)
 
 
 def _check_remembered_neighbours(side, number):
-    """A packet to an old gateway router's MAC still goes to its node; who asks anew hears of the transit router."""
+    """A packet to an old gateway router's MAC still goes to its node; neighbour discovery finds the transit router."""
     end = side.end_of("c", 6)
     for other in {1, 2, 3} - {number}:
         seen = side.echo(SWITCH, port("c"), end, (GATEWAY_MAC[other], JOIN[other][6]), 6)
@@ -319,8 +323,8 @@ def _check_remembered_neighbours(side, number):
         _check_answer(side, port("c"), end, JOIN[other][6], TRANSIT_MAC)
 
 
-def test_the_old_topology_alone(cluster):
-    """Workloads on two nodes, before anybody has a transit router."""
+def test_legacy_topology_alone(cluster):
+    """Workloads on two nodes, before any node has a transit router."""
     cluster.admit(LATE)
     cluster.apply()
     one, three = cluster.sides[1], cluster.sides[3]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A virtual machine's port while it moves, as northd and ovn-trace see it in each of the three zones."""
+"""A virtual machine's port while it moves, in northd and ovn-trace of each of the three zones."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def binding(zone):
         ("node3", (["node1"], [], "remote"), (["node1"], ["node2"], "remote"), (["node2"], [], "remote")),
     ],
 )
-def test_who_gets_its_packets(zone_of, node, before, during, after):
+def test_destinations_of_packets_during_migration(zone_of, node, before, during, after):
     zone = zone_of(node)
     for snapshot, (chassis, extra, kind) in ((BEFORE, before), (MOVING, during), (AFTER, after)):
         assert bring(zone, snapshot).changed
@@ -99,7 +99,7 @@ def test_who_gets_its_packets(zone_of, node, before, during, after):
     assert (found["chassis"], found["additional_chassis"], found["type"]) == before
 
 
-def test_a_machine_is_answered_by_dhcp_and_nobody_else_is(zone_of):
+def test_dhcp_answers_only_virtual_machines(zone_of):
     zone = zone_of("node1")
     bring(zone, BEFORE)
     assert len(zone.northbound.rows("DHCP_Options", "cidr")) == 2

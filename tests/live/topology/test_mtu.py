@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What size of packets the routers of a network let pass, as ovn-northd understands it."""
+"""The packet size that a network's routers forward, in ovn-northd's flows."""
 
 from __future__ import annotations
 
@@ -35,9 +35,7 @@ def limits(southbound, router: str) -> dict[str, set[int]]:
 
 
 @pytest.mark.parametrize("mtu", [1300, 1400, 8900])
-def test_inside_it_is_the_network_s_mtu_and_outward_not_more_than_the_cluster_s(
-    tools, northbound, southbound, northd, mtu
-):
+def test_network_mtu_inside_and_cluster_mtu_for_external_packets(tools, northbound, southbound, northd, mtu):
     Zone(tools, northbound, southbound, manifests(mtu), with_gateways("shared"))
     for network, inward, outward in (
         ("deep_net", "rtos-deep_net_node1", "rtoj-GR_deep_net_node1"),
@@ -48,7 +46,7 @@ def test_inside_it_is_the_network_s_mtu_and_outward_not_more_than_the_cluster_s(
         assert found[outward] == {min(mtu, 1400)}, network
 
 
-def test_in_local_mode_the_host_fragments_what_the_network_cannot_take():
+def test_host_fragments_to_the_network_mtu_in_local_mode():
     plan = plan_of(manifests(1300), hosts=with_gateways("local"))
     sizes = {
         flow.network: int(size[1]) - ETHERNET

@@ -56,7 +56,7 @@ def traced(zone, name, source, target, family=4):
     return zone.trace(layer2_switch(f"many_{name}"), here["port"], here, address, there["mac"], family)
 
 
-def test_they_come_and_go_one_by_one_and_leave_nothing(zone):
+def test_secondary_networks_are_added_and_removed_without_residue(zone):
     before = zone.northbound.dump()
     assert not zone.apply(MANIFESTS).changed
     for gone in NETWORKS:
@@ -72,7 +72,7 @@ def test_they_come_and_go_one_by_one_and_leave_nothing(zone):
     assert [row["name"] for row in before["Logical_Router"]].count("many_routed_ovn_cluster_router") == 1
 
 
-def test_the_switch_has_the_networks_key_and_its_ports_those_of_the_workloads(zone):
+def test_tunnel_keys_of_switch_and_ports(zone):
     keys = {
         dict(row["external_ids"][1])["name"]: row["tunnel_key"]
         for row in zone.southbound.rows("Datapath_Binding", "external_ids", "tunnel_key")

@@ -108,7 +108,7 @@ def test_the_default_network_is_open_between_plain_workloads_and_locked_for_the_
         assert "output" not in seen, seen
 
 
-def test_northd_has_nothing_to_complain_about(zone, folder):
+def test_northd_logs_no_warnings(zone, folder):
     wait_for(lambda: (folder / "northd.log").exists(), "the log of ovn-northd")
     # Of a distributed gateway port and its chassisredirect twin only one can have the key; northd says so and the
     # port itself wins (ovn-kubernetes has the same).

@@ -25,11 +25,11 @@ class Zone:
             self.apply(text)
 
     def apply(self, text):
-        """Bring the databases to what the manifests ask for; returns the outcome."""
+        """Apply the manifests to the databases; returns the outcome."""
         return self.bring(plan_of(text, hosts=self.hosts, settings=self.settings), "node1")
 
     def bring(self, plan, node):
-        """Bring the databases to a node's part of a plan; returns the outcome."""
+        """Apply a node's part of a plan to the databases; returns the outcome."""
         self.plan = plan
         with self.southbound.client() as client:
             rows = render_southbound(plan, node)

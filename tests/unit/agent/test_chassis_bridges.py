@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which bridges the inventory's words make, and what is refused before anything is made."""
+"""Bridges for the inventory's options, and options that are refused before any write."""
 
 from __future__ import annotations
 
@@ -58,20 +58,20 @@ def test_bridges(given, bridges):
         (arguments(one={"uplink": "eth3"}), "must have bridge"),
     ],
 )
-def test_what_cannot_be_is_refused(given, message):
+def test_invalid_options_are_refused(given, message):
     with pytest.raises(UserError, match=message):
         wanted_bridges(given)
 
 
-def test_a_bridge_name_of_15_characters_will_do():
+def test_bridge_name_of_15_characters_is_accepted():
     (bridge,) = wanted_bridges(arguments({**PROVIDER, "bridge": "br-fifteen-long"}, datapath="system"))
     assert len(bridge["name"]) == 15
 
 
-def test_the_hosts_own_addresses_have_an_order_and_the_inventory_a_say():
+def test_order_of_host_addresses_and_inventory_preference():
     held = ["fd00::2/64", "10.0.0.9/24", "10.0.0.2/24"]
-    told = {**PROVIDER, "addresses": ["10.0.0.9"]}
-    assert provider_addresses(held, told) == ["10.0.0.9/24", "10.0.0.2/24", "fd00::2/64"]
+    reported = {**PROVIDER, "addresses": ["10.0.0.9"]}
+    assert provider_addresses(held, reported) == ["10.0.0.9/24", "10.0.0.2/24", "fd00::2/64"]
 
 
 def test_a_provider_network_without_an_address_of_the_host_is_refused():

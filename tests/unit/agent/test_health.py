@@ -27,13 +27,13 @@ def _host(tmp_path: Path) -> tuple[Path, Path]:
     return run, proc
 
 
-def test_a_host_whose_daemons_run_has_nothing_to_say(host):
+def test_no_health_problem_when_daemons_run(host):
     assert health.stopped_daemons(*host) == []
 
 
 @pytest.mark.parametrize("number", range(1, len(health.DAEMONS) + 1))
 @pytest.mark.parametrize("how", ["gone", "no file", "another process", "no number"])
-def test_a_daemon_that_does_not_run_is_named_with_the_remedy(host, number, how):
+def test_stopped_daemon_is_named_with_the_remedy(host, number, how):
     run, proc = host
     file, _process, unit = health.DAEMONS[number - 1]
     if how == "gone":
@@ -48,12 +48,12 @@ def test_a_daemon_that_does_not_run_is_named_with_the_remedy(host, number, how):
     assert line.startswith(f"{unit} does not run: systemctl start {unit} ")
 
 
-@pytest.mark.parametrize(("found", "told"), [("planned", []), ("new", ["new"]), ("", ["missing"])])
-def test_another_chassis_id_than_the_plan_s_is_named_with_the_remedy(monkeypatch, found, told):
+@pytest.mark.parametrize(("found", "reported"), [("planned", []), ("new", ["new"]), ("", ["missing"])])
+def test_wrong_chassis_id_is_named_with_the_remedy(monkeypatch, found, reported):
     monkeypatch.setattr(health, "chassis_id", lambda _remote: found)
     lines = health.other_chassis("node1", PLAN)
-    assert len(lines) == len(told)
-    for line, word in zip(lines, told, strict=True):
+    assert len(lines) == len(reported)
+    for line, word in zip(lines, reported, strict=True):
         assert f"is {word}, in the plan it is planned" in line
         assert "system-id.conf" in line
     assert health.other_chassis("node2", PLAN) == []
@@ -115,13 +115,13 @@ def _ill(monkeypatch):
     monkeypatch.setattr(cli, "read_plan", lambda: PLAN)
 
 
-def test_status_is_not_clean_then(monkeypatch, capsys, ill):
+def test_health_problem_makes_status_fail(monkeypatch, capsys, ill):
     monkeypatch.setattr(cli, "_outcomes", lambda write: {"topology": Outcome()})
     assert cli.main(["status"]) == cli.EXIT_DRIFT
     assert "systemctl start ovn-northd" in capsys.readouterr().out
     assert cli.main(["status", "--json"]) == cli.EXIT_DRIFT
-    told = json.loads(capsys.readouterr().out)
-    assert (told["clean"], len(told["problems"])) == (False, 1)
+    reported = json.loads(capsys.readouterr().out)
+    assert (reported["clean"], len(reported["problems"])) == (False, 1)
 
 
 def test_status_is_not_clean_when_a_part_has_a_note(monkeypatch, capsys, ill):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What modules report of errors."""
+"""Error messages of modules."""
 
 import errno
 
@@ -22,12 +22,12 @@ class Module:
 
 
 @pytest.mark.parametrize("refusal", [NetlinkFailure(errno.EPERM, "no"), PermissionError("no")])
-def test_what_the_kernel_refuses_is_one_message(refusal):
+def test_kernel_error_is_one_message(refusal):
     with pytest.raises(Failed, match="the kernel rejected an operation that Heddle needs"), reported(Module()):
         raise refusal
 
 
-def test_an_error_in_the_program_is_not_hidden():
+def test_program_errors_are_not_hidden():
     with pytest.raises(ZeroDivisionError), reported(Module()):
         raise ZeroDivisionError
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The program `heddle-host`: one file that needs nothing but Python, and clear words when it lacks something."""
+"""The program `heddle-host`: one file that needs only Python, with clear messages about missing parts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.agent.zipapp import bun
 from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Outcome
 
 
-def test_equal_sources_give_an_equal_file_that_runs_alone(tmp_path: Path):
+def test_zipapp_is_reproducible_and_self_contained(tmp_path: Path):
     program = tmp_path / "heddle-host"
     program.write_bytes(bundle())
     program.chmod(0o755)
@@ -35,7 +35,7 @@ def test_equal_sources_give_an_equal_file_that_runs_alone(tmp_path: Path):
     assert "watch" in done.stdout
 
 
-def test_a_host_that_was_never_installed_is_told_so(tmp_path: Path, monkeypatch, capsys):
+def test_missing_installation_is_reported(tmp_path: Path, monkeypatch, capsys):
     monkeypatch.setattr(components.read_host, "__defaults__", (str(tmp_path / "none.json"),))
     assert cli.main(["status"]) == cli.EXIT_FAILED
     assert "Run playbooks/install.yml, which writes it." in capsys.readouterr().err
@@ -89,7 +89,7 @@ def test_events_are_a_new_process_and_an_update_of_patch_ports_or_bridges(tmp_pa
     pid_file.write_text("1")
     converged = [True]
     events = Events(str(pid_file), f"unix:{database.path}", lambda: converged[0])
-    # What happened before the connection nobody tells, so it counts as a change.
+    # Events before the connection are not reported, so the connection counts as a change.
     assert events.wait() == "ports changed"
     assert events.wait() is None
     connection = database.accept()
@@ -146,7 +146,7 @@ class Scene:
     """The service with parts of the test's own; nothing of this machine."""
 
     def __init__(self, monkeypatch) -> None:
-        self.now, self.happens, self.fails, self.done, self.told = 0.0, [], {}, [], []
+        self.now, self.happens, self.fails, self.done, self.reported = 0.0, [], {}, [], []
         self.refuses: dict[str, str] = {}
         self.followed: list[frozenset] = []
         self.probers: list[str] = []
@@ -158,8 +158,8 @@ class Scene:
         monkeypatch.setattr(service, "prober_cgroup", lambda host: f"prober-{host['chassis']}")
         monkeypatch.setattr(service, "host_version", lambda: (1, self.host["chassis"]))
         monkeypatch.setattr(service, "only_writer", lambda write: contextlib.nullcontext())
-        monkeypatch.setattr(service, "say", self.told.append)
-        monkeypatch.setattr(service, "notify_systemd", self.told.append)
+        monkeypatch.setattr(service, "say", self.reported.append)
+        monkeypatch.setattr(service, "notify_systemd", self.reported.append)
         monkeypatch.setattr(service, "parts", self.parts)
         self.reconciler = service.Reconciler(self)
 
@@ -183,7 +183,7 @@ class Scene:
         self.probers.append(prober)
 
     def run(self, seconds: float) -> list:
-        """Return what was brought about meanwhile."""
+        """Return what was applied meanwhile."""
         self.done = []
         end = self.now + seconds
         while self.now < end:
@@ -196,36 +196,36 @@ def scene(monkeypatch) -> Scene:
     return Scene(monkeypatch)
 
 
-def test_the_service_brings_all_once_and_says_that_it_is_ready(scene):
+def test_service_applies_all_parts_once_and_notifies_readiness(scene):
     assert scene.run(100) == [(name, 1) for name in components.PARTS]
-    assert [text for text in scene.told if "READY=1" in text] == scene.told
+    assert [text for text in scene.reported if "READY=1" in text] == scene.reported
 
 
-def test_a_part_that_fails_is_tried_less_and_less_often_alone_and_told_once(scene):
+def test_failed_part_is_retried_with_backoff_and_logged_once(scene):
     scene.fails["gateway"] = "no bridge"
     assert scene.run(1) == [("chassis", 1), ("topology", 1), ("workloads", 1)]
     assert scene.run(600) == []
-    attempts = [text for text in scene.told if text.startswith("STATUS=gateway: no bridge")]
+    attempts = [text for text in scene.reported if text.startswith("STATUS=gateway: no bridge")]
     assert 50 < len(attempts) < 80
-    assert [text for text in scene.told if "STATUS" not in text] == ["gateway: no bridge; trying again"]
+    assert [text for text in scene.reported if "STATUS" not in text] == ["gateway: no bridge; trying again"]
     del scene.fails["gateway"]
     assert scene.run(11) == [("gateway", 1)]
-    assert scene.told[-1].endswith("READY=1")
+    assert scene.reported[-1].endswith("READY=1")
 
 
-def test_a_part_that_refuses_a_network_is_tried_again_and_the_others_are_there(scene):
+def test_part_with_a_refused_network_is_retried_and_others_are_applied(scene):
     scene.refuses["gateway"] = "a foreign route"
     assert scene.run(1) == [(name, 1) for name in components.PARTS]
-    assert [text for text in scene.told if "STATUS" not in text] == [
+    assert [text for text in scene.reported if "STATUS" not in text] == [
         "gateway: network red: a foreign route; trying again"
     ]
     assert ("gateway", 1) in scene.run(3)
     scene.refuses.clear()
     scene.run(11)
-    assert scene.told[-1].endswith("READY=1")
+    assert scene.reported[-1].endswith("READY=1")
 
 
-def test_after_the_install_playbook_the_service_goes_by_the_new_arguments(scene):
+def test_service_uses_new_arguments_after_install(scene):
     scene.run(1)
     scene.host = {"node": "n", "chassis": 2}
     scene.happens = ["switch restarted"]
@@ -262,7 +262,7 @@ def test_a_note_does_not_keep_the_service_from_being_ready_and_is_in_its_status_
     assert scene.told[-1] == "STATUS=This host is as planned."
 
 
-def test_what_was_taken_out_of_the_kernel_comes_back(scene):
+def test_removed_kernel_objects_are_restored(scene):
     scene.run(1)
     scene.happens = ["kernel changed"]
     assert scene.run(0.3) == [("chassis", 1), ("gateway", 1)]
@@ -277,7 +277,7 @@ def test_an_event_does_not_wait_for_the_next_attempt(scene):
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"digest": "1"}'])
-def test_a_damaged_plan_is_told_and_the_host_keeps_its_cards(tmp_path: Path, monkeypatch, text):
+def test_damaged_plan_is_reported_and_uplinks_are_kept(tmp_path: Path, monkeypatch, text):
     plan = tmp_path / "plan.json"
     plan.write_text(text)
     monkeypatch.setattr(components, "PLAN_FILE", str(plan))
@@ -290,16 +290,16 @@ def test_a_damaged_plan_is_told_and_the_host_keeps_its_cards(tmp_path: Path, mon
 
 
 @pytest.mark.parametrize(
-    ("provider", "told"), [(None, "br-ex"), ({"bridge": "br-new"}, "br-ex"), ({"bridge": "br-ex"}, ""), (None, "")]
+    ("provider", "reported"), [(None, "br-ex"), ({"bridge": "br-new"}, "br-ex"), ({"bridge": "br-ex"}, ""), (None, "")]
 )
-def test_between_the_two_playbooks_the_gateways_are_not_waited_for(tmp_path: Path, monkeypatch, provider, told):
+def test_gateways_are_not_awaited_between_install_and_networks(tmp_path: Path, monkeypatch, provider, reported):
     plan = dict.fromkeys(("deployment", "digest", "networks", "revision", "settings", "workloads"), "")
-    plan["nodes"] = {"n": {"gateway": {"bridge": told} if told else None}}
+    plan["nodes"] = {"n": {"gateway": {"bridge": reported} if reported else None}}
     (tmp_path / "plan.json").write_text(json.dumps(plan))
     monkeypatch.setattr(components, "PLAN_FILE", str(tmp_path / "plan.json"))
     monkeypatch.setattr(components, "apply_gateway", lambda share, plan: Outcome())
     found = components.parts({"node": "n", "chassis": {"provider": provider}}, write=True)
-    if told:
+    if reported:
         with pytest.raises(UserError, match=r"networks\.yml"):
             found["gateway"]()
     else:
@@ -307,7 +307,7 @@ def test_between_the_two_playbooks_the_gateways_are_not_waited_for(tmp_path: Pat
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"node": "n"}'])
-def test_a_damaged_file_of_the_host_is_told(tmp_path: Path, text):
+def test_damaged_host_file_is_reported(tmp_path: Path, text):
     path = tmp_path / "host.json"
     path.write_text(text)
     with pytest.raises(UserError, match=r"install\.yml, which writes it"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the kernel reports when other software takes away what Heddle has there, in a namespace of the test's own."""
+"""Kernel notifications when other software removes Heddle's objects, in a namespace of the test's own."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def reported(removals) -> bool:
         ("ip link add other type veth peer name other-far", False),
     ],
 )
-def test_what_carries_heddle_s_mark_is_reported_when_it_goes(removals, command, expected):
+def test_removal_of_marked_objects_is_reported(removals, command, expected):
     removals.changed()
     run(*command.split())
     assert reported(removals) if expected else not removals.changed()
@@ -83,7 +83,7 @@ def test_settings_of_devices_are_reported(removals, name):
     assert reported(removals)
 
 
-def test_half_a_message_is_no_error():
+def test_truncated_message_is_ignored():
     assert not concerns_heddle(b"")
     assert not concerns_heddle(b"\0" * 15)
     assert not concerns_heddle(b"\0" * 32)

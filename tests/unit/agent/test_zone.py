@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host's parts in their order, and what is said of networks that it refuses."""
+"""The order of a host's parts, and messages about refused networks."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def run_zone(monkeypatch, tmp_path, **parts):
     return zone.apply_zone(context, list(nothing))
 
 
-def test_the_other_parts_go_on_and_do_not_wait_for_what_was_refused(monkeypatch, tmp_path):
+def test_other_parts_are_applied_without_the_refused_network(monkeypatch, tmp_path):
     seen = []
     outcome = run_zone(
         monkeypatch,
@@ -38,7 +38,7 @@ def test_the_other_parts_go_on_and_do_not_wait_for_what_was_refused(monkeypatch,
     assert refusal(outcome) == "network red_net: a row\nnetwork blue_net: a route"
 
 
-def test_a_failure_after_a_refusal_says_both(monkeypatch, tmp_path):
+def test_failure_after_a_refusal_reports_both(monkeypatch, tmp_path):
     def fail(_context, _plan):
         raise UserError("no bridge")
 
@@ -50,7 +50,7 @@ def test_a_failure_after_a_refusal_says_both(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("write", [True, False])
-def test_flows_are_rendered_without_a_network_whose_port_does_not_come(monkeypatch, write):
+def test_network_with_a_missing_port_is_left_out_of_flows(monkeypatch, write):
     tried = []
 
     def flows(plan, _node, *, write):
@@ -69,7 +69,7 @@ def test_flows_are_rendered_without_a_network_whose_port_does_not_come(monkeypat
     assert outcome.refused == (("red_net", "no port"),)
 
 
-def test_flows_that_all_networks_share_are_not_left_out(monkeypatch):
+def test_common_flows_are_never_left_out(monkeypatch):
     def flows(*_arguments, **_more):
         raise OpenFlowError("no bridge")
 

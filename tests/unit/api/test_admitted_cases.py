@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever validation accepts has an answer at admission: it is carried out, or refused with a reason."""
+"""Everything that validation accepts is either applied or refused at admission with a reason."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RED = namespace("red") + "\n---\n"
 
 
 @pytest.mark.parametrize("table", sorted({name.partition(":")[0] for name, _document, _says in all_cases()}))
-def test_every_valid_case_is_carried_out_or_refused(table: str) -> None:
+def test_every_valid_case_is_applied_or_refused(table: str) -> None:
     for name, document, says in all_cases():
         if name.startswith(f"{table}:") and not says:
             after, problems = decide(RED + json.dumps(document))
@@ -23,7 +23,7 @@ def test_every_valid_case_is_carried_out_or_refused(table: str) -> None:
             assert problems or build_plan(after), name
 
 
-def test_every_update_is_carried_out_or_refused() -> None:
+def test_every_update_is_applied_or_refused() -> None:
     for name, old, new, says in update_cases():
         before, _problems = decide(RED + json.dumps(manifest(old)))
         after, problems = decide(RED + json.dumps(manifest(new)), before)

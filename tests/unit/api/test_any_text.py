@@ -81,7 +81,7 @@ def test_any_value_in_any_field(text: str, data: st.DataObject) -> None:
     check(json.dumps(manifest))
 
 
-# Words that the rules know, so that a made-up network gets past the first of them.
+# Values that the rules accept, so that a generated network passes the first of them.
 FIELDS = st.sampled_from(
     [
         "topology",
@@ -200,8 +200,8 @@ def containers(value):
             yield from containers(item)
 
 
-def test_good_manifests_are_good() -> None:
-    """Else the tests above would mutate nothing worth it."""
+def test_valid_manifests_are_accepted() -> None:
+    """Otherwise the tests above would mutate invalid manifests only."""
     for text in GOOD:
         resources, problems = read_manifests([("a.yml", text)])
         assert resources

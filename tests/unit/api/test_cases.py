@@ -24,7 +24,7 @@ def read(document: dict) -> tuple[list[Resource], list[str]]:
 @pytest.mark.parametrize(
     ("document", "says"), [pytest.param(document, says, id=name) for name, document, says in all_cases()]
 )
-def test_verdict(document: dict, says: list[str]) -> None:
+def test_validation_result(document: dict, says: list[str]) -> None:
     resources, messages = read(document)
     assert bool(resources) is not bool(says)
     assert len(messages) == len(says), messages

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tests/golden/errors: each NAME.yml is a mistake, NAME.txt is exactly what the user is told.
+"""tests/golden/errors: each NAME.yml has an error, NAME.txt is exactly the message to the user.
 
 HEDDLE_RECORD=1 writes the texts; read their diff before you commit it.
 """

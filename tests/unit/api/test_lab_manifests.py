@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The manifests that come with Heddle have no mistakes and say what the lab needs."""
+"""The manifests of the inventories are valid and have what the lab needs."""
 
 from __future__ import annotations
 

@@ -40,6 +40,6 @@ def test_matches(selector: dict, labels: dict, expected: bool) -> None:
     assert matches(selector, labels) is expected
 
 
-def test_unknown_operator_is_no_match_by_accident() -> None:
+def test_unknown_operator_does_not_match() -> None:
     with pytest.raises(ValueError, match="unknown operator Near"):
         matches(expression("a", "Near"), {})

@@ -17,7 +17,7 @@ def namespace(name: str) -> str:
 
 
 def messages(*files: tuple[str, str]) -> list[str]:
-    """What a user is told."""
+    """The messages to the user."""
     return [str(problem) for problem in read_manifests(files)[1]]
 
 
@@ -54,7 +54,7 @@ def test_a_separator_inside_text_is_none() -> None:
     assert resource.annotations == {"note": "one\n---\ntwo\n"}
 
 
-def test_a_broken_document_hides_no_other() -> None:
+def test_invalid_document_does_not_hide_others() -> None:
     text = namespace("red") + "---\na: [\n" + namespace("blue") + "---\nb: }\n" + namespace("Green")
     resources, problems = read_manifests([("a.yml", text)])
     assert [resource.name for resource in resources] == ["red", "blue"]
@@ -115,7 +115,7 @@ BROKEN = {
 @pytest.mark.parametrize(("text", "fragment"), BROKEN.values(), ids=BROKEN)
 @pytest.mark.parametrize("accelerated", [True, False])
 def test_broken_text(text: str, fragment: str, accelerated: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same words whether PyYAML has its C parser or not."""
+    """The same messages with and without PyYAML's C parser."""
     if not accelerated:
         monkeypatch.delattr(yaml, "CSafeLoader", raising=False)
     resources, problems = read_manifests([("a.yml", text)])
@@ -137,7 +137,7 @@ def test_duplicate_keys_keep_the_first_and_name_both_lines() -> None:
     ]
 
 
-def test_a_document_full_of_mistakes_is_cut() -> None:
+def test_list_of_errors_is_truncated() -> None:
     text = namespace("red") + "".join(f"field{i}: x\n" for i in range(5000))
     found = messages(("a.yml", text))
     assert len(found) == 100

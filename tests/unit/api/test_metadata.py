@@ -27,7 +27,7 @@ def workload(**metadata) -> str:
 
 
 def messages(*documents: str) -> list[str]:
-    """What a user is told about documents in one file."""
+    """The messages about documents in one file."""
     return [str(problem) for problem in read_manifests([("a.yml", "\n---\n".join(documents))])[1]]
 
 
@@ -46,7 +46,7 @@ def test_namespace_carries_its_name_as_label() -> None:
     assert resource.manifest["metadata"]["labels"] == {"tenant": "red"}
 
 
-def test_what_a_server_adds_is_ignored() -> None:
+def test_server_side_fields_are_ignored() -> None:
     metadata = {
         "creationTimestamp": None,
         "finalizers": ["a"],
@@ -152,7 +152,7 @@ def test_duplicates_name_both_places() -> None:
     ]
 
 
-def test_a_duplicate_is_told_beside_its_other_mistakes() -> None:
+def test_duplicate_is_reported_with_its_other_errors() -> None:
     found = messages(workload(labels={"a b": "x"}), workload(labels={"a b": "x"}))
     assert len(found) == 3
     assert "already defined at a.yml:1 (document 1)" in found[2]

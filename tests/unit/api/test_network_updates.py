@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a forbidden change is told (its rules are in cases/updates.yml), and how much fits into a network."""
+"""Messages about forbidden changes (the rules are in cases/updates.yml), and the capacity of a network."""
 
 from __future__ import annotations
 

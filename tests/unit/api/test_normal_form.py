@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one spec that all ways to write a network lead to."""
+"""The normal form of all forms of a network."""
 
 from __future__ import annotations
 

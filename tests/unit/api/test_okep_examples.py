@@ -144,7 +144,7 @@ def test_cluster_example() -> None:
 @pytest.mark.parametrize(
     ("file", "example"), [("okep-5193-namespaced.yml", NAMESPACED), ("okep-5193-cluster.yml", CLUSTER)]
 )
-def test_lab_has_the_examples_word_for_word(file: str, example: str) -> None:
+def test_lab_manifests_equal_the_okep_examples(file: str, example: str) -> None:
     assert f"---\n{example}---\n" in (LAB / file).read_text()
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the API server accepts and admission refuses, so that a user can tell the two apart."""
+"""Fields that the API server accepts and admission refuses, with a message that distinguishes the two."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def layer3(*subnets: dict, role: str = "Primary") -> dict:
         layer3({"cidr": "10.0.0.0/16", "hostSubnet": 31}, role="Secondary"),
     ],
 )
-def test_carried_out(spec: dict) -> None:
+def test_supported_fields(spec: dict) -> None:
     assert refused(spec) == []
 
 
@@ -117,6 +117,6 @@ def test_refused_by_admission(spec: dict, fragments: list[str]) -> None:
     ("cidr", "remedy"),
     [("10.0.0.0/24", "write a hostSubnet above 24, or a wider CIDR"), ("fd00::/64", "write a wider CIDR")],
 )
-def test_the_remedy_is_taken(cidr: str, remedy: str) -> None:
+def test_remedy_is_accepted(cidr: str, remedy: str) -> None:
     """Every host has an IPv6 /64, so a longer hostSubnet would be refused as well."""
-    assert [told for _path, _rule, told in refusals(layer3({"cidr": cidr}))] == [remedy]
+    assert [reported for _path, _rule, reported in refusals(layer3({"cidr": cidr}))] == [remedy]

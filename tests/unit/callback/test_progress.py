@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Progress of a playbook: counting, what a failure says, and the real ansible-playbook with the plugin."""
+"""Progress of a playbook: counting, failure messages, and the real ansible-playbook with the plugin."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_a_failure_is_shown_once_with_all_its_hosts_and_its_message(run, tmp_pat
     assert [event["message"] for event in failed] == ["no such uplink; name another one"]
 
 
-def test_what_no_log_hides_stays_hidden_when_it_fails(run, tmp_path):
+def test_no_log_hides_failures_too(run, tmp_path):
     done = run("-e", "fail_secret=1", "--diff")
     everything = done.stdout + (tmp_path / "logs" / "play.log").read_text() + (tmp_path / "stream").read_text()
     assert "FAILED  Secret that fails" in done.stdout
@@ -234,22 +234,22 @@ def test_batches_of_a_play_never_count_backwards():
         ({}, "it failed without a message"),
     ],
 )
-def test_what_a_failure_says(result, text):
+def test_failure_messages(result, text):
     assert failure_text(result) == text
 
 
-def test_long_output_is_cut_at_its_beginning_and_says_so():
+def test_long_output_is_truncated_at_its_beginning_with_a_note():
     shown = failure_text({"msg": "bad", "stderr": "\n".join(f"line {number}" for number in range(500))})
     assert f"(the last {OUTPUT_LINES} of 500 lines)" in shown
     assert shown.endswith("line 499")
     assert "line 459\n" not in shown
 
 
-def test_control_characters_go_and_lines_stay():
+def test_control_characters_are_removed_and_lines_kept():
     assert clean("a\r\n\tb\x00\x9b31m") == "a\n\tb31m"
 
 
-def test_a_log_replaces_a_link_and_follows_none(tmp_path):
+def test_log_replaces_a_symlink_without_following_it(tmp_path):
     (tmp_path / "target").write_text("mine")
     (tmp_path / "play.log").symlink_to(tmp_path / "target")
     with open_log(tmp_path, "play.log") as file:

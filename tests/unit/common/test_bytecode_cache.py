@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Byte code of programs in archives is kept, and never used when it is not what the source says."""
+"""Byte code of programs in archives is kept, and never used when it differs from the source."""
 
 import errno
 import os
@@ -76,17 +76,17 @@ def test_damaged_byte_code_is_compiled_again(tmp_path, damage):
     assert loaded(archive, tmp_path / "kept")[1] == []
 
 
-def test_nothing_is_kept_until_somebody_says_so(tmp_path):
+def test_cache_is_off_by_default(tmp_path):
     loaded(archive_of(tmp_path / "a.zip"), tmp_path / "kept", keep=False)
     assert not (tmp_path / "kept").exists()
 
 
-def test_a_directory_that_cannot_be_written_is_no_mistake(tmp_path):
+def test_unwritable_cache_directory_is_no_error(tmp_path):
     (tmp_path / "file").write_text("")
     assert loaded(archive_of(tmp_path / "a.zip"), tmp_path / "file" / "kept")[0]["VALUE"] == 1
 
 
-def test_a_full_disk_gets_no_files(tmp_path, monkeypatch):
+def test_full_disk_gets_no_files(tmp_path, monkeypatch):
     def full(_source, _target):
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -95,7 +95,7 @@ def test_a_full_disk_gets_no_files(tmp_path, monkeypatch):
     assert list((tmp_path / "kept").iterdir()) == []
 
 
-def test_only_a_directory_of_one_s_own_is_trusted(tmp_path):
+def test_only_own_cache_directory_is_used(tmp_path):
     assert trusted(tmp_path)
     (tmp_path / "link").symlink_to(tmp_path)
     assert not trusted(tmp_path / "link")
@@ -116,12 +116,12 @@ def test_errors_show_their_lines(tmp_path):
     assert finder.find_spec("json") is None
 
 
-def test_the_host_s_program_runs_out_of_what_was_kept(tmp_path):
+def test_heddle_host_runs_from_the_cache(tmp_path):
     """A process with a home of its own, because the directory is the user's."""
     package = Path(bytecode_cache.__file__).parents[1]
     script = (
         "import pwd, sys\n"
-        "told = pwd.getpwuid\n"
+        "original = pwd.getpwuid\n"
         f"pwd.getpwuid = lambda user: type('user', (), {{'pw_dir': {str(tmp_path)!r}}})\n"
         f"sys.path.insert(0, {str(tmp_path / 'program.zip')!r})\n"
         "from heddle.common import bytecode_cache\n"

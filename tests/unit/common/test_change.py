@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The list of changes as Ansible and people see it."""
+"""The list of changes as text and as Ansible's diff."""
 
 from __future__ import annotations
 

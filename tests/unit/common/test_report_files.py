@@ -19,13 +19,13 @@ def test_files_are_written_once_and_the_directory_is_made(tmp_path):
     assert keep(str(directory), {**FILES, "a.json": "[]"}, write=True) == ["a.json"]
 
 
-def test_check_mode_names_what_would_change_and_writes_nothing(tmp_path):
+def test_check_mode_reports_changes_and_writes_nothing(tmp_path):
     assert keep(str(tmp_path / "new"), FILES, write=False) == ["a.json", "b.txt"]
     assert not (tmp_path / "new").exists()
 
 
 @pytest.mark.parametrize("name", ["../a", "/etc/a", "..", "", "a/b"])
-def test_a_name_that_leads_elsewhere_is_refused(tmp_path, name):
+def test_path_traversal_is_refused(tmp_path, name):
     with pytest.raises(Refused, match="a name without a directory is needed"):
         keep(str(tmp_path), {name: "x"}, write=True)
     assert list(tmp_path.iterdir()) == []

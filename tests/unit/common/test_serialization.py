@@ -27,7 +27,7 @@ def test_unpack_returns_what_was_packed(value):
 
 
 @pytest.mark.parametrize("text", ["", "no base64", "AAAA", pack({})[:-8]])
-def test_what_was_never_packed_is_refused(text):
+def test_invalid_packed_document_is_refused(text):
     with pytest.raises(ValueError, match="not a packed document"):
         unpack(text)
 
@@ -57,7 +57,7 @@ def test_a_torn_plan_is_replaced(tmp_path, text):
     assert json.loads(path.read_text())["networks"].keys() == {"default"}
 
 
-def test_a_document_of_somebody_else_is_refused():
+def test_foreign_document_is_refused():
     with pytest.raises(UserError, match="document: not a packed document"):
         load_plan(NodeContext("node1", "/nonexistent", write=False, document="nonsense"))
 
@@ -97,7 +97,7 @@ def test_a_torn_file_of_the_host_is_replaced(tmp_path, text):
     assert json.loads(path.read_text()) == {"node": "n", "chassis": {}}
 
 
-def test_a_full_disk_is_told_and_leaves_the_kept_plan_and_nothing_else(tmp_path, monkeypatch):
+def test_full_disk_is_reported_and_the_stored_plan_is_kept(tmp_path, monkeypatch):
     path = tmp_path / "plan.json"
     keep_plan(plan_of(""), str(path), write=True)
     kept = path.read_bytes()
@@ -112,7 +112,7 @@ def test_a_full_disk_is_told_and_leaves_the_kept_plan_and_nothing_else(tmp_path,
     assert path.read_bytes() == kept
 
 
-def test_what_a_run_that_was_cut_off_left_is_written_over(tmp_path):
+def test_leftover_of_a_cut_off_run_is_overwritten(tmp_path):
     path = tmp_path / "plan.json"
     (tmp_path / "plan.json.new").write_text("half of a plan")
     keep_plan(plan_of(""), str(path), write=True)

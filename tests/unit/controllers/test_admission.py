@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is refused as an API server would refuse it: each case, and that everything wrong is said at once."""
+"""Refusals as by an API server: each case, and that all errors are reported at once."""
 
 import pytest
 
@@ -65,7 +65,7 @@ def test_a_set_may_use_the_namespaces_of_another():
 @pytest.mark.parametrize(
     ("had", "has"), [(True, True), (False, False), (True, False), (False, True)], ids=lambda one: f"label={one}"
 )
-def test_the_label_of_a_namespace_stays_as_it_was_made(had, has):
+def test_namespace_label_is_immutable(had, has):
     before = stored(namespace("red", primary=had))
     _after, problems = decide(namespace("red", primary=has), before)
     refused = "cannot be added/removed after the namespace was created"
@@ -93,7 +93,7 @@ def test_limits(settings, fragments):
     )
 
 
-def test_a_limit_that_comes_later_refuses_only_what_is_new():
+def test_new_limit_refuses_only_new_networks():
     text = RED + CLUSTER.format("Layer2, layer2: {role: Secondary, subnets: [10.7.0.0/24]}")
     stored(text, stored(text), settings={"networks_total": 1, "networks_per_namespace": 1})
 
@@ -102,19 +102,19 @@ LIMITED = [{"networks_total": 1}, {"networks_per_namespace": 1}]
 
 
 @pytest.mark.parametrize("settings", LIMITED)
-def test_a_network_may_take_the_place_of_another_at_a_limit(settings):
+def test_network_may_replace_another_at_the_limit(settings):
     stored(namespace("red") + layer2("red", "other", "10.0.0.0/24"), stored(RED, settings=settings), settings=settings)
 
 
 @pytest.mark.parametrize("settings", LIMITED)
-def test_a_network_may_not_take_the_place_of_another_beyond_a_limit(settings):
+def test_network_may_not_replace_another_beyond_the_limit(settings):
     secondary = CLUSTER.format("Layer2, layer2: {role: Secondary, subnets: [10.7.0.0/24]}")
     text = namespace("red") + layer2("red", "other", "10.0.0.0/24") + secondary
     _after, problems = decide(text, stored(RED + secondary), settings=settings)
     assert ["is 1, and" in str(problem) and "2 networks" in str(problem) for problem in problems] == [True]
 
 
-def test_a_network_that_is_used_keeps_its_place_under_the_limit():
+def test_network_in_use_counts_towards_the_limit():
     user = workload("red", "w", "node1")
     other = namespace("red") + user + layer2("red", "other", "10.0.0.0/24")
     _after, problems = decide(other, stored(RED + user), settings={"networks_total": 1})
@@ -150,7 +150,7 @@ RANGES = {
 
 
 @pytest.mark.parametrize("name", RANGES)
-def test_ranges_that_hosts_and_routers_use_stay_where_they_are(name):
+def test_used_ranges_are_immutable(name):
     first, second = RANGES[name]
     before = stored(RED)
     for moved in ([second], ["172.30.0.0/16", second], [first.replace("/16", "/20").replace("/17", "/20"), second]):
@@ -171,7 +171,7 @@ def test_the_join_subnet_that_no_network_takes_by_default_may_change():
     assert not problems
 
 
-def test_cluster_subnets_stay():
+def test_cluster_subnets_are_immutable():
     before, _problems = decide(RED)
     _after, problems = decide(RED, before, settings={"cluster_subnets": ["10.200.0.0/16/24"]})
     assert "cannot be changed: hosts have subnets of 10.244.0.0/16/24" in str(problems[0])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who keeps what, who gets what next, and what rests."""
+"""Allocation: values that are kept, the next value, and delayed reuse."""
 
 import pytest
 
@@ -31,7 +31,7 @@ def test_the_same_manifests_again_change_nothing():
     assert second == first
 
 
-def test_everybody_keeps_what_he_has_when_others_come_and_go():
+def test_owners_keep_their_values_when_others_change():
     text = tenants("b", "d") + workload("b", "w2", "node1") + workload("d", "w2", "node1")
     before, _problems = decide(text)
     after, _problems = decide(tenants("a", "b") + workload("b", "w1", "node1") + workload("b", "w2", "node1"), before)
@@ -40,14 +40,14 @@ def test_everybody_keeps_what_he_has_when_others_come_and_go():
     assert "d_net" not in after.allocations["network-id"]
 
 
-def test_a_freed_network_id_rests():
+def test_freed_network_id_is_not_reused_at_once():
     before, _problems = decide(tenants("red"))
     between, _problems = decide(namespace("none", primary=False), before)
     after, _problems = decide(tenants("red"), between)
     assert (before.get("network-id", "red_net"), after.get("network-id", "red_net")) == ("1", "2")
 
 
-def test_removing_everything_leaves_only_what_belongs_to_nodes():
+def test_removal_of_everything_leaves_only_node_allocations():
     before, _problems = decide("")
     between, _problems = decide(tenants("red") + workload("red", "w", "node1"), before)
     after, _problems = decide("", between)
@@ -63,13 +63,13 @@ def test_a_workload_that_moves_gets_an_address_of_its_new_node():
     assert held == {"address/l3_net/10.9.2.0/24": {"l3/w": "10.9.2.3"}}
 
 
-def test_a_node_that_tells_nothing_keeps_what_it_told_before():
+def test_node_without_a_report_keeps_its_last_one():
     before, _problems = decide("")
     after, _problems = decide("", before, {name: {} for name in nodes("node1", "node2", "node3")})
     assert after.objects["Node/node2"].spec["chassis"] == "chassis-of-node2"
 
 
-def test_transit_subnet_moves_past_what_it_overlaps():
+def test_transit_subnet_skips_overlapping_ranges():
     chosen = plan_of(namespace("red") + layer2("red", "net", "100.88.0.0/17", "fd01::/64"))["networks"]["red_net"]
     assert chosen["transit_subnets"] == ["100.89.0.0/16", "fd97::/64"]
     assert first_clear("100.88.0.0/16", ["100.80.0.0/12"]) == "100.96.0.0/16"
@@ -80,7 +80,7 @@ def overlapping_chain(count):
     return [f"100.{88 + number}.0.0/16" for number in range(count)]
 
 
-def test_the_transit_subnet_is_searched_for_ten_times():
+def test_transit_subnet_search_has_ten_attempts():
     assert first_clear("100.88.0.0/16", overlapping_chain(10)) == "100.98.0.0/16"
     with pytest.raises(ValueError, match="within 10 attempts"):
         first_clear("100.88.0.0/16", overlapping_chain(11))
@@ -95,16 +95,16 @@ def test_the_transit_subnet_is_searched_for_ten_times():
         ("fd97::/64", ["fd97::/16", "fd98::/64"], "fd98:0:0:1::/64"),
     ],
 )
-def test_the_search_goes_on_behind_the_larger_one(candidate, others, chosen):
+def test_transit_subnet_search_continues_after_the_larger_range(candidate, others, chosen):
     assert first_clear(candidate, others) == chosen
 
 
-def test_the_search_does_not_leave_the_address_space():
+def test_transit_subnet_search_ends_at_the_address_space():
     with pytest.raises(ValueError, match="no transit subnet beside"):
         first_clear("255.255.0.0/16", ["255.0.0.0/8"])
 
 
-def test_a_chosen_transit_subnet_stays_while_it_overlaps_with_nothing():
+def test_transit_subnet_is_kept_without_overlap():
     text = namespace("red") + layer2("red", "net", "100.88.0.0/17")
     # Where there are hosts, the settings stay.
     before, _problems = decide(text, hosts={})

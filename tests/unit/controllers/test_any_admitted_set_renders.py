@@ -168,7 +168,7 @@ CASES = [pytest.param(document, id=name) for name, document, says in all_cases()
 
 
 @pytest.mark.parametrize("document", CASES)
-def test_every_form_that_the_model_accepts_renders(document):
+def test_every_accepted_form_renders(document):
     plan = admitted(SURROUNDINGS + f"---\n{json.dumps(document)}\n", with_gateways("shared"))
     if plan is not None:
         assert unrenderable(plan) == {}

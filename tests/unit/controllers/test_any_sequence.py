@@ -99,7 +99,7 @@ def test_any_sequence_of_manifests(steps):
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(NEARLY_ALL, min_size=1, max_size=3))
-def test_nothing_that_runs_stops_while_others_come_and_go(steps):
+def test_running_workloads_are_not_stopped_by_other_changes(steps):
     snapshot = stored("".join(part for part in PARTS if "tiny" not in part))
     for text in steps:
         after, problems = decide(text, snapshot)

@@ -50,7 +50,7 @@ def message(snapshot, name):
     return snapshot.objects[f"Workload/red/{name}"].status["conditions"][0]["message"]
 
 
-def test_a_persistent_address_waits_for_a_workload_of_the_same_name():
+def test_persistent_address_is_kept_for_a_workload_of_the_same_name():
     base = namespace("red", primary=False) + persistent()
     first = base + workload("red", "a", "node1", "keep") + workload("red", "b", "node1", "keep")
     assert address(after(first), "red/b") == ["10.0.0.2/29"]
@@ -71,17 +71,17 @@ def test_without_persistence_the_address_is_free_at_once():
 @pytest.mark.parametrize(
     "gone", ["", namespace("red", primary=False), namespace("blue", primary=False) + persistent()[:0]]
 )
-def test_claims_go_with_the_namespace_and_with_the_network(gone):
+def test_claims_end_with_namespace_and_network(gone):
     first = namespace("red", primary=False) + persistent() + workload("red", "a", "node1", "keep")
     assert not [pool for pool in after(first, gone).allocations if "red_keep" in pool]
 
 
-def test_claims_of_workloads_that_are_gone_are_named_when_nothing_is_left():
+def test_exhaustion_lists_claims_of_deleted_workloads():
     base = namespace("red", primary=False) + persistent("10.0.0.0/30")
     first = base + workload("red", "a", "node1", "keep") + workload("red", "b", "node1", "keep")
     snapshot = after(first, base + workload("red", "c", "node1", "keep"))
-    told = "addresses in 10.0.0.0/30 of red_keep: 1 are wanted, all 2 are taken, 2 of them kept for what is gone"
-    assert told in message(snapshot, "c")
+    reported = "addresses in 10.0.0.0/30 of red_keep: 1 are wanted, all 2 are taken, 2 of them kept for what is gone"
+    assert reported in message(snapshot, "c")
     assert "red/a, red/b" in message(snapshot, "c")
 
 
@@ -106,7 +106,7 @@ def test_claims_of_workloads_that_are_gone_are_named_when_nothing_is_left():
         ([], "0a:58:0a:00:00:f0", "is already that of the nodes"),
     ],
 )
-def test_addresses_and_macs_that_a_workload_asks_for(asked, mac, fragment):
+def test_requested_addresses_and_macs(asked, mac, fragment):
     first = RED + asking("first", ["10.0.0.5", "fd00:10::5"])
     snapshot = after(first, first + asking("w", asked, mac))
     if fragment:
@@ -120,7 +120,7 @@ def test_addresses_and_macs_that_a_workload_asks_for(asked, mac, fragment):
         assert found["mac"] == mac.lower().replace("-", ":")
 
 
-def test_an_address_can_be_asked_for_later_and_the_old_one_is_free_again():
+def test_later_address_request_frees_the_old_address():
     snapshot = after(RED + workload("red", "w", "node1"), RED + asking("w", ["10.0.0.9", "fd00:10::9"]))
     assert address(snapshot, "red/w", "red_net") == ["10.0.0.9/24", "fd00:10::9/64"]
     later = after(
@@ -129,7 +129,7 @@ def test_an_address_can_be_asked_for_later_and_the_old_one_is_free_again():
     assert address(later, "red/x", "red_net") == ["10.0.0.1/24", "fd00:10::4/64"]
 
 
-def test_who_was_left_out_for_somebody_who_then_was_too_is_served_in_the_same_run():
+def test_allocation_retries_rejected_workloads_in_one_run():
     """`auto` first gets 10.0.0.2, whose MAC `holder` has; then that goes to `other`, and the next one is free."""
     holder = asking("holder", mac="0a:58:0a:00:00:02")
     given = RED + holder + asking("auto") + asking("other", mac="02:00:00:00:00:09")
@@ -138,14 +138,14 @@ def test_who_was_left_out_for_somebody_who_then_was_too_is_served_in_the_same_ru
     assert "red/auto" in build_plan(snapshot)["workloads"]
 
 
-def test_whoever_asks_for_what_he_cannot_have_is_in_nobodys_way():
+def test_rejected_request_does_not_block_others():
     wrong = asking("a", ["10.0.0.9"])
     snapshot = stored(RED + wrong + asking("b", ["10.0.0.9", "fd00:10::9"]))
     assert "gives each workload one IPv4 and one IPv6 address" in message(snapshot, "a")
     assert address(snapshot, "red/b", "red_net") == ["10.0.0.9/24", "fd00:10::9/64"]
 
 
-def test_who_asks_for_the_mac_of_a_running_workload_waits_whatever_it_is_called():
+def test_request_for_a_used_mac_waits_independent_of_names():
     running = RED + asking("b", mac="02:00:00:00:00:01")
     snapshot = stored(running + asking("a", mac="02:00:00:00:00:01"), stored(running))
     assert "red/b" in build_plan(snapshot)["workloads"]
@@ -158,7 +158,7 @@ def test_addresses_need_a_primary_layer2_network():
     assert "has no primary Layer2 network" in message(after(text), "w")
 
 
-def test_what_is_reserved_is_given_only_to_who_asks():
+def test_reserved_addresses_only_on_request():
     small = RED.replace("10.0.0.0/24", "10.0.0.0/28").replace("10.0.0.240/28", "10.0.0.4/30").replace("241", "5")
     text = small + "".join(workload("red", f"w{number}", "node1") for number in range(4))
     snapshot = after(text)
@@ -190,12 +190,12 @@ def test_gateway_and_management_port(gateways, infrastructure, gateway, manageme
     assert (network["gateways"], network["management"]) == ([gateway], [management])
 
 
-def test_a_switch_without_router_keeps_no_address_and_no_tunnel_id_for_itself():
+def test_switch_without_router_has_no_address_and_no_tunnel_id():
     text = namespace("red") + layer2("red", "net", "10.0.0.0/24") + secondary("red", "flat", "subnets: [10.7.0.0/24]")
     interfaces = plan_of(text + workload("red", "w", "node1", "flat"))["workloads"]["red/w"]["interfaces"]
-    told = {one["network"]: (one["addresses"], one["tunnel_id"], one["routes"] != []) for one in interfaces}
-    assert told["red_net"] == (["10.0.0.3/24"], 10, True)
-    assert told["red_flat"] == (["10.7.0.1/24"], 1, False)
+    reported = {one["network"]: (one["addresses"], one["tunnel_id"], one["routes"] != []) for one in interfaces}
+    assert reported["red_net"] == (["10.0.0.3/24"], 10, True)
+    assert reported["red_flat"] == (["10.7.0.1/24"], 1, False)
 
 
 def test_without_ipam_there_is_a_mac_that_stays_and_no_address():
@@ -228,24 +228,24 @@ def test_a_localnet_workload_has_an_address_and_the_mtu_of_the_provider_network_
 
 
 @pytest.mark.parametrize(
-    ("told", "fragment"),
+    ("reported", "fragment"),
     [
         ({"physical_networks": {"factory": "br-ex"}}, None),
         ({"physical_networks": {"office": "br-ex"}}, "node1 has no mapping for the physical network factory of"),
         ({"mode": "shared"}, "it has physnet; name others in the inventory"),
-        # What a host did not tell is not known to be wrong.
+        # A host without a report is not known to be wrong.
         (None, None),
     ],
 )
-def test_a_localnet_workload_waits_on_a_node_that_leads_elsewhere(told, fragment):
-    hosts = {name: {**host, "gateway": told} for name, host in THREE_NODES.items()}
+def test_localnet_workload_waits_on_a_node_without_the_physical_network(reported, fragment):
+    hosts = {name: {**host, "gateway": reported} for name, host in THREE_NODES.items()}
     snapshot, problems = decide(LOCALNET + workload("red", "w", "node1", "plant"), hosts=hosts)
     assert not problems
     assert fragment is None or fragment in message(snapshot, "w")
     assert ("red/w" in build_plan(snapshot)["workloads"]) == (fragment is None)
 
 
-def test_kept_addresses_of_workloads_that_do_not_come_back_can_be_released():
+def test_kept_addresses_can_be_released():
     text = namespace("red") + layer2("red", "net", "10.0.0.0/29").replace(
         "subnets:", "ipam: {lifecycle: Persistent}, subnets:"
     )  # fmt: skip
@@ -257,18 +257,18 @@ def test_kept_addresses_of_workloads_that_do_not_come_back_can_be_released():
     waiting = stored(wanted, before)
     message = waiting.objects["Workload/red/new"].status["conditions"][0]["message"]
     assert "release what does not come back, as in -e heddle_released=red/w1, or remove workloads" in message
-    after = stored(wanted, waiting, released=("red/w2", "red/nobody"))
+    after = stored(wanted, waiting, released=("red/w2", "red/unknown"))
     assert after.allocations[pool] == {
         "red/w0": "10.0.0.3", "red/w1": "10.0.0.4", "red/new": "10.0.0.5", "red/w3": "10.0.0.6",
     }  # fmt: skip
-    assert stored(wanted, after, released=("red/w2", "red/nobody")) == after
+    assert stored(wanted, after, released=("red/w2", "red/unknown")) == after
 
 
 @pytest.mark.parametrize(
     ("name", "fragment"),
     [("red/w", "is to be released (heddle_released), and is there"), ("w", "w is not NAMESPACE/NAME of a workload")],
 )
-def test_only_what_is_gone_can_be_released(name, fragment):
+def test_only_addresses_of_deleted_workloads_can_be_released(name, fragment):
     text = namespace("red") + layer2("red", "net", "10.0.0.0/29") + workload("red", "w", "node1")
     _after, problems = decide(text, stored(text), released=(name,))
     assert [fragment in str(problem) for problem in problems] == [True]

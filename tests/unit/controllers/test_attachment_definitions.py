@@ -108,7 +108,7 @@ def test_a_cluster_network_has_one_of_its_own_name_in_each_namespace():
     assert annotations == {"k8s.ovn.org/network-name": "cluster_udn_my-net", "k8s.ovn.org/network-id": "1"}
 
 
-def test_a_label_of_the_owner_is_followed():
+def test_owner_labels_are_followed():
     text = namespace("red") + NESTED.format("{topology: Layer2, layer2: {role: Secondary, subnets: [10.0.0.0/24]}}")
     before = stored(text)
     after = stored(text.replace("namespace: red}", "namespace: red, labels: {a: b}}"), before)
@@ -149,7 +149,7 @@ def test_a_users_definition_may_hold_any_configuration(spec, fragments):
     assert [fragment in str(one) for one, fragment in zip(problems, fragments, strict=True)] == [True] * len(fragments)
 
 
-def test_documents_show_what_a_server_would():
+def test_documents_have_server_side_fields():
     text = namespace("red") + NESTED.format("{topology: Layer2, layer2: {role: Secondary, subnets: [10.0.0.0/24]}}")
     after = stored(text)
     shown = document(after.objects["UserDefinedNetwork/red/net"], after.name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is no backup, or no whole one, is distinguished before anything is written."""
+"""Invalid and incomplete backups are refused before any write."""
 
 import json
 
@@ -48,17 +48,17 @@ def test_a_damaged_backup_is_refused(kept, damage, fragment):
         restore(None, read_backup(str(kept)), overwrite=True, least_revision=0, moment="", write=False)
 
 
-def test_nothing_has_no_backup():
+def test_empty_state_has_no_backup():
     with pytest.raises(BackupError, match="holds nothing yet"):
         backup_of(Snapshot())
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path):
+def test_missing_file_is_named(tmp_path):
     with pytest.raises(BackupError, match=r"missing\.json"):
         read_backup(str(tmp_path / "missing.json"))
 
 
-def test_a_backup_that_others_may_read_is_closed_again(kept):
+def test_backup_file_mode_is_restricted_again(kept):
     document = json.loads(kept.read_text())
     assert not keep_backup(document, str(kept), write=True)
     kept.chmod(0o644)

@@ -18,14 +18,14 @@ def kinds(snapshot):
     return {entry.kind for entry in snapshot.objects.values()} - {"Node"}
 
 
-def test_everything_of_a_set_goes_at_once_when_nobody_else_is_there():
+def test_removal_of_a_whole_set_in_one_run():
     empty = stored("")
     after = stored("", stored(RED + WORKLOAD, empty))
     assert after.objects == empty.objects
     assert after.allocations == empty.allocations
 
 
-def test_a_network_in_use_waits_and_is_carried_out_until_its_last_user_goes():
+def test_deleted_network_is_applied_until_its_last_user_is_deleted():
     before = stored(RED + WORKLOAD)
     waiting = stored(SPACE + WORKLOAD, before, now=LATER)
     entry = waiting.objects[NET]
@@ -44,7 +44,7 @@ def test_a_network_in_use_waits_and_is_carried_out_until_its_last_user_goes():
     assert set(build_plan(gone)["networks"]) == {"default"}
 
 
-def test_a_network_that_goes_takes_no_new_workload():
+def test_network_in_deletion_accepts_no_new_workload():
     secondary = cluster("wide", SECONDARY)
     base = namespace("red", primary=False) + workload("red", "w", "node1", "wide")
     waiting = stored(base + workload("red", "new", "node2", "wide"), stored(base + secondary))
@@ -55,14 +55,14 @@ def test_a_network_that_goes_takes_no_new_workload():
     assert [one["network"] for one in build_plan(gone)["workloads"]["red/new"]["interfaces"]] == ["default"]
 
 
-def test_what_is_being_deleted_cannot_be_made_again_before_it_is_gone():
+def test_object_in_deletion_cannot_be_created_again():
     waiting = stored(SPACE + WORKLOAD, stored(RED + WORKLOAD))
     _after, problems = decide(RED + WORKLOAD, waiting)
     assert ["is being deleted since" in str(problem) for problem in problems] == [True]
     stored(RED, stored(SPACE, waiting))
 
 
-def test_the_next_network_takes_over_in_the_run_in_which_the_last_one_goes():
+def test_waiting_network_is_applied_in_the_run_that_deletes_the_other():
     other = layer2("red", "next", "10.1.0.0/24")
     waiting = stored(SPACE + WORKLOAD + other, stored(RED + WORKLOAD))
     assert "primary network already exist in namespace red" in condition_of(waiting, "UserDefinedNetwork/red/next")[2]
@@ -71,7 +71,7 @@ def test_the_next_network_takes_over_in_the_run_in_which_the_last_one_goes():
 
 
 @pytest.mark.parametrize("change", ["selector", "label"])
-def test_a_namespace_that_is_selected_no_more_keeps_the_network_while_it_is_used(change):
+def test_deselected_namespace_keeps_a_network_in_use(change):
     spaces = (
         namespace("a")
         + "---\napiVersion: v1\nkind: Namespace\nmetadata:\n  name: b\n"
@@ -95,7 +95,7 @@ def test_a_namespace_that_is_selected_no_more_keeps_the_network_while_it_is_used
     assert "NetworkAttachmentDefinition/b/n" not in after.objects
 
 
-def test_a_cluster_network_goes_namespace_by_namespace():
+def test_cluster_network_is_deleted_namespace_by_namespace():
     spaces = namespace("a") + namespace("b")
     before = stored(spaces + cluster("n", PRIMARY) + workload("a", "w", "node1"))
     waiting = stored(spaces + workload("a", "w", "node1"), before)
@@ -104,7 +104,7 @@ def test_a_cluster_network_goes_namespace_by_namespace():
     assert "ClusterUserDefinedNetwork/n" not in stored(spaces, waiting).objects
 
 
-def test_a_namespace_waits_for_what_other_sets_have_in_it():
+def test_namespace_waits_for_objects_of_other_sets():
     before = stored(workload("red", "w", "node1"), stored(RED, manifest_set="net"))
     waiting = stored("", before, manifest_set="net", now=LATER)
     entry = waiting.objects["Namespace/red"]
@@ -126,11 +126,11 @@ def test_a_namespace_waits_for_what_other_sets_have_in_it():
     assert set(build_plan(gone)["networks"]) == {"default"}
 
 
-def test_a_namespace_is_not_taken_from_under_its_own_sets_manifests():
+def test_namespace_with_objects_of_its_own_set_is_not_deleted():
     _after, problems = decide(WORKLOAD, stored(RED + WORKLOAD))
     assert ["namespace red does not exist" in str(problem) for problem in problems] == [True]
 
 
-def test_a_waiting_workload_uses_nothing():
+def test_waiting_workload_is_no_user():
     before = stored(SPACE + WORKLOAD)
     assert kinds(stored(SPACE, before)) == {"Namespace"}

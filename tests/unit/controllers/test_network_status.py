@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is stored and told in the status: who gets what where, and why others do not."""
+"""What is stored and reported in the status: which networks are applied where, and why others are not."""
 
 import pytest
 
@@ -91,7 +91,7 @@ def planned(snapshot):
         (namespace("red") + layer3("red", "net", "100.88.0.0/16", 24), NET, "with the transit subnet 100.88.0.0/16"),
     ],
 )
-def test_a_network_that_cannot_be_is_told_and_left_out(text, key, fragment):
+def test_conflicting_network_is_reported_and_left_out(text, key, fragment):
     after = stored(text)
     status, reason, message = condition_of(after, key)
     assert (status, fragment in message) == ("False", True), message
@@ -105,13 +105,13 @@ def test_a_network_that_cannot_be_is_told_and_left_out(text, key, fragment):
 @pytest.mark.parametrize(
     "config", ["{}", "not json", "[1]", '{"type": "ovn-k8s-cni-overlay", "role": "secondary"}', '{"role": "primary"}']
 )
-def test_a_definition_of_a_user_that_is_in_nobodys_way_is_left_alone(config):
+def test_unrelated_user_definition_is_not_changed(config):
     after = stored(RED + foreign(config, name="mine"))
     assert condition_of(after, NET)[0] == "True"
     assert after.objects["NetworkAttachmentDefinition/red/mine"].spec == {"config": config}
 
 
-def test_a_network_comes_when_what_was_in_its_way_has_gone():
+def test_network_is_applied_once_its_conflict_is_gone():
     before = stored(RED + foreign("{}"), now="2026-01-01T00:00:00Z")
     after = stored(RED, before, now="2026-01-01T01:00:00Z")
     assert planned(before) == set()
@@ -124,8 +124,8 @@ FIRST = cluster("net1", PRIMARY, among("a", "b", "c"))
 SECOND = cluster("net2", PRIMARY, among("c", "d", "e"))
 
 
-def test_a_foreign_primary_definition_that_comes_later_is_told_and_changes_nothing():
-    """OKEP-5193, "Validations": the status tells of the conflict, and the network stays."""
+def test_later_foreign_primary_definition_is_only_reported():
+    """OKEP-5193, "Validations": the status reports the conflict, and the network stays."""
     before = stored(RED)
     text = RED + foreign('{"type": "ovn-k8s-cni-overlay", "role": "primary"}', name="later")
     after = stored(text, before)
@@ -164,7 +164,7 @@ def test_the_namespace_that_two_cluster_networks_select_belongs_to_the_first(at_
     assert condition_of(later, second.key)[0] == "True"
 
 
-def test_the_second_network_does_not_take_the_namespace_over_by_its_name():
+def test_namespace_stays_with_the_first_network_independent_of_names():
     before = stored(SPACES + SECOND)
     after = stored(SPACES + cluster("net1", PRIMARY, among("a", "b", "c")) + SECOND, before)
     assert after.objects["ClusterUserDefinedNetwork/net1"].status["activeNamespaces"] == ["a", "b"]
@@ -179,7 +179,7 @@ def test_the_second_network_does_not_take_the_namespace_over_by_its_name():
         (True, layer2("red", "net", "10.0.0.0/24"), ["default", "red_net"]),
     ],
 )
-def test_the_rules_of_the_namespace_label(labelled, network, interfaces):
+def test_namespace_label_rules(labelled, network, interfaces):
     after = stored(namespace("red", primary=labelled) + network + workload("red", "w", "node1"))
     found = build_plan(after)["workloads"].get("red/w")
     assert (found and [one["network"] for one in found["interfaces"]]) == interfaces
@@ -202,14 +202,14 @@ def test_a_waiting_workload_starts_when_its_network_comes():
     assert [entry.key for entry in running_workloads(after)] == ["Workload/red/w"]
 
 
-def test_no_primary_network_where_workloads_run_without_one():
+def test_no_primary_network_for_namespace_with_running_workloads():
     base = namespace("red", primary=False) + workload("red", "w", "node1")
     after = stored(base + layer2("red", "net", "10.0.0.0/24"), stored(base))
     assert "namespace red has workloads without a primary network: [red/w]" in condition_of(after, NET)[2]
     assert "eth0" in {one["name"] for one in build_plan(after)["workloads"]["red/w"]["interfaces"]}
 
 
-def test_namespaces_are_followed_when_they_come_and_are_relabelled():
+def test_new_and_relabelled_namespaces_are_followed():
     wide = cluster("wide", SECONDARY, "{matchLabels: {tenant: red}}")
     labelled = namespace("b", primary=False).rstrip() + "\n  labels: {tenant: red}\n"
     before = stored(namespace("b", primary=False) + wide)
@@ -220,14 +220,14 @@ def test_namespaces_are_followed_when_they_come_and_are_relabelled():
     assert planned(stored(namespace("b", primary=False) + wide, after)) == set()
 
 
-def test_subnets_that_grow_into_others_are_refused_when_the_network_is_there():
+def test_growing_into_other_subnets_is_refused_for_applied_networks():
     text = namespace("red") + layer3("red", "net", "10.9.0.0/16", 24)
     grown = text.replace("subnets: [", "subnets: [{cidr: '10.96.0.0/16', hostSubnet: 24}, ")
     _after, problems = decide(grown, stored(text))
     assert [("service subnet" in str(one), "network exists" in str(one)) for one in problems] == [(True, True)]
 
 
-def test_a_network_without_room_for_its_ids_is_stored_and_on_no_host():
+def test_network_without_ids_is_stored_and_not_applied():
     text = namespace("red") + layer2("red", "net", "10.0.0.0/24").replace(
         "role: Primary", "role: Primary, joinSubnets: [100.70.0.0/30]"
     )
@@ -249,7 +249,7 @@ def test_a_network_without_room_for_its_ids_is_stored_and_on_no_host():
         ({"masquerade_subnets": ["fd69::/112"]}, "there is no IPv4 masquerade subnet"),
     ],
 )
-def test_ranges_without_room_for_a_network(settings, fragment):
+def test_exhausted_ranges(settings, fragment):
     assert fragment in condition_of(stored(RED, settings=settings), NET, "NetworkAllocationSucceeded")[2]
 
 
@@ -270,7 +270,7 @@ def test_a_network_with_too_few_host_subnets_is_on_the_hosts_that_got_one():
     assert stored(text, after) == after
 
 
-def test_a_host_too_many_does_not_take_a_network_from_the_others():
+def test_host_without_subnet_does_not_affect_other_hosts():
     text = namespace("red") + layer3("red", "net", "10.9.0.0/25", 26)
     before = stored(text, hosts=nodes("node1", "node2"))
     after = stored(text, before)
@@ -292,7 +292,7 @@ def test_a_primary_network_has_only_families_that_the_cluster_has():
     ("pool", "ends", "fragment"),
     [("NETWORK_IDS", (1, 1), "network ids"), ("DYNAMIC_TUNNEL_KEYS", (16715779, 16715779), "tunnel keys")],
 )
-def test_when_numbers_run_out_the_others_keep_theirs(monkeypatch, pool, ends, fragment):
+def test_exhaustion_keeps_existing_allocations(monkeypatch, pool, ends, fragment):
     monkeypatch.setattr(allocation, pool, ends)
     text = RED + namespace("blue") + layer2("blue", "net", "10.0.0.0/24") + workload("blue", "w", "node1")
     before = stored(RED)
@@ -328,7 +328,7 @@ def test_the_last_address_of_a_subnet_can_be_used_and_one_more_workload_waits():
     assert condition_of(again, "Workload/red/w9", "Ready")[0] == "True"
 
 
-def test_the_status_says_ids_keys_and_the_transit_subnet():
+def test_status_has_ids_keys_and_transit_subnet():
     after = stored(namespace("red") + layer2("red", "net", "100.88.0.0/17", "fd01::/64"))
     assert after.objects[NET].status["network"] == {
         "name": "red_net",
@@ -352,7 +352,7 @@ def test_the_same_manifests_later_change_nothing():
     assert stored(text, before, now="2027-01-01T00:00:00Z") == before
 
 
-def test_a_manifest_set_without_a_name_is_a_set_like_any_other():
+def test_unnamed_manifest_set_is_an_ordinary_set():
     text = RED + workload("red", "w", "node1")
     before = stored(text, manifest_set="")
     assert stored(text, before, manifest_set="", now="2027-01-01T00:00:00Z") == before
@@ -377,7 +377,7 @@ SELECTING = RED + "".join(workload("red", f"w{number}", f"node{number}", "small"
         ),
     ],
 )
-def test_no_new_network_stops_a_workload_that_runs(change, key, fragment):
+def test_new_network_does_not_stop_running_workloads(change, key, fragment):
     before = stored(RUNNING)
     assert not decide(RUNNING + change, before)[1]
     _after, problems = decide(SELECTING + change, before)

@@ -33,7 +33,7 @@ def problems(size: int, nodes: dict, **settings) -> list[str]:
     return [str(one) for one in decide(RED.format(mtu=size), hosts=nodes, settings=settings)[1]]
 
 
-def test_the_overhead_is_that_of_the_headers():
+def test_overhead_equals_the_headers():
     assert GENEVE.overhead == {4: 58, 6: 78}
     assert VXLAN.overhead == {4: 50, 6: 70}
 
@@ -47,12 +47,12 @@ def test_the_narrowest_underlay_decides(address, room):
     assert f"use {room} or less, or raise the underlay's MTU on all hosts" in problem
 
 
-def test_the_default_network_is_held_to_the_same():
+def test_default_network_has_the_same_limit():
     (problem,) = problems(1280, hosts(mtu=1450))
     assert "Settings" in problem
     assert "mtu: 1400 does not fit into the tunnels of node2" in problem
     assert not problems(1280, hosts(mtu=1450), mtu=1392)
 
 
-def test_a_host_that_did_not_tell_its_mtu_does_not_count():
+def test_host_without_reported_mtu_does_not_count():
     assert not problems(9000, THREE_NODES)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rule by which all values are given out, and what is said when none is left."""
+"""The allocation rule of all pools, and the messages on exhaustion."""
 
 import itertools
 
@@ -41,7 +41,7 @@ def test_values_are_unique_and_stay_with_their_owners(steps):
 
 
 @given(steps=st.lists(OWNERS, max_size=12))
-def test_a_freed_value_rests_until_every_other_one_was_given(steps):
+def test_freed_value_is_reused_last(steps):
     snapshot, known = Snapshot(), set()
     for owners in steps:
         before = set(snapshot.allocations.get("p", {}))
@@ -52,40 +52,40 @@ def test_a_freed_value_rests_until_every_other_one_was_given(steps):
             known.add(value)
 
 
-def test_the_search_goes_on_where_it_ended_and_wraps():
+def test_search_continues_where_it_ended_and_wraps():
     snapshot = Snapshot(cursors={"p": 4})
     allocate_pool(snapshot, pool("abc", start=4, round_robin=True))
     assert snapshot.allocations["p"] == {"a": "4", "b": "5", "c": "1"}
     assert snapshot.cursors["p"] == 2
 
 
-def test_a_value_that_is_asked_for_is_given_before_others_choose():
+def test_requested_values_are_allocated_first():
     snapshot = Snapshot()
     assert allocate_pool(snapshot, pool("abc", asked={"c": "1"})) == []
     assert snapshot.allocations["p"] == {"a": "2", "b": "3", "c": "1"}
 
 
-def test_a_value_that_is_asked_for_and_held_is_refused_by_name():
+def test_request_for_a_used_value_is_refused_with_its_owner():
     snapshot = Snapshot(allocations={"p": {"a": "1"}})
     assert allocate_pool(snapshot, pool("ab", asked={"b": "1"})) == [("Key", "1 is held by a", "choose another one")]
     assert snapshot.allocations["p"] == {"a": "1"}
 
 
-def test_who_asks_for_another_value_gives_the_old_one_back():
+def test_request_for_another_value_frees_the_old_one():
     snapshot = Snapshot(allocations={"p": {"a": "1"}})
     allocate_pool(snapshot, pool("ab", asked={"a": "5"}))
     assert snapshot.allocations["p"] == {"a": "5", "b": "1"}
 
 
-def test_exhaustion_tells_how_many_want_how_many_there_are_and_who_keeps_some():
+def test_exhaustion_message_has_demand_capacity_and_owners():
     gone = {f"gone/{number}": str(number) for number in range(1, 3)}
     snapshot = Snapshot(allocations={"p": gone})
     failures = allocate_pool(snapshot, pool("abcd", is_kept=lambda owner: owner.startswith("gone/")))
-    told = (
+    reported = (
         "numbers: 4 are wanted, all 5 are taken, 2 of them kept for what is gone (lifecycle Persistent): gone/1, gone/2"
     )
     remedy = "release what does not come back, as in -e heddle_released=gone/1, or take less"
-    assert failures == [("Key", told, remedy)]
+    assert failures == [("Key", reported, remedy)]
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_exhaustion_tells_how_many_want_how_many_there_are_and_who_keeps_some():
         ("PORT_TUNNEL_IDS_BESIDE_ROUTER", (10, 11), "port tunnel ids 10 to 11 of a_net: 3 are wanted, all 2 are taken"),
     ],
 )
-def test_every_pool_of_numbers_says_when_it_is_exhausted(monkeypatch, constant, values, fragment):
+def test_every_pool_reports_exhaustion(monkeypatch, constant, values, fragment):
     text = (
         namespace("a") + layer2("a", "net", "10.0.0.0/24")
         + layer2("a", "x", "10.1.0.0/24").replace("Primary", "Secondary")
@@ -132,11 +132,11 @@ def test_every_pool_of_numbers_says_when_it_is_exhausted(monkeypatch, constant, 
         ),
     ],
 )  # fmt: skip
-def test_exhaustion_is_told_in_the_status_of_who_misses_something(text, key, fragment):
+def test_exhaustion_is_reported_in_the_status(text, key, fragment):
     after, problems = decide(text)
     assert not problems
-    told = [condition["message"] for condition in after.objects[key].status["conditions"]]
-    assert any(fragment in message for message in told), told
+    reported = [condition["message"] for condition in after.objects[key].status["conditions"]]
+    assert any(fragment in message for message in reported), reported
 
 
 def test_a_local_mac_is_unicast_local_stable_and_free():

@@ -10,7 +10,7 @@ from tests.pipeline import layer2, namespace, stored, with_gateways
 
 
 @pytest.mark.parametrize("subnet", ["192.0.2.0/24", "192.0.0.0/16", "192.0.2.128/25", "198.18.1.0/24", "198.18.2.0/23"])
-def test_a_primary_network_over_what_hosts_have_beside_it_is_reported(subnet):
+def test_overlap_with_provider_network_is_reported(subnet):
     """Its workloads would not reach the provider network, and replies to them would leave to it."""
     hosts = with_gateways("shared")
     after = stored(namespace("red") + layer2("red", "net", subnet), hosts=hosts)
@@ -24,7 +24,7 @@ def test_a_primary_network_over_what_hosts_have_beside_it_is_reported(subnet):
     assert condition(after.objects["UserDefinedNetwork/red/net"], "NetworkCreated")["status"] == "True"
 
 
-def test_a_network_that_was_there_before_the_provider_network_stays_and_says_so():
+def test_applied_network_stays_when_the_provider_network_overlaps_later():
     text = namespace("red") + layer2("red", "net", "192.0.2.0/24")
     before = stored(text)
     more = namespace("blue") + layer2("blue", "net", "10.2.0.0/24")

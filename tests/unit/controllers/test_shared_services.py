@@ -15,7 +15,7 @@ DNS = {
 }
 
 
-def test_a_complete_service_is_taken_as_it_is():
+def test_complete_service_is_accepted():
     assert settings.complete({"shared_services": [DNS]})["shared_services"] == [DNS]
     six = {**DNS, "address": "fd00:10:96::a", "endpoints": ["fd00:10:244::9"]}
     assert settings.complete({"shared_services": [DNS, six]})
@@ -39,7 +39,7 @@ def test_a_complete_service_is_taken_as_it_is():
         ({"more": 1}, "must have address, endpoints, name, ports"),
     ],
 )
-def test_each_rule_is_told_with_the_entry(change, rule):
+def test_errors_name_rule_and_entry(change, rule):
     with pytest.raises(ValueError, match="setting shared_services: entry 0: ") as error:
         settings.complete({"shared_services": [{**DNS, **change}]})
     assert rule in str(error.value)

@@ -75,7 +75,7 @@ def test_a_flat_localnet_network_leads_to_the_physical_network_of_its_name():
     assert unrenderable(plan) == {}
 
 
-def test_one_network_that_cannot_be_rendered_is_left_out_and_says_why(database, monkeypatch):
+def test_unrenderable_network_is_left_out_with_a_reason(database, monkeypatch):
     fail_for(monkeypatch, "red_net")
     plan = build_plan(apply(RED + BLUE))
     assert set(plan["networks"]) == {"default", "blue_net"}
@@ -88,14 +88,14 @@ def test_one_network_that_cannot_be_rendered_is_left_out_and_says_why(database, 
     assert waiting["reason"] == "PrimaryNetworkMissing"
 
 
-def test_the_same_again_changes_nothing(database, monkeypatch):
+def test_repetition_changes_nothing(database, monkeypatch):
     fail_for(monkeypatch, "red_net")
     first = apply(RED + BLUE)
     again = apply(RED + BLUE)
     assert (again.objects, again.allocations) == (first.objects, first.allocations)
 
 
-def test_it_is_carried_out_once_it_can_be_rendered(database, monkeypatch):
+def test_network_is_applied_once_it_can_be_rendered(database, monkeypatch):
     with monkeypatch.context() as patch:
         fail_for(patch, "red_net")
         apply(RED + BLUE)
@@ -104,9 +104,7 @@ def test_it_is_carried_out_once_it_can_be_rendered(database, monkeypatch):
     assert condition(database.snapshot.objects["UserDefinedNetwork/red/net"], "NetworkCreated")["status"] == "True"
 
 
-def test_a_network_with_workloads_that_cannot_be_rendered_any_more_keeps_no_other_from_its_change(
-    database, monkeypatch
-):
+def test_unrenderable_network_in_use_does_not_block_changes_of_others(database, monkeypatch):
     apply(RED, with_gateways("shared"))
     fail_for(monkeypatch, "red_net")
     # Other facts of the hosts, so that every network is rendered anew.
@@ -148,7 +146,7 @@ def test_nothing_is_written_when_the_default_network_cannot_be_rendered(database
     assert not database.snapshot.revision
 
 
-def test_values_that_no_database_takes_are_found():
+def test_values_that_ovsdb_rejects_are_found():
     plan = plan_of(RED + BLUE + FLAT_LOCALNET)
     plan["networks"]["cluster_udn_plant"]["physical_network"] = None
     assert unrenderable(plan) == {

@@ -55,7 +55,7 @@ def place(snapshot, name):
     return build_plan(snapshot)["workloads"][name]["node"]
 
 
-def test_a_fresh_cluster_begins_with_the_topology_of_the_setting():
+def test_fresh_cluster_has_the_topology_of_the_setting():
     assert set(versions(old_cluster()).values()) == {GATEWAY_ROUTERS}
     fresh, _problems = decide(TEXT)
     assert set(versions(fresh).values()) == {TRANSIT_ROUTER}
@@ -71,7 +71,7 @@ def test_gateway_routers_and_workloads_have_tunnel_keys_of_one_pool():
     assert "gateway_tunnel_ids" not in plan["networks"]["blue_net"]
 
 
-def test_the_old_topology_is_for_fresh_clusters_only():
+def test_legacy_topology_only_for_fresh_clusters():
     fresh, _problems = decide(TEXT)
     fresh.revision = 1
     _after, problems = decide(TEXT, fresh, settings=OLD)
@@ -81,7 +81,7 @@ def test_the_old_topology_is_for_fresh_clusters_only():
         complete({"layer2_topology": "old"})
 
 
-def test_the_setting_may_be_left_out_and_put_back_while_the_cluster_has_the_old_topology():
+def test_setting_may_be_removed_and_restored_with_the_legacy_topology():
     old = old_cluster()
     without, problems = decide(TEXT, old)
     assert not problems
@@ -101,7 +101,7 @@ def test_a_drained_workload_keeps_its_addresses_and_key_on_the_layer2_network():
     assert place(after, "blue/a") == "node1"
 
 
-def test_applying_the_same_manifests_leaves_it_there_and_another_node_overrules():
+def test_drained_workload_stays_until_its_manifest_names_another_node():
     drained, _moves, _blockers = drain(old_cluster(), ["node1"], TRANSIT_ROUTER)
     again, problems = decide(TEXT, drained, settings=OLD)
     assert not problems
@@ -112,7 +112,7 @@ def test_applying_the_same_manifests_leaves_it_there_and_another_node_overrules(
     assert place(back, "red/a") == "node1"
 
 
-def test_workloads_go_back_to_where_their_manifests_say():
+def test_workloads_return_to_the_nodes_of_their_manifests():
     done = upgraded(old_cluster(), "node1", "node2", "node3")
     away = [name for name, node in (("red/a", "node1"), ("red/b", "node2")) if place(done, name) != node]
     after, moves, blockers = go_back(done)
@@ -123,14 +123,14 @@ def test_workloads_go_back_to_where_their_manifests_say():
     assert not go_back(after)[1]
 
 
-def test_a_workload_comes_back_when_the_node_that_took_it_is_gone():
+def test_workload_returns_when_its_drain_target_is_removed():
     drained, _moves, _blockers = drain(old_cluster(), ["node1"], TRANSIT_ROUTER)
     after, problems = decide(TEXT, drained, settings=OLD, hosts=nodes("node1", "node2"))
     assert not problems
     assert place(after, "red/a") == "node1"
 
 
-def test_workloads_go_to_upgraded_nodes_so_none_moves_twice():
+def test_drain_prefers_upgraded_nodes():
     one = upgraded(old_cluster(), "node1")
     after, moves, _blockers = drain(one, ["node2"], TRANSIT_ROUTER)
     assert {move.target for move in moves} == {"node1"}
@@ -143,7 +143,7 @@ def moving_cluster():
     return after
 
 
-def test_a_move_that_was_cut_off_goes_on_to_where_it_was_going():
+def test_cut_off_drain_continues_to_its_target():
     after, moves, blockers = drain(moving_cluster(), ["node1"], TRANSIT_ROUTER)
     assert not blockers
     assert [(move.workload, move.source, move.target) for move in moves] == [("red/a", "node1", "node2")]
@@ -151,8 +151,8 @@ def test_a_move_that_was_cut_off_goes_on_to_where_it_was_going():
     assert ends(there) == {"node2"}
 
 
-def test_a_node_that_a_machine_is_on_its_way_to_does_not_change():
-    told = (
+def test_node_with_an_incoming_migration_does_not_change():
+    reported = (
         "node node1, network red_net, workload red/a: is migrating to node2; "
         "finish that first: playbooks/migrate_workload.yml -e workload=red/a -e to=node2"
     )
@@ -161,7 +161,7 @@ def test_a_node_that_a_machine_is_on_its_way_to_does_not_change():
         survey(moving_cluster(), TRANSIT_ROUTER, ["node2"], 1).blockers,
         go_back(moving_cluster())[2],
     ):
-        assert [str(blocker) for blocker in blockers] == [told]
+        assert [str(blocker) for blocker in blockers] == [reported]
     _after, blockers = change_version(moving_cluster(), ["node2"], TRANSIT_ROUTER)
     assert "red/a" in {blocker.workload for blocker in blockers}
 
@@ -173,7 +173,7 @@ def test_a_node_with_a_layer2_workload_does_not_change():
     ]
 
 
-def test_the_keys_stay_until_the_clean_up_and_then_go_for_good():
+def test_legacy_keys_are_freed_by_the_clean_up():
     before = old_cluster()
     last = upgraded(before, "node1", "node2", "node3")
     assert keys(last) == keys(before)
@@ -190,12 +190,12 @@ def test_the_keys_stay_until_the_clean_up_and_then_go_for_good():
     assert "join_subnets_on_link" in build_plan(later)["networks"]["red_net"]
 
 
-def test_no_clean_up_while_a_node_is_old():
+def test_no_clean_up_before_all_nodes_are_upgraded():
     _after, blockers = clean_up(upgraded(old_cluster(), "node1", "node2"))
     assert [blocker.node for blocker in blockers] == ["node3"]
 
 
-def test_roll_back_gives_the_same_plan_for_nodes_and_networks():
+def test_rollback_restores_the_plan():
     before = old_cluster()
     step = upgraded(before, "node1", "node2", "node3")
     for name in ("node3", "node1", "node2"):
@@ -217,14 +217,14 @@ def test_a_node_that_joins_during_the_upgrade_gets_keys_too():
 @pytest.mark.parametrize(
     ("serial", "batches"), [(1, [["node1"], ["node2"], ["node3"]]), (2, [["node1", "node2"], ["node3"]])]
 )
-def test_the_survey_goes_through_all_steps(serial, batches):
+def test_survey_covers_all_steps(serial, batches):
     found = survey(old_cluster(), TRANSIT_ROUTER, [], serial)
     assert not found.blockers
     assert found.batches == batches
     assert {move.workload for move in found.moves} == {"red/a", "red/b"}
 
 
-def test_the_survey_of_what_is_left_and_of_what_is_done():
+def test_survey_of_a_partial_and_a_finished_upgrade():
     found = survey(upgraded(old_cluster(), "node2"), TRANSIT_ROUTER, [], 1)
     assert found.batches == [["node1"], ["node3"]]
     assert found.last_changed == ["node2"]
@@ -252,13 +252,13 @@ def test_the_survey_of_what_is_left_and_of_what_is_done():
         ),
     ],
 )  # fmt: skip
-def test_the_survey_names_what_blocks(text, hosts, wanted, fragment):
+def test_survey_lists_blockers(text, hosts, wanted, fragment):
     found = survey(old_cluster(text, hosts), TRANSIT_ROUTER, wanted, 1)
     assert any(fragment in str(blocker) for blocker in found.blockers), found.blockers
     assert all(blocker.remedy for blocker in found.blockers)
 
 
-def test_a_full_host_subnet_blocks_before_anything_has_moved():
+def test_full_host_subnet_blocks_before_any_move():
     settings = {**OLD, "cluster_subnets": ["10.244.0.0/16/29"]}
     text = TEXT + "".join(workload("blue", f"w{number}", "node1") for number in range(2)) + "".join(
         workload("blue", f"x{number}", "node3") for number in range(4)
@@ -269,7 +269,7 @@ def test_a_full_host_subnet_blocks_before_anything_has_moved():
     assert any("10.244.0.0/29" in str(blocker) for blocker in found.blockers), found
 
 
-def test_the_survey_shows_a_transit_subnet_that_had_to_give_way():
+def test_survey_shows_a_changed_transit_subnet():
     text = namespace("red") + layer2("red", "net", "100.88.0.0/24") + workload("red", "a", "node1")
     found = survey(old_cluster(text), TRANSIT_ROUTER, [], 1)
     assert not found.blockers

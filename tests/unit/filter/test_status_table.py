@@ -98,7 +98,7 @@ def test_the_tables_name_what_is_not_well_and_why():
     assert "Workload/red/w" not in table
 
 
-def test_a_summary_has_what_needs_attention_first_with_equal_conditions_together_and_leaves_out_what_is_well():
+def test_summary_groups_conditions_that_need_attention():
     many = "".join(workload("blue", f"w{number}", "node1") for number in range(150))
     before = kept(stored(TEXT + namespace("blue") + many))
     shown = status_table(state_view(before), reports(before, node2={"drift": [{"network": "red_net"}]}), summary=True)
@@ -113,7 +113,7 @@ def test_a_summary_has_what_needs_attention_first_with_equal_conditions_together
     assert "red/w" not in shown
 
 
-def test_a_summary_of_a_host_that_does_not_answer_names_the_host_and_not_each_network():
+def test_summary_of_a_silent_host_lists_the_host_once():
     before = kept(stored(TEXT))
     shown = status_table(state_view(before), {**reports(before), "node3": {}}, summary=True)
     assert "node3: no answer" in shown
@@ -122,7 +122,7 @@ def test_a_summary_of_a_host_that_does_not_answer_names_the_host_and_not_each_ne
     assert good.startswith("Totals")
 
 
-def test_readiness_is_recorded_once_with_what_each_host_said():
+def test_readiness_is_recorded_with_each_host_report():
     before = kept(stored(TEXT))
     ready = with_readiness(before, reports(before), "2026-01-01T01:00:00Z")
     found = condition(ready.objects[NET], "NetworkReady")
@@ -144,7 +144,7 @@ def test_a_host_without_a_subnet_of_a_network_does_not_have_it():
     assert condition(ready.objects[NET], "NetworkReady")["message"] == "node3: has no subnet of it"
 
 
-def test_changes_are_told_line_by_line():
+def test_changes_are_listed_line_by_line():
     empty = stored("")
     before = stored(TEXT, empty)
     lines = changes_text(empty, before).splitlines()
@@ -167,7 +167,7 @@ def readiness(snapshot):
     return found["status"], found["reason"], found["lastTransitionTime"][:13]
 
 
-def test_a_changed_network_is_not_ready_before_its_hosts_said_so():
+def test_changed_network_is_not_ready_before_hosts_report():
     other = namespace("blue") + layer2("blue", "net", "10.0.0.0/24")
     before = kept(stored(TEXT + other))
     ready = kept(with_readiness(before, reports(before), "2026-01-01T01:00:00Z"))
@@ -195,7 +195,7 @@ def test_a_changed_network_is_not_ready_before_its_hosts_said_so():
     } == {"Unknown"}
 
 
-def test_hosts_that_the_limit_left_out_keep_what_they_told_of_this_network():
+def test_hosts_beyond_the_limit_keep_their_last_report():
     before = kept(stored(TEXT))
     first = kept(with_readiness(before, reports(before, node3={"asked": False}), "2026-01-01T01:00:00Z"))
     assert readiness(first) == ("Unknown", "HostsNotAsked", "2026-01-01T00")
@@ -220,10 +220,10 @@ def test_every_difference_has_a_line():
     )
 
 
-def test_a_network_that_a_host_refused_takes_no_other_network_s_readiness():
+def test_refused_network_does_not_affect_readiness_of_others():
     status = {"objects": {}, "digest": "d"}
     network = {"object": NET}
     refused = {"failed": True, "msg": "network red_net: a route", "refused": {"red_net": "a route\nin the way"}}
-    told = {"n1": refused, "n2": GOOD}
-    assert network_status("red_net", network, status, told) == "n1 refused"
-    assert network_status("blue_net", network, status, told) == "Ready"
+    reported = {"n1": refused, "n2": GOOD}
+    assert network_status("red_net", network, status, reported) == "n1 refused"
+    assert network_status("blue_net", network, status, reported) == "Ready"

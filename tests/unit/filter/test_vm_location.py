@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where a virtual machine runs after a move that may have failed: the whole truth table.
 
-Wrong is above all to start a VM anew that may still run: two of them would write to one disk and have one address.
+The worst error is to start a VM that may still run: two of them would write to one disk and have one address.
 """
 
 import itertools
@@ -11,7 +11,7 @@ import pytest
 from ansible_collections.heddle.ovn.plugins.filter.vm_location import FilterModule
 
 MOVE = {"from": "node1", "to": "node2"}
-# What virtual_machine_info says; `nothing` of an end that did not answer.
+# The states of virtual_machine_info; `nothing` of an end that did not answer.
 STATES = ("running", "paused", "inmigrate", "postmigrate", "finish-migrate", "shutdown", "absent", "nothing")
 ARRIVED = {(here, "running") for here in STATES}
 STAYED = {("running", there) for there in STATES if there != "running"}
@@ -33,7 +33,7 @@ def test_every_pair_of_states(here, there):
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_nothing_is_started_anew_while_an_end_does_not_answer(state):
+def test_no_restart_while_an_end_does_not_answer(state):
     decide = FilterModule().filters()["vm_location"]
     assert not decide(MOVE, "nothing", state)["lost"]
     assert not decide(MOVE, state, "nothing")["lost"]

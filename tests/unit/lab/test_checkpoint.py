@@ -31,7 +31,7 @@ def lab(tmp_path, monkeypatch):
     return found
 
 
-def test_what_was_kept_comes_back(lab):
+def test_checkpoint_round_trip(lab):
     target = checkpoint.directory_of(lab, "one")
     checkpoint.keep(lab, STATE, DRIVER, target)
     for host in HOSTS:
@@ -48,7 +48,7 @@ def test_what_was_kept_comes_back(lab):
     assert checkpoint.names(lab) == ["one"]
 
 
-def test_a_copy_that_fails_leaves_the_former_checkpoint(lab):
+def test_failed_copy_keeps_the_former_checkpoint(lab):
     target = checkpoint.directory_of(lab, "one")
     checkpoint.keep(lab, STATE, DRIVER, target)
     with pytest.raises(LabError, match=r"cannot copy .*missing"):
@@ -57,7 +57,7 @@ def test_a_copy_that_fails_leaves_the_former_checkpoint(lab):
     assert [path.name for path in lab.cache.iterdir()] == ["checkpoint-one"]
 
 
-def test_a_checkpoint_of_the_same_lab_is_taken():
+def test_checkpoint_of_the_same_lab_is_accepted():
     checkpoint.compare(STATE | {"directory": "/lab"}, NOW, "one")
 
 
@@ -74,7 +74,7 @@ def test_a_checkpoint_of_another_lab_is_refused(key, value, words):
         checkpoint.compare(STATE | {"directory": "/lab"}, NOW | {key: value}, "one")
 
 
-def test_a_checkpoint_that_is_not_there(lab):
+def test_missing_checkpoint(lab):
     with pytest.raises(LabError, match="there is no checkpoint one; there is none; run: python -m lab save one"):
         checkpoint.load(lab, Stages(None), "one")
     checkpoint.keep(lab, STATE, DRIVER, checkpoint.directory_of(lab, "two"))
@@ -88,7 +88,7 @@ def test_bad_names(lab, name):
         checkpoint.directory_of(lab, name)
 
 
-def test_a_lab_whose_loading_was_cut_off_does_not_come_up(lab):
+def test_lab_with_a_cut_off_load_does_not_start(lab):
     lab.write({**STATE, "loading": "one"})
     with pytest.raises(LabError, match=r"loading checkpoint one was cut off.*; run: python -m lab load one, or"):
         commands.up(lab, Stages(None), "auto")

@@ -28,7 +28,7 @@ def test_a_bad_prefix_is_refused(monkeypatch, value):
         Network.from_environment()
 
 
-def test_no_two_interfaces_share_a_mac_address():
+def test_mac_addresses_are_unique():
     macs = [host.mac(segment) for host in HOSTS for segment in host.segments]
     assert len(macs) == len(set(macs))
 
@@ -58,12 +58,12 @@ def test_two_directories_are_two_labs(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["a b", "a,b", "a:b"])
-def test_a_directory_that_other_programs_misread_is_refused(tmp_path, name):
+def test_directory_with_unsafe_characters_is_refused(tmp_path, name):
     with pytest.raises(LabError, match="set LAB_DIR or XDG_CACHE_HOME"):
         Lab(tmp_path / name)
 
 
-def test_down_leaves_what_is_not_the_labs(tmp_path):
+def test_down_leaves_foreign_files(tmp_path):
     (tmp_path / "logs").mkdir()
     (tmp_path / "mine").write_text("x")
     Lab(tmp_path).forget(existed=False)

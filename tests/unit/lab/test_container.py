@@ -31,14 +31,14 @@ assert os.statvfs("/sys").f_flag & os.ST_RDONLY
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts and network namespaces need root")
-def test_sys_shows_the_interfaces_that_wait_for_the_container(tmp_path):
+def test_sys_shows_the_container_interfaces(tmp_path):
     argv = ["unshare", "--net", "--mount", "--propagation=private", sys.executable, "-c", SCRIPT, str(tmp_path / "sys")]
     done = subprocess.run(argv, capture_output=True, text=True, cwd=PROJECT, check=False)
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="device nodes need root")
-def test_a_host_has_a_tun_device_for_every_user_whatever_the_machine_allows(tmp_path):
+def test_tun_device_is_usable_for_every_user(tmp_path):
     path = tmp_path / "tun"
     path.write_text("left by an earlier boot")
     container.make_tun(path)

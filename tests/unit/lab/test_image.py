@@ -54,7 +54,7 @@ def test_the_digest_sees_the_packages(monkeypatch):
     assert image.digest() != before
 
 
-def test_modules_load_after_what_they_need():
+def test_module_load_order():
     assert image.load_order(DEPENDENCIES, ("virtio_blk", "overlay", "built_in")) == [
         "kernel/drivers/virtio/virtio.ko",
         "kernel/drivers/virtio/virtio_ring.ko",
@@ -63,7 +63,7 @@ def test_modules_load_after_what_they_need():
     ]
 
 
-def test_a_build_that_fails_leaves_nothing(tmp_path, monkeypatch):
+def test_failed_build_leaves_nothing(tmp_path, monkeypatch):
     def build(work):
         (work / "half").write_text("done")
         raise RuntimeError

@@ -27,7 +27,7 @@ def idle():
     process.wait()
 
 
-def test_a_paused_process_stands_still_until_it_is_resumed(idle):
+def test_paused_process_stops_until_it_is_resumed(idle):
     impair.pause([idle], True)
     assert state(idle) == "T"
     impair.pause([idle], False)
@@ -36,7 +36,7 @@ def test_a_paused_process_stands_still_until_it_is_resumed(idle):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="limits of processor time need root")
 @pytest.mark.skipif(not impair.can_throttle(), reason="no cpu controller of cgroups here")
-def test_a_throttled_process_gets_its_share_and_no_more():
+def test_throttled_process_does_not_exceed_its_limit():
     group = f"heddle-test-{os.getpid()}/host"
     busy = "import time\nbegan = time.process_time()\nend = time.monotonic() + 1\n" + (
         "while time.monotonic() < end: pass\nprint(time.process_time() - began)"
@@ -55,7 +55,7 @@ def test_rules_without_a_loss_remove_the_table():
     assert impair.rules(0, None) == "table bridge heddle_lab {}\ndelete table bridge heddle_lab\n"
 
 
-def test_rules_drop_a_share_of_all_frames_and_large_ones_between_two_hosts_both_ways():
+def test_rules_drop_a_percentage_and_large_frames_between_two_hosts():
     text = impair.rules(2.5, ("node1", "node2", 1000))
     assert "numgen random mod 1000 < 25 drop" in text
     assert 'iifname "node1-eth1" oifname "node2-eth1" meta length > 1000 drop' in text
@@ -69,7 +69,7 @@ def learned():
     return segment
 
 
-def test_the_switch_loses_a_share_of_all_frames():
+def test_switch_drops_a_percentage_of_all_frames():
     segment = learned()
     segment.obey("loss", "20")
     passed = sum(bool(segment.forward("a", B + A + TYPE)) for _frame in range(2000))
@@ -78,7 +78,7 @@ def test_the_switch_loses_a_share_of_all_frames():
     assert all(segment.forward("a", B + A + TYPE) for _frame in range(100))
 
 
-def test_the_switch_loses_large_frames_between_two_hosts_and_no_others():
+def test_switch_drops_large_frames_between_two_hosts_only():
     segment = learned()
     segment.obey("longest", "a", "b", "1000")
     small, large = TYPE + b"x" * 998, TYPE + b"x" * 1200

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernel of driver uml: which sources, what is cached, and what goes wrong with a remedy."""
+"""The kernel of driver uml: sources, cache, and errors with their remedies."""
 
 import json
 import os
@@ -44,7 +44,7 @@ def test_the_sources_nearest_to_the_tested_ones(names, chosen):
     assert kernel_source.choose(names) == chosen
 
 
-def test_apt_has_nothing_of_the_machine_but_the_way_to_the_mirror(tmp_path, monkeypatch):
+def test_private_apt_uses_only_the_mirror_of_the_machine(tmp_path, monkeypatch):
     monkeypatch.setattr(kernel_source.sources, "apt_options", lambda: ['Acquire::http::Proxy "http://proxy.example";'])
     environment = kernel_source.private_apt(tmp_path / "apt", "deb http://mirror.example/debian sid main")
     text = (tmp_path / "apt/apt.conf").read_text()
@@ -76,7 +76,7 @@ def test_the_newest_kernel_of_this_configuration_is_used(tmp_path):
     assert kernel.ensure(tmp_path, None, None)[1] is False
 
 
-def test_a_kernel_that_a_lab_runs_and_is_gone(tmp_path):
+def test_missing_kernel_of_a_running_lab(tmp_path):
     with pytest.raises(
         LabError, match=r"the kernel x, which this lab's hosts run, is not in .*; run: python -m lab down"
     ):
@@ -107,7 +107,7 @@ def test_no_sources(tmp_path, monkeypatch):
         kernel_source.find(tmp_path, quiet)
 
 
-def test_options_that_a_kernel_does_not_take():
+def test_rejected_kernel_options():
     fragment = "# A comment\nCONFIG_A=y\nCONFIG_B=y\n# CONFIG_C is not set\n"
     assert kernel.missing_options(fragment, "CONFIG_A=y\n# CONFIG_B is not set\n") == ["CONFIG_B=y"]
 
@@ -130,7 +130,7 @@ def test_a_compiler_that_fails_is_quoted(tmp_path):
         kernel.compile_all([sys.executable, "-c", script], tmp_path / "log", quiet)
 
 
-def test_a_make_around_the_lab_does_not_reach_the_build(monkeypatch):
+def test_outer_make_does_not_affect_the_build(monkeypatch):
     for name in ("MAKEFLAGS", "MAKELEVEL", "ARCH", "CFLAGS", "KCFLAGS", "CROSS_COMPILE", "O", "KBUILD_OUTPUT"):
         monkeypatch.setenv(name, "x")
     monkeypatch.setenv("MADE_UP", "kept")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the lab says where apt cannot install its packages."""
+"""The lab's message when apt cannot install its packages."""
 
 import os
 

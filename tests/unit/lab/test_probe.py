@@ -27,7 +27,7 @@ NOT_SHOWN = f"{LACKS}: no VRFs and no local gateway mode here; DRIVER=uml has bo
         (False, False, ["vrf"], False, "uml", "no KVM, not root"),
     ],
 )  # fmt: skip
-def test_without_a_wish(kvm, root, missing, cached, driver, reason):
+def test_driver_selection_without_option(kvm, root, missing, cached, driver, reason):
     assert choose("auto", missing, root, kvm, cached) == (driver, reason)
 
 
@@ -36,7 +36,7 @@ def test_emulated_virtual_machines_only_when_asked_for():
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
-def test_a_wish_is_followed_whatever_there_is(driver):
+def test_explicit_driver_is_used(driver):
     for kvm in (True, False):
         for cached in (True, False):
             assert choose(driver, [], True, kvm, cached) == (driver, "asked for")
@@ -46,7 +46,7 @@ def test_a_forced_driver_lists_what_it_lacks():
     assert choose("nspawn", ["vrf", "geneve"], True) == ("nspawn", "asked for; this kernel lacks vrf, geneve")
 
 
-def test_impossible_wishes_are_refused():
+def test_impossible_drivers_are_refused():
     with pytest.raises(LabError, match="needs root; use --driver uml or vm, which do not"):
         choose("nspawn", [], False)
     with pytest.raises(LabError, match="there is no driver docker; use auto, vm, nspawn or uml"):

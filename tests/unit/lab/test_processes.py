@@ -47,7 +47,7 @@ def test_its_children_end_with_it(pid_file):
 
 
 @pytest.mark.parametrize("key", ["started", "boot"])
-def test_a_pid_that_belongs_to_somebody_else_is_left_alone(pid_file, key):
+def test_reused_pid_is_not_killed(pid_file, key):
     with subprocess.Popen(["sleep", "600"]) as bystander:
         known = processes.identity(bystander.pid)
         pid_file.write_text(json.dumps({**known, key: "another"}))
@@ -57,7 +57,7 @@ def test_a_pid_that_belongs_to_somebody_else_is_left_alone(pid_file, key):
         bystander.kill()
 
 
-def test_a_process_that_nobody_has_reaped_has_ended(pid_file):
+def test_zombie_counts_as_ended(pid_file):
     with subprocess.Popen(["true"]) as process:
         deadline = time.monotonic() + 10
         while processes.stat(process.pid)[0] != "Z" and time.monotonic() < deadline:
@@ -82,7 +82,7 @@ def test_a_process_outlives_the_command_that_started_it(pid_file):
     assert processes.running(pid_file) is not None
 
 
-def test_a_name_with_spaces_and_brackets_is_read_rightly(tmp_path, pid_file):
+def test_process_name_with_spaces_and_brackets(tmp_path, pid_file):
     program = tmp_path / "a) Z 1 (b"
     program.symlink_to("/bin/sleep")
     pid = start(pid_file, str(program), "600")

@@ -87,7 +87,7 @@ def test_the_suite_of_the_image_is_preferred():
     assert choose([old]) is old
 
 
-def test_what_does_not_serve_debian_is_not_chosen():
+def test_non_debian_sources_are_skipped():
     sources = [
         Source("http://mirror.example/debian-security", ("bookworm-security",), ("main",)),
         Source("http://mirror.example/debian-security", ("stable",), ("main",)),
@@ -113,7 +113,7 @@ def test_only_files_that_apt_reads_are_read(tmp_path):
     assert len(read_sources(tmp_path)) == 6
 
 
-def test_how_apt_reaches_its_mirror_is_carried_over():
+def test_apt_mirror_options_are_copied():
     dump = """\
 Acquire "";
 Acquire::http "";

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The switch learns where an address is, floods what it does not know, and cuts a host off."""
+"""The switch learns addresses, floods frames to unknown ones, and disconnects hosts."""
 
 import selectors
 import subprocess
@@ -33,18 +33,18 @@ def test_flood_to_all_but_the_sender(segment, destination):
     assert segment.forward("a", frame(destination, A)) == ["b", "c"]
 
 
-def test_a_learned_address_gets_its_frames_alone(segment):
+def test_learned_address_is_not_flooded(segment):
     segment.forward("b", frame(BROADCAST, B))
     assert segment.forward("a", frame(B, A)) == ["b"]
 
 
-def test_an_address_that_moves_is_learned_anew(segment):
+def test_moved_address_is_learned_again(segment):
     segment.forward("b", frame(BROADCAST, B))
     segment.forward("c", frame(BROADCAST, B))
     assert segment.forward("a", frame(B, A)) == ["c"]
 
 
-def test_a_frame_does_not_return_to_where_it_came_from(segment):
+def test_no_hairpin(segment):
     segment.forward("a", frame(BROADCAST, B))
     assert segment.forward("a", frame(B, A)) == []
 
@@ -82,7 +82,7 @@ def short_path():
         yield Path(path)
 
 
-def test_a_slow_machine_gets_its_frames_later_and_in_order(short_path):
+def test_slow_receiver_gets_frames_late_and_in_order(short_path):
     port = Port(short_path / "a.underlay")
     machine = bind(f"{short_path}/a.underlay.machine")
     sent = [bytes([number]) * 1400 for number in range(200)]
@@ -95,7 +95,7 @@ def test_a_slow_machine_gets_its_frames_later_and_in_order(short_path):
     assert received == sent
 
 
-def test_a_machine_that_is_off_loses_its_frames(short_path):
+def test_frames_to_a_stopped_receiver_are_dropped(short_path):
     port = Port(short_path / "a.underlay")
     port.send(b"x" * 60)
     assert not port.backlog

@@ -81,7 +81,7 @@ def test_all_hosts_have_one_management_address(tmp_path):
         assert first == f"eth0 {MACHINE_MAC} 1500 198.18.0.15/24"
 
 
-def test_a_port_that_another_program_has_is_seen():
+def test_port_in_use_is_detected():
     with socket.socket() as end:
         end.bind(("127.0.0.1", 0))
         end.listen()
@@ -89,7 +89,7 @@ def test_a_port_that_another_program_has_is_seen():
     assert not uml.taken(end_port := uml.free_port()), end_port
 
 
-def test_a_host_is_ready_when_it_says_so_after_this_start(tmp_path):
+def test_host_is_ready_when_it_reports_so_after_this_start(tmp_path):
     log = tmp_path / "log"
     log.write_text(f"{uml.READY}\n")
     assert uml.said_ready(log, 0)
@@ -115,7 +115,7 @@ def test_a_management_process_that_ends_is_quoted(tmp_path):
         one._wait_for_socket(host_named("node1"), "management")
 
 
-def test_a_disk_that_was_never_written_takes_no_room(tmp_path):
+def test_unwritten_disk_is_sparse(tmp_path):
     source, target = tmp_path / "empty", tmp_path / "disk"
     with open(source, "wb") as disk:
         disk.truncate(1 << 30)
@@ -124,6 +124,6 @@ def test_a_disk_that_was_never_written_takes_no_room(tmp_path):
     assert target.stat().st_blocks * 512 < 1 << 20
 
 
-def test_the_first_processes_are_shell_that_parses():
+def test_init_scripts_are_valid_shell():
     for name in ("init", "probe"):
         subprocess.run(["sh", "-n", str(guest.FILES / name)], check=True)

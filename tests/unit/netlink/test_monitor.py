@@ -59,18 +59,18 @@ def test_only_changes_of_attached_uplinks_are_reported(uplinks, before, words, c
         ip(*line.split())
     uplinks.changed()
     ip(*words.split())
-    assert told(uplinks) if changed else not uplinks.changed()
+    assert reported(uplinks) if changed else not uplinks.changed()
 
 
-def told(uplinks) -> bool:
-    """Wait until the uplink's change is told: the kernel tells of IPv6 addresses a moment later."""
+def reported(uplinks) -> bool:
+    """Wait until the uplink's change is reported: the kernel reports IPv6 addresses a moment later."""
     while select.select([uplinks], [], [], 10)[0]:
         if uplinks.changed():
             return True
     return False
 
 
-def test_more_than_fits_counts_as_a_change(uplinks):
+def test_buffer_overflow_counts_as_a_change(uplinks):
     lines = "".join(f"route add 203.0.{number >> 8}.{number & 255}/32 dev other\n" for number in range(4000))
     subprocess.run(["ip", "-batch", "-"], input=lines, text=True, check=True, capture_output=True)
     assert uplinks.changed() is True

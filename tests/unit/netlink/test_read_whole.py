@@ -33,7 +33,7 @@ def test_an_interrupted_list_is_read_again(monkeypatch):
     assert read_state(Busy(3)).links == {}
 
 
-def test_a_list_that_never_holds_still_is_an_error_in_the_end(monkeypatch):
+def test_permanently_interrupted_list_is_an_error(monkeypatch):
     monkeypatch.setattr(kernel, "_PAUSE_SECONDS", 0)
     with pytest.raises(NetlinkDumpInterrupted):
         read_state(Busy(1000))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A bridge takes an NIC over and gives it back, in a network namespace of the test's own."""
+"""Migration of an uplink's IP configuration to a bridge and back, in a network namespace of the test's own."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.netlink.uplink_migratio
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
 
-HOST = f"takeover{os.getpid()}"
+HOST = f"uplink{os.getpid()}"
 ADDRESSES = ["198.18.7.1/24", "198.18.8.1/25", "fd00:6864:7::1/64"]
 ROUTES = [
     "default via 198.18.7.254 proto static metric 10",
@@ -60,14 +60,14 @@ def uplink():
 
 
 def listing(device: str) -> list[str]:
-    """Return what a person would compare: routes and addresses without the device's own name."""
+    """Return what is to be equal: routes and addresses without the device's own name."""
     routes = [line.strip().replace(f"dev {device} ", "") for family in ("-4", "-6")
               for line in ip(family, "route", "show", "table", "all", "dev", device).splitlines()
               if "fe80::" not in line and "multicast" not in line and "table local" not in line]  # fmt: skip
     return sorted(line for line in routes) + sorted(kernel.read_links(None)[device]["addresses"])
 
 
-def test_everything_moves_and_comes_back(uplink):
+def test_ip_configuration_is_migrated_and_migrated_back(uplink):
     before = listing("uplink")
     assert len(before) > len(ADDRESSES) + len(ROUTES)
     assert move_device("uplink", "bridge", write=False).changed
@@ -84,7 +84,7 @@ def test_everything_moves_and_comes_back(uplink):
     assert not listing("bridge")
 
 
-def test_the_bridge_follows_the_uplink_s_mtu_when_nothing_else_is_left_to_move(uplink):
+def test_bridge_follows_uplink_mtu(uplink):
     move_device("uplink", "bridge", write=True)
     ip("link", "set", "uplink", "mtu", "1300")
     assert move_device("uplink", "bridge", write=False).changed
@@ -98,7 +98,7 @@ class Cut(BaseException):
 
 
 @pytest.mark.parametrize("calls", range(1, 13))
-def test_cut_off_anywhere_nothing_is_lost_and_the_next_run_completes(uplink, monkeypatch, calls):
+def test_migration_cut_off_at_any_step_loses_nothing_and_is_completed(uplink, monkeypatch, calls):
     before = listing("uplink")
     left = iter([True] * calls)
 
@@ -126,7 +126,7 @@ def test_cut_off_anywhere_nothing_is_lost_and_the_next_run_completes(uplink, mon
     assert not listing("uplink")
 
 
-def test_what_the_gateways_add_to_the_bridge_stays_there(uplink):
+def test_gateway_addresses_stay_on_the_bridge(uplink):
     move_device("uplink", "bridge", write=True)
     with HostKernel() as kernel_host:
         kernel_host.add_address("bridge", "169.254.0.2/17", deprecated=False, prefix_route=True)
@@ -134,7 +134,7 @@ def test_what_the_gateways_add_to_the_bridge_stays_there(uplink):
     assert not any("169.254" in item.text for item in read_device("bridge").addresses + read_device("bridge").routes)
 
 
-def test_a_leased_address_is_left_to_its_dhcp_client(uplink):
+def test_dhcp_lease_is_not_migrated(uplink):
     ip("address", "add", "198.18.9.1/24", "dev", "uplink", "valid_lft", "100", "preferred_lft", "100")
     with pytest.raises(NetlinkError, match=r"leased address 198\.18\.9\.1/24"):
         move_device("uplink", "bridge", write=True)
@@ -157,7 +157,7 @@ def test_interfaces_with_advertised_routes_are_found(uplink):
     assert advertised_interfaces() == []
 
 
-def test_a_device_without_ipv6_is_named_with_the_setting_that_says_so(uplink):
+def test_device_without_ipv6_is_named_with_its_sysctl(uplink):
     with open("/proc/sys/net/ipv6/conf/bridge/disable_ipv6", "w") as setting:
         setting.write("1")
     with HostKernel() as kernel_host:

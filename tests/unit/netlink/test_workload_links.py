@@ -53,7 +53,7 @@ def endpoint(*links):
     return Endpoint(f"{PREFIX}_a", links or (link(),))
 
 
-def test_create_again_change_and_remove(host):
+def test_create_repeat_change_remove(host):
     assert apply(endpoint(), write=False).changed
     assert f"{PREFIX}_a" not in kernel.namespaces()
     assert apply(endpoint()).changed
@@ -139,9 +139,9 @@ def test_a_link_whose_host_end_was_deleted_is_made_again(host):
     assert not apply(endpoint()).changed
 
 
-def test_foreign_namespaces_are_not_touched_and_not_taken_over(host):
+def test_foreign_namespaces_are_not_changed_or_adopted(host):
     kernel.create_namespace(f"{PREFIX}_foreign", "")
-    kernel.create_link(f"{PREFIX}_foreign", link(host_name=f"{PREFIX}_f"), "somebody")
+    kernel.create_link(f"{PREFIX}_foreign", link(host_name=f"{PREFIX}_f"), "another-owner")
     apply()
     assert "eth0" in kernel.read_links(f"{PREFIX}_foreign")
     with pytest.raises(NetlinkError, match="exists and is not Heddle's"):
@@ -154,7 +154,7 @@ def test_a_creation_that_was_cut_off_is_completed(host):
     assert not apply(endpoint()).changed
 
 
-def test_an_empty_file_that_a_cut_off_creation_left_is_no_obstacle(host):
+def test_leftover_file_of_a_cut_off_creation_is_replaced(host):
     names = [f"{PREFIX}_a", f"{PREFIX}_else"]
     for name in names:
         with open(f"/var/run/netns/{name}", "w", encoding="utf-8"):
@@ -166,12 +166,12 @@ def test_an_empty_file_that_a_cut_off_creation_left_is_no_obstacle(host):
         os.unlink(f"/var/run/netns/{names[1]}")
 
 
-def test_a_foreign_link_of_a_wanted_name_is_left_alone(host):
+def test_foreign_link_with_a_desired_name_is_not_changed(host):
     kernel.create_namespace(f"{PREFIX}_foreign", "")
-    kernel.create_link(f"{PREFIX}_foreign", link(), "somebody")
+    kernel.create_link(f"{PREFIX}_foreign", link(), "another-owner")
     ((_network, reason),) = apply(endpoint()).refused
     assert "is not Heddle's" in reason
-    assert kernel.read_links(None)[f"{PREFIX}_h"]["alias"] == "somebody"
+    assert kernel.read_links(None)[f"{PREFIX}_h"]["alias"] == "another-owner"
 
 
 def test_the_userspace_datapath_gets_complete_checksums(host):
@@ -182,12 +182,12 @@ def test_the_userspace_datapath_gets_complete_checksums(host):
         assert not kernel.transmit_checksum("eth0")
 
 
-def test_the_machine_is_left_as_it_was():
+def test_no_residue_on_this_machine():
     with contextlib.suppress(FileNotFoundError):
         assert not [name for name in kernel.namespaces() if name.startswith(PREFIX)]
 
 
-def test_entering_a_namespace_that_is_not_there_does_not_make_it(host):
+def test_entering_a_missing_namespace_does_not_create_it(host):
     with pytest.raises(FileNotFoundError), kernel.in_netns(f"{PREFIX}_missing"):
         pass
     assert f"{PREFIX}_missing" not in kernel.namespaces()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first notebook runs on sample data, and its pictures say what the plan says."""
+"""The first notebook runs on sample data, and its pictures agree with the plan."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_missing_report_names_the_playbook_that_makes_it(tmp_path: Path) -> No
     ("audit.json", {"passed": False}, "the audit failed"),
     ("verify.json", {"plan": "other"}, "different plans"),
 ])  # fmt: skip
-def test_check_says_what_is_wrong(tmp_path: Path, file: str, change: dict, message: str) -> None:
+def test_check_reports_problems(tmp_path: Path, file: str, change: dict, message: str) -> None:
     reports = copy_of_the_sample(tmp_path)
     (reports / file).write_text(json.dumps({**json.loads((reports / file).read_text()), **change}))
     with pytest.raises(AssertionError, match=message):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The notebook on gateways runs on what a lab's host had, and says what is wrong with others."""
+"""The notebook on gateways runs on the sample of a lab's host, and reports problems of changed ones."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_the_inside_has_every_patch_port_of_both_bridges() -> None:
     assert f"{sum(HOST['flows'].values())} flows" in shown
 
 
-def test_vrfs_are_drawn_with_their_members_and_rules_told(tmp_path: Path) -> None:
+def test_vrfs_are_drawn_with_members_and_rules(tmp_path: Path) -> None:
     vrfs = [{"name": "mp11-udn-vrf", "table": 1011, "members": ["ovn-k8s-mp11"]}]
     addresses = {**HOST["addresses"], "ovn-k8s-mp11": ["10.128.0.2/24"], "mp11-udn-vrf": []}
     rules = [{"priority": 2000, "src": "all", "dst": "169.254.0.32", "fwmark": "0x100b", "table": "1011", "family": 4}]
@@ -76,7 +76,7 @@ def test_vrfs_are_drawn_with_their_members_and_rules_told(tmp_path: Path) -> Non
     assert "to 169.254.0.32 fwmark 0x100b" in report.rules()._repr_html_()
 
 
-def test_the_packet_goes_through_the_gateway_router_and_becomes_the_nodes() -> None:
+def test_packet_path_through_gateway_router_and_node_translation() -> None:
     hops = logical_leg(HOST).hops
     assert hops[-1].output_type == "localnet"
     assert any(hop.datapath.startswith("GR_") for hop in hops)
@@ -99,7 +99,7 @@ def test_each_network_of_the_pair_has_a_mark_of_its_own() -> None:
     ({"egress": {**HOST["egress"], "physical": DROPPED}}, "drops the packet"),
     ({"conntrack": [HOST["conntrack"][0], *HOST["conntrack"]]}, "by the same port"),
 ])  # fmt: skip
-def test_check_says_what_is_wrong(tmp_path: Path, change: dict, message: str) -> None:
+def test_check_reports_problems(tmp_path: Path, change: dict, message: str) -> None:
     with pytest.raises(AssertionError, match=message):
         changed(tmp_path, **change).check()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The notebook on the upgrade runs on a recorded one, and its picture says what the report says."""
+"""The notebook on the upgrade runs on a recorded one, and its picture agrees with the report."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_it_runs_on_the_sample(tmp_path: Path) -> None:
     ({"failures": ["node1: Bring the gateways to the plan: no"]}, "node1: Bring the gateways to the plan: no"),
     ({"traffic": {}}, "no traffic was measured"),
 ])  # fmt: skip
-def test_check_says_what_is_wrong(tmp_path: Path, changed: dict, message: str) -> None:
+def test_check_reports_problems(tmp_path: Path, changed: dict, message: str) -> None:
     with pytest.raises(AssertionError, match=message):
         Upgrade(str(changed_sample(tmp_path, **changed))).check()
 

@@ -42,7 +42,7 @@ def port_of(plan: dict, node: str):
     return next(row for row in render_northbound(plan, node) if row.key == PORT)
 
 
-def test_a_move_is_recorded_ended_and_outlasts_the_same_manifests():
+def test_migration_is_recorded_and_survives_the_same_manifests():
     assert location(MOVING) == ("node1", "node2")
     assert location(stored(TEXT, MOVING)) == ("node1", "node2")
     over = end_move(MOVING, "red/vm", "node2")
@@ -58,7 +58,7 @@ def test_a_move_is_recorded_ended_and_outlasts_the_same_manifests():
     ("snapshot", "node", "pending"),
     [(BEFORE, "node1", False), (BEFORE, "node2", True), (MOVING, "node2", True), (MOVING, "node1", True)],
 )
-def test_what_is_to_be_done(snapshot, node, pending):
+def test_pending_actions(snapshot, node, pending):
     after, move = begin_move(snapshot, "red/vm", node)
     assert (move["from"], move["pending"]) == ("node1", pending)
     assert move["to"] == (moving_to(after.objects["Workload/red/vm"]) or node)
@@ -78,30 +78,30 @@ def test_refused(snapshot, name, node, why):
         begin_move(snapshot, name, node)
 
 
-def test_what_waits_is_not_moved():
+def test_waiting_workload_is_not_migrated():
     waiting = stored(namespace("red") + workload("red", "vm", "node1, kind: vm"))
     with pytest.raises(MoveRefused, match="waits and does not run yet"):
         begin_move(waiting, "red/vm", "node2")
 
 
-def test_a_move_ends_only_at_one_of_its_ends():
+def test_migration_ends_only_on_source_or_target():
     with pytest.raises(MoveRefused, match="is not migrating to node3"):
         end_move(MOVING, "red/vm", "node3")
 
 
-def test_a_workload_on_the_move_does_not_change():
+def test_migrating_workload_does_not_change():
     for changed in ("node3, kind: vm", "node1, kind: vm, memory: 128"):
         _after, problems = decide(TEXT.replace("node1, kind: vm", changed), MOVING)
         assert [str(one) for one in problems if "cannot change while it moves from node1 to node2" in str(one)]
 
 
-def test_a_move_to_a_node_that_is_gone_is_over():
-    after = stored(TEXT, MOVING, hosts={name: told for name, told in THREE_NODES.items() if name != "node2"})
+def test_migration_to_a_removed_node_ends():
+    after = stored(TEXT, MOVING, hosts={name: reported for name, reported in THREE_NODES.items() if name != "node2"})
     assert location(after) == ("node1", None)
     assert render_additional_chassis(build_plan(after), "node3") == {PORT: None}
 
 
-def test_another_node_in_the_manifest_wins_over_a_move_that_is_over():
+def test_manifest_node_overrides_a_finished_migration():
     over = end_move(MOVING, "red/vm", "node2")
     assert location(stored(TEXT.replace("node1, kind: vm", "node3, kind: vm"), over)) == ("node3", None)
 
@@ -118,7 +118,7 @@ def test_a_virtual_machine_waits_for_a_network_that_spans_hosts(network, reason)
     assert build_plan(after)["workloads"] == {}
 
 
-def test_both_ends_have_the_port_and_the_target_waits_for_the_machine_to_speak():
+def test_port_on_both_ends_with_activation_strategy():
     source, target, other = (port_of(PLAN, node).columns for node in ("node1", "node2", "node3"))
     assert (source["type"], source["options"]["requested-chassis"]) == ("", "chassis-of-node1")
     assert target["type"] == ""
@@ -133,7 +133,7 @@ def test_both_ends_have_the_port_and_the_target_waits_for_the_machine_to_speak()
         assert (PORT in ports) is expected
 
 
-def test_zones_of_neither_end_send_to_both_and_stop_doing_so():
+def test_additional_chassis_in_other_zones_during_migration():
     assert (
         render_additional_chassis(PLAN, "node1")
         == render_additional_chassis(PLAN, "node3")
@@ -145,7 +145,7 @@ def test_zones_of_neither_end_send_to_both_and_stop_doing_so():
         assert render_additional_chassis(over, node) == {PORT: None}
 
 
-def test_hosts_run_it_let_it_go_or_wait_for_it():
+def test_vm_roles_of_hosts_during_migration():
     roles = {node: [one.role for one in render_virtual_machines(PLAN, node)] for node in ("node1", "node2", "node3")}
     assert roles == {"node1": ["source"], "node2": ["target"], "node3": []}
     source, target = (render_virtual_machines(PLAN, node)[0] for node in ("node1", "node2"))
@@ -155,7 +155,7 @@ def test_hosts_run_it_let_it_go_or_wait_for_it():
     assert alone.nics[0].mac == "0a:58:0a:00:00:03"
 
 
-def test_without_a_state_there_is_nothing_to_move():
+def test_migration_without_a_state_database():
     parameters = {"workload": "red/vm", "node": "node2", "state": "begun"}
     with pytest.raises(UserError, match="no state database"):
         record_move(parameters, None, write=False)
@@ -167,7 +167,7 @@ def test_a_workload_is_named_with_its_namespace(text):
         vm_name(text)
 
 
-def test_a_machine_is_told_of_the_cluster_s_dns_where_it_may_reach_it():
+def test_vm_gets_the_cluster_dns_by_dhcp():
     text = (
         namespace("red")
         + layer2("red", "net", "10.0.0.0/24", "fd00:10::/64")

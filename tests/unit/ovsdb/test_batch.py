@@ -34,7 +34,7 @@ collections = st.one_of(
 
 @pytest.mark.parametrize("schema", TYPES.values(), ids=TYPES.keys())
 @given(values=st.lists(st.one_of(atoms, collections), min_size=1, max_size=4))
-def test_like_one_by_one(schema, values):
+def test_batch_equals_single_operations(schema, values):
     encode = column_encoder(schema)
     try:
         one_by_one = [encode(value, None) for value in values]

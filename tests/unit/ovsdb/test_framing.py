@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages come out as they went in, however the stream is cut."""
+"""Messages are decoded independent of how the stream is split."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_two_messages_in_one_read_and_half_of_a_third():
     assert framer.feed(b'{"id":4}') == [{"id": 4}]
 
 
-def test_busy_stream_is_not_decoded_again_and_again():
+def test_partial_stream_is_decoded_once():
     framer = Framer()
     part = b'{"a":[' + b'{"b":1},' * 1000
     assert framer.feed(part[:-1], quiet=False) == []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is told about rows that a database cannot hold."""
+"""Messages about rows that a database cannot hold."""
 
 import pytest
 

@@ -118,7 +118,7 @@ TINY = Schema(
 )
 
 
-def test_unknown_names_tell_the_schema_version():
+def test_unknown_names_report_the_schema_version():
     with pytest.raises(UnknownName, match=r"Tiny schema 1\.2\.3 on this host has no table Nonsense"):
         TINY.table("Nonsense")
     with pytest.raises(UnknownName, match=r"Tiny schema 1\.2\.3 on this host has no column x in table Bare"):

@@ -59,7 +59,7 @@ def build(host, *, write=True):
     )  # fmt: skip
 
 
-def test_it_is_built_of_the_newest_kernel_that_has_modules_and_not_again(host):
+def test_image_is_built_once_from_the_newest_kernel_with_modules(host):
     announced = build(host, write=False)
     assert not (host / "guest").exists()
     assert build(host) == announced
@@ -76,7 +76,7 @@ def test_it_is_built_of_the_newest_kernel_that_has_modules_and_not_again(host):
 
 
 @pytest.mark.parametrize("change", ["init", "busybox", "guest/contents"])
-def test_it_is_built_anew_when_a_part_changed_or_it_was_cut_off(host, change):
+def test_image_is_rebuilt_after_a_change_or_a_cut_off_build(host, change):
     build(host)
     (host / change).write_text("other")
     assert build(host).changed
@@ -86,7 +86,7 @@ def test_it_is_built_anew_when_a_part_changed_or_it_was_cut_off(host, change):
 @pytest.mark.parametrize(
     ("missing", "remedy"), [("boot", "install linux-image"), ("busybox", "install busybox-static")]
 )
-def test_what_is_missing_is_named(host, missing, remedy):
+def test_missing_parts_are_named(host, missing, remedy):
     if missing == "boot":
         for kernel in (host / "boot").iterdir():
             kernel.unlink()
@@ -102,7 +102,7 @@ def test_equal_files_give_equal_bytes():
     assert unpacked(initramfs(files)) == {"a": (0o040755, b""), **files}
 
 
-def test_the_module_builds_where_the_unit_looks(tmp_path):
+def test_module_builds_at_the_path_of_the_unit(tmp_path):
     unit = (ROOT / "roles" / "hypervisor" / "files" / "heddle-vm@.service").read_text()
     given = run_module("guest_image", tmp_path)["invocation"]["module_args"]
     for name in ("kernel", "initramfs"):

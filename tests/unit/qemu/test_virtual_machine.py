@@ -57,14 +57,14 @@ def host(tmp_path, monkeypatch):
         ("target", ["moving"], True, ["update"]),
     ],
 )
-def test_what_is_done_with_a_machine(host, role, marks, lives, actions):
+def test_vm_actions(host, role, marks, lives, actions):
     host(*marks, lives=lives)
     outcome = reconcile_vms([vm(role)], owner="heddle", write=False)
     assert [change.action for change in outcome.changes] == actions
 
 
 @pytest.mark.parametrize(("mark", "status"), [("incoming", "inmigrate"), ("moving", "postmigrate")])
-def test_the_end_of_a_move_in_which_nobody_runs_it_is_begun_anew_where_it_is_to_run(host, monkeypatch, mark, status):
+def test_vm_lost_in_migration_is_started_anew_on_its_node(host, monkeypatch, mark, status):
     directory = host(mark)
     monkeypatch.setattr(instance, "status", lambda _name: status)
     monkeypatch.setattr(instance, "wait_for", lambda *_arguments: None)
@@ -77,7 +77,7 @@ def test_the_end_of_a_move_in_which_nobody_runs_it_is_begun_anew_where_it_is_to_
     assert not reconcile_vms([vm("run")], owner="heddle", write=True).changed
 
 
-def test_one_that_moves_is_not_begun_anew_until_its_move_is_over(host):
+def test_migrating_vm_is_not_restarted(host):
     directory = host()
     for role, marked in (("source", True), ("run", False)):
         assert reconcile_vms([vm(role)], owner="heddle", write=True).changed
@@ -85,13 +85,13 @@ def test_one_that_moves_is_not_begun_anew_until_its_move_is_over(host):
         assert not reconcile_vms([vm(role)], owner="heddle", write=True).changed
 
 
-def test_what_moves_elsewhere_and_is_not_here_is_not_marked(tmp_path, monkeypatch):
+def test_absent_vm_of_a_migration_is_not_marked(tmp_path, monkeypatch):
     monkeypatch.setattr(instance, "RUNTIME", tmp_path)
     monkeypatch.setattr(instance, "ready", lambda: True)
     assert not reconcile_vms([vm("source")], owner="heddle", write=True).changed
 
 
-def test_machines_of_others_are_not_ended(host):
-    host(owner="somebody")
+def test_foreign_vms_are_not_stopped(host):
+    host(owner="another-owner")
     assert not end_vms([], owner="heddle", write=False).changed
-    assert end_vms([], owner="somebody", write=False).changed
+    assert end_vms([], owner="another-owner", write=False).changed

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a virtual machine is told about its routers after a move, in every stage between the two topologies."""
+"""Announcements of routers to a migrated virtual machine, in every stage of the Layer2 upgrade."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TEXT = (
 SHARED, ONE, TWO, THREE = "0a:58:0a:00:00:01", "0a:58:64:41:00:02", "0a:58:64:41:00:03", "0a:58:64:41:00:04"
 
 
-def told(plan, node="node1"):
+def reported(plan, node="node1"):
     """Router's MAC -> lifetime; the IPv4 gateway's under its address."""
     return {
         one.router if one.lifetime is None else one.mac: one.mac if one.lifetime is None else one.lifetime
@@ -32,10 +32,10 @@ def told(plan, node="node1"):
     ("upgraded", "own"),
     [((), ONE), (("node3",), ONE), (("node1",), SHARED), (("node1", "node2", "node3"), SHARED)],
 )
-def test_it_is_told_its_own_router_and_that_the_others_are_none(upgraded, own):
+def test_announcement_of_own_router_and_withdrawal_of_others(upgraded, own):
     expected = {"10.0.0.1": own} | dict.fromkeys((SHARED, ONE, TWO, THREE), 0) | {own: 65535}
     plan = upgrade_stage(TEXT, *upgraded)
-    assert told(plan) == expected
+    assert reported(plan) == expected
     # Its own comes first, so that there is no moment without a default route.
     assert [one.mac == own for one in render_announcements(plan, "node1", "red/vm")] == [
         True,
@@ -46,8 +46,8 @@ def test_it_is_told_its_own_router_and_that_the_others_are_none(upgraded, own):
     ]
 
 
-def test_after_the_clean_up_there_is_nothing_to_tell():
-    assert told(upgrade_stage(TEXT, "node1", "node2", "node3", done=True)) == {}
+def test_no_announcement_after_the_clean_up():
+    assert reported(upgrade_stage(TEXT, "node1", "node2", "node3", done=True)) == {}
 
 
 def test_the_arp_frame():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A fresh system gets nothing of this machine besides the way to the package registries, and leaves nothing behind."""
+"""A fresh system gets nothing of this machine besides access to the package registries, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lab.errors import LabError
 from scripts import fresh_system
 
 
-def test_pip_gets_the_index_and_nothing_that_is_a_directory_of_this_machine():
+def test_pip_gets_the_index_without_local_directories():
     listed = "\n".join(
         [
             ":env:.cert='/etc/ca.pem'",
@@ -58,7 +58,7 @@ def test_too_little_room_is_one_line_with_a_remedy(monkeypatch, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_a_killed_run_left_is_removed_and_what_another_one_uses_is_not(monkeypatch, tmp_path):
+def test_leftover_of_a_killed_run_is_removed_and_a_running_one_is_not(monkeypatch, tmp_path):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     for name in ("heddle-fresh-killed", "heddle-fresh-running", "other"):
         (tmp_path / name / "root").mkdir(parents=True)
@@ -110,7 +110,7 @@ def mounts_below(directory):
     return [line for line in Path("/proc/self/mounts").read_text().splitlines() if str(directory) in line]
 
 
-def test_a_system_sees_nothing_of_this_machine(make_system, tmp_path, monkeypatch):
+def test_system_is_isolated_from_this_machine(make_system, tmp_path, monkeypatch):
     monkeypatch.setenv("HEDDLE_TEST_SECRET", "secret")
     system = make_system()
     try:
@@ -138,7 +138,7 @@ def processes_in(root):
     return found
 
 
-def test_nothing_of_a_system_goes_on_after_its_end(make_system, tmp_path):
+def test_system_processes_end_with_it(make_system, tmp_path):
     system = make_system()
     leave_something_running(system)
     key = Lab(f"{system.clone}/.lab").key
@@ -155,7 +155,7 @@ def test_nothing_of_a_system_goes_on_after_its_end(make_system, tmp_path):
         system.close()
 
 
-def test_nothing_of_a_system_goes_on_when_the_program_is_killed(make_system, tmp_path):
+def test_system_processes_end_when_the_program_is_killed(make_system, tmp_path):
     child = os.fork()
     if child == 0:
         try:

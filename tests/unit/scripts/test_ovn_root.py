@@ -58,7 +58,7 @@ def test_a_fresh_clone_gets_the_programs(ensure, tmp_path):
     assert root.parent == tmp_path / "clone/.cache"
 
 
-def test_a_program_behind_an_alternative_comes_out_of_the_image(ensure, tmp_path):
+def test_alternatives_are_resolved_inside_the_image(ensure, tmp_path):
     content = tmp_path / "content"
     write(content / "usr/lib/openvswitch-switch/ovs-vswitchd", "from the image")
     link(content / "usr/sbin/ovs-vswitchd", f"/etc/alternatives/{ALTERNATIVE}")
@@ -67,7 +67,7 @@ def test_a_program_behind_an_alternative_comes_out_of_the_image(ensure, tmp_path
     assert (ensure() / "usr/sbin/ovs-vswitchd").read_text() == "from the image"
 
 
-def test_no_link_leads_out_of_the_directory(ensure, tmp_path):
+def test_links_stay_inside_the_directory(ensure, tmp_path):
     content = tmp_path / "content"
     link(content / "usr/bin/absolute", "/etc/hostname-of-the-image")
     link(content / "usr/bin/climbing", "../../../../../../../../../../etc/passwd")

@@ -25,7 +25,7 @@ def test_every_stage_can_begin_and_labs_are_removed_after_their_last_stage(names
         assert users <= {*removal.after}
 
 
-def test_a_group_that_is_added_follows_the_ones_that_it_waits_for():
+def test_added_group_follows_its_dependencies():
     stages = {stage.name: stage for stage in stages_of(["live", "unit"])}
     assert "unit, golden, notebook" in stages["host image"].after
     assert "packages of the lab" in stages["host image"].after

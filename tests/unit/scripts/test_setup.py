@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`make setup` where it cannot work says in one line why and what to do, and leaves no half-made environment."""
+"""`make setup` reports in one line why it failed and the remedy, and leaves no incomplete environment."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def setup(clone, tmp_path, **environment):
 
 
 @pytest.mark.usefixtures("programs")
-def test_an_index_that_is_not_reachable(clone, tmp_path):
+def test_unreachable_index(clone, tmp_path):
     code, (line,) = setup(clone, tmp_path)
     assert code == 1
     assert line.startswith("setup: cannot install the requirements: ERROR: ")
@@ -69,7 +69,7 @@ def test_an_index_that_is_not_reachable(clone, tmp_path):
 
 
 @pytest.mark.parametrize("said", ["E: Unable to locate package python3-venv", "cannot be run"])
-def test_a_mirror_that_is_not_reachable(clone, tmp_path, programs, said):
+def test_unreachable_mirror(clone, tmp_path, programs, said):
     programs("python3", "exit 1")
     programs("sudo", 'exec "$@"')
     programs("apt-get", f"echo 'Reading package lists...'; echo '{said}' >&2; exit 100")
@@ -107,7 +107,7 @@ def test_a_disk_that_is_full(tmp_path):
         subprocess.run(["umount", disk], check=True)
 
 
-def test_an_environment_that_is_there_is_left_alone(clone, tmp_path):
+def test_existing_environment_is_not_changed(clone, tmp_path):
     (clone / ".venv").mkdir()
     texts = [(clone / name).read_bytes() for name in ("requirements.txt", "requirements-test.txt")]
     (clone / ".venv/heddle-stamp").write_text(hashlib.sha256(b"".join(texts)).hexdigest()[:16])

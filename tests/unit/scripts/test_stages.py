@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Long jobs: what fails is shown wherever it ran, what waits waits, and an interruption leaves nothing behind."""
+"""Long jobs: display of failures, order of stages, and cleanup after an interruption."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def says(text: str, code: int = 0, **options) -> Stage:
 
 
 @pytest.mark.parametrize("bad", ["first", "second", "beside"])
-def test_a_failure_is_shown_wherever_it_is_with_what_it_printed_and_its_log(capfd, report, bad):
+def test_failures_are_shown_with_output_and_log(capfd, report, bad):
     first, second, beside = (says(name, int(name == bad)) for name in ("first", "second", "beside"))
     assert run_all("try", [*chain([first, second]), beside], parallel=2) == 1
     printed = capfd.readouterr().out
@@ -47,7 +47,7 @@ def test_a_job_without_failures(capfd):
     assert capfd.readouterr().out.splitlines()[-1] == "2 passed, 0 failed"
 
 
-def test_what_needs_a_stage_that_failed_is_skipped_and_what_only_comes_after_it_is_run(capfd):
+def test_needs_of_a_failed_stage_skip_and_after_runs(capfd):
     jobs = [
         says("bad", 3),
         says("needs", needs=("bad",)),
@@ -79,7 +79,7 @@ def test_stages_run_side_by_side_up_to_the_limit_and_in_order(report):
         assert running <= 2
 
 
-def test_an_early_stage_is_started_at_once_and_works_when_its_turn_has_come(report):
+def test_early_stage_starts_at_once_and_works_in_its_turn(report):
     early = "import sys, pathlib; d = pathlib.Path(sys.argv[1]); (d / 'loaded').touch(); sys.stdin.read(); " \
             "sys.exit(not (d / 'input').exists())"  # fmt: skip
     # Made only once the early one has been started: with the order reversed this would wait for ever.
@@ -92,13 +92,13 @@ def test_an_early_stage_is_started_at_once_and_works_when_its_turn_has_come(repo
     assert run_all("try", jobs) == 0
 
 
-def test_an_early_stage_whose_turn_never_comes_is_ended(capfd):
+def test_early_stage_without_a_turn_is_ended(capfd):
     waits = Stage("early", [sys.executable, "-c", "input()"], needs=("bad",), early=True)
     assert run_all("try", [says("bad", 1), waits]) == 1
     assert capfd.readouterr().out.splitlines()[-1] == "0 passed, 1 failed, 1 skipped"
 
 
-def test_results_for_machines(report):
+def test_junit_results(report):
     odd = Stage("odd", [sys.executable, "-c", "import sys; print('\\x1b[31m<red>\\x00'); sys.exit(1)"])
     run_all("try", [says("good"), odd, says("not", needs=("odd",))])
     suite = ElementTree.parse(report / "junit" / "try.xml").getroot()
@@ -138,7 +138,7 @@ def test_an_interruption_ends_all_processes_and_still_removes(report, number):
     assert not child.exists() or child.read_text().rpartition(")")[2].split()[0] == "Z"
 
 
-def test_pytest_hands_on_failures_skips_and_progress(capfd, report):
+def test_pytest_reports_failures_skips_and_progress(capfd, report):
     file = report / "test_three.py"
     file.write_text(
         "import os, pytest\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traffic that goes on during a change: what is sent, what is counted, what it is laid to."""
+"""Traffic during a change: what is sent, what is counted, and the attribution of losses."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def plan():
     )
 
 
-def test_the_same_flows_are_chosen_wherever_workloads_are() -> None:
+def test_flow_selection_is_independent_of_placement() -> None:
     before, after = plan(), plan()
     for one in after["workloads"].values():
         one["node"] = "node2"
@@ -60,7 +60,7 @@ def test_the_same_flows_are_chosen_wherever_workloads_are() -> None:
     assert flows(before, chosen, EXTERNAL) == flows(after, chosen, EXTERNAL)
 
 
-def test_each_workload_sends_to_the_next_to_outside_and_to_a_join_address() -> None:
+def test_each_workload_sends_to_the_next_to_external_hosts_and_to_a_join_address() -> None:
     found = flows(plan(), chosen_workloads(plan()), EXTERNAL)
     of_w2 = [flow for flow in found if flow.source == "red/w2"]
     assert {(one.way, one.protocol, one.target, one.family) for one in of_w2} == {
@@ -68,7 +68,7 @@ def test_each_workload_sends_to_the_next_to_outside_and_to_a_join_address() -> N
         *((TO_EXTERNAL, protocol, "external", number) for protocol in (UDP, LONG, NEW) for number in (4, 6)),
         *((TO_JOIN, ICMP, "node1", number) for number in (4, 6)),
     }
-    # It has nobody to send to within its network, and no IPv6.
+    # Its network has no other workload, and no IPv6.
     assert {(one.way, one.family) for one in found if one.source == "small/alone"} == {(TO_EXTERNAL, 4), (TO_JOIN, 4)}
     assert {one.interval for one in found if one.protocol == UDP} == {10}
 
@@ -95,7 +95,7 @@ def test_of_many_workloads_some_of_each_node_are_chosen() -> None:
     assert {many["workloads"][name]["node"] for name in chosen} == {"node1", "node2"}
 
 
-def told(sent: int, answered: set[int], delay: float = 0.01) -> dict:
+def reported(sent: int, answered: set[int], delay: float = 0.01) -> dict:
     tally = Tally()
     for number in range(sent):
         assert tally.send(100 + number * 0.01) == number
@@ -117,12 +117,12 @@ def told(sent: int, answered: set[int], delay: float = 0.01) -> dict:
     ],
 )
 def test_losses_and_gaps(answered: set[int], lost: int, gaps: list) -> None:
-    found = told(10, answered)
+    found = reported(10, answered)
     assert (found["sent"], found["lost"], found["gaps"]) == (10, lost, gaps)
     assert sum(found["losses"].values()) == lost
 
 
-def test_what_is_on_its_way_is_neither_lost_nor_sent() -> None:
+def test_packets_in_flight_are_not_counted() -> None:
     tally = Tally()
     for number in range(3):
         tally.send(100.0 + number)
@@ -131,7 +131,7 @@ def test_what_is_on_its_way_is_neither_lost_nor_sent() -> None:
     assert (tally.as_dict()["sent"], tally.as_dict()["lost"]) == (1, 1)
 
 
-def test_a_late_answer_is_no_answer() -> None:
+def test_late_answer_counts_as_lost() -> None:
     tally = Tally()
     tally.send(100.0)
     tally.expire(100.0 + PATIENCE + 0.1)
@@ -140,8 +140,8 @@ def test_a_late_answer_is_no_answer() -> None:
     assert (found["lost"], found["late"], found["slowest"]) == (1, 1, 0.0)
 
 
-def test_slow_answers_are_told_with_their_time() -> None:
-    found = told(2, {0, 1}, delay=1.5)
+def test_slow_answers_are_reported_with_their_time() -> None:
+    found = reported(2, {0, 1}, delay=1.5)
     assert found["slow"] == {str(bucket(100.0)): 1.5}
     assert found["retried"] == 2
 
@@ -170,7 +170,7 @@ STEPS = [
 ]
 
 
-def test_a_loss_is_laid_to_a_move_only_while_it_goes_on() -> None:
+def test_loss_is_attributed_to_a_move_only_during_it() -> None:
     lossy = segment(losses={"1050": 40, "1150": 3}, gaps=[[105.0, 105.4, 40], [115.0, 115.03, 3]])
     still = segment(name="still", source="n/c", target="n/d", losses={"1050": 2}, gaps=[[105.0, 105.02, 2]])
     report = evaluate({"h1": host(lossy, still)}, STEPS)
@@ -186,7 +186,7 @@ def test_a_loss_is_laid_to_a_move_only_while_it_goes_on() -> None:
     assert "n/b" in json.dumps(report["moves"])
 
 
-def test_a_broken_connection_is_the_moves_even_when_it_is_noticed_later() -> None:
+def test_late_reset_is_attributed_to_the_move() -> None:
     gaps = [[108.0, 113.0, 50]]
     line = segment(
         protocol=LONG, interval=100, connections=2, resets=[[112.0, 90.0, "reset"], [119.0, 113.0, "reset"]], gaps=gaps,
@@ -198,21 +198,21 @@ def test_a_broken_connection_is_the_moves_even_when_it_is_noticed_later() -> Non
     assert report["ways"][0]["resets_by_moves"] == 1
 
 
-def test_a_move_of_a_run_that_was_cut_off_is_seen_from_where_the_workload_was() -> None:
+def test_move_of_a_cut_off_run_is_detected_by_placement() -> None:
     gone = host(presence=[["n/b", "10.0.0.4", 96.0, 97.0]])
     came = host(segment(losses={"975": 10}), presence=[["n/b", "10.0.0.4", 98.0, None]])
     report = evaluate({"h1": gone, "h2": came}, STEPS)
     assert report["flows"][0]["lost_by_moves"] == 10
 
 
-def test_a_flow_is_one_whichever_hosts_had_its_source() -> None:
+def test_flow_of_a_moved_source_is_counted_once() -> None:
     report = evaluate({"h1": host(segment()), "h2": host(segment(began=90.0, losses={"1150": 1}))}, STEPS)
     assert len(report["flows"]) == 1
     assert report["flows"][0]["sent"] == 6000
     assert [name for name, _began, _ended in report["flows"][0]["hosts"]] == ["h2", "h1"]
 
 
-def test_what_comes_after_the_first_host_ended_does_not_count() -> None:
+def test_losses_after_the_first_host_ended_do_not_count() -> None:
     ended = host(time=125.0)
     report = evaluate({"h1": ended, "h2": host(segment(losses={"1260": 7}, resets=[[126.0, 90.0, "reset"]]))}, STEPS)
     assert (report["flows"][0]["lost"], report["flows"][0]["resets"]) == (0, [])
@@ -227,7 +227,7 @@ def test_what_comes_after_the_first_host_ended_does_not_count() -> None:
         (host(problems=["external: port 7655 is taken"]), "h1: external: port 7655 is taken"),
     ],
 )
-def test_problems_of_the_measurement_are_told(result: dict, line: str) -> None:
+def test_measurement_problems_are_reported(result: dict, line: str) -> None:
     report = evaluate({"h1": result}, STEPS)
     assert report["problems"][0].startswith(line)
     assert any(line in text for text in traffic_table(report))
@@ -269,7 +269,7 @@ def test_packets_and_connections_are_sent_and_answered(tmp_path, monkeypatch) ->
     assert figures["presence"][0][:2] == ["n/b", "127.0.0.1"]
 
 
-def test_nobody_answering_is_loss_and_a_failed_connection(tmp_path, monkeypatch) -> None:
+def test_missing_responder_is_loss_and_a_failed_connection(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(loop, "HEAD_START", 0.0)
     task = loopback(UDP, LONG, NEW)
     silent = loop.Task(task.flows, [], task.sources, task.port)
@@ -288,7 +288,7 @@ def request(state: str) -> control.Request:
     return control.Request(state, free_port(), 60, {"external": ["127.0.0.1"]})
 
 
-def test_a_host_outside_answers_until_it_is_stopped(tmp_path) -> None:
+def test_external_host_answers_until_it_is_stopped(tmp_path) -> None:
     started = request("started")
     try:
         assert control.traffic(replace(ON_OUTSIDE, write=False), started, str(tmp_path))["changed"]

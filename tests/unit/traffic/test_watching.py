@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who watches a workload that moves, and what is made of what was seen."""
+"""The sender of echoes to a migrating workload, and its figures."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OTHER = namespace("blue") + layer2("blue", "net", "10.9.0.0/24") + workload("blu
         ((), None),
     ],
 )
-def test_who_watches(others, peer):
+def test_choice_of_the_sender(others, peer):
     plan = plan_of(NETWORK + MACHINE + OTHER + "".join(workload("red", *one) for one in others))
     assert chosen_peer(plan, "red/vm", "node2") == peer
 
@@ -37,11 +37,11 @@ def test_echoes_go_to_all_its_addresses_or_to_those_named():
     assert [flow.address for flow in echoes(plan, "red/vm", "red/c", ["10.0.0.9"]).flows] == ["10.0.0.9"]
 
 
-def test_what_is_told():
+def test_reported_figures():
     segment = {"address": "10.0.0.3", "sent": 90, "lost": 9, "gaps": [[1.0, 1.1, 9], [4.0, 4.25, 3]], "slowest": 0.004}
-    told = summary({"segments": [segment, {**segment, "address": "::1", "lost": 0, "gaps": []}]})
-    assert told["10.0.0.3"] == {"sent": 90, "lost": 9, "longest_gap_ms": 250, "slowest_ms": 4}
-    assert told["::1"]["longest_gap_ms"] == 10
+    reported = summary({"segments": [segment, {**segment, "address": "::1", "lost": 0, "gaps": []}]})
+    assert reported["10.0.0.3"] == {"sent": 90, "lost": 9, "longest_gap_ms": 250, "slowest_ms": 4}
+    assert reported["::1"]["longest_gap_ms"] == 10
     assert summary(None) == {}
 
 

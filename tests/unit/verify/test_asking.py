@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is asked when, and that no result depends on how fast the hosts are. Time here is simulated."""
+"""The order and repetition of questions; no result depends on the speed of hosts. Time is simulated."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ SPEEDS = pytest.mark.parametrize("seconds", [0.0005, 0.01, 0.05, 0.2], ids=["fas
 
 
 @SPEEDS
-def test_all_are_answered_in_little_more_time_than_the_hosts_need_and_few_are_asked_twice(seconds):
+def test_question_rate_adapts_to_the_hosts(seconds):
     hosts = Hosts(seconds, queue=40)
     answered, large = ask_required(dict.fromkeys(range(200), True), hosts, Pace(), timeout=60)
     assert answered == large == set(range(200))
@@ -73,14 +73,14 @@ def test_all_are_answered_in_little_more_time_than_the_hosts_need_and_few_are_as
     assert hosts.time <= 1.3 * 200 * seconds + 1
 
 
-def test_what_is_lost_is_asked_again():
+def test_lost_questions_are_repeated():
     hosts = Hosts(0.001, loss=7)
     answered, _large = ask_required(dict.fromkeys(range(100), False), hosts, Pace(), timeout=5)
     assert answered == set(range(100))
     assert max(hosts.asked.values()) > 1
 
 
-def test_one_packet_of_full_size_shows_both_and_a_small_one_is_sent_where_it_gets_no_answer():
+def test_small_packet_follows_an_unanswered_full_size_packet():
     hosts = Hosts(0.001, small={3})
     answered, large = ask_required(dict.fromkeys(range(5), True), hosts, Pace(), timeout=5)
     assert (answered, large) == (set(range(5)), {0, 1, 2, 4})
@@ -89,7 +89,7 @@ def test_one_packet_of_full_size_shows_both_and_a_small_one_is_sent_where_it_get
 
 
 @pytest.mark.parametrize("mute", [range(1), range(100), range(200)], ids=["one", "half", "all"])
-def test_questions_without_an_answer_do_not_make_the_others_slow(mute):
+def test_unanswered_questions_do_not_slow_down_others(mute):
     hosts = Hosts(0.002, mute=mute)
     answered, _large = ask_required(dict.fromkeys(range(200), False), hosts, Pace(), timeout=30)
     assert answered == set(range(200)) - set(mute)
@@ -103,7 +103,7 @@ def test_a_dead_network_ends_after_the_timeout():
 
 
 @SPEEDS
-def test_silence_is_asked_for_in_batches_that_no_queue_drops(seconds):
+def test_isolation_questions_are_sent_in_small_batches(seconds):
     hosts = Hosts(seconds, queue=70, mute=range(1, 500))
     untested, slowest = ask_silent(list(range(1, 500)), [0], hosts, Pace(), timeout=60)
     assert untested == set()
@@ -112,11 +112,11 @@ def test_silence_is_asked_for_in_batches_that_no_queue_drops(seconds):
     assert slowest >= seconds
 
 
-def test_silence_counts_only_after_a_control_behind_it_was_answered():
+def test_silence_counts_only_after_a_later_control_is_answered():
     hosts = Hosts(1.0, mute=range(1, 20), queue=1000)
     untested, _slowest = ask_silent(list(range(1, 20)), [0], hosts, Pace(), timeout=600)
     assert untested == set()
-    # Everything that was sent has been decided upon when the silence is believed.
+    # Everything that was sent has been processed when the silence counts.
     assert hosts.time >= hosts.busy
 
 
@@ -132,14 +132,14 @@ def unconfirmed(*numbers, large=False, controls=(0,)):
 
 
 @SPEEDS
-def test_a_suspect_that_answers_when_it_is_asked_alone_is_none(seconds):
+def test_repeated_question_with_an_answer_is_no_failure(seconds):
     found = unconfirmed(1, 2, 3)
     confirm(found, Hosts(seconds), Pace(), timeout=60)
     assert all(one.concluded and not one.dead for one in found)
 
 
 @SPEEDS
-def test_a_suspect_that_stays_silent_was_asked_several_times_longer_than_any_control_took(seconds):
+def test_failed_question_waited_longer_than_any_control(seconds):
     found = unconfirmed(1, 2)
     confirm(found, Hosts(seconds, mute={1}), Pace(), timeout=60)
     assert found[1].concluded
@@ -155,13 +155,13 @@ def test_a_large_suspect_needs_both_sizes():
 
 
 @pytest.mark.parametrize("at", [0.0, 0.05, 0.3])
-def test_hosts_that_stop_for_ten_seconds_are_waited_for(at):
+def test_hosts_paused_for_ten_seconds_are_awaited(at):
     found = unconfirmed(1, 2)
     confirm(found, Hosts(0.01, stop=(at, at + 10)), Pace(), timeout=60)
     assert all(one.concluded for one in found)
 
 
-def test_without_an_answer_to_any_control_nothing_is_known():
+def test_no_result_without_an_answered_control():
     hosts = Hosts(0.01, mute={0, 1, 2})
     found = unconfirmed(1, 2)
     confirm(found, hosts, Pace(), timeout=5)
@@ -170,19 +170,19 @@ def test_without_an_answer_to_any_control_nothing_is_known():
     assert hosts.time < 6
 
 
-def test_the_next_control_is_asked_when_the_most_alike_is_dead():
+def test_next_control_replaces_a_dead_one():
     found = unconfirmed(1, controls=(9, 0))
     confirm(found, Hosts(0.01, mute={1, 9}), Pace(), timeout=2)
     assert (found[0].dead, found[0].tries) == (0, 5)
 
 
-def test_where_controls_say_little_about_the_target_it_is_waited_for_as_long_as_asked_for():
+def test_full_timeout_without_a_control_of_the_target():
     found = [Unconfirmed(1, False, (0,), least=8.0)]
     confirm(found, Hosts(0.01, mute={1}), Pace(), timeout=60)
     assert found[0].waited >= 7.99
 
 
-def test_two_percent_loss_fails_nothing():
+def test_two_percent_loss_causes_no_failure():
     for loss in range(40, 60):
         found = unconfirmed(*range(1, 40))
         confirm(found, Hosts(0.002, loss=loss), Pace(), timeout=60)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From what an engine would change to what an auditor reads."""
+"""Changes of the engines as drift in the audit's report."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_one_entry_per_object_and_column() -> None:
     ]  # fmt: skip
 
 
-def test_what_is_missing_along_with_its_namespace_or_link_is_not_told_again() -> None:
+def test_missing_namespace_or_link_is_reported_without_its_contents() -> None:
     changes = (
         Change("kernel", "create", "network namespace", "red_red1", "", {}, {"links": ["eth0"]}),
         Change("kernel", "create", "link", "red_red1/eth0", "default", {}, {"mtu": 1400}),
@@ -118,7 +118,7 @@ def test_differing_plans_and_older_plans_than_the_manifests_fail() -> None:
     ]
 
 
-def test_no_host_is_no_success() -> None:
+def test_no_host_is_a_failure() -> None:
     assert not audit_report({}, [], None, foreign_fails=False)["passed"]
     failed = audit_report({"node1": {"error": "no plan"}}, ["node1"], None, foreign_fails=False)
     assert (failed["passed"], failed["problems"]) == (False, ["node1: no plan"])

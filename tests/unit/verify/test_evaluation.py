@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was seen against what was expected, and how it reads."""
+"""Evaluation of answers against expectations, and the report."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def key(pair) -> tuple:
 
 
 def perfect(plan: dict = PLAN) -> dict[str, dict]:
-    """What hosts report when everything is as it must be."""
+    """What hosts report when all expectations are met."""
     return {
         node: {
             "seen": {
@@ -76,14 +76,14 @@ def asked_alone(
     return {"tries": tries, "waited": waited, "slowest": slowest, "dead": dead, "near": near}
 
 
-def test_all_as_it_must_be() -> None:
+def test_all_expectations_met() -> None:
     report = evaluated(perfect())
     assert report["passed"]
     assert report["counts"] == {"pairs": 18, "failed": 0, "not tested": 0, "reached": 2, "isolated": 16}
     assert report["matrix"] == {"blue/b1": "-..", "red/r1": ".-+", "red/r2": ".+-"}
 
 
-def test_the_table_of_a_run_with_every_kind_of_mistake() -> None:
+def test_table_with_every_kind_of_failure() -> None:
     hosts = perfect()
     seen_by(hosts, "red/r1", "red/r2", "red_net")["answered_by"] = None
     seen_by(hosts, "red/r2", "red/r1", "red_net")["answered_by"] = "blue/b1"
@@ -157,8 +157,8 @@ def test_hosts_with_different_plans_are_a_problem() -> None:
     hosts = perfect()
     hosts["node2"]["digest"] = "other"
     report = evaluated(hosts)
-    told = f"node1 {PLAN['digest']}, node2 other"
-    assert report["problems"] == [f"hosts have different plans ({told}); run playbooks/networks.yml"]
+    shown = f"node1 {PLAN['digest']}, node2 other"
+    assert report["problems"] == [f"hosts have different plans ({shown}); run playbooks/networks.yml"]
     assert not report["passed"]
 
 
@@ -172,7 +172,7 @@ def test_hosts_with_different_plans_are_a_problem() -> None:
     (asked_alone(waited=4, near=False), "not tested", "known-good questions took up to 2.0 s"),
     (asked_alone(waited=8, near=False), "failed", "no answer (asked alone 5 times)"),
 ])  # fmt: skip
-def test_silence_fails_only_what_was_asked_alone_longer_than_known_good_questions_take(again, result, says) -> None:
+def test_silence_fails_only_after_longer_wait_than_controls(again, result, says) -> None:
     hosts = perfect()
     silent = seen_by(hosts, "red/r1", "red/r2", "red_net")
     silent.update(answered_by=None, answered_on=None, large=False)
@@ -187,7 +187,7 @@ def test_silence_fails_only_what_was_asked_alone_longer_than_known_good_question
     assert not report["passed"]
 
 
-def test_large_packets_that_get_no_answer_between_two_hosts_fail() -> None:
+def test_unanswered_large_packets_between_two_hosts_fail() -> None:
     hosts = perfect()
     seen_by(hosts, "red/r1", "red/r2", "red_net")["large"] = False
     hosts["node1"]["again"] = {("red/r1", "red/r2", "red_net", "10.0.0.4"): asked_alone()}
@@ -198,7 +198,7 @@ def test_large_packets_that_get_no_answer_between_two_hosts_fail() -> None:
     ]
 
 
-def test_a_silence_that_could_not_be_tested_is_asked_for_again() -> None:
+def test_untested_isolation_is_repeated() -> None:
     hosts = perfect()
     seen_by(hosts, "blue/b1", "red/r1", "red_net")["untested"] = "no known-good question was answered any more"
     report = evaluated(hosts)
@@ -237,14 +237,14 @@ def reported(hostvars: dict) -> dict:
     return reachability_report(hostvars, list(PLAN["nodes"]), {}, ALL)
 
 
-def test_the_filter_takes_what_the_module_returned() -> None:
+def test_filter_accepts_module_results() -> None:
     found = reported({name: results(name, host) for name, host in perfect().items()})
     assert found["report"]["passed"], found["report"]
     assert (found["plan"], found["again"]) == (PLAN, {})
     assert [leg["node"] for leg in found["packets"]] == ["node1", "node2"]
 
 
-def test_the_filter_names_what_to_ask_alone_and_what_to_compare_it_with() -> None:
+def test_filter_returns_repeats_and_their_controls() -> None:
     hosts = perfect()
     seen_by(hosts, "red/r1", "red/r2", "red_net").update(answered_by=None)
     again = reported({name: results(name, host) for name, host in hosts.items()})["again"]
@@ -255,7 +255,7 @@ def test_the_filter_names_what_to_ask_alone_and_what_to_compare_it_with() -> Non
     }
 
 
-def test_a_record_of_another_list_of_questions_is_a_problem_of_its_host() -> None:
+def test_record_of_other_questions_is_a_problem_of_its_host() -> None:
     hostvars = {name: results(name, host) for name, host in perfect().items()}
     hostvars["node1"]["heddle_probed"]["record"] = hostvars["node2"]["heddle_probed"]["record"]
     problem = "node1: it tested other pairs than those of its plan; run playbooks/networks.yml"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who must reach whom."""
+"""Expected reachability between workloads."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_exactly_the_members_of_a_network_reach_each_other() -> None:
     assert reach == wanted
 
 
-def test_every_address_of_every_other_workload_is_asked_for() -> None:
+def test_every_address_of_every_other_workload_is_tested() -> None:
     plan = plan_of(MANIFESTS)
     asked = {(pair.source, pair.target, pair.address) for pair in pairs()}
     for source in plan["workloads"]:
@@ -80,7 +80,7 @@ def test_the_default_network_is_locked_from_and_to_workloads_with_another_primar
     assert not default["red/r1", "red/r2"].reach
 
 
-def test_a_host_asks_for_its_own_workloads_only() -> None:
+def test_host_sends_for_its_own_workloads_only() -> None:
     plan = plan_of(MANIFESTS)
     assert {pair.source for pair in expected(plan, "node3")} == {"blue/b2"}
     assert sorted(map(str, expected(plan))) == sorted(
@@ -88,11 +88,11 @@ def test_a_host_asks_for_its_own_workloads_only() -> None:
     )
 
 
-def test_an_empty_plan_asks_for_nothing() -> None:
+def test_empty_plan_has_no_questions() -> None:
     assert expected(plan_of("")) == []
 
 
-def test_a_virtual_machine_neither_asks_nor_is_asked() -> None:
+def test_virtual_machines_are_not_tested() -> None:
     machine = workload("red", "vm", "node1, kind: vm")
     alone = namespace("red") + layer2("red", "net", "10.0.0.0/24") + workload("red", "a", "node1")
     assert expected(plan_of(alone + machine)) == []

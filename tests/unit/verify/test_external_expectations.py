@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who must get out of a network and who must not get in, and how a report tells it."""
+"""Required and forbidden north-south flows, and their report."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def of(found: list[ExternalFlow], kind: str, workload_: str) -> dict[int, Extern
 
 
 @pytest.mark.parametrize("mode", ["shared", "local"])
-def test_what_leaves_does_so_as_the_node_and_only_in_the_networks_families(mode: str) -> None:
+def test_external_source_is_the_node_in_the_families_of_the_network(mode: str) -> None:
     red = of(external_flows(plan(mode), EXTERNAL, None, EVERY), external_expectations.TO_EXTERNAL, "red/r1")
     assert (red[4].reach, red[4].seen_as, red[4].address) == (True, "192.0.2.11", "192.0.2.200")
     assert (red[6].reach, red[6].reason) == (False, "red_net has no IPv6")
@@ -59,13 +59,13 @@ def test_what_leaves_does_so_as_the_node_and_only_in_the_networks_families(mode:
     ({"next_hops": []}, 4, "the node has no IPv4 gateway"),
     ({"addresses": ["192.0.2.11/24"]}, 6, "the node has no IPv6 address on the provider network"),
 ])  # fmt: skip
-def test_without_a_way_nobody_is_expected_to_leave(facts: dict, family: int, reason: str) -> None:
+def test_no_external_expectations_without_external_connectivity(facts: dict, family: int, reason: str) -> None:
     far = {"external": ["203.0.113.1", "2001:db8:9::1"]}
     plain = of(external_flows(plan(**facts), far, None, EVERY), external_expectations.TO_EXTERNAL, "plain/p1")[family]
     assert (plain.reach, plain.reason) == (False, reason)
 
 
-def test_frames_from_outside_go_to_each_workloads_node_and_must_not_arrive() -> None:
+def test_external_frames_to_workload_nodes_must_not_arrive() -> None:
     made = plan()
     frames = external_flows(made, EXTERNAL, "external")
     assert {one.kind for one in frames} == {external_expectations.FROM_EXTERNAL}
@@ -99,11 +99,11 @@ def test_a_host_reaches_the_default_network_and_others_through_their_vrf() -> No
     assert of(external_flows(plan(), {}, "node1", EVERY), external_expectations.FROM_HOST, "plain/p1")[4].reach
 
 
-def test_what_cannot_be_asked_is_told() -> None:
+def test_untestable_flows_are_reported() -> None:
     flat = plan(vrf=False)
     assert not [one for one in external_flows(flat, EXTERNAL) if one.kind == external_expectations.FROM_VRF]
-    (told,) = left_out(flat, EXTERNAL)
-    assert told.startswith(
+    (reported,) = left_out(flat, EXTERNAL)
+    assert reported.startswith(
         "host in VRF to workload: not possible without VRFs, which the kernel of node1, node2, node3"
     )
     assert left_out(plan(), {}) == ["external: the inventory has no group heddle_external with heddle_addresses"]
@@ -210,7 +210,7 @@ def seen(one: ExternalFlow, **changes) -> dict:
     ({"answered_by": None}, "no answer"),
     ({"unsolicited": True}, "an unsolicited source reached red/r1"),
 ])  # fmt: skip
-def test_each_mistake_of_a_packet_to_the_outside_is_one_line(changes: dict, text: str) -> None:
+def test_each_failure_of_an_external_packet_is_one_line(changes: dict, text: str) -> None:
     made = plan()
     one = of(external_flows(made, EXTERNAL, None, EVERY), external_expectations.TO_EXTERNAL, "red/r1")[4]
     key = (one.source, one.target, one.network, one.address)
@@ -218,7 +218,7 @@ def test_each_mistake_of_a_packet_to_the_outside_is_one_line(changes: dict, text
     assert [row["text"].partition(": ")[2].partition(": ")[2] for row in rows if row["text"]] == [text]
 
 
-def test_a_frame_that_arrives_is_a_leak_and_a_silent_host_leaves_it_untested() -> None:
+def test_arriving_frame_is_a_leak_and_silent_host_is_not_tested() -> None:
     made = plan()
     one = of(external_flows(made, EXTERNAL, None, EVERY), external_expectations.FROM_EXTERNAL, "red/r1")[4]
     key = (one.source, one.target, one.network, one.address)
@@ -232,7 +232,7 @@ def test_a_frame_that_arrives_is_a_leak_and_a_silent_host_leaves_it_untested() -
 
 
 @pytest.mark.parametrize("addresses", [("192.0.2.200", "10.0.0.3"), ("2001:db8::200", "fd00:10::3")])
-def test_a_frame_has_right_checksums(addresses: tuple[str, str]) -> None:
+def test_frame_checksums(addresses: tuple[str, str]) -> None:
     frame = udp_frame(("02:00:00:00:00:01", "02:00:00:00:00:02"), addresses, (40000, 7654), b"odd")
     assert frame[:12].hex() == "020000000002020000000001"
     six = ":" in addresses[0]
@@ -262,5 +262,5 @@ def total(data: bytes) -> int:
     return found
 
 
-def test_a_dns_question_is_one() -> None:
+def test_dns_question_is_valid() -> None:
     assert dns_question(0x1234).hex().startswith("12340100000100000000000006")

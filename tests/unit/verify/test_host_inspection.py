@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is told of a host's inside, and which packet is followed out of it."""
+"""The inspection of a host, and the external packet that is traced."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_networks_with_one_subnet_are_a_pair() -> None:
     assert overlapping(two(layer2("red", "net", "10.0.0.0/24"), layer2("blue", "net", "10.1.0.0/24")), "node1") == []
 
 
-def test_the_packet_enters_at_its_workload_and_meets_the_bridge_under_the_masquerade_address() -> None:
+def test_trace_enters_at_the_workload_and_has_the_masquerade_address_on_the_bridge() -> None:
     packet = egress_packet(SAME, "node1", ["2001:db8::200", "192.0.2.200"])
     assert packet["title"] == "blue/b1 -> 192.0.2.200 (network blue_net, 10.0.0.3 -> 192.0.2.200)"
     assert packet["datapath"] == "blue_net_ovn_layer2_switch"
@@ -40,7 +40,7 @@ def test_the_packet_enters_at_its_workload_and_meets_the_bridge_under_the_masque
     assert egress_packet(SAME, "node1", ["2001:db8::200"]) is None
 
 
-def test_on_layer3_it_enters_the_nodes_switch() -> None:
+def test_layer3_trace_enters_the_node_switch() -> None:
     routed = two(layer3("red", "net", "10.1.0.0/16", 24), layer2("blue", "net", "10.0.0.0/24"))
     networks = {routed["workloads"][name]["interfaces"][1]["network"] for name in routed["workloads"]}
     assert networks == {"red_net", "blue_net"}

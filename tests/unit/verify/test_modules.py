@@ -22,7 +22,7 @@ def run(module: str, **arguments: object) -> dict:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
-def test_reachability_in_check_mode_says_what_it_would_do_and_names_what_is_missing() -> None:
+def test_reachability_check_mode_reports_actions_and_missing_parts() -> None:
     missing = "nowhere/w1: there is no network namespace nowhere_w1"
     assert run("reachability", state="responding")["changed"]
     assert not run("reachability", state="stopped")["changed"]
@@ -42,7 +42,7 @@ def test_a_node_that_is_not_in_the_plan_is_a_clear_error() -> None:
         assert result["msg"] == "node elsewhere is not in the plan; it has node1, node2, node3"
 
 
-def test_what_cannot_be_read_is_a_problem_and_no_drift(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_unreadable_parts_are_problems_and_no_drift(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("NORTHBOUND_REMOTE", "SOUTHBOUND_REMOTE", "VSWITCH_REMOTE"):
         monkeypatch.setattr(compare, name, f"unix:{tmp_path / name}")
     monkeypatch.setattr(compare, "stopped_units", lambda: {"ovn-northd": "ovn-northd does not run"})

@@ -120,7 +120,7 @@ EVERY_PAIR = Selection(ALL)
 
 
 def ask(timeout: float = 5) -> tuple[dict, list[str]]:
-    """Return what `evaluate` wants to know of the host, after one pass, and the problems."""
+    """Return the host's input for `evaluate` after one pass, and the problems."""
     asked = Expectations.of(PLAN, "here", {}, EVERY_PAIR)
     record, problems = probe(asked, places(PLAN, "here"), PORT, timeout)
     seen = expand(record, asked)
@@ -143,7 +143,7 @@ def process_of(responder: Responder) -> int:
     return json.loads(Path(responder.state_file).read_text())["pid"]
 
 
-def test_tenants_with_equal_addresses_are_told_apart(wires: None, responder: Responder) -> None:
+def test_tenants_with_equal_addresses_are_distinguished(wires: None, responder: Responder) -> None:
     assert start(responder) == (True, [])
     host, problems = ask()
     assert problems == []
@@ -152,12 +152,12 @@ def test_tenants_with_equal_addresses_are_told_apart(wires: None, responder: Res
     assert report["passed"], report["failures"]
     assert report["counts"] == {"pairs": 24, "reached": 8, "isolated": 16, "failed": 0, "not tested": 0}
     assert report["matrix"] == {"red/1": "-+..", "red/2": "+-..", "blue/1": "..-+", "blue/2": "..+-"}
-    # The address of blue/2 exists in red as well, so a mere ping would have called this reachable.
+    # The address of blue/2 exists in red as well, so a plain ping would have succeeded.
     strange = next(one for one in report["pairs"] if (one["source"], one["target"]) == ("red/1", "blue/2"))
     assert (strange["answered_by"], strange["answered_on"], strange["result"]) == ("red/2", "red_net", "isolated")
 
 
-def test_silence_and_a_wrong_answer_fail_what_must_reach(wires: None, responder: Responder) -> None:
+def test_silence_and_wrong_answers_fail_reachability(wires: None, responder: Responder) -> None:
     kernel.change_link(namespace_of("red", "2"), "wire", state="down")
     start(responder)
     report = evaluate(PLAN, {"here": ask_again(ask()[0])}, None, EVERY_PAIR)
@@ -166,7 +166,7 @@ def test_silence_and_a_wrong_answer_fail_what_must_reach(wires: None, responder:
     assert {one["source"] for one in report["pairs"] if one["result"] == "failed"} == {"red/1", "red/2"}
 
 
-def test_a_wire_that_drops_large_packets_fails_and_nothing_else_does(wires: None, responder: Responder) -> None:
+def test_link_mtu_black_hole_is_the_only_failure(wires: None, responder: Responder) -> None:
     """A black hole: one end of the wire takes 1,300 bytes, and the other one gets no ICMP error."""
     kernel.change_link(namespace_of("red", "2"), "wire", mtu=1300)
     start(responder)
@@ -179,7 +179,7 @@ def test_a_wire_that_drops_large_packets_fails_and_nothing_else_does(wires: None
     ]
 
 
-def test_an_answer_in_time_for_the_second_question_clears_a_suspect(wires: None, responder: Responder) -> None:
+def test_answer_to_a_repeat_is_no_failure(wires: None, responder: Responder) -> None:
     start(responder)
     kernel.change_addresses(namespace_of("red", "2"), "wire", set(), {"10.0.0.4/24"})
     host, _problems = ask()
@@ -190,7 +190,7 @@ def test_an_answer_in_time_for_the_second_question_clears_a_suspect(wires: None,
     assert (report["passed"], report["failures"], report["not_tested"]) == (True, [], [])
 
 
-def test_a_responder_that_is_gone_leaves_everything_untested_and_fails_nothing(wires: None) -> None:
+def test_missing_responder_makes_results_not_tested(wires: None) -> None:
     report = evaluate(PLAN, {"here": ask_again(ask(timeout=1)[0], timeout=1)}, None, EVERY_PAIR)
     assert (report["passed"], report["failures"]) == (False, [])
     assert report["counts"]["not tested"] == 24
@@ -234,7 +234,7 @@ def test_a_missing_namespace_and_a_taken_port_are_named(wires: None, responder: 
     assert namespace_of("blue", "1") not in kernel.namespaces()
 
 
-def test_the_responder_outlives_its_starter_and_holds_nothing_of_it(wires: None, responder: Responder) -> None:
+def test_responder_is_detached_from_its_starter(wires: None, responder: Responder) -> None:
     program = (
         "import sys, os; sys.path[:0] = sys.argv[2:]\n"
         "from ansible_collections.heddle.ovn.plugins.module_utils.verify.processes import Responder\n"
@@ -257,7 +257,7 @@ def test_the_responder_outlives_its_starter_and_holds_nothing_of_it(wires: None,
     assert responder.stop(write=True) == (True, [])
 
 
-def test_a_forgotten_responder_ends_by_itself(wires: None, responder: Responder) -> None:
+def test_responder_ends_after_its_lifetime(wires: None, responder: Responder) -> None:
     start(responder, lifetime=0.2)
     deadline = time.monotonic() + 10
     while responder.stop(write=False)[0]:
@@ -265,7 +265,7 @@ def test_a_forgotten_responder_ends_by_itself(wires: None, responder: Responder)
         time.sleep(0.05)
 
 
-def test_a_process_that_reuses_the_id_is_left_alone(tmp_path: Path) -> None:
+def test_reused_process_id_is_not_killed(tmp_path: Path) -> None:
     other = subprocess.Popen(["sleep", "60"])
     try:
         responder = Responder(str(tmp_path))

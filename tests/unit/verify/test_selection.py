@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The questions that stand for all others: what they cover, and that their number grows with the workloads."""
+"""The selected questions: their coverage, and their number, which grows with the workloads."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def plan_with(places: list[tuple[int, str]]) -> dict:
 
 @settings(max_examples=25, deadline=None)
 @given(PLACES, st.text("ab", max_size=3))
-def test_every_network_host_pair_direction_and_family_and_every_workload_is_asked(places, seed):
+def test_selection_covers_every_class_and_workload(places, seed):
     plan = plan_with(places)
     node = {name: one["node"] for name, one in plan["workloads"].items()}
 
@@ -75,7 +75,7 @@ def test_every_network_is_tested_against_every_other_one_from_each_of_its_hosts(
 
 @settings(max_examples=15, deadline=None)
 @given(PLACES)
-def test_hosts_choose_alike_and_each_asks_for_its_own_workloads(places):
+def test_hosts_compute_the_same_selection(places):
     plan = plan_with(places)
     together = [pair for node in plan["nodes"] for pair in expected(plan, node)]
     assert sorted(map(repr, together)) == sorted(map(repr, expected(plan)))
@@ -96,13 +96,13 @@ def test_another_seed_chooses_other_workloads():
     assert expected(plan, None, Selection(seed="a")) != expected(plan, None, Selection(seed="b"))
 
 
-def test_every_workload_asks_the_outside():
+def test_every_workload_sends_to_an_external_host():
     plan = plan_with([(number % 4, NODES[number // 4 % 3]) for number in range(40)])
     asked = {one.workload for one in external_flows(plan, {"external": ["192.0.2.200"]}) if one.kind == TO_EXTERNAL}
     assert asked == set(plan["workloads"])
 
 
-def test_the_report_counts_classes_without_a_verdict_and_names_what_has_no_question(monkeypatch):
+def test_report_counts_classes_without_a_result_and_untested_workloads(monkeypatch):
     plan = plan_with([(0, "node1"), (0, "node2"), (1, "node1"), (3, "node3")])
     report = evaluate(plan, {})
     assert all(one["covered"] == 0 < one["of"] for one in report["coverage"]["sorts"].values())
@@ -114,7 +114,7 @@ def test_the_report_counts_classes_without_a_verdict_and_names_what_has_no_quest
     assert lines[-1] == "isolation: each network was tested against 1 of the 2 others"
 
 
-def test_a_class_is_covered_when_its_question_has_a_verdict():
+def test_class_is_covered_when_its_question_has_a_result():
     plan = plan_with([(0, "node1"), (0, "node2")])
     pairs = [
         {
