@@ -99,8 +99,8 @@ class Screen:
         self._print(f"\n{'stage'.ljust(width)}  result   seconds")
         for run in runs:
             self._print(f"{run.stage.name.ljust(width)}  {run.state:<7}  {run.seconds:7.1f}")
-            for name, seconds in run.progress.parts if len(run.progress.parts) > 1 else ():
-                self._print(f"{'  ' + name:{width}}           {seconds:7.1f}")
+            for name, part in run.progress.parts if len(run.progress.parts) > 1 else ():
+                self._print(f"{'  ' + name:{width}}           {part:7.1f}")
         self._print(f"{'total'.ljust(width)}  {'FAILED' if failed else 'passed'}   {seconds:7.1f}")
         reasons: collections.Counter[str] = collections.Counter(reason for run in runs for reason in run.skips)
         if reasons:

@@ -47,6 +47,16 @@ def test_a_job_without_failures(capfd):
     assert capfd.readouterr().out.splitlines()[-1] == "2 passed, 0 failed"
 
 
+def test_each_playbook_of_a_stage_has_a_row(capfd):
+    report = "import json, os; f = open(os.environ['HEDDLE_PROGRESS_STREAM'], 'w')\n"
+    report += "for one in ('site', 'audit'): print(json.dumps({'ended': one, 'seconds': 1234.5}), file=f)"
+    assert run_all("try", [Stage("playbooks", [sys.executable, "-c", report])]) == 0
+    rows = [line.split() for line in capfd.readouterr().out.splitlines()]
+    assert [row for row in rows if "1234.5" in row] == [["site", "1234.5"], ["audit", "1234.5"]]
+    (total,) = [row for row in rows if row[:1] == ["total"]]
+    assert float(total[-1]) < 1234
+
+
 def test_needs_of_a_failed_stage_skip_and_after_runs(capfd):
     jobs = [
         says("bad", 3),
