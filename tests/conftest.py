@@ -4,7 +4,13 @@
 import sys
 from pathlib import Path
 
+from hypothesis import HealthCheck, settings
+
 ROOT = Path(__file__).resolve().parent.parent
 for path in (ROOT / "collections", ROOT):
     if str(path) not in sys.path:
         sys.path.insert(0, str(path))
+
+# No result may depend on speed: neither the time of one example nor that of drawing them.
+settings.register_profile("any speed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any speed")
