@@ -126,7 +126,7 @@ def test_what_was_registered_under_another_id_is_removed(node) -> None:
     assert node.caught_up()
 
 
-def test_a_plan_that_took_the_other_id_over_can_be_carried_out_too(node) -> None:
+def test_a_plan_that_has_the_other_id_can_be_applied_too(node) -> None:
     """As of a run of an earlier release, which made the random id the plan's and then waited in vain."""
     node.restart_with("other", orderly=False)
     hosts = with_gateways("shared")

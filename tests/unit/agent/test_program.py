@@ -252,14 +252,14 @@ def test_the_gateways_follow_the_prober_and_the_host_s_network(scene, event, par
 def test_a_note_does_not_keep_the_service_from_being_ready_and_is_in_its_status_until_it_is_gone(scene):
     scene.notes["gateway"] = ("the cgroup is missing",)
     scene.run(100)
-    assert scene.told == ["the cgroup is missing", "STATUS=This host is as planned. the cgroup is missing\nREADY=1"]
+    assert scene.reported == ["the cgroup is missing", "STATUS=This host is as planned. the cgroup is missing\nREADY=1"]
     scene.happens = ["ports changed"]
     scene.run(1)
-    assert scene.told[2:] == ["ports changed", "STATUS=This host is as planned. the cgroup is missing"]
+    assert scene.reported[2:] == ["ports changed", "STATUS=This host is as planned. the cgroup is missing"]
     scene.notes.clear()
     scene.happens = ["prober restarted"]
     scene.run(1)
-    assert scene.told[-1] == "STATUS=This host is as planned."
+    assert scene.reported[-1] == "STATUS=This host is as planned."
 
 
 def test_removed_kernel_objects_are_restored(scene):

@@ -107,12 +107,12 @@ def test_a_workload_waits_for_what_it_selects_and_others_run(more, networks, rea
     assert stored(text, snapshot, now=LATER) == snapshot
 
 
-def test_it_waits_for_a_network_that_is_defined_and_not_carried_out(monkeypatch):
+def test_it_waits_for_a_network_that_is_defined_and_not_applied(monkeypatch):
     monkeypatch.setattr(allocation, "NETWORK_IDS", (1, 1))
     text = PLAIN + flat("a") + flat("b", "10.8.0.0/24") + web("a,b") + workload("red", "other", "node1", "a")
     snapshot = stored(text)
     assert ready(snapshot)[:2] == ("False", "NetworkNotReady")
-    assert "[1]: UserDefinedNetwork/red/b is not carried out, and its status says why" in ready(snapshot)[2]
+    assert "[1]: UserDefinedNetwork/red/b is not applied, and its status says why" in ready(snapshot)[2]
     assert set(build_plan(snapshot)["workloads"]) == {"red/other"}
     monkeypatch.undo()
     assert names(stored(text, snapshot))[1:] == [("net1", "red_a"), ("net2", "red_b")]

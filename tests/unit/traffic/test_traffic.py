@@ -73,7 +73,7 @@ def test_each_workload_sends_to_the_next_to_external_hosts_and_to_a_join_address
     assert {one.interval for one in found if one.protocol == UDP} == {10}
 
 
-def test_nothing_is_sent_to_outside_where_the_default_route_leads_out_of_another_network() -> None:
+def test_nothing_is_sent_to_external_hosts_where_the_default_route_leads_out_of_another_network() -> None:
     text = namespace("red") + layer2("red", "net", "10.0.0.0/16", "fd00:1::/64")
     text += layer2("red", "other", "10.7.0.0/24").replace("Primary", "Secondary")
     found = plan_of(text + workload("red", "w", "node1", [{"name": "other", "default-route": ["10.7.0.9"]}]))

@@ -27,7 +27,7 @@ options:
     description: NIC of the underlay; needed for the userspace datapath only.
     type: str
   provider:
-    description: How the host is connected to the provider network; without it its networks have no way out.
+    description: The provider network of the host; without it the networks have no external connectivity there.
     type: dict
     suboptions:
       uplink:
@@ -35,7 +35,7 @@ options:
         type: str
         required: true
       bridge:
-        description: Bridge that takes the NIC over.
+        description: Bridge that the NIC is attached to.
         type: str
         default: br-ex
       mode:

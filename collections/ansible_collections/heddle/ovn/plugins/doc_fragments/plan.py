@@ -15,7 +15,7 @@ options:
     default: /var/lib/heddle/plan.json
   document:
     description:
-      - The plan itself, as returned by the M(heddle.ovn.resource) module. It takes precedence over O(plan).
+      - The plan itself, as returned by the M(heddle.ovn.resource) module. It has precedence over O(plan).
       - For a host that does not have it yet, as in check mode.
     type: str
   node:

@@ -32,7 +32,7 @@ _ELSEWHERE = {
     ),
 }
 _FIELDS = ("name", "namespace", "interface", "ips", "mac", "default-route")
-_NOT_CARRIED_OUT = {
+_UNSUPPORTED = {
     "infiniband-guid": "remove it, workloads have Ethernet interfaces only",
     "cni-args": "remove it, there is no CNI plugin that would read them",
     "portMappings": "remove it, ports of the host are not mapped to workloads",
@@ -106,10 +106,10 @@ def _short_item(text: str) -> dict:
 
 
 def _read_network(node: Node, position: int) -> dict | None:
-    fields = node.mapping((*_FIELDS, *_NOT_CARRIED_OUT))
-    for name, remedy in _NOT_CARRIED_OUT.items():
+    fields = node.mapping((*_FIELDS, *_UNSUPPORTED))
+    for name, remedy in _UNSUPPORTED.items():
         if field := fields.get(name):
-            field.refuse("is not carried out by Heddle", remedy)
+            field.refuse("is not supported by Heddle", remedy)
     name = fields.require("name", "name the network attachment definition")
     namespace, mac = fields.get("namespace"), fields.get("mac")
     read = {

@@ -62,7 +62,7 @@ def _unresolved(snapshot: Snapshot, definition: str) -> Waiting:
     if not is_own(entry):
         rule = f"a user applied the network attachment definition {definition}, and Heddle makes no network of it"
         return "ForeignNetworkAttachmentDefinition", rule
-    return "NetworkNotReady", f"{entry.spec['owner']} is not carried out, and its status says why"
+    return "NetworkNotReady", f"{entry.spec['owner']} is not applied, and its status says why"
 
 
 def _mistakes(network: Network, requested: dict) -> Iterator[tuple[str, str, str]]:

@@ -187,13 +187,13 @@ def _agree_on(vm: Qmp, secret: Path, key: str, endpoint: str) -> None:
 def _finished(path: str, timeout: float) -> dict:
     """Wait until a migration is over, or cancel it at the timeout; QMP accepts one client, so connections are short."""
     deadline = time.monotonic() + timeout
-    cancelled, told = False, {}
+    cancelled, answer = False, {}
     # Without an end: a move that is given up is over only when QEMU says so.
     for _attempt in attempts(math.inf, shortest=_PAUSE, longest=_PAUSE):
         try:
             with Qmp(path) as vm:
-                told = vm.execute("query-migrate")
-                if told.get("status") in ("completed", "failed", "cancelled"):
+                answer = vm.execute("query-migrate")
+                if answer.get("status") in ("completed", "failed", "cancelled"):
                     break
                 if time.monotonic() > deadline and not cancelled:
                     vm.execute("migrate_cancel")
@@ -204,7 +204,7 @@ def _finished(path: str, timeout: float) -> dict:
             # During the switch-over QEMU does not serve QMP, for as long as the network delays it.
             if time.monotonic() > deadline:
                 raise
-    return told
+    return answer
 
 
 def announce(context: NodeContext, name: str) -> dict:

@@ -95,7 +95,7 @@ class Comparison:
         }
 
     def _chassis(self) -> Outcome:
-        """What the install playbook sets: what ovn-controller reads, the bridges, and what those took over."""
+        """What the install playbook sets: what ovn-controller reads, the bridges, and the uplinks attached to them."""
         with Client(VSWITCH_REMOTE, read_only=True):
             return apply_chassis(read_host()["chassis"], write=False)[0]
 
