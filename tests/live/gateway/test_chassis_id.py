@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import chassis_id, topology
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.context import Invocation
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.context import NodeContext
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.wait import caught_up
 from tests.live.conftest import start, stop, wait_for
 from tests.live.gateway.conftest import Host
@@ -30,8 +30,7 @@ class Node:
 
     def apply(self, *, write: bool = True):
         """Apply the topology; a chassis that does not register makes it fail after the timeout."""
-        params = {"node": "node1", "plan": "", "document": None, "wait_timeout": 60}
-        return topology.apply_topology(Invocation(params, check_mode=not write), self.plan)
+        return topology.apply_topology(NodeContext("node1", "", write, timeout=60), self.plan)
 
     def system_id(self) -> str:
         with self.machine.vswitch.client() as client:
@@ -67,7 +66,11 @@ class Node:
 @pytest.fixture
 def node(tools, folder, vswitch, northbound, southbound, northd, monkeypatch):
     monkeypatch.setenv("OVS_RUNDIR", str(folder))
-    for name, server in (("VSWITCH", vswitch), ("NORTHBOUND", northbound), ("SOUTHBOUND", southbound)):
+    for name, server in (
+        ("VSWITCH_REMOTE", vswitch),
+        ("NORTHBOUND_REMOTE", northbound),
+        ("SOUTHBOUND_REMOTE", southbound),
+    ):
         monkeypatch.setattr(topology, name, server.remote)
     file = folder / "system-id.conf"
     monkeypatch.setattr(topology, "SYSTEM_ID_FILE", str(file))

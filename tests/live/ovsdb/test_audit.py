@@ -40,9 +40,13 @@ def audited(northbound, southbound, vswitch, monkeypatch):
     rows, scope = render_northbound(PLAN, "node1"), Scope(tables=frozenset(TABLES))
     with northbound.client() as client:
         reconcile(client, "OVN_Northbound", rows, owner=f"{PLAN['deployment']}:topology", scope=scope)
-    for name, server in (("NORTHBOUND", northbound), ("SOUTHBOUND", southbound), ("VSWITCH", vswitch)):
+    for name, server in (
+        ("NORTHBOUND_REMOTE", northbound),
+        ("SOUTHBOUND_REMOTE", southbound),
+        ("VSWITCH_REMOTE", vswitch),
+    ):
         monkeypatch.setattr(compare, name, server.remote)
-    monkeypatch.setattr(chassis, "VSWITCH", vswitch.remote)
+    monkeypatch.setattr(chassis, "VSWITCH_REMOTE", vswitch.remote)
     monkeypatch.setattr(compare, "read_host", lambda: {"node": "node1", "chassis": ARGUMENTS})
     monkeypatch.setattr(compare, "stopped_units", dict)
     return lambda: compare.Comparison(PLAN, "node1").result()
@@ -93,7 +97,7 @@ def test_a_missing_table_is_one_problem_and_hides_no_other_part(audited, tools, 
     (older / "schema").write_text(json.dumps(schema))
     server = Server(tools, older, "OVN_Northbound", older / "schema")
     try:
-        monkeypatch.setattr(compare, "NORTHBOUND", server.remote)
+        monkeypatch.setattr(compare, "NORTHBOUND_REMOTE", server.remote)
         result = audited()
     finally:
         stop(server.process)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import chassis
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.context import Invocation
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import UserError
 
 OWN_REMOTE = "unix:/var/run/ovn/ovnsb_db.sock"
@@ -14,7 +13,7 @@ OWN_REMOTE = "unix:/var/run/ovn/ovnsb_db.sock"
 
 def arguments() -> dict:
     provider = {
-        "interface": "lo", "bridge": "br-ex", "mode": "shared", "next_hops": [], "addresses": [], "vlan": None,
+        "uplink": "lo", "bridge": "br-ex", "mode": "shared", "next_hops": [], "addresses": [], "vlan": None,
         "prober": "",
     }  # fmt: skip
     return {
@@ -49,8 +48,8 @@ def prepare(vswitch, remote: str, bridge: str) -> None:
 def test_a_foreign_host_is_refused_and_left_as_it_is(vswitch, monkeypatch, remote, bridge, message, check_mode):
     pytest.importorskip("pyroute2")
     prepare(vswitch, remote, bridge)
-    monkeypatch.setattr(chassis, "VSWITCH", vswitch.remote)
+    monkeypatch.setattr(chassis, "VSWITCH_REMOTE", vswitch.remote)
     before = vswitch.dump()
     with pytest.raises(UserError, match=message):
-        chassis.apply_chassis(Invocation(arguments(), check_mode=check_mode))
+        chassis.apply_chassis(arguments(), write=not check_mode)
     assert vswitch.dump() == before

@@ -61,5 +61,5 @@ def test_a_port_without_flows_on_this_host_is_a_time_out(vswitch):
 
 def test_a_northd_that_is_not_there_is_named(northbound):
     northbound.transact({"op": "insert", "table": "NB_Global", "row": {}})
-    with northbound.client() as client, pytest.raises(NorthdSilent, match="ovn-northd has not carried the change out"):
+    with northbound.client() as client, pytest.raises(NorthdSilent, match="ovn-northd has not processed the change"):
         synchronise(client, 0)

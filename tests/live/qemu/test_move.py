@@ -148,7 +148,7 @@ def test_second_migration(on, source, target, begin_end):
 
 def test_sender_without_the_key_is_rejected(on, source, target):
     listening = on(target, migration.receive, {})
-    with pytest.raises(UserError, match="was not moved, it goes on running here"):
+    with pytest.raises(UserError, match="was not migrated and runs here"):
         on(source, migration.send, {**listening, "key": "0" * 64})
     assert source.status() == "running"
 
@@ -160,7 +160,7 @@ def test_vm_stays_on_the_source_when_the_target_dies_while_loading(on, source, t
     wait_for(lambda: source.ask("query-migrate")["status"] in ("device", "completed"), "the switch-over")
     target.process.kill()
     sending.join(60)
-    assert "it goes on running here" in str(sending.reported)
+    assert "and runs here" in str(sending.reported)
     assert source.status() == "running"
 
 
@@ -168,7 +168,7 @@ def test_cancelled_migration_continues_on_the_source(on, source, target):
     sending = begin(on, source, target)
     assert on(source, migration.complete, {}) == {"changed": True}
     sending.join(60)
-    assert "it goes on running here" in str(sending.reported)
+    assert "and runs here" in str(sending.reported)
     assert source.status() == "running"
     assert not (source.runtime / "red_vm" / instance.KEY_FILE).exists()
     assert on(source, migration.complete, {}) == {"changed": False}

@@ -25,12 +25,12 @@ class Doomed(Client):
 
     def __init__(self, remote, left):
         super().__init__(remote, timeout=30)
-        sender = self._socket
+        sender = self._connection._stream
         client = self
         client.left = left
 
         class Wire:
-            """The socket; `send` counts."""
+            """The stream; `send` counts."""
 
             def send(self, view):
                 sent = sender.send(view[: max(client.left, 0)]) if client.left > 0 else 0
@@ -42,7 +42,7 @@ class Doomed(Client):
             def __getattr__(self, name):
                 return getattr(sender, name)
 
-        self._socket = Wire()
+        self._connection._stream = Wire()
 
 
 def apply(client, text):

@@ -9,7 +9,7 @@ from ansible_collections.heddle.ovn.plugins.filter.layer2_upgrade_table import l
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import UserError
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import unpack
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.apply_manifests import store
-from ansible_collections.heddle.ovn.plugins.module_utils.operations.layer2_upgrade import STEPS, carry_out, look_ahead
+from ansible_collections.heddle.ovn.plugins.module_utils.operations.layer2_upgrade import STEPS, look_ahead, run_step
 from tests.live.state.ansible_run import run
 from tests.pipeline import decide, layer2, namespace, workload
 
@@ -25,7 +25,7 @@ def step(database):
     def take(name="surveyed", *, write=True, nodes=(), topology="transit-router"):
         params = {"step": name, "nodes": list(nodes), "topology": topology, "serial": 1}
         with database.client(read_only=not write) as client:
-            return carry_out(client, params, write=write)
+            return run_step(client, params, write=write)
 
     return take
 
@@ -47,7 +47,7 @@ def test_an_empty_state_is_a_clear_error_of_every_step(database, name):
         database.client() as client,
         pytest.raises(UserError, match="is empty; run playbooks/networks"),
     ):
-        carry_out(client, params, write=True)
+        run_step(client, params, write=True)
 
 
 def test_all_steps_and_repeated_steps_change_nothing(step, database):
