@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.context import NodeContext
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import UserError, load_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.plan_file import keep_host, keep_plan
+from ansible_collections.heddle.ovn.plugins.module_utils.common.plan_format import PLAN_FORMAT
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import digest, pack, unpack
 from tests.pipeline import decide, layer2, namespace, plan_of
 
@@ -60,6 +61,19 @@ def test_a_torn_plan_is_replaced(tmp_path, text):
 def test_foreign_document_is_refused():
     with pytest.raises(UserError, match="document: not a packed document"):
         load_plan(NodeContext("node1", "/nonexistent", write=False, document="nonsense"))
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_a_plan_of_a_later_release_is_refused_and_stays(tmp_path, packed):
+    path = tmp_path / "plan.json"
+    later = {**plan_of(""), "format": PLAN_FORMAT + 1}
+    path.write_text(json.dumps(later))
+    context = NodeContext("node1", str(path), write=True, document=pack(later) if packed else None)
+    with pytest.raises(UserError, match=f"has format {PLAN_FORMAT + 1}, and this .* Run playbooks/install.yml"):
+        load_plan(context)
+    with pytest.raises(UserError, match="installs a program that reads it"):
+        keep_plan(plan_of(""), str(path), write=True)
+    assert json.loads(path.read_text()) == later
 
 
 def test_the_plan_of_a_snapshot_is_always_the_same():

@@ -16,6 +16,7 @@ from ..common import bytecode_cache
 from ..common.change import Outcome
 from ..common.databases import STATE_REMOTE
 from ..common.errors import EngineError
+from ..common.plan_format import PLAN_FORMAT
 from ..common.serialization import unpack
 from ..ovsdb.client import Client, OvsdbError, Unreachable
 from ..ovsdb.remotes import parse_remotes
@@ -96,6 +97,10 @@ def connected(remote: str, *, write: bool) -> Iterator[Client | None]:
         yield client
 
 
+class PlanTooNew(UserError):
+    """The plan has a format that this program does not know."""
+
+
 def load_plan(context: NodeContext) -> dict:
     """Return the plan from `document`, or else from the file; UserError when that is no plan."""
     if context.document:
@@ -105,7 +110,7 @@ def load_plan(context: NodeContext) -> dict:
             raise UserError(f"document: {error}") from error
         if not isinstance(plan, dict) or not plan.keys() >= _PLAN_PARTS:
             raise UserError("document: not a plan as the module resource returns it")
-        return plan
+        return _known_format(plan, "document")
     return read_plan_file(context.plan_path)
 
 
@@ -118,6 +123,17 @@ def read_plan_file(path: str) -> dict:
         raise UserError(f"no plan in {path}: {error}. Run playbooks/networks.yml, which writes it.") from error
     if not isinstance(plan, dict) or not plan.keys() >= _PLAN_PARTS:
         raise UserError(f"no plan in {path}: the file is damaged. Run playbooks/networks.yml, which writes it.")
+    return _known_format(plan, path)
+
+
+def _known_format(plan: dict, source: str) -> dict:
+    """Return the plan; PlanTooNew when a later release made it, as after an upgrade of the control node alone."""
+    found = plan.get("format")
+    if isinstance(found, int) and found > PLAN_FORMAT:
+        raise PlanTooNew(
+            f"{source}: the plan has format {found}, and this program reads formats up to {PLAN_FORMAT}. Run "
+            "playbooks/install.yml of the release that made the plan; it installs a program that reads it"
+        )
     return plan
 
 

@@ -9,7 +9,7 @@ import os
 from ..common.atomic_file import replace_file
 from ..common.change import Change, Outcome
 from ..common.serialization import digest
-from .module_runner import UserError, read_plan_file
+from .module_runner import PlanTooNew, UserError, read_plan_file
 
 
 def keep_plan(plan: dict, path: str, *, write: bool) -> Outcome:
@@ -19,6 +19,8 @@ def keep_plan(plan: dict, path: str, *, write: bool) -> Outcome:
     """
     try:
         kept = read_plan_file(path)
+    except PlanTooNew:
+        raise
     except UserError:
         kept = {}
     if kept.get("deployment") == plan["deployment"] and kept.get("revision", 0) > plan["revision"]:

@@ -3,6 +3,6 @@
 
 from __future__ import annotations
 
-from .builder import FORMAT, build_plan
+from .builder import build_plan
 
-__all__ = ["FORMAT", "build_plan"]
+__all__ = ["build_plan"]

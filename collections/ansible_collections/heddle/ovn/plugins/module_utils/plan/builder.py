@@ -8,6 +8,7 @@ The plan holds decisions (ids, keys, subnets, addresses), not rows: each host de
 from __future__ import annotations
 
 from ..common.addressing import family
+from ..common.plan_format import PLAN_FORMAT
 from ..common.serialization import digest
 from ..controllers.allocation import (
     gateway_router_owner,
@@ -27,8 +28,6 @@ from ..store.settings import LIMITS, cluster_subnets
 from ..store.snapshot import Snapshot, StoredObject
 from .workload_entries import workload_interfaces
 
-FORMAT = 1
-
 
 def build_plan(snapshot: Snapshot) -> dict:
     """Return the plan document of a snapshot whose allocations are complete."""
@@ -36,7 +35,7 @@ def build_plan(snapshot: Snapshot) -> dict:
     attachments = Attachments(found)
     nodes = snapshot.of_kind("Node")
     plan = {
-        "format": FORMAT,
+        "format": PLAN_FORMAT,
         "deployment": snapshot.name,
         "settings": {name: value for name, value in snapshot.settings.items() if name not in LIMITS},
         "nodes": {node.name: _node(node, snapshot) for node in nodes},

@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The format of the plan document.
+
+2: `gateway` of a node has `translated_ports`, nodes may have `mac_subnet`.
+"""
+
+from __future__ import annotations
+
+# Raised by whatever a `heddle-host` that was installed before cannot read.
+PLAN_FORMAT = 2
