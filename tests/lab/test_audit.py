@@ -133,7 +133,7 @@ def test_modules_report_missing_parts(lab):
 
 
 def test_responders_leave_no_traces(lab):
-    module("node3", "heddle.ovn.reachability", {"node": "node3", "state": "responding"})
+    module("node3", "heddle.ovn.reachability", {"node": "node3", "state": "started"})
     assert module("node3", "heddle.ovn.reachability", {"node": "node3", "state": "stopped"})["changed"]
     assert not module("node3", "heddle.ovn.reachability", {"node": "node3", "state": "stopped"})["changed"]
 

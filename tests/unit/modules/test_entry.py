@@ -81,18 +81,18 @@ CASES = [
     refused(
         "manifest", {"files": [{"name": "a.yml", "text": "kind: Pod"}], "nodes": ["node1"]}, "a.yml:1 (document 1)"
     ),
-    refused("migration", {**MOVE, **NOWHERE, "state": "begun"}, WITHOUT_STATE),
-    refused("migration", {**MOVE, **NOWHERE, "state": "moved"}, "value of state must be one of: begun, ended"),
+    refused("migration", {**MOVE, **NOWHERE, "state": "started"}, WITHOUT_STATE),
+    refused("migration", {**MOVE, **NOWHERE, "state": "moved"}, "value of state must be one of: started, finished"),
     done(
         "migration_watch", {**ON_NODE1, "workload": "nowhere/w1", "state": "started"}, changed=False, peer="nowhere/w2"
     ),
     refused("migration_watch", {**ON_NODE1, "workload": "nowhere/w9", "state": "started"}, UNKNOWN),
-    done("reachability", {**ON_NODE1, "state": "responding"}),
+    done("reachability", {**ON_NODE1, "state": "started"}),
     refused("reachability", {**ON_NODE1, "state": "probed", "node": "elsewhere"}, ELSEWHERE),
     refused(
         "reachability", {**ON_NODE1, "state": "confirmed"}, "state is confirmed but all of the following are missing"
     ),
-    refused("reachability", {**ON_NODE1, "state": "asked"}, "value of state must be one of: responding, probed"),
+    refused("reachability", {**ON_NODE1, "state": "asked"}, "value of state must be one of: started, probed"),
     done("readiness", {"hosts": {}, **NOWHERE}, changed=False, revision=0),
     refused("readiness", NOWHERE, "missing required arguments: hosts"),
     done("report", {"directory": "TMP/report", "files": {"a.json": "{}"}}, changed=True, written=["a.json"]),

@@ -156,7 +156,7 @@ def test_vm_roles_of_hosts_during_migration():
 
 
 def test_migration_without_a_state_database():
-    parameters = {"workload": "red/vm", "node": "node2", "state": "begun"}
+    parameters = {"workload": "red/vm", "node": "node2", "state": "started"}
     with pytest.raises(UserError, match="no state database"):
         record_move(parameters, None, write=False)
 

@@ -24,7 +24,7 @@ def run(module: str, **arguments: object) -> dict:
 @pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
 def test_reachability_check_mode_reports_actions_and_missing_parts() -> None:
     missing = "nowhere/w1: there is no network namespace nowhere_w1"
-    assert run("reachability", state="responding")["changed"]
+    assert run("reachability", state="started")["changed"]
     assert not run("reachability", state="stopped")["changed"]
     others = plan_of(
         namespace("nowhere")

@@ -25,14 +25,14 @@ options:
     required: true
   node:
     description:
-      - With O(state=begun), the node to move it to. The node that it runs on reverts a move in progress.
-      - With O(state=ended), the node that it was found running on.
+      - With O(state=started), the node to move it to. The node that it runs on reverts a move in progress.
+      - With O(state=finished), the node that it was found running on.
     type: str
     required: true
   state:
     description: The event to record.
     type: str
-    choices: [begun, ended]
+    choices: [started, finished]
     required: true
   socket:
     description: Where the state database listens, C(unix:PATH) or C(tcp:HOST:PORT), or several with commas between.
@@ -48,14 +48,14 @@ EXAMPLES = r"""
   heddle.ovn.migration:
     workload: red/vm1
     node: node2
-    state: begun
+    state: started
   register: move
 """
 
 RETURN = r"""
 move:
   description: C(workload), C(from), C(to), and C(pending), which is false when there is nothing to do.
-  returned: with O(state=begun)
+  returned: with O(state=started)
   type: dict
   sample: {"workload": "red/vm1", "from": "node1", "to": "node2", "pending": true}
 node:

@@ -12,7 +12,7 @@ version_added: 0.1.0
 author:
   - Heddle maintainers (@heddle)
 description:
-  - With O(state=responding) a background process answers UDP for each workload of the host, in the
+  - With O(state=started) a background process answers UDP for each workload of the host, in the
     workload's network namespace and on its own addresses only, and for the host on its address of the
     provider network. It ends by itself after O(lifetime) seconds.
   - With O(state=probed) workloads of the host send questions to other workloads of the plan, external hosts, their
@@ -27,7 +27,7 @@ description:
     to their nodes.
   - With O(state=stopped) the process ends, and the senders of received packets are returned. A packet that arrived
     where it must not is a leak even if the answer was lost.
-  - All hosts should be responding before the first is probed. The P(heddle.ovn.reachability_report#filter) filter
+  - Responders should run on all hosts before the first is probed. The P(heddle.ovn.reachability_report#filter) filter
     combines the results of all hosts.
 extends_documentation_fragment:
   - heddle.ovn.attributes
@@ -36,7 +36,7 @@ options:
   state:
     description: The operation.
     type: str
-    choices: [responding, probed, confirmed, stopped]
+    choices: [started, probed, confirmed, stopped]
     required: true
   port:
     description: UDP port of the responders.
@@ -87,7 +87,7 @@ EXAMPLES = r"""
 - name: Answer for all workloads
   heddle.ovn.reachability:
     node: "{{ inventory_hostname }}"
-    state: responding
+    state: started
 
 - name: Probe other workloads
   heddle.ovn.reachability:
@@ -154,7 +154,7 @@ def main():
     module = AnsibleModule(
         argument_spec={
             **module_runner.PLAN_ARGUMENTS,
-            "state": {"type": "str", "choices": ["responding", "probed", "confirmed", "stopped"], "required": True},
+            "state": {"type": "str", "choices": ["started", "probed", "confirmed", "stopped"], "required": True},
             "port": {"type": "int", "default": 7654},
             "lifetime": {"type": "int", "default": 600},
             "timeout": {"type": "int", "default": 60},

@@ -32,7 +32,7 @@ from ..store.snapshot import Snapshot
 STATE_ARGUMENTS = {
     "workload": {"type": "str", "required": True},
     "node": {"type": "str", "required": True},
-    "state": {"type": "str", "choices": ["begun", "ended"], "required": True},
+    "state": {"type": "str", "choices": ["started", "finished"], "required": True},
     **STATE_SOCKET,
 }
 HOST_ARGUMENTS = {
@@ -57,7 +57,7 @@ def record_move(params: dict, client, *, write: bool) -> tuple[Snapshot, Snapsho
     move: dict = {}
 
     def decide(before: Snapshot) -> tuple[Snapshot, list]:
-        if params["state"] == "begun":
+        if params["state"] == "started":
             after, result = begin_move(before, params["workload"], params["node"])
             move.update(result)
         else:
