@@ -15,8 +15,9 @@ from ..types.host_network import HostNetwork, Vrf
 from .messages import MAIN_TABLE
 from .reader import ON_LINK, HostState, RouteState
 
-Key = tuple[int | str, str, int]
-_Prefix = ipaddress.IPv4Network | ipaddress.IPv6Network
+# As text: ansible-test checks them for the oldest Python of managed hosts, too.
+Key = "tuple[int | str, str, int]"
+_Prefix = "ipaddress.IPv4Network | ipaddress.IPv6Network"
 # Attributes that are not part of a copy: where the route is and how old, and a next hop object, whose next hops the
 # kernel reports as well. pyroute2 0.7 calls that one unknown.
 _LEFT_OUT = frozenset(["RTA_TABLE", "RTA_CACHEINFO", "RTA_EXPIRES", "RTA_NH_ID", "UNKNOWN"])
