@@ -67,6 +67,8 @@ CASES = [
     refused("chassis", {**CHASSIS, "datapath": "dpdk"}, "value of datapath must be one of: auto, system, netdev"),
     done("chassis_info", CHASSIS, changed=False, gateway={}),
     refused("chassis_info", {**CHASSIS, "datapath": "netdev"}, "give underlay_interface"),
+    done("file_set", {"files": {"TMP/a/b": "text"}}, changed=True),
+    refused("file_set", {"files": {"a": "text"}}, "files: a: not an absolute path"),
     done("gateway_announcement", {**ON_NODE1, "workload": "nowhere/w1"}, changed=False, announced=[]),
     refused("gateway_announcement", {**ON_NODE1, "workload": "nowhere/w9"}, UNKNOWN),
     refused("gateway_announcement", ON_NODE1, "missing required arguments: workload"),
