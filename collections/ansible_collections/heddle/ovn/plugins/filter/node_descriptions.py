@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What inventory and hosts say about each node, as the state keeps it."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: node_descriptions
+short_description: What inventory and hosts say about each node
+version_added: 0.4.0
+author:
+  - Heddle maintainers (@heddle)
+description:
+  - Makes the option O(heddle.ovn.resource#module:nodes) of the resource module from the variables of all hosts.
+  - What a host reported is taken from C(chassis_facts), as M(heddle.ovn.chassis) and M(heddle.ovn.chassis_info) return
+    it. A host that did not report in this run has no values there, and the state keeps those that it has.
+options:
+  _input:
+    description: The variables of all hosts.
+    type: dict
+    required: true
+  nodes:
+    description: Names of the nodes.
+    type: list
+    elements: str
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Admit the manifests
+  heddle.ovn.resource:
+    resources: "{{ manifests.document }}"
+    nodes: "{{ hostvars | heddle.ovn.node_descriptions(groups['heddle_nodes']) }}"
+"""
+
+RETURN = r"""
+_value:
+  description: A description by node.
+  type: dict
+"""
+
+REPORTED = ("chassis", "gateway", "underlay_mtu")
+
+
+def node_descriptions(hostvars: dict, nodes: list) -> dict:
+    """Return `chassis`, `gateway`, `underlay_mtu` (None if not reported), `encap_ips` and `addresses` of each node."""
+    return {name: _description(hostvars[name]) for name in nodes}
+
+
+def _description(variables: dict) -> dict:
+    facts = variables.get("chassis_facts") or {}
+    return {
+        **{key: facts.get(key) for key in REPORTED},
+        "encap_ips": variables["heddle_encap_ips"],
+        "addresses": variables.get("heddle_addresses") or [],
+    }
+
+
+class FilterModule:
+    """Filters of the collection."""
+
+    def filters(self):
+        """Return the filters by name."""
+        return {"node_descriptions": node_descriptions}

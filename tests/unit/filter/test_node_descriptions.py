@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a node is described by, with and without a report of the host."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.filter.node_descriptions import node_descriptions
+
+
+def test_description_of_a_host_that_reported_and_of_one_that_did_not():
+    facts = {"chassis": "c", "gateway": {"bridge": "br-ex"}, "underlay_mtu": 1500, "changed": False}
+    hostvars = {
+        "n1": {"heddle_encap_ips": ["198.18.1.11"], "heddle_addresses": ["198.18.2.11"], "chassis_facts": facts},
+        "n2": {"heddle_encap_ips": ["198.18.1.12"], "chassis_facts": {"unreachable": True}},
+        "other": {},
+    }
+    assert node_descriptions(hostvars, ["n1", "n2"]) == {
+        "n1": {
+            "chassis": "c", "gateway": {"bridge": "br-ex"}, "underlay_mtu": 1500,
+            "encap_ips": ["198.18.1.11"], "addresses": ["198.18.2.11"],
+        },
+        "n2": {
+            "chassis": None, "gateway": None, "underlay_mtu": None, "encap_ips": ["198.18.1.12"], "addresses": [],
+        },
+    }  # fmt: skip
+
+
+def test_a_node_without_tunnel_addresses_is_an_error():
+    with pytest.raises(KeyError, match="heddle_encap_ips"):
+        node_descriptions({"n1": {}}, ["n1"])
