@@ -115,7 +115,7 @@ def test_single_modules_change_nothing_on_a_converged_host(lab):
     for part in ("topology", "gateway", "workloads"):
         assert not module("node2", "heddle.ovn.zone", {**zone(lab), "parts": [part]})["changed"]
     arguments = json.loads(lab.ssh("node2", "cat", "/var/lib/heddle/host.json"))["chassis"]
-    assert arguments["provider"]["interface"] == "eth2"
+    assert arguments["provider"]["uplink"] == "eth2"
     known = module("node2", "heddle.ovn.chassis", arguments)
     assert not known["changed"]
     assert known["chassis"] in lab.ssh("node2", "ovs-vsctl", "get", "Open_vSwitch", ".", "external_ids:system-id")

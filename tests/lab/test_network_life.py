@@ -138,7 +138,7 @@ def test_two_cluster_networks_that_select_one_namespace(lab, manifests):
     first, second = (f"ClusterUserDefinedNetwork/net{number}" for number in (1, 2))
     assert report["objects"][first]["status"]["activeNamespaces"] == ["space-a", "space-b", "space-c"]
     assert report["objects"][second]["status"]["activeNamespaces"] == ["space-d", "space-e"]
-    assert "kept out" in condition_of(report, first)["PrimaryNetworkConflict"]["message"]
+    assert "is rejected" in condition_of(report, first)["PrimaryNetworkConflict"]["message"]
     assert "already exist in namespace space-c" in condition_of(report, second)["NetworkCreated"]["message"]
     assert {condition_of(report, key)["NetworkReady"]["status"] for key in (first, second)} == {"True"}
     # Both networks give the same addresses: who answers shows which network it is.

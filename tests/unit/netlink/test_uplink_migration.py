@@ -12,6 +12,7 @@ import pytest
 from ansible_collections.heddle.ovn.plugins.module_utils.common.errors import NetlinkError
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel, uplink_migration
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink.device import (
+    add_address,
     advertised_interfaces,
     default_gateways,
     read_device,
@@ -91,6 +92,20 @@ def test_bridge_follows_uplink_mtu(uplink):
     assert move_device("uplink", "bridge", write=True).changed
     assert read_device("bridge").mtu == 1300
     assert not move_device("uplink", "bridge", write=True).changed
+
+
+def test_route_that_is_added_during_the_migration_moves_too(uplink, monkeypatch):
+    """The kernel removes the routes of a device with its last address."""
+
+    def add_route_and(index, address):
+        ip("route", "add", "198.51.100.0/24", "via", "198.18.7.254", "dev", "uplink")
+        monkeypatch.undo()
+        add_address(index, address)
+
+    monkeypatch.setattr(uplink_migration, "add_address", add_route_and)
+    move_device("uplink", "bridge", write=True)
+    assert "198.51.100.0/24 via 198.18.7.254" in {route.text for route in read_device("bridge").routes}
+    assert not listing("uplink")
 
 
 class Cut(BaseException):

@@ -60,6 +60,9 @@ def _move(source: str, before: Device, target: str) -> None:
         add_address(index, address)
     for route in before.routes:
         move_route(index, route)
+    # The kernel removes all routes through a device with its last address, also those that were added meanwhile.
+    for route in read_device(source).routes:
+        move_route(index, route)
     for address in before.addresses:
         remove_address(before.index, address)
 
