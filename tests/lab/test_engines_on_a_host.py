@@ -12,21 +12,28 @@ from pathlib import Path
 
 from .conftest import ROOT
 
-SOURCES = ("collections/ansible_collections/heddle/ovn/plugins", "tests/conftest.py", "tests/live", "pyproject.toml")
+SOURCES = (
+    "collections/ansible_collections/heddle/ovn/plugins",
+    "tests/conftest.py",
+    "tests/pipeline.py",
+    "tests/live",
+    "pyproject.toml",
+)
 TESTS = ("tests/live/netlink", "tests/live/nftables")
 # A virtual machine without KVM takes seconds for each test: those that may turn out differently on another kernel.
 CHOSEN = "vrf or enslaved or anew or all_is_made or table_is_made or cgroup"
-# pytest and what it needs, all of it plain Python: hosts do not have it.
-PYTEST = ("pytest", "pluggy", "iniconfig", "packaging", "pygments")
+# What tests need and hosts do not have: pytest with what it needs, and what manifests are read with. All of it works as
+# plain Python.
+PACKAGES = ("pytest", "pluggy", "iniconfig", "packaging", "pygments", "PyYAML")
 
 
 def archive() -> bytes:
-    """Return a tar archive of the tests, what they test, and pytest."""
+    """Return a tar archive of the tests, what they test, and the packages that both need."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz") as tar:
         for name in SOURCES:
             tar.add(ROOT / name, name, filter=_without_caches)
-        for name in PYTEST:
+        for name in PACKAGES:
             for file in importlib.metadata.distribution(name).files:
                 if file.suffix == ".py" or file.name == "METADATA":
                     tar.add(file.locate(), f"site/{file}")
