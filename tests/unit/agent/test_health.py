@@ -133,7 +133,7 @@ def test_status_is_not_clean_when_a_part_has_a_note(monkeypatch, capsys, ill):
     assert "no cgroup of the prober" in capsys.readouterr().err
 
 
-def test_status_says_so_even_when_nothing_can_be_compared(monkeypatch, capsys, ill):
+def test_status_reports_health_problems_without_a_comparison(monkeypatch, capsys, ill):
     def fail(write):
         raise UserError("no connection")
 

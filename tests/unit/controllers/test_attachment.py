@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What workloads may ask for, and what they keep when they are gone."""
+"""Requests of workloads, and addresses kept for deleted ones."""
 
 import pytest
 

@@ -83,7 +83,7 @@ def test_a_workload_with_two_interfaces_on_a_network_is_one_user():
     assert "red/twice  node1  second     red_flat  10.7.0.2/24" in shown
 
 
-def test_the_tables_name_what_is_not_well_and_why():
+def test_tables_show_problems_with_reasons():
     text = TEXT + layer3("red", "other", "10.9.0.0/16", 24) + namespace("blue") + workload("blue", "w", "node1")
     before = kept(stored(text))
     shown = status_table(state_view(before), reports(before))
