@@ -14,12 +14,12 @@ options:
     type: str
     required: true
   encap_ips:
-    description: Addresses that tunnels end at, without prefix length.
+    description: Addresses of the host's tunnel endpoints, without prefix length.
     type: list
     elements: str
     required: true
   datapath:
-    description: Datapath of the bridges; V(auto) takes V(system) where the kernel has Open vSwitch, else V(netdev).
+    description: Datapath of the bridges; V(auto) chooses V(system) where the kernel has Open vSwitch, else V(netdev).
     type: str
     choices: [auto, system, netdev]
     default: auto
@@ -31,11 +31,11 @@ options:
     type: dict
     suboptions:
       uplink:
-        description: NIC of the provider network.
+        description: NIC (uplink) of the provider network.
         type: str
         required: true
       bridge:
-        description: Bridge that the NIC is attached to.
+        description: Bridge that the uplink is attached to.
         type: str
         default: br-ex
       mode:
@@ -51,29 +51,29 @@ options:
         elements: str
         default: []
       addresses:
-        description: Which of the host's addresses come first, if it has several of a family.
+        description: The preferred addresses of the host, if it has several of a family.
         type: list
         elements: str
         default: []
       vlan:
-        description: VLAN of the provider network, in which the host itself and the gateway routers are.
+        description: VLAN of the provider network for the host itself and the gateway routers.
         type: int
       prober:
         description:
           - Cgroup (version 2) whose processes may reach workloads over the default network although they have a primary
             network of their own, as health probers must. A path below the root, like V(system.slice/prober.service).
-          - While the cgroup does not exist, and on hosts with cgroup version 1, none may. C(heddle-host) reacts when
-            the cgroup is made, also anew.
+          - While the cgroup does not exist, and on hosts with cgroup version 1, no process may. C(heddle-host) adds the
+            rule when the cgroup is created or recreated.
         type: str
         default: ""
   physical_networks:
     description:
-      - Further physical networks that Localnet networks can lead to. The key is the C(physicalNetworkName) of the
+      - Further physical networks for Localnet networks. The key is the C(physicalNetworkName) of the
         manifest, the value has C(bridge) and, unless another physical network or O(provider) gives it, C(uplink).
     type: dict
     default: {}
   owner:
-    description: What marks the rows as Heddle's own.
+    description: Owner's mark of the rows.
     type: str
     default: heddle:chassis
 """

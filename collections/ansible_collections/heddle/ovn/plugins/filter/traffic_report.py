@@ -37,8 +37,8 @@ EXAMPLES = r"""
 RETURN = r"""
 _value:
   description:
-    - C(flows) has each flow, C(ways) the sums by way, protocol and family, C(phases) what was lost from each step to
-      the next, C(moves) when which workload was moved.
+    - C(flows) has each flow, C(ways) the sums by kind of flow, protocol and family, C(phases) the losses from each step
+      to the next, C(moves) when which workload was moved.
     - C(clocks) has by how many seconds at least and at most each host's clock is ahead of the control node's.
     - C(problems) are lines of text on what is wrong with the measurement itself.
   type: dict

@@ -13,12 +13,12 @@ author:
   - Heddle maintainers (@heddle)
 description:
   - Renders the host's desired state from the plan and compares it with the Northbound and Southbound rows, the
-    ports of workloads and the network namespaces that the host has. Nothing is written.
+    ports of workloads and the network namespaces of the host. Nothing is written.
   - The settings that ovn-controller reads and the bridges of the install playbook are compared as well, and each daemon
     of Open vSwitch and OVN that does not run is a problem.
-  - Differences are returned by object and column, and grouped by cause. Objects that are not Heddle's are listed and no
-    drift.
-  - A database that cannot be read is a problem and does not keep the others from being compared.
+  - Differences are returned by object and column, and grouped by cause. Foreign objects are listed, and do not
+    count as drift.
+  - A database that cannot be read is reported as a problem; the others are still compared.
 extends_documentation_fragment:
   - heddle.ovn.attributes.info
   - heddle.ovn.plan

@@ -14,7 +14,7 @@ author:
 description:
   - Returns what M(heddle.ovn.chassis) returns with the same options, and what that module would change. Nothing is
     written, and hosts without Open vSwitch or pyroute2 are no error.
-  - The plan is made of it when a host is not installed in the same run.
+  - The plan is built from it when a host is not installed in the same run.
 extends_documentation_fragment:
   - heddle.ovn.attributes.info
   - heddle.ovn.chassis
@@ -50,18 +50,18 @@ datapath:
   sample: system
 gateway:
   description:
-    - How the host is connected to the provider network, as the plan keeps it. Empty without O(provider), null on a host
-      without pyroute2.
+    - How the host is connected to the provider network, as stored in the plan. Empty without O(provider), null on a
+      host without pyroute2.
   returned: success
   type: dict
   sample: {"mode": "shared", "bridge": "br-ex", "uplink": "eth2", "mac": "02:68:64:00:02:01", "vrf": true}
 underlay_mtu:
-  description: MTU of the link that tunnels end at; null when no link has the address.
+  description: MTU of the link with the tunnel endpoint; null when no link has the address.
   returned: success
   type: int
   sample: 1600
 differences:
-  description: What M(heddle.ovn.chassis) would change, an object a line, a hundred at most.
+  description: What M(heddle.ovn.chassis) would change, one object per line, a hundred at most.
   returned: success
   type: list
   elements: str

@@ -12,7 +12,7 @@ version_added: 0.3.0
 author:
   - Heddle maintainers (@heddle)
 description:
-  - Goes through all steps of M(heddle.ovn.layer2_upgrade) on a copy of the state. Nothing is written.
+  - Simulates all steps of M(heddle.ovn.layer2_upgrade) on a copy of the state. Nothing is written.
   - Runs on the state host.
 extends_documentation_fragment:
   - heddle.ovn.attributes.info
@@ -23,18 +23,18 @@ options:
     elements: str
     default: []
   topology:
-    description: The topology that the nodes are to have; V(gateway-router) is the way back.
+    description: The topology that the nodes are to have; V(gateway-router) is the rollback.
     type: str
     choices: [transit-router, gateway-router]
     default: transit-router
   serial:
-    description: How many nodes change at a time.
+    description: Number of nodes that change at a time.
     type: int
     default: 1
   ovn_versions:
     description:
       - What C(ovn-nbctl --version) printed, by node; an empty text for a node that did not answer.
-      - Nodes that are not named are not looked at.
+      - Nodes that are not named are not checked.
     type: dict
     default: {}
   socket:
@@ -46,12 +46,12 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: See what the upgrade would do
+- name: Preview the upgrade
   heddle.ovn.layer2_upgrade_info:
     serial: 2
   register: upgrade
 
-- name: Stop when something is in the way
+- name: Stop when something blocks it
   ansible.builtin.assert:
     that: not upgrade.blockers
 """
@@ -72,11 +72,11 @@ survey:
       description: The topology version of each node, V(1.0) or V(2.0).
       type: dict
     last_changed:
-      description: The nodes that changed last; whether the hosts have heard of it is not known here.
+      description: The nodes that changed last; the hosts may not have the plan yet.
       type: list
       elements: str
     batches:
-      description: The nodes that are left, in the order in which they change.
+      description: The remaining nodes, in the order in which they change.
       type: list
       elements: list
     moves:
@@ -84,39 +84,39 @@ survey:
       type: list
       elements: dict
     blockers:
-      description: What is in the way, with node, network and workload as far as it is one, and as a line of text.
+      description: Blockers, with node, network and workload where it applies, and as a line of text.
       type: list
       elements: dict
     notes:
-      description: What is worth knowing and not in the way.
+      description: Notes that block nothing.
       type: list
       elements: str
 blockers:
-  description: What is in the way of the whole upgrade, a line for each; OVN releases of O(ovn_versions) come first.
+  description: Blockers of the whole upgrade, one per line; OVN releases of O(ovn_versions) come first.
   returned: success
   type: list
   elements: str
   sample: ["node node1: its OVN 24.03 knows no transit routers; 25.03 is the first that does"]
 drain:
-  description: What it takes to drain O(nodes); empty when O(nodes) is.
+  description: Preview of draining O(nodes); empty when O(nodes) is.
   returned: success
   type: dict
   contains:
     moves:
-      description: Workloads that would get another node.
+      description: Workloads that would be moved.
       type: list
       elements: dict
       sample: [{"workload": "red/red1", "kind": "netns", "network": "red_red", "source": "node1", "target": "node2"}]
     blockers:
-      description: What is in the way of that, a line for each.
+      description: Blockers of that, one per line.
       type: list
       elements: str
 forwards:
-  description: Whether all nodes that changed last got the transit router, as opposed to the way back.
+  description: Whether all nodes that changed last got the transit router, as opposed to a rollback.
   returned: success
   type: bool
 document:
-  description: The plan of the stored state, compressed and encoded in base64.
+  description: The plan of the stored state, compressed and base64-encoded.
   returned: when there are nodes
   type: str
   sample: eJyLjgUAARUAuQ==

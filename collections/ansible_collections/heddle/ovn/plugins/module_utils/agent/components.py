@@ -34,7 +34,7 @@ def read_host(path: str = HOST_FILE) -> dict:
 
 
 def host_version(path: str = HOST_FILE) -> tuple[int, int]:
-    """Return what differs whenever the host's file was replaced; zeros when there is none."""
+    """Return an identity of the host's file, another one after each replacement; zeros when there is none."""
     try:
         status = os.stat(path)
     except OSError:
@@ -59,7 +59,7 @@ def prober_cgroup(host: dict) -> str:
 
 
 def parts(host: dict, *, write: bool) -> dict[str, Callable[[], Outcome]]:
-    """Return the parts of this host in their order; each is computed, and with `write` brought about, when called."""
+    """Return the parts of this host in their order; each is computed, and with `write` applied, when called."""
     context = NodeContext(host["node"], PLAN_FILE, write, timeout=WAIT_TIMEOUT)
     found = {"chassis": lambda: _chassis(host, write=write)}
     if os.path.exists(PLAN_FILE):
@@ -72,10 +72,10 @@ def parts(host: dict, *, write: bool) -> dict[str, Callable[[], Outcome]]:
 
 
 def _chassis(host: dict, *, write: bool) -> Outcome:
-    """Bring the chassis; what the host reports of itself is compared with the plan, which is made of it."""
+    """Apply the chassis; the facts that the host reports are compared with the plan, which is built from them."""
     outcome, facts = apply_chassis(host["chassis"], write=write)
     plan = {}
-    # One that is damaged the other parts report.
+    # A damaged plan is reported by the other parts.
     with contextlib.suppress(UserError):
         plan = read_plan(PLAN_FILE) or {}
     return outcome + Outcome(notes=tuple(other_facts(host["node"], facts["gateway"], plan)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which node something is done for and how, and one writer at a time on a host."""
+"""The node that an engine works for, and the lock for one writer on a host."""
 
 from __future__ import annotations
 

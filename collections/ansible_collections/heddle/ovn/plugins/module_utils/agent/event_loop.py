@@ -96,7 +96,7 @@ class Events:
             return None
 
     def _read(self) -> None:
-        """Read what the database has reported."""
+        """Read the database's notifications."""
         try:
             tables = self._database.changed()
         except OvsdbError:

@@ -17,9 +17,9 @@ from .prober import CGROUPS, cgroup_number
 def apply_firewall(
     plan: dict, node: str, *, write: bool, run: subprocesses.Run = subprocesses.run, cgroups: Path = CGROUPS
 ) -> Outcome:
-    """Bring the table to the plan.
+    """Replace the table with that of the plan.
 
-    nftables refuses a table that names a cgroup which does not exist. Then it is loaded without the rule that lets the
+    nftables rejects a table that names a cgroup which does not exist. Then it is loaded without the rule that lets the
     prober through: isolation does not wait for the prober, and the outcome has a note. `heddle-host` loads it again
     when the cgroup is made.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The health prober's cgroup: whether it exists, and when it is made, removed or made anew.
+"""The health prober's cgroup: whether it exists, and when it is created, removed or recreated.
 
 nftables resolves the path of a cgroup to a number when a rule is loaded (nft(8), `socket cgroupv2`), and refuses a rule
 for a path that does not exist. A service that systemd starts again has a cgroup with another number, so its rule has to

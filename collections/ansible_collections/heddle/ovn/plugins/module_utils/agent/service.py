@@ -108,7 +108,7 @@ class Reconciler:
 
 
 def bring(names: tuple[str, ...]) -> tuple[dict[str, str], dict[str, tuple[str, ...]]]:
-    """Bring parts of the share as the files say now; returns why which of them are not there, and the notes of each."""
+    """Apply parts of the node's desired state from the current files; return errors and notes by part."""
     failures, notes = {}, {}
     for name in names:
         began = time.monotonic()

@@ -25,7 +25,7 @@ def apply_rows(client, database: str, rows: list[Row], owner: str, tables: tuple
 
 
 def apply_topology(context: NodeContext, plan: dict) -> Outcome:
-    """Bring the Southbound and Northbound databases of this node to the plan; returns the changes of both.
+    """Apply the plan to the Southbound and Northbound databases of this node; return the changes of both.
 
     With `write` this waits up to `context.timeout` seconds until ovn-northd and ovn-controller have realised a change
     (ovn-architecture(7), "Information Flow"); TimedOut after that. Raises OvsdbError; UserError for an unknown node.

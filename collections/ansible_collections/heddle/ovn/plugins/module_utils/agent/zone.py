@@ -17,10 +17,10 @@ PARTS = {"topology": apply_topology, "gateway": apply_gateway, "workloads": appl
 
 
 def apply_zone(context: NodeContext, parts: Collection[str]) -> Outcome:
-    """Bring the host to the plan and keep it on disk; returns all changes, `refused` has the networks it refuses.
+    """Apply the plan to the host; return all changes. The outcome's `refused` has the networks that the host rejects.
 
-    `parts` are keys of PARTS; they are applied in its order. A network that one part refuses is left out by those after
-    it. Raises one of KNOWN_ERRORS when a part fails as a whole, with what was refused before in its text.
+    `parts` are keys of PARTS; they are applied in its order. A network that one part rejects is left out by those after
+    it. Raises one of KNOWN_ERRORS when a part fails as a whole, with the networks rejected before in its text.
 
     The plan is stored first: after an interruption, `heddle-host` continues with it.
     """

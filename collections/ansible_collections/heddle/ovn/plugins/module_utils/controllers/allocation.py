@@ -88,7 +88,7 @@ def given_addresses(snapshot: Snapshot, attachment: Attachment, subnets: list[st
 
 
 def allocate(snapshot: Snapshot, found: dict[str, Network], running: Set[str] = frozenset()) -> list[AllocationFailure]:
-    """Bring the snapshot's allocations to what its objects claim; `running` are the workloads that had theirs before.
+    """Update the snapshot's allocations to its objects' claims; `running` are the workloads that had theirs before.
 
     Return failures as (object key, rule, remedy); the snapshot is then not to be stored. Objects that other rules
     reject are harmless here, so shortages can be reported together with other mistakes.

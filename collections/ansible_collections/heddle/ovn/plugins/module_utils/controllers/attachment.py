@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The interfaces of a workload, and what it may ask for on its primary Layer2 network.
+"""The interfaces of a workload, and the addresses and MAC that it may request on its primary Layer2 network.
 
 ovn-kubernetes, preconfigured addresses: a workload names its addresses and its MAC there, out of the subnets but
 not out of what is kept for infrastructure; `reservedSubnets` are used for such requests only.
@@ -133,7 +133,7 @@ def asked_addresses(workload: StoredObject, network: Network, subnet: str) -> li
 
 
 def own_mistakes(snapshot: Snapshot, attachments: Attachments) -> list[AllocationFailure]:
-    """Return why workloads cannot have what they ask for, whatever others have."""
+    """Return errors in workloads' own requests, whatever other workloads have."""
     failures = list(_unconnected(snapshot, attachments))
     for workload, network in _asking(snapshot, attachments):
         if network is None:

@@ -44,7 +44,7 @@ def workload_of(owner: str) -> str:
 
 
 def allocate_pool(snapshot: Snapshot, pool: Pool) -> list[AllocationFailure]:
-    """Bring one pool of the snapshot to its claims; returns what could not be given."""
+    """Update one pool of the snapshot to its claims; return what could not be allocated."""
     held = snapshot.allocations.get(pool.name, {})
     kept = {
         owner: value

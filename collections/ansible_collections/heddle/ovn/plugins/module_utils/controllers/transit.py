@@ -31,7 +31,7 @@ def transit_neighbours(network: Network, found: dict[str, Network], settings: di
 
 
 def choose_transit_subnets(snapshot: Snapshot, network: Network, found: dict[str, Network]) -> list[AllocationFailure]:
-    """Store a network's transit subnets; one that was chosen before stays as long as it overlaps with nothing."""
+    """Store a network's transit subnets; a chosen one stays as long as it overlaps with nothing."""
     settings, others = snapshot.settings, transit_neighbours(network, found, snapshot.settings)
     before = snapshot.allocations.get(transit_subnet_pool(network.name), {})
     now = snapshot.allocations[transit_subnet_pool(network.name)] = {}

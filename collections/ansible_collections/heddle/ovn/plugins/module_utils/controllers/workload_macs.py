@@ -17,12 +17,12 @@ from .router_addresses import gateway_address, management_address
 
 
 def mac_pool(network: str) -> str:
-    """Name of the pool with the MACs of a network that gives no addresses."""
+    """Name of the pool with the MACs of a network without addresses."""
     return f"mac/{network}"
 
 
 def workload_mac(snapshot: Snapshot, workload: StoredObject, attachment: Attachment, addresses: list[str]) -> str:
-    """Return the MAC of a workload's interface: the one asked for, or the one of its first address, or a stored one."""
+    """Return the MAC of a workload's interface: requested, derived from its first address, or stored."""
     requested = workload.spec.get("mac") if attachment.network.is_transit_routed else attachment.mac
     if requested:
         return requested
@@ -32,7 +32,7 @@ def workload_mac(snapshot: Snapshot, workload: StoredObject, attachment: Attachm
 
 
 def assign_macs(snapshot: Snapshot, found: dict[str, Network], attachments: Attachments) -> set[str]:
-    """Give a MAC to each interface that has no address to derive it from; returns the names of the pools."""
+    """Assign a MAC to each interface without an address to derive it from; return the names of the pools."""
     owners: dict[str, list[str]] = {network.name: [] for network in found.values() if not network.has_ipam}
     for workload in running_workloads(snapshot) if owners else ():
         for one in attachments.of(workload):

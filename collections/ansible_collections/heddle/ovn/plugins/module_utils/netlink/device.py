@@ -55,7 +55,7 @@ class Held:
 
 @dataclass(frozen=True)
 class Device:
-    """An NIC: `addresses` of global scope, configured `routes`, and `leased` addresses.
+    """A NIC: `addresses` of global scope, configured `routes`, and `leased` addresses.
 
     Addresses and routes that the gateways add to a bridge are not included.
 
@@ -77,7 +77,7 @@ class Device:
 
 @read_whole
 def read_device(name: str) -> Device | None:
-    """Return an NIC, or None when there is none of that name."""
+    """Return a NIC, or None when there is none of that name."""
     with IPRoute() as netlink:
         netlink.marshal.msg_map = {**netlink.marshal.msg_map, RTM_NEWADDR: AddressMessage}
         found = netlink.link_lookup(ifname=name)

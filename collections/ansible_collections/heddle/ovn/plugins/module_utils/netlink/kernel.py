@@ -216,7 +216,7 @@ def change_addresses(namespace: str | None, name: str, add: set[str], remove: se
 
 
 def change_routes(namespace: str, name: str, add: set, remove: set) -> None:
-    """Set and remove (destination, gateway) routes through a link; what is there, or gone, already is no error.
+    """Set and remove (destination, gateway) routes through a link; existing and missing ones are no error.
 
     A default route that is set on one link replaces that of another one.
     """

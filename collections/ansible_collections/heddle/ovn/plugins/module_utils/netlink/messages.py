@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What messages of the kernel say, as pyroute2 hands them out (rtnetlink(7), linux/if_addr.h).
+"""Decodes the kernel's messages as pyroute2 returns them (rtnetlink(7), linux/if_addr.h).
 
 The readers of this folder decode with these; each keeps what it needs. pyroute2 is not imported here.
 """
@@ -10,7 +10,7 @@ import socket
 
 FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
 MAIN_TABLE, LOCAL_TABLE = 254, 255
-# rtnetlink(7), rtm_protocol: routes that the kernel makes itself, and those out of router advertisements.
+# rtnetlink(7), rtm_protocol: routes that the kernel makes itself, and those from router advertisements.
 KERNEL, ADVERTISED = 2, 9
 # linux/if_addr.h: IFA_F_NODAD, IFA_F_DEPRECATED, IFA_F_PERMANENT, IFA_F_NOPREFIXROUTE.
 NO_DAD, DEPRECATED, PERMANENT, NO_PREFIX_ROUTE = 0x02, 0x20, 0x80, 0x200
@@ -24,7 +24,7 @@ def is_up(link) -> bool:
 
 
 def link_kind(link) -> str:
-    """Return what made a link, such as `veth` or `vrf`; "" for an NIC."""
+    """Return what made a link, such as `veth` or `vrf`; "" for a NIC."""
     information = link.get_attr("IFLA_LINKINFO")
     return (information.get_attr("IFLA_INFO_KIND") if information else "") or ""
 

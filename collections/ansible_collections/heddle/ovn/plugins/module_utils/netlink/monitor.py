@@ -105,15 +105,15 @@ class HostNetworkChanges:
         self._socket.bind((0, _GROUPS))
 
     def fileno(self) -> int:
-        """Return what `select` waits for."""
+        """Return the descriptor for `select`."""
         return self._socket.fileno()
 
     def close(self) -> None:
-        """Listen no longer."""
+        """Close the socket."""
         self._socket.close()
 
     def changed(self) -> bool:
-        """Read what the kernel has reported; returns whether something of that was not Heddle's."""
+        """Read the kernel's notifications; return whether one is about a change that Heddle did not make."""
         found = False
         while True:
             try:
@@ -121,7 +121,7 @@ class HostNetworkChanges:
             except BlockingIOError:
                 return found
             except OSError as error:
-                # The kernel had more to report than there was room for.
+                # The receive buffer overflowed (ENOBUFS): messages were lost.
                 if error.errno != errno.ENOBUFS:
                     raise
                 found = True
@@ -131,8 +131,8 @@ class HostNetworkChanges:
 
 def _concerns_host_network(kind: int, body: bytes) -> bool:
     if kind in (_NEW_ADDRESS, _ADDRESS_GONE) and len(body) >= _ADDRESS.size:
-        # Routes with it as their source go with an address, which the kernel does not report. One with an end is not
-        # the node's, and is new each time that its end is put off.
+        # With an address, the kernel removes the routes that have it as their source, and does not report that. An
+        # address with a limited lifetime is not the node's, and is reported each time that the lifetime is renewed.
         _family, _length, flags, scope, _index = _ADDRESS.unpack_from(body)
         own = attributes(body[_ADDRESS.size :]).get(_ADDRESS_PROTOCOL) == bytes([PROTOCOL])
         return scope < _LINK_SCOPE and not own and (kind == _ADDRESS_GONE or bool(flags & _PERMANENT))
@@ -142,5 +142,5 @@ def _concerns_host_network(kind: int, body: bytes) -> bool:
     if table != _MAIN_TABLE or protocol == PROTOCOL or route_type != _UNICAST or not length or flags & _CLONED:
         return False
     destination = attributes(body[_ROUTE.size :]).get(_DESTINATION, b"")
-    # Each link with IPv6 brings one of those.
+    # Each link with IPv6 has such a route.
     return not (len(destination) == 16 and ipaddress.IPv6Address(destination).is_link_local)

@@ -32,9 +32,9 @@ def reconcile_host_network(
     """Bring marked objects of this namespace to `desired`.
 
     With `write`, links that Open vSwitch still has to make are waited for, at most `timeout` seconds. If one does not
-    appear, or a foreign object conflicts, the networks concerned stay as they are and the outcome's
-    `refused` has the reason; where no network is concerned, and without `write`, that is a NetlinkError, and nothing is
-    written. `kernel` is for tests.
+    appear, or a foreign object conflicts, the networks concerned stay as they are and the outcome's `refused` has the
+    reason; where no network is concerned, and without `write`, that is a NetlinkError, and nothing is written.
+    `kernel` is for tests.
     """
     if kernel is None:
         with HostKernel() as opened:

@@ -13,7 +13,7 @@ from .kernel import NetlinkFailure
 
 @dataclass(frozen=True)
 class Step:
-    """One change and what brings it about; when an `optional` one fails, that is a note and nothing else."""
+    """One change and the function that makes it; the failure of an `optional` one is only a note."""
 
     change: Change
     write: Callable[[], None]

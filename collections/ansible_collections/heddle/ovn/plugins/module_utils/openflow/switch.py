@@ -89,9 +89,9 @@ class Switch:
         return read_dump(self._control("--no-names", "--no-stats", "dump-flows", bridge))
 
     def bridges_with(self, cookies: Iterable[int], *, without: str) -> set[str]:
-        """Return the bridges that have flows with one of these cookies; the bridge `without` is not looked at.
+        """Return the bridges that have flows with one of these cookies; the bridge `without` is not examined.
 
-        So own flows are found on a bridge that is not desired any more. Raises OpenFlowError.
+        So own flows are found on a bridge that is no longer desired. Raises OpenFlowError.
         """
         wanted = set(cookies)
         running = set(self._call("ovs-appctl", "ofproto/list").split()) - {without}

@@ -82,9 +82,9 @@ def vm_name(workload: str) -> str:
 
 
 def bring_machine(params: dict, *, write: bool) -> dict:
-    """Bring a VM on this host to the `state` of the module virtual_machine; returns the module's result.
+    """Apply the `state` of the module virtual_machine to a VM on this host; return the module's result.
 
-    Without `write` nothing is asked: the QEMU of an earlier step is not there in check mode.
+    Without `write` no QEMU is queried: the QEMU of an earlier step is not there in check mode.
     """
     if not write:
         return {"changed": True}

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can go wrong with an OVSDB server. Errors name the operation and its table, but never its values."""
+"""Errors of an OVSDB server. They name the operation and its table, but never its values."""
 
 from __future__ import annotations
 
 
 class OvsdbError(Exception):
-    """A transaction or request failed. `error` is the server's word for it, `index` the operation's position."""
+    """A transaction or request failed. `error` is the server's error code, `index` the operation's position."""
 
     def __init__(self, database, error, details="", index=None, operation=None):
         self.database, self.error, self.details, self.index = database, error, details, index
@@ -15,15 +15,15 @@ class OvsdbError(Exception):
 
 
 class Conflict(OvsdbError):
-    """What the transaction was based on has changed: a `wait` did not hold, or a row it refers to is gone."""
+    """A concurrent change invalidated the transaction: a `wait` did not hold, or a row it refers to is gone."""
 
 
 class Duplicate(Conflict):
-    """The same, seen later: a row with that uuid, or with equal values in a unique index, exists already."""
+    """A conflict detected at insert: a row with that uuid, or with equal values in a unique index, exists already."""
 
 
 class Unreachable(OvsdbError):
-    """No connection, or the connection broke or stayed silent."""
+    """No connection, or it broke or timed out."""
 
     def __init__(self, remote, reason):
         super().__init__(remote, "no connection", reason)
@@ -46,13 +46,13 @@ class Interrupted(OvsdbError):
 
 
 class WriteRefused(OvsdbError):
-    """A write was requested of a read-only client; nothing was sent."""
+    """A write was attempted through a read-only client; nothing was sent."""
 
 
 def error_of(database, result, index=None, operation=None):
     """Return the exception for an error object of a server (RFC 7047 section 3.1; ovsdb-server(7) 5.2.1).
 
-    `cluster error` is what a member reports whose cluster did not take the transaction (ovsdb(7), "Clustered").
+    A member reports `cluster error` when its cluster did not accept the transaction (ovsdb(7), "Clustered").
     """
     error, details = result["error"], result.get("details", "")
     if error == "cluster error":

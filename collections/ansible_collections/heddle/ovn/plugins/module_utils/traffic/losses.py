@@ -161,7 +161,7 @@ def _text(counter: Counter[int]) -> dict[str, int]:
 
 
 def _ways(flows: list[dict]) -> list[dict]:
-    """Return the sums by way, protocol and family."""
+    """Return the sums by kind of flow, protocol and family."""
     sums: dict[tuple, dict] = {}
     for flow in flows:
         key = (flow["way"], flow["protocol"], flow["family"])

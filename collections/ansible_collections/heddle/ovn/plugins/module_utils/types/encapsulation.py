@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How packets between hosts are wrapped: the tunnels of the overlay."""
+"""Encapsulation of packets between hosts: the tunnels of the overlay."""
 
 from __future__ import annotations
 

@@ -20,8 +20,8 @@ class Nic:
 class VirtualMachine:
     """A virtual machine of a host; `memory` is in MiB.
 
-    `role` is what the host may do with it: `run` starts it; on the `source` of its move it stays as it is and is never
-    started again; on the `target` QEMU waits for its state.
+    `role` is what the host may do with it: `run` starts it; on the `source` of its migration it keeps running and is
+    never started again; on the `target` QEMU waits for its state.
     """
 
     name: str

@@ -52,9 +52,9 @@ class Unconfirmed:
     """A question that got no answer in a batch, and its result when asked alone.
 
     `controls` are questions known to be answered, the most similar first; `least` is how many seconds to wait in all
-    where the controls do not cover the target's host. `tries` and `waited` (seconds) count what was
-    asked alone, `slowest` is the slowest control meanwhile. `dead` is for how many seconds no control was answered, 0
-    when they were.
+    where the controls do not cover the target's host. `tries` and `waited` (seconds) count what was asked alone,
+    `slowest` is the slowest control meanwhile. `dead` is for how many seconds no control was answered, 0 when they
+    were.
     """
 
     number: int
@@ -86,12 +86,12 @@ def ask_required(
     large: set[int] = set()
     tries: Counter[int] = Counter()
     under_way: dict[int, float] = {}
-    replies = conversation.now()
+    last_reply = conversation.now()
 
     def finished(number: int) -> bool:
         return number in (large if required[number] else answered)
 
-    while (waiting or under_way) and (now := conversation.now()) < replies + timeout:
+    while (waiting or under_way) and (now := conversation.now()) < last_reply + timeout:
         for number in [one for one, until in under_way.items() if until <= now]:
             del under_way[number]
             pace.pass_over()
@@ -111,8 +111,8 @@ def ask_required(
             under_way[number] = now + wait
         if not under_way:
             continue
-        for one in conversation.receive(min([replies + timeout, *under_way.values()])):
-            replies = conversation.now()
+        for one in conversation.receive(min([last_reply + timeout, *under_way.values()])):
+            last_reply = conversation.now()
             pace.learn(one.took)
             answered.add(one.number)
             if one.large:
@@ -222,9 +222,9 @@ def confirm(unconfirmed: list[Unconfirmed], conversation: Conversation, pace: Pa
         until = began + max(_SHORTEST, MARGIN * slowest, *(one.least / _CONFIRM_ROUNDS for one in left))
         by_number = {one.number: one for one in left}
         while True:
-            for replies in clock.others:
-                if replies.number in by_number:
-                    by_number[replies.number].answered |= {replies.large, False}
+            for reply in clock.others:
+                if reply.number in by_number:
+                    by_number[reply.number].answered |= {reply.large, False}
             clock.others.clear()
             if conversation.now() >= until or all(one.concluded or one.dead for one in left):
                 break

@@ -15,8 +15,8 @@ from ..common.change import Change, Outcome
 def drift(outcome: Outcome) -> list[dict]:
     """Return the drift that the changes would correct.
 
-    What is missing along with the namespace or link that it belongs to is left out, and a bridge that several parts
-    of the host need is there once.
+    Objects that are missing together with their namespace or link are not listed separately, and a bridge that several
+    parts of the host need is listed once.
     """
     created: set[tuple[str, str, str]] = set()
     changes = []

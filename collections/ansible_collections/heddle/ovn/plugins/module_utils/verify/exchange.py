@@ -156,17 +156,17 @@ class Exchange:
         source = row.seen_as
         if sender.getsockname()[1] == 0:
             sender.bind((source, 0))
-        interface, opened = self._card(source)
+        interface, opened = self._frame_socket(source)
         ports, macs, addresses = (sender.getsockname()[1], self.port), (interface.mac, row.mac), (source, row.address)
         return lambda data: opened.send(udp_frame(macs, addresses, ports, data))
 
     def _service_frames(self, number: int, row: ExternalFlow) -> Callable[[bytes], object]:
-        heard_at, transmit = self._services.prepare(number, row, *self._card(row.seen_as))
-        if heard_at not in (key.fileobj for key in self._selector.get_map().values()):
-            self._selector.register(heard_at, selectors.EVENT_READ, _SERVICE)
+        reply_socket, transmit = self._services.prepare(number, row, *self._frame_socket(row.seen_as))
+        if reply_socket not in (key.fileobj for key in self._selector.get_map().values()):
+            self._selector.register(reply_socket, selectors.EVENT_READ, _SERVICE)
         return transmit
 
-    def _card(self, source: str) -> tuple[Interface, socket.socket]:
+    def _frame_socket(self, source: str) -> tuple[Interface, socket.socket]:
         """Return the interface that has an address, and a socket that sends frames out of it."""
         if source not in self._interfaces:
             interface = interface_of(source)

@@ -49,10 +49,9 @@ class ExternalFlow:
     """One packet into or out of a network, sent by `runner`, a node or an external host.
 
     `workload` is the one it is about, "" for none. `through` is the node that a packet without one is sent to.
-    `network` is the target's network, "" for hosts. `seen_as` is the
-    source address that the target must see, "" when that does not matter. `mtu` is the size of a large packet that
-    must arrive as well, 0 for none. `mac` makes it a frame to that address, from `seen_as`. `protocol` and `port` are
-    those of a service.
+    `network` is the target's network, "" for hosts. `seen_as` is the source address that the target must see, "" when
+    that does not matter. `mtu` is the size of a large packet that must arrive as well, 0 for none. `mac` makes it a
+    frame to that address, from `seen_as`. `protocol` and `port` are those of a service.
     """
 
     kind: str
@@ -97,7 +96,7 @@ def external_flows(
 ) -> list[ExternalFlow]:
     """Return the expected north-south packets; `runner`: only those that it sends.
 
-    `external` maps each external host of the provider network to its addresses.
+    `external` maps each external host to its addresses on the provider network.
     """
     found = _ExternalFlows(plan, external)
     sent = (one for node in plan["nodes"] if runner in (None, node) for one in found.from_node(node))

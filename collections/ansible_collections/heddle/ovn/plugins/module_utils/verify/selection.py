@@ -16,8 +16,8 @@ from itertools import islice
 from ..common.naming import LOCKED_ROLE
 
 CLASSES, ALL = "classes", "all"
-# Against so many other networks one workload of a network and host is tested. Beyond it the number of pairs of
-# networks, which grows with their square, would exceed everything else; the report counts what is left out.
+# For each network and host, isolation of one workload is tested against this many other networks. The number of pairs
+# of networks grows with their square and would dominate; the report counts what is left out.
 MOST_NETWORKS = 128
 
 

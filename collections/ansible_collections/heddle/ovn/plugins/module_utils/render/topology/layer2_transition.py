@@ -43,8 +43,8 @@ def upgrade_ports(view: NodeNetwork) -> list[Row]:
 def on_link_join_subnets(view: NodeNetwork) -> dict:
     """Option of the gateway's port on the switch: it answers neighbour solicitations that no other port answers.
 
-    Gateway routers on the switch announce the join subnet as on-link, on all nodes and for ever, so workloads resolve
-    join addresses that now only the transit router has. Running workloads do so after the clean-up, too.
+    Gateway routers on the switch announce the join subnet as on-link with infinite lifetime, on all nodes, so workloads
+    resolve join addresses that now only the transit router has. Running workloads do so after the clean-up, too.
     """
     subnets = [subnet for subnet in view.network["join_subnets"] if family(subnet) == 6]
     return {"arp_proxy": " ".join(subnets)} if view.network.get("join_subnets_on_link") and subnets else {}
