@@ -24,7 +24,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one verb; returns 0 when the host is as planned, 1 when something differs, 2 when that is unknown."""
     parser = argparse.ArgumentParser(prog="heddle-host", description="Keep this host as planned.")
     verbs = parser.add_subparsers(dest="verb", required=True)
-    status = verbs.add_parser("status", help="say whether this host is as planned of the plan")
+    status = verbs.add_parser("status", help="report whether this host is as planned, and what differs")
     status.add_argument("--json", action="store_true", help="as JSON")
     verbs.add_parser("diff", help="show what differs and change nothing")
     verbs.add_parser("apply", help="bring this host to the plan")

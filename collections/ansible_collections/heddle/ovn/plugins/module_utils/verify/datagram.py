@@ -12,7 +12,7 @@ import json
 PORT = 7654
 SIZE = 65536
 # The workload named in answers from a socket that was not asked.
-UNSOLICITED = "unsolicited"
+UNSOLICITED = "(unsolicited)"
 _QUESTION, _ANSWER = {"ask", "source"}, {"answer", "workload", "network", "asker"}
 
 

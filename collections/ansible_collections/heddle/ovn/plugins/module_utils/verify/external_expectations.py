@@ -147,7 +147,8 @@ def left_out(plan: dict, external: dict[str, list[str]]) -> list[str]:
         lines.append("external: the inventory has no group heddle_external with heddle_addresses")
     closed = [name for name, provider in providers.items() if provider is None]
     if closed:
-        lines.append(f"hosts: {', '.join(closed)} have no external connectivity, so their hosts are not tested")
+        names = ", ".join(closed)
+        lines.append(f"hosts: {names}: no external connectivity, so nothing passes between them and their workloads")
     flat = [name for name, provider in providers.items() if provider and not provider.vrf]
     if flat:
         lines.append(
