@@ -179,22 +179,25 @@ class Bridge:
             port = f"in_port={{{self.patch(view)}}}"
             self.add(0, 10, f"{port},dl_src={self.mac}", "NORMAL", view.name)
             self.add(0, 9, port, "drop", view.name)
-            if not view.is_default:
-                self._silence(view)
+        self.announcements()
         self.add(0, 0, "", "NORMAL")
 
-    def _silence(self, view: NodeNetwork) -> None:
-        """Keep a gateway router from announcing addresses that all routers and all nodes have alike.
+    def announcements(self) -> None:
+        """Drop announcements of addresses that all gateway routers have alike, but for those of host and default network.
 
         OVN announces every IPv4 address of a gateway router on a switch with a localnet port, and 25.03 has no option
         to disable that; each announcement would go to all gateway routers of all nodes. The default network's router
-        announces the node's address for all.
+        announces the node's address for all. These flows match the MAC that all routers have and not their ports: a
+        new network's router announces as soon as its patch port exists, before the flows of that port are written.
         """
-        announced = [f"arp_op=1,arp_tpa={plain(item)}" for item in self.provider.addresses if family(item) == 4]
-        announced += [f"arp_spa={subnet}" for subnet in self.subnets("masquerade_subnets", 4)]
-        for match in announced:
-            port = f"in_port={{{self.patch(view)}}}"
-            self.add(0, 13, f"{port},arp,{match}", "drop", view.name, cookie=ANNOUNCEMENT_COOKIE)
+        sender = f"arp,dl_src={self.mac}"
+        for subnet in self.subnets("masquerade_subnets", 4):
+            self.add(0, 13, f"{sender},arp_spa={subnet}", "drop", cookie=ANNOUNCEMENT_COOKIE)
+        for address in (plain(item) for item in self.provider.addresses if family(item) == 4):
+            announced = f"{sender},arp_op=1,arp_tpa={address}"
+            self.add(0, 13, announced, "drop", cookie=ANNOUNCEMENT_COOKIE)
+            for announcer in ("LOCAL", f"{{{self.patch(self.default)}}}"):
+                self.add(0, 14, f"in_port={announcer},{announced}", "NORMAL", cookie=ANNOUNCEMENT_COOKIE)
 
     def replies(self) -> None:
         """Table 1: packets from the provider network to the node's address, after conntrack."""
