@@ -56,7 +56,8 @@ def unreached(lab):
 def disturbed(lab, words, action, *arguments):
     """Run the upgrade, and do something when these words appear in its output. Returns what it printed."""
     command = [str(ROOT / "scripts" / "play"), "playbooks/upgrade_layer2.yml", *arguments]
-    environment = {**os.environ, "ANSIBLE_NOCOLOR": "1"}
+    # The words are names of tasks, which the short output leaves out.
+    environment = {**os.environ, "ANSIBLE_NOCOLOR": "1", "HEDDLE_VERBOSE": "1", "HEDDLE_LOG_DIRECTORY": ""}
     output, waiting = [], True
     with subprocess.Popen(
         command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True
