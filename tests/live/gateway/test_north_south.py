@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway import bridge_flows
+from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway import neighbour_flows
 from tests.live.gateway.conftest import BRIDGE, MAC, NEXT_HOP_MAC, UPLINK
 from tests.live.gateway.packets import ICMP, ICMPV6, TCP, UDP, Packet
 from tests.pipeline import layer2, namespace, workload
@@ -56,9 +56,9 @@ def request_of(zone, name: str, protocol: int, family: int) -> Packet:
 @pytest.mark.parametrize("group", [50, 1])
 @pytest.mark.parametrize("family", [4, 6])
 def test_concurrent_external_connections_get_their_replies(host, family, group, monkeypatch):
-    monkeypatch.setattr(bridge_flows, "GROUP_SIZE", group)
+    monkeypatch.setattr(neighbour_flows, "GROUP_SIZE", group)
     machine, zone = host(MANIFESTS)
-    assert any(flow.table >= bridge_flows.GROUP_TABLES for flow in machine.flows(zone.plan)) is (group == 1)
+    assert any(flow.table >= neighbour_flows.GROUP_TABLES for flow in machine.flows(zone.plan)) is (group == 1)
     assert not machine.apply(zone.plan).changed
     for protocol in (UDP, ICMP if family == 4 else ICMPV6):
         requests = {name: request_of(zone, name, protocol, family) for name in NAMES}
