@@ -19,6 +19,7 @@ description:
   - Runs on the state host. C(playbooks/upgrade_layer2.yml) performs the steps in order.
 extends_documentation_fragment:
   - heddle.ovn.attributes
+  - heddle.ovn.state_database
 options:
   step:
     description:
@@ -45,10 +46,6 @@ options:
     description: Number of nodes that change at a time.
     type: int
     default: 1
-  socket:
-    description: Where the state database listens, C(unix:PATH) or C(tcp:HOST:PORT), or several with commas between.
-    type: str
-    default: unix:/run/heddle-state/heddle.sock
 seealso:
   - module: heddle.ovn.layer2_upgrade_info
   - module: heddle.ovn.zone
@@ -127,6 +124,7 @@ revision:
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_runner
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.state_connection import STATE_DATABASE, state_database
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.layer2_upgrade import (
     STEPS,
     TOPOLOGIES,
@@ -142,7 +140,7 @@ def main():
             "nodes": {"type": "list", "elements": "str", "default": []},
             "topology": {"type": "str", "choices": list(TOPOLOGIES), "default": "transit-router"},
             "serial": {"type": "int", "default": 1},
-            **module_runner.STATE_SOCKET,
+            **STATE_DATABASE,
         },
         supports_check_mode=True,
     )
@@ -150,7 +148,7 @@ def main():
     with module_runner.reported(module):
         if module.params["serial"] < 1:
             module.fail_json(msg="serial: at least one node changes at a time")
-        with module_runner.connected(module.params["socket"], write=write) as client:
+        with state_database(module, write=write) as client:
             result = run_step(client, module.params, write=write)
     module.exit_json(**result)
 

@@ -15,7 +15,8 @@ import time
 from pathlib import Path
 
 from ..agent.context import NodeContext
-from ..agent.module_runner import STATE_SOCKET, UserError, known_node, load_plan
+from ..agent.module_runner import UserError, known_node, load_plan
+from ..agent.state_connection import STATE_DATABASE
 from ..common.naming import INTEGRATION_BRIDGE, workload_namespace
 from ..common.polling import attempts
 from ..common.serialization import pack
@@ -33,7 +34,7 @@ STATE_ARGUMENTS = {
     "workload": {"type": "str", "required": True},
     "node": {"type": "str", "required": True},
     "state": {"type": "str", "choices": ["started", "finished"], "required": True},
-    **STATE_SOCKET,
+    **STATE_DATABASE,
 }
 HOST_ARGUMENTS = {
     "workload": {"type": "str", "required": True},

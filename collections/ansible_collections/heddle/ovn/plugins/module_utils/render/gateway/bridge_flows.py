@@ -183,7 +183,7 @@ class Bridge:
         self.add(0, 0, "", "NORMAL")
 
     def announcements(self) -> None:
-        """Drop announcements of addresses that all gateway routers have alike, but for those of host and default network.
+        """Drop announcements of addresses that all gateway routers have, except those of host and default network.
 
         OVN announces every IPv4 address of a gateway router on a switch with a localnet port, and 25.03 has no option
         to disable that; each announcement would go to all gateway routers of all nodes. The default network's router
