@@ -87,6 +87,12 @@ foreign:
       kind: Logical_Switch
       name: by-hand
       identity: 4b1d5f0e-6f0c-4f57-9d0c-8a4d1c3a9f11
+notes:
+  description: What needs attention although nothing differs, one line each with the remedy.
+  returned: success
+  type: list
+  elements: str
+  sample: []
 problems:
   description: One line for each part of the host that could not be compared.
   returned: success
