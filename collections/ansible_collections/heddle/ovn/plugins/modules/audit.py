@@ -99,6 +99,12 @@ problems:
   type: list
   elements: str
   sample: []
+stopped:
+  description: The units of the daemons that do not run; RV(problems) has a line with the remedy for each.
+  returned: success
+  type: list
+  elements: str
+  sample: [ovn-northd]
 checked:
   description: Number of objects that the host should have.
   returned: success

@@ -22,8 +22,8 @@ extends_documentation_fragment:
 options:
   hosts:
     description:
-      - Results of M(heddle.ovn.audit) by host; empty for a host that did not answer. Only C(digest), C(problems) and,
-        of each entry in C(drift), C(network) are used.
+      - Results of M(heddle.ovn.audit) by host; empty for a host that did not answer. Only C(digest), C(problems),
+        C(stopped) and, of each entry in C(drift), C(network) are used.
       - A host where the plan could not be applied has C(failed) and C(msg). One with C(asked) false was not asked,
         and keeps what it reported since the network changed last.
     type: dict

@@ -88,6 +88,7 @@ class Comparison:
             "foreign": [asdict(one) for one in outcome.foreign],
             "notes": list(dict.fromkeys(outcome.notes)),
             "problems": list(dict.fromkeys([*problems, *other])),
+            "stopped": list(stopped),
             "checked": len(rows)
             + gateway_size(self.plan, self.node)
             + len(self.endpoints)
