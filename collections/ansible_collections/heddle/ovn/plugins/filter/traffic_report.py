@@ -48,8 +48,8 @@ EXAMPLES = r"""
 RETURN = r"""
 _value:
   description:
-    - C(flows) has each flow, C(ways) the sums by kind of flow, protocol and family, C(phases) the losses from each step
-      to the next, C(moves) when which workload was moved.
+    - C(flows) has each flow, C(kinds) the sums by kind, protocol and family, C(phases) the losses from each step to the
+      next, C(moves) when which workload was moved.
     - C(clocks) has by how many seconds at least and at most each host's clock is ahead of the control node's.
     - C(problems) are lines of text on what is wrong with the measurement itself.
     - Empty when no host took part.

@@ -1,13 +1,13 @@
 #!/usr/bin/python
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Report what the upgrade of Layer2 networks would do, and what is in its way."""
+"""Report what the upgrade of Layer2 networks would do, and what blocks it."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: layer2_upgrade_info
-short_description: Report what the upgrade of Layer2 networks would do, and what is in its way
+short_description: Report what the upgrade of Layer2 networks would do, and what blocks it
 version_added: 0.3.0
 author:
   - Heddle maintainers (@heddle)

@@ -74,7 +74,7 @@ def _untested(report: dict) -> int:
 
 def _north_south(found: dict) -> list[str]:
     """Return counts of north-south flows, and a row of symbols for each workload."""
-    head = ["way", "family", "must reach", "reached", "must not", "isolated", "not tested"]
+    head = ["kind", "family", "must reach", "reached", "must not", "isolated", "not tested"]
     rows = [
         [
             row["kind"], f"IPv{row['family']}", row["must_reach"], row["reached"], row["must_not"], row["isolated"],
