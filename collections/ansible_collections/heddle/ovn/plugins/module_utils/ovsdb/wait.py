@@ -37,6 +37,28 @@ class ChassisBehind(NotProgrammed):
     """northd is done, but at least one ovn-controller is not; which one, only the Southbound's Chassis_Private says."""
 
 
+class Announcement:
+    """Counts `nb_cfg` up in the transaction that completes a change (`reconcile(..., closing=)`), as ovn-nbctl does.
+
+    northd begins with the first transaction that it sees. A number of its own transaction is read when that run has
+    ended, so `sb_cfg` follows after one more run, and with a new network that is a computation of all networks
+    (OVN 25.03: `inc-engine/show-stats`, input SB_datapath_binding).
+    """
+
+    operations = (
+        {"op": "mutate", "table": "NB_Global", "where": [], "mutations": [["nb_cfg", "+=", 1]]},
+        {"op": "select", "table": "NB_Global", "where": [], "columns": ["nb_cfg"]},
+    )
+
+    def __init__(self) -> None:
+        self.number: int | None = None
+
+    def committed(self, results: list) -> None:
+        """Note the number; without an NB_Global row there is none."""
+        rows = results[-1]["rows"]
+        self.number = rows[0]["nb_cfg"] if rows else None
+
+
 def wait_until(client, database: str, table: str, where: list, columns: list, predicate, timeout: float) -> list:
     """Read rows until `predicate(rows)` holds and return them; `TimedOut` after `timeout` seconds."""
     select = {"op": "select", "table": table, "where": where, "columns": columns}
@@ -55,14 +77,14 @@ def caught_up(client) -> bool:
     return all(row["sb_cfg"] >= row["nb_cfg"] and row["hv_cfg"] >= row["nb_cfg"] for row in rows)
 
 
-def synchronise(client, timeout: float) -> dict:
-    """Announce a change in `nb_cfg` and wait for `sb_cfg` (northd) and `hv_cfg` (ovn-controller) to reach it.
+def synchronise(client, timeout: float, announced: int | None = None) -> dict:
+    """Wait until `sb_cfg` (northd) and `hv_cfg` (ovn-controller) reach a number of `nb_cfg`; without one, count it up.
 
     Returns the three numbers and how many `seconds` it took. Errors after `timeout` seconds: `NorthdSilent`,
     `ChassisBehind`; `OvsdbError` when the database has no NB_Global row, which northd makes when it starts.
     """
     start = time.monotonic()
-    target = _announce(client)
+    target = _announce(client) if announced is None else announced
 
     def reached(column):
         return lambda rows: bool(rows) and rows[0][column] >= target
@@ -85,9 +107,8 @@ def synchronise(client, timeout: float) -> dict:
 
 def _announce(client) -> int:
     """Count `nb_cfg` up and return its new value; one transaction, so that two announcers get two numbers."""
-    mutate = {"op": "mutate", "table": "NB_Global", "where": [], "mutations": [["nb_cfg", "+=", 1]]}
-    select = {"op": "select", "table": "NB_Global", "where": [], "columns": ["nb_cfg"]}
-    counted, answer = client.transact(OVN_NORTHBOUND, [mutate, select])
-    if not counted["count"]:
+    announcement = Announcement()
+    announcement.committed(client.transact(OVN_NORTHBOUND, list(announcement.operations)))
+    if announcement.number is None:
         raise OvsdbError(OVN_NORTHBOUND, "no NB_Global row", "ovn-northd makes it when it starts; is it running?")
-    return answer["rows"][0]["nb_cfg"]
+    return announcement.number
