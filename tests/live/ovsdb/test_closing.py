@@ -97,8 +97,7 @@ def test_northd_translates_both_together(northbound, southbound, northd):
     northd.send_signal(signal.SIGSTOP)
     counted, _announcing = announced(northbound, rows(*NETWORKS))
     northd.send_signal(signal.SIGCONT)
-    with northbound.client() as client:
-        reached = synchronise(client, 20, counted)
-    assert counted == reached["nb_cfg"] == reached["sb_cfg"]
+    with northbound.client() as client, southbound.client() as reader:
+        assert synchronise(client, reader, 20, counted) == counted == number(northbound)
     bound = {row["logical_port"] for row in southbound.rows("Port_Binding", "logical_port")}
     assert {f"{name}_lrp" for name in NETWORKS} <= bound

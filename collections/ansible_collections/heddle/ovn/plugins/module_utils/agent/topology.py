@@ -51,8 +51,9 @@ def apply_topology(context: NodeContext, plan: dict) -> Outcome:
         rows = render_northbound(plan, node)
         change = Announcement()
         outcome += apply_rows(client, OVN_NORTHBOUND, rows, owner, northbound.TABLES, write=write, closing=change)
-        if write and context.timeout and (outcome.changed or not caught_up(client)):
-            synchronise(client, context.timeout, change.number)
-    # Last, because removing an additional chassis must wait until packets go to the primary one.
-    with connected(SOUTHBOUND_REMOTE, write=write) as client:
-        return outcome + reconcile_additional_chassis(client, render_additional_chassis(plan, node), write=write)
+        with connected(SOUTHBOUND_REMOTE, write=write) as southbound_client:
+            if write and context.timeout and (outcome.changed or not caught_up(client, southbound_client)):
+                synchronise(client, southbound_client, context.timeout, change.number)
+            # Last, because removing an additional chassis must wait until packets go to the primary one.
+            additional = render_additional_chassis(plan, node)
+            return outcome + reconcile_additional_chassis(southbound_client, additional, write=write)
