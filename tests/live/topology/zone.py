@@ -40,7 +40,8 @@ class Zone:
             rows = render_northbound(plan, node)
             scope = Scope(tables=frozenset(rendered.TABLES))
             second = reconcile(client, "OVN_Northbound", rows, owner="t", scope=scope)
-            synchronise(client, 30)
+            with self.southbound.client() as reader:
+                synchronise(client, reader, 30)
         return first + second
 
     def interface(self, name, network):
