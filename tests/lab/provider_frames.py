@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two ends of what leaves to the provider network, run on hosts by `remote_program.py`.
 
-`watch` prints a line for each IP packet and each ARP packet that an interface receives, whoever it is addressed to,
-until its input ends. `send` sends segments that belong to no connection, which connection tracking finds invalid and
+`watch` prints a line for each IP packet and each ARP packet that an interface receives, whatever its destination, until
+its input ends. `send` sends segments that belong to no connection, which connection tracking finds invalid and
 does not translate, and a datagram after them, which it translates.
 """
 
