@@ -132,6 +132,29 @@ def test_nothing_leaves_with_an_address_of_its_network(host, family):
 
 
 @pytest.mark.parametrize("family", [4, 6])
+def test_the_provider_bridge_tracks_sctp_as_other_transports(host, family):
+    """Which flows a packet takes; the userspace datapath's connection tracking itself does not know SCTP."""
+    machine, _zone = host(MANIFESTS)
+    address = {4: "nw_src={},nw_dst={}", 6: "ipv6_src={},ipv6_dst={}"}[family]
+
+    def flows(transport: str, port: str, source: str, target: str) -> list[str]:
+        name = transport if family == 4 else f"{transport}6"
+        macs = f"dl_src={MAC},dl_dst={NEXT_HOP_MAC}" if port != UPLINK else f"dl_src={NEXT_HOP_MAC},dl_dst={MAC}"
+        ends = f"{address.format(source, target)},{transport}_src=40000,{transport}_dst=40000"
+        shown = machine.run(["ovs-appctl", "ofproto/trace", BRIDGE, f"in_port={port},{name},{macs},{ends}"])
+        return [line.split("priority")[1] for line in shown.splitlines() if "priority" in line]
+
+    ports = machine.tools.run("ovs-vsctl", f"--db={machine.vswitch.remote}", "list-ports", BRIDGE).split()
+    patches = [port for port in ports if port.startswith("patch-")]
+    assert len(patches) == len(NAMES)
+    ends = [(patch, NODE[family], EXTERNAL[family]) for patch in patches]
+    for port, source, target in [*ends, (UPLINK, EXTERNAL[family], NODE[family])]:
+        tracked = flows("sctp", port, source, target)
+        assert tracked
+        assert tracked == flows("udp", port, source, target), port
+
+
+@pytest.mark.parametrize("family", [4, 6])
 def test_open_connections_follow_a_new_provider_address(host, family):
     machine, zone = host(MANIFESTS)
     request = request_of(zone, "flat", UDP, family)
