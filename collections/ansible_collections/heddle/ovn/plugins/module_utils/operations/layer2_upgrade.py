@@ -11,11 +11,13 @@ from ..agent.module_runner import UserError
 from ..common.serialization import pack
 from ..controllers.apply_manifests import AdmissionError, store
 from ..controllers.layer2_steps import Blocker, change_version, clean_up, drain, go_back, survey
+from ..controllers.network_nodes import select_nodes
 from ..plan import build_plan
 from ..store.database import read
 from ..store.layer2_version import GATEWAY_ROUTERS, TRANSIT_ROUTER, is_open, version_of
 from ..store.snapshot import Snapshot
 from .admission_service import state_changes
+from .readiness import now
 
 STEPS = ("surveyed", "drained", "changed", "returned", "cleaned")
 TOPOLOGIES = {"transit-router": TRANSIT_ROUTER, "gateway-router": GATEWAY_ROUTERS}
@@ -100,7 +102,10 @@ def run_step(client, params: dict, *, write: bool) -> dict:
     def decide(before: Snapshot) -> tuple[Snapshot, list[Blocker]]:
         if not before.settings:
             raise UserError("the state database is empty; run playbooks/networks.yml")
-        return decisions[params["step"]](before)
+        after, blockers = decisions[params["step"]](before)
+        if after is not before and not blockers:
+            select_nodes(before, after, now())
+        return after, blockers
 
     decisions: dict[str, Decision] = dict(zip(STEPS, (surveyed, drained, changed, returned, cleaned), strict=True))
     try:

@@ -46,10 +46,12 @@ def _first_line(text: str) -> str:
 def network_states(name: str, described: dict, digest: str, reports: dict[str, dict]) -> dict[str, str]:
     """Return the state of one network by host: drift of other networks does not count, drift of common objects does.
 
-    `described` is the network in the plan.
+    `described` is the network in the plan. Hosts that it is not on have no state.
     """
     states = {}
     for host, report in sorted(reports.items()):
+        if host not in described.get("nodes", reports):
+            continue
         if host not in described.get("host_subnets", reports):
             states[host] = "has no subnet of it"
             continue
