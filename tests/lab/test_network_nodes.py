@@ -26,6 +26,7 @@ spec:
     subnets: [{cidr: 10.128.0.0/16, hostSubnet: 24}, {cidr: "fd00:10:128::/48", hostSubnet: 64}]
 ---
 """
+MACHINE = (WORKLOAD % ("vm", "flat", "node1")).replace("node1", "node1, kind: vm")
 EMPTY = SPACE % "flat" + LAYER2 + SPACE % "routed" + LAYER3
 PLACED = EMPTY + "".join(WORKLOAD % ("w1", name, "node1") for name in ("flat", "routed"))
 ARRIVED = PLACED + "".join(WORKLOAD % ("w3", name, "node3") for name in ("flat", "routed"))
@@ -106,5 +107,29 @@ def test_a_network_follows_its_workloads(lab, manifests):
     assert hosts_of(lab) == placed
     lab.play("audit.yml", manifests=manifests)
     own.write_text(EMPTY)
+    lab.play("networks.yml", manifests=manifests)
+    assert hosts_of(lab) == before
+
+
+def test_a_virtual_machine_brings_its_network_to_its_target(lab, manifests):
+    before = hosts_of(lab)
+    (manifests / "nodes.yml").write_text(SPACE % "flat" + LAYER2 + MACHINE + WORKLOAD % ("w1", "flat", "node1"))
+    lab.play("networks.yml", manifests=manifests)
+    assert {node: bool(traces(lab, node)) for node in NODES} == {"node1": True, "node2": False, "node3": False}
+    (machine,) = status()["workloads"]["flat/vm"]["interfaces"]
+    # It may still boot.
+    reached = [address.partition("/")[0] for address in machine["addresses"]]
+    for address in reached:
+        lab.ssh("node1", "ip", "netns", "exec", "flat_w1", "ping", "-c1", "-w50", address)
+
+    lab.play("migrate_workload.yml", "-e", "workload=flat/vm", "-e", "to=node3")
+    ping(lab, "node1", "flat_w1", *reached)
+    assert {node: bool(traces(lab, node)) for node in NODES} == {"node1": True, "node2": False, "node3": True}
+    assert hosts_of(lab)["node2"] == before["node2"]
+    lab.play("audit.yml", manifests=manifests)
+    (manifests / "nodes.yml").write_text(SPACE % "flat" + LAYER2 + MACHINE)
+    lab.play("networks.yml", manifests=manifests)
+    assert {node: bool(traces(lab, node)) for node in NODES} == {"node1": False, "node2": False, "node3": True}
+    (manifests / "nodes.yml").unlink()
     lab.play("networks.yml", manifests=manifests)
     assert hosts_of(lab) == before
