@@ -18,7 +18,10 @@ from ansible_collections.heddle.ovn.plugins.module_utils.controllers.network_nod
     select_nodes,
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.networks import networks
-from ansible_collections.heddle.ovn.plugins.module_utils.operations.readiness import with_readiness
+from ansible_collections.heddle.ovn.plugins.module_utils.operations.readiness import (
+    select_nodes_between_runs,
+    with_readiness,
+)
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.status_view import attention, state_view
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
@@ -273,3 +276,21 @@ def test_only_hosts_with_the_network_count_for_its_readiness():
         assert condition(ready.objects[key], "NetworkReady")["status"] == "True"
         assert ready.objects[key].status["hosts"] == hosts
     assert attention(state_view(ready)["objects"]) == []
+
+
+def test_the_end_of_a_migration_leaves_the_readiness_that_the_next_run_finds():
+    text = LAYER2 + workload("red", "vm", "node1").replace("node1", "node1, kind: vm") + TWO
+    before = stored(text, settings=AT_ONCE)
+    moving, _move = begin_move(before, "red/vm", "node2")
+    select_nodes_between_runs(before, moving, START)
+    moving.revision = 1
+    good = {"digest": build_plan(moving)["digest"], "drift": [], "problems": []}
+    ready = with_readiness(moving, dict.fromkeys(THREE_NODES, good), START)
+    assert ready.objects[NET].status["hosts"] == {"node1": "ready", "node2": "ready"}
+
+    over = end_move(ready, "red/vm", "node2")
+    select_nodes_between_runs(ready, over, LATE)
+    found = condition(over.objects[NET], "NetworkReady")
+    assert (found["message"], found["lastTransitionTime"]) == ("every host has the network: node2", START)
+    good["digest"] = build_plan(over)["digest"]
+    assert with_readiness(over, dict.fromkeys(THREE_NODES, good), LATE).objects == over.objects

@@ -11,13 +11,12 @@ from ..agent.module_runner import UserError
 from ..common.serialization import pack
 from ..controllers.apply_manifests import AdmissionError, store
 from ..controllers.layer2_steps import Blocker, change_version, clean_up, drain, go_back, survey
-from ..controllers.network_nodes import select_nodes
 from ..plan import build_plan
 from ..store.database import read
 from ..store.layer2_version import GATEWAY_ROUTERS, TRANSIT_ROUTER, is_open, version_of
 from ..store.snapshot import Snapshot
 from .admission_service import state_changes
-from .readiness import now
+from .readiness import now, select_nodes_between_runs
 
 STEPS = ("surveyed", "drained", "changed", "returned", "cleaned")
 TOPOLOGIES = {"transit-router": TRANSIT_ROUTER, "gateway-router": GATEWAY_ROUTERS}
@@ -104,7 +103,7 @@ def run_step(client, params: dict, *, write: bool) -> dict:
             raise UserError("the state database is empty; run playbooks/networks.yml")
         after, blockers = decisions[params["step"]](before)
         if after is not before and not blockers:
-            select_nodes(before, after, now())
+            select_nodes_between_runs(before, after, now())
         return after, blockers
 
     decisions: dict[str, Decision] = dict(zip(STEPS, (surveyed, drained, changed, returned, cleaned), strict=True))

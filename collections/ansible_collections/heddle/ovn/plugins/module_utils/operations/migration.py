@@ -21,7 +21,6 @@ from ..common.polling import attempts
 from ..common.serialization import pack
 from ..controllers.apply_manifests import store
 from ..controllers.move import MoveRefused, begin_move, end_move
-from ..controllers.network_nodes import select_nodes
 from ..openflow.packet_out import send_out
 from ..plan import build_plan
 from ..qemu import instance
@@ -29,7 +28,7 @@ from ..qemu.qmp import Qmp, QmpAbsent, QmpError
 from ..render.announcement import render_announcements
 from ..render.common.hosting_nodes import hosts
 from ..store.snapshot import Snapshot
-from .readiness import now
+from .readiness import now, select_nodes_between_runs
 
 STATE_ARGUMENTS = {
     "workload": {"type": "str", "required": True},
@@ -65,7 +64,7 @@ def record_move(params: dict, client, *, write: bool) -> tuple[Snapshot, Snapsho
         else:
             after = end_move(before, params["workload"], params["node"])
         if after is not before:
-            select_nodes(before, after, now())
+            select_nodes_between_runs(before, after, now())
         return after, []
 
     if client is None:
