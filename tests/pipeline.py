@@ -27,6 +27,8 @@ def nodes(*names: str) -> dict[str, dict]:
     }
 
 
+# Settings for tests of what a node with a network has, whether or not it has a workload there.
+EVERYWHERE = {"dynamic_networks": False}
 THREE_NODES = nodes("node1", "node2", "node3")
 
 
@@ -94,8 +96,8 @@ def upgrade_stage(text: str, *upgraded: str, done: bool = False, hosts: dict | N
 
     `done`: everything was cleaned up; without upgraded nodes the cluster never had the old one.
     """
-    old = upgraded or not done
-    step, problems = decide(text, hosts=hosts, settings={"layer2_topology": "gateway-router"} if old else None)
+    settings = {**EVERYWHERE, "layer2_topology": "gateway-router" if upgraded or not done else "transit-router"}
+    step, problems = decide(text, hosts=hosts, settings=settings)
     assert not problems, "\n".join(map(str, problems))
     for name in upgraded:
         step, _moves, blockers = layer2_steps.drain(step, [name], TRANSIT_ROUTER)

@@ -12,8 +12,22 @@ if _COLLECTIONS not in sys.path:
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common import naming  # noqa: E402 - needs the path above
 from ansible_collections.heddle.ovn.plugins.module_utils.common.addressing import family, plain  # noqa: E402
-from ansible_collections.heddle.ovn.plugins.module_utils.render.common.node_network import NodeNetwork, attachments  # noqa: E402
+from ansible_collections.heddle.ovn.plugins.module_utils.render.common.node_network import (  # noqa: E402
+    NodeNetwork,
+    attachments,
+    nodes_of,
+)
 from ansible_collections.heddle.ovn.plugins.module_utils.traffic.losses import MOVING  # noqa: E402
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.report_tables import cause_lines, foreign_lines  # noqa: E402
 
-__all__ = ["MOVING", "NodeNetwork", "attachments", "cause_lines", "family", "foreign_lines", "naming", "plain"]
+__all__ = [
+    "MOVING",
+    "NodeNetwork",
+    "attachments",
+    "cause_lines",
+    "family",
+    "foreign_lines",
+    "naming",
+    "nodes_of",
+    "plain",
+]

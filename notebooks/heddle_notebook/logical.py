@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One network as OVN has it: switches, routers, ports, workloads, addresses and tunnel keys. A column is a host."""
+"""One network as OVN has it: switches, routers, ports, workloads, addresses, tunnel keys. Its hosts are the columns."""
 
 from __future__ import annotations
 
-from .collection import NodeNetwork, attachments, naming, plain
+from .collection import NodeNetwork, attachments, naming, nodes_of, plain
 from .colors import Color, mixed, network_colors
 from .svg import FAINT, INK, Drawing
 
@@ -18,8 +18,11 @@ def logical(plan: dict, network: str) -> str:
     drawing = Drawing(f"Logical topology of {network}")
     color = network_colors(plan)[network]
     attached = attachments(plan).get(network, [])
-    views = [NodeNetwork(plan, network, node, attached) for node in plan["nodes"]]
+    views = [NodeNetwork(plan, network, node, attached) for node in nodes_of(plan, network)]
     _title(drawing, network, described, color)
+    if not views:
+        drawing.text(LEFT, 96, "on no host, because no workload uses it", size=12, color=FAINT)
+        return drawing.svg()
     y = _DRAWN[described["topology"]](drawing, views, color)
     for number, view in enumerate(views):
         _workloads(drawing, view, _left(number), y, color)

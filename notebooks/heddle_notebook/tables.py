@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from html import escape
 
-from .collection import cause_lines, foreign_lines
+from .collection import cause_lines, foreign_lines, nodes_of
 from .colors import BAD, GOOD, network_colors
 
 _STYLE = "border-collapse: collapse; font-size: 13px; margin: 4px 0 16px"
@@ -47,11 +47,12 @@ def networks(plan: dict) -> str:
     rows = [
         [
             network(plan, name), str(one["id"]), f"{one['topology']} {one['role'].lower()}", str(one["mtu"]),
-            _code(one["subnets"]), _code(one["tunnel_keys"]), escape(", ".join(one["namespaces"]) or "all others"),
+            _code(one["subnets"]), _code(one["tunnel_keys"]), str(len(nodes_of(plan, name))),
+            escape(", ".join(one["namespaces"]) or "all others"),
         ]
         for name, one in sorted(plan["networks"].items(), key=lambda item: item[1]["id"])
     ]  # fmt: skip
-    return table(["network", "id", "topology", "MTU", "subnets", "tunnel keys", "namespaces"], rows)
+    return table(["network", "id", "topology", "MTU", "subnets", "tunnel keys", "hosts", "namespaces"], rows)
 
 
 def workloads(plan: dict) -> str:

@@ -24,13 +24,13 @@ from ansible_collections.heddle.ovn.plugins.module_utils.render.host.links_and_r
 from ansible_collections.heddle.ovn.plugins.module_utils.types.host_network import HostNetwork
 from ansible_collections.heddle.ovn.plugins.module_utils.types.nftables_ruleset import Firewall
 from ansible_collections.heddle.ovn.plugins.module_utils.types.openflow_flow import DEFAULT_COOKIE, Flow
-from tests.pipeline import THREE_NODES, namespace, plan_of, with_gateways
+from tests.pipeline import EVERYWHERE, THREE_NODES, namespace, plan_of, with_gateways
 
 CASES = sorted((Path(__file__).parent / "host").glob("*.yml"))
 
 
 def plan_for(case: Path) -> dict:
-    return plan_of(case.read_text(), hosts=with_gateways(case.stem.rpartition("-")[2]))
+    return plan_of(case.read_text(), hosts=with_gateways(case.stem.rpartition("-")[2]), settings=EVERYWHERE)
 
 
 def shown(flow: Flow) -> str:
@@ -142,6 +142,6 @@ def test_vrf_name_does_not_collide_with_a_host_interface(name, vrf):
         "layer2: {role: Primary, subnets: [10.50.0.0/24]}}}\n"
     )
     hosts = with_gateways("shared", userspace_interfaces=["eth5"])
-    plan = plan_of(namespace("n") + network, hosts=hosts)
+    plan = plan_of(namespace("n") + network, hosts=hosts, settings=EVERYWHERE)
     (found,) = render_host_network(plan, "node1").vrfs
     assert found.name == (vrf or f"mp{plan['networks'][f'cluster_udn_{name}']['id']}-udn-vrf")

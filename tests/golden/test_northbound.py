@@ -2,7 +2,8 @@
 """Manifests to Northbound rows, one small case per behaviour.
 
 `NAME.yml` is the input, `NAME.rows` what node1 gets for the networks in it. HEDDLE_RECORD=1 writes the latter anew. A
-name that ends with `-shared` or `-local` configures external connectivity in that gateway mode.
+name that ends with `-shared` or `-local` configures external connectivity in that gateway mode. Networks are on all
+nodes, unless the name ends with `-dynamic`.
 """
 
 import os
@@ -12,14 +13,15 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
 from ansible_collections.heddle.ovn.plugins.module_utils.types.ovsdb_row import Ref, Row
-from tests.pipeline import plan_of, with_gateways
+from tests.pipeline import EVERYWHERE, plan_of, with_gateways
 
 CASES = sorted((Path(__file__).parent / "northbound").glob("*.yml"))
 
 
 def plan_for(case: Path) -> dict:
     mode = case.stem.rpartition("-")[2]
-    return plan_of(case.read_text(), hosts=with_gateways(mode) if mode in ("shared", "local") else None)
+    hosts = with_gateways(mode) if mode in ("shared", "local") else None
+    return plan_of(case.read_text(), hosts=hosts, settings=None if case.stem.endswith("-dynamic") else EVERYWHERE)
 
 
 def text_of(value) -> str:

@@ -18,12 +18,8 @@ from ansible_collections.heddle.ovn.plugins.module_utils.verify.report_tables im
 from tests.live.conftest import Server, stop
 from tests.pipeline import layer2, namespace, plan_of, with_gateways, workload
 
-PLAN = plan_of(
-    namespace("nowhere")
-    + layer2("nowhere", "net", "10.0.0.0/24")
-    + workload("nowhere", "w1", "node1")
-    + workload("nowhere", "w2", "node2")
-)
+NETWORK = namespace("nowhere") + layer2("nowhere", "net", "10.0.0.0/24") + workload("nowhere", "w2", "node2")
+PLAN = plan_of(NETWORK + workload("nowhere", "w1", "node1"))
 ARGUMENTS = {
     "name": "node1", "encap_ips": ["198.18.1.11"], "datapath": "system", "underlay_interface": None,
     "provider": None, "physical_networks": {}, "owner": "heddle:chassis",
@@ -70,6 +66,13 @@ def test_a_missing_integration_bridge_explains_the_ports_on_it(audited):
         assert cause_of(result, "Port", name) == "Bridge br-int"
         assert cause_of(result, "Interface", name) == "Bridge br-int"
     assert [one["name"] for one in result["drift"] if one["kind"] == "Bridge"] == ["br-int"]
+
+
+@pytest.mark.usefixtures("audited")
+def test_rows_of_a_network_that_is_not_on_the_host_have_one_cause():
+    result = compare.Comparison(plan_of(NETWORK), "node1").result()
+    assert cause_of(result, "Logical_Switch", "nowhere_net_ovn_layer2_switch") == "network nowhere_net"
+    assert cause_of(result, "Logical_Router", "nowhere_net_transit_router") == "network nowhere_net"
 
 
 def test_a_missing_setting_of_ovn_controller_is_drift(audited):

@@ -26,9 +26,10 @@ from ansible_collections.heddle.ovn.plugins.module_utils.store.layer2_version im
 )
 from tests.live.conftest import Server, start, stop, wait_for
 from tests.live.topology.zone import Zone
-from tests.pipeline import decide, layer2, namespace, with_gateways, workload
+from tests.pipeline import EVERYWHERE, decide, layer2, namespace, with_gateways, workload
 
-SETTINGS = {"layer2_topology": "gateway-router"}
+# After the clean-up each node is asked for the join addresses of all others.
+SETTINGS = {**EVERYWHERE, "layer2_topology": "gateway-router"}
 EARLY = namespace("red") + layer2("red", "net", "203.203.0.0/24", "2010:100:200::/60") + workload("red", "c", "node3")
 LATE = EARLY + workload("red", "late", "node1")
 SWITCH, ROUTER = layer2_switch("red_net"), transit_router("red_net")

@@ -9,7 +9,7 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.bridge_flows import render_bridge_flows
 from tests.live.topology.zone import Zone
-from tests.pipeline import layer2, namespace, plan_of, with_gateways
+from tests.pipeline import EVERYWHERE, layer2, namespace, plan_of, with_gateways
 
 ETHERNET = 14
 LARGER = re.compile(r"check_pkt_larger\((\d+)\)")
@@ -36,7 +36,7 @@ def limits(southbound, router: str) -> dict[str, set[int]]:
 
 @pytest.mark.parametrize("mtu", [1300, 1400, 8900])
 def test_network_mtu_inside_and_cluster_mtu_for_external_packets(tools, northbound, southbound, northd, mtu):
-    Zone(tools, northbound, southbound, manifests(mtu), with_gateways("shared"))
+    Zone(tools, northbound, southbound, manifests(mtu), with_gateways("shared"), EVERYWHERE)
     for network, inward, outward in (
         ("deep_net", "rtos-deep_net_node1", "rtoj-GR_deep_net_node1"),
         ("flat_net", "trtos-flat_net_ovn_layer2_switch", "rtotr-GR_flat_net_node1"),
@@ -47,7 +47,7 @@ def test_network_mtu_inside_and_cluster_mtu_for_external_packets(tools, northbou
 
 
 def test_host_fragments_to_the_network_mtu_in_local_mode():
-    plan = plan_of(manifests(1300), hosts=with_gateways("local"))
+    plan = plan_of(manifests(1300), hosts=with_gateways("local"), settings=EVERYWHERE)
     sizes = {
         flow.network: int(size[1]) - ETHERNET
         for flow in render_bridge_flows(plan, "node1")

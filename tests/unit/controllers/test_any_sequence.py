@@ -11,6 +11,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.controllers.networks im
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
+from ansible_collections.heddle.ovn.plugins.module_utils.render.common.node_network import is_on
 from tests.pipeline import decide, layer2, layer3, namespace, stored, workload
 from tests.unit.controllers.test_network_status import PRIMARY, SECONDARY, among, cluster, foreign
 
@@ -64,8 +65,13 @@ def check(snapshot):
         for name in one["namespaces"]
     ]
     assert len({name for name, _owner in primaries}) == len(primaries)
+    needed = {(one["network"], workload_["node"]) for workload_ in plan["workloads"].values()
+              for one in workload_["interfaces"]}  # fmt: skip
     for node in plan["nodes"]:
         assert render_northbound(plan, node)
+        for name, network in plan["networks"].items():
+            leaving = name != "default" and snapshot.objects[network["object"]].status.get("leavingNodes", {})
+            assert is_on(network, node) == (name == "default" or (name, node) in needed or node in leaving)
     for network in wanted_networks(snapshot).values():
         if not network.is_default:
             conditions = snapshot.objects[network.object_key].status["conditions"]
@@ -75,24 +81,27 @@ def check(snapshot):
 
 
 @settings(max_examples=60, deadline=None)
-@given(STEPS)
-def test_any_sequence_of_manifests(steps):
-    empty = stored("")
+@given(STEPS, st.sampled_from([0, 10**9]))
+def test_any_sequence_of_manifests(steps, grace_period):
+    chosen_settings = {"dynamic_networks_grace_period": grace_period}
+    empty = stored("", settings=chosen_settings)
     snapshot = empty
     for number, (manifest_set, chosen) in enumerate(steps):
         text = "".join(PARTS[part] for part in sorted(chosen))
         now = f"2026-01-01T00:00:{number:02}Z"
-        after, problems = decide(text, snapshot, manifest_set=manifest_set, now=now)
+        after, problems = decide(text, snapshot, manifest_set=manifest_set, settings=chosen_settings, now=now)
         if problems:
             assert all(problem.rule and problem.remedy for problem in problems)
             continue
-        again, problems = decide(text, after, manifest_set=manifest_set, now="2027-01-01T00:00:00Z")
+        again, problems = decide(
+            text, after, manifest_set=manifest_set, settings=chosen_settings, now="2027-01-01T00:00:00Z"
+        )
         assert [str(problem) for problem in problems if "is being deleted since" not in str(problem)] == []
         assert problems or again == after
         check(after)
         snapshot = after
     for manifest_set in ("one", "two", "one"):
-        snapshot = stored("", snapshot, manifest_set=manifest_set)
+        snapshot = stored("", snapshot, manifest_set=manifest_set, settings=chosen_settings)
     assert snapshot.objects == empty.objects
     assert snapshot.allocations == empty.allocations
 

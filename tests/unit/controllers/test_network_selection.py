@@ -139,11 +139,12 @@ def test_the_annotation_of_a_running_workload_attaches_and_detaches():
     both = stored(base + web("a,b"), first)
     assert interfaces(both)[1] == interfaces(first)[1]
     assert names(both)[1:] == [("net1", "red_a"), ("net2", "red_b")]
-    second = stored(base + web("b"), both)
+    at_once = {"dynamic_networks_grace_period": 0}
+    second = stored(base + web("b"), both, settings=at_once)
     assert names(second)[1:] == [("net1", "red_b")]
     assert interfaces(second)[1]["addresses"] == interfaces(both)[2]["addresses"]
     assert "red/web" not in second.allocations.get("address/red_a/10.7.0.0/24", {})
-    assert stored(base + web("b"), second, now=LATER) == second
+    assert stored(base + web("b"), second, settings=at_once, now=LATER) == second
 
 
 def test_a_network_is_in_use_by_those_that_select_it_and_by_no_others():

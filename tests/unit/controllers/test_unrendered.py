@@ -12,7 +12,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.render import northbound
 from ansible_collections.heddle.ovn.plugins.module_utils.render.rehearsal import unrenderable
 from ansible_collections.heddle.ovn.plugins.module_utils.store.snapshot import Snapshot
-from tests.pipeline import THREE_NODES, layer2, namespace, plan_of, with_gateways, workload
+from tests.pipeline import EVERYWHERE, THREE_NODES, layer2, namespace, plan_of, with_gateways, workload
 
 FLAT_LOCALNET = (
     "---\napiVersion: k8s.ovn.org/v1\nkind: ClusterUserDefinedNetwork\nmetadata: {name: plant}\n"
@@ -55,7 +55,7 @@ def apply(text: str, hosts: dict | None = None) -> Snapshot:
     return admission_service.next_state(params, None, write=True)[1]
 
 
-def fail_for(monkeypatch, *names: str, on: str = "node2") -> None:
+def fail_for(monkeypatch, *names: str, on: str = "node1") -> None:
     """Make the renderer of Layer2 networks fail for some of them on one node."""
     good = northbound.render_layer2
 
@@ -68,7 +68,7 @@ def fail_for(monkeypatch, *names: str, on: str = "node2") -> None:
 
 
 def test_a_flat_localnet_network_leads_to_the_physical_network_of_its_name():
-    plan = plan_of(RED + FLAT_LOCALNET)
+    plan = plan_of(RED + FLAT_LOCALNET, settings=EVERYWHERE)
     assert plan["networks"]["cluster_udn_plant"]["physical_network"] == "cluster_udn_plant"
     rows = [row for row in northbound.render_northbound(plan, "node1") if row.columns.get("type") == "localnet"]
     assert [row.columns["options"] for row in rows] == [{"network_name": "cluster_udn_plant"}]
@@ -83,7 +83,7 @@ def test_unrenderable_network_is_left_out_with_a_reason(database, monkeypatch):
     entry = database.snapshot.objects["UserDefinedNetwork/red/net"]
     created = condition(entry, "NetworkCreated")
     assert (created["status"], created["reason"]) == ("False", "SyncError")
-    assert created["message"] == "it cannot be rendered on node node2: ValueError: no such thing"
+    assert created["message"] == "it cannot be rendered on node node1: ValueError: no such thing"
     waiting = condition(database.snapshot.objects["Workload/red/w"], "Ready")
     assert waiting["reason"] == "PrimaryNetworkMissing"
 

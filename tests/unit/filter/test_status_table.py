@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a network's status follows from its conditions and from what its hosts have."""
 
+import functools
+
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.filter.readiness_hosts import readiness_hosts
@@ -16,8 +18,10 @@ from ansible_collections.heddle.ovn.plugins.module_utils.operations.status_view 
     objects_text,
     state_view,
 )
-from tests.pipeline import layer2, layer3, namespace, nodes, stored, workload
+from tests import pipeline
+from tests.pipeline import EVERYWHERE, layer2, layer3, namespace, nodes, workload
 
+stored = functools.partial(pipeline.stored, settings=EVERYWHERE)
 GOOD = {"digest": "d", "drift": [], "problems": []}
 DRIFTED = {**GOOD, "drift": [{"network": "red_net"}]}
 TEXT = namespace("red") + layer2("red", "net", "10.0.0.0/24") + workload("red", "w", "node1")

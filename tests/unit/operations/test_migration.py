@@ -28,6 +28,7 @@ from tests.pipeline import THREE_NODES, decide, layer2, layer3, namespace, plan_
 PORT = "red.net_red_vm"
 NETWORK = namespace("red") + layer2("red", "net", "10.0.0.0/24")
 TEXT = NETWORK + workload("red", "vm", "node1").replace("node1", "node1, kind: vm") + workload("red", "web", "node1")
+TEXT += workload("red", "zone3", "node3")
 BEFORE = stored(TEXT)
 MOVING, _MOVE = begin_move(BEFORE, "red/vm", "node2")
 PLAN = build_plan(MOVING)

@@ -7,7 +7,7 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.chassis import local_ports
 from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
-from tests.pipeline import layer2, layer3, namespace, plan_of, upgrade_stage, with_gateways
+from tests.pipeline import EVERYWHERE, layer2, layer3, namespace, plan_of, upgrade_stage, with_gateways
 
 IPV6_ONLY = {
     "Layer2": namespace("red") + layer2("red", "net", "fd50::/64"),
@@ -22,14 +22,14 @@ def rows_of(plan: dict, table: str, node: str = "node1") -> dict[str, dict]:
 
 @pytest.mark.parametrize("topology", IPV6_ONLY)
 def test_the_mac_is_that_of_the_ipv4_join_address_also_in_a_network_without_ipv4(topology):
-    port = rows_of(plan_of(IPV6_ONLY[topology]), "Logical_Router_Port")[INWARD_PORTS[topology]]
+    port = rows_of(plan_of(IPV6_ONLY[topology], settings=EVERYWHERE), "Logical_Router_Port")[INWARD_PORTS[topology]]
     assert port["mac"] == "0a:58:64:41:00:02"  # 100.65.0.2
     assert all(":" in address for address in port["networks"])
 
 
 def test_the_network_s_own_ipv4_join_subnet_counts():
     text = IPV6_ONLY["Layer2"].replace("role: Primary", "role: Primary, joinSubnets: [100.70.0.0/16]")
-    port = rows_of(plan_of(text), "Logical_Router_Port")[INWARD_PORTS["Layer2"]]
+    port = rows_of(plan_of(text, settings=EVERYWHERE), "Logical_Router_Port")[INWARD_PORTS["Layer2"]]
     assert port["mac"] == "0a:58:64:46:00:02"
 
 
@@ -38,10 +38,8 @@ def test_a_cluster_without_ipv4_has_macs_of_ipv6_join_addresses():
         "cluster_subnets": ["fd00:10:244::/48/64"], "service_subnets": ["fd00:10:96::/112"],
         "join_subnets": ["fd98::/64"],
     }  # fmt: skip
-    plan = plan_of(IPV6_ONLY["Layer3"], settings=settings)
-    four, six = (
-        rows_of(one, "Logical_Router_Port")[INWARD_PORTS["Layer3"]] for one in (plan_of(IPV6_ONLY["Layer3"]), plan)
-    )
+    plans = [plan_of(IPV6_ONLY["Layer3"], settings={**EVERYWHERE, **more}) for more in ({}, settings)]
+    four, six = (rows_of(plan, "Logical_Router_Port")[INWARD_PORTS["Layer3"]] for plan in plans)
     assert six["networks"] == four["networks"]
     assert six["mac"] != four["mac"]
 
@@ -64,7 +62,7 @@ def test_a_remote_gateway_router_on_the_switch_names_its_node():
 
 @pytest.mark.parametrize("text", [*IPV6_ONLY.values(), namespace("red") + layer2("red", "net", "10.50.0.0/16")])
 def test_translated_connections_get_the_ports_that_the_host_gives_its_own(text):
-    plan = plan_of(text, hosts=with_gateways("shared", translated_ports="20000-29999"))
+    plan = plan_of(text, hosts=with_gateways("shared", translated_ports="20000-29999"), settings=EVERYWHERE)
     ranges = {row["external_port_range"] for row in rows_of(plan, "NAT").values()}
     assert ranges == {"20000-29999"}
 

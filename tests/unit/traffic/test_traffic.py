@@ -66,7 +66,7 @@ def test_each_workload_sends_to_the_next_to_external_hosts_and_to_a_join_address
     assert {(one.kind, one.protocol, one.target, one.family) for one in of_w2} == {
         *((EAST_WEST, protocol, "red/w0", number) for protocol in (UDP, LONG) for number in (4, 6)),
         *((NORTH_SOUTH, protocol, "external", number) for protocol in (UDP, LONG, NEW) for number in (4, 6)),
-        *((TO_JOIN, ICMP, "node1", number) for number in (4, 6)),
+        *((TO_JOIN, ICMP, "node2", number) for number in (4, 6)),
     }
     # Its network has no other workload, and no IPv6.
     assert {(one.kind, one.family) for one in found if one.source == "small/alone"} == {(NORTH_SOUTH, 4), (TO_JOIN, 4)}

@@ -27,6 +27,8 @@ options:
       - Cluster-wide settings C(cluster_subnets), C(service_subnets), C(join_subnets), C(network_join_subnets),
         C(transit_subnets), C(masquerade_subnets), C(mtu). Missing ones have ovn-kubernetes's defaults.
       - C(layer2_topology) is the topology of a new cluster, C(transit-router) (the default) or C(gateway-router).
+      - With C(dynamic_networks) (true) a user-defined network is only on nodes that need it. A node that no longer does
+        keeps it for C(dynamic_networks_grace_period) seconds (120), 0 for not at all.
       - C(networks_total) (4095) and C(networks_per_namespace) (0) limit the number of networks; 0 is no limit.
     type: dict
     default: {}

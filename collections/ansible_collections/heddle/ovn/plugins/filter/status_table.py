@@ -54,6 +54,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.operations.status_view 
     object_status,
     titled,
 )
+from ansible_collections.heddle.ovn.plugins.module_utils.render.common.node_network import nodes_of
 
 NETWORK_KINDS = ("UserDefinedNetwork", "ClusterUserDefinedNetwork")
 
@@ -128,13 +129,14 @@ def status_table(status: dict, audits: dict, summary: bool = False) -> str:
             " ".join(network["subnets"]),
             " ".join(network["namespaces"]) or "all",
             len(status["users"][name]),
+            len(nodes_of(status, name)),
             network_status(name, network, status, audits),
         ]
         for name, network in sorted(status["networks"].items(), key=lambda item: item[1]["id"])
     ]
     realised = {network["object"] for network in status["networks"].values()}
     networks += [
-        [key, "-", "-", "-", "-", "-", "-", 0, object_status(document)]
+        [key, "-", "-", "-", "-", "-", "-", 0, 0, object_status(document)]
         for key, document in status["objects"].items()
         if document["kind"] in NETWORK_KINDS and key not in realised
     ]
@@ -152,7 +154,18 @@ def status_table(status: dict, audits: dict, summary: bool = False) -> str:
         for name, workload in sorted(status["workloads"].items())
         for interface in workload["interfaces"]
     ]
-    network_head = ["name", "id", "topology", "role", "tunnel keys", "subnets", "namespaces", "users", "status"]
+    network_head = [
+        "name",
+        "id",
+        "topology",
+        "role",
+        "tunnel keys",
+        "subnets",
+        "namespaces",
+        "users",
+        "hosts",
+        "status",
+    ]
     lines = [
         *table(f"Hosts ({len(nodes)})", ["name", "id", "chassis", "tunnel address", "status"], nodes),
         *table(f"Networks ({len(networks)})", network_head, networks),

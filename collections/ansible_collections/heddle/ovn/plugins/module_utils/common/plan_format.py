@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The format of the plan document.
 
+3: networks may have `nodes`, those that they are on.
 2: `gateway` of a node has `translated_ports`, nodes may have `mac_subnet`.
 """
 
 from __future__ import annotations
 
 # Raised by whatever a `heddle-host` that was installed before cannot read.
-PLAN_FORMAT = 2
+PLAN_FORMAT = 3

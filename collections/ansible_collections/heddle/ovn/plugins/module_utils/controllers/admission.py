@@ -21,6 +21,7 @@ from .cluster_limits import shortages
 from .conditions import WORKLOAD_READY, condition
 from .finalizers import asked_to_go, has_finalizer, release, users
 from .nad import claim_namespaces
+from .network_nodes import select_nodes
 from .network_selection import check_selections
 from .network_status import evaluate
 from .networks import NETWORK_KINDS, Network, attached_networks, is_pending, running_workloads
@@ -158,6 +159,7 @@ def _run_controllers(
         if refused:
             return refused
         if not allocating.has_left_out or _served(after) <= _served(stage):
+            select_nodes(before, after, now)
             evaluate(after, before, claims, allocating.failures, now)
             return []
         # An object may have been left out in favour of others that were then left out too: retry, as the next run

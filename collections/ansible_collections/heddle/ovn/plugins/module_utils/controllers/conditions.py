@@ -8,6 +8,7 @@ from ..store.snapshot import StoredObject
 CREATED = "NetworkCreated"
 ALLOCATED = "NetworkAllocationSucceeded"
 READY = "NetworkReady"
+NODES_SELECTED = "NodesSelected"
 CONFLICT = "PrimaryNetworkConflict"
 WORKLOAD_READY = "Ready"
 MANAGED = "Managed"
@@ -38,14 +39,19 @@ def with_conditions(entry: StoredObject, conditions: list[dict], now: str) -> St
     return entry.with_status(conditions=timed or None)
 
 
-def with_ready(entry: StoredObject, ready: dict, hosts: dict[str, str] | None, now: str) -> StoredObject:
-    """Return the object with this condition NetworkReady and the state reported by each host; others stay."""
+def with_condition(entry: StoredObject, kind: str, changed: dict | None, now: str) -> StoredObject:
+    """Return the object with this condition of a type as its last one, None for none; others stay."""
     others = [
         {name: value for name, value in one.items() if name != "lastTransitionTime"}
-        for one in entry.status["conditions"]
-        if one["type"] != READY
+        for one in entry.status.get("conditions", ())
+        if one["type"] != kind
     ]
-    return with_conditions(entry, [*others, ready], now).with_status(hosts=hosts)
+    return with_conditions(entry, [*others, *([changed] if changed else [])], now)
+
+
+def with_ready(entry: StoredObject, ready: dict, hosts: dict[str, str] | None, now: str) -> StoredObject:
+    """Return the object with this condition NetworkReady and the state reported by each host; others stay."""
+    return with_condition(entry, READY, ready, now).with_status(hosts=hosts)
 
 
 def created(entry: StoredObject, namespaces: list[str], errors: list[str]) -> dict:
@@ -80,4 +86,6 @@ def ready_on(states: dict[str, str], unknown: str) -> dict:
     left_out = [f"{host}: {state}" for host, state in sorted(states.items()) if state == unknown]
     if left_out:
         return described(READY, UNKNOWN, "HostsNotAsked", "; ".join(left_out))
+    if not states:
+        return described(READY, TRUE, "AllHostsReady", "no host needs the network, and none has it")
     return described(READY, TRUE, "AllHostsReady", f"every host has the network: {', '.join(sorted(states))}")

@@ -10,6 +10,7 @@ from .conditions import (
     CONFLICT,
     FALSE,
     MANAGED,
+    NODES_SELECTED,
     READY,
     TRUE,
     WAITING_FOR_HOSTS,
@@ -44,6 +45,8 @@ def evaluate(snapshot: Snapshot, before: Snapshot, claims: Claims, failures: dic
         if claims.conflicts.get(entry.key):
             message = "; ".join(claims.conflicts[entry.key])
             conditions.append(described(CONFLICT, TRUE, "PrimaryNetworkClaimedTwice", message))
+        # select_nodes wrote it.
+        conditions += _untimed(condition(entry, NODES_SELECTED))
         conditions.append(_readiness(entry, before, facts))
         is_realised = bool(facts and "id" in facts)
         updated = entry.with_status(
@@ -83,8 +86,13 @@ def _readiness(entry: StoredObject, before: Snapshot, facts: dict | None) -> dic
     stored = before.objects.get(entry.key)
     known = condition(stored, READY) if stored else None
     if known and known["reason"] not in ("NetworkNotCreated", "NetworkNotAllocated"):
-        return {name: known[name] for name in ("type", "status", "reason", "message")}
+        return _untimed(known)[0]
     return WAITING_FOR_HOSTS
+
+
+def _untimed(known: dict | None) -> list[dict]:
+    """Return a stored condition as `described` makes it, in a list; nothing for None."""
+    return [{name: known[name] for name in ("type", "status", "reason", "message")}] if known else []
 
 
 def _namespace_status(snapshot: Snapshot, entry: StoredObject, now: str) -> StoredObject:

@@ -10,6 +10,8 @@ from ..agent.module_runner import UserError
 from ..api import Problem
 from ..controllers.apply_manifests import ConflictError, store
 from ..controllers.conditions import WAITING_FOR_HOSTS, ready_on, with_ready
+from ..controllers.network_nodes import nodes_of_networks, select_nodes
+from ..controllers.networks import networks
 from ..plan import build_plan
 from ..store.snapshot import Snapshot
 
@@ -54,10 +56,12 @@ def _first_line(text: str) -> str:
 def network_states(name: str, described: dict, digest: str, reports: dict[str, dict]) -> dict[str, str]:
     """Return the state of one network by host: drift of other networks does not count, drift of common objects does.
 
-    `described` is the network in the plan.
+    `described` is the network in the plan. Hosts that it is not on have no state.
     """
     states = {}
     for host, report in sorted(reports.items()):
+        if host not in described.get("nodes", reports):
+            continue
         if host not in described.get("host_subnets", reports):
             states[host] = "has no subnet of it"
             continue
@@ -108,6 +112,21 @@ def with_changes_unconfirmed(before: Snapshot, after: Snapshot, moment: str) -> 
         entry = objects[described["object"]]
         objects[entry.key] = with_ready(entry, WAITING_FOR_HOSTS, None, moment)
     return dataclasses.replace(after, objects=objects)
+
+
+def select_nodes_between_runs(before: Snapshot, after: Snapshot, moment: str) -> None:
+    """Select the nodes of networks after a step beside networks.yml, which records no reports of hosts.
+
+    What hosts reported stays, without those that a network is not on any more.
+    """
+    select_nodes(before, after, moment)
+    found = networks(after)
+    for name, nodes in nodes_of_networks(after, found).items():
+        entry = after.objects[found[name].object_key]
+        known = entry.status.get("hosts", {})
+        left = {host: state for host, state in known.items() if host in nodes}
+        if left != known:
+            after.objects[entry.key] = with_ready(entry, ready_on(left, NOT_ASKED), left, moment)
 
 
 def changed_networks(old: dict | None, new: dict) -> set[str]:

@@ -14,6 +14,8 @@ _SHOWN_KINDS = ("Namespace", *NETWORK_KINDS, "Workload", DEFINITION_KIND)
 # Values of `object_status` for objects that need no attention; a namespace is Active.
 _READY = ("Ready", "Active", "Running")
 _GOOD_WHEN_TRUE = ("NetworkCreated", "NetworkAllocationSucceeded", "NetworkReady", "Ready", "Managed")
+# Conditions that need no attention, whatever their status.
+_INFORMATION = ("NodesSelected",)
 # How many objects a line names; status.json has all.
 _MOST_NAMES = 3
 
@@ -55,7 +57,8 @@ def attention(objects: dict[str, dict]) -> list[str]:
     alike: dict[str, list[str]] = {}
     for key, document in objects.items():
         for one in document.get("status", {}).get("conditions", ()):
-            if one["status"] == ("False" if one["type"] in _GOOD_WHEN_TRUE else "True"):
+            wrong = "False" if one["type"] in _GOOD_WHEN_TRUE else "True"
+            if one["status"] == wrong and one["type"] not in _INFORMATION:
                 text = f"{one['type']} {one['status']} ({one['reason']}): {one['message']}"
                 alike.setdefault(text, []).append(key)
     return [f"{_named(keys)}: {text}" for text, keys in alike.items()]

@@ -19,12 +19,13 @@ from ..controllers.allocation import (
 )
 from ..controllers.attachment import Attachments, moves_live
 from ..controllers.move import moving_to
+from ..controllers.network_nodes import nodes_of_networks
 from ..controllers.networks import Network, networks, running_workloads
 from ..controllers.placement import node_of
 from ..controllers.router_addresses import gateway_address, management_address
 from ..controllers.transit import chosen_transit_subnets
 from ..store.layer2_version import is_open, version_of, was_on_link
-from ..store.settings import LIMITS, cluster_subnets
+from ..store.settings import NOT_IN_PLAN, cluster_subnets
 from ..store.snapshot import Snapshot, StoredObject
 from .workload_entries import workload_interfaces
 
@@ -33,13 +34,21 @@ def build_plan(snapshot: Snapshot) -> dict:
     """Return the plan document of a snapshot whose allocations are complete."""
     found = networks(snapshot)
     attachments = Attachments(found)
+    selected = nodes_of_networks(snapshot, found)
     nodes = snapshot.of_kind("Node")
     plan = {
         "format": PLAN_FORMAT,
         "deployment": snapshot.name,
-        "settings": {name: value for name, value in snapshot.settings.items() if name not in LIMITS},
+        "settings": {name: value for name, value in snapshot.settings.items() if name not in NOT_IN_PLAN},
         "nodes": {node.name: _node(node, snapshot) for node in nodes},
-        "networks": {network.name: _network(network, nodes, snapshot) for network in found.values()},
+        "networks": {
+            network.name: {
+                **_network(network, nodes, snapshot),
+                # Without `nodes` a network is on every node, or on Layer3 on every one with subnets.
+                **({"nodes": selected[network.name]} if network.name in selected else {}),
+            }
+            for network in found.values()
+        },
         "workloads": {
             f"{workload.namespace}/{workload.name}": {
                 "node": node_of(workload),

@@ -8,6 +8,7 @@ from dataclasses import fields, is_dataclass
 
 from ..common.naming import DEFAULT_NETWORK
 from ..types.ovsdb_row import Keys, Row
+from .common.node_network import is_on
 from .gateway.bridge import render_flood_ports, render_static_macs
 from .gateway.bridge_flows import render_bridge_flows
 from .host.firewall import render_firewall
@@ -26,11 +27,13 @@ _OTHERS = (render_endpoints, render_virtual_machines, render_additional_chassis,
 def unrenderable(plan: dict, networks: Iterable[str] | None = None) -> dict[str, str]:
     """Return why networks of the plan cannot be rendered, by name; `networks` limits which are tried (None: all).
 
-    Each is rendered beside the default network on every node whose chassis is known. Where that one cannot be
-    rendered, it is the only entry: the others cannot be tested then.
+    Each is rendered beside the default network on every node that it is on and whose chassis is known; one that is on
+    none of these is rendered on the first of them. Where the default network cannot be rendered, it is the only entry:
+    the others cannot be tested then.
     """
     names = set(plan["networks"] if networks is None else networks) - {DEFAULT_NETWORK}
     nodes = [name for name, node in plan["nodes"].items() if node["chassis"]]
+    plan = _on_some_node(plan, names, nodes)
     reason = _reason(plan_of_networks(plan, set()), nodes)
     if reason:
         return {DEFAULT_NETWORK: reason}
@@ -50,6 +53,17 @@ def plan_of_networks(plan: dict, names: set[str]) -> dict:
     }
     networks = {name: network for name, network in plan["networks"].items() if name in kept}
     return {**plan, "networks": networks, "workloads": workloads}
+
+
+def _on_some_node(plan: dict, names: set[str], nodes: list[str]) -> dict:
+    """Return the plan in which each of these networks is on one of the nodes, as soon as one can have it."""
+    moved = {}
+    for name in names:
+        described = plan["networks"][name]
+        able = [node for node in nodes if node in described.get("host_subnets", nodes)]
+        if able and not any(is_on(described, node) for node in nodes):
+            moved[name] = {**described, "nodes": able[:1]}
+    return {**plan, "networks": {**plan["networks"], **moved}} if moved else plan
 
 
 def _reason(plan: dict, nodes: list[str]) -> str:

@@ -14,6 +14,10 @@ from .layer2_version import TOPOLOGIES
 from .shared_services import SETTING as SHARED_SERVICES
 from .shared_services import mistakes as service_mistakes
 
+# Whether a user-defined network is only on nodes that need it, and the seconds for which it stays on one that no longer
+# does (ovn-kubernetes, enable-dynamic-udn-allocation and udn-deletion-grace-period).
+DYNAMIC_NETWORKS = "dynamic_networks"
+GRACE_PERIOD = "dynamic_networks_grace_period"
 DEFAULTS = {
     "cluster_subnets": ["10.244.0.0/16/24", "fd00:10:244::/48/64"],
     "service_subnets": ["10.96.0.0/16", "fd00:10:96::/112"],
@@ -26,12 +30,16 @@ DEFAULTS = {
     "networks_per_namespace": 0,
     LAYER2_TOPOLOGY: "transit-router",
     SHARED_SERVICES: [],
+    DYNAMIC_NETWORKS: True,
+    GRACE_PERIOD: 120,
 }
 # Hosts and routers have one address of each range, so there is one range per family.
 _ONE_OF_A_FAMILY = ("join_subnets", "network_join_subnets", "transit_subnets", "masquerade_subnets")
 _HOST_PREFIXES = {4: 24, 6: 64}
-# Maximum number of networks; 0 is no limit. Not part of the plan.
+# Maximum number of networks; 0 is no limit.
 LIMITS = ("networks_total", "networks_per_namespace")
+# What the plan is made with; no host needs it.
+NOT_IN_PLAN = (*LIMITS, DYNAMIC_NETWORKS, GRACE_PERIOD)
 
 
 def complete(given: dict | None) -> dict:
@@ -50,6 +58,7 @@ def complete(given: dict | None) -> dict:
     for name in LIMITS:
         if not isinstance(settings[name], int) or isinstance(settings[name], bool) or settings[name] < 0:
             mistakes.append(f"setting {name}: must be a number, 0 for no limit, not {settings[name]!r}")
+    mistakes += _dynamic_mistakes(settings)
     if settings[LAYER2_TOPOLOGY] not in list(TOPOLOGIES):
         known = " or ".join(TOPOLOGIES)
         mistakes.append(f"setting {LAYER2_TOPOLOGY}: must be {known}, not {settings[LAYER2_TOPOLOGY]!r}")
@@ -59,6 +68,16 @@ def complete(given: dict | None) -> dict:
     if mistakes:
         raise ValueError("; ".join(mistakes))
     return settings
+
+
+def _dynamic_mistakes(settings: dict) -> list[str]:
+    dynamic, period = settings[DYNAMIC_NETWORKS], settings[GRACE_PERIOD]
+    found = []
+    if not isinstance(dynamic, bool):
+        found.append(f"setting {DYNAMIC_NETWORKS}: must be true or false, not {dynamic!r}")
+    if not isinstance(period, int) or isinstance(period, bool) or period < 0:
+        found.append(f"setting {GRACE_PERIOD}: must be a number of seconds, 0 for at once, not {period!r}")
+    return found
 
 
 def _mistakes(name: str, value) -> list[str]:

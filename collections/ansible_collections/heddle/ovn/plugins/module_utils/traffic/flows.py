@@ -123,7 +123,9 @@ def _default_elsewhere(plan: dict, workload: str) -> set[int]:
 
 
 def _join_addresses(plan: dict, network: str, place: int) -> list[tuple[str, str]]:
-    node = list(plan["nodes"])[place % len(plan["nodes"])]
+    # The network is on the nodes of these workloads at least.
+    nodes = plan["networks"][network].get("nodes") or list(plan["nodes"])
+    node = nodes[place % len(nodes)]
     node_id = plan["nodes"][node]["id"]
     return [(node, plain(nth_interface(subnet, node_id))) for subnet in plan["networks"][network]["join_subnets"]]
 

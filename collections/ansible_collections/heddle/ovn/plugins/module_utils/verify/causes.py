@@ -33,8 +33,9 @@ class Host:
 
     `parents`: (table, name) of a desired row -> (table, name) of the row that holds it, as `parents_of` returns it.
     `ports`: bridge -> name of a port -> its OpenFlow number as text, of the ports that are there.
-    `networks`: names of the networks in the plan. `stopped`: unit of a daemon that does not run -> the line that
-    reports it. `other_chassis`: the line that reports another system-id than the plan's, "" when it is the plan's.
+    `networks`: names of the networks that the plan has on the host. `stopped`: unit of a daemon that does not run ->
+    the line that reports it. `other_chassis`: the line that reports another system-id than the plan's, "" when it is
+    the plan's.
     """
 
     parents: Mapping[tuple[str, str], tuple[str, str]] = field(default_factory=dict)

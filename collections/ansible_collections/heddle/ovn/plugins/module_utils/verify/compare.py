@@ -32,6 +32,7 @@ from ..ovsdb.empty_database import planned
 from ..ovsdb.reconcile import reconcile
 from ..ovsdb.values import Scope, map_pairs, uuids
 from ..render import northbound, render_endpoints, render_northbound, render_southbound, southbound
+from ..render.common.node_network import is_on
 from ..render.host import vswitch
 from ..render.host.links_and_routes import render_management_ports
 from ..render.host.vswitch import render_workload_ports
@@ -77,7 +78,7 @@ class Comparison:
         known = causes.Host(
             parents=causes.parents_of([*rows, *render_management_ports(self.plan, self.node)]),
             ports=_ports_of_bridges(),
-            networks=frozenset(self.plan["networks"]),
+            networks=frozenset(name for name, one in self.plan["networks"].items() if is_on(one, self.node)),
             stopped=stopped,
             other_chassis=next(iter(other), ""),
         )

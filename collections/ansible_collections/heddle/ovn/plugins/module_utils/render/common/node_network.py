@@ -48,11 +48,8 @@ class NodeNetwork:
     @property
     def remotes(self) -> list[str]:
         """Return the network's other nodes with a known chassis; without one there is no tunnel endpoint yet."""
-        return [
-            name
-            for name, node in self.plan["nodes"].items()
-            if name != self.node and node["chassis"] and is_on(self.network, name)
-        ]
+        nodes = self.plan["nodes"]
+        return [name for name in nodes_of(self.plan, self.name) if name != self.node and nodes[name]["chassis"]]
 
     def chassis(self, node: str | None = None) -> str:
         """Return a node's chassis name (its Open vSwitch system-id)."""
@@ -152,8 +149,16 @@ class NodeNetwork:
 
 
 def is_on(network: dict, node: str) -> bool:
-    """Return whether a node is part of a network: on Layer3 only nodes with subnets of it are."""
+    """Return whether a network of the plan is on a node."""
+    if "nodes" in network:
+        return node in network["nodes"]
     return network["topology"] != "Layer3" or node in network["host_subnets"]
+
+
+def nodes_of(plan: dict, network: str) -> list[str]:
+    """Return the nodes that a network is on, in the order of the plan."""
+    described = plan["networks"][network]
+    return described["nodes"] if "nodes" in described else [name for name in plan["nodes"] if is_on(described, name)]
 
 
 def attachments(plan: dict) -> dict[str, list[tuple[dict, dict]]]:
