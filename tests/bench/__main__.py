@@ -54,6 +54,7 @@ def measure(folder: Path, count: int, options: argparse.Namespace) -> dict:
     if count <= options.northd_up_to:
         figures["northd"] = part("northd", plan)
         figures["northd, two threads"] = part("northd", plan, "--n-threads=2")
+        figures["northd, C library's malloc"] = part("northd", plan, "--allocator=")
     return figures
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """ovn-northd beside the engine: how long it needs for what the engine wrote, and for small changes afterwards.
 
-    python -m tests.bench.northd PLAN [NORTHD OPTION ...]
+    python -m tests.bench.northd PLAN [--allocator LIBRARY] [NORTHD OPTION ...]
 
 Prints one line of JSON. There is no ovn-controller: what is measured is northd. The measure for changes is `recompute
 of everything`, which `ovn-appctl inc-engine/recompute` starts with unchanged databases. `computations` has what its log
@@ -26,10 +26,10 @@ from ansible_collections.heddle.ovn.plugins.module_utils.types.ovsdb_row import 
 
 from . import load
 from .engine import EVERYTHING
-from .servers import NORTHBOUND, SOUTHBOUND, processor_seconds, resident_megabytes, served, translating
+from .report import RECOMPUTE
+from .servers import ALLOCATOR, NORTHBOUND, SOUTHBOUND, processor_seconds, resident_megabytes, served, translating
 
 LONGEST = 900.0
-RECOMPUTE = "recompute of everything"
 _COMPUTED = re.compile(r"node: (\w+), recompute \((.*)\) took (\d+)ms")
 
 
@@ -80,7 +80,7 @@ class Stopwatch:
         }
 
     def _reach(self, announcement: Announcement | None) -> None:
-        with self._northbound.client() as client, self._southbound.client() as reader:
+        with self._northbound.client() as client, self._southbound.client(timeout=LONGEST) as reader:
             if announcement:
                 synchronise(client, reader, LONGEST, announcement.number)
                 return
@@ -106,6 +106,7 @@ def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("plan", type=Path)
+    parser.add_argument("--allocator", default=ALLOCATOR, help="library of malloc(3); '' is the C library")
     options, northd_options = parser.parse_known_args()
     plan = json.loads(options.plan.read_text(encoding="utf-8"))
     rows = render_northbound(plan, load.NODE)
@@ -116,7 +117,7 @@ def main() -> None:
     remote = {"requested-chassis": plan["nodes"]["node2"]["chassis"], "requested-tnl-key": "4000"}
     with (
         served(NORTHBOUND, SOUTHBOUND) as (northbound, southbound_server),
-        translating(northbound, southbound_server, *northd_options) as process,
+        translating(northbound, southbound_server, *northd_options, allocator=options.allocator) as process,
     ):
         write_chassis(southbound_server, plan)
         watch = Stopwatch(northbound, southbound_server, process)

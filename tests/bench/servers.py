@@ -14,6 +14,7 @@ from tests.live.conftest import Server, make_toolbox, start, stop, wait_for
 from . import ROOT
 
 NORTHBOUND, SOUTHBOUND, STATE = "OVN_Northbound", "OVN_Southbound", "Heddle"
+ALLOCATOR = "libjemalloc.so.2"
 STATE_SCHEMA = ROOT / "roles" / "state" / "files" / "heddle.ovsschema"
 
 
@@ -34,10 +35,14 @@ def served(*databases: str) -> Iterator[list[Server]]:
 
 
 @contextlib.contextmanager
-def translating(northbound: Server, southbound: Server, *options: str) -> Iterator[int]:
-    """Run ovn-northd between two databases; the value is its process id."""
-    remotes = (f"--ovnnb-db={northbound.remote}", f"--ovnsb-db={southbound.remote}")
-    process = start(northbound.tools, northbound.folder, "northd", "ovn-northd", *remotes, *options)
+def translating(northbound: Server, southbound: Server, *options: str, allocator: str = ALLOCATOR) -> Iterator[int]:
+    """Run ovn-northd between two databases; the value is its process id.
+
+    `allocator` is a library, "" the C library. The default is what hosts have (`northd-allocator.conf.j2`).
+    """
+    tools, remotes = northbound.tools, (f"--ovnnb-db={northbound.remote}", f"--ovnsb-db={southbound.remote}")
+    environment = {"LD_PRELOAD": tools.library(allocator)} if allocator else {}
+    process = start(tools, northbound.folder, "northd", "ovn-northd", *remotes, *options, environment=environment)
     try:
         wait_for(lambda: northbound.rows("NB_Global") and southbound.rows("SB_Global"), "ovn-northd", process)
         yield process.pid

@@ -57,6 +57,12 @@ def test_state_is_restored_after_daemon_restart(lab, daemon, how):
     audit_is_clean(lab)
 
 
+def test_northd_has_its_allocator(lab):
+    """Debian's unit starts it by a shell script, and a library that is missing is only a line in the journal."""
+    running = process(lab, PID_FILES["ovn-northd"])
+    assert "libjemalloc" in lab.ssh(NODE, "cat", f"/proc/{running}/maps")
+
+
 def test_deleted_bridge_is_restored_with_its_ports(lab):
     """ovn-controller makes it anew by itself, but empty."""
     lab.ssh(NODE, "ovs-vsctl", "del-br", "br-int")

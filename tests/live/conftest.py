@@ -61,6 +61,15 @@ class Toolbox:
         assert done.returncode == 0, f"{name} {' '.join(arguments)}: {done.stderr}"
         return done.stdout
 
+    def library(self, name: str) -> str:
+        """A library as LD_PRELOAD takes it; fails the test when the root directory does not have it."""
+        if not self.root:
+            return name
+        found = sorted(self.root.glob(f"usr/lib/*/{name}"))
+        if not found:
+            pytest.fail(f"{name} is not in {self.root}")
+        return str(found[0])
+
     def schema(self, database: str) -> Path:
         """The schema file of a database."""
         return (self.root or Path("/")) / "usr/share" / SCHEMAS[database]
@@ -97,9 +106,9 @@ class Server:
             return False
         return True
 
-    def client(self, read_only: bool = False) -> Client:
+    def client(self, read_only: bool = False, timeout: float = 30) -> Client:
         """A new connection; `read_only` refuses every write before it is sent."""
-        return Client(self.remote, timeout=30, read_only=read_only)
+        return Client(self.remote, timeout=timeout, read_only=read_only)
 
     def rows(self, table: str, *columns: str) -> list[dict]:
         """The rows of a table, in the order of their content; without columns all of them but `_version`."""
@@ -122,12 +131,18 @@ class Server:
             return client.transact(self.database, list(operations))
 
 
-def start(tools: Toolbox, folder: Path, label: str, name: str, *arguments: str) -> subprocess.Popen:
-    """Start a daemon that writes its log into the folder; the caller ends it."""
+def start(
+    tools: Toolbox, folder: Path, label: str, name: str, *arguments: str, environment: dict[str, str] | None = None
+) -> subprocess.Popen:
+    """Start a daemon that writes its log into the folder; the caller ends it. `environment` is added to the own one."""
     log = folder / f"{label}.log"
     control = folder / f"{label}.ctl"
     options = (f"--log-file={log}", f"--unixctl={control}", "-vconsole:off")
-    return subprocess.Popen(tools.command(name, *options, *arguments), stdin=subprocess.DEVNULL)
+    return subprocess.Popen(
+        tools.command(name, *options, *arguments),
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, **(environment or {})},
+    )
 
 
 def stop(process: subprocess.Popen) -> None:

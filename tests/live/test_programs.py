@@ -27,3 +27,9 @@ def test_program_and_libraries_are_from_the_image(tools, name):
     libraries = re.findall(r"=> (\S+) \(", done.stdout)
     assert libraries
     assert [library for library in libraries if not Path(library).resolve().is_relative_to(tools.root)] == []
+
+
+def test_allocator_of_northd_is_from_the_image(tools):
+    if not tools.root:
+        pytest.skip("HEDDLE_OVN_ROOT is not set: libraries are this machine's own")
+    assert Path(tools.library("libjemalloc.so.2")).resolve().is_relative_to(tools.root)

@@ -82,16 +82,16 @@ def options(module, kind: type[Options]) -> Options:
 
 
 @contextlib.contextmanager
-def connected(remote: str, *, write: bool) -> Iterator[Client | None]:
+def connected(remote: str, *, write: bool, timeout: float = 60.0) -> Iterator[Client | None]:
     """Connect to a database; None when there is none and nothing is to be written, since a host may still be empty.
 
-    Without `write` the client is read-only. Raises Unreachable.
+    Without `write` the client is read-only. The server may be silent for `timeout` seconds. Raises Unreachable.
     """
     servers = parse_remotes(remote)
     if not write and all(server.scheme == "unix" and not os.path.exists(server.host) for server in servers):
         yield None
         return
-    with Client(remote, read_only=not write) as client:
+    with Client(remote, timeout, read_only=not write) as client:
         yield client
 
 

@@ -51,7 +51,8 @@ def apply_topology(context: NodeContext, plan: dict) -> Outcome:
         rows = render_northbound(plan, node)
         change = Announcement()
         outcome += apply_rows(client, OVN_NORTHBOUND, rows, owner, northbound.TABLES, write=write, closing=change)
-        with connected(SOUTHBOUND_REMOTE, write=write) as southbound_client:
+        # The server is silent while it commits what northd made of many networks.
+        with connected(SOUTHBOUND_REMOTE, write=write, timeout=max(60.0, context.timeout)) as southbound_client:
             if write and context.timeout and (outcome.changed or not caught_up(client, southbound_client)):
                 synchronise(client, southbound_client, context.timeout, change.number)
             # Last, because removing an additional chassis must wait until packets go to the primary one.
