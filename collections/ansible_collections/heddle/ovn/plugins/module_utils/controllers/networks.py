@@ -63,11 +63,19 @@ def namespace_labels(namespace: StoredObject) -> dict:
 def networks(snapshot: Snapshot) -> dict[str, Network]:
     """Return the networks that are in effect, by name, the default network first.
 
-    Those are the networks with an id and an attachment definition in at least one namespace.
+    Those are the networks with an id and an attachment definition in at least one namespace, without those that cannot
+    be rendered: these keep what was allocated to them.
     """
     identifiers = snapshot.allocations.get("network-id", {})
-    attached = attached_networks(snapshot)
-    return {name: one for name, one in attached.items() if one.is_default or name in identifiers}
+    return {
+        name: one for name, one in attached_networks(snapshot).items()
+        if one.is_default or (name in identifiers and not is_unrendered(snapshot.objects[one.object_key]))
+    }  # fmt: skip
+
+
+def is_unrendered(entry: StoredObject) -> bool:
+    """Return whether a network is left out of the plan because a node cannot render it."""
+    return "unrendered" in entry.status
 
 
 def attached_networks(snapshot: Snapshot) -> dict[str, Network]:
