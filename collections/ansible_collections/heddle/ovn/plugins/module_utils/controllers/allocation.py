@@ -31,7 +31,7 @@ _OF_NETWORKS = ("network-id", "tunnel-key")
 
 
 def tunnel_key(network_id: int) -> int:
-    """Return the key of a network's transit switch or Layer2 switch: base and network id."""
+    """Return the key of a network's transit switch or Layer2 switch: base and network id (OKEP-5094, "Tunnel keys")."""
     return TUNNEL_KEY_BASE + network_id
 
 
@@ -77,7 +77,10 @@ def host_subnets(snapshot: Snapshot, network: Network, node: str) -> list[str]:
 
 
 def workload_subnets(snapshot: Snapshot, network: Network, node: str) -> list[str]:
-    """Return the subnets out of which a workload on a node gets its addresses."""
+    """Return the subnets (CIDR) out of which a workload on a node gets its addresses, IPv4 first.
+
+    Those of the node on a Layer3 network, those of the network on others; none without IPAM.
+    """
     if network.topology == "Layer3":
         return host_subnets(snapshot, network, node)
     return sorted((subnet["cidr"] for subnet in network.subnets), key=family)

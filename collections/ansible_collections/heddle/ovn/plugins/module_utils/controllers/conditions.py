@@ -39,7 +39,11 @@ def with_conditions(entry: StoredObject, conditions: list[dict], now: str) -> St
 
 
 def with_ready(entry: StoredObject, ready: dict, hosts: dict[str, str] | None, now: str) -> StoredObject:
-    """Return the object with this condition NetworkReady and the state reported by each host; others stay."""
+    """Return the object with this condition NetworkReady and the state reported by each host; others stay.
+
+    `ready` is a result of `ready_on`, `hosts` has a state by host (None: none reported yet), `now` is in the format of
+    creationTimestamp; it becomes lastTransitionTime only when the condition's status changes.
+    """
     others = [
         {name: value for name, value in one.items() if name != "lastTransitionTime"}
         for one in entry.status["conditions"]

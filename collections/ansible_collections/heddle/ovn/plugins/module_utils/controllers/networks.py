@@ -19,7 +19,11 @@ LOCALNET_MTU_SURPLUS = 100
 
 @dataclass(frozen=True)
 class Network:
-    """One network: its normalised specification and the namespaces that it serves."""
+    """One network: its normalised specification (docs/architecture.md, "api") and the namespaces that it serves.
+
+    `name` is that of ovn-kubernetes (`NAMESPACE_NAME`, `cluster_udn_NAME`); `mtu` is in bytes; `subnets` are mappings
+    of `cidr` and `hostSubnet`; all other subnets are CIDRs as text.
+    """
 
     name: str
     object_key: str
@@ -175,5 +179,5 @@ def is_pending(workload: StoredObject) -> bool:
 
 
 def running_workloads(snapshot: Snapshot) -> list[StoredObject]:
-    """Return the workloads that are in effect on a host."""
+    """Return the workloads that are in effect on a host, those that wait left out."""
     return [workload for workload in snapshot.of_kind("Workload") if not is_pending(workload)]

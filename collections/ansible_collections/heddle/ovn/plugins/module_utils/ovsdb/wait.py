@@ -49,7 +49,10 @@ def wait_until(client, database: str, table: str, where: list, columns: list, pr
 
 
 def caught_up(client) -> bool:
-    """Return whether every announced change is programmed."""
+    """Return whether every announced change is programmed: `sb_cfg` and `hv_cfg` have reached `nb_cfg` (ovn-nb(5)).
+
+    `client` is connected to the Northbound database. OvsdbError when it does not answer.
+    """
     select = {"op": "select", "table": "NB_Global", "where": [], "columns": ["nb_cfg", "sb_cfg", "hv_cfg"]}
     rows = client.transact(OVN_NORTHBOUND, [select])[0]["rows"]
     return all(row["sb_cfg"] >= row["nb_cfg"] and row["hv_cfg"] >= row["nb_cfg"] for row in rows)
