@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Both ends of conversations over a provider network, run on hosts by `ssh HOST python3 - ...`.
 
-`serve` answers TCP and UDP with the client's address, and prints its input. `talk` asks from one address and port
-in several ways, prints the answers as one line of JSON, waits for a line of input, repeats all questions on what is
-still open, and prints once more. So a test can have several of them open at the same time, without clocks.
+`serve` answers TCP, UDP and, where the kernel has it, SCTP with the client's address, and prints its input. `talk`
+asks from one address and port in several ways, prints the answers as one line of JSON, waits for a line of input,
+repeats all questions on what is still open, and prints once more. So a test can have several of them open at the same
+time, without clocks.
 """
 
+import contextlib
 import json
 import os
 import selectors
@@ -37,7 +39,12 @@ def serve(port, *addresses):
     selector = selectors.DefaultSelector()
     for address in addresses:
         listening = socket.create_server((address, port), family=number(address), backlog=64)
-        selector.register(listening, selectors.EVENT_READ, "accept")
+        selector.register(listening, selectors.EVENT_READ, "accept tcp")
+        with contextlib.suppress(OSError):
+            associations = socket.socket(number(address), socket.SOCK_STREAM, socket.IPPROTO_SCTP)
+            associations.bind((address, port))
+            associations.listen()
+            selector.register(associations, selectors.EVENT_READ, "accept sctp")
         datagrams = socket.socket(number(address), socket.SOCK_DGRAM)
         datagrams.setsockopt(*MTU_DISCOVER[family(address)], 2)
         datagrams.bind((address, port))
@@ -48,16 +55,16 @@ def serve(port, *addresses):
         for key, _events in selector.select():
             if key.data == "input":
                 return
-            if key.data == "accept":
+            if key.data.startswith("accept "):
                 opened, _address = key.fileobj.accept()
-                selector.register(opened, selectors.EVENT_READ, "tcp")
+                selector.register(opened, selectors.EVENT_READ, key.data.removeprefix("accept "))
             elif key.data == "udp":
                 data, address = key.fileobj.recvfrom(65535)
                 answer(key.fileobj, "udp", data, address)
             else:
                 data = key.fileobj.recv(65535)
                 if data:
-                    answer(key.fileobj, "tcp", data, key.fileobj.getpeername())
+                    answer(key.fileobj, key.data, data, key.fileobj.getpeername())
                 else:
                     selector.unregister(key.fileobj)
                     key.fileobj.close()
@@ -80,7 +87,7 @@ def answer(opened, how, data, address):
         except OSError as error:
             print(json.dumps(["refused", asked, error.errno]), flush=True)
     else:
-        opened.sendall(reported) if how == "tcp" else opened.sendto(reported, address)
+        opened.sendto(reported, address) if how == "udp" else opened.sendall(reported)
 
 
 def talk(name, target, port, own_port, identifier):
@@ -101,6 +108,20 @@ def talk(name, target, port, own_port, identifier):
         said["icmp"] = echo(target, identifier, turn, f"{name} icmp {turn}")
         print(json.dumps(said), flush=True)
         sys.stdin.readline()
+
+
+def associate(name, target, port):
+    """Ask over SCTP, and print the answer; prints null where the kernel has no SCTP."""
+    try:
+        opened = socket.socket(number(target), socket.SOCK_STREAM, socket.IPPROTO_SCTP)
+    except OSError:
+        print("null", flush=True)
+        return
+    with opened:
+        opened.settimeout(TIMEOUT)
+        opened.connect((target, port))
+        opened.sendall(f"{name} sctp".encode())
+        print(json.dumps(json.loads(opened.recv(65535))), flush=True)
 
 
 def echo(target, identifier, sequence, text):
@@ -149,4 +170,4 @@ def receive(name, target, port, size):
 
 if __name__ == "__main__":
     verb, *words = json.loads(os.environ["WORDS"])
-    {"serve": serve, "talk": talk, "fetch": fetch, "receive": receive}[verb](*words)
+    {"serve": serve, "talk": talk, "associate": associate, "fetch": fetch, "receive": receive}[verb](*words)

@@ -126,6 +126,21 @@ def in_userspace(lab) -> bool:
 
 
 @pytest.mark.parametrize("number", [4, 6], ids=["IPv4", "IPv6"])
+def test_sctp_through_a_gateway(lab, number):
+    if in_userspace(lab):
+        pytest.skip("SCTP: connection tracking of Open vSwitch's userspace datapath does not know it")
+    with server(lab) as seen:
+        asked = Conversation(lab, "node1", "associate", "red", external(number), PORT, namespace="red_red1")
+        answer = asked.line()
+        asked.end()
+    if answer is None:
+        pytest.skip("SCTP: the kernel of node1 does not have it")
+    text, (address, port) = answer
+    assert (text, address) == ("red sctp", node_address(number))
+    assert ["sctp", "red sctp", [address, port]] in seen
+
+
+@pytest.mark.parametrize("number", [4, 6], ids=["IPv4", "IPv6"])
 def test_external_pmtu_discovery(lab, number):
     network, namespace = "red_red", "red_red1"
     mtu = json.loads(lab.ssh("node1", "cat", "/var/lib/heddle/plan.json"))["networks"][network]["mtu"]

@@ -12,7 +12,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.render import northbound
 from ansible_collections.heddle.ovn.plugins.module_utils.render.rehearsal import unrenderable
 from ansible_collections.heddle.ovn.plugins.module_utils.store.snapshot import Snapshot
-from tests.pipeline import EVERYWHERE, THREE_NODES, layer2, namespace, plan_of, with_gateways, workload
+from tests.pipeline import EVERYWHERE, THREE_NODES, layer2, layer3, namespace, plan_of, with_gateways, workload
 
 FLAT_LOCALNET = (
     "---\napiVersion: k8s.ovn.org/v1\nkind: ClusterUserDefinedNetwork\nmetadata: {name: plant}\n"
@@ -55,16 +55,16 @@ def apply(text: str, hosts: dict | None = None) -> Snapshot:
     return admission_service.next_state(params, None, write=True)[1]
 
 
-def fail_for(monkeypatch, *names: str, on: str = "node1") -> None:
-    """Make the renderer of Layer2 networks fail for some of them on one node."""
-    good = northbound.render_layer2
+def fail_for(monkeypatch, *names: str, on: str = "node1", topology: str = "Layer2") -> None:
+    """Make the renderer of a topology fail for some of its networks on one node."""
+    good = northbound._TOPOLOGIES[topology]
 
     def render(view):
         if view.name in names and view.node == on:
             raise ValueError("no such thing")
         return good(view)
 
-    monkeypatch.setitem(northbound._TOPOLOGIES, "Layer2", render)
+    monkeypatch.setitem(northbound._TOPOLOGIES, topology, render)
 
 
 def test_a_flat_localnet_network_leads_to_the_physical_network_of_its_name():
@@ -113,6 +113,41 @@ def test_unrenderable_network_in_use_does_not_block_changes_of_others(database, 
     entry = database.snapshot.objects["UserDefinedNetwork/red/net"]
     assert condition(entry, "NetworkCreated")["status"] == "False"
     assert condition(database.snapshot.objects["Workload/red/w"], "Ready")["status"] == "False"
+
+
+def of_network(snapshot: Snapshot, name: str) -> dict:
+    """Return everything that is allocated to a network and in it."""
+    found = {pool: held for pool, held in snapshot.allocations.items() if f"/{name}" in pool}
+    return found | {pool: snapshot.get(pool, name) for pool in ("network-id", "tunnel-key")}
+
+
+LAYER3 = namespace("deep") + layer3("deep", "net", "10.3.0.0/16", 24) + workload("deep", "w", "node1")
+
+
+@pytest.mark.parametrize(("topology", "text", "name"), [("Layer2", RED, "red_net"), ("Layer3", LAYER3, "deep_net")])
+def test_a_network_that_no_longer_renders_keeps_its_ids(database, monkeypatch, topology, text, name):
+    owned = of_network(apply(text, with_gateways("shared")), name)
+    assert owned["network-id"]
+    with monkeypatch.context() as patch:
+        fail_for(patch, name, topology=topology)
+        # Hosts change, so that it is rendered anew; others are made meanwhile.
+        for more in (BLUE, BLUE + namespace("green") + layer2("green", "net", "10.5.0.0/24")):
+            after = apply(text + more, with_gateways("local"))
+            assert name not in build_plan(after)["networks"]
+            assert of_network(after, name) == owned
+            assert "id" not in after.objects[f"UserDefinedNetwork/{name.replace('_', '/')}"].status["network"]
+    after = apply(text + BLUE, with_gateways("local"))
+    assert of_network(after, name) == owned
+    assert build_plan(after)["networks"][name]["id"] == int(owned["network-id"])
+
+
+def test_a_deleted_network_frees_its_ids_although_it_never_rendered_again(database, monkeypatch):
+    apply(RED, with_gateways("shared"))
+    with monkeypatch.context() as patch:
+        fail_for(patch, "red_net")
+        apply(RED, with_gateways("local"))
+        after = apply(BLUE, with_gateways("local"))
+    assert not [value for value in of_network(after, "red_net").values() if value]
 
 
 def test_a_running_workload_goes_on_without_a_selected_network_that_cannot_be_rendered(database, monkeypatch):

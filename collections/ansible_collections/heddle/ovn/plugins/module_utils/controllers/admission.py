@@ -24,7 +24,7 @@ from .nad import claim_namespaces
 from .network_nodes import select_nodes
 from .network_selection import check_selections
 from .network_status import evaluate
-from .networks import NETWORK_KINDS, Network, attached_networks, is_pending, running_workloads
+from .networks import NETWORK_KINDS, Network, attached_networks, is_pending, is_unrendered, running_workloads
 from .path_mtu import check_path_mtu
 from .rules import Refusal
 from .vm_placement import check_moving
@@ -140,6 +140,8 @@ def _run_controllers(
     before: Snapshot, after: Snapshot, order: dict[str, int], unrendered: Mapping[str, str], now: str
 ) -> list[Refusal]:
     """Run the controllers: definitions, workloads, allocations, status. Return why the change is impossible, if so."""
+    for entry in after.of_kind(*NETWORK_KINDS):
+        after.objects[entry.key] = entry.with_status(unrendered=unrendered.get(entry.key))
     using = users(before, after)
     release(after, using, now)
     claims = claim_namespaces(after, before, using, order, unrendered, now)
@@ -181,8 +183,12 @@ class _Allocating:
         self.now = now
         self.networks = attached_networks(after)
         known = before.allocations.get("network-id", {})
+        unapplied = {entry.key for entry in before.of_kind(*NETWORK_KINDS) if is_unrendered(entry)}
         self.running = {workload.key for workload in running_workloads(before)}
-        self.realised = {one.spec["owner"] for one in own_definitions(before) if one.spec["network"] in known}
+        self.realised = {
+            one.spec["owner"] for one in own_definitions(before) if one.spec["network"] in known
+        } - unapplied
+        self.left_out = frozenset(unrendered)
         self.without: set[str] = set(unrendered)
         self.unrendered = {
             name for one in self.networks.values() if one.object_key in unrendered for name in one.namespaces
@@ -203,7 +209,8 @@ class _Allocating:
             self.after.cursors = dict(self.before.cursors)
             known = (len(self.without), len(self.failed), len(self.unserved))
             refused = []
-            failures = allocate(self.after, found, self.running) + shortages(self.after, found)
+            kept = {name: one.object_key for name, one in self.networks.items() if one.object_key in self.left_out}
+            failures = allocate(self.after, found, self.running, kept) + shortages(self.after, found)
             for key, rule, remedy in failures:
                 refused += self._leave_out(found, key, rule, remedy)
             if refused:

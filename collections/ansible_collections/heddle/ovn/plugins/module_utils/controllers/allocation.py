@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterator, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Set
 
 from ..common.addressing import family, free_addresses, nth_subnet, overlapping, subnet_capacity
 from ..store.layer2_version import is_open
@@ -26,10 +26,12 @@ NODE_IDS = (2, 4999)
 PORT_TUNNEL_IDS = (1, 32766)
 PORT_TUNNEL_IDS_BESIDE_ROUTER = (10, 32766)
 _ADDRESSES = "address/"
+# Pools whose owners are networks.
+_OF_NETWORKS = ("network-id", "tunnel-key")
 
 
 def tunnel_key(network_id: int) -> int:
-    """Return the key of a network's transit switch or Layer2 switch: base and network id."""
+    """Return the key of a network's transit switch or Layer2 switch: base and network id (OKEP-5094, "Tunnel keys")."""
     return TUNNEL_KEY_BASE + network_id
 
 
@@ -75,7 +77,10 @@ def host_subnets(snapshot: Snapshot, network: Network, node: str) -> list[str]:
 
 
 def workload_subnets(snapshot: Snapshot, network: Network, node: str) -> list[str]:
-    """Return the subnets out of which a workload on a node gets its addresses."""
+    """Return the subnets (CIDR) out of which a workload on a node gets its addresses, IPv4 first.
+
+    Those of the node on a Layer3 network, those of the network on others; none without IPAM.
+    """
     if network.topology == "Layer3":
         return host_subnets(snapshot, network, node)
     return sorted((subnet["cidr"] for subnet in network.subnets), key=family)
@@ -87,12 +92,19 @@ def given_addresses(snapshot: Snapshot, attachment: Attachment, subnets: list[st
     return [address for pool in pools if (address := snapshot.get(pool, attachment.owner)) is not None]
 
 
-def allocate(snapshot: Snapshot, found: dict[str, Network], running: Set[str] = frozenset()) -> list[AllocationFailure]:
+def allocate(
+    snapshot: Snapshot,
+    found: dict[str, Network],
+    running: Set[str] = frozenset(),
+    kept: Mapping[str, str] | None = None,
+) -> list[AllocationFailure]:
     """Update the snapshot's allocations to its objects' claims; `running` are the workloads that had theirs before.
 
-    Return failures as (object key, rule, remedy); the snapshot is then not to be stored. Objects that other rules
-    reject are harmless here, so shortages can be reported together with other mistakes.
+    `kept` are networks that are not in `found`, by name with the key of their object; they keep all that is allocated
+    to them and in them. Return failures as (object key, rule, remedy); the snapshot is then not to be stored. Objects
+    that other rules reject are harmless here, so shortages can be reported together with other mistakes.
     """
+    kept = kept or {}
     attachments = Attachments(found)
     failures = own_mistakes(snapshot, attachments)
     if failures:
@@ -102,6 +114,8 @@ def allocate(snapshot: Snapshot, found: dict[str, Network], running: Set[str] = 
     for stage in (_number_pools, _host_subnet_pools, _workload_pools):
         for pool in stage(snapshot, found):
             wanted.add(pool.name)
+            if pool.name in _OF_NETWORKS:
+                pool.owners |= {name: key for name, key in kept.items() if snapshot.get(pool.name, name)}
             failures += allocate_pool(snapshot, pool)
     for network in found.values():
         if network.is_transit_routed:
@@ -115,10 +129,15 @@ def allocate(snapshot: Snapshot, found: dict[str, Network], running: Set[str] = 
 
     failures += taken_requests(snapshot, found, attachments, running, given)
     failures += _unreachable_gateways(snapshot, attachments)
-    for name in set(snapshot.allocations) - wanted:
+    for name in {name for name in snapshot.allocations if network_of(name) not in kept} - wanted:
         del snapshot.allocations[name]
     snapshot.cursors = {name: position for name, position in snapshot.cursors.items() if name in wanted}
     return failures
+
+
+def network_of(pool: str) -> str:
+    """Return the network that a pool belongs to, "" for pools of the cluster."""
+    return pool.partition("/")[2].partition("/")[0]
 
 
 def _unreachable_gateways(snapshot: Snapshot, attachments: Attachments) -> Iterator[AllocationFailure]:

@@ -56,7 +56,10 @@ class Attachment:
 
 
 class Attachments:
-    """The interfaces of workloads, as far as they are on networks of `found` (name -> network)."""
+    """The interfaces of workloads, as far as they are on networks of `found` (name -> network).
+
+    `found` must have the default network; a namespace has at most one primary network in it.
+    """
 
     def __init__(self, found: dict[str, Network]) -> None:
         self._default = found[DEFAULT_NETWORK]
@@ -72,11 +75,11 @@ class Attachments:
         }
 
     def defined(self, nad: str) -> Network | None:
-        """Return the network that the definition `namespace/name` is of."""
+        """Return the network that the definition `namespace/name` is of; None when there is none in effect."""
         return self._defined.get(nad)
 
     def primary(self, workload: StoredObject) -> Network | None:
-        """Return the user-defined network that is primary in a workload's namespace."""
+        """Return the user-defined network that is primary in a workload's namespace, None without one."""
         return self._primary.get(workload.namespace)
 
     def of(self, workload: StoredObject) -> list[Attachment]:

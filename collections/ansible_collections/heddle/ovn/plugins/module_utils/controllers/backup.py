@@ -32,7 +32,10 @@ class BackupError(Exception):
 
 
 def backup_of(snapshot: Snapshot) -> dict:
-    """Return the backup of a state; BackupError when there is nothing to back up."""
+    """Return the backup of a state; BackupError when there is nothing to back up.
+
+    It is JSON-ready: `format`, `digest` (SHA-256 of the content), and the content of the snapshot.
+    """
     if not snapshot.revision:
         raise BackupError("the state database holds nothing yet; run playbooks/networks.yml first")
     content = {

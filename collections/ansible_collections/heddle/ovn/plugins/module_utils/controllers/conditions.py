@@ -50,7 +50,11 @@ def with_condition(entry: StoredObject, kind: str, changed: dict | None, now: st
 
 
 def with_ready(entry: StoredObject, ready: dict, hosts: dict[str, str] | None, now: str) -> StoredObject:
-    """Return the object with this condition NetworkReady and the state reported by each host; others stay."""
+    """Return the object with this condition NetworkReady and the state reported by each host; others stay.
+
+    `ready` is a result of `ready_on`, `hosts` has a state by host (None: none reported yet), `now` is in the format of
+    creationTimestamp; it becomes lastTransitionTime only when the condition's status changes.
+    """
     return with_condition(entry, READY, ready, now).with_status(hosts=hosts)
 
 

@@ -48,7 +48,10 @@ class Blocker:
 
 @dataclass(frozen=True)
 class Move:
-    """One workload that changes its node."""
+    """One workload (NAMESPACE/NAME) that changes its node.
+
+    `kind` is `netns` or `vm`, `network` its primary Layer2 network, `source` and `target` are nodes.
+    """
 
     workload: str
     kind: str
@@ -124,7 +127,10 @@ def drain(before: Snapshot, nodes: list[str], version: str) -> tuple[Snapshot, l
 
 
 def go_back(before: Snapshot) -> tuple[Snapshot, list[Move], list[Blocker]]:
-    """Move Layer2 workloads that are elsewhere to the nodes that their manifests name."""
+    """Move Layer2 workloads that are elsewhere to the nodes that their manifests name.
+
+    Returns the state after it, the moves, and what blocks them; as `drain`. Nodes without a chassis get none.
+    """
     after = copy.deepcopy(before)
     able = {node.name for node in after.of_kind("Node") if node.spec.get("chassis")}
     moves, blockers = [], []
@@ -140,7 +146,10 @@ def go_back(before: Snapshot) -> tuple[Snapshot, list[Move], list[Blocker]]:
 
 
 def change_version(before: Snapshot, nodes: list[str], version: str) -> tuple[Snapshot, list[Blocker]]:
-    """Set another topology version on drained nodes."""
+    """Set another topology version (`1.0`, `2.0`) on drained nodes; return the state after it and what blocks it.
+
+    With blockers the state is not to be stored. `before` is not changed.
+    """
     after = copy.deepcopy(before)
     if not is_open(before):
         return after, [Blocker("the old topology was cleaned up", "it cannot be restored")]
@@ -154,7 +163,10 @@ def change_version(before: Snapshot, nodes: list[str], version: str) -> tuple[Sn
 
 
 def clean_up(before: Snapshot) -> tuple[Snapshot, list[Blocker]]:
-    """Remove the old topology, with the tunnel keys of its gateway routers."""
+    """Remove the old topology, with the tunnel keys of its gateway routers, when every node has the new one.
+
+    Returns the state after it and what blocks it, as `change_version`.
+    """
     after = copy.deepcopy(before)
     blockers = [
         Blocker("still has gateway routers on its Layer2 switches", "upgrade it first", node.name)

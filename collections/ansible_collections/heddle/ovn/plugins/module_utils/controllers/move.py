@@ -22,7 +22,7 @@ class MoveRefused(Exception):
 
 
 def moving_to(workload: StoredObject) -> str | None:
-    """Return the node that a workload is being moved to, if any."""
+    """Return the node that a virtual machine is being migrated to; None when no migration is recorded."""
     return workload.status.get(_STATUS)
 
 
@@ -73,7 +73,10 @@ def begin_move(before: Snapshot, name: str, node: str) -> tuple[Snapshot, dict]:
 
 
 def end_move(before: Snapshot, name: str, node: str) -> Snapshot:
-    """Record on which of its two nodes a workload runs after its move. Raises MoveRefused."""
+    """Return the state in which the migration of a workload (NAMESPACE/NAME) has ended on `node`, one of its two.
+
+    MoveRefused when there is no such workload, or `node` is neither of them.
+    """
     workload = _workload(before, name)
     if node not in ends(workload):
         raise MoveRefused(f"workload {name} runs on {node_of(workload)} and is not migrating to {node}")

@@ -22,7 +22,7 @@ from .conditions import (
 )
 from .finalizers import contents
 from .nad import Claims
-from .networks import NETWORK_KINDS, Network, attached_networks
+from .networks import NETWORK_KINDS, Network, attached_networks, is_unrendered
 from .transit import chosen_transit_subnets
 
 
@@ -37,7 +37,7 @@ def evaluate(snapshot: Snapshot, before: Snapshot, claims: Claims, failures: dic
         definitions.setdefault(definition.spec["owner"], []).append(definition)
     for entry in snapshot.of_kind(*NETWORK_KINDS):
         network = attached.get(entry.key)
-        facts = _facts(snapshot, network) if network else None
+        facts = _facts(snapshot, network, entry) if network else None
         active = [one.namespace for one in definitions.get(entry.key, ()) if not one.is_deleting]
         conditions = [created(entry, active, claims.errors.get(entry.key, []))]
         if network:
@@ -65,10 +65,10 @@ def evaluate(snapshot: Snapshot, before: Snapshot, claims: Claims, failures: dic
         snapshot.objects[entry.key] = _namespace_status(snapshot, entry, now)
 
 
-def _facts(snapshot: Snapshot, network: Network) -> dict:
+def _facts(snapshot: Snapshot, network: Network, entry: StoredObject) -> dict:
     facts: dict = {"name": network.name}
     identifier = snapshot.get("network-id", network.name)
-    if identifier is None:
+    if identifier is None or is_unrendered(entry):
         return facts
     keys = [tunnel_key(int(identifier))] if network.topology != "Localnet" else []
     if network.is_transit_routed:
@@ -81,11 +81,13 @@ def _readiness(entry: StoredObject, before: Snapshot, facts: dict | None) -> dic
     """Return the condition NetworkReady: what hosts reported last, as long as the network exists."""
     if facts is None:
         return described(READY, FALSE, "NetworkNotCreated", "the network is in no namespace, so no host has it")
+    if is_unrendered(entry):
+        return described(READY, FALSE, "NetworkNotRendered", "it cannot be rendered, so no host has it")
     if "id" not in facts:
         return described(READY, FALSE, "NetworkNotAllocated", "the network has no ids yet, so no host has it")
     stored = before.objects.get(entry.key)
     known = condition(stored, READY) if stored else None
-    if known and known["reason"] not in ("NetworkNotCreated", "NetworkNotAllocated"):
+    if known and known["reason"] not in ("NetworkNotCreated", "NetworkNotAllocated", "NetworkNotRendered"):
         return _untimed(known)[0]
     return WAITING_FOR_HOSTS
 

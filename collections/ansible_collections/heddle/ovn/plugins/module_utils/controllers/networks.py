@@ -19,7 +19,11 @@ LOCALNET_MTU_SURPLUS = 100
 
 @dataclass(frozen=True)
 class Network:
-    """One network: its normalised specification and the namespaces that it serves."""
+    """One network: its normalised specification (docs/architecture.md, "api") and the namespaces that it serves.
+
+    `name` is that of ovn-kubernetes (`NAMESPACE_NAME`, `cluster_udn_NAME`); `mtu` is in bytes; `subnets` are mappings
+    of `cidr` and `hostSubnet`; all other subnets are CIDRs as text.
+    """
 
     name: str
     object_key: str
@@ -63,11 +67,19 @@ def namespace_labels(namespace: StoredObject) -> dict:
 def networks(snapshot: Snapshot) -> dict[str, Network]:
     """Return the networks that are in effect, by name, the default network first.
 
-    Those are the networks with an id and an attachment definition in at least one namespace.
+    Those are the networks with an id and an attachment definition in at least one namespace, without those that cannot
+    be rendered: these keep what was allocated to them.
     """
     identifiers = snapshot.allocations.get("network-id", {})
-    attached = attached_networks(snapshot)
-    return {name: one for name, one in attached.items() if one.is_default or name in identifiers}
+    return {
+        name: one for name, one in attached_networks(snapshot).items()
+        if one.is_default or (name in identifiers and not is_unrendered(snapshot.objects[one.object_key]))
+    }  # fmt: skip
+
+
+def is_unrendered(entry: StoredObject) -> bool:
+    """Return whether a network is left out of the plan because a node cannot render it."""
+    return "unrendered" in entry.status
 
 
 def attached_networks(snapshot: Snapshot) -> dict[str, Network]:
@@ -167,5 +179,5 @@ def is_pending(workload: StoredObject) -> bool:
 
 
 def running_workloads(snapshot: Snapshot) -> list[StoredObject]:
-    """Return the workloads that are in effect on a host."""
+    """Return the workloads that are in effect on a host, those that wait left out."""
     return [workload for workload in snapshot.of_kind("Workload") if not is_pending(workload)]

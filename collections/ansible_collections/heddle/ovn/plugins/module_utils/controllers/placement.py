@@ -15,7 +15,7 @@ _STATUS = "placement"
 
 
 def node_of(workload: StoredObject) -> str:
-    """Return the node that a workload is to run on."""
+    """Return the node that a workload is to run on: that of its manifest, or where it was moved to since."""
     placement = workload.status.get(_STATUS)
     if placement and placement["instead_of"] == workload.spec["node"]:
         return placement["node"]

@@ -14,13 +14,19 @@ from .networks import Network
 
 
 def gateway_address(network: Network, subnet: str) -> str:
-    """Return the address of the router in a subnet."""
+    """Return the address of a network's router in a subnet, without prefix length.
+
+    It is the one of `defaultGatewayIPs`, or else the first of the subnet.
+    """
     asked = (gateway for gateway in network.gateways if family(gateway) == family(subnet))
     return next(asked, None) or nth_address(subnet, GATEWAY_OFFSET)
 
 
 def management_address(network: Network, subnet: str) -> str:
-    """Return the address of the node's interface: the first free one for infrastructure, or else the second one."""
+    """Return the address of the management port in a subnet, without prefix length.
+
+    It is the first one of `infrastructureSubnets` that is not the gateway's, or else the second one of the subnet.
+    """
     gateway = gateway_address(network, subnet)
     for part in network.infrastructure:
         if family(part) == family(subnet):

@@ -18,7 +18,10 @@ def transit_subnet_pool(network: str) -> str:
 
 
 def chosen_transit_subnets(snapshot: Snapshot, network: Network) -> list[str]:
-    """Return what was chosen for a network, in the order of its families."""
+    """Return the transit subnets of a network, IPv4 first (OKEP-5094).
+
+    Those that are not allocated yet are missing.
+    """
     found = (snapshot.get(transit_subnet_pool(network.name), f"v{version}") for version in network.families)
     return [subnet for subnet in found if subnet is not None]
 

@@ -22,7 +22,10 @@ def mac_pool(network: str) -> str:
 
 
 def workload_mac(snapshot: Snapshot, workload: StoredObject, attachment: Attachment, addresses: list[str]) -> str:
-    """Return the MAC of a workload's interface: requested, derived from its first address, or stored."""
+    """Return the MAC of a workload's interface: requested, derived from its first address, or stored.
+
+    `addresses` are those that the interface was given; the MAC is derived from them as in ovn-kubernetes.
+    """
     requested = workload.spec.get("mac") if attachment.network.is_transit_routed else attachment.mac
     if requested:
         return requested

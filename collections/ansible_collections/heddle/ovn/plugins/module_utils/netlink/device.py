@@ -77,7 +77,10 @@ class Device:
 
 @read_whole
 def read_device(name: str) -> Device | None:
-    """Return a NIC, or None when there is none of that name."""
+    """Return a link of the current namespace with its global addresses and its routes; None when there is none.
+
+    Heddle's own addresses and routes (protocol 85) are left out. NetlinkFailure when the kernel rejects the request.
+    """
     with IPRoute() as netlink:
         netlink.marshal.msg_map = {**netlink.marshal.msg_map, RTM_NEWADDR: AddressMessage}
         found = netlink.link_lookup(ifname=name)

@@ -230,7 +230,10 @@ def _gone(code: int):
 
 
 def vrf_supported() -> bool:
-    """Return whether this kernel has VRFs; tried in a namespace of its own, which also loads the module."""
+    """Return whether this kernel has VRFs; tried in a namespace of its own, which also loads the module.
+
+    NetlinkFailure when the kernel refuses for another reason, such as a missing privilege.
+    """
     try:
         with kernel.scratch(), HostKernel() as probe:
             probe.create_vrf("probe", 10, "")

@@ -47,7 +47,10 @@ def reconcile_host_network(
 
 
 def planned_host_network(desired: HostNetwork) -> Outcome:
-    """Return the changes on an empty host, for check mode before the libraries are installed."""
+    """Return the changes on an empty host, for check mode before the libraries are installed.
+
+    Nothing is read, so sysctls count as changed.
+    """
     return perform(_Decision(desired, "", _NoKernel(), HostState({}, {}, {}, (), (), {})).steps(), write=False)
 
 

@@ -68,7 +68,7 @@ def _move(source: str, before: Device, target: str) -> None:
 
 
 def wait_for_device(name: str) -> None:
-    """Wait until Open vSwitch has created a device; NetlinkError after the timeout."""
+    """Wait until Open vSwitch has created a device; NetlinkError after `DEVICE_TIMEOUT` seconds."""
     for _attempt in attempts(DEVICE_TIMEOUT):
         if read_device(name) is not None:
             return

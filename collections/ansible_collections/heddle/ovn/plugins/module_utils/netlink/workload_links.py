@@ -20,7 +20,10 @@ SUBSTRATE = "kernel"
 
 
 def mark(owner: str, network: str = "") -> str:
-    """Return the alias that links of an owner carry."""
+    """Return the alias (IFLA_IFALIAS) that links of an owner carry, `heddle:OWNER:NETWORK`.
+
+    Without `network` it is that of a namespace's loopback.
+    """
     return f"heddle:{owner}:{network}" if network else f"heddle:{owner}"
 
 
@@ -36,7 +39,7 @@ def reconcile_endpoints(endpoints: list[Endpoint], *, owner: str, userspace: boo
 
 
 def planned_endpoints(endpoints: list[Endpoint]) -> Outcome:
-    """Return the changes on an empty host, for check mode before the libraries are installed."""
+    """Return the changes on an empty host, for check mode before the libraries are installed: all is created."""
     return Outcome(tuple(_creation(endpoint) for endpoint in endpoints))
 
 

@@ -70,7 +70,7 @@ def reconcile_flows(
 def planned_flows(
     flows: Iterable[Flow], flood_ports: Iterable[FloodPort] = (), static_macs: Iterable[StaticMac] = ()
 ) -> Outcome:
-    """Return the changes on a host without Open vSwitch, for check mode."""
+    """Return the changes on a host without Open vSwitch, for check mode: all is created, equal flows once."""
     changes = [_flood_change(item) for item in flood_ports if not item.flood]
     changes += [_mac_change(item, "") for item in static_macs]
     return Outcome((*changes, *(_creation(flow) for flow in dict.fromkeys(flows))))

@@ -27,7 +27,11 @@ _LEARNED = re.compile(r" *(\S+) +(\d+) +([0-9a-f:]{17}) +(\S+)\s*\Z")
 
 
 class Switch:
-    """Open vSwitch on this host. `client` is a connection to its database; `run` runs a program."""
+    """Open vSwitch on this host, read and written by ovs-ofctl(8) and ovs-appctl(8).
+
+    `client` is a connection to its database, which a caller closes; `run` runs a program. When ovs-vswitchd does not
+    answer or refuses something, methods raise OpenFlowError; OvsdbError when the database does not answer.
+    """
 
     def __init__(self, client, run: subprocesses.Run = subprocesses.run) -> None:
         self._client, self._run = client, run
@@ -59,7 +63,10 @@ class Switch:
         return found
 
     def wait_for_ports(self, wanted: dict[str, set[str]], timeout: float) -> dict[str, dict[str, str]]:
-        """Return `ports` once the wanted ports of each bridge exist, or as they are after `timeout` seconds."""
+        """Return `ports` once the wanted ports of each bridge exist, or as they are after `timeout` seconds.
+
+        `wanted` has names of ports by bridge. No error: the caller decides about those that are missing.
+        """
         ports: dict[str, dict[str, str]] = {}
         for _attempt in attempts(timeout):
             ports = self.ports()
@@ -68,7 +75,11 @@ class Switch:
         return ports
 
     def canonical(self, flows: list[Flow], ports: dict[str, str]) -> list[Entry]:
-        """Return flows in canonical form, in the same order."""
+        """Return flows in canonical form, in the same order: as `ovs-ofctl` prints them from their OpenFlow message.
+
+        `ports` has the numbers of the ports that the flows name. OpenFlowError names the flow that is rejected and, in
+        `networks`, its network.
+        """
         if not flows:
             return []
         text = "".join(f"{flow_line(flow, ports)}\n" for flow in flows)
@@ -85,7 +96,7 @@ class Switch:
         return entries
 
     def flows(self, bridge: str) -> list[Entry]:
-        """Return all flows of a bridge."""
+        """Return all flows of a bridge with any cookie, in canonical form and without counters."""
         return read_dump(self._control("--no-names", "--no-stats", "dump-flows", bridge))
 
     def bridges_with(self, cookies: Iterable[int], *, without: str) -> set[str]:
@@ -98,11 +109,17 @@ class Switch:
         return {bridge for bridge in running if any(entry.cookie in wanted for entry in self.flows(bridge))}
 
     def write_flows(self, bridge: str, lines: list[str]) -> None:
-        """Apply lines of changes as one transaction: packets see the flows before or after, no mix of both."""
+        """Apply lines of changes (ovs-ofctl(8), `add-flows`) as one bundle (OpenFlow 1.4).
+
+        Packets see the flows before or after, no mix of both; when one line is rejected, none is applied.
+        """
         self._control("--bundle", "add-flows", bridge, "-", text="".join(f"{line}\n" for line in lines))
 
     def end_connections(self, bridge: str, zone: int, source: str) -> None:
-        """Delete the connections of a zone that were translated to a source address, so that they are tracked anew."""
+        """Delete the connections of a zone that were translated to a source address, so that they are tracked anew.
+
+        `zone` is a conntrack zone, `source` an IPv4 or IPv6 address without prefix length.
+        """
         field = "ct_ipv6_dst" if ":" in source else "ct_nw_dst"
         self._control("ct-flush", bridge, f"zone={zone}", "", f"{field}={source}")
 
@@ -132,7 +149,7 @@ class Switch:
         return found
 
     def set_static_mac(self, bridge: str, port: str, vlan: int, mac: str) -> None:
-        """Set a static entry of a bridge's MAC table, for a port by name."""
+        """Set a static entry of a bridge's MAC table, for a port by name; `vlan` is 0 for untagged frames."""
         self._call("ovs-appctl", "fdb/add", bridge, port, str(vlan), mac)
 
     def _control(self, *arguments: str, text: str = "", version: str = VERSION) -> str:

@@ -56,15 +56,18 @@ class Client:
 
     @property
     def server(self) -> str:
-        """The server in use, as a remote."""
+        """The server in use, as a remote (ovsdb(7)): one of those that the client was given."""
         return str(self._connection.remote)
 
     def list_dbs(self):
-        """Names of the databases on this server."""
+        """Return the names of the databases on this server (RFC 7047 section 4.1.1). Raises Unreachable."""
         return self._call("list_dbs", [], None, self.remote)
 
     def get_schema(self, database):
-        """The schema of a database as the server reports it, read once per connection."""
+        """Return the schema of a database as the server reports it (RFC 7047 section 3.2), read once per connection.
+
+        OvsdbError when the server has no such database.
+        """
         if database not in self._schemas:
             self._schemas[database] = self._call("get_schema", [database], database, database)
         return self._schemas[database]
@@ -78,7 +81,10 @@ class Client:
         return self.finish(self.start(database, operations))
 
     def start(self, database, operations):
-        """Send a transaction without waiting for its reply; return the handle for `finish`."""
+        """Send a transaction without waiting for its reply; return the handle for `finish`.
+
+        WriteRefused of a read-only client, before anything is sent; Unreachable.
+        """
         if self.read_only:
             for index, operation in enumerate(operations):
                 if operation["op"] not in READ_ONLY_OPERATIONS:

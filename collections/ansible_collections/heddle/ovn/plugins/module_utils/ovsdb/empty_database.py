@@ -8,7 +8,10 @@ from .diff import described
 
 
 def planned(database, rows):
-    """An `Outcome` in which every row is created. Nothing is checked against a schema, as there is none."""
+    """Return an `Outcome` in which every one of the desired `rows` of a database is created.
+
+    Nothing is checked against a schema, as there is none.
+    """
     return Outcome(
         tuple(
             Change(

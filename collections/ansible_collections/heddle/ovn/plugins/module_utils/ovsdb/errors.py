@@ -5,7 +5,11 @@ from __future__ import annotations
 
 
 class OvsdbError(Exception):
-    """A transaction or request failed. `error` is the server's error code, `index` the operation's position."""
+    """A transaction or request failed; nothing of it was committed.
+
+    `error` is the server's error code (RFC 7047 sections 3.1 and 4.1.3), `index` the position of the operation in the
+    transaction, None when it failed at commit, `table` the operation's table.
+    """
 
     def __init__(self, database, error, details="", index=None, operation=None):
         self.database, self.error, self.details, self.index = database, error, details, index

@@ -42,7 +42,10 @@ class Remote:
 
 
 def parse_remotes(text: str) -> tuple[Remote, ...]:
-    """Return the servers that a remote names, in its order; ValueError when one is written in another form."""
+    """Return the servers that a remote names, in its order (ovsdb(7), "Active Database Connections").
+
+    ValueError names one that is written in another form, and the forms.
+    """
     return tuple(_parse(part.strip()) for part in text.split(","))
 
 

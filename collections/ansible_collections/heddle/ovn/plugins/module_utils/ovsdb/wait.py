@@ -73,7 +73,10 @@ def wait_until(client, database: str, table: str, where: list, columns: list, pr
 
 
 def caught_up(northbound, southbound) -> bool:
-    """Return whether every announced change is programmed."""
+    """Return whether every announced change is programmed: all daemons have reached `nb_cfg` (ovn-nb(5)).
+
+    The arguments are connected to the databases. OvsdbError when one does not answer.
+    """
     select = {"op": "select", "table": "NB_Global", "where": [], "columns": ["nb_cfg"]}
     for row in northbound.transact(OVN_NORTHBOUND, [select])[0]["rows"]:
         translated = southbound.transact(OVN_SOUTHBOUND, [{**select, "table": "SB_Global"}])[0]["rows"]

@@ -41,7 +41,10 @@ from .drift import drift
 
 
 def compare(context: NodeContext) -> dict:
-    """Return drift, foreign objects, notes and problems of this host: the result of module `audit`."""
+    """Return drift, foreign objects, notes and problems of this host: the result of module `audit`, as its RETURN says.
+
+    A part that cannot be read is a problem in the result. UserError when there is no plan or it has no such node.
+    """
     plan = load_plan(context)
     return Comparison(plan, known_node(plan, context.node)).result()
 

@@ -73,7 +73,10 @@ def evaluate(
 
 
 def unconfirmed(report: dict) -> list[tuple]:
-    """Return the keys of pairs to ask again alone: a required answer is missing, or silence could not be tested."""
+    """Return the questions to ask again alone: a required answer is missing, or silence could not be tested.
+
+    Each is (source, target, network, address), as in the report that `evaluate` made.
+    """
     return [
         (one["source"], one["target"], one["network"], one["address"])
         for one in [*report["pairs"], *report["north_south"]["flows"]]

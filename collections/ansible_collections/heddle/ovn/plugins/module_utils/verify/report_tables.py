@@ -19,7 +19,7 @@ _MOST_KINDS = 6
 
 
 def reachability_table(report: dict) -> list[str]:
-    """Return counts by network, the matrix of workloads, and what failed."""
+    """Return lines of text: counts by network, the matrix of workloads, and what failed. `report` is verify.json."""
     rows = [
         [
             row["network"], f"IPv{row['family']}", row["must_reach"], row["reached"], row["must_not"], row["isolated"],
