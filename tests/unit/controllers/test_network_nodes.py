@@ -267,7 +267,8 @@ def test_a_plan_of_an_older_format_has_networks_on_all_nodes():
 
 
 def test_only_hosts_with_the_network_count_for_its_readiness():
-    before = stored(LAYER2 + ONE + namespace("blue") + layer2("blue", "net", "10.1.0.0/24"))
+    text = LAYER2 + ONE + namespace("blue") + layer2("blue", "net", "10.1.0.0/24")
+    before = stored(text)
     before.revision = 1
     good = {"digest": build_plan(before)["digest"], "drift": [], "problems": []}
     ready = with_readiness(before, {"node1": good, "node2": {}, "node3": {"asked": False}}, LATE)
@@ -276,6 +277,7 @@ def test_only_hosts_with_the_network_count_for_its_readiness():
         assert condition(ready.objects[key], "NetworkReady")["status"] == "True"
         assert ready.objects[key].status["hosts"] == hosts
     assert attention(state_view(ready)["objects"]) == []
+    assert stored(text, ready, now=LATE).objects == ready.objects
 
 
 def test_the_end_of_a_migration_leaves_the_readiness_that_the_next_run_finds():
