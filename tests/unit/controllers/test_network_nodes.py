@@ -282,6 +282,7 @@ def test_only_hosts_with_the_network_count_for_its_readiness():
 
 def test_the_end_of_a_migration_leaves_the_readiness_that_the_next_run_finds():
     text = LAYER2 + workload("red", "vm", "node1").replace("node1", "node1, kind: vm") + TWO
+    text += namespace("blue") + layer2("blue", "net", "10.1.0.0/24") + workload("blue", "w", "node3")
     before = stored(text, settings=AT_ONCE)
     moving, _move = begin_move(before, "red/vm", "node2")
     select_nodes_between_runs(before, moving, START)
@@ -295,4 +296,5 @@ def test_the_end_of_a_migration_leaves_the_readiness_that_the_next_run_finds():
     found = condition(over.objects[NET], "NetworkReady")
     assert (found["message"], found["lastTransitionTime"]) == ("every host has the network: node2", START)
     good["digest"] = build_plan(over)["digest"]
+    assert stored(text, over, settings=AT_ONCE, now=LATE).objects == over.objects
     assert with_readiness(over, dict.fromkeys(THREE_NODES, good), LATE).objects == over.objects
