@@ -265,7 +265,8 @@ def test_a_plan_of_an_older_format_has_networks_on_all_nodes():
 
 
 def test_only_hosts_with_the_network_count_for_its_readiness():
-    before = stored(LAYER2 + ONE + namespace("blue") + layer2("blue", "net", "10.1.0.0/24"))
+    text = LAYER2 + ONE + namespace("blue") + layer2("blue", "net", "10.1.0.0/24")
+    before = stored(text)
     before.revision = 1
     good = {"digest": build_plan(before)["digest"], "drift": [], "problems": []}
     ready = with_readiness(before, {"node1": good, "node2": {}, "node3": {"asked": False}}, LATE)
@@ -274,10 +275,12 @@ def test_only_hosts_with_the_network_count_for_its_readiness():
         assert condition(ready.objects[key], "NetworkReady")["status"] == "True"
         assert ready.objects[key].status["hosts"] == hosts
     assert attention(state_view(ready)["objects"]) == []
+    assert stored(text, ready, now=LATE).objects == ready.objects
 
 
 def test_the_end_of_a_migration_leaves_the_readiness_that_the_next_run_finds():
     text = LAYER2 + workload("red", "vm", "node1").replace("node1", "node1, kind: vm") + TWO
+    text += namespace("blue") + layer2("blue", "net", "10.1.0.0/24") + workload("blue", "w", "node3")
     before = stored(text, settings=AT_ONCE)
     moving, _move = begin_move(before, "red/vm", "node2")
     select_nodes_between_runs(before, moving, START)
@@ -291,4 +294,5 @@ def test_the_end_of_a_migration_leaves_the_readiness_that_the_next_run_finds():
     found = condition(over.objects[NET], "NetworkReady")
     assert (found["message"], found["lastTransitionTime"]) == ("every host has the network: node2", START)
     good["digest"] = build_plan(over)["digest"]
+    assert stored(text, over, settings=AT_ONCE, now=LATE).objects == over.objects
     assert with_readiness(over, dict.fromkeys(THREE_NODES, good), LATE).objects == over.objects

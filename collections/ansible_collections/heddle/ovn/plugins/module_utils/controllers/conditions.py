@@ -40,13 +40,15 @@ def with_conditions(entry: StoredObject, conditions: list[dict], now: str) -> St
 
 
 def with_condition(entry: StoredObject, kind: str, changed: dict | None, now: str) -> StoredObject:
-    """Return the object with this condition of a type as its last one, None for none; others stay."""
-    others = [
-        {name: value for name, value in one.items() if name != "lastTransitionTime"}
-        for one in entry.status.get("conditions", ())
-        if one["type"] != kind
+    """Return the object with this condition of a type, None for none; others stay, and all in their order."""
+    known = entry.status.get("conditions", ())
+    found = [
+        {name: value for name, value in one.items() if name != "lastTransitionTime"} if one["type"] != kind else changed
+        for one in known
     ]
-    return with_conditions(entry, [*others, *([changed] if changed else [])], now)
+    if kind not in [one["type"] for one in known]:
+        found.append(changed)
+    return with_conditions(entry, [one for one in found if one], now)
 
 
 def with_ready(entry: StoredObject, ready: dict, hosts: dict[str, str] | None, now: str) -> StoredObject:
