@@ -2,7 +2,8 @@
 """Runs modules for Ansible on a host that has the program already: nothing is transferred, compiled or unpacked.
 
 `heddle-host call` reads a request from its input, one JSON document with `program`, `module`, `params`, `check_mode`
-and `diff`, and writes one line of JSON. A program made of other sources than those of the control node only answers
+and `diff`, and writes one line of JSON. The service answers it if it runs (`resident.py`), otherwise the process does
+so itself. A program made of other sources than those of the control node only answers
 which one it is; Ansible runs the module itself then, as on a host without the program. Options were checked by the
 control node (`plugin_utils/program_call.py`).
 """
@@ -11,7 +12,6 @@ from __future__ import annotations
 
 import importlib
 import json
-from typing import BinaryIO, TextIO
 
 # Module -> the file below module_utils with its function. Only what a call needs is loaded.
 CALLS = {
@@ -26,13 +26,19 @@ CALLS = {
 _PACKAGE = __package__.rpartition(".")[0]
 
 
-def serve(version: str, source: BinaryIO, target: TextIO) -> None:
-    """Answer one request; `version` identifies the sources of this program."""
-    wanted = json.load(source)
+def load() -> None:
+    """Import all that calls need, for a process that answers many of them."""
+    for file, _function in CALLS.values():
+        importlib.import_module(f"{_PACKAGE}.{file}")
+
+
+def answered(version: str, request: bytes) -> bytes:
+    """Return the reply to one request, a line; `version` identifies the sources of this program."""
+    wanted = json.loads(request)
     reply: dict = {"program": version}
     if wanted["program"] == version:
         reply["result"] = call(wanted["module"], wanted["params"], wanted["check_mode"], wanted["diff"])
-    target.write(json.dumps(reply) + "\n")
+    return f"{json.dumps(reply)}\n".encode()
 
 
 def call(module: str, params: dict, check_mode: bool, diff: bool) -> dict:
