@@ -6,6 +6,8 @@ import os
 import shlex
 import subprocess
 
+import pytest
+
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.report_tables import cause_lines
 from tests.lab.conftest import NODES, REPORT, ROOT
@@ -67,6 +69,39 @@ def test_drift_is_reported_by_audit_and_check_mode_and_repaired_by_a_run(lab):
     finally:
         nbctl(lab, "--if-exists", "ls-del", "somebodys-switch")
         lab.play("networks.yml")
+
+
+def what_is_on_node1(lab):
+    """Return rows, flows, rules and routes of the first node, without counters."""
+    return {
+        "rows": lab.dump()["node1"],
+        "flows": sorted(lab.ssh("node1", "ovs-ofctl", "--no-stats", "dump-flows", "br-ex").splitlines()[1:]),
+        "rules": lab.ssh("node1", "nft", "-s", "list", "table", "inet", "heddle"),
+        "routes": lab.ssh("node1", "ip", "route", "show", "proto", "85"),
+        "routes of a workload": lab.ssh("node1", "ip", "-n", "red_red1", "route"),
+    }
+
+
+@pytest.mark.parametrize("service", ["start", "stop"])
+def test_whatever_is_removed_by_hand_comes_back_with_the_next_run(lab, service):
+    """With the service, which answers for the modules, and without it."""
+    lab.play("networks.yml")
+    before = what_is_on_node1(lab)
+    lab.ssh("node1", "systemctl", service, "heddle-host")
+    try:
+        for command in (
+            "ovn-nbctl lsp-del red.red_red_red1",
+            "ovs-ofctl del-flows br-ex cookie=0x304/-1",
+            "nft delete table inet heddle",
+            "ip route del 10.96.0.0/16",
+            "ip -n red_red1 route del 10.96.0.0/16",
+        ):
+            lab.ssh("node1", *command.split())
+        assert lab.play("networks.yml").changed == {"localhost": 0, "node1": 1, "node2": 0, "node3": 0}
+        assert what_is_on_node1(lab) == before
+        assert set(lab.play("networks.yml").changed.values()) == {0}
+    finally:
+        lab.ssh("node1", "systemctl", "start", "heddle-host")
 
 
 def test_a_bridge_mapping_that_is_gone_is_the_one_cause_of_what_goes_with_it(lab):

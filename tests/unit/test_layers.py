@@ -36,6 +36,7 @@ MAY_IMPORT = {
     "verify": BASE | SUBSTRATES | {"render", "agent"},
     "traffic": BASE | SUBSTRATES | {"agent"},
     "operations": BASE | SUBSTRATES | DECISIONS | {"agent"},
+    "program": BASE | SUBSTRATES | DECISIONS | {"agent", "operations", "verify"},
 }
 # Below render: its own layers, lowest first.
 RENDER_LAYERS = [

@@ -11,6 +11,7 @@ import pytest
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import HOST_FILE
 from ansible_collections.heddle.ovn.plugins.module_utils.common.databases import VSWITCH_REMOTE
 from tests.live.state.ansible_run import run
+from tests.module_entry import run_module
 
 
 @pytest.mark.skipif(os.path.exists(VSWITCH_REMOTE.removeprefix("unix:")), reason="this machine is a chassis")
@@ -21,6 +22,12 @@ def test_what_is_missing_is_reported_and_nothing_written():
     assert (found["datapath"], found["gateway"]) == ("system", {})
     assert found["chassis"] == "(chassis of node1, known once Open vSwitch runs)"
     assert not os.path.exists(HOST_FILE)
+
+
+@pytest.mark.skipif(os.path.exists(VSWITCH_REMOTE.removeprefix("unix:")), reason="this machine is a chassis")
+def test_a_difference_from_the_inventory_is_a_warning(tmp_path):
+    found = run_module("chassis_info", tmp_path, name="node1", encap_ips=["127.0.0.1"], datapath="system")
+    assert "differs from the inventory. The plan keeps the previously reported values" in str(found["warnings"])
 
 
 def test_options_that_contradict_each_other_are_an_error():

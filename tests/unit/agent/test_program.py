@@ -19,8 +19,8 @@ from ansible_collections.heddle.ovn.plugins.module_utils.agent.convergence impor
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.event_loop import Events
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import UserError
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.prober import ProberCgroup
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.zipapp import bundle
 from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Outcome
+from ansible_collections.heddle.ovn.plugins.module_utils.program.zipapp import bundle
 
 
 def test_zipapp_is_reproducible_and_self_contained(tmp_path: Path):

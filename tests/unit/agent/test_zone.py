@@ -22,7 +22,7 @@ def run_zone(monkeypatch, tmp_path, **parts):
     nothing = dict.fromkeys(zone.PARTS, lambda _context, _plan, *_refused: Outcome())
     monkeypatch.setattr(zone, "PARTS", {**nothing, **parts})
     context = NodeContext("node1", str(tmp_path / "plan.json"), write=True, document=pack(PLAN))
-    return zone.apply_zone(context, list(nothing))
+    return zone.apply_zone(context, PLAN, list(nothing))
 
 
 def test_other_parts_are_applied_without_the_refused_network(monkeypatch, tmp_path):

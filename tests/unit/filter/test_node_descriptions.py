@@ -26,6 +26,17 @@ def test_description_of_a_host_that_reported_and_of_one_that_did_not():
     }  # fmt: skip
 
 
+def test_a_host_that_differs_from_the_inventory_keeps_what_the_state_has():
+    facts = {"chassis": "c", "gateway": {"bridge": "br-ex"}, "underlay_mtu": 1500, "differences": []}
+    described = {"heddle_encap_ips": ["198.18.1.11"], "chassis_described": facts}
+    assert node_descriptions({"n1": described}, ["n1"])["n1"]["chassis"] == "c"
+    described["chassis_described"] = {**facts, "differences": ["create Open_vSwitch Bridge br-ex"]}
+    assert node_descriptions({"n1": described}, ["n1"])["n1"]["chassis"] is None
+    # install.yml in the same run has made the host as the inventory has it.
+    described["chassis_facts"] = {"chassis": "c"}
+    assert node_descriptions({"n1": described}, ["n1"])["n1"]["chassis"] == "c"
+
+
 def test_a_node_without_tunnel_addresses_is_an_error():
     with pytest.raises(KeyError, match="heddle_encap_ips"):
         node_descriptions({"n1": {}}, ["n1"])

@@ -6,13 +6,13 @@ import functools
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.filter.readiness_hosts import readiness_hosts
-from ansible_collections.heddle.ovn.plugins.filter.status_table import network_status, status_table
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.conditions import condition
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.readiness import (
     host_state,
     with_changes_unconfirmed,
     with_readiness,
 )
+from ansible_collections.heddle.ovn.plugins.module_utils.operations.status_text import network_status, status_table
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.status_view import (
     changes_text,
     objects_text,

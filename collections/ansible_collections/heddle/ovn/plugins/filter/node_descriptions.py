@@ -12,8 +12,9 @@ author:
   - Heddle maintainers (@heddle)
 description:
   - Makes the option O(heddle.ovn.resource#module:nodes) of the resource module from the variables of all hosts.
-  - What a host reported is taken from C(chassis_facts), as M(heddle.ovn.chassis) and M(heddle.ovn.chassis_info) return
-    it. A host that did not report in this run has no values there, and the state keeps those that it has.
+  - What a host reported is taken from C(chassis_facts), the result of M(heddle.ovn.chassis), or else from
+    C(chassis_described), that of M(heddle.ovn.chassis_info). A host that did not report in this run, or differs from
+    the inventory, has no values there, and the state keeps those that it has.
 options:
   _input:
     description: The variables of all hosts.
@@ -48,7 +49,9 @@ def node_descriptions(hostvars: dict, nodes: list) -> dict:
 
 
 def _description(variables: dict) -> dict:
-    facts = variables.get("chassis_facts") or {}
+    facts = variables.get("chassis_facts") or variables.get("chassis_described") or {}
+    if facts.get("differences"):
+        facts = {}
     return {
         **{key: facts.get(key) for key in REPORTED},
         "encap_ips": variables["heddle_encap_ips"],

@@ -41,8 +41,8 @@ from pathlib import Path
 from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
 
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.zipapp import bundle
 from ansible_collections.heddle.ovn.plugins.module_utils.common.atomic_file import replace_file
+from ansible_collections.heddle.ovn.plugins.module_utils.program.zipapp import bundle
 
 
 class LookupModule(LookupBase):

@@ -120,15 +120,14 @@ digest:
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_runner
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.compare import compare
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_options import PLAN_ARGUMENTS
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.compare import audit_result
 
 
 def main():
     """Compare and report."""
-    module = AnsibleModule(argument_spec=dict(module_runner.PLAN_ARGUMENTS), supports_check_mode=True)
-    with module_runner.reported(module):
-        found = compare(module_runner.node_context(module))
-    module.exit_json(changed=False, **found)
+    module = AnsibleModule(argument_spec=PLAN_ARGUMENTS, supports_check_mode=True)
+    module_runner.run(module, audit_result)
 
 
 if __name__ == "__main__":

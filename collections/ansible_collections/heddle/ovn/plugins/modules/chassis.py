@@ -73,17 +73,14 @@ changes:
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_runner
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.chassis import apply_chassis
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.chassis_calls import chassis_result
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.chassis_options import CHASSIS_OPTIONS
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.context import only_writer
 
 
 def main():
     """Apply and report."""
     module = AnsibleModule(argument_spec=CHASSIS_OPTIONS, supports_check_mode=True)
-    with module_runner.reported(module), only_writer(write=not module.check_mode):
-        outcome, facts = apply_chassis(dict(module.params), write=not module.check_mode)
-    module.exit_json(**module_runner.result(outcome), **facts)
+    module_runner.run(module, chassis_result)
 
 
 if __name__ == "__main__":

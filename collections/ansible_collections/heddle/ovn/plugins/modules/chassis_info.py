@@ -69,17 +69,14 @@ differences:
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_runner
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.chassis import apply_chassis
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.chassis_calls import chassis_info_result
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.chassis_options import CHASSIS_OPTIONS
 
 
 def main():
     """Read and report."""
     module = AnsibleModule(argument_spec=CHASSIS_OPTIONS, supports_check_mode=True)
-    with module_runner.reported(module):
-        outcome, facts = apply_chassis(dict(module.params), write=False)
-    differences = module_runner.result(outcome, diff=False)["changes"]["objects"]
-    module.exit_json(changed=False, differences=differences, **facts)
+    module_runner.run(module, chassis_info_result)
 
 
 if __name__ == "__main__":

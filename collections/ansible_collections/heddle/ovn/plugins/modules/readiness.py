@@ -42,6 +42,19 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+attention:
+  description: What needs attention, networks that are not ready, and totals, as text.
+  returned: success
+  type: str
+  sample: |-
+    Totals
+                 all  ready
+      networks    14     14
+files:
+  description: C(status.json) and C(status.txt), packed for M(heddle.ovn.report).
+  returned: success
+  type: str
+  sample: eJyLjgUAARUAuQ==
 revision:
   description: Revision of the state; grows with every change.
   returned: success
@@ -59,29 +72,14 @@ changes:
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_runner
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.state_connection import STATE_DATABASE, state_database
-from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Outcome
-from ansible_collections.heddle.ovn.plugins.module_utils.operations.admission_service import state_changes
-from ansible_collections.heddle.ovn.plugins.module_utils.operations.readiness import record
-from ansible_collections.heddle.ovn.plugins.module_utils.operations.status_view import changes_text
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_options import READINESS_ARGUMENTS
+from ansible_collections.heddle.ovn.plugins.module_utils.operations.readiness_record import readiness_result
 
 
 def main():
     """Record and report."""
-    module = AnsibleModule(
-        argument_spec={
-            "hosts": {"type": "dict", "required": True},
-            **STATE_DATABASE,
-        },
-        supports_check_mode=True,
-    )
-    write = not module.check_mode
-    with module_runner.reported(module), state_database(module, write=write) as client:
-        before, after = record(client, module.params["hosts"], write=write)
-    outcome = Outcome(state_changes(before, after))
-    module.exit_json(
-        changed=outcome.changed, diff=outcome.diff(), revision=after.revision, changes=changes_text(before, after)
-    )
+    module = AnsibleModule(argument_spec=READINESS_ARGUMENTS, supports_check_mode=True)
+    module_runner.run(module, readiness_result)
 
 
 if __name__ == "__main__":

@@ -32,7 +32,11 @@ options:
   files:
     description: The text of each file by its name, without a directory.
     type: dict
-    required: true
+    default: {}
+  packed:
+    description: Further files, as M(heddle.ovn.readiness) returns them.
+    type: str
+    default: ""
 """
 
 EXAMPLES = r"""
@@ -54,23 +58,20 @@ written:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.heddle.ovn.plugins.module_utils.common.report_files import Refused, keep
+from ansible_collections.heddle.ovn.plugins.module_utils.common.report_files import (
+    REPORT_ARGUMENTS,
+    Refused,
+    report_result,
+)
 
 
 def main():
     """Write what differs."""
-    module = AnsibleModule(
-        argument_spec={
-            "directory": {"type": "path", "required": True},
-            "files": {"type": "dict", "required": True},
-        },
-        supports_check_mode=True,
-    )
+    module = AnsibleModule(argument_spec=REPORT_ARGUMENTS, supports_check_mode=True)
     try:
-        written = keep(module.params["directory"], module.params["files"], write=not module.check_mode)
+        module.exit_json(**report_result(module.params, write=not module.check_mode))
     except Refused as error:
         module.fail_json(msg=str(error))
-    module.exit_json(changed=bool(written), written=written)
 
 
 if __name__ == "__main__":

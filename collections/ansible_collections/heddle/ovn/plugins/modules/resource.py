@@ -89,39 +89,14 @@ differences:
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_runner
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.state_connection import state_database
-from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Outcome
-from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack
-from ansible_collections.heddle.ovn.plugins.module_utils.operations.admission_service import (
-    STATE_ARGUMENTS,
-    next_state,
-    state_changes,
-)
-from ansible_collections.heddle.ovn.plugins.module_utils.operations.status_view import (
-    changes_text,
-    objects_text,
-)
-from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_options import RESOURCE_ARGUMENTS
+from ansible_collections.heddle.ovn.plugins.module_utils.operations.admission_result import resource_result
 
 
 def main():
     """Decide, store, report."""
-    module = AnsibleModule(argument_spec=STATE_ARGUMENTS, supports_check_mode=True)
-    write = not module.check_mode
-    with module_runner.reported(module), state_database(module, write=write) as client:
-        before, after = next_state(module.params, client, write=write)
-    outcome, plan = Outcome(state_changes(before, after)), build_plan(after)
-    module.exit_json(
-        changed=outcome.changed,
-        diff=outcome.diff(),
-        revision=after.revision,
-        plan=pack(plan),
-        digest=plan["digest"],
-        kinds=sorted({workload["kind"] for workload in plan["workloads"].values()}),
-        changes=changes_text(before, after),
-        table=objects_text(after),
-        differences=[f"{change.kind} {change.name}" for change in outcome.changes],
-    )
+    module = AnsibleModule(argument_spec=RESOURCE_ARGUMENTS, supports_check_mode=True)
+    module_runner.run(module, resource_result)
 
 
 if __name__ == "__main__":

@@ -69,17 +69,14 @@ users:
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_runner
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.state_connection import STATE_DATABASE, state_database
-from ansible_collections.heddle.ovn.plugins.module_utils.operations.status_view import state_view
-from ansible_collections.heddle.ovn.plugins.module_utils.store.database import read
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_options import STATE_DATABASE
+from ansible_collections.heddle.ovn.plugins.module_utils.operations.state_result import resource_info_result
 
 
 def main():
     """Read and return."""
-    module = AnsibleModule(argument_spec=dict(STATE_DATABASE), supports_check_mode=True)
-    with module_runner.reported(module), state_database(module, write=False, required=True) as client:
-        snapshot = read(client)
-    module.exit_json(changed=False, **state_view(snapshot))
+    module = AnsibleModule(argument_spec=STATE_DATABASE, supports_check_mode=True)
+    module_runner.run(module, resource_info_result)
 
 
 if __name__ == "__main__":

@@ -49,6 +49,13 @@ options:
     description: Seconds that OVN may take to program a change; 0 does not wait.
     type: int
     default: 120
+  audit:
+    description:
+      - Whether to compare the host with the plan afterwards, for M(heddle.ovn.readiness). What was applied without any
+        change counts as compared.
+    type: bool
+    default: false
+    version_added: 0.4.0
 seealso:
   - module: heddle.ovn.resource
   - module: heddle.ovn.audit
@@ -67,6 +74,13 @@ refused:
   returned: failure, when the host refused networks
   type: dict
   sample: {"red_net": "link red exists and is not Heddle's"}
+audit:
+  description:
+    - What M(heddle.ovn.readiness) needs of the comparison, C(digest), C(problems), and of C(drift) the networks that it
+      is in.
+  returned: success, with O(audit), not in check mode
+  type: dict
+  sample: {"digest": "3b0c44298fc1c149", "drift": [], "problems": []}
 changes:
   description: The number of objects created, updated and deleted, and the first hundred of them.
   returned: success
@@ -77,30 +91,14 @@ changes:
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_runner
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.context import only_writer
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.zone import PARTS, apply_zone
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_options import ZONE_ARGUMENTS
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.zone_result import zone_result
 
 
 def main():
     """Apply and report."""
-    arguments = {
-        "node": {"type": "str", "required": True},
-        "document": {"type": "str", "required": True},
-        "plan": {"type": "path", "default": module_runner.PLAN_FILE},
-        "parts": {"type": "list", "elements": "str", "choices": list(PARTS), "default": list(PARTS)},
-        "wait_timeout": {"type": "int", "default": 120},
-    }
-    module = AnsibleModule(argument_spec=arguments, supports_check_mode=True)
-    with module_runner.reported(module), only_writer(write=not module.check_mode):
-        outcome = apply_zone(module_runner.node_context(module), module.params["parts"])
-    if outcome.refused:
-        module.fail_json(
-            msg=f"{module_runner.refusal(outcome)}\nAll other networks are on {module.params['node']} as planned.",
-            changed=outcome.changed,
-            refused=dict(outcome.refused),
-            warnings=list(outcome.notes),
-        )
-    module.exit_json(**module_runner.result(outcome, diff=module._diff))
+    module = AnsibleModule(argument_spec=ZONE_ARGUMENTS, supports_check_mode=True)
+    module_runner.run(module, zone_result)
 
 
 if __name__ == "__main__":

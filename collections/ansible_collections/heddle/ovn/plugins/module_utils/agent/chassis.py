@@ -9,7 +9,7 @@ from ..common.change import Outcome
 from ..common.databases import OPEN_VSWITCH, SOUTHBOUND_REMOTE, VSWITCH_REMOTE
 from ..common.naming import INTEGRATION_BRIDGE, PHYSICAL_NETWORK
 from ..netlink import kernel
-from ..netlink.device import advertised_interfaces, default_gateways, read_device
+from ..netlink.device import advertised_interfaces, default_gateways, read_device, read_device_mac
 from ..netlink.handle import vrf_supported
 from ..netlink.uplink_migration import move_device, wait_for_device
 from ..nftables.reconcile import reconcile_firewall
@@ -200,10 +200,10 @@ def matched_prober(provider: dict) -> str:
 def _mac(interface: str | None) -> str | None:
     if interface is None:
         return None
-    device = read_device(interface)
-    if device is None:
+    mac = read_device_mac(interface)
+    if mac is None:
         raise UserError(f"there is no interface {interface}; this host has {', '.join(kernel.read_links(None))}")
-    return device.mac
+    return mac
 
 
 def _gateway(params: dict, bridges: list[dict], datapath: str, ready: bool) -> dict | None:

@@ -7,12 +7,14 @@ import argparse
 import contextlib
 import json
 import sys
+from collections.abc import Callable
 from typing import TextIO
 
 from ..common import bytecode_cache
 from ..common.change import Outcome
 from .components import parts, read_host, read_plan
 from .context import only_writer
+from .event_loop import Calls
 from .health import other_chassis, stopped_daemons
 from .module_runner import refusal
 from .service import ERRORS, watch
@@ -20,8 +22,11 @@ from .service import ERRORS, watch
 EXIT_CLEAN, EXIT_DRIFT, EXIT_FAILED = 0, 1, 2
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run one verb; returns 0 when the host is as planned, 1 when something differs, 2 when that is unknown."""
+def main(arguments: list[str] | None = None, calls: Callable[[], Calls] | None = None) -> int:
+    """Run one verb; returns 0 when the host is as planned, 1 when something differs, 2 when that is unknown.
+
+    `calls` opens what takes Ansible's calls, for the service.
+    """
     parser = argparse.ArgumentParser(prog="heddle-host", description="Keep this host as planned.")
     verbs = parser.add_subparsers(dest="verb", required=True)
     status = verbs.add_parser("status", help="report whether this host is as planned, and what differs")
@@ -35,7 +40,7 @@ def main(arguments: list[str] | None = None) -> int:
     problems = _problems() if chosen.verb == "status" else []
     try:
         if chosen.verb == "watch":
-            watch()
+            watch(calls() if calls else None)
         outcomes = _outcomes(write=chosen.verb == "apply")
     except ERRORS as error:
         _write_lines("", "\n".join([f"heddle-host: {error}", *problems]), sys.stderr)

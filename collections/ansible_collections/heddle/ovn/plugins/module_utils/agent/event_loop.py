@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import select
 from collections.abc import Callable
+from typing import Protocol
 
 from ..common.databases import OPEN_VSWITCH, VSWITCH_REMOTE
 from ..netlink.monitor import UplinkMonitor, host_network_monitor
@@ -28,6 +29,19 @@ _TABLES = {
 }
 
 
+class Calls(Protocol):
+    """What takes Ansible's calls (`program/resident.py`)."""
+
+    def fileno(self) -> int:
+        """Return the descriptor for `select`."""
+
+    def answer(self) -> None:
+        """Have the next call answered; called when it is readable."""
+
+    def reap(self) -> None:
+        """Collect processes that have answered one."""
+
+
 class Events:
     """Reports events since the last call."""
 
@@ -36,7 +50,9 @@ class Events:
         process_file: str = PROCESS_FILE,
         database: str = VSWITCH_REMOTE,
         converged: Callable[[], bool] | None = None,
+        calls: Calls | None = None,
     ) -> None:
+        self._calls = calls
         self._process_file, self._remote = process_file, database
         self._converged = converged or Converged()
         self._database: Monitor | None = None
@@ -58,6 +74,10 @@ class Events:
         The last two are suppressed while a playbook is between a plan and its gateways, when they keep changing.
         """
         readable = self._wait()
+        if self._calls:
+            self._calls.reap()
+            if self._calls in readable:
+                self._calls.answer()
         if self._database in readable:
             self._read()
         process = self._identity()
@@ -83,7 +103,7 @@ class Events:
         if self._database is None:
             self._connect()
         sources = [self._uplinks, self._host_network, *self._removals.sources, *self._prober.sources]
-        sources += [self._database] if self._database else []
+        sources += [source for source in (self._database, self._calls) if source]
         return select.select(sources, [], [], POLL_SECONDS)[0]
 
     def _identity(self) -> tuple | None:

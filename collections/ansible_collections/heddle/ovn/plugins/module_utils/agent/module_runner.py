@@ -8,8 +8,8 @@ import gc
 import json
 import os
 import sys
-from collections.abc import Iterator
-from dataclasses import fields
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
 from typing import TypeVar
 
 from ..common import bytecode_cache
@@ -20,15 +20,11 @@ from ..common.serialization import unpack
 from ..ovsdb.client import Client, OvsdbError, Unreachable
 from ..ovsdb.remotes import parse_remotes
 from .context import NodeContext
+from .module_options import PLAN_ARGUMENTS, PLAN_FILE
 
-PLAN_FILE = "/var/lib/heddle/plan.json"
+__all__ = ["PLAN_ARGUMENTS", "PLAN_FILE"]
+
 HOST_FILE = "/var/lib/heddle/host.json"
-
-PLAN_ARGUMENTS = {
-    "plan": {"type": "path", "default": PLAN_FILE},
-    "document": {"type": "str"},
-    "node": {"type": "str", "required": True},
-}
 
 Options = TypeVar("Options")
 
@@ -41,6 +37,15 @@ KNOWN_ERRORS = (UserError, EngineError, OvsdbError)
 _PLAN_PARTS = {"deployment", "digest", "networks", "nodes", "revision", "settings", "workloads"}
 
 
+@dataclass(frozen=True)
+class Request:
+    """What a module is called with, by Ansible or by the program of the host (`program/calls.py`)."""
+
+    params: dict
+    check_mode: bool
+    diff: bool = False
+
+
 @contextlib.contextmanager
 def reported(module) -> Iterator[None]:
     """Turn errors of the engines into one clear error message of the module."""
@@ -48,15 +53,39 @@ def reported(module) -> Iterator[None]:
     gc.disable()
     try:
         yield
-    except Unreachable as error:
-        module.fail_json(msg=f"{error}. Is the service running? The install playbook starts it.")
-    except _kernel_refusals() as error:
-        module.fail_json(msg=f"the kernel rejected an operation that Heddle needs (it runs as root on hosts): {error}")
-    except KNOWN_ERRORS as error:
-        module.fail_json(msg=str(error))
+    except (*_kernel_refusals(), *KNOWN_ERRORS) as error:
+        module.fail_json(msg=_message(error))
     finally:
         if not module.check_mode:
             bytecode_cache.keep()
+
+
+def answer(function: Callable[[Request], dict], request: Request) -> dict:
+    """Return the result of a module; `failed` and `msg` when an engine refuses."""
+    gc.disable()
+    try:
+        return function(request)
+    except (*_kernel_refusals(), *KNOWN_ERRORS) as error:
+        return {"failed": True, "changed": False, "msg": _message(error)}
+    finally:
+        if not request.check_mode:
+            bytecode_cache.keep()
+
+
+def run(module, function: Callable[[Request], dict]) -> None:
+    """End the module with the result of `function`."""
+    result = answer(function, Request(module.params, module.check_mode, module._diff))
+    if result.pop("failed", False):
+        module.fail_json(**result)
+    module.exit_json(**result)
+
+
+def _message(error: Exception) -> str:
+    if isinstance(error, Unreachable):
+        return f"{error}. Is the service running? The install playbook starts it."
+    if isinstance(error, KNOWN_ERRORS):
+        return str(error)
+    return f"the kernel rejected an operation that Heddle needs (it runs as root on hosts): {error}"
 
 
 def _kernel_refusals() -> tuple[type[Exception], ...]:
@@ -66,7 +95,7 @@ def _kernel_refusals() -> tuple[type[Exception], ...]:
 
 
 def node_context(module) -> NodeContext:
-    """Return the options `node`, `plan`, `document` and `wait_timeout` of a module, and whether it is to write."""
+    """Return the options `node`, `plan`, `document`, `wait_timeout` of a module or Request, and whether it writes."""
     return NodeContext(
         node=module.params["node"],
         plan_path=module.params["plan"],

@@ -85,7 +85,7 @@ def _flows_of(plan: dict, node: str, *, write: bool) -> Outcome:
             return planned_flows(flows, flood_ports, static_macs)
         switch = Switch(client)
         bridges = {provider.bridge} if provider else set()
-        bridges |= switch.bridges_with(OWN_COOKIES, without=INTEGRATION_BRIDGE)
+        bridges |= switch.bridges_with(OWN_COOKIES, without={INTEGRATION_BRIDGE, *bridges})
         return reconcile_flows(switch, sorted(bridges), flows, flood_ports, static_macs, write=write)
 
 

@@ -13,7 +13,7 @@ from ..common.change import Outcome
 from ..netlink.kernel import NetlinkFailure
 from .components import PARTS, attached_uplinks, host_version, parts, prober_cgroup, read_host
 from .context import only_writer
-from .event_loop import Events
+from .event_loop import Calls, Events
 from .module_runner import KNOWN_ERRORS, refusal
 
 RETRY_SECONDS, LONGEST_RETRY_SECONDS = 1.0, 10.0
@@ -33,9 +33,12 @@ _AFTER_EVENT = {
 ERRORS = (*KNOWN_ERRORS, NetlinkFailure, OSError)
 
 
-def watch() -> None:
-    """Apply everything, notify systemd that the service is ready, and watch for events. Never returns."""
-    reconciler = Reconciler(Events())
+def watch(calls: Calls | None = None) -> None:
+    """Apply everything, notify systemd that the service is ready, and watch for events. Never returns.
+
+    Between events, `calls` of Ansible are answered.
+    """
+    reconciler = Reconciler(Events(calls=calls))
     while True:
         reconciler.step()
 

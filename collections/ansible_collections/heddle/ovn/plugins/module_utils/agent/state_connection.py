@@ -10,22 +10,17 @@ import contextlib
 import os
 from collections.abc import Iterator
 
-from ..common.databases import STATE_REMOTE
 from ..ovsdb.client import Client, Unreachable
 from ..ovsdb.remotes import Remote, Tls, parse_remotes
+from .module_options import STATE_DATABASE, TLS_FILES
 from .module_runner import UserError
 
-# Paths, not secrets: the modules read the files on their host.
-_FILES = ("private_key", "certificate", "ca_cert")
-STATE_DATABASE = {
-    "socket": {"type": "str", "default": STATE_REMOTE},
-    **{name: {"type": "path", "no_log": False} for name in _FILES},
-}
+__all__ = ["STATE_DATABASE", "state_database"]
 
 
 @contextlib.contextmanager
 def state_database(module, *, write: bool, required: bool = False) -> Iterator[Client | None]:
-    """Connect to the state database that a module's options name; the client is read-only without `write`.
+    """Connect to the state database that options of a module or Request name; the client is read-only without `write`.
 
     None when the database is local, does not exist, and nothing is to be written: a host may still be empty in check
     mode. With `required` that is an error. Raises UserError for options that do not fit together, for files that
@@ -36,7 +31,7 @@ def state_database(module, *, write: bool, required: bool = False) -> Iterator[C
         servers = parse_remotes(socket)
     except ValueError as error:
         raise UserError(f"socket: {error}") from error
-    tls = _tls(socket, servers, {name: module.params[name] for name in _FILES})
+    tls = _tls(socket, servers, {name: module.params[name] for name in TLS_FILES})
     if not (write or required) and _is_absent(servers):
         yield None
         return

@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 from ..common.change import Outcome
 from .context import NodeContext
-from .module_runner import KNOWN_ERRORS, UserError, known_node, load_plan, refusal
+from .module_runner import KNOWN_ERRORS, UserError, known_node, refusal
 from .node_gateway import apply_gateway
 from .plan_file import keep_plan
 from .topology import apply_topology
@@ -16,7 +16,7 @@ from .workloads import apply_workloads
 PARTS = {"topology": apply_topology, "gateway": apply_gateway, "workloads": apply_workloads}
 
 
-def apply_zone(context: NodeContext, parts: Collection[str]) -> Outcome:
+def apply_zone(context: NodeContext, plan: dict, parts: Collection[str]) -> Outcome:
     """Apply the plan to the host; return all changes. The outcome's `refused` has the networks that the host rejects.
 
     `parts` are keys of PARTS; they are applied in its order. A network that one part rejects is left out by those after
@@ -24,7 +24,6 @@ def apply_zone(context: NodeContext, parts: Collection[str]) -> Outcome:
 
     The plan is stored first: after an interruption, `heddle-host` continues with it.
     """
-    plan = load_plan(context)
     known_node(plan, context.node)
     outcome = keep_plan(plan, context.plan_path, write=context.write)
     for name, apply in PARTS.items():

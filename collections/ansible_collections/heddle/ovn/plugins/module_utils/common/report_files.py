@@ -6,10 +6,27 @@ from __future__ import annotations
 import os
 
 from .atomic_file import replace_file
+from .serialization import unpack
+
+REPORT_ARGUMENTS = {
+    "directory": {"type": "path", "required": True},
+    "files": {"type": "dict", "default": {}},
+    "packed": {"type": "str", "default": ""},
+}
 
 
 class Refused(Exception):
     """A file that cannot be written, and why."""
+
+
+def report_result(params: dict, *, write: bool) -> dict:
+    """Return the result of the module `report`; Refused when a file cannot be written."""
+    try:
+        files = {**params["files"], **(unpack(params["packed"]) if params["packed"] else {})}
+    except (TypeError, ValueError) as error:
+        raise Refused(f"packed: {error}") from error
+    written = keep(params["directory"], files, write=write)
+    return {"changed": bool(written), "written": written}
 
 
 def keep(directory: str, files: dict[str, str], *, write: bool) -> list[str]:

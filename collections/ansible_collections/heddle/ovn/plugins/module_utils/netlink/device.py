@@ -76,6 +76,14 @@ class Device:
 
 
 @read_whole
+def read_device_mac(name: str) -> str | None:
+    """Return the MAC of a NIC, or None when there is none of that name."""
+    with IPRoute() as netlink:
+        found = netlink.link_lookup(ifname=name)
+        return netlink.get_links(found[0])[0].get_attr("IFLA_ADDRESS") if found else None
+
+
+@read_whole
 def read_device(name: str) -> Device | None:
     """Return a link of the current namespace with its global addresses and its routes; None when there is none.
 

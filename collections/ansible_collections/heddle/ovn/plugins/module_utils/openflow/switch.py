@@ -99,13 +99,13 @@ class Switch:
         """Return all flows of a bridge with any cookie, in canonical form and without counters."""
         return read_dump(self._control("--no-names", "--no-stats", "dump-flows", bridge))
 
-    def bridges_with(self, cookies: Iterable[int], *, without: str) -> set[str]:
-        """Return the bridges that have flows with one of these cookies; the bridge `without` is not examined.
+    def bridges_with(self, cookies: Iterable[int], *, without: Iterable[str]) -> set[str]:
+        """Return the bridges that have flows with one of these cookies; the bridges `without` are not examined.
 
         So own flows are found on a bridge that is no longer desired. Raises OpenFlowError.
         """
         wanted = set(cookies)
-        running = set(self._call("ovs-appctl", "ofproto/list").split()) - {without}
+        running = set(self._call("ovs-appctl", "ofproto/list").split()) - set(without)
         return {bridge for bridge in running if any(entry.cookie in wanted for entry in self.flows(bridge))}
 
     def write_flows(self, bridge: str, lines: list[str]) -> None:

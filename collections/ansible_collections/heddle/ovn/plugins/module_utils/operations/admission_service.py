@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..agent.module_runner import UserError
-from ..agent.state_connection import STATE_DATABASE
 from ..api import Problem, unpacked
 from ..common.change import Change
 from ..common.naming import DEFAULT_NETWORK
@@ -19,16 +18,6 @@ from ..store import settings as state_settings
 from ..store.database import differences
 from ..store.snapshot import Snapshot
 from .readiness import changed_networks, now, with_changes_unconfirmed
-
-STATE_ARGUMENTS = {
-    "resources": {"type": "str", "required": True},
-    "nodes": {"type": "dict", "required": True},
-    "settings": {"type": "dict", "default": {}},
-    "manifest_set": {"type": "str", "default": "default"},
-    "deployment": {"type": "str", "default": "heddle"},
-    "released": {"type": "list", "elements": "str", "default": []},
-    **STATE_DATABASE,
-}
 
 
 def next_state(params: dict, client, *, write: bool) -> tuple[Snapshot, Snapshot]:

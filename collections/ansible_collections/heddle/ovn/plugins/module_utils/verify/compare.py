@@ -4,14 +4,15 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 
 from ..agent.chassis import apply_chassis
 from ..agent.components import read_host
 from ..agent.context import NodeContext
 from ..agent.health import other_chassis, other_facts, stopped_units
-from ..agent.module_runner import KNOWN_ERRORS, UserError, known_node, load_plan
+from ..agent.module_runner import KNOWN_ERRORS, Request, UserError, known_node, load_plan, node_context
 from ..agent.node_gateway import apply_gateway, gateway_size
 from ..agent.workloads import integration_bridge, uses_userspace
 from ..common.change import Foreign, Outcome
@@ -36,8 +37,14 @@ from ..render.common.node_network import is_on
 from ..render.host import vswitch
 from ..render.host.links_and_routes import render_management_ports
 from ..render.host.vswitch import render_workload_ports
+from ..types.ovsdb_row import Row
 from . import causes
 from .drift import drift
+
+
+def audit_result(request: Request) -> dict:
+    """Return the result of the module `audit`."""
+    return {"changed": False, **compare(node_context(request))}
 
 
 def compare(context: NodeContext) -> dict:
@@ -49,6 +56,14 @@ def compare(context: NodeContext) -> dict:
     return Comparison(plan, known_node(plan, context.node)).result()
 
 
+@dataclass(frozen=True)
+class _Compared:
+    outcome: Outcome
+    problems: list[str]
+    # The problem that the host has another system-id than the plan.
+    other_chassis: str
+
+
 class Comparison:
     """Compares a host with its part of the plan."""
 
@@ -57,17 +72,29 @@ class Comparison:
         self.node = node
         self.topology_owner = f"{plan['deployment']}:topology"
         self.workload_owner = f"{plan['deployment']}:workload"
-        self.northbound_rows = render_northbound(plan, node)
-        self.southbound_rows = render_southbound(plan, node)
-        self.port_rows = render_workload_ports(plan, node)
-        self.endpoints = render_endpoints(plan, node)
 
-    def result(self) -> dict:
+    @functools.cached_property
+    def northbound_rows(self) -> list[Row]:
+        """The rows that the Northbound database should have."""
+        return render_northbound(self.plan, self.node)
+
+    @functools.cached_property
+    def southbound_rows(self) -> list[Row]:
+        """The rows that the Southbound database should have."""
+        return render_southbound(self.plan, self.node)
+
+    @functools.cached_property
+    def port_rows(self) -> list[Row]:
+        """The ports of workloads."""
+        return render_workload_ports(self.plan, self.node)
+
+    @functools.cached_property
+    def endpoints(self) -> list:
+        """The network namespaces and links of workloads."""
+        return render_endpoints(self.plan, self.node)
+
+    def _compared(self, parts: list[Callable[[], Outcome]], stopped: dict[str, str]) -> _Compared:
         """Compare each part; a part that cannot be read is reported as a problem."""
-        parts: list[Callable[[], Outcome]] = [
-            self._chassis, self._northbound, self._southbound, self._ports, self._gateway, self._endpoints,
-        ]  # fmt: skip
-        stopped = stopped_units()
         outcome, problems, other = Outcome(), list(stopped.values()), []
         for part in parts:
             try:
@@ -76,6 +103,29 @@ class Comparison:
                 problems.append(str(error))
         with contextlib.suppress(*KNOWN_ERRORS, OSError):
             other = other_chassis(self.node, self.plan, VSWITCH_REMOTE)
+        return _Compared(outcome, list(dict.fromkeys([*problems, *other])), next(iter(other), ""))
+
+    def _parts(self) -> list[Callable[[], Outcome]]:
+        return [self._northbound, self._southbound, self._ports, self._gateway, self._endpoints]
+
+    def summary(self, *, applied: bool) -> dict:
+        """Return the networks that drifted, problems and the plan's digest: what readiness depends on.
+
+        `applied`: the plan was applied just now and changed nothing, so what it covers is not read again.
+        """
+        compared = self._compared([self._chassis, *([] if applied else self._parts())], stopped_units())
+        networks = dict.fromkeys(change["network"] for change in drift(compared.outcome))
+        return {
+            "drift": [{"network": network} for network in networks],
+            "problems": compared.problems,
+            "digest": self.plan["digest"],
+        }
+
+    def result(self) -> dict:
+        """Compare all parts."""
+        stopped = stopped_units()
+        compared = self._compared([self._chassis, *self._parts()], stopped)
+        outcome = compared.outcome
         rows = self.northbound_rows + self.southbound_rows + self.port_rows
         entries = drift(outcome)
         known = causes.Host(
@@ -83,7 +133,7 @@ class Comparison:
             ports=_ports_of_bridges(),
             networks=frozenset(name for name, one in self.plan["networks"].items() if is_on(one, self.node)),
             stopped=stopped,
-            other_chassis=next(iter(other), ""),
+            other_chassis=compared.other_chassis,
         )
         found, places = causes.group(entries, known)
         return {
@@ -91,7 +141,7 @@ class Comparison:
             "causes": found,
             "foreign": [asdict(one) for one in outcome.foreign],
             "notes": list(dict.fromkeys(outcome.notes)),
-            "problems": list(dict.fromkeys([*problems, *other])),
+            "problems": compared.problems,
             "stopped": list(stopped),
             "checked": len(rows)
             + gateway_size(self.plan, self.node)

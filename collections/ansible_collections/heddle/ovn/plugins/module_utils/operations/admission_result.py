@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Result of the module `resource`: what admission changed, and the plan."""
+
+from __future__ import annotations
+
+from ..agent.module_runner import Request
+from ..agent.state_connection import state_database
+from ..common.change import Outcome
+from ..common.serialization import pack
+from ..plan import build_plan
+from .admission_service import next_state, state_changes
+from .status_view import changes_text, objects_text
+
+
+def resource_result(request: Request) -> dict:
+    """Admit the manifests, store the state, and return the plan."""
+    write = not request.check_mode
+    with state_database(request, write=write) as client:
+        before, after = next_state(request.params, client, write=write)
+    outcome, plan = Outcome(state_changes(before, after)), build_plan(after)
+    return {
+        "changed": outcome.changed,
+        **({"diff": outcome.diff()} if request.diff else {}),
+        "revision": after.revision,
+        "plan": pack(plan),
+        "digest": plan["digest"],
+        "kinds": sorted({workload["kind"] for workload in plan["workloads"].values()}),
+        "changes": changes_text(before, after),
+        "table": objects_text(after),
+        "differences": [f"{change.kind} {change.name}" for change in outcome.changes],
+    }

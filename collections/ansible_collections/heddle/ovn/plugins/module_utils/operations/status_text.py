@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The state of the cluster as tables for a terminal: hosts, networks, workloads, and what needs attention."""
+
+from __future__ import annotations
+
+from ..common.text_table import shortened, table
+from ..render.common.node_network import nodes_of
+from .readiness import host_state, network_states
+from .status_view import attention, object_status, titled
+
+NETWORK_KINDS = ("UserDefinedNetwork", "ClusterUserDefinedNetwork")
+
+
+def network_status(name: str, network: dict, status: dict, audits: dict) -> str:
+    """Return `Ready`, or the reasons why the network is not: its own status, and hosts that are not as planned."""
+    document = status["objects"].get(network["object"])
+    reason = object_status(document) if document else "Ready"
+    states = network_states(name, network, status["digest"], audits)
+    wrong = [f"{host} {_short(state)}" for host, state in states.items() if state != "ready"]
+    # The recorded readiness is older than the hosts' current states.
+    stale = reason in ("HostsNotReady", "HostsNotAsked", "WaitingForHosts")
+    return ", ".join(([] if reason == "Ready" or stale else [reason]) + wrong) or "Ready"
+
+
+def _short(state: str) -> str:
+    """Return a host's state without the reason."""
+    return state.partition(":")[0]
+
+
+def _troubles(status: dict, audits: dict) -> list[str]:
+    """Return a line for each host that reported why it is not as planned."""
+    states = {name: host_state(status["digest"], audits.get(name) or {}) for name in sorted(status["nodes"])}
+    return [f"{name}: {state}" for name, state in states.items() if ":" in state]
+
+
+def _summary(status: dict, audits: dict, nodes: list[list], networks: list[list]) -> list[str]:
+    """Return what needs attention, then networks that are not ready by their own status, and totals."""
+    # A host without any of its networks is reported once, with the host.
+    elsewhere = {f"{name} {state}" for name, *_row, state in nodes if state not in ("ready", "drifted")}
+    waiting = [
+        [row[0], row[-1]]
+        for row in networks
+        if row[-1] != "Ready" and not {*row[-1].split(", ")} <= elsewhere
+    ]  # fmt: skip
+    ready = sum(row[-1] == "Ready" for row in networks)
+    workloads = [document for document in status["objects"].values() if document["kind"] == "Workload"]
+    totals = [
+        ["hosts", len(nodes), sum(row[-1] == "ready" for row in nodes)],
+        ["networks", len(networks), ready],
+        ["workloads", len(workloads), sum(object_status(document) in ("Ready", "Running") for document in workloads)],
+    ]
+    hosts = [f"{row[0]}: {row[-1]}" for row in nodes if row[-1] != "ready"]
+    troubles = _troubles(status, audits)
+    hosts = [line for line in hosts if not any(trouble.startswith(line) for trouble in troubles)]
+    return [
+        *titled("Attention", [*troubles, *hosts, *attention(status["objects"])]),
+        *(table(f"Networks that are not ready ({len(waiting)})", ["name", "status"], waiting) if waiting else []),
+        *table("Totals", ["", "all", "ready"], totals),
+    ]
+
+
+def status_table(status: dict, audits: dict, summary: bool = False) -> str:
+    """Return hosts, networks and workloads as text."""
+    nodes = [
+        [
+            name,
+            node["id"],
+            node["chassis"] or "not installed",
+            " ".join(node["encap_ips"]),
+            _short(host_state(status["digest"], audits.get(name) or {})),
+        ]
+        for name, node in sorted(status["nodes"].items())
+    ]
+    networks = [
+        [
+            name,
+            str(network["id"]),
+            network["topology"],
+            network["role"],
+            " ".join(map(str, network["tunnel_keys"])),
+            " ".join(network["subnets"]),
+            " ".join(network["namespaces"]) or "all",
+            len(status["users"][name]),
+            len(nodes_of(status, name)),
+            network_status(name, network, status, audits),
+        ]
+        for name, network in sorted(status["networks"].items(), key=lambda item: item[1]["id"])
+    ]
+    realised = {network["object"] for network in status["networks"].values()}
+    networks += [
+        [key, "-", "-", "-", "-", "-", "-", 0, 0, object_status(document)]
+        for key, document in status["objects"].items()
+        if document["kind"] in NETWORK_KINDS and key not in realised
+    ]
+    if summary:
+        return "\n".join(_summary(status, audits, nodes, networks))
+    interfaces = [
+        [
+            name,
+            workload["node"],
+            interface["name"],
+            interface["network"],
+            " ".join(interface["addresses"]),
+            interface["mac"],
+        ]
+        for name, workload in sorted(status["workloads"].items())
+        for interface in workload["interfaces"]
+    ]
+    network_head = [
+        "name", "id", "topology", "role", "tunnel keys", "subnets", "namespaces", "users", "hosts", "status",
+    ]  # fmt: skip
+    lines = [
+        *table(f"Hosts ({len(nodes)})", ["name", "id", "chassis", "tunnel address", "status"], nodes),
+        *table(f"Networks ({len(networks)})", network_head, networks),
+        *table(
+            f"Interfaces of workloads ({len(interfaces)})",
+            ["workload", "node", "interface", "network", "addresses", "MAC"],
+            interfaces,
+        ),
+        *shortened("Attention", [*_troubles(status, audits), *attention(status["objects"])]),
+    ]
+    return "\n".join(lines)

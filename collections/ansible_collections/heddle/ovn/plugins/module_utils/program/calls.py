@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs modules for Ansible on a host that has the program already: nothing is transferred, compiled or unpacked.
+
+`heddle-host call` reads a request from its input, one JSON document with `program`, `module`, `params`, `check_mode`
+and `diff`, and writes one line of JSON. The service answers it if it runs (`resident.py`), otherwise the process does
+so itself. A program made of other sources than those of the control node only answers
+which one it is; Ansible runs the module itself then, as on a host without the program. Options were checked by the
+control node (`plugin_utils/program_call.py`).
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+
+# Module -> the file below module_utils with its function. Only what a call needs is loaded.
+CALLS = {
+    "audit": ("verify.compare", "audit_result"),
+    "chassis": ("agent.chassis_calls", "chassis_result"),
+    "chassis_info": ("agent.chassis_calls", "chassis_info_result"),
+    "readiness": ("operations.readiness_record", "readiness_result"),
+    "resource": ("operations.admission_result", "resource_result"),
+    "resource_info": ("operations.state_result", "resource_info_result"),
+    "zone": ("verify.zone_result", "zone_result"),
+}
+_PACKAGE = __package__.rpartition(".")[0]
+
+
+def load() -> None:
+    """Import all that calls need, for a process that answers many of them."""
+    for file, _function in CALLS.values():
+        importlib.import_module(f"{_PACKAGE}.{file}")
+
+
+def answered(version: str, request: bytes) -> bytes:
+    """Return the reply to one request, a line; `version` identifies the sources of this program."""
+    wanted = json.loads(request)
+    reply: dict = {"program": version}
+    if wanted["program"] == version:
+        reply["result"] = call(wanted["module"], wanted["params"], wanted["check_mode"], wanted["diff"])
+    return f"{json.dumps(reply)}\n".encode()
+
+
+def call(module: str, params: dict, check_mode: bool, diff: bool) -> dict:
+    """Return the result of a module."""
+    file, function = CALLS[module]
+    runner = importlib.import_module(f"{_PACKAGE}.agent.module_runner")
+    request = runner.Request(params, check_mode, diff)
+    return runner.answer(getattr(importlib.import_module(f"{_PACKAGE}.{file}"), function), request)

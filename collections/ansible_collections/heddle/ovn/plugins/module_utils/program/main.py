@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The entry of the program `heddle-host`: a call by Ansible, or a verb of its command line.
+
+A call imports next to nothing before it knows whether the service answers it.
+"""
+
+from __future__ import annotations
+
+import sys
+
+
+def main(version: str) -> int:
+    """Run as the arguments say; `version` identifies the sources that the program is made of."""
+    if sys.argv[1:] == ["call"]:
+        return _call(version)
+    from ..agent.cli import main as command_line
+    from .resident import CallSocket
+
+    return command_line(calls=lambda: CallSocket(version))
+
+
+def _call(version: str) -> int:
+    from .asking import asked
+
+    request = sys.stdin.buffer.read()
+    reply = asked(request, version)
+    if reply is None:
+        # First: what is imported after it has cached byte code.
+        from ..common import bytecode_cache  # noqa: F401
+        from .calls import answered
+
+        reply = answered(version, request)
+    sys.stdout.buffer.write(reply)
+    sys.stdout.buffer.flush()
+    return 0

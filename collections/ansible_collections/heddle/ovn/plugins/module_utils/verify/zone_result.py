@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Result of the module `zone`: the plan applied to the host and, if wanted, the host compared with it."""
+
+from __future__ import annotations
+
+from ..agent.context import only_writer
+from ..agent.module_options import ZONE_PARTS
+from ..agent.module_runner import Request, load_plan, node_context, refusal, result
+from ..agent.zone import apply_zone
+from .compare import Comparison
+
+
+def zone_result(request: Request) -> dict:
+    """Apply the plan; with the option `audit`, compare the host with it afterwards.
+
+    When nothing had to be changed, the run itself has compared all that it covers, and only the rest is read.
+    """
+    context = node_context(request)
+    plan = load_plan(context)
+    with only_writer(write=context.write):
+        outcome = apply_zone(context, plan, request.params["parts"])
+    if outcome.refused:
+        return {
+            "failed": True,
+            "msg": f"{refusal(outcome)}\nAll other networks are on {context.node} as planned.",
+            "changed": outcome.changed,
+            "refused": dict(outcome.refused),
+            "warnings": list(outcome.notes),
+        }
+    found = result(outcome, diff=request.diff)
+    if request.params["audit"] and context.write:
+        complete = set(request.params["parts"]) == set(ZONE_PARTS)
+        found["audit"] = Comparison(plan, context.node).summary(applied=complete and not outcome.changed)
+    return found
