@@ -9,6 +9,7 @@ lab that `make lab` made is left alone.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -53,6 +54,16 @@ def lab_environment(name: str) -> dict[str, str]:
     return found
 
 
+def mitogen() -> dict[str, str]:
+    """Return the environment in which Ansible runs tasks by Mitogen, as scripts/play does."""
+    package = Path(importlib.util.find_spec("ansible_mitogen").origin).parent
+    return {
+        "ANSIBLE_STRATEGY_PLUGINS": str(package / "plugins" / "strategy"),
+        "ANSIBLE_STRATEGY": "mitogen_linear",
+        "ANSIBLE_DEPRECATION_WARNINGS": "false",
+    }
+
+
 def lint() -> list[Stage]:
     """Linters."""
     return [
@@ -84,6 +95,11 @@ def packages() -> list[Stage]:
     return [Stage("packages of the lab", [*LAB, "packages"], terminal=True)]
 
 
+def image() -> list[Stage]:
+    """The image of the hosts, once for all labs and for the live tests."""
+    return [Stage("host image", [*LAB, "image"])]
+
+
 def kernel() -> list[Stage]:
     """The kernel of User Mode Linux, which takes some minutes once."""
     return [
@@ -95,7 +111,7 @@ def kernel() -> list[Stage]:
 def live() -> list[Stage]:
     """Tests against real ovsdb-server, ovn-northd, ovn-trace, QEMU, taken from the host image."""
     root = (sys.executable, "-m", "scripts.ovn_root")
-    return [Stage("host image", [*LAB, "image"]), pytest("live", "tests/live", prefix=root)]
+    return [pytest("live", "tests/live", prefix=root)]
 
 
 def lab() -> list[Stage]:
@@ -107,10 +123,14 @@ def lab() -> list[Stage]:
         # Not by molecule, which remembers that it created the hosts even when the lab was removed by other means.
         Stage("containers: hosts", [*LAB, "up"], environment),
         # With all differences (--diff); the later stages print only what changed.
-        Stage("containers: molecule check", [*MOLECULE, "check"], {**molecule, "ANSIBLE_DIFF_ALWAYS": "true"}),
+        Stage(
+            "containers: molecule check", [*MOLECULE, "check"], {**molecule, **mitogen(), "ANSIBLE_DIFF_ALWAYS": "true"}
+        ),
+        # This one with the strategy of Ansible itself; the others with that of scripts/play, which is faster.
+        Stage("containers: molecule converge", [*MOLECULE, "converge"], molecule),
         *(
-            Stage(f"containers: molecule {verb}", [*MOLECULE, verb], molecule)
-            for verb in ("converge", "idempotence", "verify")
+            Stage(f"containers: molecule {verb}", [*MOLECULE, verb], {**molecule, **mitogen()})
+            for verb in ("idempotence", "verify")
         ),
         pytest(
             "containers: lab tests",
@@ -133,7 +153,7 @@ def second_lab() -> list[Stage]:
 
 def upgrade() -> list[Stage]:
     """The upgrade of Layer2 networks on containers that began with the old topology."""
-    environment = lab_environment("nspawn")
+    environment = lab_environment(SECOND)
     settings = '{"heddle_settings": {"layer2_topology": "gateway-router"}}'
     return [
         # The topology is chosen when a cluster begins, so it has to be a new one.
@@ -215,26 +235,24 @@ class Group:
     long: bool = False
 
 
+# Of the stages that can begin, the first one here does: what fails quickly, then the longest chains.
+_HOSTS = ("live", "lab", "upgrade", "uml", "fresh-quick", "vm", "uml-tests", "verify-results", "fresh")
+# Of the stages that can begin, the first one here does: what fails quickly, then the longest chains.
 GROUPS = {
-    "packages": Group(
-        packages,
-        with_group=("live", "lab", "upgrade", "uml", "fresh-quick", "vm", "uml-tests", "verify-results", "fresh"),
-    ),
+    "packages": Group(packages, with_group=_HOSTS),
     "lint": Group(lint),
-    "kernel": Group(kernel, after=("packages",), hosts_first=True, with_group=("uml", "uml-tests")),
-    "sanity": Group(sanity, after=("lint",)),
+    "image": Group(image, after=("packages",), with_group=_HOSTS),
     "unit": Group(unit, after=("packages",)),
-    "live": Group(live, after=("packages", "unit")),
-    "lab": Group(lab, after=("packages", "live"), hosts_first=True, labs=("nspawn",)),
-    "second lab": Group(
-        second_lab, after=("packages", "sanity"), hosts_first=True, labs=(SECOND,), with_group=("lab",)
-    ),
-    "uml": Group(uml, after=("kernel", "lab", "second lab", "live"), hosts_first=True, labs=("uml",)),
-    "fresh-quick": Group(fresh_quick, after=("live", "lab", "second lab")),
-    # What it measures is lost packets: nothing runs beside it.
-    "upgrade": Group(upgrade, after=("lab", "second lab", "live", "uml", "fresh-quick"), labs=("nspawn",)),
-    "uml-tests": Group(uml_tests, after=("kernel",), hosts_first=True, labs=("uml",), long=True),
-    "verify-results": Group(verify_results, after=("packages",), hosts_first=True, labs=("nspawn",), long=True),
+    "kernel": Group(kernel, after=("packages",), hosts_first=True, with_group=("uml", "uml-tests")),
+    "lab": Group(lab, after=("image",), hosts_first=True, labs=("nspawn",)),
+    "second lab": Group(second_lab, after=("image",), hosts_first=True, labs=(SECOND,), with_group=("lab",)),
+    "live": Group(live, after=("image",)),
+    "sanity": Group(sanity, after=("lint",)),
+    "upgrade": Group(upgrade, after=("image", "second lab"), labs=(SECOND,)),
+    "uml": Group(uml, after=("image", "kernel"), hosts_first=True, labs=("uml",)),
+    "fresh-quick": Group(fresh_quick, after=("image",)),
+    "uml-tests": Group(uml_tests, after=("image", "kernel"), hosts_first=True, labs=("uml",), long=True),
+    "verify-results": Group(verify_results, after=("image",), hosts_first=True, labs=("nspawn",), long=True),
     # Emulation leaves no time for others.
     "vm": Group(vm, after=("uml-tests", "verify-results"), hosts_first=True, labs=("vm",), long=True),
     "fresh": Group(fresh, after=("vm",), long=True),

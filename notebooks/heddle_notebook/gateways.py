@@ -72,7 +72,7 @@ class Gateways(Report):
 
     def external_flows(self) -> Markup:
         """Counts of the north-south flows."""
-        head = ["way", "family", "must reach", "reached", "must not", "isolated", "not tested"]
+        head = ["kind", "family", "must reach", "reached", "must not", "isolated", "not tested"]
         found = self.verify["north_south"]
         keys = ("must_reach", "reached", "must_not", "isolated", "not_tested")
         rows = [

@@ -13,8 +13,8 @@ _COLUMNS = 250
 _TENTHS = 10
 LANES = (
     ("east-west", "udp", "packets lost"), ("east-west", "long tcp", "lines stuck"),
-    ("to external host", "udp", "packets lost"), ("to external host", "new tcp", "connections failed"),
-    ("to external host", "long tcp", "lines stuck"), ("to join address", "icmp", "echoes lost"),
+    ("north-south", "udp", "packets lost"), ("north-south", "new tcp", "connections failed"),
+    ("north-south", "long tcp", "lines stuck"), ("to join address", "icmp", "echoes lost"),
 )  # fmt: skip
 
 
@@ -38,7 +38,7 @@ def losses(traffic: dict, steps: list[dict]) -> str:
 
 
 def _is_of(flow: dict, lane: tuple[str, str, str]) -> bool:
-    return (flow["way"], flow["protocol"]) == lane[:2]
+    return (flow["kind"], flow["protocol"]) == lane[:2]
 
 
 def _steps(drawing: Drawing, marks: list[tuple[str, list[str], float]], bottom: float) -> None:
@@ -53,9 +53,9 @@ def _steps(drawing: Drawing, marks: list[tuple[str, list[str], float]], bottom: 
 
 
 def _lane(drawing: Drawing, lane: tuple, flows: list[dict], began: float, seconds: float, top: float) -> None:
-    way, protocol, what = lane
+    kind, protocol, what = lane
     drawing.box(_LEFT, top, _WIDTH, _ROW, fill=QUIET, stroke=QUIET, radius=0)
-    drawing.text(_LEFT - 10, top + 16, way, bold=True, anchor="end")
+    drawing.text(_LEFT - 10, top + 16, kind, bold=True, anchor="end")
     drawing.text(_LEFT - 10, top + 32, f"{protocol}, {len(flows)} flows", size=11, color=FAINT, anchor="end")
     columns = {key: _columns(flows, key, began, seconds) for key in ("losses", "losses_by_moves")}
     highest = max([*columns["losses"], *columns["losses_by_moves"]])

@@ -31,10 +31,10 @@ class Upgrade:
         return Markup(result_box("Upgrade of Layer2 networks", not self.report["failures"], lines))
 
     def totals(self) -> dict[str, str]:
-        """Return what was lost of what, one line for each way and protocol."""
+        """Return what was lost of what, one line for each kind and protocol."""
         sums: dict[str, list[float]] = {}
-        for row in self.traffic.get("ways", []):
-            one = sums.setdefault(f"{row['way']}, {row['protocol']}", [0, 0, 0, 0.0])
+        for row in self.traffic.get("kinds", []):
+            one = sums.setdefault(f"{row['kind']}, {row['protocol']}", [0, 0, 0, 0.0])
             one[0] += row["sent"]
             one[1] += row["lost"] - row["lost_by_moves"]
             one[2] += row["lost_by_moves"]
@@ -46,17 +46,17 @@ class Upgrade:
 
     def steps(self) -> Markup:
         """What was lost from each step to the next."""
-        ways = sorted({row["way"] for row in self.traffic["ways"]})
+        kinds = sorted({row["kind"] for row in self.traffic["kinds"]})
         rows = [
             [
                 f"<b>{escape(phase['step'])}</b>", escape(", ".join(phase["nodes"])), f"{phase['seconds']:.1f}",
-                *(str(phase["lost"].get(way, 0)) for way in ways), str(phase["failed"]), str(phase["resets"]),
+                *(str(phase["lost"].get(kind, 0)) for kind in kinds), str(phase["failed"]), str(phase["resets"]),
                 str(phase["lost_by_moves"]), f"{phase['pause']:.2f}",
             ]
             for phase in self.traffic["phases"]
         ]  # fmt: skip
         head = [
-            "step", "nodes", "seconds", *ways, "connections failed", "resets", "lost in moves", "sender late, s",
+            "step", "nodes", "seconds", *kinds, "connections failed", "resets", "lost in moves", "sender late, s",
         ]  # fmt: skip
         return Markup(table(head, rows))
 
@@ -64,7 +64,7 @@ class Upgrade:
         """Each flow."""
         rows = [
             [
-                escape(flow["way"]), escape(flow["protocol"]), escape(flow["source"]),
+                escape(flow["kind"]), escape(flow["protocol"]), escape(flow["source"]),
                 f"{escape(flow['target'])}<br><code>{escape(flow['address'])}</code>", str(flow["sent"]),
                 str(flow["lost"] - flow["lost_by_moves"]), f"{flow['longest_gap']:.2f}", str(flow["lost_by_moves"]),
                 f"{flow['longest_gap_by_moves']:.2f}", str(len(flow["resets"])), f"{flow['slowest']:.2f}",
@@ -73,7 +73,7 @@ class Upgrade:
             for flow in self.traffic["flows"]
         ]  # fmt: skip
         head = [
-            "way", "protocol", "from", "to", "sent", "lost", "longest gap, s", "lost in moves", "gap, s", "resets",
+            "kind", "protocol", "from", "to", "sent", "lost", "longest gap, s", "lost in moves", "gap, s", "resets",
             "slowest answer, s", "sent by",
         ]  # fmt: skip
         return Markup(table(head, rows))

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.bridge_flows import (
-    render_bridge_flows,
+from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.bridge import (
     render_flood_ports,
     render_static_macs,
 )
+from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.bridge_flows import render_bridge_flows
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host.firewall import render_firewall
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host.links_and_routes import (
     render_host_network,

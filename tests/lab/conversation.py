@@ -148,5 +148,5 @@ def receive(name, target, port, size):
 
 
 if __name__ == "__main__":
-    verb, *words = json.loads(os.environ["CONVERSATION"])
+    verb, *words = json.loads(os.environ["WORDS"])
     {"serve": serve, "talk": talk, "fetch": fetch, "receive": receive}[verb](*words)

@@ -3,21 +3,19 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import re
 import shlex
 import shutil
-import subprocess
 import time
 from contextlib import contextmanager, suppress
 
 import pytest
 
-from tests.lab.conftest import MANIFESTS, REPORT, ROOT
+from tests.lab.conftest import MANIFESTS, REPORT
+from tests.lab.remote_program import RemoteProgram
 
-PROGRAM = base64.b64encode((ROOT / "tests" / "lab" / "conversation.py").read_bytes()).decode()
 PORT, OWN_PORT, IDENTIFIER = 7001, 40000, 4242
 TWIN = """
 apiVersion: v1
@@ -49,35 +47,11 @@ def node_address(number: int) -> str:
     return external(number).removesuffix("20") + "1"
 
 
-class Conversation:
-    """conversation.py on a host: lines out, lines in."""
+class Conversation(RemoteProgram):
+    """conversation.py on a host."""
 
     def __init__(self, lab, host: str, *words, namespace: str = "") -> None:
-        inside = ["ip", "netns", "exec", namespace] if namespace else []
-        program = f"import base64; exec(base64.b64decode('{PROGRAM}'))"
-        command = ["env", f"CONVERSATION={json.dumps(words)}", *inside, "python3", "-c", program]
-        self.process = subprocess.Popen(
-            ["ssh", "-F", str(lab.directory / "ssh_config"), host, shlex.join(command)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
-
-    def line(self):
-        """The next line of output as JSON; its end is an error with the program's output."""
-        text = self.process.stdout.readline()
-        assert text, self.process.stderr.read()
-        return json.loads(text)
-
-    def go_on(self) -> None:
-        self.process.stdin.write("\n")
-        self.process.stdin.flush()
-
-    def end(self) -> list:
-        """Return what was left to read."""
-        with suppress(BrokenPipeError):
-            self.process.stdin.close()
-        lines = [json.loads(line) for line in self.process.stdout]
-        self.process.wait(30)
-        return lines
+        super().__init__(lab, host, "conversation.py", *words, namespace=namespace)
 
 
 @contextmanager

@@ -173,6 +173,34 @@ def test_a_playbook_is_run_somewhere(path):
     assert path.name in playbooks_run(), f"nothing in {', '.join(RUNNERS)} runs playbooks/{path.name}"
 
 
+def state_database_modules() -> set[str]:
+    """Return the modules that have the options of the state database."""
+    return {
+        path.stem
+        for path in MODULES
+        if "heddle.ovn.state_database"
+        in yaml.safe_load(literals(path)["DOCUMENTATION"]).get("extends_documentation_fragment", [])
+    }
+
+
+def test_the_action_group_of_the_state_database_has_its_modules():
+    groups = yaml.safe_load(text_of(COLLECTION / "meta" / "runtime.yml"))["action_groups"]
+    assert set(groups["state_database"]) == state_database_modules()
+
+
+@pytest.mark.parametrize("path", PLAYBOOKS, ids=lambda path: path.stem)
+def test_plays_take_the_state_database_from_the_inventory(path):
+    """A play that runs such a module, itself or by a role, has the defaults of `heddle_state_database`."""
+    modules = "|".join(rf"heddle\.ovn\.{name}:" for name in sorted(state_database_modules()))
+    roles = [role.name for role in ROLES if any(re.search(modules, text_of(task)) for task in role.rglob("*.yml"))]
+    assert roles, "no role uses the state database"
+    uses = re.compile(rf"{modules}|(?:role|name): (?:{'|'.join(roles)})$", re.MULTILINE)
+    for play in re.split(r"(?m)^(?=- )", text_of(path))[1:]:
+        if uses.search(play):
+            defaults = yaml.safe_load(play)[0].get("module_defaults", {})
+            assert defaults.get("group/heddle.ovn.state_database") == "{{ heddle_state_database | default({}) }}", play
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_is_committed_without_results(path):
     cells = json.loads(text_of(path))["cells"]

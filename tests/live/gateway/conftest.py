@@ -12,11 +12,11 @@ from ansible_collections.heddle.ovn.plugins.module_utils.openflow.reconcile impo
 from ansible_collections.heddle.ovn.plugins.module_utils.openflow.switch import Switch
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.reconcile import reconcile
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.values import Scope
-from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.bridge_flows import (
-    render_bridge_flows,
+from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.bridge import (
     render_flood_ports,
     render_static_macs,
 )
+from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.bridge_flows import render_bridge_flows
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host.links_and_routes import (
     render_management_ports,
 )

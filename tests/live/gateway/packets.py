@@ -126,6 +126,18 @@ class Answer:
     address: str
     mac: str
 
+    def broadcast(self) -> bytes:
+        """The frame with which a holder announces itself to all: a gratuitous ARP or an unsolicited advertisement."""
+        own, address = mac_bytes(self.mac), ip_address(self.address).packed
+        if len(address) == 4:
+            return Question(self.mac, self.address, self.address).encode()
+        target = ip_address("ff02::1").packed
+        body = struct.pack("!BBHI", ADVERTISEMENT, 0, 0, 0x20000000) + address + b"\x02\x01" + own
+        total = checksum(address + target + struct.pack("!IHBB", len(body), 0, 0, ICMPV6) + body)
+        body = body[:2] + struct.pack("!H", total) + body[4:]
+        header = struct.pack("!IHBB", 6 << 28, len(body), ICMPV6, 255) + address + target
+        return b"\x33\x33\x00\x00\x00\x01" + own + struct.pack("!H", IPV6) + header + body
+
 
 def decode(frame: bytes) -> Packet | Question | Answer | None:
     """Read a frame; None for what no test looks at."""

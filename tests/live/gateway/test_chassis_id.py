@@ -44,8 +44,8 @@ class Node:
         }
 
     def caught_up(self) -> bool:
-        with self.northbound.client() as client:
-            return caught_up(client)
+        with self.northbound.client() as client, self.southbound.client() as reader:
+            return caught_up(client, reader)
 
     def restart_with(self, found: str, *, orderly: bool) -> None:
         """What a reboot does after the file was lost: another id, and ovn-controller starts with it."""

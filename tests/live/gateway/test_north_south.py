@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway import bridge_flows
+from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway import neighbour_flows
 from tests.live.gateway.conftest import BRIDGE, MAC, NEXT_HOP_MAC, UPLINK
 from tests.live.gateway.packets import ICMP, ICMPV6, TCP, UDP, Packet
 from tests.pipeline import layer2, namespace, workload
@@ -56,9 +56,9 @@ def request_of(zone, name: str, protocol: int, family: int) -> Packet:
 @pytest.mark.parametrize("group", [50, 1])
 @pytest.mark.parametrize("family", [4, 6])
 def test_concurrent_external_connections_get_their_replies(host, family, group, monkeypatch):
-    monkeypatch.setattr(bridge_flows, "GROUP_SIZE", group)
+    monkeypatch.setattr(neighbour_flows, "GROUP_SIZE", group)
     machine, zone = host(MANIFESTS)
-    assert any(flow.table >= bridge_flows.GROUP_TABLES for flow in machine.flows(zone.plan)) is (group == 1)
+    assert any(flow.table >= neighbour_flows.GROUP_TABLES for flow in machine.flows(zone.plan)) is (group == 1)
     assert not machine.apply(zone.plan).changed
     for protocol in (UDP, ICMP if family == 4 else ICMPV6):
         requests = {name: request_of(zone, name, protocol, family) for name in NAMES}
@@ -129,6 +129,29 @@ def test_nothing_leaves_with_an_address_of_its_network(host, family):
     # What is sent after the answers has left, so they would have, too.
     machine.exchange(lambda: len({one.payload for one in seen()} - {b""}) == len(NAMES), "what the workloads sent")
     assert {one.source for one in seen()} == {NODE[family]}
+
+
+@pytest.mark.parametrize("family", [4, 6])
+def test_the_provider_bridge_tracks_sctp_as_other_transports(host, family):
+    """Which flows a packet takes; the userspace datapath's connection tracking itself does not know SCTP."""
+    machine, _zone = host(MANIFESTS)
+    address = {4: "nw_src={},nw_dst={}", 6: "ipv6_src={},ipv6_dst={}"}[family]
+
+    def flows(transport: str, port: str, source: str, target: str) -> list[str]:
+        name = transport if family == 4 else f"{transport}6"
+        macs = f"dl_src={MAC},dl_dst={NEXT_HOP_MAC}" if port != UPLINK else f"dl_src={NEXT_HOP_MAC},dl_dst={MAC}"
+        ends = f"{address.format(source, target)},{transport}_src=40000,{transport}_dst=40000"
+        shown = machine.run(["ovs-appctl", "ofproto/trace", BRIDGE, f"in_port={port},{name},{macs},{ends}"])
+        return [line.split("priority")[1] for line in shown.splitlines() if "priority" in line]
+
+    ports = machine.tools.run("ovs-vsctl", f"--db={machine.vswitch.remote}", "list-ports", BRIDGE).split()
+    patches = [port for port in ports if port.startswith("patch-")]
+    assert len(patches) == len(NAMES)
+    ends = [(patch, NODE[family], EXTERNAL[family]) for patch in patches]
+    for port, source, target in [*ends, (UPLINK, EXTERNAL[family], NODE[family])]:
+        tracked = flows("sctp", port, source, target)
+        assert tracked
+        assert tracked == flows("udp", port, source, target), port
 
 
 @pytest.mark.parametrize("family", [4, 6])

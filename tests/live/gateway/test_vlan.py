@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway import bridge_flows
+from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway import bridge_flows, neighbour_flows
 from tests.live.gateway.conftest import BRIDGE, MAC, NEXT_HOP_MAC, UPLINK
 from tests.live.gateway.packets import UDP, Packet, Question, read_capture, tag_of
 from tests.live.gateway.test_north_south import EXTERNAL, MANIFESTS, NAMES, NODE, request_of
@@ -38,7 +38,7 @@ def test_frames_of_another_vlan_are_dropped(host, family, other):
 @pytest.mark.parametrize("group", [50, 1])
 @pytest.mark.parametrize("family", [4, 6])
 def test_external_connections_and_replies_with_vlan(host, family, group, monkeypatch):
-    monkeypatch.setattr(bridge_flows, "GROUP_SIZE", group)
+    monkeypatch.setattr(neighbour_flows, "GROUP_SIZE", group)
     machine, zone = host(MANIFESTS, vlan=VLAN)
     requests = {name: request_of(zone, name, UDP, family) for name in NAMES}
     for name, packet in requests.items():
@@ -63,7 +63,7 @@ def test_external_connections_and_replies_with_vlan(host, family, group, monkeyp
 
 def test_vlan_tag_is_popped_before_ct_actions(monkeypatch):
     """The kernel's datapath refuses MPLS labels on tagged frames (Linux, net/openvswitch/flow_netlink.c)."""
-    monkeypatch.setattr(bridge_flows, "GROUP_SIZE", 1)
+    monkeypatch.setattr(neighbour_flows, "GROUP_SIZE", 1)
     plan = plan_of(MANIFESTS, hosts=with_gateways("shared", vlan=VLAN))
     found = [flow.actions for flow in bridge_flows.render_bridge_flows(plan, "node1") if "push_mpls" in flow.actions]
     assert found

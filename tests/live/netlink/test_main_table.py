@@ -13,7 +13,7 @@ from dataclasses import replace
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink.handle import HostKernel, vrf_supported
-from ansible_collections.heddle.ovn.plugins.module_utils.netlink.monitor import HostNetworkChanges
+from ansible_collections.heddle.ovn.plugins.module_utils.netlink.monitor import host_network_monitor
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink.reconcile import reconcile_host_network
 from ansible_collections.heddle.ovn.plugins.module_utils.types.host_network import (
     HostAddress,
@@ -242,7 +242,7 @@ def test_a_vrf_that_should_have_no_copies_has_none(apply):
 @pytest.fixture
 def watched(apply):
     apply()
-    found = HostNetworkChanges()
+    found = host_network_monitor()
     yield found
     found.close()
 

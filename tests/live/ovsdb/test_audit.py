@@ -8,6 +8,7 @@ import json
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import chassis
+from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Outcome
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.reconcile import reconcile
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.values import Scope
 from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
@@ -15,7 +16,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.render.northbound impor
 from ansible_collections.heddle.ovn.plugins.module_utils.verify import compare
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.report_tables import cause_lines
 from tests.live.conftest import Server, stop
-from tests.pipeline import layer2, namespace, plan_of, workload
+from tests.pipeline import layer2, namespace, plan_of, with_gateways, workload
 
 NETWORK = namespace("nowhere") + layer2("nowhere", "net", "10.0.0.0/24") + workload("nowhere", "w2", "node2")
 PLAN = plan_of(NETWORK + workload("nowhere", "w1", "node1"))
@@ -108,6 +109,15 @@ def test_a_missing_table_is_one_problem_and_hides_no_other_part(audited, tools, 
     assert "Static_MAC_Binding" in problem
     assert not [one for one in result["drift"] if one["substrate"] == "OVN_Northbound"]
     assert [one for one in result["drift"] if one["kind"] == "Bridge"]
+
+
+def test_an_address_that_the_plan_does_not_have_is_a_note(audited, monkeypatch):
+    assert audited()["notes"] == []
+    plan = plan_of(namespace("nowhere"), hosts=with_gateways("shared"))
+    found = {**plan["nodes"]["node1"]["gateway"], "addresses": ["192.0.2.99/24"]}
+    monkeypatch.setattr(compare, "apply_chassis", lambda _arguments, *, write: (Outcome(), {"gateway": found}))
+    (note,) = compare.Comparison(plan, "node1").result()["notes"]
+    assert "192.0.2.99/24; in the plan: 192.0.2.11/24, 2001:db8::b/64. Run playbooks/networks.yml" in note
 
 
 def test_another_system_id_is_a_problem(audited, vswitch):

@@ -24,48 +24,66 @@ from .network import converge, rows
 def test_change_is_translated(northbound, southbound, northd):
     desired = rows("A", "B")
     converge(northbound, desired)
-    with northbound.client() as client:
-        numbers = synchronise(client, 20)
-        assert caught_up(client)
-    assert numbers["sb_cfg"] == numbers["nb_cfg"] == numbers["hv_cfg"] == 1
+    with northbound.client() as client, southbound.client() as reader:
+        assert synchronise(client, reader, 20) == 1
+        assert caught_up(client, reader)
     bound = {row["logical_port"] for row in southbound.rows("Port_Binding", "logical_port")}
     assert {"A_a", "A_r", "A_lrp", "B_a", "B_r", "B_lrp"} <= bound
     assert not converge(northbound, desired).changed
 
 
-def test_northd_writes_are_no_drift(northbound, northd):
+def test_northd_writes_are_no_drift(northbound, southbound, northd):
     desired = rows("A")
     for _round in range(2):
         converge(northbound, desired)
-        with northbound.client() as client:
-            synchronise(client, 20)
+        with northbound.client() as client, southbound.client() as reader:
+            synchronise(client, reader, 20)
     assert not converge(northbound, desired).changed
 
 
-def test_silent_northd(northbound, northd):
+def test_silent_northd(northbound, southbound, northd):
     northd.send_signal(signal.SIGSTOP)
     try:
-        with northbound.client() as client, pytest.raises(NorthdSilent, match="ovn-northd has not"):
-            synchronise(client, 0.2)
+        with northbound.client() as client, southbound.client() as reader:
+            with pytest.raises(NorthdSilent, match="ovn-northd has not"):
+                synchronise(client, reader, 0.2)
+            assert not caught_up(client, reader)
     finally:
         northd.send_signal(signal.SIGCONT)
 
 
-def test_chassis_behind(northbound, southbound, northd):
+def add_chassis(southbound, name: str, **other_config: str) -> None:
+    """Add a chassis whose ovn-controller has programmed nothing yet."""
+    chassis = {"name": name, "encaps": ["named-uuid", "encap"], "other_config": ["map", list(other_config.items())]}
+    encap = {"type": "geneve", "ip": "192.0.2.1", "chassis_name": name}
     southbound.transact(
-        {"op": "insert", "table": "Chassis", "row": {"name": "host", "encaps": ["named-uuid", "encap"]}},
-        {"op": "insert", "table": "Encap", "uuid-name": "encap", "row": {"type": "geneve", "ip": "192.0.2.1"}},
-        {"op": "insert", "table": "Chassis_Private", "row": {"name": "host"}},
+        {"op": "insert", "table": "Chassis", "uuid-name": "chassis", "row": chassis},
+        {"op": "insert", "table": "Encap", "uuid-name": "encap", "row": encap},
+        {"op": "insert", "table": "Chassis_Private", "row": {"name": name, "chassis": ["named-uuid", "chassis"]}},
     )
-    with northbound.client() as client:
-        with pytest.raises(ChassisBehind, match="ovn-controller has not"):
-            synchronise(client, 1)
-        assert not caught_up(client)
 
 
-def test_no_northd_ever(northbound):
-    with northbound.client() as client, pytest.raises(OvsdbError, match="no NB_Global row"):
-        synchronise(client, 1)
+def test_chassis_behind(northbound, southbound, northd):
+    add_chassis(southbound, "host")
+    with northbound.client() as client, southbound.client() as reader:
+        with pytest.raises(ChassisBehind, match="the ovn-controller of host has not programmed"):
+            synchronise(client, reader, 1)
+        assert not caught_up(client, reader)
+        southbound.transact({"op": "update", "table": "Chassis_Private", "where": [], "row": {"nb_cfg": 1}})
+        assert caught_up(client, reader)
+
+
+def test_remote_chassis_is_not_waited_for(northbound, southbound, northd):
+    add_chassis(southbound, "elsewhere", **{"is-remote": "true"})
+    with northbound.client() as client, southbound.client() as reader:
+        synchronise(client, reader, 20)
+        assert caught_up(client, reader)
+
+
+def test_no_northd_ever(northbound, southbound):
+    with northbound.client() as client, southbound.client() as reader:
+        with pytest.raises(OvsdbError, match="no NB_Global row"):
+            synchronise(client, reader, 1)
 
 
 def test_wait_until(northbound):

@@ -59,7 +59,8 @@ def test_a_port_without_flows_on_this_host_is_a_time_out(vswitch):
                 wait_for_flows(client, ["here", port], 0)
 
 
-def test_a_northd_that_is_not_there_is_named(northbound):
+def test_a_northd_that_is_not_there_is_named(northbound, southbound):
     northbound.transact({"op": "insert", "table": "NB_Global", "row": {}})
-    with northbound.client() as client, pytest.raises(NorthdSilent, match="ovn-northd has not processed the change"):
-        synchronise(client, 0)
+    with northbound.client() as client, southbound.client() as reader:
+        with pytest.raises(NorthdSilent, match="ovn-northd has not processed the change"):
+            synchronise(client, reader, 0)

@@ -30,8 +30,12 @@ def run(module, *, check=False, **arguments):
     return json.loads(line.partition(" => ")[2])
 
 
-def intent(text, database, **changes):
+def manifests(text):
+    """Return the options of `resource` for a text of manifests."""
     resources, problems = read_manifests([("t.yml", text)])
     assert not problems
-    return {"resources": pack([packed(resource) for resource in resources]), "nodes": THREE_NODES,
-            "socket": database.remote, **changes}  # fmt: skip
+    return {"resources": pack([packed(resource) for resource in resources]), "nodes": THREE_NODES}
+
+
+def intent(text, database, **changes):
+    return {**manifests(text), "socket": database.remote, **changes}

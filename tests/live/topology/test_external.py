@@ -107,6 +107,24 @@ def test_reply_to_the_gateway_router_reaches_the_workload(shared, family):
         assert f'output("{target["port"]}")' in trace, trace
 
 
+@pytest.mark.parametrize("family", [4, 6])
+def test_sctp_is_translated_as_other_transports(shared, family):
+    """Packets of SCTP need a kernel with it (`tests/lab/test_gateways.py`); the logical flows do not."""
+    remote = {"mac": GATEWAY_MAC, "addresses": list(EXTERNAL.values())}
+    for network in NETWORKS:
+        switch, source, mac = start_of(shared, network)
+        port = f"breth1_{prefix_of(network)}node1"
+        there = "sctp.src == 40000 && sctp.dst == 7001"
+        trace = shared.trace(switch, source["port"], source, EXTERNAL[family], mac, family, there)
+        assert f'output("{port}")' in trace, trace
+        assert f"ct_snat(ip{family}.src={own_address(shared, network, family, 0)})" in trace, trace
+        address = next(item for item in source["addresses"] if (":" in item) == (family == 6)).partition("/")[0]
+        back = "sctp.src == 7001 && sctp.dst == 40000"
+        external = f"ext_{prefix_of(network)}node1"
+        trace = shared.trace(external, port, remote, address, "02:00:00:00:00:01", family, back)
+        assert f'output("{source["port"]}")' in trace, trace
+
+
 def test_a_gateway_router_drops_what_is_neither_ip_nor_arp(shared):
     """So the provider bridge gives such frames to one gateway router only, and not to those of all networks."""
     for network in NETWORKS:

@@ -40,7 +40,8 @@ class Zone:
             rows = render_northbound(plan, node)
             scope = Scope(tables=frozenset(rendered.TABLES))
             second = reconcile(client, "OVN_Northbound", rows, owner="t", scope=scope)
-            synchronise(client, 30)
+            with self.southbound.client() as reader:
+                synchronise(client, reader, 30)
         return first + second
 
     def interface(self, name, network):
@@ -48,12 +49,13 @@ class Zone:
         found = self.plan["workloads"][name]["interfaces"]
         return next(entry for entry in found if entry["network"] == network)
 
-    def trace(self, datapath, inport, source, target, target_mac, family=4):
-        """Trace an echo request of a workload."""
+    def trace(self, datapath, inport, source, target, target_mac, family=4, transport=""):
+        """Trace an echo request of a workload, or what `transport` matches (`sctp.src == 1 && sctp.dst == 2`)."""
         kind = "ip4" if family == 4 else "ip6"
+        transport = transport or ("icmp4.type == 8" if family == 4 else "icmp6.type == 128")
         flow = (
             f'inport == "{inport}" && eth.src == {source["mac"]} && eth.dst == {target_mac} && ip.ttl == 64 && '
             f"{kind}.src == {source['addresses'][0 if family == 4 else -1].partition('/')[0]} && "
-            f"{kind}.dst == {target} && {'icmp4.type == 8' if family == 4 else 'icmp6.type == 128'}"
+            f"{kind}.dst == {target} && {transport}"
         )
         return self.tools.run("ovn-trace", f"--db={self.southbound.remote}", "--minimal", datapath, flow)

@@ -78,7 +78,7 @@ class HostNetworkChanges:
 @pytest.fixture(autouse=True)
 def host_network(monkeypatch):
     made = HostNetworkChanges()
-    monkeypatch.setattr(event_loop, "HostNetworkChanges", lambda: made)
+    monkeypatch.setattr(event_loop, "host_network_monitor", lambda: made)
     yield made
     made.near.close()
     made.far.close()

@@ -12,6 +12,7 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.removals import Removals, concerns_heddle
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel
+from ansible_collections.heddle.ovn.plugins.module_utils.netlink.monitor import configured_interface
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
 
@@ -83,7 +84,8 @@ def test_settings_of_devices_are_reported(removals, name):
     assert reported(removals)
 
 
-def test_truncated_message_is_ignored():
-    assert not concerns_heddle(b"")
-    assert not concerns_heddle(b"\0" * 15)
-    assert not concerns_heddle(b"\0" * 32)
+@pytest.mark.parametrize("kind", [20, 21, 24, 25, 33, 80, 10 << 8])
+def test_truncated_message_is_ignored(kind):
+    for size in range(16):
+        assert not concerns_heddle(kind, b"\0" * size)
+        assert configured_interface(kind, b"\0" * size) in (None, 0)

@@ -26,10 +26,8 @@ from ansible_collections.heddle.ovn.plugins.module_utils.operations.status_view 
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
 from ansible_collections.heddle.ovn.plugins.module_utils.render.common.node_network import is_on, nodes_of
-from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.bridge_flows import (
-    render_bridge_flows,
-    render_flood_ports,
-)
+from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.bridge import render_flood_ports
+from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.bridge_flows import render_bridge_flows
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host.firewall import render_firewall
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host.links_and_routes import (
     render_host_network,

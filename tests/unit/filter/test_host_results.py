@@ -53,7 +53,7 @@ def test_a_host_beyond_the_limit_was_not_asked():
 def test_readiness_gets_networks_of_what_differs_and_nothing_more():
     audits = {
         "drifted": {
-            "digest": "1", "problems": ["a"], "foreign": [1],
+            "digest": "1", "problems": ["a"], "stopped": ["ovn-northd"], "foreign": [1],
             "drift": [{"network": "red", "found": [1]}, {"network": "blue"}, {"network": "red", "column": "x"}],
         },
         "silent": {},
@@ -63,9 +63,9 @@ def test_readiness_gets_networks_of_what_differs_and_nothing_more():
     empty = {"failed": False, "msg": "", "refused": {}, "unreachable": False}
     assert found == {
         "drifted": {
-            "asked": True, "digest": "1", "problems": ["a"], **empty,
+            "asked": True, "digest": "1", "problems": ["a"], "stopped": ["ovn-northd"], **empty,
             "drift": [{"network": "red"}, {"network": "blue"}],
         },
         "silent": {},
-        "unasked": {"asked": False, "digest": "", "problems": [], "drift": [], **empty},
+        "unasked": {"asked": False, "digest": "", "problems": [], "stopped": [], "drift": [], **empty},
     }  # fmt: skip

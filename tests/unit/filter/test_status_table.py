@@ -5,6 +5,7 @@ import functools
 
 import pytest
 
+from ansible_collections.heddle.ovn.plugins.filter.readiness_hosts import readiness_hosts
 from ansible_collections.heddle.ovn.plugins.filter.status_table import network_status, status_table
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.conditions import condition
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.readiness import (
@@ -45,6 +46,15 @@ def reports(snapshot, **changes):
         (DRIFTED, "drifted"),
         ({**GOOD, "digest": "old"}, "behind"),
         ({**GOOD, "problems": ["no database\nat all", "no switch"]}, "cannot be compared: no database"),
+        (
+            {**GOOD, "problems": ["ovn-northd does not run"], "stopped": ["ovn-northd"]},
+            "ovn-northd stopped: systemctl start ovn-northd (logs: journalctl -u ovn-northd)",
+        ),
+        (
+            {**GOOD, "problems": ["a", "b"], "stopped": ["ovn-ovsdb-server-nb", "ovn-northd"]},
+            "ovn-ovsdb-server-nb and 1 more stopped: systemctl start ovn-ovsdb-server-nb ovn-northd "
+            "(logs: journalctl -u ovn-ovsdb-server-nb)",
+        ),
         ({"failed": True, "msg": "northd is not there\nat all"}, "failed: northd is not there"),
         ({"failed": True, "msg": "x" * 300}, "failed: " + "x" * 200 + "..."),
         # What `failed_when: false` leaves of a module that failed.
@@ -124,6 +134,20 @@ def test_summary_of_a_silent_host_lists_the_host_once():
     assert "red_net" not in shown
     good = status_table(state_view(before), reports(before), summary=True)
     assert good.startswith("Totals")
+
+
+def test_a_stopped_daemon_is_named_with_the_remedy_in_tables_and_stored_status():
+    before = kept(stored(TEXT))
+    report = {"problems": ["ovn-northd does not run: systemctl start ovn-northd"], "stopped": ["ovn-northd"]}
+    audits = reports(before, node2=report)
+    remedy = "node2: ovn-northd stopped: systemctl start ovn-northd (logs: journalctl -u ovn-northd)"
+    for summary in (False, True):
+        shown = status_table(state_view(before), audits, summary=summary)
+        assert remedy in shown
+        assert "cannot be compared" not in shown
+    assert "node2 ovn-northd stopped\n" in status_table(state_view(before), audits)
+    recorded = with_readiness(before, readiness_hosts(audits), "2026-01-01T01:00:00Z")
+    assert condition(recorded.objects[NET], "NetworkReady")["message"] == remedy
 
 
 def test_readiness_is_recorded_with_each_host_report():

@@ -68,11 +68,11 @@ def test_the_picture_has_every_step_and_lane() -> None:
     shown = texts(losses(REPORT["traffic"], REPORT["steps"]))
     for step in REPORT["steps"]:
         assert " ".join([step["step"], *step["nodes"]]) in shown
-    assert {way for way, _protocol, _what in LANES} <= set(shown)
+    assert {kind for kind, _protocol, _what in LANES} <= set(shown)
 
 
 def test_every_loss_is_in_the_picture() -> None:
-    flow = next(one for one in REPORT["traffic"]["flows"] if (one["way"], one["protocol"]) == ("east-west", "udp"))
+    flow = next(one for one in REPORT["traffic"]["flows"] if (one["kind"], one["protocol"]) == ("east-west", "udp"))
     began, ended = REPORT["traffic"]["began"], REPORT["traffic"]["ended"]
     times = {str(int(began * 10)): 3, str(int((began + ended) * 5)): 4, str(int(ended * 10)): 5}
     traffic = {**REPORT["traffic"], "flows": [{**flow, "losses": times, "losses_by_moves": {}, "resets": []}]}

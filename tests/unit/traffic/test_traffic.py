@@ -19,7 +19,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.traffic.flows import (
     INTERVALS,
     LONG,
     NEW,
-    TO_EXTERNAL,
+    NORTH_SOUTH,
     TO_JOIN,
     UDP,
     Answerer,
@@ -63,13 +63,13 @@ def test_flow_selection_is_independent_of_placement() -> None:
 def test_each_workload_sends_to_the_next_to_external_hosts_and_to_a_join_address() -> None:
     found = flows(plan(), chosen_workloads(plan()), EXTERNAL)
     of_w2 = [flow for flow in found if flow.source == "red/w2"]
-    assert {(one.way, one.protocol, one.target, one.family) for one in of_w2} == {
+    assert {(one.kind, one.protocol, one.target, one.family) for one in of_w2} == {
         *((EAST_WEST, protocol, "red/w0", number) for protocol in (UDP, LONG) for number in (4, 6)),
-        *((TO_EXTERNAL, protocol, "external", number) for protocol in (UDP, LONG, NEW) for number in (4, 6)),
+        *((NORTH_SOUTH, protocol, "external", number) for protocol in (UDP, LONG, NEW) for number in (4, 6)),
         *((TO_JOIN, ICMP, "node2", number) for number in (4, 6)),
     }
     # Its network has no other workload, and no IPv6.
-    assert {(one.way, one.family) for one in found if one.source == "small/alone"} == {(TO_EXTERNAL, 4), (TO_JOIN, 4)}
+    assert {(one.kind, one.family) for one in found if one.source == "small/alone"} == {(NORTH_SOUTH, 4), (TO_JOIN, 4)}
     assert {one.interval for one in found if one.protocol == UDP} == {10}
 
 
@@ -78,13 +78,13 @@ def test_nothing_is_sent_to_external_hosts_where_the_default_route_leads_out_of_
     text += layer2("red", "other", "10.7.0.0/24").replace("Primary", "Secondary")
     found = plan_of(text + workload("red", "w", "node1", [{"name": "other", "default-route": ["10.7.0.9"]}]))
     sent = flows(found, chosen_workloads(found), EXTERNAL)
-    assert {one.family for one in sent if one.way == TO_EXTERNAL} == {6}
+    assert {one.family for one in sent if one.kind == NORTH_SOUTH} == {6}
 
 
 def test_every_target_among_workloads_answers() -> None:
     chosen = chosen_workloads(plan())
     answering = {(one.owner, one.address) for one in answerers(plan(), chosen)}
-    assert {(one.target, one.address) for one in flows(plan(), chosen, {}) if one.way == EAST_WEST} <= answering
+    assert {(one.target, one.address) for one in flows(plan(), chosen, {}) if one.kind == EAST_WEST} <= answering
 
 
 def test_of_many_workloads_some_of_each_node_are_chosen() -> None:
@@ -148,7 +148,7 @@ def test_slow_answers_are_reported_with_their_time() -> None:
 
 def segment(**changed) -> dict:
     base = {
-        "way": EAST_WEST, "protocol": UDP, "network": "n", "source": "n/a", "target": "n/b", "family": 4,
+        "kind": EAST_WEST, "protocol": UDP, "network": "n", "source": "n/a", "target": "n/b", "family": 4,
         "address": "10.0.0.4", "interval": 10, "name": "flow", "began": 100.0, "ended": 130.0, "sent": 3000,
         "late": 0, "retried": 0, "slowest": 0.01, "gaps": [], "losses": {}, "slow": {},
     }  # fmt: skip
@@ -195,7 +195,7 @@ def test_late_reset_is_attributed_to_the_move() -> None:
     report = evaluate({"h1": host(line)}, STEPS)
     assert [moved for _time, _why, moved in report["flows"][0]["resets"]] == [True, False]
     assert (report["flows"][0]["lost"], report["flows"][0]["lost_by_moves"]) == (23, 22)
-    assert report["ways"][0]["resets_by_moves"] == 1
+    assert report["kinds"][0]["resets_by_moves"] == 1
 
 
 def test_move_of_a_cut_off_run_is_detected_by_placement() -> None:
@@ -246,7 +246,7 @@ def free_port() -> int:
 
 
 def loopback(*protocols: str) -> loop.Task:
-    found = [Flow(TO_EXTERNAL, one, "n", "n/a", "n/b", 4, "127.0.0.1", INTERVALS[one]) for one in protocols]
+    found = [Flow(NORTH_SOUTH, one, "n", "n/a", "n/b", 4, "127.0.0.1", INTERVALS[one]) for one in protocols]
     return loop.Task(found, [Answerer("n/b", None, "127.0.0.1")], {"n/a": None}, free_port())
 
 

@@ -29,7 +29,7 @@ FOREIGN = {"substrate": NORTHBOUND, "kind": "Logical_Switch", "name": "by-hand",
 
 
 def host(**changes) -> dict:
-    clean = {"drift": [], "causes": [], "foreign": [], "problems": [], "checked": 5, "digest": "d1"}
+    clean = {"drift": [], "causes": [], "foreign": [], "notes": [], "problems": [], "checked": 5, "digest": "d1"}
     return {**clean, **changes}
 
 
@@ -74,15 +74,18 @@ def test_missing_namespace_or_link_is_reported_without_its_contents() -> None:
 def test_the_table() -> None:
     found = drift(OUTCOME)
     causes, _places = group(found, Host(networks=frozenset({"red_red", "default"})))
-    hosts = {"node1": host(drift=found, causes=causes, foreign=[FOREIGN]), "node2": host()}
+    hosts = {
+        "node1": host(drift=found, causes=causes, foreign=[FOREIGN]),
+        "node2": host(notes=["no cgroup of the prober"]),
+    }
     report = audit_report(hosts, ["node1", "node2", "node3"], "d1", foreign_fails=False)
     assert (
         "\n".join(audit_table(report))
         == """\
 Hosts (plan d1)
-  host   plan  objects  drift  causes  foreign  problems
-  node1  d1          5      5       5        1         0
-  node2  d1          5      0       0        0         0
+  host   plan  objects  drift  causes  foreign  notes  problems
+  node1  d1          5      5       5        1      0         0
+  node2  d1          5      0       0        0      1         0
 
 Drift by cause (5)
   node1: OVN_Northbound Logical_Router red_red_ovn_cluster_router (network red_red): missing
@@ -95,11 +98,28 @@ found [unknown]
 Foreign objects, left alone (1)
   node1: OVN_Northbound Logical_Switch by-hand
 
+Notes (1)
+  node2: no cgroup of the prober
+
 Problems (1)
   node3: did not answer
 
-FAILED: 2 hosts, 5 drifted, 1 foreign, 1 problems"""
+FAILED: 2 hosts, 5 drifted, 1 foreign, 1 notes, 1 problems"""
     )
+
+
+def test_notes_are_counted_and_cut_for_each_host_and_do_not_fail_the_audit() -> None:
+    hosts = {
+        "node1": host(notes=[f"route {number}" for number in range(20)]),
+        "node2": host(notes=[f"route {number}" for number in range(21)]),
+    }
+    report = audit_report(hosts, list(hosts), None, foreign_fails=True)
+    lines = audit_table(report)
+    assert report["passed"]
+    assert "Notes (41)" in lines
+    assert [line for line in lines if "more" in line] == ["  node2: and 2 more"]
+    assert [sum(line.startswith(f"  {name}: ") for line in lines) for name in hosts] == [20, 20]
+    assert len(report["hosts"]["node2"]["notes"]) == 21
 
 
 def test_foreign_objects_fail_only_on_request() -> None:

@@ -47,6 +47,7 @@ def test_unreadable_parts_are_problems_and_no_drift(monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr(compare, name, f"unix:{tmp_path / name}")
     monkeypatch.setattr(compare, "stopped_units", lambda: {"ovn-northd": "ovn-northd does not run"})
     result = compare.Comparison(PLAN, "node1").result()
+    assert result["stopped"] == ["ovn-northd"]
     assert result["problems"] == [
         "ovn-northd does not run",
         *(

@@ -47,8 +47,4 @@ options:
     type: list
     elements: str
     default: []
-  socket:
-    description: Where the state database listens, C(unix:PATH) or C(tcp:HOST:PORT), or several with commas between.
-    type: str
-    default: unix:/run/heddle-state/heddle.sock
 """

@@ -40,7 +40,7 @@ RETURN = r"""
 _value:
   description:
     - C(passed) is true if nothing differs; C(problems) are lines of text, among them hosts that did not answer and
-      differing plans; C(hosts) has each host's drift and foreign objects; C(plan) is the plan's digest.
+      differing plans; C(hosts) has each host's drift, foreign objects and notes; C(plan) is the plan's digest.
   type: dict
 """
 
@@ -48,7 +48,7 @@ from datetime import UTC, datetime
 
 from ansible_collections.heddle.ovn.plugins.module_utils.verify import drift
 
-_FIELDS = ("drift", "causes", "foreign", "problems", "checked", "digest")
+_FIELDS = ("drift", "causes", "foreign", "notes", "problems", "checked", "digest")
 
 
 def _host(result: dict) -> dict:

@@ -11,8 +11,8 @@ version_added: 0.1.0
 author:
   - Heddle maintainers (@heddle)
 description:
-  - Hosts, drift by cause, foreign objects and problems.
-  - Drift and foreign objects have at most 20 lines for each host; the report itself has all of them.
+  - Hosts, drift by cause, foreign objects, notes and problems.
+  - Drift, foreign objects and notes have at most 20 lines each for each host; the report itself has all of them.
 options:
   _input:
     description: The report of P(heddle.ovn.audit_report#filter).

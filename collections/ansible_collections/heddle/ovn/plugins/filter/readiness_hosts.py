@@ -33,7 +33,16 @@ _value:
   type: dict
 """
 
-_KEPT = {"asked": True, "failed": False, "msg": "", "refused": {}, "unreachable": False, "digest": "", "problems": []}
+_KEPT = {
+    "asked": True,
+    "failed": False,
+    "msg": "",
+    "refused": {},
+    "unreachable": False,
+    "digest": "",
+    "problems": [],
+    "stopped": [],
+}
 
 
 def readiness_hosts(audits: dict) -> dict:

@@ -87,12 +87,24 @@ foreign:
       kind: Logical_Switch
       name: by-hand
       identity: 4b1d5f0e-6f0c-4f57-9d0c-8a4d1c3a9f11
+notes:
+  description: What needs attention although nothing differs, one line each with the remedy.
+  returned: success
+  type: list
+  elements: str
+  sample: []
 problems:
   description: One line for each part of the host that could not be compared.
   returned: success
   type: list
   elements: str
   sample: []
+stopped:
+  description: The units of the daemons that do not run; RV(problems) has a line with the remedy for each.
+  returned: success
+  type: list
+  elements: str
+  sample: [ovn-northd]
 checked:
   description: Number of objects that the host should have.
   returned: success

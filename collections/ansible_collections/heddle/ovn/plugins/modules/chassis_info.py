@@ -39,24 +39,22 @@ EXAMPLES = r"""
 
 RETURN = r"""
 chassis:
-  description: The host's system-id, which is its chassis name; a stand-in where there is none yet.
+  description: As RV(heddle.ovn.chassis#module:chassis) in check mode.
   returned: success
   type: str
   sample: 7c3c1f0e-6f0c-4f57-9d0c-8a4d1c3a9f11
 datapath:
-  description: The datapath in use.
+  description: As RV(heddle.ovn.chassis#module:datapath).
   returned: success
   type: str
   sample: system
 gateway:
-  description:
-    - How the host is connected to the provider network, as stored in the plan. Empty without O(provider), null on a
-      host without pyroute2.
+  description: As RV(heddle.ovn.chassis#module:gateway); null on a host without pyroute2.
   returned: success
   type: dict
-  sample: {"mode": "shared", "bridge": "br-ex", "uplink": "eth2", "mac": "02:68:64:00:02:01", "vrf": true}
+  sample: {"mode": "shared", "bridge": "br-ex", "uplink": "eth2"}
 underlay_mtu:
-  description: MTU of the link with the tunnel endpoint; null when no link has the address.
+  description: As RV(heddle.ovn.chassis#module:underlay_mtu).
   returned: success
   type: int
   sample: 1600

@@ -19,20 +19,21 @@ description:
   - Runs on the state host. C(playbooks/upgrade_layer2.yml) performs the steps in order.
 extends_documentation_fragment:
   - heddle.ovn.attributes
+  - heddle.ovn.state_database
 options:
   step:
     description:
-      - V(surveyed) simulates all steps and reports what would happen and what blocks them.
-      - V(drained) moves the Layer2 workloads of O(nodes) to other nodes, preferably to ones that have O(topology)
+      - V(drain) moves the Layer2 workloads of O(nodes) to other nodes, preferably to ones that have O(topology)
         already.
-      - V(changed) sets O(topology) on O(nodes).
-      - V(returned) moves Layer2 workloads back to the nodes in their manifests, whatever moved them.
-      - V(cleaned) removes the old topology; a rollback is then impossible.
+      - V(change) sets O(topology) on O(nodes).
+      - V(return) moves Layer2 workloads back to the nodes in their manifests, whatever moved them.
+      - V(clean_up) removes the old topology; a rollback is then impossible.
+      - M(heddle.ovn.layer2_upgrade_info) reports what is left to do, and what blocks it.
     type: str
-    choices: [surveyed, drained, changed, returned, cleaned]
-    default: surveyed
+    choices: [drain, change, return, clean_up]
+    required: true
   nodes:
-    description: The nodes of this step. For V(surveyed), an empty list means all nodes.
+    description: The nodes of V(drain) and V(change).
     type: list
     elements: str
     default: []
@@ -41,66 +42,20 @@ options:
     type: str
     choices: [transit-router, gateway-router]
     default: transit-router
-  serial:
-    description: Number of nodes that change at a time.
-    type: int
-    default: 1
-  socket:
-    description: Where the state database listens, C(unix:PATH) or C(tcp:HOST:PORT), or several with commas between.
-    type: str
-    default: unix:/run/heddle-state/heddle.sock
 seealso:
   - module: heddle.ovn.layer2_upgrade_info
   - module: heddle.ovn.zone
 """
 
 EXAMPLES = r"""
-- name: Preview the upgrade
-  heddle.ovn.layer2_upgrade:
-  register: upgrade
-
 - name: Move the workloads away from a node
   heddle.ovn.layer2_upgrade:
-    step: drained
+    step: drain
     nodes: [node1]
   register: drained
 """
 
 RETURN = r"""
-survey:
-  description: What is left to do after this step.
-  returned: success
-  type: dict
-  contains:
-    open:
-      description: Whether nodes may have either topology.
-      type: bool
-    goal:
-      description: The topology version that the nodes are to have.
-      type: str
-    versions:
-      description: The topology version of each node, V(1.0) or V(2.0).
-      type: dict
-    last_changed:
-      description: The nodes that changed last; the hosts may not have the plan yet.
-      type: list
-      elements: str
-    batches:
-      description: The remaining nodes, in the order in which they change.
-      type: list
-      elements: list
-    moves:
-      description: Workloads that will change their node.
-      type: list
-      elements: dict
-    blockers:
-      description: Blockers, with node, network and workload where it applies, and as a line of text.
-      type: list
-      elements: dict
-    notes:
-      description: Notes that block nothing.
-      type: list
-      elements: str
 moved:
   description: Workloads that this step moved.
   returned: success
@@ -127,6 +82,7 @@ revision:
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_runner
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.state_connection import STATE_DATABASE, state_database
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.layer2_upgrade import (
     STEPS,
     TOPOLOGIES,
@@ -138,20 +94,16 @@ def main():
     """Perform the step and report."""
     module = AnsibleModule(
         argument_spec={
-            "step": {"type": "str", "choices": list(STEPS), "default": STEPS[0]},
+            "step": {"type": "str", "choices": list(STEPS), "required": True},
             "nodes": {"type": "list", "elements": "str", "default": []},
             "topology": {"type": "str", "choices": list(TOPOLOGIES), "default": "transit-router"},
-            "serial": {"type": "int", "default": 1},
-            **module_runner.STATE_SOCKET,
+            **STATE_DATABASE,
         },
         supports_check_mode=True,
     )
     write = not module.check_mode
-    with module_runner.reported(module):
-        if module.params["serial"] < 1:
-            module.fail_json(msg="serial: at least one node changes at a time")
-        with module_runner.connected(module.params["socket"], write=write) as client:
-            result = run_step(client, module.params, write=write)
+    with module_runner.reported(module), state_database(module, write=write) as client:
+        result = run_step(client, module.params, write=write)
     module.exit_json(**result)
 
 

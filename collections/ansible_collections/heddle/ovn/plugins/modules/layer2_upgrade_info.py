@@ -1,13 +1,13 @@
 #!/usr/bin/python
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Report what the upgrade of Layer2 networks would do, and what is in its way."""
+"""Report what the upgrade of Layer2 networks would do, and what blocks it."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: layer2_upgrade_info
-short_description: Report what the upgrade of Layer2 networks would do, and what is in its way
+short_description: Report what the upgrade of Layer2 networks would do, and what blocks it
 version_added: 0.3.0
 author:
   - Heddle maintainers (@heddle)
@@ -16,6 +16,7 @@ description:
   - Runs on the state host.
 extends_documentation_fragment:
   - heddle.ovn.attributes.info
+  - heddle.ovn.state_database
 options:
   nodes:
     description: The nodes to change; an empty list means all.
@@ -37,10 +38,6 @@ options:
       - Nodes that are not named are not checked.
     type: dict
     default: {}
-  socket:
-    description: Where the state database listens, C(unix:PATH) or C(tcp:HOST:PORT), or several with commas between.
-    type: str
-    default: unix:/run/heddle-state/heddle.sock
 seealso:
   - module: heddle.ovn.layer2_upgrade
 """
@@ -130,6 +127,7 @@ revision:
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_runner
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.state_connection import STATE_DATABASE, state_database
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.layer2_upgrade import TOPOLOGIES, look_ahead
 
 
@@ -141,14 +139,14 @@ def main():
             "topology": {"type": "str", "choices": list(TOPOLOGIES), "default": "transit-router"},
             "serial": {"type": "int", "default": 1},
             "ovn_versions": {"type": "dict", "default": {}},
-            **module_runner.STATE_SOCKET,
+            **STATE_DATABASE,
         },
         supports_check_mode=True,
     )
     with module_runner.reported(module):
         if module.params["serial"] < 1:
             module.fail_json(msg="serial: at least one node changes at a time")
-        with module_runner.connected(module.params["socket"], write=False) as client:
+        with state_database(module, write=False) as client:
             found = look_ahead(client, module.params)
     module.exit_json(changed=False, **found)
 

@@ -18,6 +18,7 @@ description:
   - Runs on the state host. The migration itself is performed by M(heddle.ovn.virtual_machine).
 extends_documentation_fragment:
   - heddle.ovn.attributes
+  - heddle.ovn.state_database
 options:
   workload:
     description: The virtual machine, as NAMESPACE/NAME.
@@ -34,10 +35,6 @@ options:
     type: str
     choices: [started, finished]
     required: true
-  socket:
-    description: Where the state database listens, C(unix:PATH) or C(tcp:HOST:PORT), or several with commas between.
-    type: str
-    default: unix:/run/heddle-state/heddle.sock
 seealso:
   - module: heddle.ovn.virtual_machine
   - module: heddle.ovn.zone
@@ -73,6 +70,7 @@ document:
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_runner
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.state_connection import state_database
 from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Outcome
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.admission_service import state_changes
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.migration import (
@@ -85,7 +83,7 @@ def main():
     """Record and report."""
     module = AnsibleModule(argument_spec=STATE_ARGUMENTS, supports_check_mode=True)
     write = not module.check_mode
-    with module_runner.reported(module), module_runner.connected(module.params["socket"], write=write) as client:
+    with module_runner.reported(module), state_database(module, write=write) as client:
         before, after, result = record_move(module.params, client, write=write)
     outcome = Outcome(state_changes(before, after))
     module.exit_json(changed=outcome.changed, diff=outcome.diff(), **result)

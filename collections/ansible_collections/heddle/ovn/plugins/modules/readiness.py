@@ -18,19 +18,16 @@ description:
   - Runs on the state host, after M(heddle.ovn.zone) ran on all hosts.
 extends_documentation_fragment:
   - heddle.ovn.attributes
+  - heddle.ovn.state_database
 options:
   hosts:
     description:
-      - Results of M(heddle.ovn.audit) by host; empty for a host that did not answer. Only C(digest), C(problems) and,
-        of each entry in C(drift), C(network) are used.
+      - Results of M(heddle.ovn.audit) by host; empty for a host that did not answer. Only C(digest), C(problems),
+        C(stopped) and, of each entry in C(drift), C(network) are used.
       - A host where the plan could not be applied has C(failed) and C(msg). One with C(asked) false was not asked,
         and keeps what it reported since the network changed last.
     type: dict
     required: true
-  socket:
-    description: Where the state database listens, C(unix:PATH) or C(tcp:HOST:PORT), or several with commas between.
-    type: str
-    default: unix:/run/heddle-state/heddle.sock
 seealso:
   - module: heddle.ovn.audit
   - module: heddle.ovn.resource_info
@@ -62,6 +59,7 @@ changes:
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_runner
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.state_connection import STATE_DATABASE, state_database
 from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Outcome
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.admission_service import state_changes
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.readiness import record
@@ -73,12 +71,12 @@ def main():
     module = AnsibleModule(
         argument_spec={
             "hosts": {"type": "dict", "required": True},
-            **module_runner.STATE_SOCKET,
+            **STATE_DATABASE,
         },
         supports_check_mode=True,
     )
     write = not module.check_mode
-    with module_runner.reported(module), module_runner.connected(module.params["socket"], write=write) as client:
+    with module_runner.reported(module), state_database(module, write=write) as client:
         before, after = record(client, module.params["hosts"], write=write)
     outcome = Outcome(state_changes(before, after))
     module.exit_json(

@@ -23,6 +23,7 @@ description:
 extends_documentation_fragment:
   - heddle.ovn.attributes
   - heddle.ovn.state
+  - heddle.ovn.state_database
 seealso:
   - module: heddle.ovn.manifest
   - module: heddle.ovn.zone
@@ -88,6 +89,7 @@ differences:
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_runner
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.state_connection import state_database
 from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Outcome
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.admission_service import (
@@ -106,7 +108,7 @@ def main():
     """Decide, store, report."""
     module = AnsibleModule(argument_spec=STATE_ARGUMENTS, supports_check_mode=True)
     write = not module.check_mode
-    with module_runner.reported(module), module_runner.connected(module.params["socket"], write=write) as client:
+    with module_runner.reported(module), state_database(module, write=write) as client:
         before, after = next_state(module.params, client, write=write)
     outcome, plan = Outcome(state_changes(before, after)), build_plan(after)
     module.exit_json(

@@ -17,11 +17,7 @@ description:
   - Runs on the state host.
 extends_documentation_fragment:
   - heddle.ovn.attributes.info
-options:
-  socket:
-    description: Where the state database listens, C(unix:PATH) or C(tcp:HOST:PORT), or several with commas between.
-    type: str
-    default: unix:/run/heddle-state/heddle.sock
+  - heddle.ovn.state_database
 seealso:
   - module: heddle.ovn.resource
 """
@@ -73,15 +69,15 @@ users:
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_runner
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.state_connection import STATE_DATABASE, state_database
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.status_view import state_view
-from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.client import Client
 from ansible_collections.heddle.ovn.plugins.module_utils.store.database import read
 
 
 def main():
     """Read and return."""
-    module = AnsibleModule(argument_spec=dict(module_runner.STATE_SOCKET), supports_check_mode=True)
-    with module_runner.reported(module), Client(module.params["socket"], read_only=True) as client:
+    module = AnsibleModule(argument_spec=dict(STATE_DATABASE), supports_check_mode=True)
+    with module_runner.reported(module), state_database(module, write=False, required=True) as client:
         snapshot = read(client)
     module.exit_json(changed=False, **state_view(snapshot))
 

@@ -19,6 +19,7 @@ description:
   - Runs on the state host.
 extends_documentation_fragment:
   - heddle.ovn.attributes
+  - heddle.ovn.state_database
 options:
   path:
     description: The backup, a file on the state host that the M(heddle.ovn.state_backup) module wrote.
@@ -34,10 +35,6 @@ options:
         highest revision of any host, plus one.
     type: int
     default: 0
-  socket:
-    description: Where the state database listens, C(unix:PATH) or C(tcp:HOST:PORT), or several with commas between.
-    type: str
-    default: unix:/run/heddle-state/heddle.sock
 seealso:
   - module: heddle.ovn.state_backup
 """
@@ -65,6 +62,7 @@ differences:
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_runner
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.state_connection import STATE_DATABASE, state_database
 from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Outcome
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.backup import (
     BackupError,
@@ -78,7 +76,7 @@ ARGUMENTS = {
     "path": {"type": "path", "required": True},
     "overwrite": {"type": "bool", "default": False},
     "least_revision": {"type": "int", "default": 0},
-    **module_runner.STATE_SOCKET,
+    **STATE_DATABASE,
 }
 
 
@@ -89,7 +87,7 @@ def main():
     options = {name: module.params[name] for name in ("overwrite", "least_revision")}
     try:
         document = read_backup(module.params["path"])
-        with module_runner.reported(module), module_runner.connected(module.params["socket"], write=write) as client:
+        with module_runner.reported(module), state_database(module, write=write) as client:
             before, after = restore(client, document, moment=now(), write=write, **options)
     except BackupError as error:
         module.fail_json(msg=str(error))

@@ -13,7 +13,7 @@ import select
 from collections.abc import Callable
 
 from ..common.databases import OPEN_VSWITCH, VSWITCH_REMOTE
-from ..netlink.monitor import HostNetworkChanges, UplinkMonitor
+from ..netlink.monitor import UplinkMonitor, host_network_monitor
 from ..ovsdb.errors import OvsdbError
 from ..ovsdb.monitor import Monitor
 from .convergence import Converged
@@ -42,7 +42,7 @@ class Events:
         self._database: Monitor | None = None
         self._process = self._identity()
         self._uplinks, self._removals, self._prober = UplinkMonitor(), Removals(), ProberCgroup()
-        self._host_network = HostNetworkChanges()
+        self._host_network = host_network_monitor()
         self._ports_differ = self._bridges_differ = False
 
     def follow(self, uplinks: frozenset[str], prober: str = "") -> None:

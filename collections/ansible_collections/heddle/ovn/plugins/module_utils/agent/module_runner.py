@@ -14,7 +14,6 @@ from typing import TypeVar
 
 from ..common import bytecode_cache
 from ..common.change import Outcome
-from ..common.databases import STATE_REMOTE
 from ..common.errors import EngineError
 from ..common.plan_format import PLAN_FORMAT
 from ..common.serialization import unpack
@@ -31,7 +30,6 @@ PLAN_ARGUMENTS = {
     "node": {"type": "str", "required": True},
 }
 
-STATE_SOCKET = {"socket": {"type": "str", "default": STATE_REMOTE}}
 Options = TypeVar("Options")
 
 

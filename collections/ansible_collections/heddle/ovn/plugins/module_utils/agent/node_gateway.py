@@ -14,7 +14,8 @@ from ..netlink.reconcile import planned_host_network, reconcile_host_network
 from ..openflow.reconcile import planned_flows, reconcile_flows
 from ..openflow.switch import Switch
 from ..render.common.provider import provider_of
-from ..render.gateway.bridge_flows import render_bridge_flows, render_flood_ports, render_static_macs
+from ..render.gateway.bridge import render_flood_ports, render_static_macs
+from ..render.gateway.bridge_flows import render_bridge_flows
 from ..render.host.firewall import render_firewall
 from ..render.host.links_and_routes import render_host_network, render_management_ports
 from ..render.host.vswitch import TABLES

@@ -8,14 +8,13 @@ Messages as in rtnetlink(7) and Linux's `nfnetlink.h` and `netconf.h`, read with
 from __future__ import annotations
 
 import contextlib
-import errno
-import socket
 
-from ..netlink.raw_messages import attributes, messages
+from ..netlink.monitor import KernelMonitor
+from ..netlink.raw_messages import attributes
 from ..types.host_network import PROTOCOL
 from ..types.nftables_ruleset import OWN_TABLES
 
-_NETFILTER, _SOL_NETLINK, _ADD_MEMBERSHIP = 12, 270, 1
+_NETFILTER = 12
 # RTNLGRP_IPV4_IFADDR, _IPV4_ROUTE, _IPV4_RULE, _IPV6_IFADDR, _IPV6_ROUTE, _IPV6_RULE, _IPV4_NETCONF, _IPV6_NETCONF
 _ROUTE_GROUPS = (5, 7, 8, 9, 11, 19, 24, 25)
 _NFTABLES_GROUP, _NFTABLES_SUBSYSTEM = 7, 10
@@ -28,13 +27,13 @@ _INTERFACE, _FORWARDING, _RP_FILTER = 1, 2, 3
 
 
 class Removals:
-    """Netlink subscriptions; `sources` are for `select`."""
+    """Subscriptions to the kernel's notifications; `sources` are for `select`."""
 
     def __init__(self) -> None:
-        self.sources: list[socket.socket] = [_listening(socket.NETLINK_ROUTE, _ROUTE_GROUPS)]
+        self.sources = [KernelMonitor(_ROUTE_GROUPS, concerns_heddle)]
         # Without the privilege, or on a kernel without nftables, there are no notifications.
         with contextlib.suppress(OSError):
-            self.sources.append(_listening(_NETFILTER, (_NFTABLES_GROUP,)))
+            self.sources.append(KernelMonitor((_NFTABLES_GROUP,), concerns_heddle, _NETFILTER))
 
     def close(self) -> None:
         """Close the sockets."""
@@ -44,48 +43,16 @@ class Removals:
     def changed(self) -> bool:
         """Read the notifications; return whether state of Heddle's may have been removed or changed."""
         # All are read, whatever the first one returned.
-        return True in {_read(source) for source in self.sources}
+        return True in {source.changed() for source in self.sources}
 
 
-def _listening(protocol: int, groups: tuple[int, ...]) -> socket.socket:
-    opened = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_NONBLOCK, protocol)
-    try:
-        opened.bind((0, 0))
-        for group in groups:
-            opened.setsockopt(_SOL_NETLINK, _ADD_MEMBERSHIP, group)
-    except OSError:
-        opened.close()
-        raise
-    return opened
-
-
-def _read(source: socket.socket) -> bool:
-    found = False
-    while True:
-        try:
-            data = source.recv(1 << 16)
-        except BlockingIOError:
-            return found
-        except OSError as error:
-            # The receive buffer overflowed (ENOBUFS): messages were lost.
-            if error.errno != errno.ENOBUFS:
-                raise
-            found = True
-            continue
-        found |= concerns_heddle(data)
-
-
-def concerns_heddle(data: bytes) -> bool:
-    """Return whether one of these netlink messages is about something with Heddle's mark, or a setting of a device."""
-    return any(_concerns(kind, body) for kind, body in messages(data))
-
-
-def _concerns(kind: int, body: bytes) -> bool:
+def concerns_heddle(kind: int, body: bytes) -> bool:
+    """Return whether a netlink message is about something with Heddle's mark, or a setting of a device."""
     if kind >> 8 == _NFTABLES_SUBSYSTEM:
         name = attributes(body[_NFTABLES:]).get(_TABLE_NAME, b"")
         return name.rstrip(b"\0").decode(errors="replace") in OWN_TABLES
     if kind == _ROUTE_GONE:
-        return body[_ROUTE_PROTOCOL_AT] == PROTOCOL
+        return body[_ROUTE_PROTOCOL_AT : _ROUTE_PROTOCOL_AT + 1] == bytes([PROTOCOL])
     if kind == _RULE_GONE:
         return attributes(body[_RULE:]).get(_FRA_PROTOCOL) == bytes([PROTOCOL])
     if kind == _ADDRESS_GONE:

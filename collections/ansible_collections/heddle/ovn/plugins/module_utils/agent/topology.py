@@ -9,7 +9,7 @@ from ..ovsdb.additional_chassis import reconcile_additional_chassis
 from ..ovsdb.empty_database import planned
 from ..ovsdb.reconcile import reconcile
 from ..ovsdb.values import Scope
-from ..ovsdb.wait import caught_up, synchronise
+from ..ovsdb.wait import Announcement, caught_up, synchronise
 from ..render import northbound, render_additional_chassis, render_northbound, render_southbound, southbound
 from ..types.ovsdb_row import Row
 from .chassis_id import SYSTEM_ID_FILE, remove_former_chassis, restore_chassis_id
@@ -17,11 +17,14 @@ from .context import NodeContext
 from .module_runner import connected, known_node
 
 
-def apply_rows(client, database: str, rows: list[Row], owner: str, tables: tuple[str, ...], *, write: bool) -> Outcome:
-    """Reconcile rows with a database; without a database every row counts as missing."""
+def apply_rows(
+    client, database: str, rows: list[Row], owner: str, tables: tuple[str, ...], *, write: bool, closing=None
+) -> Outcome:
+    """Reconcile rows with a database; without a database every row counts as missing. `closing` as in `reconcile`."""
     if client is None:
         return planned(database, rows)
-    return reconcile(client, database, rows, owner=owner, scope=Scope(tables=frozenset(tables)), write=write)
+    scope = Scope(tables=frozenset(tables))
+    return reconcile(client, database, rows, owner=owner, scope=scope, write=write, closing=closing)
 
 
 def apply_topology(context: NodeContext, plan: dict) -> Outcome:
@@ -46,9 +49,11 @@ def apply_topology(context: NodeContext, plan: dict) -> Outcome:
         outcome += apply_rows(client, OVN_SOUTHBOUND, rows, owner, southbound.TABLES, write=write)
     with connected(NORTHBOUND_REMOTE, write=write) as client:
         rows = render_northbound(plan, node)
-        outcome += apply_rows(client, OVN_NORTHBOUND, rows, owner, northbound.TABLES, write=write)
-        if write and context.timeout and (outcome.changed or not caught_up(client)):
-            synchronise(client, context.timeout)
-    # Last, because removing an additional chassis must wait until packets go to the primary one.
-    with connected(SOUTHBOUND_REMOTE, write=write) as client:
-        return outcome + reconcile_additional_chassis(client, render_additional_chassis(plan, node), write=write)
+        change = Announcement()
+        outcome += apply_rows(client, OVN_NORTHBOUND, rows, owner, northbound.TABLES, write=write, closing=change)
+        with connected(SOUTHBOUND_REMOTE, write=write) as southbound_client:
+            if write and context.timeout and (outcome.changed or not caught_up(client, southbound_client)):
+                synchronise(client, southbound_client, context.timeout, change.number)
+            # Last, because removing an additional chassis must wait until packets go to the primary one.
+            additional = render_additional_chassis(plan, node)
+            return outcome + reconcile_additional_chassis(southbound_client, additional, write=write)

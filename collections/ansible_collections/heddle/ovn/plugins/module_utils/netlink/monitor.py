@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Detects when an uplink that is attached to a bridge gets an address or a route again.
+"""Reports changes that other software makes in the kernel: of attached uplinks, and of the host's own network.
 
 ifupdown, systemd-networkd and NetworkManager configure the uplink, not the bridge: restarted, or slow at boot, they
 put the host's addresses back on the uplink, where they do not work. Messages as in rtnetlink(7), read without pyroute2.
@@ -12,121 +12,100 @@ import errno
 import ipaddress
 import socket
 import struct
+from collections.abc import Callable
 
 from ..types.host_network import PROTOCOL
 from .raw_messages import attributes, messages
 
-_GROUPS = 0x10 | 0x40 | 0x100 | 0x400  # RTMGRP_IPV4_IFADDR, _IPV4_ROUTE, _IPV6_IFADDR, _IPV6_ROUTE
-_NEW_ADDRESS, _NEW_ROUTE = 20, 24
-_ADDRESS_GONE, _ROUTE_GONE = 21, 25
-_HEADER = struct.Struct("=IHHII")
+_SOL_NETLINK, _ADD_MEMBERSHIP = 270, 1
+# linux/rtnetlink.h: RTNLGRP_IPV4_IFADDR, _IPV4_ROUTE, _IPV6_IFADDR, _IPV6_ROUTE
+_GROUPS = (5, 7, 9, 11)
+_NEW_ADDRESS, _ADDRESS_GONE, _NEW_ROUTE, _ROUTE_GONE = 20, 21, 24, 25
 _ADDRESS = struct.Struct("=BBBBI")
 _ROUTE = struct.Struct("=BBBBBBBBI")
-_ATTRIBUTE = struct.Struct("=HH")
-_OUTGOING = 4
 _LINK_SCOPE = 253
 _MAIN_TABLE, _UNICAST, _CLONED, _PERMANENT = 254, 1, 0x200, 0x80
-_DESTINATION, _ADDRESS_PROTOCOL = 1, 11
+_DESTINATION, _OUTGOING, _ADDRESS_PROTOCOL = 1, 4, 11
 # Made by the kernel itself, or from router advertisements: these are not migrated.
 _NOT_MOVED = (2, 9)
 
 
-class UplinkMonitor:
-    """A netlink subscription; `names` are the attached uplinks. Usable with `select`."""
+class KernelMonitor:
+    """A subscription to notifications of the kernel (netlink(7)). Usable with `select`.
+
+    `groups` are multicast groups of the netlink family `protocol`. `concerns` gets the type and the body of a message
+    and returns whether it counts. Raises OSError when the kernel refuses a group.
+    """
+
+    def __init__(
+        self, groups: tuple[int, ...], concerns: Callable[[int, bytes], bool], protocol: int = socket.NETLINK_ROUTE
+    ) -> None:
+        self._concerns = concerns
+        self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_NONBLOCK, protocol)
+        try:
+            self._socket.bind((0, 0))
+            for group in groups:
+                self._socket.setsockopt(_SOL_NETLINK, _ADD_MEMBERSHIP, group)
+        except OSError:
+            self._socket.close()
+            raise
+
+    def fileno(self) -> int:
+        """Return the descriptor for `select`."""
+        return self._socket.fileno()
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._socket.close()
+
+    def changed(self) -> bool:
+        """Read all notifications without waiting; return whether one counts, or some were lost."""
+        found = False
+        while True:
+            try:
+                data = self._socket.recv(1 << 16)
+            except BlockingIOError:
+                return found
+            except OSError as error:
+                # The receive buffer overflowed (ENOBUFS): messages were lost.
+                if error.errno != errno.ENOBUFS:
+                    raise
+                found = True
+                continue
+            found |= any(self._concerns(kind, body) for kind, body in messages(data))
+
+
+class UplinkMonitor(KernelMonitor):
+    """Reports that one of the uplinks `names` got an address or a route."""
 
     def __init__(self, names: frozenset[str] = frozenset()) -> None:
         self.names = names
-        self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_NONBLOCK, socket.NETLINK_ROUTE)
-        self._socket.bind((0, _GROUPS))
-
-    def fileno(self) -> int:
-        """Return the descriptor for `select`."""
-        return self._socket.fileno()
-
-    def close(self) -> None:
-        """Close the socket."""
-        self._socket.close()
+        self._indexes: set[int] = set()
+        super().__init__(_GROUPS, lambda kind, body: configured_interface(kind, body) in self._indexes)
 
     def changed(self) -> bool:
-        """Read the kernel's notifications; return whether one of the uplinks got an address or a route."""
-        indexes = set()
+        """As `KernelMonitor.changed`; uplinks that do not exist are ignored."""
+        self._indexes.clear()
         for name in self.names:
             with contextlib.suppress(OSError):
-                indexes.add(socket.if_nametoindex(name))
-        found = False
-        while True:
-            try:
-                data = self._socket.recv(1 << 16)
-            except BlockingIOError:
-                return found
-            except OSError as error:
-                # The receive buffer overflowed (ENOBUFS): messages were lost.
-                if error.errno != errno.ENOBUFS:
-                    raise
-                found = True
-                continue
-            found |= any(index in indexes for index in changed_interfaces(data))
+                self._indexes.add(socket.if_nametoindex(name))
+        return super().changed()
 
 
-def changed_interfaces(data: bytes) -> list[int]:
-    """Return the indexes of links that got an address or a route, from netlink messages."""
-    found = []
-    while len(data) >= _HEADER.size:
-        length, kind, *_rest = _HEADER.unpack_from(data)
-        if length < _HEADER.size:
-            break
-        body = data[_HEADER.size : length]
-        data = data[(length + 3) & ~3 :]
-        if kind == _NEW_ADDRESS:
-            *_rest, scope, index = _ADDRESS.unpack_from(body)
-            if scope < _LINK_SCOPE:
-                found.append(index)
-        elif kind == _NEW_ROUTE and _ROUTE.unpack_from(body)[5] not in _NOT_MOVED:
-            found += _outgoing(body[_ROUTE.size :])
-    return found
+def configured_interface(kind: int, body: bytes) -> int | None:
+    """Return the index of the link that got an address or a route which would be migrated, by this message."""
+    if kind == _NEW_ADDRESS and len(body) >= _ADDRESS.size:
+        *_rest, scope, index = _ADDRESS.unpack_from(body)
+        return index if scope < _LINK_SCOPE else None
+    if kind == _NEW_ROUTE and len(body) >= _ROUTE.size and _ROUTE.unpack_from(body)[5] not in _NOT_MOVED:
+        outgoing = attributes(body[_ROUTE.size :]).get(_OUTGOING)
+        return struct.unpack("=I", outgoing)[0] if outgoing else None
+    return None
 
 
-def _outgoing(attributes: bytes) -> list[int]:
-    while len(attributes) >= _ATTRIBUTE.size:
-        length, kind = _ATTRIBUTE.unpack_from(attributes)
-        if length < _ATTRIBUTE.size:
-            break
-        if kind == _OUTGOING:
-            return [struct.unpack_from("=I", attributes, _ATTRIBUTE.size)[0]]
-        attributes = attributes[(length + 3) & ~3 :]
-    return []
-
-
-class HostNetworkChanges:
-    """Reports that the host got or lost an address, or a route of its main table. Usable with `select`."""
-
-    def __init__(self) -> None:
-        self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_NONBLOCK, socket.NETLINK_ROUTE)
-        self._socket.bind((0, _GROUPS))
-
-    def fileno(self) -> int:
-        """Return the descriptor for `select`."""
-        return self._socket.fileno()
-
-    def close(self) -> None:
-        """Close the socket."""
-        self._socket.close()
-
-    def changed(self) -> bool:
-        """Read the kernel's notifications; return whether one is about a change that Heddle did not make."""
-        found = False
-        while True:
-            try:
-                data = self._socket.recv(1 << 16)
-            except BlockingIOError:
-                return found
-            except OSError as error:
-                # The receive buffer overflowed (ENOBUFS): messages were lost.
-                if error.errno != errno.ENOBUFS:
-                    raise
-                found = True
-                continue
-            found |= any(_concerns_host_network(kind, body) for kind, body in messages(data))
+def host_network_monitor() -> KernelMonitor:
+    """Return what reports that the host got or lost an address, or a route of its main table, not made by Heddle."""
+    return KernelMonitor(_GROUPS, _concerns_host_network)
 
 
 def _concerns_host_network(kind: int, body: bytes) -> bool:

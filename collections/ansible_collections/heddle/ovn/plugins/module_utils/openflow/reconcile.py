@@ -15,7 +15,7 @@ from functools import partial
 
 from ..common.change import Change, Foreign, Outcome
 from ..common.errors import OpenFlowError
-from ..types.openflow_flow import OWN_COOKIES, FloodPort, Flow, StaticMac
+from ..types.openflow_flow import LEARNED_COOKIE, OWN_COOKIES, FloodPort, Flow, StaticMac
 from .parser import Entry, deletion_line, entry_line, ports_of, source_translations
 from .switch import PORT_TIMEOUT, Switch, described
 
@@ -135,7 +135,7 @@ def _flow_steps(
     if not there:
         return [_Step(tuple(changes + [_creation(flow) for flow in ready]), _nothing)] if flows else [], []
     desired = _by_key(ready, switch.canonical(ready, numbers))
-    current = {entry.key: entry for entry in switch.flows(bridge)}
+    current = {entry.key: entry for entry in switch.flows(bridge) if entry.cookie != LEARNED_COOKIE}
     names = {number: name for name, number in numbers.items()}
     lines = []
     for key, (flow, entry) in desired.items():

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..agent.module_runner import STATE_SOCKET, UserError
+from ..agent.module_runner import UserError
+from ..agent.state_connection import STATE_DATABASE
 from ..api import Problem, unpacked
 from ..common.change import Change
 from ..common.naming import DEFAULT_NETWORK
@@ -26,7 +27,7 @@ STATE_ARGUMENTS = {
     "manifest_set": {"type": "str", "default": "default"},
     "deployment": {"type": "str", "default": "heddle"},
     "released": {"type": "list", "elements": "str", "default": []},
-    **STATE_SOCKET,
+    **STATE_DATABASE,
 }
 
 

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from ..agent.module_runner import UserError
 from ..common.serialization import pack
 from ..controllers.apply_manifests import AdmissionError, store
-from ..controllers.layer2_steps import Blocker, change_version, clean_up, drain, go_back, survey
+from ..controllers.layer2_steps import Blocker, Move, change_version, clean_up, drain, go_back, survey
 from ..plan import build_plan
 from ..store.database import read
 from ..store.layer2_version import GATEWAY_ROUTERS, TRANSIT_ROUTER, is_open, version_of
@@ -18,11 +18,9 @@ from ..store.snapshot import Snapshot
 from .admission_service import state_changes
 from .readiness import now, select_nodes_between_runs
 
-STEPS = ("surveyed", "drained", "changed", "returned", "cleaned")
 TOPOLOGIES = {"transit-router": TRANSIT_ROUTER, "gateway-router": GATEWAY_ROUTERS}
-
-Decision = Callable[[Snapshot], tuple[Snapshot, list[Blocker]]]
-
+# The state after a step, the workloads that it moves, and what blocks it.
+Decision = tuple[Snapshot, list[Move], list[Blocker]]
 
 # The first release of OVN whose northd has ports on a transit router (OVN's NEWS, v25.03.0).
 FIRST_RELEASE = (25, 3)
@@ -68,56 +66,55 @@ def release_blockers(versions: Mapping[str, str]) -> list[str]:
     return found
 
 
+def _change(before: Snapshot, nodes: list[str], version: str) -> Decision:
+    if all(version_of(node) == version for node in before.of_kind("Node") if node.name in nodes):
+        return before, [], []
+    after, blockers = change_version(before, nodes, version)
+    return after, [], blockers
+
+
+def _return(before: Snapshot, _nodes: list[str], _version: str) -> Decision:
+    return go_back(before)
+
+
+def _clean_up(before: Snapshot, _nodes: list[str], _version: str) -> Decision:
+    after, blockers = clean_up(before) if is_open(before) else (before, [])
+    return after, [], blockers
+
+
+_DECISIONS: dict[str, Callable[[Snapshot, list[str], str], Decision]] = {
+    "drain": drain, "change": _change, "return": _return, "clean_up": _clean_up,
+}  # fmt: skip
+STEPS = tuple(_DECISIONS)
+
+
 def run_step(client, params: dict, *, write: bool) -> dict:
-    """Run one step; return the module's result.
+    """Run one of `STEPS`; return the module's result.
 
     `client` is None when there is no state database yet. Raises UserError then, before manifests were applied, and with
     everything that blocks the step; nothing is written in either case.
     """
     if client is None:
         raise UserError("there is no state database yet; run playbooks/site.yml")
-    version, nodes = TOPOLOGIES[params["topology"]], params["nodes"]
-    moves: list = []
-
-    def surveyed(before: Snapshot) -> tuple[Snapshot, list[Blocker]]:
-        return before, []
-
-    def drained(before: Snapshot) -> tuple[Snapshot, list[Blocker]]:
-        after, moves[:], blockers = drain(before, nodes, version)
-        return after, blockers
-
-    def changed(before: Snapshot) -> tuple[Snapshot, list[Blocker]]:
-        if all(version_of(node) == version for node in before.of_kind("Node") if node.name in nodes):
-            return before, []
-        return change_version(before, nodes, version)
-
-    def returned(before: Snapshot) -> tuple[Snapshot, list[Blocker]]:
-        after, moves[:], blockers = go_back(before)
-        return after, blockers
-
-    def cleaned(before: Snapshot) -> tuple[Snapshot, list[Blocker]]:
-        return clean_up(before) if is_open(before) else (before, [])
+    moves: list[Move] = []
 
     def decide(before: Snapshot) -> tuple[Snapshot, list[Blocker]]:
         if not before.settings:
             raise UserError("the state database is empty; run playbooks/networks.yml")
-        after, blockers = decisions[params["step"]](before)
+        after, moves[:], blockers = _DECISIONS[params["step"]](before, params["nodes"], TOPOLOGIES[params["topology"]])
         if after is not before and not blockers:
             select_nodes_between_runs(before, after, now())
         return after, blockers
 
-    decisions: dict[str, Decision] = dict(zip(STEPS, (surveyed, drained, changed, returned, cleaned), strict=True))
     try:
         before, after = store(client, decide, write=write)
     except AdmissionError as error:
         raise UserError(f"{len(error.problems)} blocker(s), nothing was changed:\n{error}") from error
     changes = state_changes(before, after)
-    found = survey(after, version, nodes if params["step"] == "surveyed" else [], params["serial"])
     result = {
         "changed": bool(changes),
         "differences": [f"{change.kind} {change.name}" for change in changes],
         "moved": [asdict(move) for move in moves],
-        "survey": found.as_dict(),
         "revision": after.revision,
     }
     if after.of_kind("Node"):

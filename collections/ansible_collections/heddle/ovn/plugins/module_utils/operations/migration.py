@@ -15,7 +15,8 @@ import time
 from pathlib import Path
 
 from ..agent.context import NodeContext
-from ..agent.module_runner import STATE_SOCKET, UserError, known_node, load_plan
+from ..agent.module_runner import UserError, known_node, load_plan
+from ..agent.state_connection import STATE_DATABASE
 from ..common.naming import INTEGRATION_BRIDGE, workload_namespace
 from ..common.polling import attempts
 from ..common.serialization import pack
@@ -26,7 +27,7 @@ from ..plan import build_plan
 from ..qemu import instance
 from ..qemu.qmp import Qmp, QmpAbsent, QmpError
 from ..render.announcement import render_announcements
-from ..render.common.hosting_nodes import hosts
+from ..render.common.hosting_nodes import hosting_nodes
 from ..store.snapshot import Snapshot
 from .readiness import now, select_nodes_between_runs
 
@@ -34,7 +35,7 @@ STATE_ARGUMENTS = {
     "workload": {"type": "str", "required": True},
     "node": {"type": "str", "required": True},
     "state": {"type": "str", "choices": ["started", "finished"], "required": True},
-    **STATE_SOCKET,
+    **STATE_DATABASE,
 }
 HOST_ARGUMENTS = {
     "workload": {"type": "str", "required": True},
@@ -216,7 +217,7 @@ def announce(context: NodeContext, name: str) -> dict:
     node = known_node(plan, context.node)
     if name not in plan["workloads"]:
         raise UserError(f"there is no workload {name} in the plan; write it as NAMESPACE/NAME")
-    if node not in hosts(plan["workloads"][name]):
+    if node not in hosting_nodes(plan["workloads"][name]):
         raise UserError(f"workload {name} is not on {node}; announce on the node that it was moved to")
     announcements = render_announcements(plan, node, name)
     for announcement in announcements if context.write else ():

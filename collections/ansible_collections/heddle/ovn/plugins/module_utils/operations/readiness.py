@@ -31,6 +31,8 @@ def host_state(digest: str, report: dict) -> str:
         return "no answer"
     if report.get("failed"):
         return f"failed: {_first_line(report.get('msg', ''))}"
+    if report.get("stopped"):
+        return _stopped(report["stopped"])
     if report.get("problems"):
         return f"cannot be compared: {_first_line(report['problems'][0])}"
     if not report.get("digest"):
@@ -38,6 +40,12 @@ def host_state(digest: str, report: dict) -> str:
     if report["digest"] != digest:
         return "behind"
     return "drifted" if report["drift"] else "ready"
+
+
+def _stopped(units: list[str]) -> str:
+    """Return which daemons do not run, and what starts them; as `health.stopped_units` reports one."""
+    more = f" and {len(units) - 1} more" if len(units) > 1 else ""
+    return f"{units[0]}{more} stopped: systemctl start {' '.join(units)} (logs: journalctl -u {units[0]})"
 
 
 def _first_line(text: str) -> str:

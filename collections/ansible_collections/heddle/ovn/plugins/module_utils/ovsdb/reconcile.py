@@ -32,11 +32,13 @@ __all__ = ["InvalidRows", "Keys", "Parent", "Ref", "Row", "Scope", "reconcile"]
 ATTEMPTS = 10
 
 
-def reconcile(client, database, rows, *, owner, scope=None, write=True, report_foreign=False):
+def reconcile(client, database, rows, *, owner, scope=None, write=True, report_foreign=False, closing=None):
     """Make the owner's rows in `database` equal to `rows`; return the `Outcome`.
 
     Without `scope`, rows that are not desired are deleted in the tables that occur in `rows`. With `write=False` the
-    outcome lists what would be done. With `report_foreign`, it lists unmarked rows in the scope.
+    outcome lists what would be done. With `report_foreign`, it lists unmarked rows in the scope. `closing` has
+    `operations` that become part of the last transaction that writes, so that readers see both at once, and
+    `committed(results)`, which is called with their results; without a change neither happens.
 
     With `write`, a network whose rows the database cannot hold or rejects stays as it is, all others are written, and
     the outcome's `refused` has the reason.
@@ -51,7 +53,7 @@ def reconcile(client, database, rows, *, owner, scope=None, write=True, report_f
         # All objects of a run are released inside, before the collector runs.
         with _collector_paused():
             try:
-                outcome = _reconcile(client, database, rows, Identity(owner), scope, write, report_foreign)
+                outcome = _reconcile(client, database, rows, Identity(owner), scope, write, report_foreign, closing)
                 return outcome + Outcome(refused=tuple(refused.items()))
             except InvalidRows as error:
                 if not write or not all(problem.network for problem in error.problems):
@@ -63,7 +65,7 @@ def reconcile(client, database, rows, *, owner, scope=None, write=True, report_f
         scope = dataclasses.replace(scope or Scope(tables), without=frozenset(refused))
 
 
-def _reconcile(client, database, rows, identity, scope, write, report_foreign):
+def _reconcile(client, database, rows, identity, scope, write, report_foreign, closing):
     schema = Schema(client.get_schema(database))
     changes, retry_candidates, refused, failed, alone = [], set(), None, {}, False
     narrowed = scope
@@ -72,7 +74,7 @@ def _reconcile(client, database, rows, identity, scope, write, report_foreign):
         if not write:
             changes = plan.changes()
             break
-        failures = _apply(client, database, plan, changes, alone)
+        failures = _apply(client, database, plan, changes, alone, closing)
         left, refused = _keep_going(failures, refused, attempt, failed)
         if not failures:
             break
@@ -135,31 +137,32 @@ def _release_orphans(client, schema, plan):
             plan.release(left, holder, column, row["_uuid"][1])
 
 
-def _apply(client, database, plan, changes, alone):
+def _apply(client, database, plan, changes, alone, closing):
     """Write all units: the common one, then networks, then common deletions. Adds to `changes` what was committed.
 
     With `alone`, each network has a transaction of its own.
     """
-    failures = _write(client, database, plan, [plan.first()], changes)
-    if failures:
-        failures[0].everything = True
-        return failures
-    failures = _write(client, database, plan, plan.chunks(1 if alone else NETWORKS_PER_TRANSACTION), changes)
-    if not failures:
-        failures = _write(client, database, plan, [plan.last()], changes)
-    return failures
+    networks = plan.chunks(1 if alone else NETWORKS_PER_TRANSACTION)
+    stages = [
+        [units for units in stage if plan.has_operations(units)] for stage in ([plan.first()], networks, [plan.last()])
+    ]
+    for number, stage in enumerate(stages):
+        failures = _write(client, database, plan, stage, changes, None if any(stages[number + 1 :]) else closing)
+        if failures:
+            failures[0].everything = number == 0
+            return failures
+    return []
 
 
-def _write(client, database, plan, chunks, changes):
+def _write(client, database, plan, chunks, changes, closing):
     """The write gate: the only place where reconciled rows are written. Returns the conflicts as `_Failure`s."""
     sent = []
 
     def transactions():
         for units in chunks:
             operations = [operation for unit in units for operation in unit.operations(plan)]
-            if operations:
-                sent.append((units, operations))
-                yield operations
+            sent.append((units, operations))
+            yield [*operations, *closing.operations] if closing and units is chunks[-1] else operations
 
     failures = []
     for position, result in enumerate(client.pipeline(database, transactions())):
@@ -170,6 +173,8 @@ def _write(client, database, plan, chunks, changes):
             failures.append(_Failure(_named(result, plan, operations), units, operations, fatal=True))
         else:
             changes += [change for unit in units for change in unit.all_changes(plan)]
+            if closing and units is chunks[-1]:
+                closing.committed(result[len(operations) :])
         sent[position] = None
     return failures
 

@@ -34,6 +34,11 @@ class Unit:
             inserts.append({"op": "insert", "table": wanted.row.table, "uuid": wanted.uuid, "row": row})
         return self.guards + inserts + self.writes
 
+    @property
+    def is_empty(self) -> bool:
+        """Return whether there is nothing to write."""
+        return not (self.guards or self.inserts or self.writes)
+
     def all_changes(self, plan: Plan) -> list[Change]:
         """Return the changes of this unit in the order in which they are reported: creations, then all others."""
         return [plan.creation(wanted) for wanted in self.inserts] + self.changes
@@ -98,6 +103,11 @@ class Plan:
         units = self._network_units()
         for start in range(0, len(units), size):
             yield units[start : start + size]
+
+    @staticmethod
+    def has_operations(units) -> bool:
+        """Return whether any of the units has operations."""
+        return any(not unit.is_empty for unit in units)
 
     def changes(self):
         """Everything that would change, in the order of writing."""

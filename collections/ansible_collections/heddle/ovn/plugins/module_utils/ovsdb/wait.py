@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Waits for rows to reach a state, and until a Northbound change is programmed on the chassis.
 
-The latter is the protocol of ovn-architecture(7), "Information Flow": `nb_cfg` is copied to `sb_cfg` when northd has
-translated the change, and as `hv_cfg` when every ovn-controller has it in its flows.
+The latter follows the number `nb_cfg` of the change (ovn-architecture(7), "Information Flow"). northd copies it to the
+Southbound's SB_Global in the transaction that has the change, and each ovn-controller to its row of Chassis_Private
+when the flows are there. These are read, and not `sb_cfg` and `hv_cfg` of the Northbound, which have the same meaning:
+northd writes them in its next run, and after a new network that one computes all networks once more (OVN 25.03,
+`en_northd` has no handler for the input `SB_datapath_binding`).
 """
 
 from __future__ import annotations
 
 import time
 
-from ..common.databases import OVN_NORTHBOUND
+from ..common.databases import OVN_NORTHBOUND, OVN_SOUTHBOUND
 from ..common.polling import attempts
 from .client import OvsdbError
 
@@ -34,7 +37,28 @@ class NorthdSilent(NotProgrammed):
 
 
 class ChassisBehind(NotProgrammed):
-    """northd is done, but at least one ovn-controller is not; which one, only the Southbound's Chassis_Private says."""
+    """northd is done, but at least one ovn-controller is not; `seen` are their rows of Chassis_Private."""
+
+
+class Announcement:
+    """Counts `nb_cfg` up in the transaction that completes a change (`reconcile(..., closing=)`), as ovn-nbctl does.
+
+    northd begins with the first transaction that it sees. A number of its own transaction is read when that run has
+    ended, and reaches the Southbound one run later.
+    """
+
+    operations = (
+        {"op": "mutate", "table": "NB_Global", "where": [], "mutations": [["nb_cfg", "+=", 1]]},
+        {"op": "select", "table": "NB_Global", "where": [], "columns": ["nb_cfg"]},
+    )
+
+    def __init__(self) -> None:
+        self.number: int | None = None
+
+    def committed(self, results: list) -> None:
+        """Note the number; without an NB_Global row there is none."""
+        rows = results[-1]["rows"]
+        self.number = rows[0]["nb_cfg"] if rows else None
 
 
 def wait_until(client, database: str, table: str, where: list, columns: list, predicate, timeout: float) -> list:
@@ -48,46 +72,63 @@ def wait_until(client, database: str, table: str, where: list, columns: list, pr
     raise TimedOut(database, f"{database} {table} did not become as expected within {timeout:g} s", rows)
 
 
-def caught_up(client) -> bool:
+def caught_up(northbound, southbound) -> bool:
     """Return whether every announced change is programmed."""
-    select = {"op": "select", "table": "NB_Global", "where": [], "columns": ["nb_cfg", "sb_cfg", "hv_cfg"]}
-    rows = client.transact(OVN_NORTHBOUND, [select])[0]["rows"]
-    return all(row["sb_cfg"] >= row["nb_cfg"] and row["hv_cfg"] >= row["nb_cfg"] for row in rows)
+    select = {"op": "select", "table": "NB_Global", "where": [], "columns": ["nb_cfg"]}
+    for row in northbound.transact(OVN_NORTHBOUND, [select])[0]["rows"]:
+        translated = southbound.transact(OVN_SOUTHBOUND, [{**select, "table": "SB_Global"}])[0]["rows"]
+        if not _reached(row["nb_cfg"])(translated) or _behind(southbound, row["nb_cfg"]):
+            return False
+    return True
 
 
-def synchronise(client, timeout: float) -> dict:
-    """Announce a change in `nb_cfg` and wait for `sb_cfg` (northd) and `hv_cfg` (ovn-controller) to reach it.
+def synchronise(northbound, southbound, timeout: float, announced: int | None = None) -> int:
+    """Wait until northd and all ovn-controllers have reached a number of `nb_cfg`, and return it.
 
-    Returns the three numbers and how many `seconds` it took. Errors after `timeout` seconds: `NorthdSilent`,
-    `ChassisBehind`; `OvsdbError` when the database has no NB_Global row, which northd makes when it starts.
+    Without `announced` it is counted up here. Errors after `timeout` seconds: `NorthdSilent`, `ChassisBehind`;
+    `OvsdbError` when the database has no NB_Global row, which northd makes when it starts.
     """
     start = time.monotonic()
-    target = _announce(client)
+    target = _announce(northbound) if announced is None else announced
+    try:
+        wait_until(southbound, OVN_SOUTHBOUND, "SB_Global", [], ["nb_cfg"], _reached(target), timeout)
+    except TimedOut as late:
+        message = f"ovn-northd has not processed the change after {timeout:g} s; see its log"
+        raise NorthdSilent(OVN_NORTHBOUND, message, late.seen) from None
+    for _attempt in attempts(max(start + timeout - time.monotonic(), 0), shortest=0.005):
+        behind = _behind(southbound, target)
+        if not behind:
+            return target
+    names = ", ".join(sorted(row["name"] for row in behind))
+    message = f"the ovn-controller of {names} has not programmed the change after {timeout:g} s; see its log"
+    raise ChassisBehind(OVN_NORTHBOUND, message, behind)
 
-    def reached(column):
-        return lambda rows: bool(rows) and rows[0][column] >= target
 
-    steps = (
-        ("sb_cfg", NorthdSilent, "ovn-northd has not processed the change after {:g} s; see its log"),
-        ("hv_cfg", ChassisBehind, "an ovn-controller has not programmed the change after {:g} s; see their logs"),
-    )
-    seen = []
-    for column, error, message in steps:
-        left = max(start + timeout - time.monotonic(), 0)
-        try:
-            seen = wait_until(
-                client, OVN_NORTHBOUND, "NB_Global", [], ["nb_cfg", "sb_cfg", "hv_cfg"], reached(column), left
-            )
-        except TimedOut as late:
-            raise error(OVN_NORTHBOUND, message.format(timeout), late.seen) from None
-    return {**seen[0], "seconds": time.monotonic() - start}
+def _reached(target: int):
+    return lambda rows: bool(rows) and rows[0]["nb_cfg"] >= target
+
+
+def _behind(southbound, target: int) -> list[dict]:
+    """Return the rows of ovn-controllers that have not programmed a number; remote chassis have none in this zone."""
+    where = [["nb_cfg", "<", target]]
+    columns = ["name", "chassis", "nb_cfg"]
+    private = {"op": "select", "table": "Chassis_Private", "where": where, "columns": columns}
+    rows = southbound.transact(OVN_SOUTHBOUND, [private])[0]["rows"]
+    return [row for row in rows if not _is_remote(southbound, row["chassis"])]
+
+
+def _is_remote(southbound, chassis: list) -> bool:
+    if chassis[0] != "uuid":
+        return False
+    where = [["_uuid", "==", chassis], ["other_config", "includes", ["map", [["is-remote", "true"]]]]]
+    select = {"op": "select", "table": "Chassis", "where": where, "columns": ["name"]}
+    return bool(southbound.transact(OVN_SOUTHBOUND, [select])[0]["rows"])
 
 
 def _announce(client) -> int:
     """Count `nb_cfg` up and return its new value; one transaction, so that two announcers get two numbers."""
-    mutate = {"op": "mutate", "table": "NB_Global", "where": [], "mutations": [["nb_cfg", "+=", 1]]}
-    select = {"op": "select", "table": "NB_Global", "where": [], "columns": ["nb_cfg"]}
-    counted, answer = client.transact(OVN_NORTHBOUND, [mutate, select])
-    if not counted["count"]:
+    announcement = Announcement()
+    announcement.committed(client.transact(OVN_NORTHBOUND, list(announcement.operations)))
+    if announcement.number is None:
         raise OvsdbError(OVN_NORTHBOUND, "no NB_Global row", "ovn-northd makes it when it starts; is it running?")
-    return answer["rows"][0]["nb_cfg"]
+    return announcement.number

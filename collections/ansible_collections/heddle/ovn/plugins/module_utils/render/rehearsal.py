@@ -9,7 +9,8 @@ from dataclasses import fields, is_dataclass
 from ..common.naming import DEFAULT_NETWORK
 from ..types.ovsdb_row import Keys, Row
 from .common.node_network import is_on
-from .gateway.bridge_flows import render_bridge_flows, render_flood_ports, render_static_macs
+from .gateway.bridge import render_flood_ports, render_static_macs
+from .gateway.bridge_flows import render_bridge_flows
 from .host.firewall import render_firewall
 from .host.links_and_routes import render_host_network, render_management_ports
 from .host.netns import render_endpoints

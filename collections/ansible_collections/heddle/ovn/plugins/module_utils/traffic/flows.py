@@ -20,7 +20,7 @@ from ..common.addressing import family, nth_interface, plain
 from ..common.naming import workload_namespace
 
 UDP, ICMP, LONG, NEW = "udp", "icmp", "long tcp", "new tcp"
-EAST_WEST, TO_EXTERNAL, TO_JOIN = "east-west", "to external host", "to join address"
+EAST_WEST, NORTH_SOUTH, TO_JOIN = "east-west", "north-south", "to join address"
 # Milliseconds from one packet to the next.
 INTERVALS = {UDP: 10, ICMP: 50, LONG: 100, NEW: 100}
 # How many networks and how many workloads of each are measured: limited by one processor.
@@ -31,7 +31,7 @@ NETWORKS, WORKLOADS = 2, 4
 class Flow:
     """Packets from a workload to an address; `target` is the workload, node or host that has it."""
 
-    way: str
+    kind: str
     protocol: str
     network: str
     source: str
@@ -43,7 +43,7 @@ class Flow:
     @property
     def name(self) -> str:
         """A name that is unique among all flows."""
-        return f"{self.way} {self.protocol} {self.source} -> {self.target} {self.address}"
+        return f"{self.kind} {self.protocol} {self.source} -> {self.target} {self.address}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +91,15 @@ def flows(plan: dict, chosen: dict[str, list[str]], external: dict[str, list[str
             families -= _default_elsewhere(plan, source)
             for host, addresses in external.items():
                 for address in (one for one in addresses if family(one) in families):
-                    found += _flows(TO_EXTERNAL, (UDP, LONG, NEW), network, source, host, address)
+                    found += _flows(NORTH_SOUTH, (UDP, LONG, NEW), network, source, host, address)
             for node, address in _join_addresses(plan, network, place + 1):
                 found += _flows(TO_JOIN, (ICMP,), network, source, node, address)
     return found
 
 
-def _flows(way: str, protocols: tuple, network: str, source: str, target: str, address: str) -> Iterator[Flow]:
+def _flows(kind: str, protocols: tuple, network: str, source: str, target: str, address: str) -> Iterator[Flow]:
     for protocol in protocols:
-        yield Flow(way, protocol, network, source, target, family(address), address, INTERVALS[protocol])
+        yield Flow(kind, protocol, network, source, target, family(address), address, INTERVALS[protocol])
 
 
 def _addresses(plan: dict, workload: str, network: str) -> list[str]:

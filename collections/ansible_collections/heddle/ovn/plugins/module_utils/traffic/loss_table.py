@@ -4,34 +4,34 @@
 from __future__ import annotations
 
 from ..common.text_table import shortened, table
-from .flows import EAST_WEST, TO_EXTERNAL, TO_JOIN
+from .flows import EAST_WEST, NORTH_SOUTH, TO_JOIN
 
 
 def traffic_table(report: dict) -> list[str]:
     """Return the sums by kind of flow and by step."""
-    ways = [
+    kinds = [
         [
-            row["way"], row["protocol"], f"IPv{row['family']}", row["sent"], row["lost"] - row["lost_by_moves"],
+            row["kind"], row["protocol"], f"IPv{row['family']}", row["sent"], row["lost"] - row["lost_by_moves"],
             f"{row['longest_gap']:.2f}", row["lost_by_moves"], f"{row['longest_gap_by_moves']:.2f}",
             row["resets"] - row["resets_by_moves"], row["resets_by_moves"], f"{row['slowest']:.2f}",
         ]
-        for row in report["ways"]
+        for row in report["kinds"]
     ]  # fmt: skip
     head = [
-        "way", "protocol", "family", "sent", "lost", "gap s", "lost in moves", "gap s", "resets", "resets by moves",
+        "kind", "protocol", "family", "sent", "lost", "gap s", "lost in moves", "gap s", "resets", "resets by moves",
         "slowest s",
     ]  # fmt: skip
     phases = [
         [
             phase["step"], ", ".join(phase["nodes"]), f"{phase['seconds']:.1f}",
-            *(phase["lost"].get(way, 0) for way in (EAST_WEST, TO_EXTERNAL, TO_JOIN)),
+            *(phase["lost"].get(kind, 0) for kind in (EAST_WEST, NORTH_SOUTH, TO_JOIN)),
             phase["failed"], phase["resets"], phase["lost_by_moves"], f"{phase['pause']:.2f}",
         ]
         for phase in report["phases"]
     ]  # fmt: skip
-    steps = ["step", "nodes", "seconds", EAST_WEST, TO_EXTERNAL, TO_JOIN, "failed", "resets", "in moves", "host late s"]
+    steps = ["step", "nodes", "seconds", EAST_WEST, NORTH_SOUTH, TO_JOIN, "failed", "resets", "in moves", "host late s"]
     return [
-        *table("Traffic (lost in moves: an end of the flow was being stopped and started elsewhere)", head, ways),
+        *table("Traffic (lost in moves: an end of the flow was being stopped and started elsewhere)", head, kinds),
         *table("Lost by step; failed: new connections; host late: a sender did not get its turn", steps, phases),
         *shortened("Problems of the measurement", report["problems"]),
     ]

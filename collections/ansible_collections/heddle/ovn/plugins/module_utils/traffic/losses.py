@@ -22,7 +22,7 @@ _CLOCK = 0.1
 
 
 def evaluate(hosts: dict[str, dict], steps: list[dict]) -> dict:
-    """Return `flows`, `ways`, `phases`, `moves`, `clocks`, `processor_seconds`, `problems` and `began` and `ended`.
+    """Return `flows`, `kinds`, `phases`, `moves`, `clocks`, `processor_seconds`, `problems` and `began` and `ended`.
 
     `hosts` has, for each host, `figures` (of the traffic module, or None), `clock` (by how many seconds at least and at
     most the host's clock is ahead of the control node's) and `error`. `steps` have `time`, `step`, `nodes`, `moved`.
@@ -43,7 +43,7 @@ def evaluate(hosts: dict[str, dict], steps: list[dict]) -> dict:
         "began": began,
         "ended": ended,
         "flows": flows,
-        "ways": _ways(flows),
+        "kinds": _kinds(flows),
         "phases": _phases(flows, figures, steps, began, ended),
         "moves": windows.as_dict(),
         "clocks": {name: host["clock"] for name, host in hosts.items() if host.get("clock")},
@@ -103,7 +103,7 @@ class _Flow:
     """One flow, merged from all hosts that had its source."""
 
     def __init__(self, segment: dict) -> None:
-        keys = ("name", "way", "protocol", "network", "source", "target", "family", "address", "interval")
+        keys = ("name", "kind", "protocol", "network", "source", "target", "family", "address", "interval")
         self.base = {key: segment[key] for key in keys}
         self.ends = (segment["source"], segment["target"])
         self.hosts: list[list] = []
@@ -160,13 +160,13 @@ def _text(counter: Counter[int]) -> dict[str, int]:
     return {str(number): count for number, count in sorted(counter.items())}
 
 
-def _ways(flows: list[dict]) -> list[dict]:
+def _kinds(flows: list[dict]) -> list[dict]:
     """Return the sums by kind of flow, protocol and family."""
     sums: dict[tuple, dict] = {}
     for flow in flows:
-        key = (flow["way"], flow["protocol"], flow["family"])
+        key = (flow["kind"], flow["protocol"], flow["family"])
         row = sums.setdefault(key, {
-            "way": key[0], "protocol": key[1], "family": key[2], "flows": 0, "sent": 0, "lost": 0, "lost_by_moves": 0,
+            "kind": key[0], "protocol": key[1], "family": key[2], "flows": 0, "sent": 0, "lost": 0, "lost_by_moves": 0,
             "longest_gap": 0.0, "longest_gap_by_moves": 0.0, "slowest": 0.0, "resets": 0, "resets_by_moves": 0,
             "retried": 0,
         })  # fmt: skip
@@ -204,7 +204,7 @@ def _phases(flows: list[dict], figures: dict, steps: list[dict], began: float, e
                 if flow["protocol"] == NEW:
                     phase["failed"] += count
                 elif flow["protocol"] != LONG:
-                    phase["lost"][flow["way"]] = phase["lost"].get(flow["way"], 0) + count
+                    phase["lost"][flow["kind"]] = phase["lost"].get(flow["kind"], 0) + count
         for number, count in flow["losses_by_moves"].items():
             if phase := phase_at(int(number) / BUCKETS):
                 phase["lost_by_moves"] += count

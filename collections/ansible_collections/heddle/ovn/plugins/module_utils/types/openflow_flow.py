@@ -9,6 +9,8 @@ from dataclasses import dataclass
 DEFAULT_COOKIE = 0xDEFF105
 PATH_MTU_COOKIE = 0x0304
 ANNOUNCEMENT_COOKIE = 0x0305
+# Of flows that Open vSwitch adds for a `learn` action: state that expires, neither desired nor foreign.
+LEARNED_COOKIE = 0x0306
 OWN_COOKIES = frozenset({DEFAULT_COOKIE, PATH_MTU_COOKIE, ANNOUNCEMENT_COOKIE})
 
 

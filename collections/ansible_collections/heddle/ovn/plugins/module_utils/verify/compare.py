@@ -10,7 +10,7 @@ from dataclasses import asdict
 from ..agent.chassis import apply_chassis
 from ..agent.components import read_host
 from ..agent.context import NodeContext
-from ..agent.health import other_chassis, stopped_units
+from ..agent.health import other_chassis, other_facts, stopped_units
 from ..agent.module_runner import KNOWN_ERRORS, UserError, known_node, load_plan
 from ..agent.node_gateway import apply_gateway, gateway_size
 from ..agent.workloads import integration_bridge, uses_userspace
@@ -41,7 +41,7 @@ from .drift import drift
 
 
 def compare(context: NodeContext) -> dict:
-    """Return drift, foreign objects and problems of this host."""
+    """Return drift, foreign objects, notes and problems of this host: the result of module `audit`."""
     plan = load_plan(context)
     return Comparison(plan, known_node(plan, context.node)).result()
 
@@ -87,7 +87,9 @@ class Comparison:
             "drift": [{**entry, "cause": place} for entry, place in zip(entries, places, strict=True)],
             "causes": found,
             "foreign": [asdict(one) for one in outcome.foreign],
+            "notes": list(dict.fromkeys(outcome.notes)),
             "problems": list(dict.fromkeys([*problems, *other])),
+            "stopped": list(stopped),
             "checked": len(rows)
             + gateway_size(self.plan, self.node)
             + len(self.endpoints)
@@ -98,7 +100,8 @@ class Comparison:
     def _chassis(self) -> Outcome:
         """What the install playbook sets: what ovn-controller reads, the bridges, and the uplinks attached to them."""
         with Client(VSWITCH_REMOTE, read_only=True):
-            return apply_chassis(read_host()["chassis"], write=False)[0]
+            outcome, facts = apply_chassis(read_host()["chassis"], write=False)
+        return outcome + Outcome(notes=tuple(other_facts(self.node, facts["gateway"], self.plan)))
 
     def _northbound(self) -> Outcome:
         with Client(NORTHBOUND_REMOTE, read_only=True) as client:

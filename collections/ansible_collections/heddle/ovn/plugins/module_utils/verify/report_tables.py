@@ -13,7 +13,7 @@ from .selection import ALL
 
 # Maximum number of host pairs with failures in a table.
 _MOST_CAUSES = 20
-# Lines of an audit for each host, and kinds of objects that one of them counts.
+# Lines of each part of an audit for each host, and kinds of objects that one of them counts.
 MOST_HOST_LINES = 20
 _MOST_KINDS = 6
 
@@ -74,7 +74,7 @@ def _untested(report: dict) -> int:
 
 def _north_south(found: dict) -> list[str]:
     """Return counts of north-south flows, and a row of symbols for each workload."""
-    head = ["way", "family", "must reach", "reached", "must not", "isolated", "not tested"]
+    head = ["kind", "family", "must reach", "reached", "must not", "isolated", "not tested"]
     rows = [
         [
             row["kind"], f"IPv{row['family']}", row["must_reach"], row["reached"], row["must_not"], row["isolated"],
@@ -127,25 +127,29 @@ def _matrix(report: dict) -> list[str]:
 
 
 def audit_table(report: dict) -> list[str]:
-    """Return hosts, drift by cause and foreign objects; for each host at most `MOST_HOST_LINES` lines of either."""
+    """Return hosts, drift by cause, foreign objects and notes, at most `MOST_HOST_LINES` lines of each for a host."""
     hosts = [
         [
             name, host["digest"], host["checked"], len(host["drift"]), len(host["causes"]), len(host["foreign"]),
-            len(host["problems"]),
+            len(host["notes"]), len(host["problems"]),
         ]
         for name, host in report["hosts"].items()
     ]  # fmt: skip
     causes = {name: cause_lines(host) for name, host in report["hosts"].items()}
     others = {name: foreign_lines(host) for name, host in report["hosts"].items()}
-    head = ["host", "plan", "objects", "drift", "causes", "foreign", "problems"]
-    drift, foreign = (sum(len(host[part]) for host in report["hosts"].values()) for part in ("drift", "foreign"))
+    notes = {name: note_lines(host) for name, host in report["hosts"].items()}
+    head = ["host", "plan", "objects", "drift", "causes", "foreign", "notes", "problems"]
+    drift, foreign, noted = (
+        sum(len(host[part]) for host in report["hosts"].values()) for part in ("drift", "foreign", "notes")
+    )
     return [
         *table(f"Hosts (plan {report['plan']})", head, hosts),
         *_by_host("Drift by cause", drift, causes),
         *_by_host("Foreign objects, left alone", foreign, others),
+        *_by_host("Notes", noted, notes),
         *shortened("Problems", report["problems"]),
         f"{'passed' if report['passed'] else 'FAILED'}: {len(report['hosts'])} hosts, {drift} drifted, "
-        f"{foreign} foreign, {len(report['problems'])} problems",
+        f"{foreign} foreign, {noted} notes, {len(report['problems'])} problems",
     ]
 
 
@@ -181,6 +185,14 @@ def foreign_lines(host: dict) -> list[str]:
         return lines
     kinds = Counter(f"{one['substrate']} {one['kind']}" for one in host["foreign"][MOST_HOST_LINES - 1 :])
     return [*lines[: MOST_HOST_LINES - 1], f"and {sum(kinds.values())} more: {_counted(kinds)}"]
+
+
+def note_lines(host: dict) -> list[str]:
+    """Return the notes of one host in at most `MOST_HOST_LINES` lines; the last one counts what is left."""
+    lines = host["notes"]
+    if len(lines) <= MOST_HOST_LINES:
+        return lines
+    return [*lines[: MOST_HOST_LINES - 1], f"and {len(lines) - MOST_HOST_LINES + 1} more"]
 
 
 def _cause(cause: dict) -> str:

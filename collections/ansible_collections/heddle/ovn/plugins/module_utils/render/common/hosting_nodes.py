@@ -4,6 +4,6 @@
 from __future__ import annotations
 
 
-def hosts(workload: dict) -> list[str]:
+def hosting_nodes(workload: dict) -> list[str]:
     """Return the nodes that have the workload's ports: its node, and the target of a migration."""
     return [node for node in (workload["node"], workload.get("moving_to")) if node]

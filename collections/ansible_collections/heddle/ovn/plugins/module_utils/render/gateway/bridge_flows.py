@@ -7,30 +7,29 @@ a user-defined network, whose masquerade address becomes the node's at the same 
 
 Table 0 classifies incoming packets, 1 handles replies from the provider network, 2 host to gateway router, 3 to the
 host, 4 and 5 translate between the default network and the host, 11 handles large packets in local gateway mode.
-Each table from 20 on outputs a packet to a group of gateway routers.
+Tables 12, 13 and those from 20 on are about ARP and neighbour discovery: see `neighbour_flows.py`.
 Route advertisements, several external gateways and egress addresses are not part of it.
 """
 
 from __future__ import annotations
 
-from ...common.addressing import family, nth_address, plain
-from ...common.naming import DEFAULT_NETWORK, patch_port
+from ...common.addressing import family, plain
+from ...common.naming import DEFAULT_NETWORK
 from ...types.encapsulation import OVERLAY
-from ...types.openflow_flow import ANNOUNCEMENT_COOKIE, PATH_MTU_COOKIE, FloodPort, Flow, StaticMac
-from ..common.node_network import NodeNetwork, is_on
-from ..common.provider import Provider
+from ...types.openflow_flow import PATH_MTU_COOKIE, Flow
+from ..common.node_network import NodeNetwork
+from .bridge import Bridge
+from .neighbour_flows import ADVERTISEMENT, IPV6, SOLICITATION, other_routers, render_neighbours
 
 ZONE, HOST_ZONE, OVN_ZONE, FRAGMENT_ZONE = 64000, 64001, 64002, 64004
 OVN_MARK, HOST_MARK, NETWORK_MARK_BASE = 1, 2, 3
 PACKET_MARK_BASE = 4096
 ETHERNET_HEADER = 14
-GROUP_SIZE, GROUP_TABLES = 50, 20
-BROADCAST, ALL_NODES = "ff:ff:ff:ff:ff:ff", "33:33:00:00:00:01"
 _IP = {4: "ip", 6: "ipv6"}
 _SOURCE, _TARGET = {4: "nw_src", 6: "ipv6_src"}, {4: "nw_dst", 6: "ipv6_dst"}
 _TOO_BIG = {4: "icmp,icmp_type=3,icmp_code=4", 6: "icmp6,icmp_type=2,icmp_code=0"}
 _TRANSPORTS = {4: ("tcp", "udp", "sctp"), 6: ("tcp6", "udp6", "sctp6")}
-_SOLICITATION, _ADVERTISEMENT, _ROUTER_ADVERTISEMENT = 135, 136, 134
+_ROUTER_ADVERTISEMENT = 134
 
 
 def packet_mark(view: NodeNetwork) -> int:
@@ -43,39 +42,12 @@ def connection_mark(view: NodeNetwork) -> int:
     return OVN_MARK if view.is_default else NETWORK_MARK_BASE + view.network["id"]
 
 
-def primary_views(plan: dict, node: str) -> list[NodeNetwork]:
-    """Return all networks with gateway routers, the default network first; none on a node without an uplink."""
-    views = [NodeNetwork(plan, name, node, []) for name, network in plan["networks"].items() if is_on(network, node)]
-    found = [view for view in views if view.is_primary and view.provider]
-    found.sort(key=lambda view: view.network["id"])
-    return found if found and found[0].is_default else []
-
-
-def render_flood_ports(plan: dict, node: str) -> list[FloodPort]:
-    """Return the ports without flooding: thousands of routers would answer for one address."""
-    bridge = Bridge(plan, node)
-    return [
-        FloodPort(bridge.name, bridge.patch(view), flood=False, network=view.name)
-        for view in bridge.views
-        if not view.is_default
-    ]
-
-
-def render_static_macs(plan: dict, node: str) -> list[StaticMac]:
-    """Return static MACs: the bridge must not learn the host's MAC, which all gateway routers use, elsewhere."""
-    bridge = Bridge(plan, node)
-    if not bridge.views:
-        return []
-    return [StaticMac(bridge.name, bridge.provider.mac, bridge.name, vlan=bridge.provider.vlan or 0)]
-
-
 def render_bridge_flows(plan: dict, node: str) -> list[Flow]:
     """Return the flows of the provider bridge; none on a node without an uplink."""
-    bridge = Bridge(plan, node)
+    bridge = _Rules(plan, node)
     if not bridge.views:
         return []
-    bridge.groups()
-    bridge.neighbours()
+    render_neighbours(bridge)
     bridge.underlay()
     bridge.replies()
     for view in bridge.views:
@@ -92,117 +64,13 @@ def render_bridge_flows(plan: dict, node: str) -> list[Flow]:
     return bridge.flows
 
 
-class Bridge:
-    """Collects the flows of one node's provider bridge."""
-
-    def __init__(self, plan: dict, node: str) -> None:
-        self.plan, self.node = plan, node
-        self.views = primary_views(plan, node)
-        self.flows: list[Flow] = []
-        if not self.views:
-            return
-        self.default = next(view for view in self.views if view.name == DEFAULT_NETWORK)
-        self.provider: Provider = self.default.provider
-        self.name = self.provider.bridge
-        self.mac = self.provider.mac
-        tagged = f"mod_vlan_vid:{self.provider.vlan}," if self.provider.vlan else ""
-        untagged = "strip_vlan," if self.provider.vlan else ""
-        # Host and gateway routers are in the provider network's VLAN; frames of other VLANs are only switched. OpenFlow
-        # can pop a tag only where the match requires one.
-        self.in_vlan = f",dl_vlan={self.provider.vlan}" if self.provider.vlan else ""
-        self._untagged, self._tagged = untagged, tagged
-        self.uplink = f"{{{self.provider.uplink}}}"
-        self.to_uplink = f"output:{self.uplink}"
-        self.host_to_uplink = tagged + self.to_uplink
-        self.to_host = f"{untagged}output:LOCAL"
-        outputs = [f"output:{{{self.patch(view)}}}" for view in self.views if not view.is_default]
-        self._groups = [outputs[start : start + GROUP_SIZE] for start in range(0, len(outputs), GROUP_SIZE)]
-        # From the host to a gateway router, which has the same MAC.
-        self.host_to_router = {
-            view.name: f"set_field:{self.mac}->eth_dst,{tagged}output:{{{self.patch(view)}}}" for view in self.views
-        }
-
-    def patch(self, view: NodeNetwork) -> str:
-        """Return the bridge's port towards a network's gateway router."""
-        return patch_port(view.name, self.node, self.name)
-
-    def add(self, table: int, priority: int, match: str, actions: str, network: str = "", **more) -> None:
-        """Add one flow."""
-        self.flows.append(Flow(self.name, table, priority, match, actions, network, **more))
-
-    def subnets(self, setting: str, version: int) -> list[str]:
-        """Return a setting's subnets of one family."""
-        return [subnet for subnet in self.plan["settings"][setting] if family(subnet) == version]
-
-    def masquerade(self, offset: int, version: int) -> str:
-        """Return a masquerade address with a fixed meaning."""
-        return nth_address(self.subnets("masquerade_subnets", version)[0], offset)
-
-    def other_routers(self, protocol: str) -> list[str]:
-        """Return actions that output a packet of an Ethernet type to all gateway routers but the default network's.
-
-        They must come last. For one packet, Open vSwitch stops after 4096 lookups, and each router needs more than
-        50. Many are therefore served in groups, and the packet is looked up anew before each group. This recirculation
-        is triggered by an MPLS label that is pushed and popped again; the packet itself never has it.
-        """
-        first, *more = self._groups or [[]]
-        # The kernel's datapath rejects a label on a tagged frame.
-        anew = f"{self._untagged}push_mpls:0x8847,pop_mpls:{protocol},{self._tagged}".rstrip(",")
-        return [*first, *(f"{anew},resubmit(,{GROUP_TABLES + number})" for number in range(len(more)))]
-
-    def groups(self) -> None:
-        """One table for each further group of gateway routers."""
-        for number, group in enumerate(self._groups[1:]):
-            self.add(GROUP_TABLES + number, 0, "", ",".join(group))
-
-    def neighbours(self) -> None:
-        """ARP and neighbour discovery: requests go to one router, replies to all."""
-        default = f"output:{{{self.patch(self.default)}}}"
-        for address in map(plain, self.provider.addresses):
-            asked = (
-                f"arp,arp_op=1,arp_tpa={address}"
-                if family(address) == 4
-                else f"icmp6,icmp_type={_SOLICITATION},icmp_code=0,nd_target={address}"
-            )
-            self.add(0, 12, f"{asked}{self.in_vlan}", f"{default},NORMAL")
-        if len(self.views) > 1:
-            advertisement = f"icmp6,icmp_type={_ADVERTISEMENT},icmp_code=0,dl_dst={ALL_NODES}"
-            arp = ",".join([default, "NORMAL", *self.other_routers("0x0806")])
-            self.add(0, 11, f"in_port={self.uplink}{self.in_vlan},arp,dl_dst={BROADCAST}", arp)
-            advertised = ",".join([default, "NORMAL", *self.other_routers("0x86dd")])
-            self.add(0, 11, f"in_port={self.uplink}{self.in_vlan},{advertisement}", advertised)
-            self.add(0, 11, f"arp,dl_dst={self.mac}{self.in_vlan}", arp)
-        # Neither IP (priority 50) nor ARP (11), so nothing that an OVN router would do anything with. ovn-kubernetes
-        # gives it to all gateway routers; here that would be 56 lookups for each of them, and every one would drop it.
-        self.add(0, 10, f"dl_dst={self.mac}{self.in_vlan}", f"{default},NORMAL")
-        for view in self.views:
-            port = f"in_port={{{self.patch(view)}}}"
-            self.add(0, 10, f"{port},dl_src={self.mac}", "NORMAL", view.name)
-            self.add(0, 9, port, "drop", view.name)
-        self.announcements()
-        self.add(0, 0, "", "NORMAL")
-
-    def announcements(self) -> None:
-        """Drop announcements of addresses that all gateway routers have alike, but for those of host and default network.
-
-        OVN announces every IPv4 address of a gateway router on a switch with a localnet port, and 25.03 has no option
-        to disable that; each announcement would go to all gateway routers of all nodes. The default network's router
-        announces the node's address for all. These flows match the MAC that all routers have and not their ports: a
-        new network's router announces as soon as its patch port exists, before the flows of that port are written.
-        """
-        sender = f"arp,dl_src={self.mac}"
-        for subnet in self.subnets("masquerade_subnets", 4):
-            self.add(0, 13, f"{sender},arp_spa={subnet}", "drop", cookie=ANNOUNCEMENT_COOKIE)
-        for address in (plain(item) for item in self.provider.addresses if family(item) == 4):
-            announced = f"{sender},arp_op=1,arp_tpa={address}"
-            self.add(0, 13, announced, "drop", cookie=ANNOUNCEMENT_COOKIE)
-            for announcer in ("LOCAL", f"{{{self.patch(self.default)}}}"):
-                self.add(0, 14, f"in_port={announcer},{announced}", "NORMAL", cookie=ANNOUNCEMENT_COOKIE)
+class _Rules(Bridge):
+    """The flows that are not about neighbours."""
 
     def replies(self) -> None:
         """Table 1: packets from the provider network to the node's address, after conntrack."""
-        for kind in (_ROUTER_ADVERTISEMENT, _ADVERTISEMENT):
-            self.add(1, 14, f"icmp6,icmp_type={kind}{self.in_vlan}", ",".join(["FLOOD", *self.other_routers("0x86dd")]))
+        for kind in (_ROUTER_ADVERTISEMENT, ADVERTISEMENT):
+            self.add(1, 14, f"icmp6,icmp_type={kind}{self.in_vlan}", ",".join(["FLOOD", *other_routers(self, IPV6)]))
         self.add(1, 10, f"dl_dst={self.mac}{self.in_vlan}", self.to_host)
         self.add(1, 0, "", "NORMAL")
         for version in (4, 6):
@@ -247,7 +115,7 @@ class Bridge:
         self.add(0, 100, f"in_port=LOCAL,{ip}", f"{commit},{self.host_to_uplink}")
         neighbours = [f"{ip},{target}={network}" for network in self.provider.networks(version)]
         if version == 6:
-            neighbours += [f"icmp6,icmp_type={kind},icmp_code=0" for kind in (_SOLICITATION, _ADVERTISEMENT)]
+            neighbours += [f"icmp6,icmp_type={kind},icmp_code=0" for kind in (SOLICITATION, ADVERTISEMENT)]
         for near in neighbours:
             self.add(0, 102, f"in_port=LOCAL,dl_src={self.mac},{near}", f"{commit},NORMAL")
         if self.provider.is_local:

@@ -11,7 +11,7 @@ from ...common.addressing import family, nth_address, plain
 from ...common.naming import DEFAULT_NETWORK, LOCKED_ROLE, management_interface
 from ...types.nftables_ruleset import USERSPACE_TABLE, Chain, Firewall, Set
 from ..common.node_network import NodeNetwork
-from ..gateway.bridge_flows import primary_views
+from ..gateway.bridge import primary_views
 
 _FAMILIES = {4: ("ip", "ipv4_addr"), 6: ("ip6", "ipv6_addr")}
 # Fixed masquerade addresses of hosts and routers; the networks' own follow these.

@@ -32,7 +32,8 @@ from ...types.host_network import (
 from ...types.ovsdb_row import Keys, Parent, Row
 from ..common.node_network import NodeNetwork
 from ..common.provider import Provider
-from ..gateway.bridge_flows import packet_mark, primary_views
+from ..gateway.bridge import primary_views
+from ..gateway.bridge_flows import packet_mark
 from ..gateway.external import DEFAULT_ROUTES
 from .vswitch import UNDERLAY_BRIDGE
 

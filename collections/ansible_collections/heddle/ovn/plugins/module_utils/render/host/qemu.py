@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from ...common.naming import host_interface, workload_namespace
 from ...types.virtual_machine import Nic, VirtualMachine
-from ..common.hosting_nodes import hosts
+from ..common.hosting_nodes import hosting_nodes
 from .vswitch import HOST_END
 
 
@@ -19,7 +19,7 @@ def render_virtual_machines(plan: dict, node: str) -> list[VirtualMachine]:
             _role(workload, node),
         )
         for workload in plan["workloads"].values()
-        if workload["kind"] == "vm" and node in hosts(workload)
+        if workload["kind"] == "vm" and node in hosting_nodes(workload)
     ]
 
 

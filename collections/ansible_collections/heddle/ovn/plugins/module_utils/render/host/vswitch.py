@@ -8,7 +8,7 @@ from ...common.databases import SOUTHBOUND_REMOTE
 from ...common.naming import INTEGRATION_BRIDGE, host_interface
 from ...types.encapsulation import OVERLAY
 from ...types.ovsdb_row import Keys, Parent, Row
-from ..common.hosting_nodes import hosts
+from ..common.hosting_nodes import hosting_nodes
 
 TABLES = ("Bridge", "Port", "Interface")
 UNDERLAY_BRIDGE = "br-underlay"
@@ -97,7 +97,7 @@ def render_workload_ports(plan: dict, node: str) -> list[Row]:
     """Return the ports of the integration bridge for a node's workloads (ovn-architecture, "Life Cycle of a VIF")."""
     rows = [Row("Bridge", INTEGRATION_BRIDGE, {}, match={"name": INTEGRATION_BRIDGE})]
     for workload in plan["workloads"].values():
-        if node not in hosts(workload):
+        if node not in hosting_nodes(workload):
             continue
         for interface in workload["interfaces"]:
             name = host_interface(interface["port"], HOST_END)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ...common.addressing import family, mac_of_address, plain
 from ...types.ovsdb_row import Ref, Row
-from ..common.hosting_nodes import hosts
+from ..common.hosting_nodes import hosting_nodes
 from ..common.node_network import NodeNetwork
 
 DHCP_OPTIONS = "DHCP_Options"
@@ -38,7 +38,7 @@ def dhcp_columns(view: NodeNetwork, workload: dict, interface: dict) -> dict:
 
 
 def _is_served(view: NodeNetwork, workload: dict, interface: dict) -> bool:
-    return workload["kind"] == "vm" and view.node in hosts(workload) and interface["role"] == "primary"
+    return workload["kind"] == "vm" and view.node in hosting_nodes(workload) and interface["role"] == "primary"
 
 
 def _key(interface: dict, address: str) -> str:

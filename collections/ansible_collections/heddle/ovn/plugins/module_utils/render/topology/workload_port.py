@@ -6,7 +6,7 @@ from __future__ import annotations
 from ...common.addressing import plain
 from ...common.naming import EXTERNAL_ID_NAD, layer2_switch, localnet_switch, node_switch
 from ...types.ovsdb_row import Row
-from ..common.hosting_nodes import hosts
+from ..common.hosting_nodes import hosting_nodes
 from ..common.node_network import NodeNetwork
 from ..common.ovn_rows import switch_port
 from .dhcp import dhcp_columns, dhcp_rows
@@ -16,13 +16,14 @@ def render_workload_switch_ports(view: NodeNetwork) -> list[Row]:
     """Ports of this node's workloads; a Layer2 network also has the others' as remote ports."""
     rows = []
     for workload, interface in view.workloads:
-        if view.node in hosts(workload) or (view.network["topology"] == "Layer2" and workload["node"] in view.remotes):
+        remote = view.network["topology"] == "Layer2" and workload["node"] in view.remotes
+        if remote or view.node in hosting_nodes(workload):
             rows += [_port(view, workload, interface), *dhcp_rows(view, workload, interface)]
     return rows
 
 
 def _port(view: NodeNetwork, workload: dict, interface: dict) -> Row:
-    is_local = view.node in hosts(workload)
+    is_local = view.node in hosting_nodes(workload)
     layer2 = view.network["topology"] == "Layer2"
     # Without IPAM only the MAC is known, and port security then permits any address with that MAC.
     addresses = " ".join([interface["mac"], *map(plain, interface["addresses"])])

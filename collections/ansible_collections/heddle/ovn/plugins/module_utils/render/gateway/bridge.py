@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The provider bridge of one node: its networks, names and settings, and the list that flows are added to."""
+
+from __future__ import annotations
+
+from ...common.addressing import family, nth_address
+from ...common.naming import DEFAULT_NETWORK, patch_port
+from ...types.openflow_flow import FloodPort, Flow, StaticMac
+from ..common.node_network import NodeNetwork, is_on
+from ..common.provider import Provider
+
+
+def primary_views(plan: dict, node: str) -> list[NodeNetwork]:
+    """Return all networks with gateway routers, the default network first; none on a node without an uplink."""
+    views = [NodeNetwork(plan, name, node, []) for name, network in plan["networks"].items() if is_on(network, node)]
+    found = [view for view in views if view.is_primary and view.provider]
+    found.sort(key=lambda view: view.network["id"])
+    return found if found and found[0].is_default else []
+
+
+def render_flood_ports(plan: dict, node: str) -> list[FloodPort]:
+    """Return the ports without flooding: thousands of routers would answer for one address."""
+    bridge = Bridge(plan, node)
+    return [
+        FloodPort(bridge.name, bridge.patch(view), flood=False, network=view.name)
+        for view in bridge.views
+        if not view.is_default
+    ]
+
+
+def render_static_macs(plan: dict, node: str) -> list[StaticMac]:
+    """Return static MACs: the bridge must not learn the host's MAC, which all gateway routers use, elsewhere."""
+    bridge = Bridge(plan, node)
+    if not bridge.views:
+        return []
+    return [StaticMac(bridge.name, bridge.provider.mac, bridge.name, vlan=bridge.provider.vlan or 0)]
+
+
+class Bridge:
+    """Collects the flows of one node's provider bridge."""
+
+    def __init__(self, plan: dict, node: str) -> None:
+        self.plan, self.node = plan, node
+        self.views = primary_views(plan, node)
+        self.flows: list[Flow] = []
+        if not self.views:
+            return
+        self.default = next(view for view in self.views if view.name == DEFAULT_NETWORK)
+        self.provider: Provider = self.default.provider
+        self.name = self.provider.bridge
+        self.mac = self.provider.mac
+        tagged = f"mod_vlan_vid:{self.provider.vlan}," if self.provider.vlan else ""
+        untagged = "strip_vlan," if self.provider.vlan else ""
+        # Host and gateway routers are in the provider network's VLAN; frames of other VLANs are only switched. OpenFlow
+        # can pop a tag only where the match requires one.
+        self.in_vlan = f",dl_vlan={self.provider.vlan}" if self.provider.vlan else ""
+        self.untagged, self.tagged = untagged, tagged
+        self.uplink = f"{{{self.provider.uplink}}}"
+        self.to_uplink = f"output:{self.uplink}"
+        self.host_to_uplink = tagged + self.to_uplink
+        self.to_host = f"{untagged}output:LOCAL"
+        # From the host to a gateway router, which has the same MAC.
+        self.host_to_router = {
+            view.name: f"set_field:{self.mac}->eth_dst,{tagged}output:{{{self.patch(view)}}}" for view in self.views
+        }
+
+    def patch(self, view: NodeNetwork) -> str:
+        """Return the bridge's port towards a network's gateway router."""
+        return patch_port(view.name, self.node, self.name)
+
+    def add(self, table: int, priority: int, match: str, actions: str, network: str = "", **more) -> None:
+        """Add one flow."""
+        self.flows.append(Flow(self.name, table, priority, match, actions, network, **more))
+
+    def subnets(self, setting: str, version: int) -> list[str]:
+        """Return a setting's subnets of one family."""
+        return [subnet for subnet in self.plan["settings"][setting] if family(subnet) == version]
+
+    def masquerade(self, offset: int, version: int) -> str:
+        """Return a masquerade address with a fixed meaning."""
+        return nth_address(self.subnets("masquerade_subnets", version)[0], offset)

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What broadcasts of other hosts cost the nodes, with few and with many primary networks.
+
+Runs on a lab that is up and converged. The external host broadcasts ARP requests or unsolicited neighbour
+advertisements of 20 neighbours at a steady rate, while the processor time of ovs-vswitchd is measured on all nodes: of
+one core, the busiest node. `over 4096` are the lines of ovs-vswitchd about packets that it dropped because they take
+more than 4,096 lookups, on all nodes. The last column compares with the first row of the same kind.
+
+    python -m tests.bench.broadcasts --networks 10 50 100 200
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+from ansible_collections.heddle.ovn.plugins.module_utils.common.text_table import table
+from tests.bench.announcements import network, resubmits
+from tests.lab.conftest import NODES, ROOT, Lab
+
+OWN_SET = ("-e", "heddle_manifest_set=broadcasts")
+# Runs on the external host: packet(7), RFC 826, RFC 4861. Arguments: family, packets a second, seconds, prefix of IPv4.
+SEND = """
+import ipaddress, socket, struct, sys, time
+family, rate, seconds, prefix = int(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3]), sys.argv[4]
+sending = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+sending.bind(("eth2", 0))
+def sum16(data):
+    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
+frames = []
+for number in range(20):
+    mac = bytes([2, 0, 0, 0, 9, number])
+    if family == 4:
+        own, asked = (socket.inet_aton(f"{prefix}.2.{last}") for last in (100 + number, 200))
+        request = struct.pack("!HHHBBH", 0x806, 1, 0x800, 6, 4, 1) + mac + own + bytes(6) + asked
+        frames.append(b"\\xff" * 6 + mac + request)
+    else:
+        own, to = ipaddress.ip_address(f"fe80::9:{number:x}").packed, ipaddress.ip_address("ff02::1").packed
+        body = struct.pack("!BBHI", 136, 0, 0, 0x20000000) + own + b"\\x02\\x01" + mac
+        total = sum16(own + to + struct.pack("!IHBB", len(body), 0, 0, 58) + body)
+        body = body[:2] + struct.pack("!H", total) + body[4:]
+        head = struct.pack("!IHBB", 6 << 28, len(body), 58, 255) + own + to
+        frames.append(b"\\x33\\x33\\x00\\x00\\x00\\x01" + mac + b"\\x86\\xdd" + head + body)
+began, sent = time.monotonic(), 0
+while (passed := time.monotonic() - began) < seconds:
+    while sent < passed * rate:
+        sending.send(frames[sent % len(frames)])
+        sent += 1
+    time.sleep(0.005)
+print(sent)
+"""
+
+
+def processor_seconds(lab: Lab) -> dict[str, float]:
+    """Return the processor time that ovs-vswitchd has used, by node, from proc(5)."""
+    found = {}
+    for node in NODES:
+        fields = lab.ssh(node, "cat /proc/$(cat /run/openvswitch/ovs-vswitchd.pid)/stat").rpartition(")")[2].split()
+        found[node] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return found
+
+
+def disturb(lab: Lab, family: int, rate: float, seconds: float) -> list:
+    """Broadcast for some seconds; returns packets sent, the load of the busiest node in cores, lines."""
+    program = base64.b64encode(SEND.encode()).decode()
+    prefix = os.environ.get("LAB_NETWORK_PREFIX") or "198.18"
+    run = f"python3 -c 'import base64; exec(base64.b64decode(\"{program}\"))' {family} {rate} {seconds} {prefix}"
+    lines, before = resubmits(lab), processor_seconds(lab)
+    sent = subprocess.run(
+        ["ssh", "-F", str(lab.directory / "ssh_config"), "external", run], capture_output=True, text=True, check=True
+    )
+    after = processor_seconds(lab)
+    share = max(after[node] - before[node] for node in NODES) / seconds
+    return [int(sent.stdout), share, resubmits(lab) - lines]
+
+
+def measure(lab: Lab, sizes: list[int], rate: float, seconds: float) -> list[list]:
+    """Return a row for each number of networks and family: more networks, family, packets, share of a core, lines."""
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        manifests = Path(folder)
+        for size in [0, *sizes]:
+            (manifests / "networks.yml").write_text("".join(map(network, range(size))) or "---\n")
+            lab.play("networks.yml", *OWN_SET, manifests=manifests)
+            rows += [[size, f"IPv{family}", *disturb(lab, family, rate, seconds)] for family in (4, 6)]
+        (manifests / "networks.yml").write_text("---\n")
+        lab.play("networks.yml", *OWN_SET, manifests=manifests)
+    return rows
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--networks", type=int, nargs="+", default=[10, 50, 100, 200])
+    parser.add_argument("--rate", type=float, default=100, help="broadcasts a second")
+    parser.add_argument("--seconds", type=float, default=30)
+    chosen = parser.parse_args()
+    lab = Lab(Path(os.environ.get("LAB_DIR") or ROOT / ".lab"))
+    rows = measure(lab, chosen.networks, chosen.rate, chosen.seconds)
+    first = {row[1]: row[3] or 0.001 for row in reversed(rows)}
+    header = ["more networks", "family", "packets", "of a core", "over 4096", "of the first"]
+    lines = [[*map(str, row[:3]), f"{row[3]:.3f}", str(row[4]), f"{row[3] / first[row[1]]:.1f}x"] for row in rows]
+    print("\n".join(table("Broadcasts on the provider network", header, lines)))
+
+
+if __name__ == "__main__":
+    main()

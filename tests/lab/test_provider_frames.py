@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What appears on the provider network: no address of a tenant's network, whatever workloads send."""
+
+from __future__ import annotations
+
+import json
+from ipaddress import ip_address, ip_network
+
+import pytest
+
+from tests.lab.remote_program import RemoteProgram
+from tests.lab.test_gateways import external
+
+PORT = 7009
+INTERFACE = "eth2"
+
+
+def internal_subnets(plan: dict) -> list:
+    """Return the subnets that exist inside of nodes and tunnels only; those of Localnet are on physical networks."""
+    subnets = [*plan["settings"]["masquerade_subnets"], *plan["settings"]["transit_subnets"]]
+    for network in plan["networks"].values():
+        if network["topology"] != "Localnet":
+            subnets += [*network["subnets"], *network["join_subnets"]]
+    return [ip_network(subnet) for subnet in dict.fromkeys(subnets)]
+
+
+def senders(plan: dict, number: int) -> dict[str, tuple[str, str]]:
+    """Return node and network namespace of a workload of each network and node, of those with a primary network."""
+    found = {}
+    for name, workload in plan["workloads"].items():
+        for interface in workload["interfaces"]:
+            families = {ip_address(address.partition("/")[0]).version for address in interface["addresses"]}
+            if workload["kind"] == "netns" and interface["role"] == "primary" and number in families:
+                key = (interface["network"], workload["node"])
+                found.setdefault(key, (name, workload["node"], f"{workload['namespace']}_{workload['name']}"))
+    return {name: (node, namespace) for name, node, namespace in found.values()}
+
+
+def is_internal(address: str, internal: list) -> bool:
+    return any(ip_address(address) in subnet for subnet in internal)
+
+
+def own_address(plan: dict, node: str, number: int) -> str:
+    """Return a node's address on the provider network."""
+    found = (address.partition("/")[0] for address in plan["nodes"][node]["gateway"]["addresses"])
+    return next(address for address in found if ip_address(address).version == number)
+
+
+@pytest.mark.parametrize("number", [4, 6], ids=["IPv4", "IPv6"])
+def test_no_tenant_address_on_the_provider_network(lab, number):
+    """Connection tracking does not translate segments without a connection, so the provider bridge must drop them."""
+    plan = json.loads(lab.ssh("node1", "cat", "/var/lib/heddle/plan.json"))
+    internal, chosen = internal_subnets(plan), senders(plan, number)
+    assert {node for node, _namespace in chosen.values()} == set(plan["nodes"])
+    watched = RemoteProgram(lab, "external", "provider_frames.py", "watch", INTERFACE)
+    seen = []
+    try:
+        assert watched.line() == "ready"
+        for name, (node, namespace) in chosen.items():
+            one = RemoteProgram(lab, node, "provider_frames.py", "send", external(number), PORT, namespace=namespace)
+            assert is_internal(one.line(), internal), name
+            one.end()
+            # The datagram is sent last: what was sent before it has arrived when it has.
+            while seen[-1:] != [["ip", own_address(plan, node, number), external(number), PORT]]:
+                seen.append(watched.line())
+            leaked = [frame for frame in seen if is_internal(frame[1], internal) or is_internal(frame[2], internal)]
+            assert not leaked, f"{name} on {node}"
+            seen.clear()
+    finally:
+        watched.end()

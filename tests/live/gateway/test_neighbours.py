@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What neighbours broadcast on the provider network reaches all gateway routers when it is new, and only then."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway import neighbour_flows
+from tests.live.conftest import wait_for
+from tests.live.gateway.conftest import BRIDGE, NEXT_HOP_MAC, NEXT_HOPS, UPLINK
+from tests.live.gateway.packets import ICMP, ICMPV6, Answer, Packet
+from tests.live.gateway.test_north_south import EXTERNAL, MANIFESTS, NAMES, request_of
+
+OTHER_MAC = "0a:00:00:00:00:fd"
+
+
+def handled(machine) -> dict[str, int]:
+    """Return how many broadcasts were known and how many new."""
+    lines = machine.run(["ovs-ofctl", "-O", "OpenFlow15", "dump-flows", BRIDGE]).splitlines()
+    found = {"known": 0, "new": 0}
+    for line in lines:
+        if f"table={neighbour_flows.NEW_TABLE}," in line:
+            found["new" if "learn(" in line else "known"] += int(re.search(r"n_packets=(\d+)", line)[1])
+    return found
+
+
+def bindings(zone, address: str) -> dict[str, str]:
+    """Return the MAC that each gateway router has for an address, by router port."""
+    rows = zone.southbound.rows("MAC_Binding", "ip", "mac", "logical_port")
+    return {row["logical_port"]: row["mac"] for row in rows if row["ip"] == address}
+
+
+@pytest.mark.parametrize("group", [50, 1])
+@pytest.mark.parametrize("family", [4, 6])
+def test_a_next_hop_with_a_new_mac_reaches_every_router(host, family, group, monkeypatch):
+    monkeypatch.setattr(neighbour_flows, "GROUP_SIZE", group)
+    # All that is measured happens before a neighbour is forgotten, on a slow machine as well.
+    monkeypatch.setattr(neighbour_flows, "KNOWN_SECONDS", 3600)
+    machine, zone = host(MANIFESTS)
+    next_hop = NEXT_HOPS[0 if family == 4 else 1]
+    for name in NAMES:
+        machine.receive(f"if-{name}", request_of(zone, name, ICMP if family == 4 else ICMPV6, family).encode())
+    sent = lambda: {  # noqa: E731
+        packet.payload
+        for packet in machine.sent(UPLINK)
+        if isinstance(packet, Packet) and packet.target == EXTERNAL[family]
+    }
+    machine.exchange(lambda: len(sent()) == len(NAMES), "what the workloads sent")
+    wait_for(lambda: set(bindings(zone, next_hop).values()) == {NEXT_HOP_MAC}, "the next hop's MAC on all routers")
+    routers = set(bindings(zone, next_hop))
+
+    machine.receive(UPLINK, Answer(next_hop, OTHER_MAC).broadcast())
+    wait_for(lambda: set(bindings(zone, next_hop).values()) == {OTHER_MAC}, "the new MAC on all routers")
+    assert set(bindings(zone, next_hop)) == routers
+    wait_for(lambda: handled(machine) == {"known": 0, "new": 1}, "the announcement's flow")
+
+    for _repetition in range(3):
+        machine.receive(UPLINK, Answer(next_hop, OTHER_MAC).broadcast())
+    wait_for(lambda: sum(handled(machine).values()) == 4, "the repeated announcements' flows")
+    # The first repetition may come before the datapath follows the flow that the announcement added.
+    assert handled(machine)["known"] >= 2
+    again = machine.apply(zone.plan)
+    assert not again.changed
+    assert not again.foreign
+
+    machine.receive(UPLINK, Answer(next_hop, NEXT_HOP_MAC).broadcast())
+    wait_for(lambda: set(bindings(zone, next_hop).values()) == {NEXT_HOP_MAC}, "the first MAC on all routers again")
