@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from ansible_collections.heddle.ovn.plugins.module_utils.common.polling import attempts
 from tests.lab.conftest import MANIFESTS, ROOT
 
 SEPARATE = """
@@ -108,6 +109,12 @@ def test_unreachable_host_is_completed_by_the_next_run(lab, manifests):
     lab.ssh("node1", "ip", "netns", "exec", "green_g1", "ping", "-c1", "-W5", "10.0.0.4")
     (manifests / "green.yml").unlink()
     lab.play("networks.yml", manifests=manifests)
+    # Soon after its start ovn-controller keeps patch ports that it does not need any more (OVN, `patch.c`), until it
+    # looks again.
+    for _attempt in attempts(60):
+        lab.ssh("node3", "ovn-appctl", "-t", "ovn-controller", "inc-engine/recompute")
+        if lab.dump() == before:
+            break
     assert lab.dump() == before
 
 
@@ -141,15 +148,13 @@ def test_killed_runs_are_completed_by_the_next_one(lab, manifests):
     lab.play("networks.yml")
 
 
-def test_partially_applied_host_is_completed_by_the_next_run(lab, manifests):
+def test_partially_applied_host_is_completed_by_the_same_run(lab, manifests):
+    """The service's copy is killed; the process that called it then does the work itself."""
     (manifests / "green.yml").write_text(SEPARATE)
     with ThreadPoolExecutor() as pool:
         killed = pool.submit(lab.ssh, "node3", KILL_THE_WRITER)
-        run = lab.play("networks.yml", manifests=manifests, success=False)
+        lab.play("networks.yml", manifests=manifests)
         killed.result()
-    assert run.code != 0
-    assert "were not brought to the plan: node3" in run.output
-    lab.play("networks.yml", manifests=manifests)
     lab.ssh("node1", "ip", "netns", "exec", "green_g1", "ping", "-c1", "-W5", "10.0.0.4")
     assert set(lab.play("networks.yml", manifests=manifests).changed.values()) == {0}
     lab.play("networks.yml")
