@@ -113,11 +113,13 @@ class Comparison:
 
         `applied`: the plan was applied just now and changed nothing, so what it covers is not read again.
         """
-        compared = self._compared([self._chassis, *([] if applied else self._parts())], stopped_units())
+        stopped = stopped_units()
+        compared = self._compared([self._chassis, *([] if applied else self._parts())], stopped)
         networks = dict.fromkeys(change["network"] for change in drift(compared.outcome))
         return {
             "drift": [{"network": network} for network in networks],
             "problems": compared.problems,
+            "stopped": list(stopped),
             "digest": self.plan["digest"],
         }
 
