@@ -5,7 +5,7 @@
 
 The networks are primary Layer2 networks, IPv4 and IPv6, with external connectivity and a workload on each of three
 nodes. Of each kind of row there is one run without it; its last columns are ratios to the run with all rows: logical
-flows of a network, and processor time of northd for `inc-engine/recompute`.
+flows of a network, and processor time of northd for ten times `inc-engine/recompute`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ from . import load
 from .northd import Stopwatch, write_chassis
 from .report import RECOMPUTE
 from .servers import NORTHBOUND, SOUTHBOUND, served, translating
+
+# Processor time is counted in hundredths of a second.
+RECOMPUTATIONS = 10
 
 
 def is_remote_port(row: Row) -> bool:
@@ -62,14 +65,17 @@ def manifests(count: int) -> str:
 
 
 def measure(plan: dict, rows: list[Row]) -> tuple[Counter, float]:
-    """Return the logical flows by stage, and the processor seconds of one recomputation."""
+    """Return the logical flows by stage, and the processor seconds of the recomputations."""
     with served(NORTHBOUND, SOUTHBOUND) as (northbound, southbound), translating(northbound, southbound) as process:
         write_chassis(southbound, plan)
         watch = Stopwatch(northbound, southbound, process)
         watch.step("all", rows)
         flows = Counter(dict(row["external_ids"][1])["stage-name"] for row in southbound.rows("Logical_Flow"))
-        watch.recompute()
-    return flows, watch.steps[RECOMPUTE]["northd processor"]
+        seconds = 0.0
+        for _again in range(RECOMPUTATIONS):
+            watch.recompute()
+            seconds += watch.steps[RECOMPUTE]["northd processor"]
+    return flows, seconds
 
 
 def main() -> None:

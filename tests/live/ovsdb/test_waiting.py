@@ -61,9 +61,6 @@ def test_a_port_without_flows_on_this_host_is_a_time_out(vswitch):
 
 def test_a_northd_that_is_not_there_is_named(northbound, southbound):
     northbound.transact({"op": "insert", "table": "NB_Global", "row": {}})
-    with (
-        northbound.client() as client,
-        southbound.client() as reader,
-        pytest.raises(NorthdSilent, match="ovn-northd has not processed the change"),
-    ):
+    refused = pytest.raises(NorthdSilent, match="ovn-northd has not processed the change")
+    with northbound.client() as client, southbound.client() as reader, refused:
         synchronise(client, reader, 0)
