@@ -22,7 +22,9 @@ from pathlib import Path
 from ansible_collections.heddle.ovn.plugins.module_utils.common.text_table import table
 from tests.lab.conftest import NODES, ROOT, Lab
 
-OWN_SET = ("-e", "heddle_manifest_set=announcements")
+# Networks without workloads are on no node otherwise.
+ON_ALL_NODES = ("-e", '{"heddle_settings": {"dynamic_networks": false}}')
+OWN_SET = ("-e", "heddle_manifest_set=announcements", *ON_ALL_NODES)
 # Runs on the external host: packet(7), RFC 826, RFC 4861.
 COUNT = """
 import collections, json, select, socket, sys
