@@ -32,7 +32,7 @@ options:
   command:
     description: A command of the guest's shell to run instead of the default queries.
     type: str
-  inside:
+  guest:
     description: Whether to query the guest too. One that hangs, or is still booting, does not answer.
     type: bool
     default: true
@@ -63,9 +63,9 @@ status:
   returned: success
   type: str
   sample: running
-inside:
+guest:
   description: C(addresses), C(routes) and C(neighbours), as lines of the guest's ip(8).
-  returned: when it runs on this host and O(inside)
+  returned: when it runs on this host and O(guest)
   type: dict
   sample: {"neighbours": ["10.0.0.1 dev eth0 lladdr 0a:58:0a:00:00:01 REACHABLE"]}
 rc:

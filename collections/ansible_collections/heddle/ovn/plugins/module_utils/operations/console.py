@@ -15,7 +15,7 @@ from .migration import vm_name
 INFO_ARGUMENTS = {
     "workload": {"type": "str", "required": True},
     "command": {"type": "str"},
-    "inside": {"type": "bool", "default": True},
+    "guest": {"type": "bool", "default": True},
     "timeout": {"type": "int", "default": 30},
 }
 _PATIENCE, _PAUSE = 1.0, 0.05
@@ -30,13 +30,13 @@ def look_at(params: dict, *, write: bool) -> dict:
     """Return the state of a VM on this host from QEMU, and from the guest when it runs here.
 
     With `command` the guest runs that, which may change it, so only with `write`; `stdout` and `rc` are its result.
-    Without `inside` the guest is not queried.
+    Without `guest` it is not queried.
     """
     if params["command"] and not write:
         return {"changed": False, "skipped": True, "msg": "a command is not run in check mode"}
     name = vm_name(params["workload"])
     status = instance.status(name)
-    found = {"changed": False, "status": status, "inside": {}}
+    found = {"changed": False, "status": status, "guest": {}}
     if status != "running":
         if params["command"]:
             raise UserError(f"{params['workload']} does not run on this host; it is {status} here")
@@ -44,8 +44,8 @@ def look_at(params: dict, *, write: bool) -> dict:
     if params["command"]:
         code, text = ask(name, params["command"], params["timeout"])
         return {**found, "rc": code, "stdout": text}
-    for topic, command in _QUESTIONS.items() if params["inside"] else ():
-        found["inside"][topic] = ask(name, command, params["timeout"])[1].splitlines()
+    for topic, command in _QUESTIONS.items() if params["guest"] else ():
+        found["guest"][topic] = ask(name, command, params["timeout"])[1].splitlines()
     return found
 
 
