@@ -144,7 +144,9 @@ def parts(monkeypatch) -> list[str]:
 
 def test_what_was_just_applied_without_a_change_is_not_read_again(parts):
     comparison = compare.Comparison(PLAN, "node1")
-    found = {"drift": [{"network": "red_net"}], "problems": ["another chassis"], "digest": PLAN["digest"]}
+    found = {
+        "drift": [{"network": "red_net"}], "problems": ["another chassis"], "stopped": [], "digest": PLAN["digest"],
+    }  # fmt: skip
     assert comparison.summary(applied=True) == found
     assert parts == ["_chassis"]
     assert comparison.summary(applied=False) == found
