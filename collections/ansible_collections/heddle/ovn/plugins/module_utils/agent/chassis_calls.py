@@ -7,8 +7,9 @@ from .chassis import apply_chassis
 from .context import only_writer
 from .module_runner import Request, result
 
+# With the host's name: Ansible shows equal warnings once.
 _DIFFERS = (
-    "Open vSwitch of this host differs from the inventory. The plan keeps the previously reported values of the host; "
+    "Open vSwitch of {} differs from the inventory. The plan keeps the previously reported values of the host; "
     "playbooks/install.yml applies the inventory:"
 )
 
@@ -25,5 +26,6 @@ def chassis_info_result(request: Request) -> dict:
     """Return what the host reports, and how it differs from the options."""
     outcome, facts = apply_chassis(dict(request.params), write=False)
     differences = result(outcome, diff=False)["changes"]["objects"]
-    warnings = [f"{_DIFFERS} {differences[0]}" + ("" if len(differences) == 1 else ", ...")] if differences else []
+    more = ", ..." if len(differences) > 1 else ""
+    warnings = [f"{_DIFFERS.format(request.params['name'])} {differences[0]}{more}"] if differences else []
     return {"changed": False, "differences": differences, "warnings": warnings, **facts}

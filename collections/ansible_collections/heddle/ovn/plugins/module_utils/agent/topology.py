@@ -53,8 +53,9 @@ def apply_topology(context: NodeContext, plan: dict) -> Outcome:
         outcome += apply_rows(client, OVN_NORTHBOUND, rows, owner, northbound.TABLES, write=write, closing=change)
         # The server is silent while it commits what northd made of many networks.
         with connected(SOUTHBOUND_REMOTE, write=write, timeout=max(60.0, context.timeout)) as southbound_client:
-            if write and context.timeout and (outcome.changed or not caught_up(client, southbound_client)):
-                synchronise(client, southbound_client, context.timeout, change.number)
+            chassis = own["chassis"] or ""
+            if write and context.timeout and (outcome.changed or not caught_up(client, southbound_client, chassis)):
+                synchronise(client, southbound_client, context.timeout, change.number, chassis=chassis)
             # Last, because removing an additional chassis must wait until packets go to the primary one.
             additional = render_additional_chassis(plan, node)
             return outcome + reconcile_additional_chassis(southbound_client, additional, write=write)

@@ -37,7 +37,7 @@ class NorthdSilent(NotProgrammed):
 
 
 class ChassisBehind(NotProgrammed):
-    """northd is done, but at least one ovn-controller is not; `seen` are their rows of Chassis_Private."""
+    """northd is done, but at least one ovn-controller is not; `seen` are the names of their chassis."""
 
 
 class Announcement:
@@ -72,23 +72,25 @@ def wait_until(client, database: str, table: str, where: list, columns: list, pr
     raise TimedOut(database, f"{database} {table} did not become as expected within {timeout:g} s", rows)
 
 
-def caught_up(northbound, southbound) -> bool:
+def caught_up(northbound, southbound, chassis: str = "") -> bool:
     """Return whether every announced change is programmed: all daemons have reached `nb_cfg` (ovn-nb(5)).
 
-    The arguments are connected to the databases. OvsdbError when one does not answer.
+    `northbound` and `southbound` are connected to the databases. The ovn-controller of `chassis`, if given, must be
+    registered. OvsdbError when a database does not answer.
     """
     select = {"op": "select", "table": "NB_Global", "where": [], "columns": ["nb_cfg"]}
     for row in northbound.transact(OVN_NORTHBOUND, [select])[0]["rows"]:
         translated = southbound.transact(OVN_SOUTHBOUND, [{**select, "table": "SB_Global"}])[0]["rows"]
-        if not _reached(row["nb_cfg"])(translated) or _behind(southbound, row["nb_cfg"]):
+        if not _reached(row["nb_cfg"])(translated) or _behind(southbound, row["nb_cfg"], chassis):
             return False
     return True
 
 
-def synchronise(northbound, southbound, timeout: float, announced: int | None = None) -> int:
+def synchronise(northbound, southbound, timeout: float, announced: int | None = None, *, chassis: str = "") -> int:
     """Wait until northd and all ovn-controllers have reached a number of `nb_cfg`, and return it.
 
-    Without `announced` it is counted up here. Errors after `timeout` seconds: `NorthdSilent`, `ChassisBehind`;
+    Without `announced` it is counted up here. One that registers anew has no row meanwhile; that of `chassis` is waited
+    for. Errors after `timeout` seconds: `NorthdSilent`, `ChassisBehind`;
     `OvsdbError` when the database has no NB_Global row, which northd makes when it starts.
     """
     start = time.monotonic()
@@ -99,10 +101,10 @@ def synchronise(northbound, southbound, timeout: float, announced: int | None = 
         message = f"ovn-northd has not processed the change after {timeout:g} s; see its log"
         raise NorthdSilent(OVN_NORTHBOUND, message, late.seen) from None
     for _attempt in attempts(max(start + timeout - time.monotonic(), 0), shortest=0.005):
-        behind = _behind(southbound, target)
+        behind = _behind(southbound, target, chassis)
         if not behind:
             return target
-    names = ", ".join(sorted(row["name"] for row in behind))
+    names = ", ".join(sorted(behind))
     message = f"the ovn-controller of {names} has not programmed the change after {timeout:g} s; see its log"
     raise ChassisBehind(OVN_NORTHBOUND, message, behind)
 
@@ -111,13 +113,14 @@ def _reached(target: int):
     return lambda rows: bool(rows) and rows[0]["nb_cfg"] >= target
 
 
-def _behind(southbound, target: int) -> list[dict]:
-    """Return the rows of ovn-controllers that have not programmed a number; remote chassis have none in this zone."""
-    where = [["nb_cfg", "<", target]]
+def _behind(southbound, target: int, chassis: str) -> list[str]:
+    """Return the ovn-controllers that have not programmed a number; remote chassis have none in this zone."""
     columns = ["name", "chassis", "nb_cfg"]
-    private = {"op": "select", "table": "Chassis_Private", "where": where, "columns": columns}
+    private = {"op": "select", "table": "Chassis_Private", "where": [], "columns": columns}
     rows = southbound.transact(OVN_SOUTHBOUND, [private])[0]["rows"]
-    return [row for row in rows if not _is_remote(southbound, row["chassis"])]
+    late = [row["name"] for row in rows if row["nb_cfg"] < target and not _is_remote(southbound, row["chassis"])]
+    registered = not chassis or any(row["name"] == chassis for row in rows)
+    return late if registered else [*late, chassis]
 
 
 def _is_remote(southbound, chassis: list) -> bool:

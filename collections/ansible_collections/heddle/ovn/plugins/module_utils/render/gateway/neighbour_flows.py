@@ -82,7 +82,8 @@ def _broadcasts(bridge: Bridge, default: str) -> None:
     bridge.add(NEW_TABLE, 10, _KNOWN, "drop")
     for match, fields, protocol in (("arp", arp_fields, ARP), (advertisement, nd_fields, IPV6)):
         learn = (
-            f"learn(table={KNOWN_TABLE},hard_timeout={KNOWN_SECONDS},cookie={LEARNED_COOKIE:#x},limit={KNOWN_LIMIT},"
+            f"learn(table={KNOWN_TABLE},hard_timeout={KNOWN_SECONDS},cookie={LEARNED_COOKIE:#x},delete_learned,"
+            f"limit={KNOWN_LIMIT},"
             f"{fields},load:0x1->NXM_NX_REG1[0])"
         )
         bridge.add(NEW_TABLE, 5, f"{match}{bridge.in_vlan}", ",".join([learn, *other_routers(bridge, protocol)]))
