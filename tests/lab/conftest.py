@@ -77,6 +77,11 @@ class Lab:
         """Run a verb of the lab's own program."""
         subprocess.run([sys.executable, "-m", "lab", *arguments], cwd=ROOT, check=True, capture_output=True)
 
+    def provider_flows(self, node: str) -> list[str]:
+        """Return the flows of a node's provider bridge, without statistics and without those that it learned."""
+        text = self.ssh(node, "ovs-ofctl", "--no-stats", "--names", "dump-flows", "br-ex")
+        return sorted(line.strip() for line in text.splitlines() if not re.search(r"flags=|cookie=0x306\b", line))
+
     def dump(self) -> dict[str, str]:
         """Return all that Heddle may write on the hosts, in a form that is equal when nothing changed.
 

@@ -75,7 +75,7 @@ def what_is_on_node1(lab):
     """Return rows, flows, rules and routes of the first node, without counters."""
     return {
         "rows": lab.dump()["node1"],
-        "flows": sorted(lab.ssh("node1", "ovs-ofctl", "--no-stats", "dump-flows", "br-ex").splitlines()[1:]),
+        "flows": lab.provider_flows("node1"),
         "rules": lab.ssh("node1", "nft", "-s", "list", "table", "inet", "heddle"),
         "routes": lab.ssh("node1", "ip", "route", "show", "proto", "85"),
         "routes of a workload": lab.ssh("node1", "ip", "-n", "red_red1", "route"),

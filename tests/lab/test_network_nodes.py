@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A network comes to a node with its first workload there and leaves with the last one; nothing else changes."""
 
-import re
 import shutil
 
 import pytest
@@ -41,16 +40,10 @@ def manifests(lab, tmp_path):
     lab.play("networks.yml")
 
 
-def flows(lab, node: str) -> list[str]:
-    """Return the flows of the provider bridge without numbers of ports, and without those that it learned."""
-    text = lab.ssh(node, "ovs-ofctl", "--no-stats", "--names", "dump-flows", "br-ex")
-    return sorted(line.strip() for line in text.splitlines() if not re.search(r"flags=|cookie=0x306", line))
-
-
 def hosts_of(lab) -> dict[str, list]:
     """Return what the nodes have in OVN, Open vSwitch and the kernel, in a form that is equal when nothing changed."""
     dumped, in_kernel = lab.dump(), kernel(lab)
-    return {node: [dumped[node].splitlines(), in_kernel[node], flows(lab, node)] for node in NODES}
+    return {node: [dumped[node].splitlines(), in_kernel[node], lab.provider_flows(node)] for node in NODES}
 
 
 def traces(lab, node: str) -> list[str]:

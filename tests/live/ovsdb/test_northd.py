@@ -73,6 +73,16 @@ def test_chassis_behind(northbound, southbound, northd):
         assert caught_up(client, reader)
 
 
+def test_own_chassis_that_is_not_registered_is_behind(northbound, southbound, northd):
+    with northbound.client() as client, southbound.client() as reader:
+        with pytest.raises(ChassisBehind, match="the ovn-controller of host has not programmed"):
+            synchronise(client, reader, 1, chassis="host")
+        assert not caught_up(client, reader, "host")
+        add_chassis(southbound, "host")
+        southbound.transact({"op": "update", "table": "Chassis_Private", "where": [], "row": {"nb_cfg": 1}})
+        assert caught_up(client, reader, "host")
+
+
 def test_remote_chassis_is_not_waited_for(northbound, southbound, northd):
     add_chassis(southbound, "elsewhere", **{"is-remote": "true"})
     with northbound.client() as client, southbound.client() as reader:

@@ -89,9 +89,9 @@ def caught_up(northbound, southbound, chassis: str = "") -> bool:
 def synchronise(northbound, southbound, timeout: float, announced: int | None = None, *, chassis: str = "") -> int:
     """Wait until northd and all ovn-controllers have reached a number of `nb_cfg`, and return it.
 
-    Without `announced` it is counted up here. One that registers anew has no row meanwhile; that of `chassis` is waited
-    for. Errors after `timeout` seconds: `NorthdSilent`, `ChassisBehind`;
-    `OvsdbError` when the database has no NB_Global row, which northd makes when it starts.
+    Without `announced` it is counted up here. An ovn-controller that registers anew has no row meanwhile; that of
+    `chassis` is waited for. Errors after `timeout` seconds: `NorthdSilent`, `ChassisBehind`; `OvsdbError` when the
+    database has no NB_Global row, which northd makes when it starts.
     """
     start = time.monotonic()
     target = _announce(northbound) if announced is None else announced
@@ -104,8 +104,9 @@ def synchronise(northbound, southbound, timeout: float, announced: int | None = 
         behind = _behind(southbound, target, chassis)
         if not behind:
             return target
-    names = ", ".join(sorted(behind))
-    message = f"the ovn-controller of {names} has not programmed the change after {timeout:g} s; see its log"
+    message = (
+        f"the ovn-controller of {', '.join(behind)} has not programmed the change after {timeout:g} s; see its log"
+    )
     raise ChassisBehind(OVN_NORTHBOUND, message, behind)
 
 
@@ -114,21 +115,21 @@ def _reached(target: int):
 
 
 def _behind(southbound, target: int, chassis: str) -> list[str]:
-    """Return the ovn-controllers that have not programmed a number; remote chassis have none in this zone."""
-    columns = ["name", "chassis", "nb_cfg"]
-    private = {"op": "select", "table": "Chassis_Private", "where": [], "columns": columns}
-    rows = southbound.transact(OVN_SOUTHBOUND, [private])[0]["rows"]
-    late = [row["name"] for row in rows if row["nb_cfg"] < target and not _is_remote(southbound, row["chassis"])]
-    registered = not chassis or any(row["name"] == chassis for row in rows)
-    return late if registered else [*late, chassis]
+    """Return the chassis whose ovn-controller has not programmed a number, without those of other zones.
 
-
-def _is_remote(southbound, chassis: list) -> bool:
-    if chassis[0] != "uuid":
-        return False
-    where = [["_uuid", "==", chassis], ["other_config", "includes", ["map", [["is-remote", "true"]]]]]
-    select = {"op": "select", "table": "Chassis", "where": where, "columns": ["name"]}
-    return bool(southbound.transact(OVN_SOUTHBOUND, [select])[0]["rows"])
+    That of `chassis`, if given, is one of them as long as it is not registered.
+    """
+    remote = [["other_config", "includes", ["map", [["is-remote", "true"]]]]]
+    private, elsewhere = southbound.transact(
+        OVN_SOUTHBOUND,
+        [
+            {"op": "select", "table": "Chassis_Private", "where": [], "columns": ["name", "nb_cfg"]},
+            {"op": "select", "table": "Chassis", "where": remote, "columns": ["name"]},
+        ],
+    )
+    programmed = {row["name"]: row["nb_cfg"] for row in private["rows"]}
+    names = (programmed.keys() | {chassis}) - {"", *(row["name"] for row in elsewhere["rows"])}
+    return sorted(name for name in names if programmed.get(name, -1) < target)
 
 
 def _announce(client) -> int:

@@ -3,9 +3,9 @@
 
 `heddle-host call` reads a request from its input, one JSON document with `program`, `module`, `params`, `check_mode`
 and `diff`, and writes one line of JSON. The service answers it if it runs (`resident.py`), otherwise the process does
-so itself. A program made of other sources than those of the control node only answers
-which one it is; Ansible runs the module itself then, as on a host without the program. Options were checked by the
-control node (`plugin_utils/program_call.py`).
+so itself. A program that is made of other sources than those of the control node replies with its version only; Ansible
+then runs the module itself, as on a host without the program. Options were checked by the control node
+(`plugin_utils/program_call.py`).
 """
 
 from __future__ import annotations

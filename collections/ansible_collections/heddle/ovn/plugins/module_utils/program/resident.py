@@ -2,7 +2,7 @@
 """The service's end of calls: each is answered by a copy of the service's process, which has all code loaded.
 
 The copy ends with the call, so that a call leaves nothing behind in the service. It sends the version of its sources
-first; what then is not one request until the end of the stream is not answered.
+first, reads one request up to the end of the stream, and sends the reply.
 """
 
 from __future__ import annotations
@@ -74,6 +74,9 @@ class CallSocket:
             try:
                 self._socket.close()
                 self._serve(connection)
+                status = 0
+            except ConnectionError:
+                # The caller waited for too long, and does the work itself.
                 status = 0
             except BaseException:  # The copy must not go on as a second service.
                 traceback.print_exc()
