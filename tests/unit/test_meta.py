@@ -194,7 +194,7 @@ def test_plays_take_the_state_database_from_the_inventory(path):
     modules = "|".join(rf"heddle\.ovn\.{name}:" for name in sorted(state_database_modules()))
     roles = [role.name for role in ROLES if any(re.search(modules, text_of(task)) for task in role.rglob("*.yml"))]
     assert roles, "no role uses the state database"
-    uses = re.compile(rf"{modules}|(?:role|name): (?:{'|'.join(roles)})$", re.MULTILINE)
+    uses = re.compile(rf"{modules}|(?:role|name): heddle\.ovn\.(?:{'|'.join(roles)})$", re.MULTILINE)
     for play in re.split(r"(?m)^(?=- )", text_of(path))[1:]:
         if uses.search(play):
             defaults = yaml.safe_load(play)[0].get("module_defaults", {})
