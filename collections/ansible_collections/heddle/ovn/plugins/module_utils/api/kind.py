@@ -19,6 +19,8 @@ class Kind:
     spec with what annotations say.
     ``read_name`` reads ``metadata.name``. ``own_labels`` are labels that every object of the kind has implicitly.
     ``default_namespace`` is the namespace of an object without one; if None, the namespace is required.
+    ``root_fields`` are the fields of a kind that has no ``spec``, and has them beside ``metadata``; ``read_spec`` gets
+    the whole document then.
     """
 
     name: str
@@ -30,3 +32,4 @@ class Kind:
     read_name: Callable[[Node], str | None] = read_dns_subdomain
     read_annotations: Callable[[Node, dict], dict] = lambda annotations, spec: spec
     own_labels: Callable[[str], dict[str, str]] = lambda name: {}
+    root_fields: tuple[str, ...] = ()

@@ -75,12 +75,12 @@ def _read_document(document: Document, report: Report, first_places: dict[tuple,
     kind = _read_kind(root)
     if kind is None:
         return None
-    fields = root.mapping(("apiVersion", "kind", "metadata", "spec", "status"))
+    fields = root.mapping(("apiVersion", "kind", "metadata", *(kind.root_fields or ("spec", "status"))))
     _check_api_version(fields, kind)
     header = _read_header(fields, kind)
     source = Source(report.file, document.number, document.line)
     _check_duplicate(root, header, source, first_places)
-    spec = kind.read_spec(fields.place("spec"))
+    spec = kind.read_spec(root if kind.root_fields else fields.place("spec"))
     if spec is not None:
         metadata = fields.place("metadata")
         annotations = metadata.child("annotations") if isinstance(metadata.value, dict) else metadata

@@ -12,7 +12,11 @@ LONGEST_LABEL = 63
 LONGEST_SUBDOMAIN = 253
 LARGEST_ANNOTATIONS = 256 * 1024
 
+LONGEST_PORT_NAME = 15
+
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_DNS_1035_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_PORT_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _QUALIFIED_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 
 
@@ -49,6 +53,30 @@ def read_dns_subdomain(node: Node) -> str | None:
         "each part starting and ending with a letter or digit",
     )
     return None
+
+
+def read_dns_1035_label(node: Node) -> str | None:
+    """A field that holds an RFC 1035 label, as the name of a Service: it starts with a letter."""
+    text = node.text()
+    if text is None or (len(text) <= LONGEST_LABEL and _DNS_1035_LABEL.fullmatch(text)):
+        return text
+    node.refuse(
+        f"{show(text)} is not a DNS-1035 label",
+        f"use lower case letters, digits and '-', at most {LONGEST_LABEL}, starting with a letter and ending with a "
+        "letter or digit",
+    )
+    return None
+
+
+def port_name_mistake(text: str) -> str:
+    """What is wrong with the name of a port (RFC 6335, section 5.1), in the words of Kubernetes; "" for nothing."""
+    if len(text) > LONGEST_PORT_NAME:
+        return f"must be no more than {LONGEST_PORT_NAME} characters"
+    if not any("a" <= letter <= "z" for letter in text):
+        return "must contain at least one letter (a-z)"
+    if not _PORT_NAME.fullmatch(text):
+        return "must contain only lower case letters, digits and single hyphens, and not begin or end with a hyphen"
+    return ""
 
 
 def is_label_key(text: str) -> bool:

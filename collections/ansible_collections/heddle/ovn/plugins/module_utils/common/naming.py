@@ -72,6 +72,11 @@ def layer2_switch(network: str) -> str:
     return f"{prefix(network)}ovn_layer2_switch"
 
 
+def load_balancer_group(network: str) -> str:
+    """Load balancers of a network that its switches and gateway routers share."""
+    return f"{prefix(network)}clusterLBGroup"
+
+
 def localnet_switch(network: str) -> str:
     """Logical switch of a Localnet network, one in every zone."""
     return f"{prefix(network)}ovn_localnet_switch"

@@ -17,6 +17,7 @@ from . import move, placement, rules
 from .allocation import allocate, host_subnets, release_addresses
 from .attachment import Attachments
 from .attachment_definition import is_own, own_definitions
+from .cluster_ips import check_services
 from .cluster_limits import shortages
 from .conditions import WORKLOAD_READY, condition
 from .finalizers import asked_to_go, has_finalizer, release, users
@@ -27,6 +28,7 @@ from .network_status import evaluate
 from .networks import NETWORK_KINDS, Network, attached_networks, is_pending, is_unrendered, running_workloads
 from .path_mtu import check_path_mtu
 from .rules import Refusal
+from .service_status import update_services
 from .vm_placement import check_moving
 from .workload import update_workloads
 
@@ -77,6 +79,7 @@ def admit(
         *rules.check_released(after, released),
         *check_path_mtu(after),
         *check_moving(before, after),
+        *check_services(before, after),
     ]
     if not problems and not found:
         before = release_addresses(before, released)
@@ -163,6 +166,7 @@ def _run_controllers(
         if not allocating.has_left_out or _served(after) <= _served(stage):
             select_nodes(before, after, now)
             evaluate(after, before, claims, allocating.failures, now)
+            update_services(after, now)
             return []
         # An object may have been left out in favour of others that were then left out too: retry, as the next run
         # would.

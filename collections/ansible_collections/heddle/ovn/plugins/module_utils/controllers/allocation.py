@@ -10,6 +10,7 @@ from ..common.addressing import family, free_addresses, nth_subnet, overlapping,
 from ..store.layer2_version import is_open
 from ..store.snapshot import Snapshot, StoredObject
 from .attachment import Attachment, Attachments, asked_addresses, own_mistakes
+from .cluster_ips import cluster_ip_pools
 from .network_selection import unreachable_gateway
 from .networks import Network, running_workloads
 from .placement import node_of
@@ -111,7 +112,7 @@ def allocate(
         # These would conflict with other claims.
         return failures
     wanted: set[str] = set()
-    for stage in (_number_pools, _host_subnet_pools, _workload_pools):
+    for stage in (_number_pools, _host_subnet_pools, _workload_pools, _service_pools):
         for pool in stage(snapshot, found):
             wanted.add(pool.name)
             if pool.name in _OF_NETWORKS:
@@ -219,6 +220,10 @@ def _workload_pools(snapshot: Snapshot, found: dict[str, Network]) -> Iterator[P
             for node in snapshot.of_kind("Node"):
                 _tunnel_ids(pools, network)[gateway_router_owner(node.name)] = network.object_key
     yield from pools.values()
+
+
+def _service_pools(snapshot: Snapshot, _found: dict[str, Network]) -> Iterator[Pool]:
+    yield from cluster_ip_pools(snapshot)
 
 
 def _kept_owners(snapshot: Snapshot, workloads: list[StoredObject]) -> Callable[[str], bool]:

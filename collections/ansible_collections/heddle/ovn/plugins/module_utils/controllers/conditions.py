@@ -10,7 +10,7 @@ ALLOCATED = "NetworkAllocationSucceeded"
 READY = "NetworkReady"
 NODES_SELECTED = "NodesSelected"
 CONFLICT = "PrimaryNetworkConflict"
-WORKLOAD_READY = "Ready"
+WORKLOAD_READY = SERVICE_READY = "Ready"
 MANAGED = "Managed"
 
 TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"

@@ -10,7 +10,7 @@ from ..store.database import differences
 from ..store.snapshot import Snapshot
 from .object_view import documents
 
-_SHOWN_KINDS = ("Namespace", *NETWORK_KINDS, "Workload", DEFINITION_KIND)
+_SHOWN_KINDS = ("Namespace", *NETWORK_KINDS, "Workload", "Service", "EndpointSlice", DEFINITION_KIND)
 # Values of `object_status` for objects that need no attention; a namespace is Active.
 _READY = ("Ready", "Active", "Running")
 _GOOD_WHEN_TRUE = ("NetworkCreated", "NetworkAllocationSucceeded", "NetworkReady", "Ready", "Managed")

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from . import (
     cluster_user_defined_network,
+    endpoint_slice,
     namespace,
     network_attachment_definition,
+    service,
     user_defined_network,
     workload,
 )
@@ -18,8 +20,10 @@ KINDS = {
     module.KIND.name: module.KIND
     for module in (
         cluster_user_defined_network,
+        endpoint_slice,
         namespace,
         network_attachment_definition,
+        service,
         user_defined_network,
         workload,
     )

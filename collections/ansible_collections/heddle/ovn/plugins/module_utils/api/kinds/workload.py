@@ -12,6 +12,7 @@ from ..mac import read_mac
 from ..names import read_dns_label, read_dns_subdomain
 from ..network_selection import read_network_selection
 from ..node import Node
+from ..ports import read_workload_ports
 
 _NETWORK_NAMESPACE = "netns"
 _VIRTUAL_MACHINE = "vm"
@@ -24,10 +25,10 @@ def _read_spec(node: Node) -> dict | None:
     if node.value is None:
         node.refuse("is required", "add it with node")
         return None
-    fields = node.mapping(("node", "kind", "memory", "movable", "addresses", "mac"))
+    fields = node.mapping(("node", "kind", "memory", "movable", "addresses", "mac", "ports", "ready"))
     host = fields.require("node", "name the host that it runs on")
     kind, memory = fields.get("kind"), fields.get("memory")
-    movable = fields.get("movable")
+    movable, ready = fields.get("movable"), fields.get("ready")
     spec = {
         "node": read_dns_subdomain(host) if host else None,
         "kind": kind.choice((_NETWORK_NAMESPACE, _VIRTUAL_MACHINE)) if kind else _NETWORK_NAMESPACE,
@@ -37,6 +38,11 @@ def _read_spec(node: Node) -> dict | None:
         "addresses": [str(field.value) for field in read_addresses(fields.get("addresses"), 2)],
         "mac": read_mac(fields.get("mac")),
     }
+    # What Services know of it: named ports, and whether it is one of their endpoints.
+    if ports := read_workload_ports(fields.get("ports")):
+        spec["ports"] = ports
+    if ready and ready.boolean() is False:
+        spec["ready"] = False
     if spec["kind"] == _VIRTUAL_MACHINE:
         spec["memory"] = memory.integer(*_MEMORY) if memory else _DEFAULT_MEMORY
     elif memory:

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address
+
 from ...common.addressing import (
     GATEWAY_OFFSET,
     MANAGEMENT_OFFSET,
     family,
     mac_of_address,
     masquerade_pair,
+    network_of,
     nth_address,
     nth_interface,
     prefix_length,
@@ -142,10 +145,35 @@ class NodeNetwork:
         """Return the network's masquerade addresses on the node; side 0: gateway router, 1: management port."""
         return [masquerade_pair(subnet, self.network["id"])[side] for subnet in self.masquerade_subnets()]
 
+    @property
+    def services(self) -> dict[str, dict]:
+        """Return the network's Services of the plan, by `namespace/name`."""
+        return self.plan.get("services", {}).get(self.name, {})
+
+    @property
+    def has_load_balancer_group(self) -> bool:
+        """Return whether a Service of the network is the same on all nodes; these are in one group."""
+        return any(not is_of_node(self.network, service) for service in self.services.values())
+
     def shared_services(self) -> list[str]:
         """Return the addresses of the shared services, of the network's families."""
         found = self.settings.get("shared_services", [])
         return [service["address"] for service in found if family(service["address"]) in self.network["families"]]
+
+
+def is_of_node(network: dict, service: dict) -> bool:
+    """Return whether a Service has other targets on each node, or for a switch and a gateway router of one.
+
+    As in ovn-kubernetes: with the internal traffic policy Local, and with endpoints beyond the network's subnets.
+    """
+    if service["internal_traffic_policy"] == "Local":
+        return True
+    own = [network_of(subnet) for subnet in network["subnets"]]
+    return any(
+        not any(address.version == subnet.version and address in subnet for subnet in own)
+        for port in service["ports"]
+        for address in (ip_address(one["address"]) for one in port["endpoints"])
+    )
 
 
 def is_on(network: dict, node: str) -> bool:

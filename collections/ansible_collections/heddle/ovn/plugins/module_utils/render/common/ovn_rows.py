@@ -7,24 +7,33 @@ Keys of rows are the names that OVN shows, so a change list reads like `ovn-nbct
 from __future__ import annotations
 
 from ...common.addressing import plain
+from ...common.naming import load_balancer_group
 from ...types.ovsdb_row import Parent, Ref, Row
 from .node_network import NodeNetwork
 
 SWITCH, SWITCH_PORT = "Logical_Switch", "Logical_Switch_Port"
 ROUTER, ROUTER_PORT = "Logical_Router", "Logical_Router_Port"
+LOAD_BALANCER_GROUP = "Load_Balancer_Group"
 COPP_NAME = "ovnkube-default"
 
 
-def switch(view: NodeNetwork, name: str, other_config: dict, external_ids: dict) -> Row:
-    """Logical switch."""
-    columns = {"name": name, "other_config": other_config, "external_ids": external_ids}
+def balanced(view: NodeNetwork) -> dict:
+    """Return the columns of a switch or router that the network's Services are reached through."""
+    if not view.has_load_balancer_group:
+        return {}
+    return {"load_balancer_group": {Ref(LOAD_BALANCER_GROUP, load_balancer_group(view.name))}}
+
+
+def switch(view: NodeNetwork, name: str, other_config: dict, external_ids: dict, **columns) -> Row:
+    """Logical switch; further columns by name."""
+    columns = {"name": name, "other_config": other_config, "external_ids": external_ids, **columns}
     return Row(SWITCH, name, columns, view.name)
 
 
-def router(view: NodeNetwork, name: str, options: dict, external_ids: dict) -> Row:
-    """Logical router under the shared control plane protection."""
-    columns = {"name": name, "options": options, "external_ids": external_ids, "copp": Ref("Copp", COPP_NAME)}
-    return Row(ROUTER, name, columns, view.name)
+def router(view: NodeNetwork, name: str, options: dict, external_ids: dict, **columns) -> Row:
+    """Logical router under the shared control plane protection; further columns by name."""
+    values = {"name": name, "options": options, "external_ids": external_ids, "copp": Ref("Copp", COPP_NAME), **columns}
+    return Row(ROUTER, name, values, view.name)
 
 
 def router_port(

@@ -11,7 +11,7 @@ from ...common.addressing import family, host_route, mac_of_address, plain
 from ...common.naming import gateway_router, management_port
 from ...types.ovsdb_row import Parent, Row
 from ..common.node_network import NodeNetwork
-from ..common.ovn_rows import ROUTER, policy, route, router, switch_port
+from ..common.ovn_rows import ROUTER, balanced, policy, route, router, switch_port
 
 MANAGEMENT_POLICY_PRIORITY = 1004
 # A router keeps no row in the Southbound database for each address that asked for another one, and forgets what it
@@ -37,7 +37,7 @@ def gateway_router_row(view: NodeNetwork) -> Row:
     if view.provider:
         own = [plain(address) for address in view.provider.addresses]
         ids |= {"physical_ip": own[0], "physical_ips": ",".join(own)}
-    return router(view, gateway_router(view.name, view.node), options, ids)
+    return router(view, gateway_router(view.name, view.node), options, ids, **balanced(view))
 
 
 def inner_router_options(view: NodeNetwork) -> dict:

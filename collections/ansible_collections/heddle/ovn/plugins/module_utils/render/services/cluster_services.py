@@ -7,13 +7,13 @@ where the host's masquerade address stands for an endpoint that is the node itse
 
 from __future__ import annotations
 
-from ...common.addressing import family, nth_address, plain
+from ...common.addressing import family, plain
 from ...common.naming import DEFAULT_NETWORK, gateway_router, node_switch
 from ...types.ovsdb_row import Parent, Row
 from ..common.node_network import NodeNetwork
 from ..common.ovn_rows import ROUTER, SWITCH
-
-_HAIRPIN_MASQUERADE = 5
+from .load_balancer_options import OPTIONS, hairpin_options, socket
+from .network_services import seen_from_router
 
 
 def render_services(view: NodeNetwork) -> list[Row]:
@@ -39,23 +39,17 @@ def _load_balancer(
     version = family(service["address"])
     endpoints = [address for text in service["endpoints"] for address in _addresses(view, text, version)]
     if scope == "node_router":
-        endpoints = [_seen_from_router(view, address) for address in endpoints]
+        endpoints = [seen_from_router(view, address) for address in endpoints]
     columns = {
         "name": f"{name}_IPv6" if version == 6 else name,
         "protocol": protocol.lower(),
         "vips": {
-            _socket(service["address"], port["port"]): ",".join(
-                _socket(address, port.get("target", port["port"])) for address in endpoints
+            socket(service["address"], port["port"]): ",".join(
+                socket(address, port.get("target", port["port"])) for address in endpoints
             )
             for port in ports
         },
-        "options": {
-            "reject": "true",
-            "event": "false",
-            "skip_snat": "false",
-            "neighbor_responder": "none",
-            "hairpin_snat_ip": " ".join(view.masquerade(_HAIRPIN_MASQUERADE)),
-        },
+        "options": {**OPTIONS, **hairpin_options(view)},
         "external_ids": {"k8s.ovn.org/kind": "Service", "k8s.ovn.org/owner": service["name"]},
     }
     return Row("Load_Balancer", columns["name"], columns, view.name, parent)
@@ -73,16 +67,3 @@ def _addresses(view: NodeNetwork, text: str, version: int) -> list[str]:
         for address in interface["addresses"]
         if family(address) == version
     ]
-
-
-def _seen_from_router(view: NodeNetwork, address: str) -> str:
-    """A gateway router has the node's own addresses, so it cannot send packets to the node by them."""
-    own = {plain(item) for item in view.provider.addresses} if view.provider else set()
-    if address not in own:
-        return address
-    subnet = next(item for item in view.masquerade_subnets() if family(item) == family(address))
-    return nth_address(subnet, NodeNetwork.HOST_MASQUERADE)
-
-
-def _socket(address: str, port: int) -> str:
-    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"

@@ -7,7 +7,7 @@ from ...common.addressing import family, plain
 from ...common.naming import EXTERNAL_ID_NODE, ROUTER_MARK, gateway_router, layer2_switch, transit_router
 from ...types.ovsdb_row import Row
 from ..common.node_network import NodeNetwork, first_mac, switch_config
-from ..common.ovn_rows import gateway_chassis, peering, route, router, router_port, switch
+from ..common.ovn_rows import balanced, gateway_chassis, peering, route, router, router_port, switch
 from ..gateway.external import render_external
 from ..gateway.routers import (
     MAC_LEARNING,
@@ -56,7 +56,7 @@ def _switch(view: NodeNetwork) -> Row:
         "mcast_querier": "false",
         "mcast_flood_unregistered": "true",
     }
-    return switch(view, name, config, view.external_ids(role=True))
+    return switch(view, name, config, view.external_ids(role=True), **balanced(view))
 
 
 def _transit_router(view: NodeNetwork) -> list[Row]:

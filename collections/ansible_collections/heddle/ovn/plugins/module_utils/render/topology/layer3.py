@@ -19,7 +19,7 @@ from ...common.naming import (
 )
 from ...types.ovsdb_row import Row
 from ..common.node_network import NodeNetwork, first_mac, switch_config
-from ..common.ovn_rows import gateway_chassis, peering, route, router, router_port, switch, switch_port
+from ..common.ovn_rows import balanced, gateway_chassis, peering, route, router, router_port, switch, switch_port
 from ..gateway.external import render_external
 from ..gateway.routers import gateway_router_row, inner_router_options, management_rows, outward_routes
 
@@ -45,7 +45,7 @@ def _router_and_switch(view: NodeNetwork) -> list[Row]:
     router_ids = {ROUTER_MARK: "yes", **view.external_ids()}
     rows = [
         router(view, on, {"always_learn_from_arp_request": "false", **inner_router_options(view)}, router_ids),
-        switch(view, name, config, view.external_ids(role=True)),
+        switch(view, name, config, view.external_ids(role=True), **balanced(view)),
         router_port(view, on, rtos, first_mac(gateways), gateways, {"gateway_mtu": str(view.network["mtu"])}),
         peering(view, name, stor, rtos),
     ]

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plan's entry for each Service with a cluster IP: its network, addresses, and the endpoints of each port."""
+
+from __future__ import annotations
+
+from ..common.addressing import family
+from ..controllers.cluster_ips import SERVICE, cluster_ips, is_headless, service_owner
+from ..controllers.networks import Network
+from ..controllers.service_endpoints import ServiceEndpoints
+from ..store.snapshot import Snapshot
+
+
+def service_entries(snapshot: Snapshot, found: dict[str, Network]) -> dict[str, dict]:
+    """Return the Services by network and `namespace/name`; `found` are the networks in effect.
+
+    Addresses of families that a Service's network lacks are left out, and so is a Service without any other.
+    """
+    services = [service for service in snapshot.of_kind(SERVICE) if not is_headless(service)]
+    if not services:
+        return {}
+    endpoints = ServiceEndpoints(snapshot, found)
+    entries: dict[str, dict] = {}
+    for service in services:
+        network = endpoints.network(service)
+        addresses = [
+            text for text in cluster_ips(snapshot, service) if network is not None and family(text) in network.families
+        ]
+        if not addresses:
+            continue
+        entries.setdefault(network.name, {})[service_owner(service)] = {
+            "addresses": addresses,
+            # Seconds for which a client stays with an endpoint, 0 for none.
+            "affinity": service.spec["affinity"],
+            "internal_traffic_policy": service.spec["internalTrafficPolicy"],
+            "ports": [
+                {
+                    "protocol": port["protocol"],
+                    "port": port["port"],
+                    "endpoints": [
+                        {"address": one.address, "port": one.port, "node": one.node}
+                        for one in chosen
+                        if any(family(one.address) == family(text) for text in addresses)
+                    ],
+                }
+                for port, chosen in zip(service.spec["ports"], endpoints.of(service), strict=True)
+            ],
+        }
+    return entries
