@@ -31,6 +31,11 @@ NEXT_HOP_MAC = "0a:00:00:00:00:fe"
 NEXT_HOPS = ("192.0.2.1", "2001:db8::1")
 
 
+def interface_of(namespace: str, name: str = "a") -> str:
+    """The port of Open vSwitch that stands for a workload's interface."""
+    return f"if-{namespace}" if name == "a" else f"if-{namespace}-{name}"
+
+
 class Host:
     """node1 of a plan, with every packet that its interfaces send."""
 
@@ -159,7 +164,7 @@ def host(tools, folder, vswitch, northbound, southbound, northd, monkeypatch):
         for workload in zone.plan["workloads"].values():
             if workload["node"] == "node1":
                 interface = workload["interfaces"][-1]
-                machine.attach(f"if-{workload['namespace']}", interface["port"])
+                machine.attach(interface_of(workload["namespace"], workload["name"]), interface["port"])
         machine.apply(zone.plan)
         bound = {interface["interfaces"][-1]["port"] for interface in zone.plan["workloads"].values()}
         rows = lambda: northbound.rows("Logical_Switch_Port", "name", "up")  # noqa: E731

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ethernet frames as bytes, IPv4 and IPv6: ARP, neighbour discovery, UDP, answers of TCP, echo.
+"""Ethernet frames as bytes, IPv4 and IPv6: ARP, neighbour discovery, UDP, TCP without data, echo, ICMP errors.
 
 Only what the tests send or read.
 """
@@ -14,7 +14,8 @@ from pathlib import Path
 ARP, IPV4, IPV6, VLAN = 0x0806, 0x0800, 0x86DD, 0x8100
 ICMP, TCP, UDP, ICMPV6 = 1, 6, 17, 58
 SOLICITATION, ADVERTISEMENT = 135, 136
-_SYN_ACK = 0x12
+SYN, _SYN_ACK = 0x02, 0x12
+RESET = 0x04
 
 
 def mac_bytes(mac: str) -> bytes:
@@ -35,7 +36,10 @@ def checksum(data: bytes) -> int:
 
 @dataclass(frozen=True)
 class Packet:
-    """An IP packet in its frame. For an echo, `source_port` is the identifier and `target_port` 0; `kind` its type."""
+    """An IP packet in its frame. For an echo, `source_port` is the identifier and `target_port` 0; `kind` its type.
+
+    For TCP `kind` has the flags, 0 for those of the answer to a SYN.
+    """
 
     source_mac: str
     target_mac: str
@@ -67,7 +71,9 @@ class Packet:
             body = struct.pack("!BBHHH", self.kind, 0, 0, self.source_port, 1) + self.payload
             place = 2
         elif self.protocol == TCP:
-            body = struct.pack("!HHIIBBHHH", self.source_port, self.target_port, 1000, 2000, 5 << 4, _SYN_ACK, 0, 0, 0)
+            body = struct.pack(
+                "!HHIIBBHHH", self.source_port, self.target_port, 1000, 2000, 5 << 4, self.kind or _SYN_ACK, 0, 0, 0
+            )
             place = 16
         else:
             body = struct.pack("!HHHH", self.source_port, self.target_port, 8 + len(self.payload), 0) + self.payload
@@ -165,7 +171,8 @@ def decode(frame: bytes) -> Packet | Question | Answer | None:
         return replace(found, kind=body[0], source_port=struct.unpack("!H", body[4:6])[0], payload=body[8:])
     if protocol == TCP:
         ports = struct.unpack("!HH", body[:4])
-        return replace(found, source_port=ports[0], target_port=ports[1], payload=b"")
+        flags = 0 if body[13] == _SYN_ACK else body[13]
+        return replace(found, source_port=ports[0], target_port=ports[1], kind=flags, payload=b"")
     if protocol == UDP:
         ports = struct.unpack("!HH", body[:4])
         return replace(found, source_port=ports[0], target_port=ports[1], payload=body[8:])

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from .names import read_dns_subdomain
-from .node import Node
+from .node import Fields, Node
 
 
 @dataclass(frozen=True)
@@ -20,13 +20,13 @@ class Kind:
     ``read_name`` reads ``metadata.name``. ``own_labels`` are labels that every object of the kind has implicitly.
     ``default_namespace`` is the namespace of an object without one; if None, the namespace is required.
     ``root_fields`` are the fields of a kind that has no ``spec``, and has them beside ``metadata``; ``read_spec`` gets
-    the whole document then.
+    all fields of the document then.
     """
 
     name: str
     api_versions: tuple[str, ...]
     namespaced: bool
-    read_spec: Callable[[Node], dict | None]
+    read_spec: Callable[[Node | Fields], dict | None]
     api_version_required: bool = True
     default_namespace: str | None = None
     read_name: Callable[[Node], str | None] = read_dns_subdomain

@@ -80,7 +80,7 @@ def _read_document(document: Document, report: Report, first_places: dict[tuple,
     header = _read_header(fields, kind)
     source = Source(report.file, document.number, document.line)
     _check_duplicate(root, header, source, first_places)
-    spec = kind.read_spec(root if kind.root_fields else fields.place("spec"))
+    spec = kind.read_spec(fields if kind.root_fields else fields.place("spec"))
     if spec is not None:
         metadata = fields.place("metadata")
         annotations = metadata.child("annotations") if isinstance(metadata.value, dict) else metadata

@@ -14,6 +14,7 @@ from ..common.naming import DEFAULT_NETWORK, PRIMARY_NETWORK_LABEL
 from ..store.snapshot import Snapshot, StoredObject
 from .allocation import given_addresses, workload_subnets
 from .attachment import Attachments
+from .cluster_ips import families_of
 from .networks import Network, running_workloads
 from .placement import node_of
 
@@ -61,19 +62,20 @@ class ServiceEndpoints:
         return [one for one in self._workloads.get(service.namespace, ()) if wanted <= one.labels.items()]
 
     def of(self, service: StoredObject) -> list[list[Endpoint]]:
-        """Return the ready endpoints of each port of a Service."""
+        """Return the ready endpoints of each port of a Service, of the families that it shares with its network."""
         network = self.network(service)
         if network is None:
             return [[] for _port in service.spec["ports"]]
+        families = {*families_of(service, self._snapshot)} & {*network.families}
         unready = service.spec["publishNotReadyAddresses"]
         chosen = [
-            (workload, self._addresses(workload, network))
+            (workload, [one for one in self._addresses(workload, network) if family(one) in families])
             for workload in self.selected(service)
             if unready or workload.spec.get("ready", True)
         ]
         slices = self._slices.get((service.namespace, service.name), ())
         return [
-            list(dict.fromkeys([*_of_workloads(port, chosen), *_of_slices(port, slices, network, unready=unready)]))
+            list(dict.fromkeys([*_of_workloads(port, chosen), *_of_slices(port, slices, families, unready=unready)]))
             for port in service.spec["ports"]
         ]
 
@@ -104,7 +106,7 @@ def _of_workloads(port: dict, chosen: list[tuple[StoredObject, list[str]]]) -> l
     ]
 
 
-def _of_slices(port: dict, slices: list[StoredObject], network: Network, *, unready: bool) -> list[Endpoint]:
+def _of_slices(port: dict, slices: list[StoredObject], families: set[int], *, unready: bool) -> list[Endpoint]:
     return [
         Endpoint(address, own["port"], endpoint["node"])
         for entry in slices
@@ -113,5 +115,5 @@ def _of_slices(port: dict, slices: list[StoredObject], network: Network, *, unre
         for endpoint in entry.spec["endpoints"]
         if unready or endpoint["ready"]
         for address in endpoint["addresses"]
-        if family(address) in network.families
+        if family(address) in families
     ]

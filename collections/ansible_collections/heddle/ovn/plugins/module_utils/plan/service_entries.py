@@ -36,11 +36,7 @@ def service_entries(snapshot: Snapshot, found: dict[str, Network]) -> dict[str, 
                 {
                     "protocol": port["protocol"],
                     "port": port["port"],
-                    "endpoints": [
-                        {"address": one.address, "port": one.port, "node": one.node}
-                        for one in chosen
-                        if any(family(one.address) == family(text) for text in addresses)
-                    ],
+                    "endpoints": [{"address": one.address, "port": one.port, "node": one.node} for one in chosen],
                 }
                 for port, chosen in zip(service.spec["ports"], endpoints.of(service), strict=True)
             ],

@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..addresses import Address, parse_address
 from ..kind import Kind
 from ..names import read_dns_label, read_dns_subdomain
-from ..node import Node
+from ..node import Fields, Node
 from ..ports import read_slice_ports
 from ..problem import show
 
@@ -21,8 +21,7 @@ _ENDPOINT_FIELDS = (
 )  # fmt: skip
 
 
-def _read(node: Node) -> dict | None:
-    fields = node.mapping(("apiVersion", "kind", "metadata", *_FIELDS))
+def _read(fields: Fields) -> dict | None:
     kind = fields.require("addressType", "set it to IPv4 or IPv6")
     written = kind.choice(("FQDN", *_VERSIONS)) if kind else None
     if written == "FQDN":

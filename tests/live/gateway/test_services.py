@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packets to the cluster IPs of Services: within their network, and from networks with equal subnets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.live.gateway.conftest import UPLINK, interface_of
+from tests.live.gateway.packets import ICMP, ICMPV6, RESET, SYN, TCP, UDP, Packet
+from tests.live.gateway.test_north_south import layer3
+from tests.pipeline import layer2, namespace, workload
+
+NAMES = ("flat", "even", "deep", "also", "plain")
+HAIRPIN = {4: "169.254.0.5", 6: "fd69::5"}
+UNREACHABLE = {4: (ICMP, 3), 6: (ICMPV6, 1)}
+
+
+def service(where: str, name: str, selector: str, *ports: str, more: str = "") -> str:
+    return (
+        f"---\napiVersion: v1\nkind: Service\nmetadata: {{name: {name}, namespace: {where}}}\n"
+        f"spec: {{ipFamilyPolicy: RequireDualStack, selector: {{app: {selector}}}, "
+        f"ports: [{', '.join(ports)}]{more}}}\n"
+    )
+
+
+def server(where: str, name: str) -> str:
+    return workload(where, name, "node1").replace(
+        f"namespace: {where}}}\nspec: {{",
+        f"namespace: {where}, labels: {{app: web}}}}\n"
+        "spec: {ports: [{name: dns, protocol: UDP, containerPort: 5353}], ",
+    )
+
+
+DNS, HTTP = "{name: dns, protocol: UDP, port: 53, targetPort: dns}", "{name: http, port: 80, targetPort: 8080}"
+TENANTS = "".join(
+    [
+        *(namespace(name) + layer2(name, "net", "10.50.0.0/24", "fd50::/64") for name in ("flat", "even")),
+        *(namespace(name) + layer3(name) for name in ("deep", "also")),
+        namespace("plain", primary=False),
+        *(workload(name, "a", "node1") + server(name, "b") for name in NAMES),
+    ]
+)
+SERVICES = "".join(
+    service(name, "web", "web", DNS, HTTP) + service(name, "none", "nothing", DNS, HTTP) for name in NAMES
+)
+
+
+def interface(zone, name: str, which: str) -> dict:
+    return zone.plan["workloads"][f"{name}/{which}"]["interfaces"][-1]
+
+
+def address(zone, name: str, which: str, family: int) -> str:
+    return next(one for one in interface(zone, name, which)["addresses"] if (":" in one) == (family == 6)).partition(
+        "/"
+    )[0]
+
+
+def cluster_ip(zone, name: str, which: str, family: int) -> str:
+    network = interface(zone, name, "a")["network"]
+    found = zone.plan["services"][network][f"{name}/{which}"]["addresses"]
+    return next(one for one in found if (":" in one) == (family == 6))
+
+
+def request(zone, name: str, which: str, target: str, protocol: int = UDP, source_port: int = 5000) -> Packet:
+    """A workload's packet to a cluster IP, by way of its gateway."""
+    family = 6 if ":" in target else 4
+    routers = zone.northbound.rows("Logical_Router_Port", "name", "mac")
+    ends = ("rtos-node1",) if name == "plain" else (f"rtos-{name}_net_node1", f"trtos-{name}_net_ovn_layer2_switch")
+    gateway = next(row["mac"] for row in routers if row["name"] in ends)
+    own = interface(zone, name, which)
+    found = Packet(own["mac"], gateway, address(zone, name, which, family), target, protocol, source_port, 53)
+    if protocol == TCP:
+        return replace(found, target_port=80, kind=SYN, payload=b"")
+    return replace(found, payload=f"{name} {which}".encode())
+
+
+def received(machine, name: str, which: str) -> list[Packet]:
+    return [packet for packet in machine.sent(interface_of(name, which)) if isinstance(packet, Packet)]
+
+
+@pytest.mark.parametrize("mode", ["shared", "local"])
+@pytest.mark.parametrize("family", [4, 6])
+def test_a_cluster_ip_is_reached_from_its_network_only(host, family, mode):
+    machine, zone = host(TENANTS + SERVICES, mode)
+    for name in NAMES:
+        own = request(zone, name, "a", cluster_ip(zone, name, "web", family))
+        for other in NAMES:
+            if other != name:
+                foreign = request(zone, name, "a", cluster_ip(zone, other, "web", family))
+                machine.receive(interface_of(name), replace(foreign, payload=b"foreign").encode())
+        machine.receive(interface_of(name), own.encode())
+        machine.exchange(lambda name=name: received(machine, name, "b"), f"the request of {name}")
+        [seen] = received(machine, name, "b")
+        assert (seen.source, seen.source_port, seen.payload) == (own.source, 5000, own.payload)
+        assert (seen.target, seen.target_port) == (address(zone, name, "b", family), 5353)
+        machine.receive(interface_of(name, "b"), seen.answer().encode())
+        machine.exchange(lambda name=name: received(machine, name, "a"), f"the answer to {name}")
+        [answer] = received(machine, name, "a")
+        assert (answer.source, answer.source_port, answer.target_port) == (own.target, 53, 5000)
+    everywhere = [packet for name in NAMES for which in "ab" for packet in received(machine, name, which)]
+    assert not [packet for packet in everywhere if packet.payload == b"foreign"]
+    assert len(everywhere) == 2 * len(NAMES)
+
+
+@pytest.mark.parametrize("family", [4, 6])
+def test_a_service_without_endpoints_rejects_at_once(host, family):
+    machine, zone = host(TENANTS + SERVICES)
+    for name in NAMES:
+        target = cluster_ip(zone, name, "none", family)
+        machine.receive(interface_of(name), request(zone, name, "a", target).encode())
+        machine.receive(interface_of(name), request(zone, name, "a", target, TCP).encode())
+        wanted = {UNREACHABLE[family], (TCP, RESET)}
+
+        def answered(name=name, wanted=wanted):
+            return {(one.protocol, one.kind & ~0x10) for one in received(machine, name, "a")} == wanted
+
+        machine.exchange(answered, f"the errors for {name}")
+    assert not [
+        packet for packet in machine.sent(UPLINK) if isinstance(packet, Packet) and packet.target_port in (53, 80)
+    ]
+
+
+@pytest.mark.parametrize("family", [4, 6])
+def test_a_workload_reaches_itself_through_its_service(host, family):
+    machine, zone = host(TENANTS + SERVICES)
+    for name in NAMES:
+        own = request(zone, name, "b", cluster_ip(zone, name, "web", family))
+        machine.receive(interface_of(name, "b"), own.encode())
+        machine.exchange(lambda name=name: received(machine, name, "b"), f"the request of {name}")
+        [seen] = received(machine, name, "b")
+        assert (seen.source, seen.target, seen.target_port) == (HAIRPIN[family], own.source, 5353)
+        machine.receive(interface_of(name, "b"), seen.answer().encode())
+        machine.exchange(lambda name=name: len(received(machine, name, "b")) == 2, f"the answer to {name}")
+        answer = received(machine, name, "b")[1]
+        assert (answer.source, answer.source_port, answer.target) == (own.target, 53, own.source)
+
+
+@pytest.mark.parametrize("family", [4, 6])
+def test_a_client_stays_with_its_endpoint(host, family):
+    """With affinity all connections of one client have one endpoint; without, some of 16 have the other.
+
+    The first packet of a client makes OVN remember the endpoint and goes no further (ovn-northd(8), "Load balancing
+    affinity learn"): clients send it again.
+    """
+    others = "".join(server(name, "c") for name in NAMES)
+    sticky = "".join(service(name, "sticky", "web", DNS, more=", sessionAffinity: ClientIP") for name in NAMES)
+    machine, zone = host(TENANTS + SERVICES + others + sticky)
+
+    def ports(name: str, end: str, first: int) -> set[int]:
+        return {one.source_port for one in received(machine, name, end) if first <= one.source_port < first + 16}
+
+    for first, which, ends in ((6000, "sticky", 1), (7000, "web", 2)):
+        for name in NAMES:
+            for port in range(first, first + 16):
+                packet = request(zone, name, "a", cluster_ip(zone, name, which, family), source_port=port)
+
+                def arrived(name=name, packet=packet, first=first):
+                    machine.receive(interface_of(name), packet.encode())
+                    return any(packet.source_port in ports(name, end, first) for end in "bc")
+
+                machine.exchange(arrived, f"request from port {port} of {name}")
+            assert sum(bool(ports(name, end, first)) for end in "bc") == ends, (which, name)
+
+
+@pytest.mark.parametrize("family", [4, 6])
+def test_endpoints_follow_workloads(host, family):
+    machine, zone = host(TENANTS + SERVICES)
+    unready = (TENANTS + SERVICES).replace("spec: {ports: [{name: dns", "spec: {ready: false, ports: [{name: dns")
+    assert zone.apply(unready).changed
+    assert not zone.apply(unready).changed
+    for name in NAMES:
+        machine.receive(interface_of(name), request(zone, name, "a", cluster_ip(zone, name, "web", family)).encode())
+        machine.exchange(lambda name=name: received(machine, name, "a"), f"the error for {name}")
+        assert (received(machine, name, "a")[0].protocol, received(machine, name, "a")[0].kind) == UNREACHABLE[family]
+    assert zone.apply(TENANTS).changed
+    assert not zone.northbound.rows("Load_Balancer_Group", "name")
+    assert not zone.northbound.rows("Load_Balancer", "name")
+    assert not zone.apply(TENANTS).changed
+    assert zone.apply(TENANTS + SERVICES).changed
+    assert len(zone.northbound.rows("Load_Balancer_Group", "name")) == len(NAMES)

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Services in the state: cluster IPs, families, endpoints, what is refused and what the status says."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.conditions import condition
+from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
+from tests.pipeline import decide, layer2, namespace, stored, workload
+
+RED = namespace("red") + layer2("red", "net", "10.0.0.0/24", "fd00:10::/64")
+PLAIN = namespace("plain", primary=False)
+IPV4_ONLY = {"service_subnets": ["10.96.0.0/16"]}
+SMALL = {"service_subnets": ["10.96.0.0/30"]}
+
+
+def service(name: str = "web", spec: str = "selector: {app: web}, ports: [{port: 80}]", where: str = "red") -> str:
+    return (
+        f"---\napiVersion: v1\nkind: Service\nmetadata: {{name: {name}, namespace: {where}}}\nspec: {{{spec}}}\n"
+    )  # fmt: skip
+
+
+def server(name: str, spec: str = "", where: str = "red", node: str = "node1", app: str = "web") -> str:
+    return workload(where, name, node).replace(
+        f"namespace: {where}}}\nspec: {{", f"namespace: {where}, labels: {{app: {app}}}}}\nspec: {{{spec}"
+    )
+
+
+def endpoint_slice(addresses: str, family: str = "IPv4", more: str = "", name: str = "web-1") -> str:
+    return (
+        "---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\n"
+        f"metadata: {{name: {name}, namespace: red, labels: {{kubernetes.io/service-name: web}}}}\n"
+        f"addressType: {family}\nports: [{{port: 8080}}]\nendpoints: [{{addresses: [{addresses}]{more}}}]\n"
+    )
+
+
+def status(text: str, key: str = "Service/red/web", **more) -> dict:
+    return stored(text, **more).objects[key].status
+
+
+def ready(text: str, key: str = "Service/red/web", **more) -> tuple[str, str, str]:
+    found = condition(stored(text, **more).objects[key], "Ready")
+    return found["status"], found["reason"], found["message"]
+
+
+def refused(text: str, **more) -> list[str]:
+    return [f"{problem.path}: {problem.rule}" for problem in decide(text, **more)[1]]
+
+
+def endpoints(text: str, **more) -> list[list[tuple[str, int]]]:
+    entry = build_plan(stored(text, **more))["services"]["red_net"]["red/web"]
+    return [[(one["address"], one["port"]) for one in port["endpoints"]] for port in entry["ports"]]
+
+
+@pytest.mark.parametrize(
+    ("spec", "addresses"),
+    [
+        ("", ["10.96.1.0"]),
+        ("ipFamilies: [IPv6], ", ["fd00:10:96::100"]),
+        ("ipFamilyPolicy: PreferDualStack, ", ["10.96.1.0", "fd00:10:96::100"]),
+        ("ipFamilyPolicy: RequireDualStack, ipFamilies: [IPv6, IPv4], ", ["fd00:10:96::100", "10.96.1.0"]),
+        ("clusterIP: 10.96.0.9, ", ["10.96.0.9"]),
+        ("clusterIP: 'fd00:10:96::9', ipFamilyPolicy: PreferDualStack, ", ["fd00:10:96::9", "10.96.1.0"]),
+        ("clusterIP: None, ", ["None"]),
+    ],
+)
+def test_families_and_addresses(spec, addresses):
+    found = status(RED + service(spec=spec + "ports: [{port: 80}]"))
+    assert found["clusterIPs"] == addresses
+    if addresses != ["None"]:
+        assert found["ipFamilies"] == ["IPv6" if ":" in address else "IPv4" for address in addresses]
+
+
+def test_a_cluster_with_one_family():
+    one = "ipFamilyPolicy: PreferDualStack, ports: [{port: 80}]"
+    assert status(RED + service(spec=one), settings=IPV4_ONLY)["clusterIPs"] == ["10.96.1.0"]
+    assert refused(RED + service(spec=one.replace("Prefer", "Require")), settings=IPV4_ONLY) == [
+        'spec.ipFamilyPolicy: Invalid value: "RequireDualStack": this cluster is not configured for dual-stack services'
+    ]
+    assert refused(RED + service(spec="ipFamilies: [IPv6], ports: [{port: 80}]"), settings=IPV4_ONLY) == [
+        'spec.ipFamilies[0]: Invalid value: "IPv6": not configured on this cluster'
+    ]
+    assert refused(RED + service(spec="clusterIP: 'fd00::1', ports: [{port: 80}]"), settings=IPV4_ONLY) == [
+        'spec.clusterIPs[0]: Invalid value: "fd00::1": IPv6 is not configured on this cluster'
+    ]
+
+
+def test_headless_without_selector_has_both_families():
+    assert status(RED + service(spec="clusterIP: None"))["ipFamilies"] == ["IPv4", "IPv6"]
+
+
+def test_addresses_stay_and_are_unique_over_networks():
+    first = stored(RED + PLAIN + service("web") + service("other") + service("web", where="plain"))
+    held = first.allocations["cluster-ip-v4"]
+    assert len(set(held.values())) == len(held) == 3
+    second = stored(RED + PLAIN + service("a") + service("web") + service("web", where="plain"), first)
+    assert second.allocations["cluster-ip-v4"]["red/web"] == held["red/web"]
+    assert "red/other" not in second.allocations["cluster-ip-v4"]
+    assert stored(RED + PLAIN, second).allocations.get("cluster-ip-v4") is None
+
+
+def test_requested_addresses():
+    taken = service("one", "clusterIP: 10.96.0.9, ports: [{port: 80}]")
+    both = RED + taken + service("two", "clusterIP: 10.96.0.9, ports: [{port: 80}]")
+    assert refused(both) == [
+        'spec.clusterIPs[0]: Invalid value: "10.96.0.9": failed to allocate IP 10.96.0.9: provided IP is already '
+        "allocated to red/one"
+    ]
+    before = stored(RED + service("one"))
+    held = before.allocations["cluster-ip-v4"]["red/one"]
+    again = RED + service("one") + service("two", f"clusterIP: {held}, ports: [{{port: 80}}]")
+    assert "already allocated to red/one" in refused(again, before=before)[0]
+    for outside in ("10.96.0.0", "10.96.255.255", "10.97.0.1"):
+        text = RED + service(spec=f"clusterIP: {outside}, ports: [{{port: 80}}]")
+        assert "provided IP is not in the valid range. The range of valid IPs is 10.96.0.0/16" in refused(text)[0]
+
+
+def test_addresses_of_shared_services_are_not_allocated():
+    shared = {
+        "name": "kube-system/dns", "address": "10.96.1.0", "ports": [{"protocol": "UDP", "port": 53}], "endpoints": [],
+    }  # fmt: skip
+    settings = {"shared_services": [shared]}
+    assert status(RED + service(), settings=settings)["clusterIPs"] == ["10.96.1.1"]
+    assert refused(RED + service(), before=stored(RED + service()), settings=settings) == [
+        "shared_services: 10.96.1.0 is the cluster IP of Service red/web"
+    ]
+    same = {"shared_services": [{**shared, "name": "red/web"}]}
+    assert refused(RED + service(), settings=same) == [
+        "metadata.name: is a shared service of the setting shared_services"
+    ]
+
+
+def test_exhausted_service_subnets_are_refused():
+    assert stored(RED + service("a") + service("b"), settings=SMALL)
+    [problem] = refused(RED + service("a") + service("b") + service("c"), settings=SMALL)
+    assert problem.startswith("spec: cluster IPs in 10.96.0.0/30: 3 are wanted, all 2 are taken")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "rule"),
+    [
+        ("", "clusterIP: 10.96.0.9, ", '"10.96.0.9": may not change once set: it is 10.96.1.0'),
+        ("", "clusterIP: None, ", "may not change once set: it is an address"),
+        ("clusterIP: None, ", "", "may not change once set: it is None"),
+        ("", "ipFamilies: [IPv6], ", '"IPv6": may not change once set: it is IPv4'),
+    ],
+)
+def test_what_may_not_change(before, after, rule):
+    ports = "selector: {app: web}, ports: [{port: 80}]"
+    [problem] = refused(RED + service(spec=after + ports), before=stored(RED + service(spec=before + ports)))
+    assert rule in problem
+
+
+def test_a_second_family_is_added_and_released():
+    ports = "ports: [{port: 80}]"
+    first = stored(RED + service(spec=ports))
+    second = stored(RED + service(spec=f"ipFamilyPolicy: PreferDualStack, {ports}"), first)
+    assert second.objects["Service/red/web"].status["clusterIPs"] == ["10.96.1.0", "fd00:10:96::100"]
+    third = stored(RED + service(spec=ports), second)
+    assert third.objects["Service/red/web"].status["clusterIPs"] == ["10.96.1.0"]
+
+
+def test_endpoints_are_workloads_with_the_labels():
+    others = server("away", app="api") + server("b", node="node2")
+    assert endpoints(RED + service() + server("a") + others) == [[("10.0.0.3", 80), ("10.0.0.5", 80)]]
+
+
+def test_named_target_ports_and_readiness():
+    spec = (
+        "selector: {app: web}, ports: "
+        "[{name: h, port: 80, targetPort: http}, {name: d, protocol: UDP, port: 53, targetPort: dns}]"
+    )
+    named = "ports: [{name: http, containerPort: 8080}, {name: dns, protocol: UDP, containerPort: 5353}], "
+    text = RED + service(spec=spec) + server("a", named) + server("b", "ports: [{name: http, containerPort: 81}], ")
+    assert endpoints(text) == [[("10.0.0.3", 8080), ("10.0.0.4", 81)], [("10.0.0.3", 5353)]]
+    unready = text.replace("spec: {ports: [{name: http, containerPort: 81}", "spec: {ready: false, ports: "
+                           "[{name: http, containerPort: 81}")  # fmt: skip
+    assert endpoints(unready) == [[("10.0.0.3", 8080)], [("10.0.0.3", 5353)]]
+    published = unready.replace("selector: {app: web}, ", "selector: {app: web}, publishNotReadyAddresses: true, ")
+    assert endpoints(published) == endpoints(text)
+
+
+def test_endpoint_slices_are_added_by_port_name_and_family():
+    spec = "ipFamilyPolicy: PreferDualStack, ports: [{port: 443}]"
+    both = endpoint_slice("192.0.2.9") + endpoint_slice("'2001:db8::9'", "IPv6", name="web-2")
+    unready = endpoint_slice("192.0.2.10", more=", conditions: {ready: false}", name="web-3")
+    assert endpoints(RED + service(spec=spec) + both + unready) == [[("192.0.2.9", 8080), ("2001:db8::9", 8080)]]
+    named = "ports: [{name: other, port: 443}]"
+    assert endpoints(RED + service(spec=named) + both) == [[]]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (RED + service() + server("a"), ("True", "EndpointsReady", "addresses of endpoints on network red_net: 1")),
+        (RED + service(),
+         ("True", "NoEndpoints", "no endpoint is ready on network red_net, connections are rejected")),
+        (namespace("red") + service(),
+         ("False", "PrimaryNetworkMissing",
+          "namespace red is labelled for a primary network and has none that can be used")),
+        (namespace("red") + layer2("red", "net", "fd00:10::/64") + service() + server("a"),
+         ("False", "IPFamilyNotOnNetwork", "network red_net has no IPv4")),
+        (RED + service(spec="selector: {app: web}, ports: [{port: 80, targetPort: http}]") + server("a"),
+         ("False", "TargetPortNotFound", "targetPort http (TCP) is a port of none of red/a")),
+    ],
+)  # fmt: skip
+def test_what_the_status_says(text, expected):
+    assert ready(text) == expected
+
+
+def test_status_of_slices():
+    key = "EndpointSlice/red/web-1"
+    assert ready(RED + endpoint_slice("192.0.2.9"), key)[:2] == ("False", "ServiceNotFound")
+    assert ready(RED + service() + endpoint_slice("192.0.2.9"), key)[:2] == ("True", "EndpointsAdded")
+    nameless = endpoint_slice("192.0.2.9").replace("kubernetes.io/service-name: web", "")
+    assert ready(RED + nameless, key)[:2] == ("False", "ServiceNotNamed")
+
+
+def test_a_bad_service_stops_no_other():
+    plan = build_plan(stored(RED + service() + server("a") + namespace("lost") + service(where="lost")))
+    assert list(plan["services"]) == ["red_net"]
+
+
+def test_the_same_manifests_change_nothing():
+    text = RED + service() + server("a") + endpoint_slice("192.0.2.9")
+    first = stored(text)
+    assert stored(text, first) == first
