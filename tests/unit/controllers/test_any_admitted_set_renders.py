@@ -17,7 +17,8 @@ from tests.unit.api.case_tables import all_cases
 
 TENANTS = ("red", "blue", "plain")
 SURROUNDINGS = "".join(
-    namespace(name, primary=name != "plain") + workload(name, "w", f"node{number}")
+    namespace(name, primary=name != "plain")
+    + workload(name, "w", f"node{number}").replace(f"namespace: {name}}}", f"namespace: {name}, labels: {{app: web}}}}")
     for number, name in enumerate(TENANTS, start=1)
 )
 # As the surroundings, with one more workload for what it selects: those that run already are in no network's way.
@@ -120,6 +121,32 @@ WORKLOADS = st.builds(
 )  # fmt: skip
 
 
+SERVICES = st.builds(
+    lambda where, name, spec: (
+        "---\n" + json.dumps({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": where},
+                              "spec": {"ports": [{"port": 80}], **spec}}) + "\n"
+    ),
+    st.sampled_from(TENANTS),
+    st.sampled_from(["v", "w"]),
+    optional(
+        clusterIP=st.sampled_from(["None", "10.96.0.9", "fd00:10:96::9"]),
+        ipFamilyPolicy=st.sampled_from(["SingleStack", "PreferDualStack", "RequireDualStack"]),
+        selector=st.sampled_from([{"app": "web"}, {"app": "none"}]),
+        ports=st.just([{"name": "a", "port": 80}, {"name": "b", "port": 53, "protocol": "UDP", "targetPort": "dns"}]),
+        sessionAffinity=st.just("ClientIP"),
+        internalTrafficPolicy=st.just("Local"),
+    ),
+)  # fmt: skip
+SLICES = st.builds(
+    lambda where, name, family: (
+        f"---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {{name: {name}-{family.lower()}, "
+        f"namespace: {where}, labels: {{kubernetes.io/service-name: {name}}}}}\naddressType: {family}\n"
+        f"ports: [{{port: 1}}]\nendpoints: [{{addresses: ['{'192.0.2.11' if family == 'IPv4' else '2001:db8::b'}']}}]\n"
+    ),
+    st.sampled_from(TENANTS), st.sampled_from(["v", "w"]), st.sampled_from(["IPv4", "IPv6"]),
+)  # fmt: skip
+
+
 def admitted(text: str, hosts: dict, **more) -> dict | None:
     """Return the plan, None for a set that is refused."""
     _resources, problems = read_manifests([("t.yml", text)])
@@ -139,9 +166,10 @@ def valid(one: str) -> bool:
     st.sampled_from(HOSTS),
     st.sampled_from([None, {"mtu": 1300}, {"layer2_topology": "gateway-router"}]),
     st.lists(WORKLOADS.filter(valid), max_size=3, unique=True),
+    st.lists((SERVICES | SLICES).filter(valid), max_size=4, unique=True),
 )
-def test_any_admitted_set_renders_on_every_node(networks, hosts, chosen, workloads):
-    plan = admitted(SURROUNDINGS + "".join(networks) + "".join(workloads), hosts, settings=chosen)
+def test_any_admitted_set_renders_on_every_node(networks, hosts, chosen, workloads, services):
+    plan = admitted(SURROUNDINGS + "".join([*networks, *workloads, *services]), hosts, settings=chosen)
     if plan is not None:
         assert unrenderable(plan) == {}
         for one in plan["workloads"].values():
