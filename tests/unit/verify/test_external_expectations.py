@@ -123,6 +123,21 @@ def test_every_network_reaches_shared_services_of_its_families() -> None:
     assert all(one.reach for one in of(found, external_expectations.TO_SERVICE, "plain/p1").values())
 
 
+def test_cluster_ips_are_reached_from_their_network_only() -> None:
+    manifests = MANIFESTS + "".join(
+        f"---\napiVersion: v1\nkind: Service\nmetadata: {{name: web, namespace: {where}}}\n"
+        "spec: {ipFamilyPolicy: PreferDualStack, ports: [{port: 80}]}\n"
+        for where in ("red", "plain")
+    )
+    found = plan_of(manifests, hosts=with_gateways("shared"))
+    flows = external_flows(found, {}, None, EVERY)
+    for workload, own in (("red/r2", "red/web"), ("plain/p1", "plain/web")):
+        asked = [one for one in flows if (one.kind, one.workload) == (external_expectations.TO_CLUSTER_IP, workload)]
+        assert {(one.target, one.reach) for one in asked} == {
+            (f"{name} TCP 80", name == own) for name in ("red/web", "plain/web")
+        }
+
+
 SERVICES = [
     {
         "name": "kube-system/kube-dns", "endpoints": ["plain/p1"], "address": address,

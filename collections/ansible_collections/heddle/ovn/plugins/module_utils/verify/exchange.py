@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import secrets
 import select
 import selectors
@@ -17,7 +18,7 @@ from ..netlink import kernel
 from .asking import Reply
 from .datagram import SIZE, UNSOLICITED, question, read_answer
 from .expectation import Pair
-from .external_expectations import ExternalFlow
+from .external_expectations import TO_CLUSTER_IP, ExternalFlow
 from .frame import Interface, interface_of, open_interface, udp_frame
 from .listening import Place, allow_descriptors, destination, open_sender, open_socket, present_namespaces
 from .service_frames import DNS_PORT, ServiceFrames, dns_question
@@ -264,6 +265,8 @@ class Exchange:
 
 def _answered(opened: socket.socket, row: ExternalFlow, token: int) -> bool:
     try:
+        if row.kind == TO_CLUSTER_IP and opened.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == errno.ECONNREFUSED:
+            return True
         if row.protocol == "TCP":
             opened.getpeername()
             return not opened.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) and bool(

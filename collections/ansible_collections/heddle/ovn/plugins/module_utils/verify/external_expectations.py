@@ -10,6 +10,7 @@
 | host to workload | on the default network, unless the workload's primary network is another one (`udn-isolation`) |
 | host in VRF to workload | on the VRF's network |
 | workload to service | the shared ones, from the default and every primary network (OKEP-5193, "Services") |
+| workload to cluster IP | from the network of the Service only; a refused connection counts as an answer |
 | external host to service | never: whatever node it has a route through, services are for hosts and workloads |
 
 The number of flows grows with workloads, not with their square: a host sends to its own workloads and the next node's,
@@ -25,6 +26,7 @@ from dataclasses import dataclass
 
 from ..common.addressing import family, plain
 from ..common.naming import DEFAULT_NETWORK, LOCKED_ROLE
+from ..render.common.node_network import is_of_node
 from ..render.common.provider import Provider, provider_of
 from ..render.host.links_and_routes import render_host_network
 from .expectation import askers
@@ -34,11 +36,12 @@ TO_EXTERNAL, FROM_EXTERNAL = "workload to external host", "external host to work
 TO_OWN_HOST, TO_OTHER_HOST = "workload to own host", "workload to other host"
 FROM_HOST, FROM_VRF = "host to workload", "host in VRF to workload"
 TO_SERVICE, FROM_EXTERNAL_TO_SERVICE = "workload to service", "external host to service"
+TO_CLUSTER_IP = "workload to cluster IP"
 # Reported for each flow that reached an external host: whether another socket there could answer in its place.
 UNSOLICITED = "unsolicited source to node's port"
 KINDS = (
     TO_EXTERNAL, UNSOLICITED, FROM_EXTERNAL, TO_OWN_HOST, TO_OTHER_HOST, FROM_HOST, FROM_VRF, TO_SERVICE,
-    FROM_EXTERNAL_TO_SERVICE,
+    TO_CLUSTER_IP, FROM_EXTERNAL_TO_SERVICE,
 )  # fmt: skip
 
 _EVERYWHERE = ("0.0.0.0/0", "::/0")
@@ -173,6 +176,7 @@ class _ExternalFlows:
         provider = provider_of(self.plan["nodes"][node])
         for name in self.on_node[node]:
             yield from self._to_services(name, provider)
+            yield from self._to_cluster_ips(name)
             if provider:
                 yield from self._to_external(name, provider)
                 yield from self._to_hosts(name, node, provider)
@@ -295,6 +299,30 @@ class _ExternalFlows:
                         FROM_VRF, node, in_vrf(node, network), name, name, network, version, address, True,
                         f"the host has an interface in {network}", mtu=self._mtu(network),
                     )  # fmt: skip
+
+    def _to_cluster_ips(self, name: str) -> Iterator[ExternalFlow]:
+        """Connections to the Services of the workload's network, and to those of one other network.
+
+        Services with endpoints beyond the network are left out: whether these answer does not depend on the network.
+        """
+        network, node = self._primary(name), self.plan["workloads"][name]["node"]
+        own = self.plan["networks"][network]
+        by_network = self.plan.get("services", {})
+        others = [other for other in by_network if other != network]
+        foreign = [others[own["id"] % len(others)]] if others else []
+        for where in [*([network] if network in by_network else []), *foreign]:
+            for service, described in by_network[where].items():
+                if is_of_node(self.plan["networks"][where], described):
+                    continue
+                result = True, f"{service} is a Service of {network}"
+                if where != network:
+                    result = False, f"{service} is a Service of {where}"
+                for address in (one for one in described["addresses"] if family(one) in own["families"]):
+                    for port in (one["port"] for one in described["ports"] if one["protocol"] == "TCP"):
+                        yield ExternalFlow(
+                            TO_CLUSTER_IP, node, name, f"{service} TCP {port}", name, network, family(address), address,
+                            *result, protocol="TCP", port=port,
+                        )  # fmt: skip
 
     def _to_services(self, name: str, provider: Provider | None) -> Iterator[ExternalFlow]:
         network, node = self._primary(name), self.plan["workloads"][name]["node"]
