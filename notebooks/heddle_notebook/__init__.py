@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+# The first one makes the collection importable, which the others use.
+from . import collection
 from .gateways import Gateways
 from .report import Markup, Picture, Report
 from .upgrade import Upgrade
 
-__all__ = ["Gateways", "Markup", "Picture", "Report", "Upgrade"]
+__all__ = ["Gateways", "Markup", "Picture", "Report", "Upgrade", "collection"]

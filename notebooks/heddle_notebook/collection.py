@@ -17,11 +17,9 @@ from ansible_collections.heddle.ovn.plugins.module_utils.render.common.node_netw
     attachments,
     nodes_of,
 )
-from ansible_collections.heddle.ovn.plugins.module_utils.traffic.losses import MOVING  # noqa: E402
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.report_tables import cause_lines, foreign_lines  # noqa: E402
 
 __all__ = [
-    "MOVING",
     "NodeNetwork",
     "attachments",
     "cause_lines",

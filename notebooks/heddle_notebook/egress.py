@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import re
 
-from .colors import network_colors
+from ansible_collections.heddle.ovn.plugins.plugin_utils.pages.colors import network_colors
+from ansible_collections.heddle.ovn.plugins.plugin_utils.pages.svg import FAINT, Drawing
+
 from .path import COLUMN, LEFT, TOP, _column, _height, _hop
-from .svg import FAINT, Drawing
 from .trace import Leg, read_traces
 
 _TABLE = re.compile(r"^\s*(\d+)\. (.*)$")

@@ -6,6 +6,8 @@ from __future__ import annotations
 import json
 from html import escape
 
+from ansible_collections.heddle.ovn.plugins.plugin_utils.pages.markup import table
+
 from . import tables
 from .egress import bridge_steps, datapath_actions, egress, logical_leg
 from .inside import connections, inside, pair_of
@@ -33,7 +35,7 @@ class Gateways(Report):
             [f"IPv{rule['family']}", str(rule["priority"]), escape(_selector(rule)), escape(str(rule.get("table", "")))]
             for rule in self.host["rules"]
         ]
-        return Markup(tables.table(head, rows))
+        return Markup(table(head, rows))
 
     def routes(self) -> Markup:
         """The host's routes, those of VRFs by table."""
@@ -46,7 +48,7 @@ class Gateways(Report):
             ]
             for route in self.host["routes"][:MOST_LINES]
         ]  # fmt: skip
-        return Markup(tables.table(["table", "to", "via", "device", "protocol"], rows))
+        return Markup(table(["table", "to", "via", "device", "protocol"], rows))
 
     def firewall(self) -> str:
         """The nftables table as text."""
@@ -68,7 +70,7 @@ class Gateways(Report):
             f"<li><b>{escape(workload)}</b> in {escape(network)} has {escape(address)}</li>"
             for workload, network, address in self.host["pair"]
         )
-        return Markup(f"<ul>{who}</ul>" + tables.table(head, rows))
+        return Markup(f"<ul>{who}</ul>" + table(head, rows))
 
     def external_flows(self) -> Markup:
         """Counts of the north-south flows."""
@@ -79,7 +81,7 @@ class Gateways(Report):
             [escape(row["kind"]), f"IPv{row['family']}", *(str(row[key]) for key in keys)] for row in found["counts"]
         ]
         left = "".join(f"<li>{escape(line)}</li>" for line in found["left_out"])
-        return Markup(tables.table(head, rows) + (f"<p>Left out</p><ul>{left}</ul>" if left else ""))
+        return Markup(table(head, rows) + (f"<p>Left out</p><ul>{left}</ul>" if left else ""))
 
     def check(self) -> None:
         """Raise AssertionError unless all passed, the packet left, and the pair is distinguished."""

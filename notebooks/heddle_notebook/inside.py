@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import re
 
+from ansible_collections.heddle.ovn.plugins.plugin_utils.pages.colors import Color, network_colors
+from ansible_collections.heddle.ovn.plugins.plugin_utils.pages.svg import FAINT, INK, RULE, Drawing
+
 from .collection import naming
-from .colors import Color, network_colors
-from .svg import FAINT, INK, RULE, Drawing
 
 LINE, HEAD, GAP, LEFT, TOP = 22, 54, 190, 40, 96
 MOST_PORTS = 24

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+from ansible_collections.heddle.ovn.plugins.plugin_utils.pages.colors import Color, mixed, network_colors
+from ansible_collections.heddle.ovn.plugins.plugin_utils.pages.svg import FAINT, INK, Drawing
+
 from .collection import NodeNetwork, attachments, naming, nodes_of, plain
-from .colors import Color, mixed, network_colors
-from .svg import FAINT, INK, Drawing
 
 COLUMN, GAP, LEFT = 360, 26, 36
 BOX = 78

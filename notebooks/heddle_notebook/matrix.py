@@ -3,8 +3,17 @@
 
 from __future__ import annotations
 
-from .colors import BAD, GOOD, QUIET, UNKNOWN, Color, mixed, network_colors, primary_network
-from .svg import FAINT, INK, RULE, Drawing, width_of
+from ansible_collections.heddle.ovn.plugins.plugin_utils.pages.colors import (
+    BAD,
+    GOOD,
+    QUIET,
+    UNKNOWN,
+    Color,
+    mixed,
+    network_colors,
+    primary_network,
+)
+from ansible_collections.heddle.ovn.plugins.plugin_utils.pages.svg import FAINT, INK, RULE, Drawing, width_of
 
 CELL, HEAD = 34, 20
 FILLS = {"+": mixed(GOOD, 0.75), ".": QUIET, "!": BAD, "?": UNKNOWN, "-": "#ffffff"}

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import re
 
-from .colors import Color, mixed, network_colors
-from .svg import FAINT, INK, Drawing
+from ansible_collections.heddle.ovn.plugins.plugin_utils.pages.colors import Color, mixed, network_colors
+from ansible_collections.heddle.ovn.plugins.plugin_utils.pages.svg import FAINT, INK, Drawing
+
 from .trace import Hop, Leg, Trace
 
 COLUMN, BETWEEN, LEFT, TOP = 380, 230, 40, 130

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from .colors import Color, network_colors, primary_network
-from .svg import FAINT, INK, RULE, Drawing, width_of
+from ansible_collections.heddle.ovn.plugins.plugin_utils.pages.colors import Color, network_colors, primary_network
+from ansible_collections.heddle.ovn.plugins.plugin_utils.pages.svg import FAINT, INK, RULE, Drawing, width_of
 
 BOX, GAP, LEFT = 330, 60, 40
 HEAD, ROW = 74, 26

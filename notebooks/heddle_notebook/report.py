@@ -6,6 +6,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from ansible_collections.heddle.ovn.plugins.plugin_utils.pages.markup import result_box, scaled
+
 from . import tables
 from .logical import logical
 from .matrix import matrix
@@ -24,7 +26,7 @@ class Picture:
         self.svg = svg
 
     def _repr_html_(self) -> str:
-        return self.svg.replace("<svg ", '<svg style="max-width: 100%; height: auto" ', 1)
+        return scaled(self.svg)
 
 
 class Markup:
@@ -67,10 +69,8 @@ class Report:
         verify = self.verify["failures"] + self.verify["not_tested"] + self.verify["problems"]
         counts = ", ".join(f"{count} {name}" for name, count in self.verify["counts"].items())
         return Markup(
-            tables.result_box(f"Verify, {self.verify['time']}", self.verify["passed"], [counts, *verify[:MOST_LINES]])
-            + tables.result_box(
-                f"Audit, {self.audit['time']}", self.audit["passed"], self.audit["problems"][:MOST_LINES]
-            )
+            result_box(f"Verify, {self.verify['time']}", self.verify["passed"], [counts, *verify[:MOST_LINES]])
+            + result_box(f"Audit, {self.audit['time']}", self.audit["passed"], self.audit["problems"][:MOST_LINES])
         )
 
     def hosts(self) -> Markup:

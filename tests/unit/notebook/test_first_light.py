@@ -12,6 +12,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from ansible_collections.heddle.ovn.plugins.plugin_utils.pages.colors import network_colors
+from ansible_collections.heddle.ovn.plugins.plugin_utils.pages.svg import fitted, width_of
 from tests.pipeline import layer2, layer3, namespace, nodes, plan_of, workload
 
 ROOT = Path(__file__).parents[3]
@@ -21,12 +23,10 @@ if str(NOTEBOOK.parent) not in sys.path:
     sys.path.insert(0, str(NOTEBOOK.parent))
 
 from heddle_notebook import Report  # noqa: E402 - needs the path above
-from heddle_notebook.colors import network_colors  # noqa: E402
 from heddle_notebook.logical import logical  # noqa: E402
 from heddle_notebook.matrix import matrix  # noqa: E402
 from heddle_notebook.path import path  # noqa: E402
 from heddle_notebook.physical import physical  # noqa: E402
-from heddle_notebook.svg import fitted, width_of  # noqa: E402
 from heddle_notebook.trace import read_traces  # noqa: E402
 
 PLAN = json.loads((SAMPLE / "plan.json").read_text())

@@ -11,6 +11,9 @@ from xml.etree import ElementTree
 
 import pytest
 
+from ansible_collections.heddle.ovn.plugins.filter.layer2_upgrade_files import layer2_upgrade_files
+from ansible_collections.heddle.ovn.plugins.plugin_utils.pages.losses import LANES, losses
+
 ROOT = Path(__file__).parents[3]
 NOTEBOOK = ROOT / "notebooks" / "03_layer2_upgrade.ipynb"
 SAMPLE = ROOT / "tests" / "data" / "layer2_upgrade"
@@ -18,7 +21,6 @@ if str(NOTEBOOK.parent) not in sys.path:
     sys.path.insert(0, str(NOTEBOOK.parent))
 
 from heddle_notebook import Upgrade  # noqa: E402 - needs the path above
-from heddle_notebook.losses import LANES, losses  # noqa: E402
 
 REPORT = json.loads((SAMPLE / "upgrade_layer2.json").read_text())
 
@@ -79,10 +81,16 @@ def test_every_loss_is_in_the_picture() -> None:
     assert "12 packets lost" in texts(losses(traffic, REPORT["steps"]))
 
 
-def test_the_page_has_everything(tmp_path: Path) -> None:
-    page = Upgrade(str(SAMPLE), str(tmp_path)).page()
+def test_the_page_has_everything() -> None:
+    files = layer2_upgrade_files(REPORT)
+    page, picture = files["upgrade_layer2.html"], files["upgrade-losses.svg"]
     for flow in REPORT["traffic"]["flows"]:
         assert flow["address"] in page
     for phase in REPORT["traffic"]["phases"]:
         assert f"<b>{phase['step']}</b>" in page
-    assert (tmp_path / "upgrade-losses.svg").exists()
+    assert texts(picture) == texts(losses(REPORT["traffic"], REPORT["steps"]))
+    assert picture.partition("<svg ")[2] in page
+
+
+def test_there_is_no_page_without_traffic() -> None:
+    assert layer2_upgrade_files({**REPORT, "traffic": {}}) == {}
