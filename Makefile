@@ -104,8 +104,8 @@ test-fresh-quick: setup ## the same on Debian 13 only, with fewer tests and the 
 bench: setup ## figures, as ratios against something measured in the same run (BENCH_SIZES="10 100" is quick)
 	@$(LAB) packages && .venv/bin/python -m scripts.ovn_root .venv/bin/python -m tests.bench --sizes $(BENCH_SIZES)
 
-collection: setup ## build the collection and install it from its tarball into a temporary directory
-	@scripts/collection
+collection: setup ## build the collection, install it from its tarball into an empty directory, and try it there
+	@$(PYTEST) tests/standalone/test_tarball.py
 
 clean: ## remove what make made, except the lab and the image cache
 	@for lab in .cache/test-lab-*; do if [ -d "$$lab" ]; then LAB_DIR="$$PWD/$$lab" python3 -m lab down; fi; done

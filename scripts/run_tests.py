@@ -76,7 +76,6 @@ def lint() -> list[Stage]:
             [str(BIN / "antsibull-changelog"), "lint"],
             directory="collections/ansible_collections/heddle/ovn",
         ),
-        Stage("collection tarball", [str(PROJECT / "scripts" / "collection")]),
     ]
 
 
@@ -87,7 +86,10 @@ def sanity() -> list[Stage]:
 
 def unit() -> list[Stage]:
     """Tests without servers; the notebook on sample data is among them."""
-    return [pytest("unit, golden, notebook", "-n", "2", "tests/unit", "tests/golden")]
+    return [
+        pytest("unit, golden, notebook", "-n", "2", "tests/unit", "tests/golden"),
+        pytest("collection from its tarball", "tests/standalone/test_tarball.py"),
+    ]
 
 
 def packages() -> list[Stage]:
@@ -197,6 +199,17 @@ def uml_tests() -> list[Stage]:
     ]
 
 
+def standalone() -> list[Stage]:
+    """The life of a fleet with the tarball of the collection and ansible-core alone, from hosts without Heddle."""
+    environment = lab_environment("nspawn")
+    return [
+        # The topology that the test upgrades from is chosen when a cluster begins, so it has to be a new one.
+        Stage("standalone: no hosts", [*LAB, "down"], environment),
+        Stage("standalone: hosts", [*LAB, "up"], environment),
+        pytest("standalone: site, verify, audit, upgrade", "tests/standalone/test_fleet.py", environment=environment),
+    ]
+
+
 def verify_results() -> list[Stage]:
     """Verify on slow and lossy containers and with planted defects, ten times each."""
     environment = lab_environment("nspawn")
@@ -236,7 +249,7 @@ class Group:
 
 
 # Of the stages that can begin, the first one here does: what fails quickly, then the longest chains.
-_HOSTS = ("live", "lab", "upgrade", "uml", "fresh-quick", "vm", "uml-tests", "verify-results", "fresh")
+_HOSTS = ("live", "lab", "upgrade", "uml", "fresh-quick", "vm", "uml-tests", "verify-results", "standalone", "fresh")
 # Of the stages that can begin, the first one here does: what fails quickly, then the longest chains.
 GROUPS = {
     "packages": Group(packages, with_group=_HOSTS),
@@ -253,8 +266,9 @@ GROUPS = {
     "fresh-quick": Group(fresh_quick, after=("image",)),
     "uml-tests": Group(uml_tests, after=("image", "kernel"), hosts_first=True, labs=("uml",), long=True),
     "verify-results": Group(verify_results, after=("image",), hosts_first=True, labs=("nspawn",), long=True),
+    "standalone": Group(standalone, after=("image", "verify-results"), labs=("nspawn",), long=True),
     # Emulation leaves no time for others.
-    "vm": Group(vm, after=("uml-tests", "verify-results"), hosts_first=True, labs=("vm",), long=True),
+    "vm": Group(vm, after=("uml-tests", "standalone"), hosts_first=True, labs=("vm",), long=True),
     "fresh": Group(fresh, after=("vm",), long=True),
 }
 

@@ -21,13 +21,14 @@ COLLECTION = ROOT / "collections" / "ansible_collections" / "heddle" / "ovn"
 MODULES = sorted((COLLECTION / "plugins" / "modules").glob("*.py"))
 ROLES = sorted(path for path in (ROOT / "roles").iterdir() if path.is_dir())
 PLAYBOOKS = sorted((ROOT / "playbooks").glob("*.yml"))
+# Kinds of plugins that users name; actions have the documentation of their modules.
+PLUGINS = {"module": "modules", "filter": "filter", "lookup": "lookup", "callback": "callback"}
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 LONGEST = 400
 NOT_OURS_TO_CUT = {"LICENSE", "COPYING"}
 SPDX = re.compile(r"# SPDX-License-Identifier: \S+")
 RUNNERS = ("Makefile", ".ci", "scripts", "molecule", "tests")
-MODULE_TABLE = re.compile(r"(?<=\| module \| description \|\n\|---\|---\|\n)(?:\|.*\n)*")
 
 # Words that are replaced by standard terms (docs/glossary.md); each with the term to use.
 WORDS = {
@@ -188,6 +189,11 @@ def test_the_action_group_of_the_state_database_has_its_modules():
     assert set(groups["state_database"]) == state_database_modules()
 
 
+def test_the_action_group_all_has_every_module():
+    groups = yaml.safe_load(text_of(COLLECTION / "meta" / "runtime.yml"))["action_groups"]
+    assert groups["all"] == [path.stem for path in MODULES]
+
+
 @pytest.mark.parametrize("path", PLAYBOOKS, ids=lambda path: path.stem)
 def test_plays_take_the_state_database_from_the_inventory(path):
     """A play that runs such a module, itself or by a role, has the defaults of `heddle_state_database`."""
@@ -229,18 +235,75 @@ def test_files_begin_with_their_licence():
     assert not wrong, f"the first line is no SPDX line: {wrong}"
 
 
-def test_the_collection_lists_its_modules():
-    """README's table has each module with its short description; HEDDLE_RECORD=1 writes it."""
+def descriptions() -> dict[str, dict[str, str]]:
+    """Return one line about each part of the collection by kind and name, as the part itself has it."""
+    found = {
+        # The first line of the comment below the three dashes.
+        "playbook": {path.stem: text_of(path).splitlines()[2] for path in PLAYBOOKS},
+        "role": {
+            path.name: yaml.safe_load(text_of(path / "meta" / "argument_specs.yml"))["argument_specs"]["main"][
+                "short_description"
+            ]
+            for path in ROLES
+        },
+    }
+    for kind, folder in PLUGINS.items():
+        paths = sorted((COLLECTION / "plugins" / folder).glob("*.py"))
+        found[kind] = {
+            path.stem: yaml.safe_load(literals(path)["DOCUMENTATION"])["short_description"] for path in paths
+        }
+    return found
+
+
+@pytest.mark.parametrize("path", PLAYBOOKS, ids=lambda path: path.stem)
+def test_a_playbook_begins_with_what_it_does(path):
+    assert re.match(r"# [A-Z][a-z]+s [^.]", text_of(path).splitlines()[2]), "a sentence, `# Moves ...`, below ---"
+
+
+@pytest.mark.parametrize("kind", [*PLUGINS, "playbook", "role"])
+def test_the_collection_lists_its_parts(kind):
+    """README has a table of each kind of part; HEDDLE_RECORD=1 writes it."""
     rows = "".join(
-        f"| `{path.stem}` | {yaml.safe_load(literals(path)['DOCUMENTATION'])['short_description']} |\n"
-        for path in MODULES
+        f"| `{name}` | {line.removeprefix('# ').partition('. ')[0].removesuffix('.')} |\n"
+        for name, line in descriptions()[kind].items()
     )
     readme = COLLECTION / "README.md"
+    rule = re.compile(rf"(?<=\| {kind} \| description \|\n\|---\|---\|\n)(?:\|.*\n)*")
     if os.environ.get("HEDDLE_RECORD"):
-        readme.write_text(MODULE_TABLE.sub(lambda _: rows, text_of(readme), count=1), encoding="utf-8")
-    found = MODULE_TABLE.search(text_of(readme))
-    assert found is not None
+        readme.write_text(rule.sub(lambda _: rows, text_of(readme), count=1), encoding="utf-8")
+    found = rule.search(text_of(readme))
+    assert found is not None, f"README has no table of kind {kind}"
     assert found.group() == rows
+
+
+def test_the_readme_names_the_versions_that_are_required():
+    required = yaml.safe_load(text_of(COLLECTION / "meta" / "runtime.yml"))["requires_ansible"].removeprefix(">=")
+    pinned = re.search(r"(?m)^ansible-core==(.*)$", text_of(ROOT / "requirements.txt"))[1]
+    assert f"ansible-core {required.removesuffix('.0')}" in text_of(COLLECTION / "README.md")
+    assert pinned.startswith(required.removesuffix(".0")), "the required version is not the one that tests run with"
+
+
+def test_versions_agree():
+    """No part is newer than galaxy.yml; the changelog's last release, when there is one, is that version."""
+    version = yaml.safe_load(text_of(COLLECTION / "galaxy.yml"))["version"]
+    known = yaml.safe_load(text_of(COLLECTION / "changelogs" / "changelog.yaml"))["releases"]
+    added = {
+        found
+        for path in FILES
+        if path.is_relative_to(COLLECTION) and path.suffix in (".py", ".yml")
+        for found in re.findall(r"(?m)^\s*version_added: [\"']?([0-9.]+)", text_of(path))
+    }
+    numbers = {one: tuple(map(int, one.split("."))) for one in {version, *added, *known}}
+    newer = sorted(one for one in added if numbers[one] > numbers[version])
+    assert not newer, f"version_added {newer} is newer than galaxy.yml's {version}"
+    assert not known or max(known, key=numbers.get) == version
+
+
+def test_what_the_execution_environment_needs_is_in_the_collection():
+    needed = yaml.safe_load(text_of(COLLECTION / "meta" / "execution-environment.yml"))["dependencies"]
+    assert set(needed) == {"python", "system"}
+    missing = [name for name in needed.values() if not (COLLECTION / name).is_file()]
+    assert not missing
 
 
 def test_standard_terms():
