@@ -26,7 +26,8 @@ PLUGINS = {"module": "modules", "filter": "filter", "lookup": "lookup", "callbac
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 LONGEST = 400
-NOT_OURS_TO_CUT = {"LICENSE", "COPYING"}
+# Texts of others, and what antsibull-changelog writes.
+NOT_OURS_TO_CUT = {"LICENSE", "COPYING", "CHANGELOG.rst", "changelog.yaml"}
 SPDX = re.compile(r"# SPDX-License-Identifier: \S+")
 RUNNERS = ("Makefile", ".ci", "scripts", "molecule", "tests")
 
