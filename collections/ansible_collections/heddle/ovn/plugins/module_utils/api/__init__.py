@@ -9,13 +9,16 @@ from __future__ import annotations
 from .manifests import read_manifests
 from .network_capacity import host_subnet_capacity, usable_addresses
 from .network_selection import selection_path
+from .policy_spec import EGRESS, INGRESS
 from .problem import Problem, Source
 from .resource import Resource, packed, unpacked
-from .selector import matches
+from .selector import matches, selector_text
 from .unsupported_fields import unsupported
 from .updates import check_update
 
 __all__ = [
+    "EGRESS",
+    "INGRESS",
     "Problem",
     "Resource",
     "Source",
@@ -25,6 +28,7 @@ __all__ = [
     "packed",
     "read_manifests",
     "selection_path",
+    "selector_text",
     "unpacked",
     "unsupported",
     "usable_addresses",

@@ -31,6 +31,19 @@ def read_selector(node: Node | None) -> dict:
     }
 
 
+def selector_text(selector: dict) -> str:
+    """A normalised selector as one text, equal for selectors that differ in their order only.
+
+    The form is ovn-kubernetes's (`shortLabelSelectorString`), which has it in the names of address sets.
+    """
+    labels = "".join(f"{key}: {value}," for key, value in sorted(selector["matchLabels"].items()))
+    expressions = sorted(
+        f"LSR{{Key:{one['key']},Operator:{one['operator']},Values:[{' '.join(sorted(one['values']))}],}},"
+        for one in selector["matchExpressions"]
+    )
+    return f"LS{{ML:{{{labels}}},ME:{{{''.join(expressions)}}},}}"
+
+
 def _satisfied(expression: dict, labels: dict) -> bool:
     key, values = expression["key"], expression["values"]
     match expression["operator"]:

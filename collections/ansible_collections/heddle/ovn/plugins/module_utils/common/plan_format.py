@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The format of the plan document.
 
+5: `policies` by network. An older agent would leave their workloads open.
 4: `services` with their endpoints.
 3: networks may have `nodes`, those that they are on.
 2: `gateway` of a node has `translated_ports`, nodes may have `mac_subnet`.
@@ -9,4 +10,4 @@
 from __future__ import annotations
 
 # Raised by whatever a `heddle-host` that was installed before cannot read.
-PLAN_FORMAT = 4
+PLAN_FORMAT = 5

@@ -27,6 +27,7 @@ from .network_selection import check_selections
 from .network_status import evaluate
 from .networks import NETWORK_KINDS, Network, attached_networks, is_pending, is_unrendered, running_workloads
 from .path_mtu import check_path_mtu
+from .policies import update_policies
 from .rules import Refusal
 from .service_status import update_services
 from .vm_placement import check_moving
@@ -167,6 +168,7 @@ def _run_controllers(
             select_nodes(before, after, now)
             evaluate(after, before, claims, allocating.failures, now)
             update_services(after, now)
+            update_policies(after, now)
             return []
         # An object may have been left out in favour of others that were then left out too: retry, as the next run
         # would.

@@ -74,13 +74,18 @@ class Attachments:
             for namespace in (() if network.is_default or network.role != "Primary" else network.namespaces)
         }
 
+    @property
+    def default(self) -> Network:
+        """Return the default network."""
+        return self._default
+
     def defined(self, nad: str) -> Network | None:
         """Return the network that the definition `namespace/name` is of; None when there is none in effect."""
         return self._defined.get(nad)
 
-    def primary(self, workload: StoredObject) -> Network | None:
-        """Return the user-defined network that is primary in a workload's namespace, None without one."""
-        return self._primary.get(workload.namespace)
+    def primary(self, entry: StoredObject) -> Network | None:
+        """Return the user-defined network that is primary in the namespace of an object, None without one."""
+        return self._primary.get(entry.namespace)
 
     def of(self, workload: StoredObject) -> list[Attachment]:
         """Return a workload's interfaces: on the default network, the primary one, then the selected ones in order.

@@ -13,7 +13,7 @@ from .object_view import documents
 _SHOWN_KINDS = ("Namespace", *NETWORK_KINDS, "Workload", "Service", "EndpointSlice", DEFINITION_KIND)
 # Values of `object_status` for objects that need no attention; a namespace is Active.
 _READY = ("Ready", "Active", "Running")
-_GOOD_WHEN_TRUE = ("NetworkCreated", "NetworkAllocationSucceeded", "NetworkReady", "Ready", "Managed")
+_GOOD_WHEN_TRUE = ("NetworkCreated", "NetworkAllocationSucceeded", "NetworkReady", "Ready", "Managed", "Accepted")
 # Conditions that need no attention, whatever their status.
 _INFORMATION = ("NodesSelected",)
 # How many objects a line names; status.json has all.

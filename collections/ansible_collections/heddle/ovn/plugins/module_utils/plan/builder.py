@@ -27,6 +27,7 @@ from ..controllers.transit import chosen_transit_subnets
 from ..store.layer2_version import is_open, version_of, was_on_link
 from ..store.settings import NOT_IN_PLAN, cluster_subnets
 from ..store.snapshot import Snapshot, StoredObject
+from .policy_entries import policy_entries
 from .service_entries import service_entries
 from .workload_entries import workload_interfaces
 
@@ -62,6 +63,7 @@ def build_plan(snapshot: Snapshot) -> dict:
             for workload in running_workloads(snapshot)
         },
         "services": service_entries(snapshot, found),
+        "policies": policy_entries(snapshot, found),
     }
     return {**plan, "digest": digest(plan), "revision": snapshot.revision}
 

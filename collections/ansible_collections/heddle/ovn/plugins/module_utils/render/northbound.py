@@ -8,6 +8,7 @@ from ..types.ovsdb_row import Keys, Parent, Row
 from .common.node_network import NodeNetwork, attachments, is_on
 from .common.ovn_rows import COPP_NAME
 from .policy.isolation import render_isolation
+from .policy.network_policy import render_network_policies
 from .services.cluster_services import render_services
 from .services.network_services import render_network_services
 from .topology.layer2 import render_layer2
@@ -23,8 +24,8 @@ PUNTED_PACKETS_PER_SECOND = 25
 
 # The scope of a purge: every table that these renderers write.
 TABLES = (
-    "ACL", "Copp", "DHCP_Options", "Gateway_Chassis", "Load_Balancer", "Load_Balancer_Group", "Logical_Router",
-    "Logical_Router_Policy", "Logical_Router_Port", "Logical_Router_Static_Route", "Logical_Switch",
+    "ACL", "Address_Set", "Copp", "DHCP_Options", "Gateway_Chassis", "Load_Balancer", "Load_Balancer_Group",
+    "Logical_Router", "Logical_Router_Policy", "Logical_Router_Port", "Logical_Router_Static_Route", "Logical_Switch",
     "Logical_Switch_Port", "Meter", "Meter_Band", "NAT", "Port_Group", "Static_MAC_Binding",
 )  # fmt: skip
 
@@ -41,6 +42,7 @@ def render_northbound(plan: dict, node: str) -> list[Row]:
         view = NodeNetwork(plan, name, node, attached.get(name, []))
         rows += _TOPOLOGIES[network["topology"]](view)
         rows += render_workload_switch_ports(view) + render_network_services(view)
+        rows += render_network_policies(view)
         if name == DEFAULT_NETWORK:
             rows += render_isolation(view) + render_services(view)
     return rows

@@ -17,7 +17,15 @@ from ...common.addressing import (
     prefix_length,
     transit_pair,
 )
-from ...common.naming import DEFAULT_NETWORK, EXTERNAL_ID_NETWORK, EXTERNAL_ID_ROLE, EXTERNAL_ID_TOPOLOGY
+from ...common.naming import (
+    DEFAULT_NETWORK,
+    EXTERNAL_ID_NETWORK,
+    EXTERNAL_ID_ROLE,
+    EXTERNAL_ID_TOPOLOGY,
+    layer2_switch,
+    localnet_switch,
+    node_switch,
+)
 from .provider import EPHEMERAL_PORTS, Provider, provider_of
 
 
@@ -47,6 +55,14 @@ class NodeNetwork:
     def is_primary(self) -> bool:
         """Return whether the network has gateway routers."""
         return self.network["role"] == "Primary"
+
+    @property
+    def workload_switch(self) -> str:
+        """Return the switch of this node's workloads."""
+        topology = self.network["topology"]
+        if topology == "Layer3":
+            return node_switch(self.name, self.node)
+        return layer2_switch(self.name) if topology == "Layer2" else localnet_switch(self.name)
 
     @property
     def remotes(self) -> list[str]:

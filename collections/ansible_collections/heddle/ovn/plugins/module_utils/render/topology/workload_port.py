@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ...common.addressing import plain
-from ...common.naming import EXTERNAL_ID_NAD, layer2_switch, localnet_switch, node_switch
+from ...common.naming import EXTERNAL_ID_NAD
 from ...types.ovsdb_row import Row
 from ..common.hosting_nodes import hosting_nodes
 from ..common.node_network import NodeNetwork
@@ -39,7 +39,7 @@ def _port(view: NodeNetwork, workload: dict, interface: dict) -> Row:
         ids[EXTERNAL_ID_NAD] = interface["nad"]
     return switch_port(
         view,
-        _switch(view),
+        view.workload_switch,
         interface["port"],
         ids,
         type="" if is_local else "remote",
@@ -48,9 +48,3 @@ def _port(view: NodeNetwork, workload: dict, interface: dict) -> Row:
         options=options,
         **dhcp_columns(view, workload, interface),
     )
-
-
-def _switch(view: NodeNetwork) -> str:
-    if view.network["topology"] == "Layer3":
-        return node_switch(view.name, view.node)
-    return layer2_switch(view.name) if view.network["topology"] == "Layer2" else localnet_switch(view.name)
