@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many networks with equal subnets, each with two namespaces, five workloads and a random set of policies."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from ansible_collections.heddle.ovn.plugins.module_utils.common.naming import (
+    DEFAULT_NETWORK,
+    layer2_switch,
+    node_switch,
+)
+from tests import policy_model
+from tests.policy_model import Connection, Endpoint
+
+SUBNETS = {
+    "Layer2": ["10.50.0.0/16", "fd50::/64"],
+    "Layer3": [{"cidr": "10.50.0.0/16", "hostSubnet": 24}, {"cidr": "fd50::/56", "hostSubnet": 64}],
+}
+# Which families a network has, by its number; the first one is the default network.
+FAMILIES = [(4, 6), (4, 6), (4,), (6,)]
+# Namespace (0 or 1) and node of each workload.
+PLACES = [(0, "node1"), (0, "node1"), (1, "node1"), (1, "node2"), (0, "node1")]
+EXTERNAL = Endpoint("external", None, ("198.51.100.7", "2001:db8:99::7"))
+KINDS = [("TCP", 80), ("UDP", 53), ("ICMP", 0), ("TCP", 8080), ("SCTP", 9000), ("TCP", 90), ("UDP", 80)]
+
+
+class Tenant:
+    """One network with its policies, as `policy_sets.POLICY_SETS` draws them."""
+
+    def __init__(self, number: int, drawn: dict) -> None:
+        self.number, self.drawn = number, drawn
+        self.topology = "Layer3" if number % 2 == 0 else "Layer2"
+        self.families = FAMILIES[number // 2 % len(FAMILIES)]
+        self.network = f"cluster_udn_net{number}" if number else DEFAULT_NETWORK
+        self.namespaces = [f"t{number}a", f"t{number}b"]
+        self.policies = [
+            {
+                "apiVersion": "networking.k8s.io/v1",
+                "kind": "NetworkPolicy",
+                "metadata": {"name": f"policy{index}", "namespace": self.namespaces[place]},
+                "spec": spec,
+            }
+            for index, (place, spec) in enumerate(drawn["policies"])
+        ]
+
+    def manifests(self, *, policies: bool = True) -> str:
+        """All manifests of the tenant."""
+        documents = [self._network()] if self.number else []
+        for name, labels in zip(self.namespaces, self.drawn["namespaces"], strict=True):
+            primary = {"k8s.ovn.org/primary-user-defined-network": ""} if self.number else {}
+            metadata = {"name": name, "labels": {**labels, **primary, "network": str(self.number)}}
+            documents.append({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+        for index, (place, node) in enumerate(PLACES):
+            metadata = {
+                "name": f"w{index}", "namespace": self.namespaces[place], "labels": self.drawn["labels"][index]
+            }  # fmt: skip
+            spec = {"node": node, "ports": self.drawn["ports"][index]}
+            documents.append({"apiVersion": "heddle.dev/v1", "kind": "Workload", "metadata": metadata, "spec": spec})
+        documents += self.policies if policies else []
+        return "".join(f"---\n{json.dumps(document)}\n" for document in documents)
+
+    def _network(self) -> dict:
+        subnets = SUBNETS[self.topology]
+        versions = {6 if ":" in (one["cidr"] if isinstance(one, dict) else one) else 4: one for one in subnets}
+        chosen = {"role": "Primary", "subnets": [versions[version] for version in self.families]}
+        return {
+            "apiVersion": "k8s.ovn.org/v1",
+            "kind": "ClusterUserDefinedNetwork",
+            "metadata": {"name": f"net{self.number}"},
+            "spec": {
+                "namespaceSelector": {"matchLabels": {"network": str(self.number)}},
+                "network": {"topology": self.topology, self.topology.lower(): chosen},
+            },
+        }
+
+    def endpoints(self, plan: dict) -> list[Endpoint]:
+        """The workloads as the model has them; their addresses are those of the plan."""
+        found = []
+        for index, (place, _node) in enumerate(PLACES):
+            name = f"{self.namespaces[place]}/w{index}"
+            addresses = tuple(one.partition("/")[0] for one in self.interface(plan, index)["addresses"])
+            ports = {
+                (port.get("protocol", "TCP"), port["name"]): port["containerPort"]
+                for port in self.drawn["ports"][index]
+            }
+            labels = self.drawn["namespaces"][place] | {"network": str(self.number)}
+            found.append(
+                Endpoint(name, self.namespaces[place], addresses, self.drawn["labels"][index], labels, ports)
+            )  # fmt: skip
+        return found
+
+    def interface(self, plan: dict, index: int) -> dict:
+        """The interface of a workload on the network."""
+        found = plan["workloads"][f"{self.namespaces[PLACES[index][0]]}/w{index}"]["interfaces"]
+        return next(one for one in found if one["network"] == self.network)
+
+    def questions(self, plan: dict, macs: dict, kinds_of_each: int) -> Iterator[tuple[Connection, str, str, str, bool]]:
+        """Yield connection, datapath, flow, output if it passes, and whether node1 must let it pass.
+
+        `macs` are those of router ports by name. node1 enforces what its own workloads send and receive. Of all kinds
+        of packets `kinds_of_each` are taken for each pair and family, other ones for each.
+        """
+        endpoints = [*self.endpoints(plan), EXTERNAL]
+        turn = self.number
+        for s, source in enumerate(endpoints):
+            for t, target in enumerate(endpoints):
+                local = [index < len(PLACES) and PLACES[index][1] == "node1" for index in (s, t)]
+                if s == t or not any(local):
+                    continue
+                for version in self.families:
+                    for _number in range(kinds_of_each):
+                        turn += 1
+                        connection = Connection(source, target, version, *KINDS[turn % len(KINDS)])
+                        allowed = (not local[0] or policy_model.sends(self.policies, connection)) and (
+                            not local[1] or policy_model.receives(self.policies, connection)
+                        )
+                        yield connection, *self._flow(plan, macs, s, t, connection), allowed
+
+    def _flow(
+        self, plan: dict, macs: dict, source: int, target: int, connection: Connection
+    ) -> tuple[str, str, str]:  # fmt: skip
+        """Return the switch, the packet as it comes there, and a part of the trace where it passes."""
+        layer2 = self.topology == "Layer2"
+        switch = layer2_switch(self.network) if layer2 else node_switch(self.network, "node1")
+        router = f"{'trtos' if layer2 else 'rtos'}-{switch}"
+        on_switch = [index < len(PLACES) and (layer2 or PLACES[index][1] == "node1") for index in (source, target)]
+        own, peer = (
+            self.interface(plan, index) if there else None
+            for index, there in zip((source, target), on_switch, strict=True)
+        )
+        # What is not on the switch is behind the router.
+        mac, inport = (own["mac"], own["port"]) if own else (macs[router], f"{'stotr' if layer2 else 'stor'}-{switch}")
+        transport = _transport(connection)
+        kind = f"ip{connection.version}"
+        flow = (
+            f'inport == "{inport}" && eth.src == {mac} && eth.dst == {peer["mac"] if peer else macs[router]} && '
+            f"ip.ttl == 64 && {kind}.src == {connection.source.address(connection.version)} && "
+            f"{kind}.dst == {connection.target.address(connection.version)} && {transport}"
+        )
+        return switch, flow, f'output("{peer["port"]}")' if peer else "ip.ttl--"
+
+
+def _transport(connection: Connection) -> str:
+    if connection.protocol == "ICMP":
+        return "icmp4.type == 8" if connection.version == 4 else "icmp6.type == 128"
+    name = connection.protocol.lower()
+    flags = " && tcp.flags == 2" if name == "tcp" else ""
+    return f"{name}.src == 40000 && {name}.dst == {connection.port}{flags}"

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packets between workloads with policies, through ovn-controller and Open vSwitch."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.wait import synchronise
+from tests.live.conftest import wait_for
+from tests.live.gateway.packets import ICMP, ICMPV6, UDP, Packet, Question
+from tests.pipeline import namespace, workload
+
+NAMES = ("web", "api", "other")
+NETWORK = "cluster_udn_shop"
+SUBNETS = {
+    "Layer2": ["10.50.0.0/24", "fd50::/64"],
+    "Layer3": [{"cidr": "10.50.0.0/16", "hostSubnet": 24}, {"cidr": "fd50::/60", "hostSubnet": 64}],
+}
+# web answers DNS for namespaces with the label, and opens no connection.
+POLICY = {
+    "apiVersion": "networking.k8s.io/v1",
+    "kind": "NetworkPolicy",
+    "metadata": {"name": "dns", "namespace": "web"},
+    "spec": {
+        "podSelector": {},
+        "policyTypes": ["Ingress", "Egress"],
+        "ingress": [
+            {
+                "from": [{"namespaceSelector": {"matchLabels": {"dns": "yes"}}}],
+                "ports": [{"protocol": "UDP", "port": 53}],
+            }
+        ],
+    },
+}
+
+
+def manifests(topology: str, *labelled: str, policy: dict | None = POLICY) -> str:
+    spec = {
+        "namespaceSelector": {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "In",
+                                                    "values": list(NAMES)}]},
+        "network": {"topology": topology, topology.lower(): {"role": "Primary", "subnets": SUBNETS[topology]}},
+    }  # fmt: skip
+    network = {
+        "apiVersion": "k8s.ovn.org/v1", "kind": "ClusterUserDefinedNetwork", "metadata": {"name": "shop"}, "spec": spec
+    }  # fmt: skip
+    text = "".join(
+        (namespace(name).replace('network: ""}', 'network: "", dns: "yes"}') if name in labelled else namespace(name))
+        + workload(name, "a", "node1")
+        for name in NAMES
+    )
+    return text + "".join(f"---\n{json.dumps(one)}\n" for one in (network, policy) if one)
+
+
+class Exchange:
+    """The workloads of a host that has one of each namespace."""
+
+    def __init__(self, machine, zone, family: int) -> None:
+        self.machine, self.zone, self.family = machine, zone, family
+
+    def apply(self, text: str) -> None:
+        """Apply manifests and wait until ovn-controller has made the flows."""
+        self.zone.apply(text)
+        with self.zone.northbound.client() as client, self.zone.southbound.client() as reader:
+            synchronise(client, reader, 60, chassis="chassis-of-node1")
+
+    def packet(self, source: str, target: str, ports: tuple[int, int], payload: str, protocol: int = UDP) -> Packet:
+        ends = [self.zone.interface(f"{name}/a", NETWORK) for name in (source, target)]
+        address = [
+            next(one for one in end["addresses"] if (":" in one) == (self.family == 6)).partition("/")[0]
+            for end in ends
+        ]  # fmt: skip
+        kind = 0 if protocol == UDP else (8 if self.family == 4 else 128)
+        return Packet(ends[0]["mac"], ends[1]["mac"], *address, protocol, *ports, kind, payload.encode())
+
+    def send(self, source: str, *packets: Packet) -> None:
+        for packet in packets:
+            self.machine.receive(f"if-{source}", packet.encode())
+
+    def received(self, target: str) -> set[str]:
+        """The payloads that a workload got from others."""
+        found = self.machine.sent(f"if-{target}")
+        return {one.payload.decode() for one in found if isinstance(one, Packet) and one.protocol in PROTOCOLS}
+
+    def wait(self, target: str, payload: str) -> None:
+        wait_for(lambda: payload in self.received(target), f"{payload} at {target}")
+
+
+PROTOCOLS = (UDP, ICMP, ICMPV6)
+
+
+@pytest.mark.parametrize("family", [4, 6])
+@pytest.mark.parametrize("topology", ["Layer2", "Layer3"])
+def test_policy_decides_about_connections_in_both_directions(host, topology, family):
+    both = Exchange(*host(manifests(topology, policy=None)), family)
+    echo = ICMP if family == 4 else ICMPV6
+    # Without a policy everything passes. The connection stays the same to the end.
+    connection = both.packet("api", "web", (5000, 53), "before")
+    both.send("api", connection, both.packet("api", "web", (7, 0), "echo before", echo))
+    both.wait("web", "before")
+    both.wait("web", "echo before")
+
+    both.apply(manifests(topology, "api"))
+    both.send("other", both.packet("other", "web", (5000, 53), "from another namespace"))
+    both.send(
+        "api",
+        both.packet("api", "web", (5001, 54), "to another port"),
+        both.packet("api", "web", (8, 0), "echo", echo),
+        both.packet("api", "web", (5000, 53), "allowed"),
+    )
+    both.wait("web", "allowed")
+    # The reply passes, although nothing that web opens does.
+    both.send("web", both.packet("web", "api", (6000, 53), "new connection"))
+    both.send("web", both.packet("web", "api", (53, 5000), "reply"))
+    both.wait("api", "reply")
+    # Not selected: no restriction.
+    both.send("api", both.packet("api", "other", (5000, 54), "elsewhere"))
+    both.wait("other", "elsewhere")
+    assert both.received("web") == {"before", "echo before", "allowed"}
+    assert both.received("api") == {"reply"}
+
+    # Labels change who may connect; a connection that may not exist any more ends.
+    both.apply(manifests(topology, "other"))
+    both.send("api", both.packet("api", "web", (5000, 53), "not any more"))
+    both.send("other", both.packet("other", "web", (5000, 53), "now"))
+    both.wait("web", "now")
+    assert both.received("web") == {"before", "echo before", "allowed", "now"}
+
+    both.apply(manifests(topology, policy=None))
+    both.send("api", both.packet("api", "web", (5000, 53), "open again"))
+    both.wait("web", "open again")
+
+
+@pytest.mark.parametrize("family", [4, 6])
+def test_isolated_workloads_are_resolved(host, family):
+    """The policy of web allows no address resolution, and OVN answers for its workloads anyway."""
+    closed = {**POLICY, "spec": {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}}
+    both = Exchange(*host(manifests("Layer2", policy=closed)), family)
+    asked = both.packet("api", "web", (1, 1), "")
+    both.machine.receive("if-api", Question(asked.source_mac, asked.source, asked.target).encode())
+    answers = lambda: [one for one in both.machine.sent("if-api") if hasattr(one, "mac")]  # noqa: E731
+    wait_for(lambda: any(one.address == asked.target for one in answers()), "the answer for web")
