@@ -6,11 +6,11 @@ from __future__ import annotations
 import os
 import random
 
-from tests.live.policy.tenants import Tenant
 from tests.live.policy.tracer import Tracer
 from tests.live.topology.zone import Zone
 from tests.pipeline import with_gateways
 from tests.policy_sets import drawn_sets
+from tests.policy_tenants import Tenant
 
 # Networks that are changed and traced at once; the Southbound database is read anew for each batch.
 NETWORKS = 16

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Expected reachability between workloads, from the plan (OKEP-5193, "Network Segmentation"). Pure.
 
-Two workloads reach each other on the networks that both are attached to, unless one of the interfaces is locked.
-Everything else must not get an answer, whatever the addresses are.
+Two workloads reach each other on the networks that both are attached to, unless one of the interfaces is locked or
+policies do not permit it. Everything else must not get an answer, whatever the addresses are.
 
 A network without addresses is tested with the link-local ones that the kernel derives from MACs. These have no route,
 so such a packet names its interface: the one on that network, or else on another network without addresses.
@@ -15,6 +15,8 @@ from ipaddress import ip_interface
 
 from ..common.addressing import family, link_local_address, plain
 from ..common.naming import LOCKED_ROLE
+from .datagram import PORT
+from .policy_permissions import PolicyPermissions
 from .selection import ALL, Groups, Selection
 
 
@@ -54,6 +56,7 @@ def expected(plan: dict, node: str | None = None, selection: Selection | None = 
     The selection decides which of all pairs are tested (`selection.py`).
     """
     selection, plan = selection or Selection(), askers(plan)
+    permissions = PolicyPermissions(plan)
     if selection.pairs == ALL:
         return [
             pair
@@ -62,18 +65,18 @@ def expected(plan: dict, node: str | None = None, selection: Selection | None = 
             for target in plan["workloads"]
             if target != source
             for interface in plan["workloads"][target]["interfaces"]
-            for pair in _pairs(plan, source, target, interface)
+            for pair in _pairs(plan, permissions, source, target, interface)
         ]
     return [
         pair
         for one in Groups(plan, selection).chosen(node)
         for interface in plan["workloads"][one.target]["interfaces"]
         if interface["network"] == one.network
-        for pair in _pairs(plan, one.source, one.target, interface)
+        for pair in _pairs(plan, permissions, one.source, one.target, interface)
     ]
 
 
-def _pairs(plan: dict, source: str, target: str, interface: dict) -> list[Pair]:
+def _pairs(plan: dict, permissions: PolicyPermissions, source: str, target: str, interface: dict) -> list[Pair]:
     interface_name = ""
     if not interface["addresses"]:
         # A port with addresses of its own may send from no other one, so it is asked by those without any only.
@@ -89,6 +92,8 @@ def _pairs(plan: dict, source: str, target: str, interface: dict) -> list[Pair]:
         wanted = (reach, reason)
         if reach and interface["addresses"] and not _has_route(plan, source, interface, address):
             wanted = (False, f"{source} has no address in the subnet of {address}")
+        elif reach and interface["addresses"]:
+            wanted = _permitted(plan, permissions, source, target, interface["network"], address) or wanted
         size = mtu if wanted[0] else 0
         found.append(
             Pair(source, target, interface["network"], family(address), address, *wanted, interface_name, size)
@@ -108,6 +113,16 @@ def _has_route(plan: dict, source: str, interface: dict, address: str) -> bool:
     its = next(ip_interface(one) for one in interface["addresses"] if plain(one) == address)
     own = (ip_interface(one) for end in _ends(plan, source, interface["network"]) for one in end["addresses"])
     return any(mine.version == its.version and its.ip in mine.network and mine.ip in its.network for mine in own)
+
+
+def _permitted(
+    plan: dict, permissions: PolicyPermissions, source: str, target: str, network: str, address: str
+) -> tuple[bool, str] | None:  # fmt: skip
+    """Return the result where policies refuse the packet, None otherwise."""
+    own = (plain(one) for end in _ends(plan, source, network) for one in end["addresses"])
+    sender = next((one for one in own if family(one) == family(address)), None)
+    refusal = permissions.refusal(network, source, target, (sender, address), "UDP", PORT) if sender else ""
+    return (False, refusal) if refusal else None
 
 
 def _evaluated(plan: dict, source: str, target: str, interface: dict) -> tuple[bool, str]:

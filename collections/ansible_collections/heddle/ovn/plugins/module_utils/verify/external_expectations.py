@@ -13,6 +13,9 @@
 | workload to cluster IP | from the network of the Service only; a refused connection counts as an answer |
 | external host to service | never: whatever node it has a route through, services are for hosts and workloads |
 
+Where a flow must reach, the policies of its workload have to permit it as well; a host's own workloads always accept
+packets from it.
+
 The number of flows grows with workloads, not with their square: a host sends to its own workloads and the next node's,
 a workload to its own host and the next node. Every workload sends to external hosts; for each other kind one workload
 of each network, host and family is chosen (`selection.py`), unless all pairs are wanted.
@@ -26,10 +29,12 @@ from dataclasses import dataclass
 
 from ..common.addressing import family, plain
 from ..common.naming import DEFAULT_NETWORK, LOCKED_ROLE
-from ..render.common.node_network import is_of_node
+from ..render.common.node_network import NodeNetwork, is_of_node
 from ..render.common.provider import Provider, provider_of
 from ..render.host.links_and_routes import render_host_network
+from .datagram import PORT
 from .expectation import askers
+from .policy_permissions import EGRESS, INGRESS, PolicyPermissions
 from .selection import ALL, Selection
 
 TO_EXTERNAL, FROM_EXTERNAL = "workload to external host", "external host to workload"
@@ -158,6 +163,13 @@ def left_out(plan: dict, external: dict[str, list[str]]) -> list[str]:
             f"{FROM_VRF}: not possible without VRFs, which the kernel of {', '.join(flat)} lacks; shared services are "
             "reached over the provider bridge there"
         )
+    found = _ExternalFlows(plan, external)
+    for service in plan.get("settings", {}).get("shared_services", []):
+        names = [name for name in found.plan["workloads"] if found.is_under_policies(name, service)]
+        if names:
+            lines.append(
+                f"{service['name']}: not tested from {len(names)} workloads, policies decide about packets to it"
+            )
     for name, workload in askers(plan)["workloads"].items():
         for number, interface in default_elsewhere(workload).items():
             lines.append(f"{name}: its IPv{number} default route leads out of {interface}, which is not tested")
@@ -167,6 +179,7 @@ def left_out(plan: dict, external: dict[str, list[str]]) -> list[str]:
 class _ExternalFlows:
     def __init__(self, plan: dict, external: dict[str, list[str]]) -> None:
         self.plan = askers(plan)
+        self.policies = PolicyPermissions(plan)
         self.external = external
         self.on_node: dict[str, list[str]] = {node: [] for node in plan["nodes"]}
         for name, workload in self.plan["workloads"].items():
@@ -245,7 +258,7 @@ class _ExternalFlows:
             for address in addresses:
                 if family(address) in elsewhere:
                     continue
-                result = self._leaves(network, provider, address)
+                result = self._permitted(name, network, address, self._leaves(network, provider, address))
                 yield ExternalFlow(
                     TO_EXTERNAL, node, name, target, name, "", family(address), address, *result,
                     seen_as=provider.address(family(address)) or "", mtu=self._mtu(network) if result[0] else 0,
@@ -261,13 +274,13 @@ class _ExternalFlows:
             if network != DEFAULT_NETWORK:
                 result = False, f"in {network} the host's own address is its gateway router's"
             else:
-                result = self._leaves(network, provider, address)
+                result = self._permitted(name, network, address, self._leaves(network, provider, address))
             yield ExternalFlow(TO_OWN_HOST, node, name, node, name, "", version, address, *result)
         for other in self._next_to(node):
             for address in host_addresses(self.plan, other):
                 if family(address) in elsewhere:
                     continue
-                result = self._leaves(network, provider, address)
+                result = self._permitted(name, network, address, self._leaves(network, provider, address))
                 yield ExternalFlow(
                     TO_OTHER_HOST, node, name, other, name, "", family(address), address, *result,
                     seen_as=provider.address(family(address)) or "", mtu=self._mtu(network) if result[0] else 0,
@@ -288,6 +301,9 @@ class _ExternalFlows:
                     reason = f"a host is in {network} only through its VRF"
                 elif interface["role"] == LOCKED_ROLE:
                     reach, reason = False, f"{network} is locked for {name}, whose primary network is another one"
+                refusal = self._refused(node, name, network, address)
+                if reach and refusal:
+                    reach, reason = False, refusal
                 yield ExternalFlow(
                     FROM_HOST, node, node, name, name, network, version, address, reach, reason,
                     mtu=self._mtu(network) if reach else 0,
@@ -296,14 +312,15 @@ class _ExternalFlows:
                 here = self.plan["workloads"][name]["node"] == node
                 if network in vrfs and (here or self.plan["networks"][network]["topology"] == "Layer3"):
                     yield ExternalFlow(
-                        FROM_VRF, node, in_vrf(node, network), name, name, network, version, address, True,
-                        f"the host has an interface in {network}", mtu=self._mtu(network),
+                        FROM_VRF, node, in_vrf(node, network), name, name, network, version, address, not refusal,
+                        refusal or f"the host has an interface in {network}", mtu=0 if refusal else self._mtu(network),
                     )  # fmt: skip
 
     def _to_cluster_ips(self, name: str) -> Iterator[ExternalFlow]:
         """Connections to the Services of the workload's network, and to those of one other network.
 
         Services with endpoints beyond the network are left out: whether these answer does not depend on the network.
+        So are those of which policies permit some endpoints only.
         """
         network, node = self._primary(name), self.plan["workloads"][name]["node"]
         own = self.plan["networks"][network]
@@ -318,16 +335,44 @@ class _ExternalFlows:
                 if where != network:
                     result = False, f"{service} is a Service of {where}"
                 for address in (one for one in described["addresses"] if family(one) in own["families"]):
-                    for port in (one["port"] for one in described["ports"] if one["protocol"] == "TCP"):
-                        yield ExternalFlow(
-                            TO_CLUSTER_IP, node, name, f"{service} TCP {port}", name, network, family(address), address,
-                            *result, protocol="TCP", port=port,
-                        )  # fmt: skip
+                    for port in (one for one in described["ports"] if one["protocol"] == "TCP"):
+                        permitted = self.policies.to_endpoints(network, name, family(address), port)
+                        if permitted is not None:
+                            target = f"{service} TCP {port['port']}"
+                            refused = (False, "policies permit it to none of the endpoints")
+                            wanted = refused if result[0] and not permitted else result
+                            yield ExternalFlow(
+                                TO_CLUSTER_IP, node, name, target, name, network, family(address), address, *wanted,
+                                protocol="TCP", port=port["port"],
+                            )  # fmt: skip
+
+    def is_under_policies(self, name: str, service: dict) -> bool:
+        """Return whether policies of a workload or of an endpoint decide about packets to a service."""
+        return self.policies.isolates(EGRESS, self._primary(name), name) or any(
+            self.policies.isolates(INGRESS, DEFAULT_NETWORK, endpoint) for endpoint in service["endpoints"]
+        )
+
+    def _permitted(
+        self, name: str, network: str, address: str, result: tuple[bool, str]
+    ) -> tuple[bool, str]:  # fmt: skip
+        """Return the expected result of what a workload sends beyond its network; `result` is that without policies."""
+        refusal = self.policies.refusal(network, name, "", ("", address), "UDP", PORT) if result[0] else ""
+        return (False, refusal) if refusal else result
+
+    def _refused(self, node: str, name: str, network: str, address: str) -> str:
+        """Return why the policies of a workload refuse a packet from a node's interface in its network."""
+        if self.plan["workloads"][name]["node"] == node or not self.policies.isolates(INGRESS, network, name):
+            return ""
+        own = NodeNetwork(self.plan, network, node, []).management_addresses()
+        sender = next((one for one in own if family(one) == family(address)), "")
+        return self.policies.refusal(network, "", name, (sender, address), "UDP", PORT)
 
     def _to_services(self, name: str, provider: Provider | None) -> Iterator[ExternalFlow]:
         network, node = self._primary(name), self.plan["workloads"][name]["node"]
         families = self.plan["networks"][network]["families"]
         for service in self.plan.get("settings", {}).get("shared_services", []):
+            if self.is_under_policies(name, service):
+                continue
             version = family(service["address"])
             result = True, f"{service['name']} serves every network"
             if version not in families:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from ...common.addressing import family, plain
 from ...common.naming import LOCKED_ROLE
 from ...types.ovsdb_row import Row
+from ..common.dhcp_server import SERVER
 from ..common.hosting_nodes import hosting_nodes
 from ..common.node_network import NodeNetwork
 from .policy_match import PORT_SET, SELECTOR_SET, RuleMatch
@@ -31,6 +32,11 @@ from .policy_rows import (
 )
 
 _HAIRPIN_MASQUERADE = 5
+# Requests of virtual machines for their addresses, which OVN answers itself (RFC 2131, RFC 8415).
+_LEASES = (
+    f"(ip4.dst == {{255.255.255.255, {SERVER}}} && udp.src == 68 && udp.dst == 67) || "
+    "(ip6.dst == ff02::1:2 && udp.src == 546 && udp.dst == 547)"
+)
 # Index of IP blocks among the ACLs of a rule: all blocks are in one; the other ACL is that of selectors or of everyone.
 _BLOCKS, _SELECTORS = "-2", "-1"
 
@@ -46,6 +52,7 @@ class _Policies:
         self._view, self._described = view, described
         self._addresses: dict[str, list[str]] = {}
         self._ports: dict[str, list[str]] = {}
+        self._machines: set[str] = set()
         for workload, interface in view.workloads:
             if interface["role"] == LOCKED_ROLE:
                 continue
@@ -53,6 +60,7 @@ class _Policies:
             self._addresses.setdefault(name, []).extend(map(plain, interface["addresses"]))
             if view.node in hosting_nodes(workload):
                 self._ports.setdefault(name, []).append(interface["port"])
+                self._machines |= {interface["port"]} if workload["kind"] == "vm" else set()
         self._groups: dict[str, Row] = {}
         self._used: set[tuple[str, str]] = set()
 
@@ -84,7 +92,10 @@ class _Policies:
         return self._groups[selection]
 
     def _default_deny(self, namespace: str, direction: str, ports: set[str]) -> list[Row]:
-        """Isolated ports of a namespace: what no policy allows is dropped, except that neighbours are resolved."""
+        """Isolated ports of a namespace: what no policy allows is dropped.
+
+        Except that neighbours are resolved, and virtual machines obtain their addresses.
+        """
         view, keys = self._view, {"name": namespace, "direction": direction}
         group = port_group(view, "NetpolNamespace", keys, ports)
         at_port = port_match(direction, group.key)
@@ -98,7 +109,9 @@ class _Policies:
                 for kind, priority, match, action in (
                     ("defaultDeny", DENY_PRIORITY, at_port, DENY),
                     ("arpAllow", ALLOW_PRIORITY, f"{at_port} && (arp || nd)", "allow"),
+                    ("dhcpAllow", ALLOW_PRIORITY, f"{at_port} && ({_LEASES})", "allow"),
                 )
+                if kind != "dhcpAllow" or (direction == EGRESS and not ports.isdisjoint(self._machines))
             ),
         ]  # fmt: skip
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from ...common.addressing import family, mac_of_address, plain
 from ...types.ovsdb_row import Ref, Row
+from ..common.dhcp_server import SERVER, SERVER6
 from ..common.hosting_nodes import hosting_nodes
 from ..common.node_network import NodeNetwork
 
 DHCP_OPTIONS = "DHCP_Options"
 _LEASE_SECONDS = "3500"
-_SERVER = "169.254.1.1"
-_SERVER6 = "fe80::1"
 _OWNER_TYPE = "VirtualMachine"
 _NAME_SERVICE = "kube-system/kube-dns"
 
@@ -51,15 +50,15 @@ def _options(view: NodeNetwork, workload: dict, interface: dict, address: str) -
     if family(address) == 4:
         gateways = view.gateway_interfaces()
         options = {
-            "server_id": _SERVER,
-            "server_mac": mac_of_address(_SERVER),
+            "server_id": SERVER,
+            "server_mac": mac_of_address(SERVER),
             "lease_time": _LEASE_SECONDS,
             "hostname": f'"{workload["name"]}"',
             "router": next(plain(gateway) for gateway in gateways if family(gateway) == 4),
             "mtu": str(interface["mtu"]),
         }
     else:
-        options = {"server_id": mac_of_address(_SERVER6), "fqdn": f'"{workload["name"]}"'}
+        options = {"server_id": mac_of_address(SERVER6), "fqdn": f'"{workload["name"]}"'}
     options |= _name_servers(view, family(address))
     ids = {
         "k8s.ovn.org/owner-controller": f"{view.name}-network-controller",

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What verify expects of policies: as the model of the API says, for any set; and how flows depend on it."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import HealthCheck, given, settings
+
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectation import expected
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.external_expectations import (
+    FROM_HOST,
+    FROM_VRF,
+    TO_EXTERNAL,
+    TO_SERVICE,
+    external_flows,
+    left_out,
+)
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.policy_permissions import PolicyPermissions
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.selection import ALL, Selection
+from tests import policy_model
+from tests.pipeline import EVERYWHERE, layer2, layer3, namespace, plan_of, with_gateways, workload
+from tests.policy_model import Connection
+from tests.policy_sets import POLICY_SETS
+from tests.policy_tenants import EXTERNAL, KINDS, Tenant
+
+TRANSPORTS = [kind for kind in KINDS if kind[0] != "ICMP"]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(POLICY_SETS)
+def test_permissions_are_those_of_the_model(drawn):
+    tenant = Tenant(1, drawn)
+    plan = plan_of(tenant.manifests())
+    permissions = PolicyPermissions(plan)
+    endpoints = [*tenant.endpoints(plan), EXTERNAL]
+    for source in endpoints:
+        for target in endpoints:
+            for number, (protocol, port) in enumerate(TRANSPORTS) if source != target else ():
+                version = (4, 6)[number % 2]
+                connection = Connection(source, target, version, protocol, port)
+                names = ["" if one is EXTERNAL else one.name for one in (source, target)]
+                addresses = (source.address(version), target.address(version))
+                wanted = (not names[0] or policy_model.sends(tenant.policies, connection)) and (
+                    not names[1] or policy_model.receives(tenant.policies, connection)
+                )
+                assert (permissions.refusal(tenant.network, *names, addresses, protocol, port) == "") == wanted
+
+
+def policy(inside: str, spec: dict) -> str:
+    document = {
+        "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "p", "namespace": inside},
+        "spec": spec,
+    }  # fmt: skip
+    return f"---\n{json.dumps(document)}\n"
+
+
+RED = (
+    namespace("red") + layer2("red", "net", "10.0.0.0/24", "fd00:10::/64")
+    + workload("red", "a", "node1") + workload("red", "b", "node2")
+    + namespace("deep") + layer3("deep", "net", "10.128.0.0/16", 24) + workload("deep", "a", "node2")
+    + namespace("plain", primary=False) + workload("plain", "a", "node1") + workload("plain", "b", "node2")
+)  # fmt: skip
+CLOSED_TO_OTHERS = {"podSelector": {}, "ingress": [{"from": [{"ipBlock": {"cidr": "203.0.113.0/24"}}]}]}
+NOTHING_OUT = {"podSelector": {}, "policyTypes": ["Egress"]}
+
+
+def flows(text: str, kind: str, workload_name: str, settings: dict | None = None):
+    plan = plan_of(text, hosts=with_gateways("shared"), settings={**EVERYWHERE, **(settings or {})})
+    found = external_flows(plan, {"outside1": ["192.0.2.99", "2001:db8::99"]}, None, Selection(ALL))
+    return [one for one in found if one.kind == kind and one.workload == workload_name]
+
+
+def test_pairs_that_policies_forbid_must_not_reach():
+    plan = plan_of(RED + policy("red", CLOSED_TO_OTHERS))
+    found = [pair for pair in expected(plan, None, Selection(ALL)) if pair.network == "red_net"]
+    assert not [pair for pair in found if pair.reach]
+    between = {pair.reason for pair in found if {pair.source, pair.target} == {"red/a", "red/b"}}
+    assert between == {f"the policies of red/{one} do not permit it to receive this from red/{other}"
+                       for one, other in (("a", "b"), ("b", "a"))}  # fmt: skip
+    assert [pair for pair in expected(plan, None, Selection(ALL)) if pair.network == "deep_net"]
+    assert not [pair.mtu for pair in found if pair.mtu]
+
+
+def test_ports_count_for_the_port_of_the_probe():
+    for port, reach in ((7654, True), (53, False)):
+        spec = {"podSelector": {}, "ingress": [{"ports": [{"protocol": "UDP", "port": port}]}]}
+        pairs = expected(plan_of(RED + policy("red", spec)), None, Selection(ALL))
+        assert {pair.reach for pair in pairs if {pair.source, pair.target} == {"red/a", "red/b"}
+                and pair.network == "red_net"} == {reach}  # fmt: skip
+
+
+def test_egress_policies_forbid_external_hosts():
+    assert all(one.reach for one in flows(RED, TO_EXTERNAL, "red/a"))
+    found = flows(RED + policy("red", NOTHING_OUT), TO_EXTERNAL, "red/a")
+    assert found
+    assert not [one for one in found if one.reach]
+    allowed = {
+        "podSelector": {},
+        "policyTypes": ["Egress"],
+        "egress": [{"to": [{"ipBlock": {"cidr": "192.0.2.0/24"}}]}],
+    }
+    assert {one.family: one.reach for one in flows(RED + policy("red", allowed), TO_EXTERNAL, "red/a")} == {
+        4: True, 6: False,
+    }  # fmt: skip
+
+
+def test_a_host_reaches_its_own_workloads_whatever_policies_say():
+    for kind, name in ((FROM_HOST, "plain/b"), (FROM_VRF, "deep/a")):
+        text = RED + policy(name.partition("/")[0], CLOSED_TO_OTHERS)
+        network = "default" if kind == FROM_HOST else "deep_net"
+        found = [one for one in flows(text, kind, name) if one.network == network]
+        assert {one.runner: one.reach for one in found} == {"node1": False, "node2": True}
+        assert all(one.reach for one in flows(RED, kind, name) if one.network == network)
+
+
+def test_services_are_left_out_where_policies_decide():
+    settings = {"shared_services": [{"name": "kube-system/dns", "address": "10.96.0.10", "endpoints": ["plain/a"],
+                                     "ports": [{"protocol": "UDP", "port": 53}]}]}  # fmt: skip
+    assert flows(RED, TO_SERVICE, "red/a", settings)
+    text = RED + policy("red", NOTHING_OUT)
+    assert not flows(text, TO_SERVICE, "red/a", settings)
+    assert flows(text, TO_SERVICE, "deep/a", settings)
+    lines = left_out(plan_of(text, hosts=with_gateways("shared"), settings=settings), {})
+    assert "kube-system/dns: not tested from 2 workloads, policies decide about packets to it" in lines
+    assert not flows(RED + policy("plain", CLOSED_TO_OTHERS), TO_SERVICE, "deep/a", settings)
