@@ -131,8 +131,8 @@ def test_cluster_ips_are_reached_from_their_network_only() -> None:
     )
     found = plan_of(manifests, hosts=with_gateways("shared"))
     flows = external_flows(found, {}, None, EVERY)
-    for workload, own in (("red/r2", "red/web"), ("plain/p1", "plain/web")):
-        asked = [one for one in flows if (one.kind, one.workload) == (external_expectations.TO_CLUSTER_IP, workload)]
+    for name, own in (("red/r2", "red/web"), ("plain/p1", "plain/web")):
+        asked = [one for one in flows if (one.kind, one.workload) == (external_expectations.TO_CLUSTER_IP, name)]
         assert {(one.target, one.reach) for one in asked} == {
             (f"{name} TCP 80", name == own) for name in ("red/web", "plain/web")
         }
