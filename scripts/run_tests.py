@@ -25,6 +25,8 @@ MOLECULE = [str(BIN / "molecule")]
 NOTEBOOKS = [sys.executable, "-m", "scripts.report"]
 SECOND = "second"
 SECOND_LAB = ("test_localnet.py", "test_playbooks.py", "test_provider.py", "test_state.py", "test_virtual_machine.py")
+# Before the first installation, in the second lab.
+EMPTY_LAB = "test_uninstall.py"
 # Two processors: the groups beside the others leave one half idle.
 PARALLEL = 2
 
@@ -136,7 +138,7 @@ def lab() -> list[Stage]:
         ),
         pytest(
             "containers: lab tests",
-            *("tests/lab", *(f"--ignore=tests/lab/{name}" for name in SECOND_LAB)),
+            *("tests/lab", *(f"--ignore=tests/lab/{name}" for name in (*SECOND_LAB, EMPTY_LAB))),
             environment=environment,
         ),
         Stage("containers: molecule cleanup", [*MOLECULE, "cleanup"], molecule),
@@ -148,6 +150,7 @@ def second_lab() -> list[Stage]:
     environment = lab_environment(SECOND)
     return [
         Stage("second lab: hosts", [*LAB, "up"], environment),
+        pytest("second lab: uninstall", f"tests/lab/{EMPTY_LAB}", environment=environment),
         play("second lab: site", "site", environment),
         pytest("second lab: lab tests", *(f"tests/lab/{name}" for name in SECOND_LAB), environment=environment),
     ]

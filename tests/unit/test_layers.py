@@ -36,7 +36,8 @@ MAY_IMPORT = {
     "verify": BASE | SUBSTRATES | {"render", "agent"},
     "traffic": BASE | SUBSTRATES | {"agent"},
     "operations": BASE | SUBSTRATES | DECISIONS | {"agent"},
-    "program": BASE | SUBSTRATES | DECISIONS | {"agent", "operations", "verify"},
+    "uninstall": BASE | SUBSTRATES | {"render", "agent"},
+    "program": BASE | SUBSTRATES | DECISIONS | {"agent", "operations", "uninstall", "verify"},
 }
 # Below render: its own layers, lowest first.
 RENDER_LAYERS = [

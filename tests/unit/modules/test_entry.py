@@ -74,6 +74,8 @@ CASES = [
     refused("gateway_announcement", ON_NODE1, "missing required arguments: workload"),
     refused("guest_image", {"release": "6.12"}, "Unsupported parameters for"),
     refused("host_info", {**ON_NODE1, "node": "elsewhere"}, ELSEWHERE),
+    refused("host_record", {"role": "switch"}, "value of role must be one of: node, state, hypervisor"),
+    refused("host_removal", {}, "missing required arguments: node"),
     refused("layer2_upgrade", {**NOWHERE, "step": "drain"}, WITHOUT_STATE),
     refused("layer2_upgrade", NOWHERE, "missing required arguments: step"),
     refused("layer2_upgrade", {**NOWHERE, "step": "done"}, "value of step must be one of: drain, change, return"),

@@ -60,21 +60,24 @@ def reported(module) -> Iterator[None]:
             bytecode_cache.keep()
 
 
-def answer(function: Callable[[Request], dict], request: Request) -> dict:
-    """Return the result of a module; `failed` and `msg` when an engine refuses."""
+def answer(function: Callable[[Request], dict], request: Request, *, cached: bool = True) -> dict:
+    """Return the result of a module; `failed` and `msg` when an engine refuses.
+
+    Without `cached` no byte code is stored on the host.
+    """
     gc.disable()
     try:
         return function(request)
     except (*_kernel_refusals(), *KNOWN_ERRORS) as error:
         return {"failed": True, "changed": False, "msg": _message(error)}
     finally:
-        if not request.check_mode:
+        if cached and not request.check_mode:
             bytecode_cache.keep()
 
 
-def run(module, function: Callable[[Request], dict]) -> None:
-    """End the module with the result of `function`."""
-    result = answer(function, Request(module.params, module.check_mode, module._diff))
+def run(module, function: Callable[[Request], dict], *, cached: bool = True) -> None:
+    """End the module with the result of `function`; `cached` as for `answer`."""
+    result = answer(function, Request(module.params, module.check_mode, module._diff), cached=cached)
     if result.pop("failed", False):
         module.fail_json(**result)
     module.exit_json(**result)

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A host is after `uninstall.yml` what it was before the first installation.
+
+This needs hosts on which nothing was ever installed, so it runs before the other tests of the second lab, and leaves
+node3 without Heddle; `site.yml` installs it again.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+
+import pytest
+
+NODE = "node3"
+LIMIT = ("--limit", NODE)
+FORCE = ("-e", "heddle_uninstall_force=true")
+# What an operator can compare. Left out are files of packages, logs, and Ansible's own directory.
+COMMANDS = {
+    "packages": "dpkg-query -W -f '${Package} ${Version} ${db:Status-Abbrev}\\n'; apt-mark showmanual",
+    "unit files": "systemctl list-unit-files --no-legend --no-pager",
+    "units": "systemctl list-units --all --no-legend --plain --no-pager --type=service,socket,timer,path",
+    "users": "cat /etc/passwd /etc/group",
+    "addresses": "ip -o address | sed 's/ valid_lft.*//'",
+    "links": "ip -o link",
+    "routes": "ip route show table all; ip -6 route show table all | sed 's/ expires [0-9]*sec//'",
+    "rules": "ip rule; ip -6 rule",
+    "neighbours": "ip neighbour show nud permanent",
+    "namespaces": "ip netns list",
+    "nftables": "nft list ruleset",
+    "settings": "sysctl -a 2>/dev/null | grep -E '^net[.](ipv4[.](ip_forward|conf)|ipv6[.]conf)'",
+    "Open vSwitch": "ls /run/openvswitch /run/ovn /var/lib/openvswitch /var/lib/ovn /etc/openvswitch 2>&1",
+    "texts": "find /etc /usr/local -xdev -type f -exec sha1sum {} + | sort -k 2",
+    "files": (
+        "find / -xdev '(' -path /proc -o -path /sys -o -path /usr/share -o -path /usr/lib -o -path /var/cache "
+        "-o -path /var/log/journal -o -path /root/.ansible -o -path /tmp ')' -prune "
+        "-o -type d -printf '%p %M %u %g\\n' -o -printf '%p %M %u %g %s %l\\n' | sort"
+    ),
+}
+# The lab's own servers, which start with the first workload, and neighbour tables that devices fill by themselves.
+PASSING = re.compile(r"standin-|\bsession-|\buser(?:-runtime-dir)?@|run-netns|/run/(?:systemd|log|user)|stable_secret")
+
+
+def state(lab) -> dict[str, list[str]]:
+    """Return what can be seen of the host, by what it is."""
+    return {
+        what: [
+            " ".join(line.split())
+            for line in lab.try_ssh(NODE, command).stdout.splitlines()
+            if not PASSING.search(line)
+        ]
+        for what, command in COMMANDS.items()
+    }
+
+
+def differences(before: dict[str, list[str]], after: dict[str, list[str]]) -> list[str]:
+    return [
+        f"{what}: {line}"
+        for what in COMMANDS
+        for line in difflib.unified_diff(before[what], after[what], n=0, lineterm="")
+        if not line.startswith(("---", "+++", "@@"))
+    ]
+
+
+def test_host_is_as_before_the_installation(lab):
+    if lab.try_ssh(NODE, "test", "-e", "/usr/local/sbin/heddle-host").returncode == 0:
+        pytest.skip("needs hosts before the first installation: python -m lab down, python -m lab up")
+    before = state(lab)
+    assert all(before[what] for what in ("packages", "addresses", "files"))
+
+    # An empty host: nothing to remove, nothing written.
+    assert lab.play("uninstall.yml", *LIMIT).changed == {NODE: 0}
+    assert not differences(before, state(lab))
+
+    lab.play("site.yml")
+    installed = state(lab)
+    assert any("br-ex" in line for line in installed["links"])
+    assert any("heddle-host" in line for line in installed["unit files"])
+
+    refused = lab.play("uninstall.yml", *LIMIT, success=False)
+    assert refused.code
+    assert "give them another node in the manifests" in refused.output
+    checked = lab.play("uninstall.yml", *LIMIT, *FORCE, "--check", "--diff")
+    assert "delete Open_vSwitch Bridge br-ex" in checked.output
+    assert "delete host file /usr/local/sbin/heddle-host" in checked.output
+    assert lab.ssh(NODE, "heddle-host status").startswith("plan ")
+
+    removed = lab.play("uninstall.yml", *LIMIT, *FORCE)
+    assert "node1, node2 still have these hosts as chassis" in " ".join(removed.output.split())
+    assert not differences(before, state(lab))
+    assert lab.play("uninstall.yml", *LIMIT, *FORCE).changed == {NODE: 0}

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the roles install is what an uninstallation removes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from ansible_collections.heddle.ovn.plugins.module_utils.uninstall.footprint import FOOTPRINTS, LIBRARY, STATE_DATABASE
+
+ROLES = Path(__file__).resolve().parents[3] / "roles"
+ROLES_OF = {"node": ("chassis", "host"), "state": ("state",), "hypervisor": ("hypervisor",)}
+
+
+def tasks(kind: str) -> str:
+    return "".join((ROLES / role / "tasks" / "main.yml").read_text() for role in ROLES_OF[kind])
+
+
+@pytest.mark.parametrize("kind", FOOTPRINTS)
+def test_files_that_tasks_write_are_removed(kind):
+    own = FOOTPRINTS[kind].own
+    written = re.findall(r"^\s+(?:dest|path): \"?(/[^\s\"]+)", tasks(kind), re.MULTILINE)
+    left = [path for path in written if path not in own and not path.startswith((f"{LIBRARY}/", STATE_DATABASE))]
+    assert not left
+
+
+def test_files_of_the_role_host_are_removed():
+    text = (ROLES / "host" / "vars" / "main.yml").read_text()
+    variables = yaml.safe_load(text)
+    named = set(re.findall(r"__host_systemd ~ '(/[^']+)'", text)) - {"/"}
+    paths = {f"/etc/systemd/system{name}" for name in named if name.endswith((".conf", ".service"))}
+    paths |= {f"/etc/systemd/system/{daemon}.service.d/heddle-running.conf" for daemon in variables["__host_daemons"]}
+    paths |= {
+        "/etc/systemd/system/ovn-northd.service.d/heddle-allocator.conf",
+        "/etc/systemd/networkd.conf.d/heddle.conf",
+    }
+    assert paths <= set(FOOTPRINTS["node"].own)
+
+
+@pytest.mark.parametrize("kind", FOOTPRINTS)
+def test_users_that_tasks_create_are_removed(kind):
+    made = re.findall(r"ansible\.builtin\.user:\n\s+name: (\S+)", tasks(kind).replace('"{{ state_user }}"', "heddle"))
+    assert set(made) == set(FOOTPRINTS[kind].users)
+
+
+@pytest.mark.parametrize("kind", FOOTPRINTS)
+def test_role_records_before_its_first_change(kind):
+    first = yaml.safe_load((ROLES / ROLES_OF[kind][0] / "tasks" / "main.yml").read_text())[0]
+    assert first["heddle.ovn.host_record"]["role"] == kind
