@@ -54,6 +54,19 @@ def test_check_mode_only_simulates():
     assert all("--simulate" in call for call in apt.calls)
 
 
+def test_dependency_that_a_role_asked_for_is_marked_as_such_again():
+    section = Section("state", installed=("bash", "nftables"), manual=("bash",), requested=("bash", "nftables"))
+    calls = []
+
+    def run(argv: list[str], _text: str = "") -> str:
+        calls.append(argv)
+        return {"dpkg-query": "installed bash\ninstalled nftables\n"}.get(argv[0], "bash\nnftables\n")
+
+    outcome = remove_packages(Before([section]), write=True, run=run)
+    assert [str(change) for change in outcome.changes] == ["update host package nftables"]
+    assert calls[-1] == ["apt-mark", "auto", "nftables"]
+
+
 def test_without_record_packages_stay():
     assert not remove_packages(Before(), write=True, run=Apt()).changed
 

@@ -22,9 +22,12 @@ def remove_packages(before: Before, *, write: bool, run: subprocesses.Run = subp
     """
     present = set(installed_packages(run))
     named = [name for name in before.requested if name in present]
-    if not named:
+    if not before:
         return Outcome()
     manual = set(run(["apt-mark", "showmanual"]).split())
+    marks = _restore_marks(before, manual & present, write=write, run=run)
+    if not named:
+        return marks
     # The packages of roles may count as asked for by a user, because Ansible asked for them.
     others = manual - set(before.requested)
     needed = {name: sorted(_simulated(["purge", name], run) & others) for name in named}
@@ -46,7 +49,16 @@ def remove_packages(before: Before, *, write: bool, run: subprocesses.Run = subp
     if write and going:
         run([*_APT, "--yes", "purge", *going])
     changes = (Change("host", "delete", "package", name, "", {"installed": True}, {}) for name in going)
-    return Outcome(tuple(changes), notes=tuple(notes))
+    return marks + Outcome(tuple(changes), notes=tuple(notes))
+
+
+def _restore_marks(before: Before, manual: set[str], *, write: bool, run: subprocesses.Run) -> Outcome:
+    """Mark dependencies as such again that Ansible has asked for by their names (apt-mark(8))."""
+    names = sorted(name for name in manual if before.was_dependency(name))
+    if write and names:
+        run(["apt-mark", "auto", *names])
+    was, then = {"mark": "manual"}, {"mark": "auto"}
+    return Outcome(tuple(Change("host", "update", "package", name, "", was, then) for name in names))
 
 
 def chosen(

@@ -89,6 +89,12 @@ class Before:
             requested |= set(section.requested)
         return False
 
+    def was_dependency(self, name: str) -> bool:
+        """Return whether a package that a role asks for was there before only as a dependency of others."""
+        asked = any(name in section.requested for section in self.sections)
+        first = next((section for section in self.sections if name in section.installed), None)
+        return asked and self.had_package(name) and first is not None and name not in first.manual
+
     @property
     def requested(self) -> list[str]:
         """Packages that roles have installed; without those that were there before."""
