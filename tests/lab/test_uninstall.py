@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import difflib
 import re
+from pathlib import Path
 
 import pytest
 
 NODE = "node3"
+UNINSTALL = Path("playbooks/uninstall.yml").name
 LIMIT = ("--limit", NODE)
 FORCE = ("-e", "heddle_uninstall_force=true")
 # What an operator can compare. Left out are files of packages, logs, and Ansible's own directory.
@@ -69,7 +71,7 @@ def test_host_is_as_before_the_installation(lab):
     assert all(before[what] for what in ("packages", "addresses", "files"))
 
     # An empty host: nothing to remove, nothing written.
-    assert lab.play("uninstall.yml", *LIMIT).changed == {NODE: 0}
+    assert lab.play(UNINSTALL, *LIMIT).changed == {NODE: 0}
     assert not differences(before, state(lab))
 
     lab.play("site.yml")
@@ -77,15 +79,15 @@ def test_host_is_as_before_the_installation(lab):
     assert any("br-ex" in line for line in installed["links"])
     assert any("heddle-host" in line for line in installed["unit files"])
 
-    refused = lab.play("uninstall.yml", *LIMIT, success=False)
+    refused = lab.play(UNINSTALL, *LIMIT, success=False)
     assert refused.code
     assert "give them another node in the manifests" in refused.output
-    checked = lab.play("uninstall.yml", *LIMIT, *FORCE, "--check", "--diff")
+    checked = lab.play(UNINSTALL, *LIMIT, *FORCE, "--check", "--diff")
     assert "delete Open_vSwitch Bridge br-ex" in checked.output
     assert "delete host file /usr/local/sbin/heddle-host" in checked.output
     assert lab.ssh(NODE, "heddle-host status").startswith("plan ")
 
-    removed = lab.play("uninstall.yml", *LIMIT, *FORCE)
+    removed = lab.play(UNINSTALL, *LIMIT, *FORCE)
     assert "node1, node2 still have these hosts as chassis" in " ".join(removed.output.split())
     assert not differences(before, state(lab))
-    assert lab.play("uninstall.yml", *LIMIT, *FORCE).changed == {NODE: 0}
+    assert lab.play(UNINSTALL, *LIMIT, *FORCE).changed == {NODE: 0}
