@@ -49,8 +49,11 @@ class Zone:
         found = self.plan["workloads"][name]["interfaces"]
         return next(entry for entry in found if entry["network"] == network)
 
-    def trace(self, datapath, inport, source, target, target_mac, family=4, transport=""):
-        """Trace an echo request of a workload, or what `transport` matches (`sctp.src == 1 && sctp.dst == 2`)."""
+    def trace(self, datapath, inport, source, target, target_mac, family=4, transport="", options=()):
+        """Trace an echo request of a workload, or what `transport` matches (`sctp.src == 1 && sctp.dst == 2`).
+
+        `options` are further ones of ovn-trace(8).
+        """
         kind = "ip4" if family == 4 else "ip6"
         transport = transport or ("icmp4.type == 8" if family == 4 else "icmp6.type == 128")
         flow = (
@@ -58,4 +61,4 @@ class Zone:
             f"{kind}.src == {source['addresses'][0 if family == 4 else -1].partition('/')[0]} && "
             f"{kind}.dst == {target} && {transport}"
         )
-        return self.tools.run("ovn-trace", f"--db={self.southbound.remote}", "--minimal", datapath, flow)
+        return self.tools.run("ovn-trace", f"--db={self.southbound.remote}", "--minimal", *options, datapath, flow)
