@@ -70,3 +70,28 @@ def test_cluster_ip(zone, where, protocol):
             )
             assert f'output("{primary(zone, f"{other}/b")["port"]}")' not in seen, seen
             assert f'output("{endpoint["port"]}")' not in seen, seen
+
+
+def test_an_endpoint_changes_one_row_for_each_protocol(zone):
+    unready = MANIFESTS.replace("labels: {app: web}}\nspec: {", "labels: {app: web}}\nspec: {ready: false, ", 1)
+    changes = zone.apply(unready).changes
+    assert [(change.action, change.kind) for change in changes] == [("update", "Load_Balancer")] * len(TRANSPORT)
+    assert {change.network for change in changes} == {"two_net"}
+    assert len(zone.apply(MANIFESTS).changes) == len(TRANSPORT)
+
+
+def test_deleted_rows_are_restored_and_foreign_ones_stay(zone):
+    before = {table: zone.northbound.rows(table) for table in ("Load_Balancer", "Load_Balancer_Group")}
+    foreign = {"name": "foreign", "vips": ["map", [["198.51.100.9:80", "198.51.100.10:80"]]]}
+    zone.northbound.transact(
+        {"op": "delete", "table": "Load_Balancer", "where": [["protocol", "==", "tcp"]]},
+        {"op": "insert", "table": "Load_Balancer", "row": foreign, "uuid-name": "foreign"},
+        {"op": "mutate", "table": "Load_Balancer_Group", "where": [],
+         "mutations": [["load_balancer", "insert", ["set", [["named-uuid", "foreign"]]]]]},
+    )  # fmt: skip
+    assert zone.apply(MANIFESTS).changed
+    assert not zone.apply(MANIFESTS).changed
+    after = zone.northbound.rows("Load_Balancer")
+    assert [row for row in after if row["name"] != "foreign"] == before["Load_Balancer"]
+    (own,) = [row["_uuid"] for row in after if row["name"] == "foreign"]
+    assert all(own in row["load_balancer"][1] for row in zone.northbound.rows("Load_Balancer_Group"))
