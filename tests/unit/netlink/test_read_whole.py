@@ -7,6 +7,7 @@ import pytest
 from pyroute2.netlink.exceptions import NetlinkDumpInterrupted
 
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel
+from ansible_collections.heddle.ovn.plugins.module_utils.netlink.raw_socket import DumpInterrupted, RawSocket
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink.reader import read_state
 
 
@@ -31,6 +32,19 @@ class Busy:
 def test_an_interrupted_list_is_read_again(monkeypatch):
     monkeypatch.setattr(kernel, "_PAUSE_SECONDS", 0)
     assert read_state(Busy(3)).links == {}
+
+
+def test_an_interrupted_list_of_a_raw_socket_is_read_again(monkeypatch):
+    monkeypatch.setattr(kernel, "_PAUSE_SECONDS", 0)
+    left = [DumpInterrupted(), DumpInterrupted()]
+
+    def dump(*_arguments):
+        if left:
+            raise left.pop()
+        return []
+
+    monkeypatch.setattr(RawSocket, "dump", dump)
+    assert kernel.read_links(None) == {}
 
 
 def test_permanently_interrupted_list_is_an_error(monkeypatch):

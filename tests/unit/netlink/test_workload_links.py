@@ -182,6 +182,36 @@ def test_the_userspace_datapath_gets_complete_checksums(host):
         assert not kernel.transmit_checksum("eth0")
 
 
+def test_workload_sends_no_router_solicitation_where_no_router_answers(host):
+    quiet = endpoint(link(solicits_routers=False), selected(4, "net1"))
+    apply(quiet)
+    seen = kernel.read_links(f"{PREFIX}_a")
+    assert {name: seen[name]["solicits"] for name in ("eth0", "net1")} == {"eth0": False, "net1": True}
+    assert not any(seen[name]["detects"] for name in ("eth0", "net1"))
+    with kernel.in_netns(f"{PREFIX}_a"), open("/proc/sys/net/ipv6/conf/eth0/router_solicitations") as setting:
+        assert setting.read() == "0\n"
+    assert not apply(quiet).changed
+
+
+def test_running_workload_stops_sending_router_solicitations(host):
+    apply(endpoint())
+    wanted = endpoint(link(solicits_routers=False))
+    (change,) = apply(wanted, write=False).changes
+    assert (change.before["router solicitations"], change.after["router solicitations"]) == (True, False)
+    assert apply(wanted).changed
+    assert not kernel.read_links(f"{PREFIX}_a")["eth0"]["solicits"]
+    assert not apply(wanted).changed
+
+
+def test_link_of_another_owner_is_not_changed_by_a_creation_that_fails(host):
+    kernel.create_namespace(f"{PREFIX}_foreign", "")
+    kernel.create_link(f"{PREFIX}_foreign", link(), "another-owner")
+    kernel.create_namespace(f"{PREFIX}_a", "")
+    with pytest.raises(FileExistsError):
+        kernel.create_link(f"{PREFIX}_a", link(), "mine")
+    assert kernel.read_links(None)[f"{PREFIX}_h"]["alias"] == "another-owner"
+
+
 def test_no_residue_on_this_machine():
     with contextlib.suppress(FileNotFoundError):
         assert not [name for name in kernel.namespaces() if name.startswith(PREFIX)]

@@ -20,7 +20,9 @@ import time
 import traceback
 
 from ..types.host_network import PROTOCOL
-from .messages import FAMILIES, NO_DAD, PERMANENT, address_flags, address_text, destination, is_up, link_kind
+from .messages import FAMILIES, MAIN_TABLE, NO_DAD, PERMANENT
+from .raw_messages import attributes
+from .raw_socket import CREATE, EXCLUSIVE, REPLACE, DumpInterrupted, RawSocket, attribute
 
 try:
     from pyroute2 import IPRoute
@@ -39,6 +41,22 @@ except ImportError:
 _NEW_NETWORK = 0x40000000
 _SIOCETHTOOL = 0x8946
 _GET_TX_CHECKSUM, _SET_TX_CHECKSUM = 0x16, 0x17
+# linux/rtnetlink.h, if_link.h, if_addr.h, ipv6.h, veth.h: types of messages, their fixed parts, attributes.
+_NEW_LINK, _GET_LINK, _SET_LINK = 16, 18, 19
+_NEW_ADDRESS, _DELETE_ADDRESS, _GET_ADDRESS = 20, 21, 22
+_NEW_ROUTE, _DELETE_ROUTE, _GET_ROUTE = 24, 25, 26
+_LINK, _ADDRESS, _ROUTE = struct.Struct("=BxHiII"), struct.Struct("=BBBBI"), struct.Struct("=BBBBBBBBI")
+_NUMBER = struct.Struct("=I")
+_IFLA_ADDRESS, _IFLA_IFNAME, _IFLA_MTU, _IFLA_LINK, _IFLA_LINKINFO, _IFLA_IFALIAS = 1, 3, 4, 5, 18, 20
+_IFLA_AF_SPEC, _IFLA_NET_NS_FD, _IFLA_EXT_MASK = 26, 28, 29
+_INFO_KIND, _INFO_DATA, _VETH_INFO_PEER = 1, 2, 1
+_INET6_CONF, _ROUTER_SOLICITATIONS, _ACCEPT_DAD = 2, 7, 27
+_IFA_ADDRESS, _IFA_LOCAL, _IFA_FLAGS = 1, 2, 8
+_RTA_DST, _RTA_OIF, _RTA_GATEWAY = 1, 4, 5
+_UP, _UNICAST, _SKIP_STATISTICS = 1, 1, 8
+_NO_STATISTICS = _LINK.pack(0, 0, 0, 0, 0) + attribute(_IFLA_EXT_MASK, _SKIP_STATISTICS)
+_ANY = {socket.AF_INET: bytes(4), socket.AF_INET6: bytes(16)}
+_NAMESPACES = "/var/run/netns"
 _READINGS, _PAUSE_SECONDS = 20, 0.01
 
 
@@ -53,7 +71,7 @@ def read_whole(function):
         for number in range(1, _READINGS):
             try:
                 return function(*arguments, **named)
-            except _Interrupted:
+            except (_Interrupted, DumpInterrupted):
                 time.sleep(number * _PAUSE_SECONDS)
         return function(*arguments, **named)
 
@@ -120,48 +138,71 @@ def read_links(namespace: str | None) -> dict[str, dict]:
     """Return the links of a namespace by name: `mac`, `mtu`, `up`, `alias`, `kind`, `index`, `addresses`, `routes`.
 
     `peer` is the index of the other end of a veth in its own namespace (rtnetlink(7), IFLA_LINK). Addresses are the
-    permanent ones of global scope; routes are those that carry Heddle's protocol.
+    permanent ones of global scope; routes are those that carry Heddle's protocol. `solicits` is whether the link asks
+    for IPv6 routers, `detects` whether it looks for duplicates of its IPv6 addresses.
     """
-    with in_netns(namespace), IPRoute() as route:
-        links = {}
-        for message in route.get_links():
-            links[message.get_attr("IFLA_IFNAME")] = {
-                "index": message["index"],
-                "peer": message.get_attr("IFLA_LINK"),
-                "mac": message.get_attr("IFLA_ADDRESS"),
-                "mtu": message.get_attr("IFLA_MTU"),
-                "up": is_up(message),
-                "alias": message.get_attr("IFLA_IFALIAS") or "",
-                "kind": link_kind(message),
-                "addresses": set(),
-                "routes": set(),
-                "offload": False,
-            }
+    with in_netns(namespace), RawSocket() as netlink:
+        links = dict(map(_link, netlink.dump(_GET_LINK, _NO_STATISTICS)))
         by_index = {link["index"]: link for link in links.values()}
-        for message in route.get_addr():
-            if message["scope"] == 0 and address_flags(message) & PERMANENT and message["index"] in by_index:
-                by_index[message["index"]]["addresses"].add(address_text(message))
+        for message in netlink.dump(_GET_ADDRESS, _ADDRESS.pack(0, 0, 0, 0, 0)):
+            family, length, flags, scope, index = _ADDRESS.unpack_from(message)
+            found = attributes(message[_ADDRESS.size :])
+            flags = _NUMBER.unpack(found[_IFA_FLAGS])[0] if _IFA_FLAGS in found else flags
+            if scope == 0 and flags & PERMANENT and index in by_index:
+                address = found.get(_IFA_LOCAL) or found[_IFA_ADDRESS]
+                by_index[index]["addresses"].add(f"{socket.inet_ntop(family, address)}/{length}")
         if namespace is not None:
-            _read_routes(route, by_index)
+            _read_routes(netlink, by_index)
             for name, link in links.items():
                 if link["kind"] == "veth":
                     link["offload"] = transmit_checksum(name)
         return links
 
 
-def _read_routes(route, by_index: dict[int, dict]) -> None:
-    for family, number in FAMILIES.items():
-        for message in route.get_routes(family=number):
-            link = by_index.get(message.get_attr("RTA_OIF"))
-            if message["proto"] == PROTOCOL and link is not None:
-                link["routes"].add((destination(message, family), message.get_attr("RTA_GATEWAY")))
+def _link(message: bytes) -> tuple[str, dict]:
+    _family, _type, index, flags, _change = _LINK.unpack_from(message)
+    found = attributes(message[_LINK.size :])
+    settings = attributes(attributes(found.get(_IFLA_AF_SPEC, b"")).get(socket.AF_INET6, b"")).get(_INET6_CONF, b"")
+    values = struct.unpack(f"={len(settings) // 4}i", settings) or (0,) * (_ACCEPT_DAD + 1)
+    return _text(found[_IFLA_IFNAME]), {
+        "index": index,
+        "peer": _NUMBER.unpack(found[_IFLA_LINK])[0] if _IFLA_LINK in found else None,
+        "mac": found[_IFLA_ADDRESS].hex(":") if _IFLA_ADDRESS in found else None,
+        "mtu": _NUMBER.unpack(found[_IFLA_MTU])[0],
+        "up": bool(flags & _UP),
+        "alias": _text(found.get(_IFLA_IFALIAS, b"")),
+        "kind": _text(attributes(found.get(_IFLA_LINKINFO, b"")).get(_INFO_KIND, b"")),
+        "addresses": set(),
+        "routes": set(),
+        "offload": False,
+        "solicits": values[_ROUTER_SOLICITATIONS] != 0,
+        "detects": values[_ACCEPT_DAD] > 0,
+    }
+
+
+def _text(value: bytes) -> str:
+    return value.rstrip(b"\0").decode()
+
+
+def _read_routes(netlink: RawSocket, by_index: dict[int, dict]) -> None:
+    for number in FAMILIES.values():
+        for message in netlink.dump(_GET_ROUTE, _ROUTE.pack(number, 0, 0, 0, 0, PROTOCOL, 0, 0, 0)):
+            _family, length, _source, _tos, _table, protocol, *_rest = _ROUTE.unpack_from(message)
+            found = attributes(message[_ROUTE.size :])
+            link = by_index.get(_NUMBER.unpack(found[_RTA_OIF])[0]) if _RTA_OIF in found else None
+            if protocol == PROTOCOL and link is not None:
+                to = socket.inet_ntop(number, found.get(_RTA_DST) or _ANY[number])
+                gateway = socket.inet_ntop(number, found[_RTA_GATEWAY]) if _RTA_GATEWAY in found else None
+                link["routes"].add((f"{to}/{length}", gateway))
 
 
 def create_namespace(namespace: str, mark: str) -> None:
     """Create a namespace and mark it on its loopback link, which is also brought up."""
-    network_namespace.create(namespace)
-    with in_netns(namespace), IPRoute() as route:
-        route.link("set", index=1, ifalias=mark, state="up")
+    with scratch():
+        # Of this thread; `network_namespace.create` would start a copy of this process.
+        network_namespace.attach(namespace, "thread-self")
+        with RawSocket() as netlink:
+            netlink.request((_NEW_LINK, 0, _link_message(1, up=True) + attribute(_IFLA_IFALIAS, mark)))
 
 
 def remove_namespace(namespace: str) -> None:
@@ -170,12 +211,42 @@ def remove_namespace(namespace: str) -> None:
 
 
 def create_link(namespace: str, link, mark: str) -> None:
-    """Create a veth pair: one end on the host, marked and up, the other in the namespace."""
-    with IPRoute() as route:
-        peer = {"ifname": link.name, "net_ns_fd": namespace, "address": link.mac, "mtu": link.mtu}
-        route.link("add", ifname=link.host_name, kind="veth", mtu=link.mtu, peer=peer)
-        index = route.link_lookup(ifname=link.host_name)[0]
-        route.link("set", index=index, ifalias=mark, state="up")
+    """Create a veth pair: one end on the host, marked and up, the other one up in the namespace.
+
+    The latter first gets the settings that decide what it sends by itself.
+    """
+    with open(f"{_NAMESPACES}/{namespace}", "rb") as target, RawSocket() as netlink:
+        peer = _link_message() + attribute(_IFLA_IFNAME, link.name) + attribute(_IFLA_MTU, link.mtu)
+        peer += attribute(_IFLA_ADDRESS, _mac(link.mac)) + attribute(_IFLA_NET_NS_FD, target.fileno())
+        kind = attribute(_INFO_KIND, "veth") + attribute(_INFO_DATA, attribute(_VETH_INFO_PEER, peer))
+        name = attribute(_IFLA_IFNAME, link.host_name)
+        made = _link_message() + name + attribute(_IFLA_MTU, link.mtu) + attribute(_IFLA_LINKINFO, kind)
+        netlink.request((_NEW_LINK, CREATE | EXCLUSIVE, made))
+        netlink.request((_SET_LINK, 0, _link_message(up=True) + name + attribute(_IFLA_IFALIAS, mark)))
+    with in_netns(namespace), RawSocket() as netlink:
+        silence(link.name, solicits=link.solicits_routers)
+        netlink.request((_SET_LINK, 0, _link_message(up=True) + attribute(_IFLA_IFNAME, link.name)))
+
+
+def silence(name: str, *, solicits: bool) -> None:
+    """Make a link of the current namespace look for no duplicates of its addresses, nor for routers if not `solicits`.
+
+    Nothing on a kernel without IPv6.
+    """
+    settings = {"accept_dad": "0"} if solicits else {"accept_dad": "0", "router_solicitations": "0"}
+    with contextlib.suppress(FileNotFoundError):
+        for setting, value in settings.items():
+            with open(f"/proc/sys/net/ipv6/conf/{name}/{setting}", "w", encoding="ascii") as file:
+                file.write(value)
+
+
+def _link_message(index: int = 0, *, up: bool = False) -> bytes:
+    """Return the fixed part of a message about a link; without an index it has the name as an attribute."""
+    return _LINK.pack(0, 0, index, _UP if up else 0, _UP if up else 0)
+
+
+def _mac(text: str) -> bytes:
+    return bytes.fromhex(text.replace(":", ""))
 
 
 def create_tap(name: str, user: int) -> None:
@@ -198,21 +269,35 @@ def remove_link(name: str) -> None:
                     raise
 
 
-def change_link(namespace: str | None, name: str, **settings) -> None:
-    """Set attributes of a link: `address`, `mtu`, `state`, `ifalias`."""
-    with in_netns(namespace), IPRoute() as route:
-        route.link("set", index=route.link_lookup(ifname=name)[0], **settings)
+def change_link(namespace: str | None, name: str, *, address="", mtu=0, state="", ifalias="") -> None:
+    """Set attributes of a link; `state` is `up` or empty. What is empty stays."""
+    message = _link_message(up=state == "up") + attribute(_IFLA_IFNAME, name)
+    message += attribute(_IFLA_ADDRESS, _mac(address)) if address else b""
+    message += attribute(_IFLA_MTU, mtu) if mtu else b""
+    message += attribute(_IFLA_IFALIAS, ifalias) if ifalias else b""
+    with in_netns(namespace), RawSocket() as netlink:
+        netlink.request((_SET_LINK, 0, message))
+
+
+def silence_link(namespace: str, name: str, *, solicits: bool) -> None:
+    """As `silence`, in a namespace."""
+    with in_netns(namespace):
+        silence(name, solicits=solicits)
 
 
 def change_addresses(namespace: str | None, name: str, add: set[str], remove: set[str]) -> None:
     """Add and remove addresses; IPv6 ones are set without duplicate address detection."""
-    with in_netns(namespace), IPRoute() as route:
-        index = route.link_lookup(ifname=name)[0]
-        for verb, interfaces in (("del", remove), ("add", add)):
+    with in_netns(namespace), RawSocket() as netlink:
+        index = socket.if_nametoindex(name)
+        for kind, flags, interfaces in (_DELETE_ADDRESS, 0, remove), (_NEW_ADDRESS, CREATE | EXCLUSIVE, add):
             for interface in sorted(interfaces):
-                address, _slash, length = interface.partition("/")
-                extra = {"flags": NO_DAD} if ":" in address and verb == "add" else {}
-                route.addr(verb, index=index, address=address, prefixlen=int(length), **extra)
+                text, _slash, length = interface.partition("/")
+                family, address = _packed(text)
+                no_dad = NO_DAD if family == socket.AF_INET6 and flags else 0
+                message = _ADDRESS.pack(family, int(length), no_dad, 0, index)
+                netlink.request(
+                    (kind, flags, message + attribute(_IFA_LOCAL, address) + attribute(_IFA_ADDRESS, address))
+                )
 
 
 def change_routes(namespace: str, name: str, add: set, remove: set) -> None:
@@ -220,15 +305,26 @@ def change_routes(namespace: str, name: str, add: set, remove: set) -> None:
 
     A default route that is set on one link replaces that of another one.
     """
-    with in_netns(namespace), IPRoute() as route:
-        index = route.link_lookup(ifname=name)[0]
-        for verb, routes in (("del", remove), ("replace", add)):
+    with in_netns(namespace), RawSocket() as netlink:
+        index = socket.if_nametoindex(name)
+        for kind, flags, routes in (_DELETE_ROUTE, 0, remove), (_NEW_ROUTE, CREATE | REPLACE, add):
             for destination, gateway in sorted(routes):
+                text, _slash, length = destination.partition("/")
+                family, prefix = _packed(text)
+                message = _ROUTE.pack(family, int(length), 0, 0, MAIN_TABLE, PROTOCOL, 0, _UNICAST, 0)
+                message += attribute(_RTA_DST, prefix) if int(length) else b""
+                message += attribute(_RTA_GATEWAY, _packed(gateway)[1]) + attribute(_RTA_OIF, index)
                 try:
-                    route.route(verb, dst=destination, gateway=gateway, oif=index, proto=PROTOCOL)
-                except NetlinkFailure as error:
-                    if verb != "del" or error.code != errno.ESRCH:
+                    netlink.request((kind, flags, message))
+                except OSError as error:
+                    if kind != _DELETE_ROUTE or error.errno != errno.ESRCH:
                         raise
+
+
+def _packed(text: str) -> tuple[int, bytes]:
+    """Return the family and the bytes of an address."""
+    family = socket.AF_INET6 if ":" in text else socket.AF_INET
+    return family, socket.inet_pton(family, text)
 
 
 def transmit_checksum(name: str) -> bool:

@@ -6,6 +6,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
+# The two highest bits of a type are flags (linux/netlink.h, NLA_TYPE_MASK).
+_TYPE = 0x3FFF
 _HEADER, _ATTRIBUTE = struct.Struct("=IHHII"), struct.Struct("=HH")
 
 
@@ -21,11 +23,11 @@ def messages(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 def attributes(data: bytes) -> dict[int, bytes]:
     """Return the attributes by their type; of several with one type the last."""
-    found = {}
-    while len(data) >= _ATTRIBUTE.size:
-        length, kind = _ATTRIBUTE.unpack_from(data)
+    found, start = {}, 0
+    while len(data) - start >= _ATTRIBUTE.size:
+        length, kind = _ATTRIBUTE.unpack_from(data, start)
         if length < _ATTRIBUTE.size:
             break
-        found[kind] = data[_ATTRIBUTE.size : length]
-        data = data[(length + 3) & ~3 :]
+        found[kind & _TYPE] = data[start + _ATTRIBUTE.size : start + length]
+        start += (length + 3) & ~3
     return found

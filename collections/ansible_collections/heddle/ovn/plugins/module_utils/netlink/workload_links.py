@@ -144,12 +144,9 @@ def _link_steps(namespace: str, link: Link, links: dict, host_links: dict, alias
     if not _is_paired(link, links, host_links):
         after = {"mac": link.mac, "mtu": link.mtu, "host end": link.host_name}
 
-        def create() -> None:
-            kernel.create_link(namespace, link, alias)
-            kernel.change_link(namespace, link.name, state="up")
-
-        step("create", "link", {}, after, create)
+        step("create", "link", {}, after, partial(kernel.create_link, namespace, link, alias))
         there = {"mac": link.mac, "mtu": link.mtu, "up": True, "addresses": set(), "routes": set(), "offload": True}
+        there |= {"detects": False, "solicits": link.solicits_routers}
         host = {"alias": alias, "mtu": link.mtu, "up": True}
 
     wanted = {"mac": link.mac, "mtu": link.mtu, "up": True}
@@ -165,6 +162,11 @@ def _link_steps(namespace: str, link: Link, links: dict, host_links: dict, alias
         after = {f"host {key}": value for key, value in host_wanted.items()}
         change = {"ifalias": alias, "mtu": link.mtu, "state": "up"}
         step("update", "link", before, after, lambda: kernel.change_link(None, link.host_name, **change))
+    if there["detects"] or (there["solicits"] and not link.solicits_routers):
+        texts = {"duplicate address detection": there["detects"], "router solicitations": there["solicits"]}
+        after = {"duplicate address detection": False, "router solicitations": link.solicits_routers}
+        write = partial(kernel.silence_link, namespace, link.name, solicits=link.solicits_routers)
+        step("update", "link", texts, after, write)
     if userspace and there["offload"]:
         before, after = {"transmit checksum offload": True}, {"transmit checksum offload": False}
         step("update", "link", before, after, lambda: kernel.disable_transmit_checksum(namespace, link.name))

@@ -8,7 +8,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Link:
-    """One interface of a workload and the host's end of it. `routes` holds (destination, gateway) pairs."""
+    """One interface of a workload and the host's end of it. `routes` holds (destination, gateway) pairs.
+
+    Without `solicits_routers` it does not ask for IPv6 routers: on its network none would answer, the kernel asks for
+    ever, and each question is copied to all ports of the network's switch.
+    """
 
     name: str
     host_name: str
@@ -17,6 +21,7 @@ class Link:
     addresses: tuple[str, ...]
     routes: tuple[tuple[str, str], ...]
     network: str
+    solicits_routers: bool = True
 
 
 @dataclass(frozen=True)

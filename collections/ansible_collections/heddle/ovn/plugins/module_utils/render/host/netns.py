@@ -13,14 +13,14 @@ def render_endpoints(plan: dict, node: str) -> list[Endpoint]:
     return [
         Endpoint(
             workload_namespace(workload["namespace"], workload["name"]),
-            tuple(_link(interface) for interface in workload["interfaces"]),
+            tuple(_link(plan, interface) for interface in workload["interfaces"]),
         )
         for workload in plan["workloads"].values()
         if workload["node"] == node and workload["kind"] == "netns"
     ]
 
 
-def _link(interface: dict) -> Link:
+def _link(plan: dict, interface: dict) -> Link:
     return Link(
         name=interface["name"],
         host_name=host_interface(interface["port"], HOST_END),
@@ -29,4 +29,6 @@ def _link(interface: dict) -> Link:
         addresses=tuple(interface["addresses"]),
         routes=tuple((route["to"], route["via"]) for route in interface["routes"]),
         network=interface["network"],
+        # Routers advertise themselves on Layer2 only (`router_advertisement`); workloads have their routes in any case.
+        solicits_routers=plan["networks"][interface["network"]]["topology"] != "Layer3",
     )
