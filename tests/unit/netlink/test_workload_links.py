@@ -193,6 +193,12 @@ def test_workload_sends_no_router_solicitation_where_no_router_answers(host):
     assert not apply(quiet).changed
 
 
+def test_host_end_of_a_link_has_no_ipv6_address(host):
+    apply(endpoint())
+    with open("/proc/net/if_inet6", encoding="ascii") as addresses:
+        assert f"{PREFIX}_h" not in addresses.read()
+
+
 def test_running_workload_stops_sending_router_solicitations(host):
     apply(endpoint())
     wanted = endpoint(link(solicits_routers=False))

@@ -30,8 +30,8 @@ from .messages import (
 
 try:
     from pyroute2 import IPRoute
-    from pyroute2.netlink import NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST
-    from pyroute2.netlink.rtnl import RTM_NEWADDR, RTM_NEWROUTE
+    from pyroute2.netlink import NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST
+    from pyroute2.netlink.rtnl import RTM_GETROUTE, RTM_NEWADDR, RTM_NEWROUTE
     from pyroute2.netlink.rtnl.ifaddrmsg import ifaddrmsg
     from pyroute2.netlink.rtnl.rtmsg import rtmsg
 
@@ -89,7 +89,7 @@ def read_device(name: str) -> Device | None:
 
     Heddle's own addresses and routes (protocol 85) are left out. NetlinkFailure when the kernel rejects the request.
     """
-    with IPRoute() as netlink:
+    with IPRoute(strict_check=True) as netlink:
         netlink.marshal.msg_map = {**netlink.marshal.msg_map, RTM_NEWADDR: AddressMessage}
         found = netlink.link_lookup(ifname=name)
         if not found:
@@ -119,12 +119,23 @@ def _routes(netlink, index: int) -> list[Held]:
     """Return the routes in the order in which they can be added: those without a gateway first."""
     found = []
     for family, number in FAMILIES.items():
-        for message in netlink.get_routes(family=number):
+        for message in _dumped_routes(netlink, number, device=index):
             table = route_table(message)
             on_device = message.get_attr("RTA_OIF") == index and message["type"] == _UNICAST
             if on_device and table != LOCAL_TABLE and message["proto"] not in _OTHERS_ROUTES:
                 found.append(Held(_route_text(message, family, table), message))
     return sorted(found, key=lambda item: (bool(item.message.get_attr("RTA_GATEWAY")), item.text))
+
+
+def _dumped_routes(netlink, family: int, *, device: int = 0, protocol: int = 0):
+    """Return the routes through a device, or of a protocol (0: of any).
+
+    The kernel selects them, if the socket has strict checking: a host with many workloads has thousands of others.
+    """
+    message = rtmsg()
+    message["family"], message["proto"] = family, protocol
+    message["attrs"] = [("RTA_OIF", device)] if device else []
+    return netlink.nlm_request(message, RTM_GETROUTE, msg_flags=NLM_F_REQUEST | NLM_F_DUMP)
 
 
 def _route_text(message, family: int, table: int) -> str:
@@ -153,8 +164,8 @@ def advertised_interfaces() -> list[str]:
     systemd-networkd and NetworkManager process them in userspace and disable the kernel's processing (accept_ra 0).
     """
     found = set()
-    with IPRoute() as netlink:
-        for message in netlink.get_routes(family=socket.AF_INET6):
+    with IPRoute(strict_check=True) as netlink:
+        for message in _dumped_routes(netlink, socket.AF_INET6, protocol=ADVERTISED):
             if message["dst_len"] == 0 and message["proto"] == ADVERTISED and message.get_attr("RTA_OIF"):
                 found.add(netlink.get_links(message.get_attr("RTA_OIF"))[0].get_attr("IFLA_IFNAME"))
     return sorted(name for name in found if _accepts_advertisements(name))

@@ -56,6 +56,10 @@ _RTA_DST, _RTA_OIF, _RTA_GATEWAY = 1, 4, 5
 _UP, _UNICAST, _SKIP_STATISTICS = 1, 1, 8
 _NO_STATISTICS = _LINK.pack(0, 0, 0, 0, 0) + attribute(_IFLA_EXT_MASK, _SKIP_STATISTICS)
 _ANY = {socket.AF_INET: bytes(4), socket.AF_INET6: bytes(16)}
+_INET6_ADDR_GEN_MODE, _GENERATE_NONE = 8, b"\x01"
+_WITHOUT_ADDRESSES = attribute(
+    _IFLA_AF_SPEC, attribute(socket.AF_INET6, attribute(_INET6_ADDR_GEN_MODE, _GENERATE_NONE))
+)
 _NAMESPACES = "/var/run/netns"
 _READINGS, _PAUSE_SECONDS = 20, 0.01
 
@@ -159,6 +163,19 @@ def read_links(namespace: str | None) -> dict[str, dict]:
         return links
 
 
+@read_whole
+def read_alias(namespace: str, name: str) -> str | None:
+    """Return the alias of a link of a namespace, None where there is no such link or namespace."""
+    try:
+        with in_netns(namespace), RawSocket() as netlink:
+            links = dict(map(_link, netlink.dump(_GET_LINK, _NO_STATISTICS)))
+    except DumpInterrupted:
+        raise
+    except OSError:
+        return None
+    return links[name]["alias"] if name in links else None
+
+
 def _link(message: bytes) -> tuple[str, dict]:
     _family, _type, index, flags, _change = _LINK.unpack_from(message)
     found = attributes(message[_LINK.size :])
@@ -222,6 +239,8 @@ def create_link(namespace: str, link, mark: str) -> None:
         name = attribute(_IFLA_IFNAME, link.host_name)
         made = _link_message() + name + attribute(_IFLA_MTU, link.mtu) + attribute(_IFLA_LINKINFO, kind)
         netlink.request((_NEW_LINK, CREATE | EXCLUSIVE, made))
+        # The switch's end has no use for IPv6 addresses; ovs-vswitchd would read all routes again for each of them.
+        netlink.request((_SET_LINK, 0, _link_message() + name + _WITHOUT_ADDRESSES))
         netlink.request((_SET_LINK, 0, _link_message(up=True) + name + attribute(_IFLA_IFALIAS, mark)))
     with in_netns(namespace), RawSocket() as netlink:
         silence(link.name, solicits=link.solicits_routers)

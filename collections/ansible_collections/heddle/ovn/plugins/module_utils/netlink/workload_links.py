@@ -38,6 +38,12 @@ def reconcile_endpoints(endpoints: list[Endpoint], *, owner: str, userspace: boo
     return perform(steps, write=write) + Outcome(refused=tuple(refused.items()))
 
 
+def foreign_namespaces(owner: str) -> list[str]:
+    """Return the names of the host's network namespaces that are not the owner's."""
+    own_mark = mark(owner)
+    return [name for name in kernel.namespaces() if kernel.read_alias(name, "lo") != own_mark]
+
+
 def planned_endpoints(endpoints: list[Endpoint]) -> Outcome:
     """Return the changes on an empty host, for check mode before the libraries are installed: all is created."""
     return Outcome(tuple(_creation(endpoint) for endpoint in endpoints))

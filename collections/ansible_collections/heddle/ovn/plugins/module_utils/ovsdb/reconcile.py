@@ -5,7 +5,8 @@
         outcome = reconcile(client, "OVN_Northbound", rows, owner="lab", scope=Scope(), write=True)
 
 Read, compare, then write the difference through `_write`, the only function that writes. Networks are written five per
-transaction with two transactions outstanding; a transaction whose premises have changed is planned again.
+transaction (the switch's ports 200) with two transactions outstanding; a transaction whose premises have changed is
+planned again.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import random
 import time
 
 from ..common.change import Outcome
+from ..common.databases import OPEN_VSWITCH
 from ..common.errors import InvalidRows
 from .client import Conflict, Duplicate, OvsdbError
 from .current import Current
@@ -24,7 +26,7 @@ from .desired import DesiredRow
 from .foreign import foreign_rows
 from .identity import Identity
 from .schema import Kind, Schema
-from .transaction import NETWORKS_PER_TRANSACTION, Plan
+from .transaction import NETWORKS_PER_TRANSACTION, PORT_NETWORKS_PER_TRANSACTION, Plan
 from .values import Keys, Parent, Ref, Row, Scope
 
 __all__ = ["InvalidRows", "Keys", "Parent", "Ref", "Row", "Scope", "reconcile"]
@@ -142,7 +144,8 @@ def _apply(client, database, plan, changes, alone, closing):
 
     With `alone`, each network has a transaction of its own.
     """
-    networks = plan.chunks(1 if alone else NETWORKS_PER_TRANSACTION)
+    together = PORT_NETWORKS_PER_TRANSACTION if database == OPEN_VSWITCH else NETWORKS_PER_TRANSACTION
+    networks = plan.chunks(1 if alone else together)
     stages = [
         [units for units in stage if plan.has_operations(units)] for stage in ([plan.first()], networks, [plan.last()])
     ]

@@ -15,6 +15,8 @@ from .schema import MAP, MARKS, WHOLE
 from .values import map_pairs, map_wire, to_python
 
 NETWORKS_PER_TRANSACTION = 5
+# After each change of its bridges' ports, ovs-vswitchd goes through all ports, and ovn-controller computes anew.
+PORT_NETWORKS_PER_TRANSACTION = 200
 SHARED, LAST = "", None
 
 

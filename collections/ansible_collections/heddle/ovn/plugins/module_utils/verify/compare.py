@@ -26,7 +26,7 @@ from ..common.databases import (
 )
 from ..common.naming import INTEGRATION_BRIDGE
 from ..netlink import kernel
-from ..netlink.workload_links import mark, reconcile_endpoints
+from ..netlink.workload_links import foreign_namespaces, reconcile_endpoints
 from ..openflow.switch import Switch
 from ..ovsdb.client import Client
 from ..ovsdb.empty_database import planned
@@ -193,12 +193,8 @@ class Comparison:
         return found + Outcome(foreign=tuple(self._foreign_namespaces()))
 
     def _foreign_namespaces(self) -> list[Foreign]:
-        own = mark(self.workload_owner)
-        return [
-            Foreign("kernel", "network namespace", name, name)
-            for name in kernel.namespaces()
-            if kernel.read_links(name).get("lo", {}).get("alias") != own
-        ]
+        names = foreign_namespaces(self.workload_owner)
+        return [Foreign("kernel", "network namespace", name, name) for name in names]
 
 
 def _ports_of_bridges() -> dict[str, dict[str, str]]:
