@@ -16,6 +16,7 @@ import argparse
 import json
 import os
 import resource
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -24,7 +25,7 @@ from pathlib import Path
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.text_table import table
 from tests.bench.announcements import network
-from tests.lab.conftest import NODES, ROOT, Lab
+from tests.lab.conftest import NODES, ROOT, Lab, Run
 
 OWN_SET = ("-e", "heddle_manifest_set=scale")
 # Service of a host -> column of the table. What no column has is in `other`.
@@ -86,10 +87,10 @@ def measure(lab: Lab, networks: int, used: int, steps: list[str]) -> list[list[s
         directory = Path(folder)
         file = directory / "scale.yml"
 
-        def apply(text: str) -> Callable[[], object]:
+        def apply(text: str) -> Callable[[], Run]:
             def play():
                 file.write_text(text)
-                return lab.play("networks.yml", *OWN_SET, manifests=directory)
+                return lab.play("networks.yml", *OWN_SET, manifests=directory, success=False)
 
             return play
 
@@ -100,18 +101,20 @@ def measure(lab: Lab, networks: int, used: int, steps: list[str]) -> list[list[s
             "no change again": apply(everything),
             "one workload replaced": apply(manifests(networks, used, replaced=True)),
             "back": apply(everything),
-            "audit": lambda: lab.play("audit.yml"),
-            "verify": lambda: lab.play("verify.yml"),
+            "audit": lambda: lab.play("audit.yml", success=False),
+            "verify": lambda: lab.play("verify.yml", success=False),
             "one network more": apply(everything + network(networks) + workload(networks, NODES[1], NODES[1])),
             "one network removed": apply(everything),
             "all removed": apply("---\n"),
         }
         for step in steps or actions:
             before, began = processor_seconds(lab), time.monotonic()
-            actions[step]()
+            run = actions[step]()
             seconds, after = time.monotonic() - began, processor_seconds(lab)
             used_by = [f"{after[column] - before[column]:.1f}" for column in COLUMNS]
-            rows.append([step, f"{seconds:.1f}", *used_by])
+            # The others are measured nevertheless.
+            print(run.output[-4000:] if run.code else "", end="", file=sys.stderr, flush=True)
+            rows.append([f"{step} (failed)" if run.code else step, f"{seconds:.1f}", *used_by])
             print(json.dumps(dict(zip(("step", "s", *COLUMNS), rows[-1], strict=True))), flush=True)
     return rows
 

@@ -66,6 +66,7 @@ class _Claiming:
         self.using = using
         self.now = now
         self.wanted = wanted_networks(snapshot)
+        self._nodes = snapshot.of_kind("Node")
         self.namespaces = {entry.name: _Namespace(entry.labels) for entry in snapshot.of_kind("Namespace")}
         self.claims = Claims()
         self.leaving: dict[str, list[StoredObject]] = {}
@@ -102,7 +103,7 @@ class _Claiming:
         mistakes += missing_families(network, self.wanted)
         # A network keeps its definitions when a rule is broken later: workloads may run on it.
         unrendered = [self.unrendered[network.object_key]] if network.object_key in self.unrendered else []
-        beside = with_provider_networks(network, self.snapshot.of_kind("Node"))
+        beside = with_provider_networks(network, self._nodes)
         errors = mistakes + unrendered + beside
         entry = self.snapshot.objects[network.object_key]
         if entry.namespace and not network.namespaces and not entry.is_deleting:
