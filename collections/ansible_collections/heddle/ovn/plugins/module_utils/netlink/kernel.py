@@ -259,9 +259,9 @@ def silence(name: str, *, solicits: bool) -> None:
                 file.write(value)
 
 
-def _link_message(index: int = 0, *, up: bool = False) -> bytes:
+def _link_message(index: int = 0, *, up: bool = False, down: bool = False) -> bytes:
     """Return the fixed part of a message about a link; without an index it has the name as an attribute."""
-    return _LINK.pack(0, 0, index, _UP if up else 0, _UP if up else 0)
+    return _LINK.pack(0, 0, index, _UP if up else 0, _UP if up or down else 0)
 
 
 def _mac(text: str) -> bytes:
@@ -289,8 +289,8 @@ def remove_link(name: str) -> None:
 
 
 def change_link(namespace: str | None, name: str, *, address="", mtu=0, state="", ifalias="") -> None:
-    """Set attributes of a link; `state` is `up` or empty. What is empty stays."""
-    message = _link_message(up=state == "up") + attribute(_IFLA_IFNAME, name)
+    """Set attributes of a link; `state` is `up` or `down`. What is empty stays."""
+    message = _link_message(up=state == "up", down=state == "down") + attribute(_IFLA_IFNAME, name)
     message += attribute(_IFLA_ADDRESS, _mac(address)) if address else b""
     message += attribute(_IFLA_MTU, mtu) if mtu else b""
     message += attribute(_IFLA_IFALIAS, ifalias) if ifalias else b""
