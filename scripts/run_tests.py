@@ -20,6 +20,7 @@ from scripts.stages import PROJECT, REPORT, Stage, chain, run_all
 
 BIN = Path(sys.executable).parent
 PLAY = str(PROJECT / "scripts" / "play")
+OVN_ROOT = (sys.executable, "-m", "scripts.ovn_root")
 LAB = [sys.executable, "-m", "lab"]
 MOLECULE = [str(BIN / "molecule")]
 NOTEBOOKS = [sys.executable, "-m", "scripts.report"]
@@ -114,8 +115,18 @@ def kernel() -> list[Stage]:
 
 def live() -> list[Stage]:
     """Tests against real ovsdb-server, ovn-northd, ovn-trace, QEMU, taken from the host image."""
-    root = (sys.executable, "-m", "scripts.ovn_root")
-    return [pytest("live", "tests/live", prefix=root)]
+    return [pytest("live", "tests/live", prefix=OVN_ROOT)]
+
+
+def policies() -> list[Stage]:
+    """Many random sets of network policies, traced."""
+    environment = {"HEDDLE_POLICY_SETS": "1000"}
+    return [
+        pytest(
+            "1,000 sets of policies", "tests/live/policy/test_random_policies.py", prefix=OVN_ROOT,
+            environment=environment,
+        )
+    ]  # fmt: skip
 
 
 def lab() -> list[Stage]:
@@ -252,7 +263,10 @@ class Group:
 
 
 # Of the stages that can begin, the first one here does: what fails quickly, then the longest chains.
-_HOSTS = ("live", "lab", "upgrade", "uml", "fresh-quick", "vm", "uml-tests", "verify-results", "standalone", "fresh")
+_HOSTS = (
+    "live", "lab", "upgrade", "uml", "fresh-quick", "vm", "uml-tests", "verify-results", "standalone", "fresh",
+    "policies",
+)  # fmt: skip
 # Of the stages that can begin, the first one here does: what fails quickly, then the longest chains.
 GROUPS = {
     "packages": Group(packages, with_group=_HOSTS),
@@ -268,10 +282,11 @@ GROUPS = {
     "uml": Group(uml, after=("image", "kernel"), hosts_first=True, labs=("uml",)),
     "fresh-quick": Group(fresh_quick, after=("image",)),
     "uml-tests": Group(uml_tests, after=("image", "kernel"), hosts_first=True, labs=("uml",), long=True),
+    "policies": Group(policies, after=("image",), long=True),
     "verify-results": Group(verify_results, after=("image",), hosts_first=True, labs=("nspawn",), long=True),
     "standalone": Group(standalone, after=("image", "verify-results"), labs=("nspawn",), long=True),
     # Emulation leaves no time for others.
-    "vm": Group(vm, after=("uml-tests", "standalone"), hosts_first=True, labs=("vm",), long=True),
+    "vm": Group(vm, after=("uml-tests", "standalone", "policies"), hosts_first=True, labs=("vm",), long=True),
     "fresh": Group(fresh, after=("vm",), long=True),
 }
 

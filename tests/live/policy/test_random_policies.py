@@ -14,7 +14,7 @@ from tests.policy_tenants import Tenant
 
 # Networks that are changed and traced at once; the Southbound database is read anew for each batch.
 NETWORKS = 16
-SETS = int(os.environ.get("HEDDLE_POLICY_SETS", "64"))
+SETS = int(os.environ.get("HEDDLE_POLICY_SETS", "128"))
 # Of the kinds of packets, for each pair of workloads and each family.
 KINDS_OF_EACH = 1
 
