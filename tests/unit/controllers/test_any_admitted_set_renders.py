@@ -13,6 +13,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.api import read_manifes
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.render.rehearsal import unrenderable
 from tests.pipeline import THREE_NODES, decide, namespace, with_gateways, workload
+from tests.policy_sets import SPECS
 from tests.unit.api.case_tables import all_cases
 
 TENANTS = ("red", "blue", "plain")
@@ -145,6 +146,13 @@ SLICES = st.builds(
     ),
     st.sampled_from(TENANTS), st.sampled_from(["v", "w"]), st.sampled_from(["IPv4", "IPv6"]),
 )  # fmt: skip
+POLICIES = st.builds(
+    lambda where, name, spec: (
+        "---\n" + json.dumps({"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy",
+                              "metadata": {"name": name, "namespace": where}, "spec": spec}) + "\n"
+    ),
+    st.sampled_from(TENANTS), st.sampled_from(["p", "q"]), SPECS,
+)  # fmt: skip
 
 
 def admitted(text: str, hosts: dict, **more) -> dict | None:
@@ -166,7 +174,7 @@ def valid(one: str) -> bool:
     st.sampled_from(HOSTS),
     st.sampled_from([None, {"mtu": 1300}, {"layer2_topology": "gateway-router"}]),
     st.lists(WORKLOADS.filter(valid), max_size=3, unique=True),
-    st.lists((SERVICES | SLICES).filter(valid), max_size=4, unique=True),
+    st.lists((SERVICES | SLICES | POLICIES).filter(valid), max_size=4, unique=True),
 )
 def test_any_admitted_set_renders_on_every_node(networks, hosts, chosen, workloads, services):
     plan = admitted(SURROUNDINGS + "".join([*networks, *workloads, *services]), hosts, settings=chosen)
