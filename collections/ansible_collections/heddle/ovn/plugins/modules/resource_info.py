@@ -34,6 +34,11 @@ revision:
   returned: success
   type: int
   sample: 7
+deployment:
+  description: Name of the deployment; empty before the first manifests were admitted.
+  returned: success
+  type: str
+  sample: lab
 digest:
   description: Fingerprint of the plan that hosts should have.
   returned: success

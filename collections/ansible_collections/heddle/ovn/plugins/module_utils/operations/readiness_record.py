@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import json
-
 from ..agent.module_runner import Request
 from ..agent.state_connection import state_database
 from ..common.change import Outcome
 from ..common.serialization import pack
 from .admission_service import state_changes
 from .readiness import record
+from .status_files import status_files
 from .status_text import status_table
 from .status_view import changes_text, state_view
 
@@ -22,15 +21,11 @@ def readiness_result(request: Request) -> dict:
     with state_database(request, write=write) as client:
         before, after = record(client, hosts, write=write)
     outcome, view = Outcome(state_changes(before, after)), state_view(after)
-    files = {
-        "status.json": json.dumps(view, indent=4, sort_keys=True) + "\n",
-        "status.txt": status_table(view, hosts) + "\n",
-    }
     return {
         "changed": outcome.changed,
         **({"diff": outcome.diff()} if request.diff else {}),
         "revision": after.revision,
         "changes": changes_text(before, after),
         "attention": status_table(view, hosts, summary=True),
-        "files": pack(files),
+        "files": pack(status_files(view, hosts)),
     }

@@ -29,6 +29,7 @@ def state_view(snapshot: Snapshot) -> dict:
             users[network].append(name)
     return {
         "revision": snapshot.revision,
+        "deployment": snapshot.name,
         "digest": plan["digest"],
         "objects": documents(snapshot),
         "nodes": plan["nodes"],

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The status as files of the report: status.json for machines, status.txt for a terminal."""
+
+from __future__ import annotations
+
+import json
+
+from .readiness import host_state, now
+from .status_text import network_status, status_table
+from .status_view import object_status
+
+# What `state_view` returns; the result of a module has more.
+_VIEW = ("revision", "deployment", "digest", "objects", "nodes", "networks", "workloads", "users")
+
+
+def status_files(view: dict, audits: dict[str, dict]) -> dict[str, str]:
+    """Return the text of each file by its name.
+
+    `view` is the result of module `resource_info`, `audits` those of module `audit` by host. Besides the view,
+    status.json has `time` (UTC, ISO 8601), `host_states`, `network_states` and `workload_states`: a keyword of each,
+    and after a colon the reason.
+    """
+    kept = {name: view[name] for name in _VIEW}
+    kept |= {
+        "time": now(),
+        "host_states": {name: host_state(view["digest"], audits.get(name) or {}) for name in view["nodes"]},
+        "network_states": {
+            name: network_status(name, network, view, audits) for name, network in view["networks"].items()
+        },
+        "workload_states": {
+            key.partition("/")[2]: object_status(document)
+            for key, document in view["objects"].items()
+            if document["kind"] == "Workload"
+        },
+    }
+    return {
+        "status.json": json.dumps(kept, indent=4, sort_keys=True) + "\n",
+        "status.txt": status_table(view, audits) + "\n",
+    }
