@@ -14,7 +14,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .PHONY: help setup lab lab-up lab-down lab-status lab-reboot lab-kill lab-start lab-save lab-load \
     status verify audit report \
-    test test-long lint sanity test-unit test-live test-notebook test-lab test-upgrade test-vm test-uml test-fresh \
+    test test-long lint sanity test-unit test-live test-notebook test-browser test-lab test-upgrade test-vm test-uml test-fresh \
     test-fresh-quick bench collection clean
 
 help: ## list the verbs
@@ -82,6 +82,9 @@ test-live: setup ## tests against real ovsdb-server, ovn-northd and ovn-trace
 
 test-notebook: setup ## run the notebooks on sample data
 	@$(PYTEST) tests/unit/notebook
+
+test-browser: setup ## pages in headless Chromium, where chromium and chromium-driver are installed
+	@.venv/bin/python -m scripts.run_tests browser
 
 test-lab: setup ## molecule and lab tests on containers
 	@.venv/bin/python -m scripts.run_tests lab

@@ -10,7 +10,7 @@ from scripts.stages import PROJECT, REPORT, Stage, run_all
 
 PLAY = str(PROJECT / "scripts" / "play")
 LAB = [sys.executable, "-m", "lab"]
-PAGES = ("first_light.html", "gateways.html")
+PAGES = ("index.html", "first_light.html", "gateways.html")
 
 
 def stages(driver: str) -> list[Stage]:

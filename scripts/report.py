@@ -31,6 +31,8 @@ def main() -> int:
     if unknown:
         parser.error(f"unknown notebook {', '.join(unknown)}; there are {', '.join(NOTEBOOKS)}")
 
+    sys.path.insert(0, str(PROJECT / "collections"))
+    from ansible_collections.heddle.ovn.plugins.plugin_utils.pages.fleet.page import fleet_page
     from scripts.notebook_runner import Runner
 
     def begins(name: str) -> bool:
@@ -45,6 +47,10 @@ def main() -> int:
             page, problem = runner.run(name, REPORT, REPORT / f"{NOTEBOOKS[name]}.ipynb")
             failed = failed or bool(problem)
             print(f"error: notebook {name}: {problem}" if problem else f"wrote {page}", flush=True)
+    # It has links to the pages that are there.
+    index = REPORT / "index.html"
+    index.write_text(fleet_page(REPORT), encoding="utf-8")
+    print(f"wrote {index}", flush=True)
     return 1 if failed else 0
 
 

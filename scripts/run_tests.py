@@ -95,6 +95,11 @@ def unit() -> list[Stage]:
     ]
 
 
+def browser() -> list[Stage]:
+    """Pages in Debian's Chromium; skipped where chromium and chromium-driver are not installed."""
+    return [pytest("browser", "tests/browser")]
+
+
 def packages() -> list[Stage]:
     """What labs and live tests need of the distribution."""
     return [Stage("packages of the lab", [*LAB, "packages"], terminal=True)]
@@ -277,6 +282,7 @@ GROUPS = {
     "lab": Group(lab, after=("image",), hosts_first=True, labs=("nspawn",)),
     "second lab": Group(second_lab, after=("image",), hosts_first=True, labs=(SECOND,), with_group=("lab",)),
     "live": Group(live, after=("image",)),
+    "browser": Group(browser),
     "sanity": Group(sanity, after=("lint",)),
     "upgrade": Group(upgrade, after=("image", "second lab"), labs=(SECOND,)),
     "uml": Group(uml, after=("image", "kernel"), hosts_first=True, labs=("uml",)),

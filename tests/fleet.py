@@ -13,7 +13,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.operations.status_view 
 from tests.pipeline import layer2, layer3, namespace, nodes, stored, workload
 
 # What would end the script element that has the data, or begin another one.
-HOSTILE = "</script><script>document.title='broken'</script><!-- <script> ]]> \u2028 &amp; % %data%"
+HOSTILE = "</script><script>document.title='broken'</script><!-- <script> ]]> \u2028 &amp; % %data% \u0085 \ufeff"
 HOSTS = nodes("node1", "node2", "node3")
 
 

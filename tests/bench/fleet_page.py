@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How long the page of the fleet takes: to be made, to be interactive in a browser, and to answer a search.
 
-`interactive` is from the start of the navigation to the end of the page's script, in a Chromium that is running already.
+`interactive` is from the start of the navigation to the end of the page's script, in a Chromium that runs already.
 `ratio` compares with a page of the same browser that has the same data and does nothing but parse it.
 
     python -m tests.bench.fleet_page --sizes 10/30 1000/5000
@@ -19,7 +19,7 @@ from statistics import median
 from selenium import webdriver
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.text_table import table
-from ansible_collections.heddle.ovn.plugins.plugin_utils.fleet_page.page import fleet_page
+from ansible_collections.heddle.ovn.plugins.plugin_utils.pages.fleet.page import fleet_page
 from tests.browser.chromium import missing_packages, started
 from tests.fleet import write_report
 

@@ -13,7 +13,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.wait import WebDriverWait
 
-from ansible_collections.heddle.ovn.plugins.plugin_utils.fleet_page.page import fleet_page
+from ansible_collections.heddle.ovn.plugins.plugin_utils.pages.fleet.page import fleet_page
 from tests.fleet import HOSTILE, report_files, write_report
 
 FAILED = {
@@ -95,12 +95,12 @@ def test_keyboard(opened, small) -> None:
     search.send_keys("net")
     assert counts(driver) == ["2", "4", "0"]
     search.send_keys(Keys.ARROW_DOWN)
-    assert driver.switch_to.active_element.text == "red_net"
+    assert driver.switch_to.active_element.text == "blue_net"
     driver.switch_to.active_element.send_keys(Keys.ARROW_DOWN)
     driver.switch_to.active_element.send_keys(Keys.ENTER)
-    WebDriverWait(driver, 60).until(lambda _: texts(driver, "#detail h2") == ["blue_net"])
+    WebDriverWait(driver, 60).until(lambda _: texts(driver, "#detail h2") == ["red_net"])
     driver.switch_to.active_element.send_keys(Keys.ESCAPE)
-    assert driver.switch_to.active_element.text == "blue_net"
+    assert driver.switch_to.active_element.text == "red_net"
 
 
 def test_light_and_dark(opened, small) -> None:
@@ -121,7 +121,7 @@ def test_a_fleet_of_1000_networks_and_5000_workloads(opened, large) -> None:
     search.send_keys("tenant-0777 10.77.")
     assert counts(driver) == ["0", "5", "0"]
     one(driver, "#tab-workload").click()
-    assert texts(driver, "#list tbody th") == [f"tenant-0777/w{777 + 1000 * number}" for number in range(5)]
+    assert texts(driver, "#list tbody th") == [f"tenant-0777/w{777 + 1000 * number:04}" for number in range(5)]
     search.clear()
     search.send_keys("0a:58:0a:09:13:01")
     assert texts(driver, "#list tbody th") == ["tenant-0873/w4873"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -13,8 +12,9 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.status_files import status_files
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.status_view import state_view
-from ansible_collections.heddle.ovn.plugins.plugin_utils.fleet_page import page
-from ansible_collections.heddle.ovn.plugins.plugin_utils.fleet_page.page import embedded, fleet_page
+from ansible_collections.heddle.ovn.plugins.plugin_utils.pages import colors
+from ansible_collections.heddle.ovn.plugins.plugin_utils.pages.fleet import page
+from ansible_collections.heddle.ovn.plugins.plugin_utils.pages.fleet.page import embedded, fleet_page
 from tests.fleet import HOSTILE, write_report
 from tests.pipeline import layer2, namespace, stored, workload
 
@@ -156,9 +156,6 @@ def test_a_result_of_another_version_is_stated(tmp_path: Path, name: str) -> Non
 
 
 def test_networks_have_the_colours_of_the_pictures() -> None:
-    sys.path.insert(0, str(ROOT / "notebooks"))
-    from heddle_notebook.colors import _DEFAULT, _HUES
-
     style = Path(page.__file__).with_name("page.css").read_text()
     found = re.findall(r"\.hue-(\d+) \{ --net: light-dark\((#\w+),", style)
-    assert found == [(str(number), color) for number, color in enumerate([_DEFAULT, *_HUES])]
+    assert found == [(str(number), color) for number, color in enumerate([colors._DEFAULT, *colors._HUES])]

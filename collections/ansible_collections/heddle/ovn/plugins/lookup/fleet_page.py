@@ -40,7 +40,7 @@ from pathlib import Path
 
 from ansible.plugins.lookup import LookupBase
 
-from ansible_collections.heddle.ovn.plugins.plugin_utils.fleet_page.page import fleet_page
+from ansible_collections.heddle.ovn.plugins.plugin_utils.pages.fleet.page import fleet_page
 
 
 class LookupModule(LookupBase):

@@ -5,9 +5,12 @@
 const PLAIN = /^[A-Za-z_/][A-Za-z0-9_./-]*( [A-Za-z0-9_./-]+)*$/;
 const WORDS = /^(y|n|yes|no|on|off|true|false|null|~)$/i;
 
+// Printable in JSON, but not in YAML, or a line break there (YAML 1.2.2, 5.1; YAML 1.1, 5.4).
+const ESCAPED = /[\u007f-\u009f\u2028\u2029\ufeff]/g;
+
 function scalar(value) {
-  if (typeof value !== "string") return JSON.stringify(value);
-  return PLAIN.test(value) && !WORDS.test(value) ? value : JSON.stringify(value);
+  if (typeof value === "string" && PLAIN.test(value) && !WORDS.test(value)) return value;
+  return JSON.stringify(value).replace(ESCAPED, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
 function isEmpty(value) {

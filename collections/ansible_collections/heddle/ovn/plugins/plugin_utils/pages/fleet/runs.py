@@ -38,7 +38,8 @@ def _verify(content: dict) -> dict:
         "passed": content["passed"],
         "time": content["time"],
         "digest": content["plan"],
-        "summary": f"{counts['reached']} reached, {counts['isolated']} isolated, {flows} north-south, {len(wrong)} wrong",
+        "summary": f"{counts['reached']} reached, {counts['isolated']} isolated, {flows} north-south, "
+        f"{len(wrong)} wrong",
         "lines": wrong,
     }
 
@@ -65,11 +66,11 @@ def _upgrade(content: dict) -> dict:
     lost = sum(row["lost"] - row["lost_by_moves"] for row in traffic.get("kinds", ()))
     sent = sum(row["sent"] for row in traffic.get("kinds", ()))
     measured = f", {lost} of {sent} packets lost" if sent else ""
+    hosts = _counted(len(content["survey"]["versions"]), "host")
     ended = {"time": datetime.fromtimestamp(steps[-1]["time"], UTC).isoformat(timespec="seconds")} if steps else {}
     return {
         "passed": not content["failures"],
-        "summary": f"Layer2 topology {content['survey']['goal']} on {_counted(len(content['survey']['versions']), 'host')}"
-        + measured,
+        "summary": f"Layer2 topology {content['survey']['goal']} on {hosts}{measured}",
         "lines": content["failures"],
         **ended,
     }
