@@ -1,12 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The logic of the notebooks: drawings and tables of the playbooks' results."""
+"""The library of the notebooks: a fleet that they operate, the lab, and drawings and tables of results."""
 
 from __future__ import annotations
 
-# The first one makes the collection importable, which the others use.
-from . import collection
+import importlib
+
+from .collection import COLLECTIONS
 from .gateways import Gateways
+from .lab import Lab
+from .problem import HeddleError, Interrupted, PlayFailed
 from .report import Markup, Picture, Report
 from .upgrade import Upgrade
 
-__all__ = ["Gateways", "Markup", "Picture", "Report", "Upgrade", "collection"]
+__all__ = [
+    "COLLECTIONS", "Capture", "Fleet", "Gateways", "HeddleError", "Interrupted", "Lab", "Markup", "Picture",
+    "PlayFailed", "Recorder", "Report", "Upgrade",
+]  # fmt: skip
+# They need pandas, which takes longer to load than the notebooks of reports to run.
+_LATE = {"Capture": "capture", "Fleet": "fleet", "Recorder": "recorder"}
+
+
+def __getattr__(name: str):
+    """Load a class when it is used first."""
+    if name not in _LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        return getattr(importlib.import_module(f".{_LATE[name]}", __name__), name)
+    except ModuleNotFoundError as error:
+        if error.name and error.name.startswith(__name__):
+            raise
+        raise HeddleError(f"{error.name} is missing; run pip install ./notebooks") from None

@@ -28,13 +28,38 @@ def traced_packets(plan: dict) -> list[dict]:
     return [leg for topology in sorted(found) for leg in _legs(plan, *found[topology])]
 
 
+def packets_between(plan: dict, source: str, target: str, network: str = "") -> list[dict]:
+    """Return the legs of a packet between two workloads; none without a common network of a traced topology.
+
+    `network` chooses among several; without it, user-defined networks come before the default one.
+    """
+    common = [
+        one["network"]
+        for one in plan["workloads"][source]["interfaces"]
+        if network in ("", one["network"]) and _is_traced(plan, one)
+        if any(_is_traced(plan, other) and other["network"] == one["network"]
+               for other in plan["workloads"][target]["interfaces"])
+    ]  # fmt: skip
+    if not common or source == target:
+        return []
+    legs = _legs(plan, min(common, key=lambda name: plan["networks"][name]["id"] == 0), source, target)
+    return legs[:1] if legs[0]["node"] == legs[1]["node"] else legs
+
+
+def _is_traced(plan: dict, interface: dict) -> bool:
+    """Return whether packets of an interface can be traced.
+
+    Without IPAM, addresses are those that workloads request, and need not be in one subnet.
+    """
+    network = plan["networks"][interface["network"]]
+    return interface["role"] != LOCKED_ROLE and bool(network["subnets"]) and network["topology"] in TUNNELLED
+
+
 def _pairs(plan: dict) -> list[tuple[str, str, str]]:
     attached: dict[str, list[str]] = {}
     for name, workload in plan["workloads"].items():
         for interface in workload["interfaces"]:
-            network = plan["networks"][interface["network"]]
-            # Without IPAM, addresses are those that workloads request, and need not be in one subnet.
-            if interface["role"] != LOCKED_ROLE and network["subnets"] and network["topology"] in TUNNELLED:
+            if _is_traced(plan, interface):
                 attached.setdefault(interface["network"], []).append(name)
     return [
         (network, source, target)

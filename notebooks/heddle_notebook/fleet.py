@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A fleet that is operated from a notebook or a script: playbooks, their results as frames, and pictures."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import tempfile
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pandas
+
+from . import frames, play
+from .capture import Capture
+from .collection import PLAYBOOKS, REPOSITORY, naming, packets_between, plain, read_manifests, trace_text
+from .logical import logical
+from .path import path
+from .physical import physical
+from .problem import HeddleError
+from .report import Picture
+from .trace import Trace, read_traces
+
+# Characters of a capture filter; see pcap-filter(7).
+_FILTER = re.compile(r"[\w\s.:/()<>=!&|\[\]+*-]*")
+_FOREVER = 3600
+
+
+class Fleet:
+    """The hosts of an inventory. Results are written into `report`, and below it, in runs/, the artifacts of each run.
+
+    `variables` are passed to each playbook. `live` chooses between a live line (True) and plain lines (False).
+    """
+
+    def __init__(
+        self, inventory: str | Path = "", report: str | Path = "", *, live: bool | None = None, **variables
+    ) -> None:
+        self.inventory = Path(inventory or REPOSITORY / "inventories" / "lab").expanduser().resolve()
+        if not self.inventory.exists():
+            raise HeddleError(f"there is no inventory {self.inventory}; name its directory")
+        chosen = report or os.environ.get("LAB_REPORT") or self.inventory.parents[1] / "report"
+        self.report = Path(chosen).expanduser().resolve()
+        self.live = live
+        self.variables = {**variables, "heddle_report_directory": str(self.report)}
+
+    def _run(self, name: str, *, check: bool = False, limit: str = "", **variables) -> play.Run:
+        playbook = PLAYBOOKS / f"{name}.yml"
+        if not playbook.is_file():
+            names = ", ".join(sorted(one.stem for one in PLAYBOOKS.glob("*.yml")))
+            raise HeddleError(f"there is no playbook {name}; there are {names}")
+        flags = {"cmdline": "--check --diff"} if check else {}
+        return play.run(
+            f"{name} (check)" if check else name, self.runs_directory, live=self.live, playbook=str(playbook),
+            inventory=str(self.inventory), extravars={**self.variables, **variables},
+            **({"limit": limit} if limit else {}), **flags,
+        )  # fmt: skip
+
+    @property
+    def runs_directory(self) -> Path:
+        """Return where the artifacts of runs are."""
+        directory = self.report / "runs"
+        directory.mkdir(parents=True, exist_ok=True)
+        return directory
+
+    def play(self, name: str, *, limit: str = "", **variables) -> play.Run:
+        """Run a playbook by name, as `site` or `upgrade_layer2`; PlayFailed unless it succeeds."""
+        return play.required(self._run(name, limit=limit, **variables))
+
+    def check(self, name: str = "networks", manifests: str | Path | None = None, **variables) -> pandas.DataFrame:
+        """Return what a playbook would change, a row for each object; nothing is changed."""
+        with _manifests(manifests) as more:
+            return play.required(self._run(name, check=True, **more, **variables)).changes
+
+    def validate(self, manifests: str | Path | None = None) -> pandas.DataFrame:
+        """Return the mistakes of manifests (YAML text, a file or a directory); no host is touched."""
+        files = _files(self.inventory / "manifests" if manifests is None else manifests)
+        return frames.problems(read_manifests(files)[1])
+
+    def apply(self, manifests: str | Path | None = None, manifest_set: str = "notebook", **variables) -> play.Run:
+        """Apply manifests (YAML text, a file, a directory), or those of the inventory.
+
+        They are a set of their own: what an earlier call with the same set had and this one has not is deleted, the
+        inventory's manifests stay as they are.
+        """
+        if manifests is None:
+            return self.play("networks", **variables)
+        wrong = self.validate(manifests)
+        if len(wrong):
+            raise HeddleError(f"{len(wrong)} mistakes in the manifests: {wrong.iloc[0]['text']}; nothing was applied")
+        with _manifests(manifests) as more:
+            return self.play("networks", heddle_manifest_set=manifest_set, **more, **variables)
+
+    def status(self) -> frames.Status:
+        """Read the state of hosts, networks and workloads."""
+        self.play("status")
+        return self.last_status()
+
+    def last_status(self) -> frames.Status:
+        """Return the state that the last playbook wrote, without reading hosts."""
+        return frames.Status(self._result("status", "status"))
+
+    def verify(self, pairs: str = "classes") -> frames.Verify:
+        """Send packets between all workloads; the result says what is wrong, it raises only without a result."""
+        return frames.Verify(self._tested("verify", heddle_verify_pairs=pairs))
+
+    def audit(self) -> frames.Audit:
+        """Compare each host with its plan; the result says what differs, it raises only without a result."""
+        return frames.Audit(self._tested("audit"))
+
+    def _tested(self, name: str, **variables) -> dict:
+        """Run a playbook that fails when what it found is wrong, and return what it found."""
+        before = _changed(self.report / f"{name}.json")
+        run = self._run(name, **variables)
+        if run.state != "successful" and _changed(self.report / f"{name}.json") == before:
+            play.required(run)
+        return self._result(name, name)
+
+    def _result(self, name: str, playbook: str) -> dict:
+        path_ = self.report / f"{name}.json"
+        try:
+            return json.loads(path_.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise HeddleError(f"{path_} is missing; run the playbook {playbook} first") from None
+        except ValueError as error:
+            raise HeddleError(f"{path_} cannot be read ({error}); run the playbook {playbook} again") from None
+
+    def plan(self) -> dict:
+        """Return the plan of the last status, as pictures need it."""
+        status = self._result("status", "status")
+        return {"settings": {}, **status}
+
+    def logical(self, network: str) -> Picture:
+        """Return the picture of a network."""
+        plan = self.plan()
+        if network not in plan["networks"]:
+            raise HeddleError(f"there is no network {network}; there are {', '.join(plan['networks'])}")
+        return Picture(logical(plan, network))
+
+    def physical(self) -> Picture:
+        """Return the picture of the hosts."""
+        return Picture(physical(self.plan()))
+
+    def trace(self, source: str, target: str, network: str = "") -> Traced:
+        """Trace a packet between two workloads (NAMESPACE/NAME) through OVN on their hosts, by ovn-trace."""
+        plan = self.plan()
+        for name in (source, target):
+            self._require_workload(plan, name)
+        legs = packets_between(plan, source, target, network)
+        if not legs:
+            raise HeddleError(f"{source} and {target} have no common network that can be traced; see status()")
+        found = [
+            {"item": leg, **self.command(leg["node"], [
+                "ovn-trace", "--db=unix:/var/run/ovn/ovnsb_db.sock", "--detailed", leg["datapath"], leg["microflow"],
+            ])}
+            for leg in legs
+        ]  # fmt: skip
+        return Traced(plan, read_traces(trace_text(found))[0])
+
+    def command(self, host: str, argv: Sequence[str], name: str = "") -> dict:
+        """Run a command on a host as root and return the result of ansible.builtin.command; no shell reads it."""
+        with tempfile.TemporaryDirectory() as work:
+            task = {"name": name or f"Run {argv[0]}", "ansible.builtin.command": {"argv": list(argv)}}
+            task |= {"changed_when": False}
+            file = Path(work) / "command.yml"
+            file.write_text(json.dumps([{"name": argv[0], "hosts": host, "gather_facts": False, "tasks": [task]}]))
+            run = play.run(
+                name or argv[0], self.runs_directory, live=self.live, playbook=str(file), inventory=str(self.inventory)
+            )
+        if not run.results and run.state == "successful":
+            raise HeddleError(f"the inventory has no host {host}; name one of heddle_nodes or heddle_external")
+        play.required(run)
+        return run.results[-1]["res"]
+
+    def capture(self, host: str, interface: str, filter: str = "", seconds: float = 5, workload: str = "") -> Capture:
+        """Capture packets of an interface for some seconds; the pcap file stays in the report.
+
+        `filter` is a pcap-filter(7). With `workload` (NAMESPACE/NAME) it is an interface in its network namespace.
+        """
+        if not _FILTER.fullmatch(filter):
+            raise HeddleError(f"the filter {filter!r} is none of pcap-filter(7); write it as 'icmp or arp'")
+        if not 0 < seconds <= _FOREVER:
+            raise HeddleError(f"seconds is {seconds}; it can be up to {_FOREVER}")
+        if workload:
+            self._require_workload(self.plan(), workload)
+        inside = ["ip", "netns", "exec", naming.workload_namespace(*workload.split("/", 1))] if workload else []
+        script = (
+            "import base64, subprocess, sys\n"
+            "seconds, argv = float(sys.argv[1]), sys.argv[2:]\n"
+            "run = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE)\n"
+            "try: out, err = run.communicate(timeout=seconds)\n"
+            "except subprocess.TimeoutExpired:\n"
+            "    run.terminate(); out, err = run.communicate()\n"
+            "if not out: sys.exit(err.decode() or 'tcpdump wrote nothing')\n"
+            "print(base64.b64encode(out).decode())\n"
+        )
+        tcpdump = [
+            "tcpdump",
+            "--immediate-mode",
+            "-U",
+            "-n",
+            "-s",
+            "256",
+            "-i",
+            interface,
+            "-w",
+            "-",
+            "--",
+            *filter.split(),
+        ]
+        result = self.command(host, ["python3", "-c", script, str(seconds), *inside, *tcpdump], f"capture on {host}")
+        directory = self.report / "captures"
+        directory.mkdir(parents=True, exist_ok=True)
+        file = directory / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{host}-{re.sub(r'[^0-9A-Za-z_-]', '_', interface)}.pcap"
+        file.write_bytes(base64.b64decode(result["stdout"]))
+        return Capture(file)
+
+    def address(self, workload: str, network: str = "") -> str:
+        """Return the first address of a workload in its primary network, or in the one named."""
+        plan = self.plan()
+        self._require_workload(plan, workload)
+        for one in plan["workloads"][workload]["interfaces"]:
+            if (one["network"] == network if network else one["role"] == "primary") and one["addresses"]:
+                return plain(one["addresses"][0])
+        raise HeddleError(f"{workload} has no address in {network or 'its primary network'}; see status().workloads")
+
+    def _require_workload(self, plan: dict, name: str) -> None:
+        if name not in plan["workloads"]:
+            raise HeddleError(
+                f"there is no workload {name}; write NAMESPACE/NAME, as {next(iter(plan['workloads']), '')}"
+            )
+
+    def history(self) -> pandas.DataFrame:
+        """Return the runs from notebooks, the last one first."""
+        return frames.history(self.runs_directory)
+
+    def _repr_html_(self) -> str:
+        return f"<p><b>Fleet</b> {self.inventory}<br><span style='opacity: 0.65'>{self.report}</span></p>"
+
+
+class Traced:
+    """A packet that ovn-trace followed; `legs` has what each host did with it."""
+
+    def __init__(self, plan: dict, trace: Trace) -> None:
+        self.trace, self.legs = trace, trace.legs
+        self._plan = plan
+
+    @property
+    def delivered(self) -> bool:
+        """Return whether it arrived."""
+        return all(leg.delivered for leg in self.legs)
+
+    def _repr_html_(self) -> str:
+        return Picture(path(self._plan, self.trace))._repr_html_()
+
+
+def _changed(file: Path) -> int | None:
+    return file.stat().st_mtime_ns if file.exists() else None
+
+
+class _manifests:
+    """Manifests as a directory for the playbooks: text is written into a temporary one."""
+
+    def __init__(self, manifests: str | Path | None) -> None:
+        self.files = None if manifests is None else _files(manifests)
+        self.directory = tempfile.TemporaryDirectory(prefix="heddle-manifests-")
+
+    def __enter__(self) -> dict[str, str]:
+        if self.files is None:
+            return {}
+        for number, (name, text) in enumerate(self.files):
+            (Path(self.directory.name) / f"{number:04}-{Path(name).name}").write_text(text, encoding="utf-8")
+        return {"heddle_manifests": self.directory.name}
+
+    def __exit__(self, *_error) -> None:
+        self.directory.cleanup()
+
+
+def _files(manifests: str | Path) -> list[tuple[str, str]]:
+    """Return the names and texts of manifests: YAML text has a line break, all else is a path."""
+    if isinstance(manifests, str) and "\n" in manifests:
+        return [("notebook.yml", manifests)]
+    place = Path(manifests).expanduser()
+    if place.is_file():
+        return [(place.name, place.read_text(encoding="utf-8"))]
+    if place.is_dir():
+        found = sorted(one for one in place.rglob("*") if one.suffix in (".yml", ".yaml", ".json"))
+        return [(str(one.relative_to(place)), one.read_text(encoding="utf-8")) for one in found]
+    raise HeddleError(f"no manifests at {place}: there is neither a file nor a directory; give a path or YAML text")

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs playbooks by ansible-runner, with progress, artifacts of each run, and an interrupt that ends them."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import queue
+import re
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from html import escape
+from pathlib import Path
+
+import pandas
+
+from .collection import COLLECTIONS, REPOSITORY
+from .problem import HeddleError, Interrupted, PlayFailed
+from .progress import Progress
+
+RESULT = "result.json"
+_INTERVAL = 0.1
+_RESULTS = {"runner_on_ok": "ok", "runner_on_failed": "failed", "runner_on_unreachable": "unreachable"}
+
+
+@dataclass
+class Run:
+    """The result of a run: `state` is successful, failed or canceled; `directory` has stdout and events."""
+
+    name: str
+    state: str
+    began: str
+    seconds: float
+    directory: Path
+    results: list[dict] = field(default_factory=list)
+    stdout: str = ""
+
+    @property
+    def tasks(self) -> pandas.DataFrame:
+        """Return a row for each task and host."""
+        columns = ["play", "task", "host", "result", "changed", "seconds"]
+        return pandas.DataFrame([{name: one[name] for name in columns} for one in self.results], columns=columns)
+
+    @property
+    def failures(self) -> pandas.DataFrame:
+        """Return what failed, without what the playbook ignores."""
+        columns = ["host", "task", "message"]
+        rows = [{name: one[name] for name in columns} for one in self.results if one["result"] != "ok"]
+        return pandas.DataFrame(rows, columns=columns)
+
+    @property
+    def changes(self) -> pandas.DataFrame:
+        """Return a row for each object that was changed, or in check mode would be."""
+        columns = ["host", "task", "object", "before", "after"]
+        rows = []
+        for one in self.results:
+            if one["changed"]:
+                differences = one["diff"] or [{}]
+                rows += [
+                    [one["host"], one["task"], found.get("after_header") or found.get("before_header") or "",
+                     found.get("before", ""), found.get("after", "")]
+                    for found in differences
+                ]  # fmt: skip
+        return pandas.DataFrame(rows, columns=columns)
+
+    def summary(self) -> dict:
+        """Return what the history has of the run."""
+        return {
+            "name": self.name, "state": self.state, "began": self.began, "seconds": round(self.seconds, 1),
+            "changed": sum(one["changed"] for one in self.results), "failed": len(self.failures),
+            "directory": str(self.directory),
+        }  # fmt: skip
+
+    def _repr_html_(self) -> str:
+        found = self.summary()
+        lines = [" · ".join(map(str, row)) for row in self.failures.itertuples(index=False)]
+        failures = "".join(f"<li>{escape(line)}</li>" for line in lines)
+        return (
+            f"<p><b>{escape(self.name)}</b> {escape(self.state)} · {found['seconds']} s · {found['changed']} changed · "
+            f"{found['failed']} failed<br><span style='opacity: 0.65'>{escape(str(self.directory))}</span></p>"
+            f"<ul>{failures}</ul>"
+        )
+
+
+class _Follower:
+    """Receives events in the thread of ansible-runner; the main thread draws them."""
+
+    def __init__(self) -> None:
+        self.waiting: queue.SimpleQueue = queue.SimpleQueue()
+        self.canceled = False
+
+    def event(self, event: dict) -> bool:
+        self.waiting.put(event)
+        return True
+
+
+def environment() -> dict[str, str]:
+    """Return the environment of ansible-playbook: collection, the project's settings, Mitogen if it is there."""
+    found = {
+        "ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS),
+        "ANSIBLE_FORCE_COLOR": "false",
+        # The kernel of a notebook may run without the PATH of its virtual environment.
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
+    }
+    settings = REPOSITORY / "ansible.cfg"
+    if settings.is_file() and "ANSIBLE_CONFIG" not in os.environ:
+        found["ANSIBLE_CONFIG"] = str(settings)
+    mitogen = importlib.util.find_spec("ansible_mitogen")
+    if mitogen is not None and os.environ.get("MITOGEN", "1") != "0":
+        found |= {
+            "ANSIBLE_STRATEGY_PLUGINS": str(Path(mitogen.origin).parent / "plugins" / "strategy"),
+            "ANSIBLE_STRATEGY": "mitogen_linear",
+            "ANSIBLE_DEPRECATION_WARNINGS": "false",
+        }
+    return found
+
+
+def run(name: str, artifacts: Path, *, live: bool | None = None, **arguments) -> Run:
+    """Run what the arguments of `ansible_runner.run` name, and return its result, whatever it is.
+
+    Artifacts go below `artifacts`, a directory for each run. KeyboardInterrupt ends Ansible and raises Interrupted.
+    """
+    try:
+        import ansible_runner
+    except ImportError:
+        raise HeddleError("ansible-runner is missing; run pip install ./notebooks") from None
+    began = datetime.now(UTC)
+    # Two notebooks may begin in one second.
+    slug = re.sub(r"[^0-9A-Za-z_]+", "-", name).strip("-")
+    identifier = f"{began:%Y%m%dT%H%M%SZ}-{slug}-{os.getpid()}-{time.monotonic_ns() % 1000:03}"
+    follower, progress = _Follower(), Progress(name, live)
+    result = Run(name, "canceled", began.isoformat(timespec="seconds"), 0.0, artifacts / identifier)
+    with tempfile.TemporaryDirectory(prefix="heddle-run-") as private:
+        thread, runner = ansible_runner.run_async(
+            private_data_dir=private, artifact_dir=str(artifacts), ident=identifier, quiet=True,
+            event_handler=follower.event, cancel_callback=lambda: follower.canceled, envvars=environment(),
+            settings={"pexpect_timeout": 1, "suppress_env_files": False}, **arguments,
+        )  # fmt: skip
+        interrupted = False
+        while thread.is_alive() or not follower.waiting.empty():
+            try:
+                thread.join(_INTERVAL)
+                _follow(follower, progress, result)
+                progress.draw()
+            except KeyboardInterrupt:
+                follower.canceled = interrupted = True
+        result.state = "canceled" if interrupted else runner.status
+        result.stdout = _text(result.directory / "stdout")
+    result.seconds = time.monotonic() - progress.began
+    progress.end("interrupted" if interrupted else result.state)
+    if result.directory.is_dir():
+        (result.directory / RESULT).write_text(json.dumps(result.summary(), indent=2) + "\n", encoding="utf-8")
+    if interrupted:
+        raise Interrupted(f"{name} was interrupted; run it again, it completes what it began")
+    return result
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+
+
+def _follow(follower: _Follower, progress: Progress, result: Run) -> None:
+    while not follower.waiting.empty():
+        event = follower.waiting.get()
+        progress.event(event)
+        kind, data = event["event"], event.get("event_data", {})
+        if kind not in _RESULTS:
+            continue
+        res = data.get("res") or {}
+        ignored = data.get("ignore_errors") and kind == "runner_on_failed"
+        diff = [one for item in [res, *(res.get("results") or ())] if isinstance(item, dict) for one in _diff(item)]
+        result.results.append({
+            "play": data.get("play", ""), "task": data.get("task", ""), "host": data.get("host", ""),
+            "result": "ok" if ignored else _RESULTS[kind], "changed": bool(res.get("changed")),
+            "seconds": round(data.get("duration") or 0.0, 2), "diff": diff, "message": _message(res), "res": res,
+        })  # fmt: skip
+
+
+def _diff(result: dict) -> list[dict]:
+    found = result.get("diff") or []
+    return [one for one in (found if isinstance(found, list) else [found]) if one]
+
+
+def _message(result: dict) -> str:
+    """Return why a task failed."""
+    said = result.get("msg") or ""
+    if result.get("rc"):
+        # Of a command, what it said is more than that it failed.
+        said = (result.get("stderr") or result.get("stdout") or said).strip().splitlines()[-1]
+    failed = [one for one in result.get("results") or () if isinstance(one, dict) and one.get("failed")]
+    return _message(failed[0]) if failed and not result.get("stderr") else str(said).strip()
+
+
+def required(run_: Run) -> Run:
+    """Return a run that succeeded; PlayFailed with host, task and message otherwise."""
+    if run_.state == "successful":
+        return run_
+    rows = list(run_.failures.itertuples(index=False))
+    if rows:
+        first = rows[0]
+        more = f" (and {len(rows) - 1} more)" if len(rows) > 1 else ""
+        reason = f"{first.host}: {first.task}: {first.message.splitlines()[0] if first.message else 'no message'}{more}"
+    else:
+        lines = [line for line in run_.stdout.splitlines() if "ERROR" in line] or run_.stdout.strip().splitlines()[-1:]
+        reason = lines[0] if lines else "Ansible did not start"
+    raise PlayFailed(f"{run_.name} failed: {reason}; all output is in {run_.directory}/stdout", run_)
