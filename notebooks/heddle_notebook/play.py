@@ -205,6 +205,16 @@ def required(run_: Run) -> Run:
         more = f" (and {len(rows) - 1} more)" if len(rows) > 1 else ""
         reason = f"{first.host}: {first.task}: {first.message.splitlines()[0] if first.message else 'no message'}{more}"
     else:
-        lines = [line for line in run_.stdout.splitlines() if "ERROR" in line] or run_.stdout.strip().splitlines()[-1:]
-        reason = lines[0] if lines else "Ansible did not start"
+        reason = _not_started(run_.stdout)
     raise PlayFailed(f"{run_.name} failed: {reason}; all output is in {run_.directory}/stdout", run_)
+
+
+def _not_started(said: str) -> str:
+    """Return why Ansible ran no task: the inventory that does not parse, its first error, or its last line."""
+    text = re.sub(r"\x1b\[[0-9;]*m", "", said)
+    # Ansible breaks lines at the width of a terminal.
+    inventory = re.search(r"Unable to parse\s+(\S+)\s+as an\s+inventory\s+source", text)
+    if inventory:
+        return f"Unable to parse {inventory[1]} as an inventory source; correct it (ansible-inventory --list shows why)"
+    error = re.search(r"\[ERROR\]: (.+)", text)
+    return error[1] if error else next(iter(text.strip().splitlines()[-1:]), "Ansible did not start")
