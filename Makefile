@@ -13,7 +13,7 @@ BENCH_SIZES ?= 10 100 1000 4000
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .PHONY: help setup lab lab-up lab-down lab-status lab-reboot lab-kill lab-start lab-save lab-load \
-    status verify audit report \
+    status verify audit report notebook \
     test test-long lint sanity test-unit test-live test-notebook test-browser test-lab test-upgrade test-vm test-uml test-fresh \
     test-fresh-quick bench collection clean
 
@@ -61,6 +61,9 @@ audit: setup ## compare the lab's hosts with the plan
 
 report: setup ## run the notebooks on the lab's results and write report/first_light.html and gateways.html
 	@.venv/bin/python -m scripts.report
+
+notebook: setup ## open JupyterLab on the walkthroughs (on this machine only, with a token)
+	@.venv/bin/jupyter lab --ip=127.0.0.1 --notebook-dir=notebooks/walkthroughs
 
 test: setup ## everything that CI runs
 	@.venv/bin/python -m scripts.run_tests

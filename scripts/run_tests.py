@@ -168,6 +168,7 @@ def second_lab() -> list[Stage]:
         Stage("second lab: hosts", [*LAB, "up"], environment),
         pytest("second lab: uninstall", f"tests/lab/{EMPTY_LAB}", environment=environment),
         play("second lab: site", "site", environment),
+        Stage("second lab: walkthroughs", [sys.executable, "-m", "scripts.walkthroughs"], environment),
         pytest("second lab: lab tests", *(f"tests/lab/{name}" for name in SECOND_LAB), environment=environment),
     ]
 

@@ -23,7 +23,7 @@ ROLES = sorted(path for path in (ROOT / "roles").iterdir() if path.is_dir())
 PLAYBOOKS = sorted((ROOT / "playbooks").glob("*.yml"))
 # Kinds of plugins that users name; actions have the documentation of their modules.
 PLUGINS = {"module": "modules", "filter": "filter", "lookup": "lookup", "callback": "callback"}
-NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb")) + sorted((ROOT / "notebooks").glob("walkthroughs/*.ipynb"))
 
 LONGEST = 400
 # Texts of others, and what antsibull-changelog writes.
