@@ -54,7 +54,7 @@ def upgrade(tmp_path):
     # One host is enough: what is tested happens once for all of them.
     local = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
     inventory = {
-        "heddle_nodes": {"hosts": {"node1": {**local, "heddle_encap_ips": ["198.18.1.11"]}}},
+        "heddle_nodes": {"hosts": {"node1": {**local, "heddle_encap_ips": ["198.18.1.11"], "heddle_underlay_interface": "eth1"}}},
         "heddle_state": {"hosts": {"node1": None}},
         "ungrouped": {"hosts": {"localhost": local}},
     }
@@ -63,7 +63,7 @@ def upgrade(tmp_path):
     record.touch()
     settings = {
         "heddle_upgrade_traffic": False, "heddle_upgrade_verify": False, "heddle_upgrade_neighbour_wait": 0,
-        "heddle_report_directory": str(tmp_path / "report"),
+        "heddle_report_directory": str(tmp_path / "report"), "heddle_manifests": str(tmp_path),
     }  # fmt: skip
     environment = {
         **os.environ, "ANSIBLE_COLLECTIONS_PATH": str(tmp_path / "collections"), "RECORD": str(record),

@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-import re
 
 from ..common.change import Outcome
 from ..common.databases import OPEN_VSWITCH, SOUTHBOUND_REMOTE, VSWITCH_REMOTE
-from ..common.naming import INTEGRATION_BRIDGE, PHYSICAL_NETWORK
+from ..common.naming import INTEGRATION_BRIDGE, LINK_NAME, PHYSICAL_NETWORK
 from ..netlink import kernel
 from ..netlink.device import advertised_interfaces, default_gateways, read_device, read_device_mac
 from ..netlink.handle import vrf_supported
@@ -29,7 +28,6 @@ from .prober import CGROUPS
 from .topology import apply_rows
 
 UNKNOWN_IN_CHECK_MODE = "(known once pyroute2 is installed)"
-_LINK_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,14}")
 
 
 def apply_chassis(params: dict, *, write: bool) -> tuple[Outcome, dict]:
@@ -163,7 +161,7 @@ def _refuse_names(bridges: list[dict]) -> None:
     holders: dict[str, str] = {}
     for bridge in bridges:
         name, uplink = bridge["name"], bridge["uplink"]
-        if not _LINK_NAME.fullmatch(name) or name == INTEGRATION_BRIDGE:
+        if not LINK_NAME.fullmatch(name) or name == INTEGRATION_BRIDGE:
             raise UserError(
                 f"bridge {name}: choose a name of 1 to 15 letters, digits, dots, hyphens and underscores, "
                 f"and not {INTEGRATION_BRIDGE}"

@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ..common.nearest import nearest
 from .kind import Kind
 from .kinds import KINDS
 from .names import is_dns_label, is_dns_subdomain, read_annotations, read_dns_label, read_labels
-from .node import Fields, Node, Report, nearest
+from .node import Fields, Node, Report
 from .problem import Problem, Source, show
 from .resource import Resource
 from .yaml_text import Document, parse_documents

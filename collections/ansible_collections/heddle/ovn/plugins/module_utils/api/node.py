@@ -6,15 +6,14 @@ Every reader returns ``None`` after it has noted a mistake, so a caller never re
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
+from ..common.nearest import nearest, nearest_word
 from .problem import Problem, Source, path_text, show
 from .yaml_text import Document
 
 # A document with more mistakes than this is no manifest; listing all of them would be useless.
 _MOST_PROBLEMS_PER_DOCUMENT = 100
-_LONGEST_COMPARED_NAME = 64
 _TYPES = {dict: "a mapping", list: "a list", str: "text", int: "an integer", bool: "true or false"}
 
 
@@ -183,21 +182,6 @@ class Fields:
                 self.place(name).refuse(rule, remedy)
             return None
         return self.place(name)
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """A remedy that names the most similar known word, or nothing."""
-    word = nearest_word(name, known)
-    return f"did you mean {word}?" if word else ""
-
-
-def nearest_word(name: str, known: Iterable[str]) -> str | None:
-    """The most similar known word, whatever its case, or None."""
-    if len(name) > _LONGEST_COMPARED_NAME:
-        return None
-    by_lower_case = {word.lower(): word for word in known}
-    close = difflib.get_close_matches(name.lower(), by_lower_case, n=1, cutoff=0.6)
-    return by_lower_case[close[0]] if close else None
 
 
 def _refuse_unknown(node: Node, known: tuple[str, ...], remedies: dict[str, str]) -> frozenset[str]:

@@ -6,6 +6,8 @@ Everything here is a pure function of a network's name and a node's name.
 
 from __future__ import annotations
 
+import re
+
 DEFAULT_NETWORK = "default"
 PRIMARY_NETWORK_LABEL = "k8s.ovn.org/primary-user-defined-network"
 EXTERNAL_ID_NETWORK = "k8s.ovn.org/network"
@@ -26,6 +28,10 @@ DEFAULT_INTERFACE = "eth0"
 PRIMARY_INTERFACE = "ovn-udn1"
 
 _INTERFACE_NAME_LIMIT = 15
+# What Open vSwitch and the kernel accept as the name of an interface.
+LINK_NAME = re.compile(rf"[A-Za-z0-9_-][A-Za-z0-9._-]{{0,{_INTERFACE_NAME_LIMIT - 1}}}")
+# Of a host; `join` is part of the names of switches.
+NODE_NAME = re.compile(r"(?!join$)[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
 
 
 def namespaced_network(namespace: str, name: str) -> str:

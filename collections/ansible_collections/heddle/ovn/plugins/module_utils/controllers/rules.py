@@ -7,12 +7,11 @@ Which mistakes are rejected and which are reported in an object's status: docs/a
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Iterable, Iterator
 
 from ..api import Problem, Resource, Source, check_update
 from ..common.addressing import network_of
-from ..common.naming import PRIMARY_NETWORK_LABEL, cluster_network, namespaced_network, prefix
+from ..common.naming import NODE_NAME, PRIMARY_NETWORK_LABEL, cluster_network, namespaced_network, prefix
 from ..store import layer2_version
 from ..store.snapshot import Snapshot, StoredObject
 from .attachment_definition import is_own
@@ -21,7 +20,6 @@ from .networks import NETWORK_KINDS, wanted_networks
 from .placement import node_of
 
 STORED, INVENTORY = Source("state database", 0, 0), Source("inventory", 0, 0)
-NODE_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
 # Object key, field, rule, remedy.
 Refusal = tuple[str, str, str, str]
 
@@ -105,7 +103,7 @@ def check_nodes(nodes: list[StoredObject]) -> Iterator[Refusal]:
     """Reject two hosts with the same identity, as cloned VMs have: it would break the databases of all other hosts."""
     holders: dict[tuple[str, str], str] = {}
     for node in nodes:
-        if not NODE_NAME.fullmatch(node.name) or node.name == "join":
+        if not NODE_NAME.fullmatch(node.name):
             yield (node.key, "metadata.name", f"{node.name} cannot name a host in OVN",
                    "use lower case letters, digits, '-' and '.', and not the word join")  # fmt: skip
         claims = [("system-id of Open vSwitch", node.spec.get("chassis"))]

@@ -44,6 +44,14 @@ NOT_IN_PLAN = (*LIMITS, DYNAMIC_NETWORKS, GRACE_PERIOD)
 
 def complete(given: dict | None) -> dict:
     """Return the settings with defaults filled in; ValueError names every setting that is unknown or malformed."""
+    settings, mistakes = examine(given)
+    if mistakes:
+        raise ValueError("; ".join(mistakes))
+    return settings
+
+
+def examine(given: dict | None) -> tuple[dict, list[str]]:
+    """Return the settings with defaults filled in, and a line for each that is unknown or malformed."""
     given = {name: value for name, value in (given or {}).items() if value is not None}
     mistakes = [
         f"unknown setting {name}; known are {', '.join(DEFAULTS)}"
@@ -65,9 +73,7 @@ def complete(given: dict | None) -> dict:
     if not mistakes:
         services = service_mistakes(settings[SHARED_SERVICES], settings["service_subnets"])
         mistakes += _overlaps(settings) + [f"setting {SHARED_SERVICES}: {mistake}" for mistake in services]
-    if mistakes:
-        raise ValueError("; ".join(mistakes))
-    return settings
+    return settings, mistakes
 
 
 def _dynamic_mistakes(settings: dict) -> list[str]:
