@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ...module_utils.common.nearest import nearest
+from ...module_utils.common.nearest import nearest, nearest_word
 from .fleet import CONTROL, EXTERNAL, NODES, STATE, Fleet, Mistake, Unreadable
 from .relations import (
     address_mistakes,
@@ -15,8 +15,10 @@ from .relations import (
     settings_mistakes,
 )
 from .values import mistakes_of
+from .variables import purpose
 
 PREFIX = "heddle_"
+_OTHER_NAME = "choose a name without heddle_ for a variable of your own"
 GROUPS = (NODES, STATE, EXTERNAL)
 
 
@@ -35,10 +37,13 @@ def inventory_mistakes(fleet: Fleet, variables: dict[str, dict], allowed: Iterab
 
 
 def _unknown(fleet: Fleet, variables: dict[str, dict], allowed: set[str]) -> Iterator[Mistake]:
+    # Compared without the prefix, which would make any two of them similar.
+    plain = {name.removeprefix(PREFIX): name for name in variables}
     for host, names in fleet.names.items():
         for name, origin in names.items():
             if name not in variables and name not in allowed:
-                remedy = nearest(name, variables) or "README.md lists all variables; choose a name without heddle_"
+                similar = nearest_word(name.removeprefix(PREFIX), plain)
+                remedy = f"did you mean {plain[similar]}?" if similar else _OTHER_NAME
                 yield Mistake((host,), name, "is no variable of Heddle", remedy, origin)
 
 
@@ -50,8 +55,9 @@ def _values(fleet: Fleet, variables: dict[str, dict]) -> Iterator[Mistake]:
                 required = host in fleet.hosts(*option.get("required", []))
                 yield from _value(host, name, value, {**option, "required": required}, fleet.names.get(host, {}))
         else:
+            required = "required" in option and name not in fleet.differing
             places = fleet.names.get(CONTROL, {})
-            yield from _value("", name, fleet.common.get(name), {**option, "required": "required" in option}, places)
+            yield from _value("", name, fleet.common.get(name), {**option, "required": required}, places)
 
 
 def _value(host: str, name: str, value, option: dict, origins: dict[str, str]) -> Iterator[Mistake]:
@@ -60,9 +66,10 @@ def _value(host: str, name: str, value, option: dict, origins: dict[str, str]) -
     if isinstance(value, Unreadable):
         yield Mistake(hosts, name, f"the template fails: {value.reason}", "define what it refers to", origin)
     elif value is None and option["required"]:
-        misspelt = next((given for given in origins if nearest(given, [name]) and given != name), "")
+        misspelt = any(given != name and nearest(given.removeprefix(PREFIX), [name.removeprefix(PREFIX)])
+                       for given in origins)  # fmt: skip
         if not misspelt:
-            yield Mistake(hosts, name, "is missing", f"set it: {option['description'].rstrip('.')}")
+            yield Mistake(hosts, name, "is missing", f"set it: {purpose(option)}")
     else:
         for path, rule, remedy in mistakes_of(value, option, name):
             yield Mistake(hosts, path, rule, remedy, origin)

@@ -13,12 +13,13 @@ from .fleet import CONTROL, EXTERNAL, NODES, STATE, Fleet, Mistake
 
 def group_mistakes(fleet: Fleet) -> Iterator[Mistake]:
     """Empty groups, more than one state host, hosts that are nodes and external, names that OVN does not accept."""
-    others = [name for name, hosts in fleet.groups.items() if hosts and name not in (NODES, STATE, EXTERNAL)]
+    apart = (NODES, STATE, EXTERNAL, "all", "ungrouped")
+    others = {name.removeprefix("heddle_"): name for name, hosts in fleet.groups.items() if hosts and name not in apart}
     purposes = ((NODES, "put the hosts that run workloads into it"), (STATE, "put one host into it"))
     for group, purpose in purposes:
         if not fleet.groups.get(group):
-            similar = nearest_word(group, [name for name in others if name not in ("all", "ungrouped")])
-            remedy = f"did you mean the group {similar} for it?" if similar else purpose
+            similar = nearest_word(group.removeprefix("heddle_"), others)
+            remedy = f"the group {others[similar]} has some; did you mean {group}?" if similar else purpose
             yield Mistake((), f"group {group}", "has no hosts", remedy)
     state = fleet.groups.get(STATE, [])
     if len(state) > 1:

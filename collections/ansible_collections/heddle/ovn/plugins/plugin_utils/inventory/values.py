@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from ...module_utils.common.nearest import nearest
 from . import formats
+from .variables import purpose
 
 # Path, rule, remedy.
 Mistake = tuple[str, str, str]
@@ -124,7 +125,7 @@ def _dict_mistakes(value: dict, option: dict, path: str) -> Iterator[Mistake]:
 def _missing(value: dict, known: dict, meant: Iterable[str], path: str) -> Iterator[Mistake]:
     for key, option in known.items():
         if option.get("required") and value.get(key) is None and key not in meant:
-            yield f"{path}.{key}", "is missing", f"set it: {option['description'].rstrip('.')}"
+            yield f"{path}.{key}", "is missing", f"set it: {purpose(option)}"
 
 
 def _shown(value) -> str:
