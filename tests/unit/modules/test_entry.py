@@ -77,7 +77,7 @@ CASES = [
     refused("host_record", {"role": "switch"}, "value of role must be one of: node, state, hypervisor"),
     refused("host_removal", {}, "missing required arguments: node"),
     # Without an inventory; with one it is in tests/golden/inventory and tests/unit/playbooks.
-    refused("inventory", {}, "group heddle_nodes: has no hosts; put the hosts that run workloads into it"),
+    refused("inventory", {"allowed": []}, "group heddle_nodes: has no hosts; put the hosts that run workloads into it"),
     refused("inventory", {"packages": [{"name": "json"}]}, "missing required arguments: requirements"),
     refused("layer2_upgrade", {**NOWHERE, "step": "drain"}, WITHOUT_STATE),
     refused("layer2_upgrade", NOWHERE, "missing required arguments: step"),

@@ -28,7 +28,7 @@ def read_fleet(task_vars: dict, loader, variables: dict[str, dict]) -> Fleet:
     """
     hostvars = task_vars["hostvars"]
     groups = {name: list(hosts) for name, hosts in task_vars["groups"].items()}
-    fleet = Fleet(groups, exists=lambda path: os.path.exists(loader.path_dwim(path)))
+    fleet = Fleet(groups, exists=lambda path: os.path.exists(os.path.expanduser(path)))
     common = [name for name, option in variables.items() if option["scope"] != "host"]
     of_hosts = {name: fleet.hosts(*option["groups"]) for name, option in variables.items() if "groups" in option}
     control = hostvars.raw_get(CONTROL)

@@ -116,10 +116,9 @@ def deployment_mistakes(fleet: Fleet) -> Iterator[Mistake]:
     for variable, hosts in fleet.differing.items():
         rule = f"is not the same as on {CONTROL}"
         yield Mistake(tuple(hosts), variable, rule, "set it once for all hosts, in group_vars/all.yml")
-    manifests = fleet.common.get("heddle_manifests")
-    for path in manifests if isinstance(manifests, list) else [manifests] if isinstance(manifests, str) else ():
-        if isinstance(path, str) and not fleet.exists(path):
-            yield Mistake((), "heddle_manifests", f"there is no {path}", "name a directory or file that exists")
+    path = fleet.common.get("heddle_manifests")
+    if isinstance(path, str) and not fleet.exists(path):
+        yield Mistake((), "heddle_manifests", f"there is no {path}", "name a directory or file that exists")
     database = fleet.common.get("heddle_state_database")
     if isinstance(database, dict) and "ssl:" in str(database.get("socket", "")):
         for key in ("private_key", "certificate", "ca_cert"):

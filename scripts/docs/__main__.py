@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds the documentation as static HTML in build/docs/html: pages of docs/, and the collection by antsibull-docs.
+
+Runs in the environment of requirements-docs.txt (`make docs`). Nothing is fetched, then or when the pages are read.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = ROOT / "build" / "docs"
+_CONF = """# SPDX-License-Identifier: Apache-2.0
+project = "Heddle"
+copyright = "Heddle maintainers"
+extensions = ["myst_parser", "sphinx_antsibull_ext"]
+html_theme = "furo"
+html_show_sourcelink = False
+myst_heading_anchors = 6
+nitpicky = False
+# Names of Ansible's own collection and of languages that Pygments does not have.
+suppress_warnings = ["misc.highlighting_failure"]
+"""
+# Files of the project, which are no pages of the site.
+_OUTSIDE = re.compile(r"\[([^\]]*)\]\((?:\.\./|collections/|tests/)[^)]*\)")
+
+
+def main() -> int:
+    """Build; return 1 when Sphinx warns of anything."""
+    source = BUILD / "source"
+    shutil.rmtree(BUILD, ignore_errors=True)
+    source.mkdir(parents=True)
+    (source / "conf.py").write_text(_CONF, encoding="utf-8")
+    for page in sorted((ROOT / "docs").glob("*.md")):
+        (source / page.name).write_text(_OUTSIDE.sub(r"\1", page.read_text(encoding="utf-8")), encoding="utf-8")
+    collection = source / "collection"
+    collection.mkdir()
+    programs = Path(sys.executable).parent
+    environment = {
+        **os.environ, "ANSIBLE_COLLECTIONS_PATH": str(ROOT / "collections"),
+        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+    }  # fmt: skip
+    antsibull = [programs / "antsibull-docs", "collection", "--use-current", "--squash-hierarchy", "--fail-on-error"]
+    subprocess.run([*antsibull, "--dest-dir", collection, "heddle.ovn"], check=True, env=environment, cwd=BUILD)
+    html = BUILD / "html"
+    sphinx = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", source, html]
+    done = subprocess.run(sphinx, check=False, env=environment, cwd=ROOT)
+    pages = len(list(html.rglob("*.html")))
+    external = _external_assets(html)
+    print(f"docs: {pages} pages in {html.relative_to(ROOT)}, {len(external)} external assets")
+    for line in external:
+        print(f"docs: {line}")
+    return int(done.returncode != 0 or bool(external))
+
+
+def _external_assets(html: Path) -> list[str]:
+    """Return scripts, style sheets and pictures of other sites that pages would load."""
+    asset = re.compile(r"<(?:script|img)\b[^>]*\bsrc=\"(https?:[^\"]+)\"|<link\b[^>]*rel=\"stylesheet\"[^>]*href=\"(https?:[^\"]+)\"")
+    return sorted({f"{page.relative_to(html)}: {''.join(found)}" for page in html.rglob("*.html")
+                   for found in asset.findall(page.read_text(encoding="utf-8"))})  # fmt: skip
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/support.md: what is tested, by topology, gateway mode and address family.
+
+A cell is tested when the lab's manifests have such a network with workloads and a stage of scripts/run_tests.py runs
+verify on the lab in that gateway mode: verify sends packets on every network that a workload is on.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ansible_collections.heddle.ovn.plugins.module_utils.api import read_manifests
+from scripts.run_tests import GROUPS
+
+ROOT = Path(__file__).resolve().parents[2]
+FAMILIES = (4, 6)
+_HEAD = """# What works where
+
+Generated from the manifests of the lab and the stages of `scripts/run_tests.py`. *tested*: `make test` sends packets on
+such a network with `verify.yml`, to what must be reachable and to what must not. A dash: no such network is in the lab.
+Secondary networks have no gateway, so the gateway mode does not matter for them.
+"""
+
+
+def verified_modes() -> dict[str, list[str]]:
+    """Return the stages of `make test` that run verify on the lab, by gateway mode."""
+    found: dict[str, list[str]] = {"shared": [], "local": []}
+    for group in GROUPS.values():
+        if not group.long:
+            for stage in group.stages():
+                words = " ".join(map(str, stage.command))
+                if "verify.yml" in words or "molecule verify" in stage.name:
+                    found["local" if "heddle_gateway_mode=local" in words else "shared"].append(stage.name)
+    return found
+
+
+def lab_networks() -> dict[tuple[str, str], set[int]]:
+    """Return the address families of the lab's networks that workloads are on, by topology and role."""
+    files = [(path.name, path.read_text()) for path in sorted((ROOT / "inventories/lab/manifests").rglob("*.yml"))]
+    resources, problems = read_manifests(files)
+    assert not problems, problems
+    found: dict[tuple[str, str], set[int]] = {("Layer3", "Primary (default network)"): {4, 6}}
+    for resource in resources:
+        if resource.kind in ("UserDefinedNetwork", "ClusterUserDefinedNetwork"):
+            families = found.setdefault((resource.spec["topology"], resource.spec["role"]), set())
+            families |= {_family(subnet) for subnet in resource.spec["subnets"]}
+    return found
+
+
+def _family(subnet: str | dict) -> int:
+    """Return 4 or 6; a Layer3 network's subnet is a mapping with `cidr`."""
+    return 6 if ":" in (subnet["cidr"] if isinstance(subnet, dict) else subnet) else 4
+
+
+def support_page() -> str:
+    """Return the page in Markdown."""
+    modes, networks = verified_modes(), lab_networks()
+    rows = []
+    for (topology, role), families in sorted(networks.items()):
+        cells = []
+        for mode in modes:
+            for family in FAMILIES:
+                tested = family in families and modes[mode]
+                cells.append("tested" if tested else "—")
+        rows.append(f"| {topology} | {role} | {' | '.join(cells)} |\n")
+    head = "| topology | role | " + " | ".join(f"{mode}, IPv{family}" for mode in modes for family in FAMILIES) + " |\n"
+    line = "|---|---|" + "---|" * (len(modes) * len(FAMILIES)) + "\n"
+    stages = "".join(f"- {mode}: {', '.join(names)}\n" for mode, names in modes.items())
+    return f"{_HEAD}\n{head}{line}{''.join(rows)}\nStages that run verify:\n\n{stages}"
