@@ -16,6 +16,9 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
     status verify audit report notebook \
     test test-long lint sanity test-unit test-live test-notebook test-browser test-lab test-upgrade test-vm test-uml test-fresh \
     test-fresh-quick bench collection clean
+    status verify audit report \
+    test test-long lint sanity test-unit test-live test-notebook test-lab test-upgrade test-vm test-uml test-fresh \
+    test-fresh-quick bench collection docs clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -112,6 +115,9 @@ bench: setup ## figures, as ratios against something measured in the same run (B
 
 collection: setup ## build the collection, install it from its tarball into an empty directory, and try it there
 	@$(PYTEST) tests/standalone/test_tarball.py
+
+docs: ## build the documentation as static HTML in build/docs/html
+	@scripts/make_docs
 
 clean: ## remove what make made, except the lab and the image cache
 	@for lab in .cache/test-lab-*; do if [ -d "$$lab" ]; then LAB_DIR="$$PWD/$$lab" python3 -m lab down; fi; done

@@ -98,6 +98,9 @@ def unit() -> list[Stage]:
 def browser() -> list[Stage]:
     """Pages in Debian's Chromium; skipped where chromium and chromium-driver are not installed."""
     return [pytest("browser", "tests/browser")]
+def docs() -> list[Stage]:
+    """The documentation, without a warning; its links and generated pages are checked by unit tests."""
+    return [Stage("documentation", [str(PROJECT / "scripts" / "make_docs")])]
 
 
 def packages() -> list[Stage]:
@@ -290,6 +293,7 @@ GROUPS = {
     "fresh-quick": Group(fresh_quick, after=("image",)),
     "uml-tests": Group(uml_tests, after=("image", "kernel"), hosts_first=True, labs=("uml",), long=True),
     "policies": Group(policies, after=("image",), long=True),
+    "docs": Group(docs, long=True),
     "verify-results": Group(verify_results, after=("image",), hosts_first=True, labs=("nspawn",), long=True),
     "standalone": Group(standalone, after=("image", "verify-results"), labs=("nspawn",), long=True),
     # Emulation leaves no time for others.

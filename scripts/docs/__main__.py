@@ -26,8 +26,28 @@ nitpicky = False
 # Names of Ansible's own collection and of languages that Pygments does not have.
 suppress_warnings = ["misc.highlighting_failure"]
 """
+# Labels of Ansible's own documentation that pages of the collection refer to; nothing is fetched to resolve them.
+_ANSIBLE = """:orphan:
+
+Documentation of Ansible
+========================
+
+"""
+_LABELS = {
+    "ansible_configuration_settings": "reference_appendices/config.html",
+    "common_return_values": "reference_appendices/common_return_values.html",
+    "action_plugins": "plugins/action.html",
+    "callback_plugins": "plugins/callback.html",
+    "lookup_plugins": "plugins/lookup.html",
+    "filter_plugins": "plugins/filter.html",
+    "ansible_collections.ansible.builtin.debug_module": "collections/ansible/builtin/debug_module.html",
+}
+_SITE = "https://docs.ansible.com/ansible/latest/"
 # Files of the project, which are no pages of the site.
 _OUTSIDE = re.compile(r"\[([^\]]*)\]\((?:\.\./|collections/|tests/)[^)]*\)")
+_ASSET = re.compile(
+    r'<(?:script|img)\b[^>]*\bsrc="(https?:[^"]+)"|<link\b[^>]*rel="stylesheet"[^>]*href="(https?:[^"]+)"'
+)
 
 
 def main() -> int:
@@ -38,6 +58,11 @@ def main() -> int:
     (source / "conf.py").write_text(_CONF, encoding="utf-8")
     for page in sorted((ROOT / "docs").glob("*.md")):
         (source / page.name).write_text(_OUTSIDE.sub(r"\1", page.read_text(encoding="utf-8")), encoding="utf-8")
+    labels = "".join(
+        f".. _{label}:\n\n{label}\n{'-' * len(label)}\n\n`{page} <{_SITE}{page}>`_\n\n"
+        for label, page in _LABELS.items()
+    )
+    (source / "ansible.rst").write_text(_ANSIBLE + labels, encoding="utf-8")
     collection = source / "collection"
     collection.mkdir()
     programs = Path(sys.executable).parent
@@ -60,9 +85,11 @@ def main() -> int:
 
 def _external_assets(html: Path) -> list[str]:
     """Return scripts, style sheets and pictures of other sites that pages would load."""
-    asset = re.compile(r"<(?:script|img)\b[^>]*\bsrc=\"(https?:[^\"]+)\"|<link\b[^>]*rel=\"stylesheet\"[^>]*href=\"(https?:[^\"]+)\"")
-    return sorted({f"{page.relative_to(html)}: {''.join(found)}" for page in html.rglob("*.html")
-                   for found in asset.findall(page.read_text(encoding="utf-8"))})  # fmt: skip
+    found = set()
+    for page in html.rglob("*.html"):
+        for one, other in _ASSET.findall(page.read_text(encoding="utf-8")):
+            found.add(f"{page.relative_to(html)}: {one or other}")
+    return sorted(found)
 
 
 if __name__ == "__main__":

@@ -69,7 +69,13 @@ def _words(name: str, arguments: tuple, named: dict) -> str:
         return "one of " + ", ".join(f"`{value}`" for value in tuple(limits[0]))
     if name == "integer":
         return f"number from {limits[0]} to {limits[1]}"
-    words = {"mapping": "mapping", "entries": "mapping with free keys", "sequence": "list", "boolean": "true or false", "text": "text"}[name]
+    words = {
+        "mapping": "mapping",
+        "entries": "mapping with free keys",
+        "sequence": "list",
+        "boolean": "true or false",
+        "text": "text",
+    }[name]
     given = dict(zip(("least", "most"), arguments, strict=False)) | named
     bounds = [f"at {side} {given[side]}" for side in ("least", "most") if given.get(side)]
     if name in ("sequence", "text") and bounds:
@@ -115,7 +121,11 @@ def _type(path: str, read: set[str], fields: dict[str, Fields]) -> str:
     """Return how a field is read; one that no manifest has, as the field of the same name and parent elsewhere."""
     end = ".".join(path.split(".")[-2:])
     read = read or {
-        words for kind in fields.values() for other, found in kind.items() if f".{other}".endswith(f".{end}") for words in found
+        words
+        for kind in fields.values()
+        for other, found in kind.items()
+        if f".{other}".endswith(f".{end}")
+        for words in found
     }
     # A choice is read as text first.
     exact = {words for words in read if words.startswith("one of")}

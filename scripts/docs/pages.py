@@ -14,7 +14,12 @@ from scripts.docs.playbooks import playbooks_page  # noqa: E402
 from scripts.docs.support import support_page  # noqa: E402
 from scripts.docs.variables import variables_page  # noqa: E402
 
-PAGES = {"playbooks.md": playbooks_page, "variables.md": variables_page, "kinds.md": kinds_page, "support.md": support_page}
+PAGES = {
+    "playbooks.md": playbooks_page,
+    "variables.md": variables_page,
+    "kinds.md": kinds_page,
+    "support.md": support_page,
+}
 
 
 def main() -> None:

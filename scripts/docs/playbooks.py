@@ -22,7 +22,11 @@ def playbooks_page() -> str:
     parts = [_HEAD]
     for path in sorted(PLAYBOOKS.glob("*.yml")):
         names = [f"`{name}`" for name, option in variables.items() if path.stem in option.get("playbooks", [])]
-        own = f"\nVariables of a run: {', '.join(names)} ([meaning](variables.md#variables-of-one-run)).\n" if names else ""
+        own = (
+            f"\nVariables of a run: {', '.join(names)} ([meaning](variables.md#variables-of-one-run)).\n"
+            if names
+            else ""
+        )
         parts.append(f"## {path.stem}\n\n{_comment(path)}{own}")
     return "\n".join(parts)
 

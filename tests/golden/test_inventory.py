@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """tests/golden/inventory: each NAME.yml is an inventory with a mistake, NAME.txt has exactly the lines of the check.
 
-A case is read after good/hosts.yml and replaces what it names; with the comment `# alone` it is the whole inventory. The
-comment `# -e NAME=VALUE` gives an extra variable. HEDDLE_RECORD=1 writes the texts; read their diff before you commit it.
+A case is read after good/hosts.yml and replaces what it names; with the comment `# alone` it is the whole inventory.
+The comment `# -e NAME=VALUE` gives an extra variable. HEDDLE_RECORD=1 writes the texts; read their diff before you
+commit it.
 """
 
 from __future__ import annotations

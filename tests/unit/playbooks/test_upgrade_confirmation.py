@@ -54,7 +54,9 @@ def upgrade(tmp_path):
     # One host is enough: what is tested happens once for all of them.
     local = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
     inventory = {
-        "heddle_nodes": {"hosts": {"node1": {**local, "heddle_encap_ips": ["198.18.1.11"], "heddle_underlay_interface": "eth1"}}},
+        "heddle_nodes": {
+            "hosts": {"node1": {**local, "heddle_encap_ips": ["198.18.1.11"], "heddle_underlay_interface": "eth1"}}
+        },
         "heddle_state": {"hosts": {"node1": None}},
         "ungrouped": {"hosts": {"localhost": local}},
     }

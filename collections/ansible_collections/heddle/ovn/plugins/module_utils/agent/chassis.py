@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-
 from ..common.change import Outcome
 from ..common.databases import OPEN_VSWITCH, SOUTHBOUND_REMOTE, VSWITCH_REMOTE
 from ..common.naming import INTEGRATION_BRIDGE, LINK_NAME, PHYSICAL_NETWORK

@@ -27,7 +27,10 @@ def address(text: str) -> Mistake | None:
         return f"{text!r} is no address", remedy
     for what in ("multicast", "loopback", "unspecified", "link_local"):
         if getattr(found, f"is_{what}") and not (what == "link_local" and found.version == 6):
-            return f"{text} is not a unicast address of a network: {what.replace('_', '-')}", "write an address that other hosts reach"
+            return (
+                f"{text} is not a unicast address of a network: {what.replace('_', '-')}",
+                "write an address that other hosts reach",
+            )
     return None
 
 

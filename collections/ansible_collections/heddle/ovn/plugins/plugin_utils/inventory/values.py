@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks a value against the options of its variable: type, choices, range, format, entries of lists and dictionaries."""
+"""Checks a value against the options of its variable: type, choices, range, format, elements, entries."""
 
 from __future__ import annotations
 
