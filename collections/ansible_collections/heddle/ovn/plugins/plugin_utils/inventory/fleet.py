@@ -34,8 +34,8 @@ class Fleet:
     """An inventory.
 
     `groups` has the hosts of each group, `variables` the templated variables of each host of the groups and of the
-    control node, `names` all that are set there, with the file and line (or ""), `common` those of the deployment and of
-    the run, `differing` the hosts that have another value of such a variable than the control node.
+    control node, `names` all that are set there, with the file and line (or ""), `common` those of the deployment and
+    of the run, `differing` the hosts that have another value of such a variable than the control node.
     """
 
     groups: dict[str, list[str]]
