@@ -112,8 +112,8 @@ def test_a_variable_is_described(name: str):
 @pytest.mark.parametrize(
     ("ansible", "python", "expected"),
     [
-        ("2.17.0", (3, 11, 0), []),
-        ("2.16.9", (3, 12, 1), ["ansible-core is 2.16.9"]),
+        ("2.19.0", (3, 11, 0), []),
+        ("2.18.9", (3, 12, 1), ["ansible-core is 2.18.9"]),
         ("2.19.4rc1", (3, 10, 4), ["Ansible runs with Python 3.10.4"]),
         ("2.9.27", (3, 9, 2), ["ansible-core is 2.9.27", "Ansible runs with Python 3.9.2"]),
     ],
