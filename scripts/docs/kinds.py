@@ -21,8 +21,12 @@ ROOT = Path(__file__).resolve().parents[2]
 MANIFESTS = ("tests/golden/northbound", "tests/golden/errors", "tests/golden/host", "inventories")
 _HEAD = """# Manifests
 
-Generated from the readers in `api/kinds/`: every field that each kind accepts, how it is read, and the messages for
-mistakes. Other fields are refused.
+Generated from the readers in `api/kinds/`: every field that each kind accepts, and how it is read. Other fields are
+refused; [mistakes.md](mistakes.md) has the messages.
+"""
+_MISTAKES = """# Mistakes in manifests
+
+Generated from `tests/golden/errors`: the messages, each with field, rule and remedy, by kind.
 """
 Fields = dict[str, set[str]]
 
@@ -100,8 +104,8 @@ def recorded_fields() -> dict[str, Fields]:
 
 
 def kinds_page() -> str:
-    """Return the page in Markdown."""
-    fields, messages = recorded_fields(), _messages()
+    """Return the page of fields in Markdown."""
+    fields = recorded_fields()
     parts = [_HEAD]
     for name, kind in KINDS.items():
         scope = "in a namespace" if kind.namespaced else "for all namespaces"
@@ -112,8 +116,14 @@ def kinds_page() -> str:
         )
         head = f"## {name}\n\n`apiVersion: {' or '.join(kind.api_versions)}`, {scope}."
         parts.append(f"{head}\n\n| field | value |\n|---|---|\n{rows}")
-        if messages[name]:
-            parts.append("Mistakes, as they are reported:\n\n" + "".join(f"- `{line}`\n" for line in messages[name]))
+    return "\n".join(parts)
+
+
+def mistakes_page() -> str:
+    """Return the page of messages in Markdown."""
+    parts = [_MISTAKES]
+    for name, lines in sorted(_messages().items()):
+        parts.append(f"## {name}\n\n" + "".join(f"- `{line}`\n" for line in lines))
     return "\n".join(parts)
 
 

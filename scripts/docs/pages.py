@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "collections"))
 
-from scripts.docs.kinds import kinds_page  # noqa: E402 - the collection is not on the path before
+from scripts.docs.kinds import kinds_page, mistakes_page  # noqa: E402 - the collection is not on the path before
 from scripts.docs.playbooks import playbooks_page  # noqa: E402
 from scripts.docs.support import support_page  # noqa: E402
 from scripts.docs.variables import variables_page  # noqa: E402
@@ -18,6 +18,7 @@ PAGES = {
     "playbooks.md": playbooks_page,
     "variables.md": variables_page,
     "kinds.md": kinds_page,
+    "mistakes.md": mistakes_page,
     "support.md": support_page,
 }
 
