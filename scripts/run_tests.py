@@ -98,6 +98,8 @@ def unit() -> list[Stage]:
 def browser() -> list[Stage]:
     """Pages in Debian's Chromium; skipped where chromium and chromium-driver are not installed."""
     return [pytest("browser", "tests/browser")]
+
+
 def docs() -> list[Stage]:
     """The documentation, without a warning; its links and generated pages are checked by unit tests."""
     return [Stage("documentation", [str(PROJECT / "scripts" / "make_docs")])]
