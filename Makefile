@@ -14,8 +14,8 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .PHONY: help setup lab lab-up lab-down lab-status lab-reboot lab-kill lab-start lab-save lab-load \
     status verify audit report notebook \
-    test test-long lint sanity test-unit test-live test-notebook test-browser test-lab test-upgrade test-vm test-uml test-fresh \
-    test-fresh-quick bench collection docs clean
+    test test-long lint sanity test-unit test-live test-notebook test-browser test-lab test-upgrade test-vm test-uml \
+    test-fresh test-fresh-quick bench collection docs clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

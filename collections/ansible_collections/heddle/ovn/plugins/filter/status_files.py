@@ -7,7 +7,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 name: status_files
 short_description: The state of the cluster as files of the report
-version_added: 0.5.0
+version_added: 0.4.0
 author:
   - Heddle maintainers (@heddle)
 description:

@@ -9,7 +9,7 @@ name: fleet_page
 author:
   - Heddle maintainers (@heddle)
 short_description: The page of the fleet
-version_added: 0.5.0
+version_added: 0.4.0
 description:
   - Makes one HTML page, without references to other hosts, of the results that playbooks left in a directory. It has
     hosts, networks and workloads, what needs attention, and the last verify, audit, upgrade and migration.
