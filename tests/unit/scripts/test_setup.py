@@ -101,7 +101,7 @@ def test_a_disk_that_is_full(tmp_path):
         code, (line,) = setup(clone, tmp_path)
         assert code == 1
         assert line.startswith(f"setup: {clone} has ")
-        assert line.endswith(" MB left and the virtual environment takes 800 MB; make room, then run it again")
+        assert line.endswith(" MB left and the virtual environment takes 1000 MB; make room, then run it again")
         assert not (clone / ".venv").exists()
     finally:
         subprocess.run(["umount", disk], check=True)
