@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The life of a fleet with the tarball alone, on the hosts of a lab without Heddle: site, verify, audit, upgrade.
+"""The life of a fleet with the tarball alone, on the hosts of a lab without Heddle: site, verify, audit, upgrade, uninstall.
 
 The tests build on each other, in this order. The cluster begins with the old Layer2 topology, so that there is
 something to upgrade.
@@ -97,9 +97,9 @@ def user(tmp_path_factory: pytest.TempPathFactory) -> User:
     return found
 
 
-def play(user: User, name: str, *arguments: str) -> str:
+def play(user: User, name: str, *arguments: str, success: bool = True) -> str:
     """Run a playbook of the collection on all hosts, and return what it printed."""
-    shown = user.ansible("playbook", f"heddle.ovn.{name}", "-i", "hosts.yml", *arguments)
+    shown = user.ansible("playbook", f"heddle.ovn.{name}", "-i", "hosts.yml", *arguments, success=success)
     print(shown[-3000:])
     return shown
 
@@ -140,3 +140,20 @@ def test_the_upgraded_networks_work(user: User, playbook: str):
 
 def test_the_backup_is_in_the_current_directory(user: User):
     assert [file.name.startswith("mine-") for file in (user.directory / "backup").iterdir()] == [True]
+
+
+def test_uninstall_is_refused_while_workloads_run(user: User):
+    shown = play(user, "uninstall", success=False)
+    assert "node1 has 2 workloads (blue/w1, red/w1)" in shown
+    assert "objects removed" not in shown
+
+
+def test_uninstall_removes_heddle_and_changes_nothing_the_second_time(user: User):
+    (user.directory / "manifests" / "all.yml").write_text(MANIFESTS)
+    play(user, "networks")
+    assert set(changed(play(user, "uninstall"))) >= {f"node{number}" for number in NODES}
+    assert changed(play(user, "uninstall")) == {}
+    shown = user.ansible(
+        "adhoc", "heddle_nodes", "-i", "hosts.yml", "-m", "command", "-a", "ls /var/lib /etc/systemd/system"
+    )
+    assert "heddle" not in shown
