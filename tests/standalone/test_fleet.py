@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The life of a fleet with the tarball alone, on the hosts of a lab without Heddle: site, verify, audit, upgrade, uninstall.
+"""The life of a fleet with the tarball alone, on the hosts of a lab without Heddle, from site to uninstall.
 
 The tests build on each other, in this order. The cluster begins with the old Layer2 topology, so that there is
 something to upgrade.
