@@ -70,19 +70,23 @@ def update_policies(snapshot: Snapshot, now: str) -> None:
         return
     found = networks(snapshot)
     attachments, resolved = Attachments(found), resolved_policies(snapshot, found)
+    subjects = {name: {policy["name"]: policy["subjects"] for policy in on.policies} for name, on in resolved.items()}
     for policy in entries:
         network = policy_network(snapshot, policy, attachments)
-        conditions = list(_conditions(policy, network, resolved.get(network.name) if network else None))
+        on = resolved.get(network.name) if network else None
+        selected = on.selections[subjects[network.name][workload_key(policy)]] if on else []
+        conditions = list(_conditions(policy, network, on, selected))
         snapshot.objects[policy.key] = with_conditions(policy, conditions, now)
 
 
-def _conditions(policy: StoredObject, network: Network | None, on: NetworkPolicies | None) -> Iterator[dict]:
+def _conditions(
+    policy: StoredObject, network: Network | None, on: NetworkPolicies | None, selected: list[str]
+) -> Iterator[dict]:
     if network is None or on is None:
         message = f"namespace {policy.namespace} is labelled for a primary network and has none that can be used"
         yield described(ACCEPTED, FALSE, "PrimaryNetworkMissing", message)
         return
-    entry = next(one for one in on.policies if one["name"] == f"{policy.namespace}/{policy.name}")
-    empty = "" if on.selections[entry["subjects"]] else "; podSelector selects no workload"
+    empty = "" if selected else "; podSelector selects no workload"
     yield described(ACCEPTED, TRUE, "Accepted", f"in effect on {network.name}{empty}")
     missing = on.missing.get(policy.key)
     if missing:

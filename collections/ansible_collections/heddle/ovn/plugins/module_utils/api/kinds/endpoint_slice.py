@@ -28,14 +28,12 @@ def _read(fields: Fields) -> dict | None:
         kind.refuse("FQDN is accepted by the API, not supported by Heddle yet", "use IPv4 or IPv6")
         return None
     endpoints = fields.get("endpoints")
+    items = endpoints.sequence(most=_MOST_ENDPOINTS) if endpoints else []
     return {
         "addressType": written,
-        "endpoints": [
-            _endpoint(item, _VERSIONS.get(written)) for item in (endpoints.sequence(most=_MOST_ENDPOINTS) if endpoints
-                                                               else [])
-        ],
+        "endpoints": [_endpoint(item, _VERSIONS.get(written)) for item in items],
         "ports": read_slice_ports(fields.get("ports")),
-    }  # fmt: skip
+    }
 
 
 def _endpoint(node: Node, version: int | None) -> dict:
