@@ -92,9 +92,12 @@ def test_another_authority_is_an_error_with_the_remedy(connection, folder, tmp_p
 
 def test_playbooks_take_the_connection_from_the_inventory(connection, tmp_path):
     run_module("resource", tmp_path, check=False, **manifests(RED), **connection)
+    node = {"heddle_encap_ips": ["192.0.2.11"], "heddle_underlay_interface": "eth1"}
+    common = {"heddle_manifests": str(tmp_path), "ansible_python_interpreter": sys.executable}
     inventory = {
         "heddle_state": {"hosts": {"state": {"ansible_connection": "local"}}},
-        "all": {"vars": {"heddle_state_database": connection, "ansible_python_interpreter": sys.executable}},
+        "heddle_nodes": {"hosts": {"node1": node}},
+        "all": {"vars": {"heddle_state_database": connection, **common}},
     }
     hosts, backup = tmp_path / "hosts.yml", tmp_path / "backup.json"
     hosts.write_text(json.dumps(inventory))
