@@ -231,7 +231,7 @@ def standalone() -> list[Stage]:
         # The topology that the test upgrades from is chosen when a cluster begins, so it has to be a new one.
         Stage("standalone: no hosts", [*LAB, "down"], environment),
         Stage("standalone: hosts", [*LAB, "up"], environment),
-        pytest("standalone: site, verify, audit, upgrade", "tests/standalone/test_fleet.py", environment=environment),
+        pytest("standalone: from site to uninstall", "tests/standalone/test_fleet.py", environment=environment),
     ]
 
 
@@ -273,7 +273,7 @@ class Group:
     long: bool = False
 
 
-# Of the stages that can begin, the first one here does: what fails quickly, then the longest chains.
+# Groups that start hosts, or take programs from their image.
 _HOSTS = (
     "live", "lab", "upgrade", "uml", "fresh-quick", "vm", "uml-tests", "verify-results", "standalone", "fresh",
     "policies",
