@@ -14,8 +14,8 @@ from ansible_collections.heddle.ovn.plugins.module_utils.operations.readiness im
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.store.database import read
 from tests.live.conftest import Server, stop
-from tests.live.state.ansible_run import run
 from tests.live.state.conftest import SCHEMA
+from tests.live.state.module_run import run
 from tests.pipeline import THREE_NODES, decide, layer2, namespace, workload
 
 
@@ -69,7 +69,7 @@ def kept(database, tmp_path):
 
 
 def restore(path, server, **arguments):
-    return run("heddle.ovn.state_restoration", path=str(path), socket=server.remote, **arguments)
+    return run("state_restoration", path=str(path), socket=server.remote, **arguments)
 
 
 def test_restore_into_empty_database_keeps_ids_and_allocation_order(database, empty, kept):
@@ -127,12 +127,12 @@ def test_the_state_of_another_deployment_is_not_overwritten(empty, kept):
 
 
 def test_the_backup_is_a_file_that_is_written_once(database, tmp_path):
-    assert "holds nothing yet" in run("heddle.ovn.state_backup_info", socket=database.remote)["msg"]
+    assert "holds nothing yet" in run("state_backup_info", socket=database.remote)["msg"]
     apply(tenants("a"), database)
     path = tmp_path / "backup" / "state.json"
-    document = run("heddle.ovn.state_backup_info", socket=database.remote)["document"]
-    assert run("heddle.ovn.state_backup", check=True, document=document, path=str(path))["changed"]
+    document = run("state_backup_info", socket=database.remote)["document"]
+    assert run("state_backup", check=True, document=document, path=str(path))["changed"]
     assert not path.exists()
-    assert run("heddle.ovn.state_backup", document=document, path=str(path))["changed"]
+    assert run("state_backup", document=document, path=str(path))["changed"]
     assert path.stat().st_mode & 0o777 == 0o600
-    assert not run("heddle.ovn.state_backup", document=document, path=str(path))["changed"]
+    assert not run("state_backup", document=document, path=str(path))["changed"]

@@ -10,7 +10,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner imp
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import unpack
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.apply_manifests import store
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.layer2_upgrade import STEPS, look_ahead, run_step
-from tests.live.state.ansible_run import run
+from tests.live.state.module_run import run
 from tests.pipeline import decide, layer2, namespace, workload
 
 RED = namespace("red") + layer2("red", "net", "10.0.0.0/24") + workload("red", "w1", "node1")
@@ -33,9 +33,9 @@ def step(database):
 def test_the_module_in_check_mode_and_for_real(step, database):
     before = database.dump()
     arguments = {"step": "drain", "nodes": ["node1"], "socket": database.remote}
-    assert run("heddle.ovn.layer2_upgrade", check=True, **arguments)["changed"]
+    assert run("layer2_upgrade", check=True, **arguments)["changed"]
     assert database.dump() == before
-    drained = run("heddle.ovn.layer2_upgrade", **arguments)
+    drained = run("layer2_upgrade", **arguments)
     assert [move["workload"] for move in drained["moved"]] == ["red/w1"]
     assert unpack(drained["document"])["workloads"]["red/w1"]["node"] == "node2"
 
@@ -96,9 +96,7 @@ def test_the_survey_as_a_table(step, database):
 
 def test_the_info_module_reports_and_writes_nothing(step, database):
     before = database.dump()
-    found = run(
-        "heddle.ovn.layer2_upgrade_info", socket=database.remote, nodes=["node1"], ovn_versions={"node1": "24.03"}
-    )
+    found = run("layer2_upgrade_info", socket=database.remote, nodes=["node1"], ovn_versions={"node1": "24.03"})
     assert not found["changed"]
     assert database.dump() == before
     assert found["survey"]["batches"] == [["node1"]]

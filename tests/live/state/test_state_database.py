@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The modules `manifest`, `resource`, `resource_info` and `plan`, run by Ansible against a real state database."""
+"""The modules `resource`, `resource_info` and `plan` against a real state database."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization im
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.apply_manifests import store
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.client import Duplicate
 from ansible_collections.heddle.ovn.plugins.module_utils.store.database import read
-from tests.live.state.ansible_run import intent, run
+from tests.live.state.module_run import intent, run
 from tests.pipeline import decide, layer2, namespace, workload
 
 RED = namespace("red") + layer2("red", "net", "10.0.0.0/24") + workload("red", "w1", "node1")
@@ -21,21 +21,21 @@ BLUE = namespace("blue") + layer2("blue", "net", "10.0.0.0/24") + workload("blue
 
 def test_create_repeat_change_remove(database):
     empty = database.dump()
-    assert run("heddle.ovn.resource", check=True, **intent(RED, database))["changed"]
+    assert run("resource", check=True, **intent(RED, database))["changed"]
     assert database.dump() == empty
 
-    created = run("heddle.ovn.resource", **intent(RED, database))
+    created = run("resource", **intent(RED, database))
     assert "object UserDefinedNetwork/red/net" in created["differences"]
     stored = database.dump()
-    again = run("heddle.ovn.resource", **intent(RED, database))
+    again = run("resource", **intent(RED, database))
     assert (again["changed"], again["revision"]) == (False, created["revision"])
     assert database.dump() == stored
 
-    changed = run("heddle.ovn.resource", **intent(RED + workload("red", "w2", "node2"), database))
+    changed = run("resource", **intent(RED + workload("red", "w2", "node2"), database))
     assert "allocation address/red_net/10.0.0.0/24 red/w2" in changed["differences"]
     assert changed["revision"] == created["revision"] + 1
 
-    run("heddle.ovn.resource", **intent("", database))
+    run("resource", **intent("", database))
     with database.client() as client:
         left = read(client)
     assert {entry.kind for entry in left.objects.values()} == {"Node"}
@@ -44,7 +44,7 @@ def test_create_repeat_change_remove(database):
 
 def test_the_plan_in_check_mode_is_the_plan_after_the_change(database):
     announced, written, again = (
-        run("heddle.ovn.resource", check=check, **intent(RED, database)) for check in (True, False, False)
+        run("resource", check=check, **intent(RED, database)) for check in (True, False, False)
     )
     assert announced["digest"] == written["digest"]
     assert written["plan"] == again["plan"]
@@ -55,40 +55,26 @@ def test_the_plan_in_check_mode_is_the_plan_after_the_change(database):
 
 
 def test_resource_info_shows_ids_keys_and_manifests(database):
-    run("heddle.ovn.resource", **intent(RED, database))
-    info = run("heddle.ovn.resource_info", socket=database.remote)
+    run("resource", **intent(RED, database))
+    info = run("resource_info", socket=database.remote)
     assert info["networks"]["red_net"]["tunnel_keys"] == [16711684, 16715779]
     assert info["workloads"]["red/w1"]["interfaces"][1]["addresses"] == ["10.0.0.3/24"]
     assert info["objects"]["UserDefinedNetwork/red/net"]["spec"]["topology"] == "Layer2"
 
 
 def test_all_problems_are_reported_and_nothing_is_written(database):
-    run("heddle.ovn.resource", **intent(RED, database))
+    run("resource", **intent(RED, database))
     stored = database.dump()
-    failed = run(
-        "heddle.ovn.resource", **intent(RED + workload("red", "w2", "mars") + workload("red", "w3", "venus"), database)
-    )
+    failed = run("resource", **intent(RED + workload("red", "w2", "mars") + workload("red", "w3", "venus"), database))
     assert "2 problem(s), nothing was written" in failed["msg"]
     assert "mars" in failed["msg"]
     assert "venus" in failed["msg"]
     assert database.dump() == stored
 
 
-def test_manifest_reports_every_error_with_its_position():
-    files = [
-        {"name": "a.yml", "text": "kind: Nonsense\n"},
-        {"name": "b.yml", "text": RED + workload("red", "w", "mars")},
-    ]
-    assert "a.yml:1" in run("heddle.ovn.manifest", files=files, nodes=["node1"])["msg"]
-    wrong = run("heddle.ovn.manifest", files=files[1:], nodes=["node1"])
-    assert any("b.yml" in problem and "mars" in problem for problem in wrong["problems"])
-    assert "no manifest file was found" in run("heddle.ovn.manifest", files=[], nodes=["node1"])["msg"]
-    assert run("heddle.ovn.manifest", files=[{"name": "b.yml", "text": RED}], nodes=["node1"])["count"] == 3
-
-
 def test_missing_server_is_named(tmp_path):
     remote = f"unix:{tmp_path / 'none.sock'}"
-    assert "Is the service running?" in run("heddle.ovn.resource_info", socket=remote)["msg"]
+    assert "Is the service running?" in run("resource_info", socket=remote)["msg"]
 
 
 def test_concurrent_writers_get_unique_values(database):

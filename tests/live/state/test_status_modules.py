@@ -4,7 +4,7 @@
 import json
 
 from ansible_collections.heddle.ovn.plugins.module_utils.store.database import read
-from tests.live.state.ansible_run import intent, run
+from tests.live.state.module_run import intent, run
 from tests.pipeline import layer2, namespace, workload
 
 SPACE = namespace("red")
@@ -18,60 +18,60 @@ def conditions(info, key=NET):
 
 
 def test_network_in_use_is_deleted_with_its_last_user(database):
-    run("heddle.ovn.resource", **intent("", database))
-    empty = run("heddle.ovn.resource_info", socket=database.remote)
-    run("heddle.ovn.resource", **intent(RED, database))
+    run("resource", **intent("", database))
+    empty = run("resource_info", socket=database.remote)
+    run("resource", **intent(RED, database))
 
     without = intent(SPACE + workload("red", "w1", "node1"), database)
-    announced = run("heddle.ovn.resource", check=True, **without)
+    announced = run("resource", check=True, **without)
     assert "network in use by the following pods: [red/w1]" in announced["table"]
-    waiting = run("heddle.ovn.resource", **without)
+    waiting = run("resource", **without)
     assert "delete UserDefinedNetwork/red/net when its last user is gone" in waiting["changes"]
     stored = database.dump()
-    assert not run("heddle.ovn.resource", **without)["changed"]
+    assert not run("resource", **without)["changed"]
     assert database.dump() == stored
-    info = run("heddle.ovn.resource_info", socket=database.remote)
+    info = run("resource_info", socket=database.remote)
     assert "deletionTimestamp" in info["objects"][NET]["metadata"]
     assert info["users"]["red_net"] == ["red/w1"]
 
-    again = run("heddle.ovn.resource", **intent(RED, database))
+    again = run("resource", **intent(RED, database))
     assert "is being deleted since" in again["msg"]
     assert database.dump() == stored
-    run("heddle.ovn.resource", **intent("", database))
-    left = run("heddle.ovn.resource_info", socket=database.remote)
+    run("resource", **intent("", database))
+    left = run("resource_info", socket=database.remote)
     assert (left["objects"], left["digest"]) == (empty["objects"], empty["digest"])
 
 
 def test_readiness_is_written_once_and_kept_by_the_next_run(database):
-    run("heddle.ovn.resource", **intent(RED, database))
-    info = run("heddle.ovn.resource_info", socket=database.remote)
+    run("resource", **intent(RED, database))
+    info = run("resource_info", socket=database.remote)
     assert conditions(info)["NetworkReady"] == "Unknown"
     hosts = {name: {**GOOD, "digest": info["digest"]} for name in info["nodes"]}
     arguments = {"socket": database.remote, "hosts": hosts}
 
     before = database.dump()
-    assert run("heddle.ovn.readiness", check=True, **arguments)["changed"]
+    assert run("readiness", check=True, **arguments)["changed"]
     assert database.dump() == before
-    reported = run("heddle.ovn.readiness", **arguments)
+    reported = run("readiness", **arguments)
     assert f"status {NET}: NetworkReady Unknown -> True (AllHostsReady)" in reported["changes"]
     stored = database.dump()
-    assert not run("heddle.ovn.readiness", **arguments)["changed"]
-    assert not run("heddle.ovn.resource", **intent(RED, database))["changed"]
+    assert not run("readiness", **arguments)["changed"]
+    assert not run("resource", **intent(RED, database))["changed"]
     assert database.dump() == stored
 
     hosts["node1"] = {}
-    assert run("heddle.ovn.readiness", **arguments)["changed"]
-    info = run("heddle.ovn.resource_info", socket=database.remote)
+    assert run("readiness", **arguments)["changed"]
+    info = run("resource_info", socket=database.remote)
     assert info["objects"][NET]["status"]["hosts"] == {"node1": "no answer"}
 
 
 def test_definitions_are_kept_as_objects_with_their_ids(database):
-    run("heddle.ovn.resource", **intent(RED, database))
+    run("resource", **intent(RED, database))
     with database.client() as client:
         entry = read(client).objects["NetworkAttachmentDefinition/red/net"]
     metadata = entry.manifest["metadata"]
     assert metadata["annotations"]["k8s.ovn.org/tunnel-keys"] == "[16711684,16715779]"
     assert json.loads(entry.manifest["spec"]["config"])["netAttachDefName"] == "red/net"
-    info = run("heddle.ovn.resource_info", socket=database.remote)
+    info = run("resource_info", socket=database.remote)
     shown = info["objects"]["NetworkAttachmentDefinition/red/net"]
     assert shown["metadata"]["ownerReferences"][0]["uid"] == info["objects"][NET]["metadata"]["uid"]

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.state.ansible_run import ROOT, manifests
 from tests.live.state.conftest import SCHEMA
+from tests.live.state.module_run import manifests
 from tests.live.tls import Authority, tls_server
-from tests.module_entry import run_module
+from tests.module_entry import ROOT, run_module
 from tests.pipeline import layer2, namespace
 
 RED = namespace("red") + layer2("red", "net", "10.0.0.0/24")

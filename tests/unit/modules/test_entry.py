@@ -89,6 +89,12 @@ CASES = [
     refused(
         "manifest", {"files": [{"name": "a.yml", "text": "kind: Pod"}], "nodes": ["node1"]}, "a.yml:1 (document 1)"
     ),
+    refused("manifest", {"files": [], "nodes": ["node1"]}, "no manifest file was found"),
+    refused(
+        "manifest",
+        {"files": [{"name": "b.yml", "text": NETWORK + workload("nowhere", "w", "mars")}], "nodes": ["node1"]},
+        "mars",
+    ),
     refused("migration", {**MOVE, **NOWHERE, "state": "started"}, WITHOUT_STATE),
     refused("migration", {**MOVE, **NOWHERE, "state": "moved"}, "value of state must be one of: started, finished"),
     done(
