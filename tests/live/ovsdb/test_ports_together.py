@@ -61,6 +61,24 @@ def test_port_that_the_database_rejects_does_not_keep_the_others_away(vswitch, p
     }
 
 
+def test_port_whose_name_another_bridge_has_does_not_keep_the_others_away(vswitch, ports):
+    with_bridge(vswitch)
+    taken = next(row.columns["name"] for row in ports if row.table == "Port" and row.network == "n3_net")
+    vswitch.transact(
+        {"op": "insert", "table": "Interface", "uuid-name": "i", "row": {"name": taken}},
+        {"op": "insert", "table": "Port", "uuid-name": "p", "row": {"name": taken, "interfaces": ["named-uuid", "i"]}},
+        {"op": "insert", "table": "Bridge", "uuid-name": "f", "row": {"name": "br0", "ports": ["named-uuid", "p"]}},
+        {"op": "mutate", "table": "Open_vSwitch", "where": [],
+         "mutations": [["bridges", "insert", ["named-uuid", "f"]]]},
+    )  # fmt: skip
+    with vswitch.client() as client:
+        outcome = apply(client, ports)
+    assert [network for network, _reason in outcome.refused] == ["n3_net"]
+    assert taken in outcome.refused[0][1]
+    wanted = {row.columns["name"] for row in ports if row.table == "Port"}
+    assert {row["name"] for row in vswitch.rows("Port", "name")} == wanted
+
+
 def test_run_that_ends_before_the_transaction_is_completed_by_the_next_one(vswitch, ports):
     with_bridge(vswitch)
     with vswitch.client() as client, pytest.raises(Killed):

@@ -201,7 +201,10 @@ class Plan:
         if mutations:
             unit.writes.append({"op": "mutate", "table": row.table, "where": where, "mutations": mutations})
         for name, (added, removed) in difference.members.items():
-            self._update_members(wanted, name, added, removed, before, after)
+            # Rows of networks that are not part of this plan were not read, and some could not be created.
+            planned = {uuid for uuid in added if uuid not in self._by_uuid or self._active(self._by_uuid[uuid])}
+            if planned or removed:
+                self._update_members(wanted, name, planned, removed, before, after)
         if before or after:
             change = Change(self._schema.name, "update", row.table, _name(row), row.network, before, after)
             unit.changes.append(change)
