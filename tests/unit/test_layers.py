@@ -44,6 +44,7 @@ RENDER_LAYERS = [
     {"render.common"},
     {"render.gateway", "render.policy", "render.services"},
     {"render.topology", "render.host"},
+    {"render.egress"},
 ]
 PURE = {"types", "api", "plan", "render"}
 

@@ -154,12 +154,14 @@ def host(tools, folder, vswitch, northbound, southbound, northd, monkeypatch):
     monkeypatch.setenv("OVS_RUNDIR", str(folder))
     machine = Host(tools, folder, vswitch)
 
-    def make(manifests: str, mode: str = "shared", settings: dict | None = None, **facts):
+    def make(manifests: str, mode: str = "shared", settings: dict | None = None, labels: dict | None = None, **facts):
         machine.start(southbound)
         if facts.get("vlan"):
             machine.vlan = facts["vlan"]
             machine.vsctl("set", "Port", BRIDGE, f"tag={machine.vlan}")
-        zone = Zone(tools, northbound, southbound, manifests, with_gateways(mode, **facts), settings)
+        hosts = with_gateways(mode, **facts)
+        hosts["node1"]["labels"] = labels or {}
+        zone = Zone(tools, northbound, southbound, manifests, hosts, settings)
         machine.add_management_ports(zone.plan)
         for workload in zone.plan["workloads"].values():
             if workload["node"] == "node1":

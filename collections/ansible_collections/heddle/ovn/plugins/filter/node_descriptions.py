@@ -44,7 +44,7 @@ REPORTED = ("chassis", "gateway", "underlay_mtu")
 
 
 def node_descriptions(hostvars: dict, nodes: list) -> dict:
-    """Return `chassis`, `gateway`, `underlay_mtu` (None if not reported), `encap_ips` and `addresses` of each node."""
+    """Return `chassis`, `gateway`, `underlay_mtu` (None if not reported), `encap_ips`, `addresses`, `labels`."""
     return {name: _description(hostvars[name]) for name in nodes}
 
 
@@ -56,6 +56,7 @@ def _description(variables: dict) -> dict:
         **{key: facts.get(key) for key in REPORTED},
         "encap_ips": variables["heddle_encap_ips"],
         "addresses": variables.get("heddle_addresses") or [],
+        "labels": variables.get("heddle_node_labels") or {},
     }
 
 

@@ -12,13 +12,15 @@ short_description: Read manifest files on the control node
 version_added: 0.1.0
 description:
   - Returns the text of manifest files, for a module that validates and stores them.
-  - The text is neither parsed nor templated here.
+  - The text is not parsed here. A file whose name ends with C(.j2) is a template of M(ansible.builtin.template), for
+    what differs between inventories, such as addresses of the provider network; all others are taken as they are.
 options:
   _terms:
     description:
       - Files and directories. A relative path is relative to the playbook.
-      - A directory stands for all files in it and below it whose names end with C(.yml), C(.yaml) or C(.json), sorted
-        by path. Files and directories whose names start with a dot are left out.
+      - A directory stands for all files in it and below it whose names end with C(.yml), C(.yaml) or C(.json),
+        or with one of these and C(.j2), sorted by path. Files and directories whose names start with a dot are left
+        out.
     type: list
     elements: str
     required: true
@@ -57,13 +59,15 @@ _raw:
 from pathlib import Path
 
 from ansible.errors import AnsibleError
+from ansible.plugins.loader import lookup_loader
 from ansible.plugins.lookup import LookupBase
 
 _SUFFIXES = frozenset([".yml", ".yaml", ".json"])
+_TEMPLATE = ".j2"
 
 
 class LookupModule(LookupBase):
-    """Reads manifest files without interpreting them."""
+    """Reads manifest files; only templates are interpreted."""
 
     def run(self, terms, variables=None, **kwargs):
         """Return ``[{"name", "text"}]`` for all terms."""
@@ -74,20 +78,29 @@ class LookupModule(LookupBase):
             path = Path(self._loader.path_dwim(term))
             if path.is_dir():
                 files.extend(
-                    {"name": str(file.relative_to(path)), "text": _read(file)} for file in _manifests_below(path)
+                    {"name": str(file.relative_to(path)), "text": self._text(file, variables)}
+                    for file in _manifests_below(path)
                 )
             elif path.is_file():
-                files.append({"name": term, "text": _read(path)})
+                files.append({"name": term, "text": self._text(path, variables)})
             else:
                 raise AnsibleError(f"no manifests at {path}: there is neither a file nor a directory")
         return files
+
+    def _text(self, path: Path, variables) -> str:
+        text = _read(path)
+        if path.suffix != _TEMPLATE:
+            return text
+        template = lookup_loader.get("ansible.builtin.template", loader=self._loader, templar=self._templar)
+        return template.run([str(path)], variables or {})[0]
 
 
 def _manifests_below(directory: Path) -> list[Path]:
     files = []
     for path in directory.rglob("*"):
         hidden = any(part.startswith(".") for part in path.relative_to(directory).parts)
-        if path.suffix in _SUFFIXES and path.is_file() and not hidden:
+        suffix = path.with_suffix("").suffix if path.suffix == _TEMPLATE else path.suffix
+        if suffix in _SUFFIXES and path.is_file() and not hidden:
             files.append(path)
     return sorted(files)
 

@@ -5,15 +5,19 @@ from __future__ import annotations
 
 import os
 
+from ..common.addressing import host_route
 from ..common.change import Outcome
 from ..common.databases import OPEN_VSWITCH, VSWITCH_REMOTE
 from ..common.errors import OpenFlowError
 from ..common.naming import DEFAULT_NETWORK, INTEGRATION_BRIDGE
 from ..netlink import kernel
 from ..netlink.reconcile import planned_host_network, reconcile_host_network
+from ..openflow.packet_out import send_out
 from ..openflow.reconcile import planned_flows, reconcile_flows
 from ..openflow.switch import Switch
+from ..render.common.egress_ips import held_addresses
 from ..render.common.provider import provider_of
+from ..render.egress.announcements import render_egress_announcements
 from ..render.gateway.bridge import render_flood_ports, render_static_macs
 from ..render.gateway.bridge_flows import render_bridge_flows
 from ..render.host.firewall import render_firewall
@@ -40,6 +44,7 @@ def apply_gateway(context: NodeContext, plan: dict) -> Outcome:
     outcome += _flows(plan, node, write=write)
     outcome += apply_firewall(plan, node, write=write)
     if write:
+        _announce(plan, node, outcome)
         _remember(plan["digest"])
     return outcome
 
@@ -87,6 +92,15 @@ def _flows_of(plan: dict, node: str, *, write: bool) -> Outcome:
         bridges = {provider.bridge} if provider else set()
         bridges |= switch.bridges_with(OWN_COOKIES, without={INTEGRATION_BRIDGE, *bridges})
         return reconcile_flows(switch, sorted(bridges), flows, flood_ports, static_macs, write=write)
+
+
+def _announce(plan: dict, node: str, outcome: Outcome) -> None:
+    """Announce the egress addresses that the host has just got, now that packets to them find their flows."""
+    made = {change.name for change in outcome.changes if (change.kind, change.action) == ("address", "create")}
+    provider = provider_of(plan["nodes"][node])
+    got = [one for one in held_addresses(plan, node) if provider and f"{provider.bridge} {host_route(one)}" in made]
+    for frame in render_egress_announcements(plan, node, got):
+        send_out(provider.bridge, provider.uplink, frame)
 
 
 def _remember(digest: str) -> None:

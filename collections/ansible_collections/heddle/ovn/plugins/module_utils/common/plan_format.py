@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The format of the plan document.
 
+6: `egress_ips`. An older agent would let their workloads leave with the addresses of hosts.
 5: `policies` by network. An older agent would leave their workloads open.
 4: `services` with their endpoints.
 3: networks may have `nodes`, those that they are on.
@@ -10,4 +11,4 @@
 from __future__ import annotations
 
 # Raised by whatever a `heddle-host` that was installed before cannot read.
-PLAN_FORMAT = 5
+PLAN_FORMAT = 6

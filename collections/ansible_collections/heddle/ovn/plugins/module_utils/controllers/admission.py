@@ -20,6 +20,7 @@ from .attachment_definition import is_own, own_definitions
 from .cluster_ips import check_services
 from .cluster_limits import shortages
 from .conditions import WORKLOAD_READY, condition
+from .egress_ips import assign_egress_ips, update_egress_ips
 from .finalizers import asked_to_go, has_finalizer, release, users
 from .nad import claim_namespaces
 from .network_nodes import select_nodes
@@ -165,10 +166,12 @@ def _run_controllers(
         if refused:
             return refused
         if not allocating.has_left_out or _served(after) <= _served(stage):
+            egress = assign_egress_ips(after)
             select_nodes(before, after, now)
             evaluate(after, before, claims, allocating.failures, now)
             update_services(after, now)
             update_policies(after, now)
+            update_egress_ips(after, egress, now)
             return []
         # An object may have been left out in favour of others that were then left out too: retry, as the next run
         # would.

@@ -11,6 +11,7 @@ from ..store.layer2_version import is_open
 from ..store.snapshot import Snapshot, StoredObject
 from .attachment import Attachment, Attachments, asked_addresses, own_mistakes
 from .cluster_ips import cluster_ip_pools
+from .egress_ips import EGRESS_IP, egress_mark_pool
 from .network_selection import unreachable_gateway
 from .networks import Network, running_workloads
 from .placement import node_of
@@ -163,6 +164,8 @@ def _number_pools(snapshot: Snapshot, found: dict[str, Network]) -> Iterator[Poo
     ):
         candidates = numbers(first, last, snapshot.cursors.get(name, first))
         yield Pool(name, f"{holds} {first} to {last}", advice, candidates, owners, round_robin=True)
+    if snapshot.of_kind(EGRESS_IP):
+        yield egress_mark_pool(snapshot)
 
 
 def _host_subnet_pools(snapshot: Snapshot, found: dict[str, Network]) -> Iterator[Pool]:

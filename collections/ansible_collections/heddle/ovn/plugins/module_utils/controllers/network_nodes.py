@@ -18,11 +18,13 @@ from ..store.snapshot import Snapshot
 from .allocation import host_subnets
 from .attachment import Attachments
 from .conditions import FALSE, NODES_SELECTED, TRUE, described, with_condition
+from .egress_ips import EGRESS_IP, EgressSelection, holders
 from .move import ends
 from .networks import NETWORK_KINDS, Network, networks, running_workloads
 
 # Roles of a node in a network.
 WORKLOAD = "workload"
+EGRESS = "egress"
 LAYER2_UPGRADE = "layer2-upgrade"
 _LEAVING = "leavingNodes"
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
@@ -49,7 +51,7 @@ def leaving_since(*, roles: Collection[str], since: str | None, grace: int, now:
 def roles(snapshot: Snapshot, found: dict[str, Network]) -> Roles:
     """Return by network and node the roles that the node has in the network.
 
-    A further role (endpoints of a service, egress addresses, gateways of other networks) is added here.
+    A further role (endpoints of a service, gateways of other networks) is added here.
     """
     held: Roles = {name: {} for name in found}
     attachments = Attachments(found)
@@ -58,6 +60,11 @@ def roles(snapshot: Snapshot, found: dict[str, Network]) -> Roles:
             # A workload that migrates has both nodes: its target needs the network before it arrives.
             for node in ends(workload):
                 held[network].setdefault(node, set()).add(WORKLOAD)
+    selection = EgressSelection(snapshot, found)
+    for entry in snapshot.of_kind(EGRESS_IP):
+        for network in selection.networks(entry.name):
+            for node in holders(entry).values():
+                held[network].setdefault(node, set()).add(EGRESS)
     if is_open(snapshot):
         # The upgrade moves every workload over all nodes, and compares the routers of all nodes meanwhile.
         for node in snapshot.of_kind("Node"):

@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator
 
 from ..api import Problem, Resource, Source, check_update
+from ..api.names import is_label_key, is_label_value
 from ..common.addressing import network_of
 from ..common.naming import NODE_NAME, PRIMARY_NETWORK_LABEL, cluster_network, namespaced_network, prefix
 from ..store import layer2_version
@@ -106,6 +107,7 @@ def check_nodes(nodes: list[StoredObject]) -> Iterator[Refusal]:
         if not NODE_NAME.fullmatch(node.name):
             yield (node.key, "metadata.name", f"{node.name} cannot name a host in OVN",
                    "use lower case letters, digits, '-' and '.', and not the word join")  # fmt: skip
+        yield from _label_mistakes(node)
         claims = [("system-id of Open vSwitch", node.spec.get("chassis"))]
         claims += [("tunnel address", address) for address in node.spec.get("encap_ips", [])]
         for what, value in claims:
@@ -113,6 +115,13 @@ def check_nodes(nodes: list[StoredObject]) -> Iterator[Refusal]:
             if other != node.name:
                 remedy = "give each host its own; a cloned host needs a new /etc/openvswitch/system-id.conf"
                 yield node.key, "spec", f"has the same {what} {value} as node {other}", remedy
+
+
+def _label_mistakes(node: StoredObject) -> Iterator[Refusal]:
+    for key, value in node.spec.get("labels", {}).items():
+        if not is_label_key(str(key)) or not isinstance(value, str) or not is_label_value(value):
+            yield (node.key, "metadata.labels", f"{key}: {value!r} is no label",
+                   'write labels as in heddle_node_labels: {k8s.ovn.org/egress-assignable: ""}')  # fmt: skip
 
 
 def check_names(entries: Iterable[Resource | StoredObject]) -> Iterator[Refusal]:

@@ -10,10 +10,27 @@ from ..store.database import differences
 from ..store.snapshot import Snapshot
 from .object_view import documents
 
-_SHOWN_KINDS = ("Namespace", *NETWORK_KINDS, "Workload", "Service", "EndpointSlice", DEFINITION_KIND)
+_SHOWN_KINDS = (
+    "Namespace",
+    *NETWORK_KINDS,
+    "Workload",
+    "Service",
+    "EndpointSlice",
+    "NetworkPolicy",
+    "EgressIP",
+    DEFINITION_KIND,
+)
 # Values of `object_status` for objects that need no attention; a namespace is Active.
 _READY = ("Ready", "Active", "Running")
-_GOOD_WHEN_TRUE = ("NetworkCreated", "NetworkAllocationSucceeded", "NetworkReady", "Ready", "Managed", "Accepted")
+_GOOD_WHEN_TRUE = (
+    "NetworkCreated",
+    "NetworkAllocationSucceeded",
+    "NetworkReady",
+    "Ready",
+    "Managed",
+    "Accepted",
+    "Assigned",
+)
 # Conditions that need no attention, whatever their status.
 _INFORMATION = ("NodesSelected",)
 # How many objects a line names; status.json has all.

@@ -27,6 +27,7 @@ from ..controllers.transit import chosen_transit_subnets
 from ..store.layer2_version import is_open, version_of, was_on_link
 from ..store.settings import NOT_IN_PLAN, cluster_subnets
 from ..store.snapshot import Snapshot, StoredObject
+from .egress_entries import egress_ip_entries
 from .policy_entries import policy_entries
 from .service_entries import service_entries
 from .workload_entries import workload_interfaces
@@ -64,6 +65,7 @@ def build_plan(snapshot: Snapshot) -> dict:
         },
         "services": service_entries(snapshot, found),
         "policies": policy_entries(snapshot, found),
+        "egress_ips": egress_ip_entries(snapshot, found),
     }
     return {**plan, "digest": digest(plan), "revision": snapshot.revision}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Announcements to a virtual machine after a migration, when its gateway may have another MAC.
+"""Frames that announce MACs; those for a virtual machine after a migration, when its gateway may have another one.
 
 While gateway routers are on the switch, each has its own MAC and link-local address, and a migrated VM keeps
 using those of its former node (OKEP-5094, "Virtual machine live migration and default gateway"). As in
@@ -24,6 +24,9 @@ _BROADCAST = b"\xff" * 6
 _ARP, _IPV6 = 0x0806, 0x86DD
 _ARP_REQUEST = struct.pack("!HHBBH", 1, 0x0800, 6, 4, 1)
 _ICMPV6, _ADVERTISEMENT, _SOURCE_LINK_LAYER = 58, 134, 1
+_NEIGHBOUR, _TARGET_LINK_LAYER, _OVERRIDE = 136, 2, 0x20000000
+_ALL_NODES = "ff02::1"
+_VLAN = 0x8100
 _HOP_LIMIT = 255
 # "Addresses come from DHCPv6", and a preference below that of routes from elsewhere (RFC 4861, 4.2; RFC 4191, 2.2).
 _MANAGED, _LOW = 0x80, 0x18
@@ -84,6 +87,22 @@ def gratuitous_arp(mac: str, address: str) -> bytes:
     return _BROADCAST + _octets(mac) + struct.pack("!H", _ARP) + _ARP_REQUEST + sender + target
 
 
+def neighbour_advertisement(mac: str, address: str) -> bytes:
+    """Return the frame that tells all nodes that an IPv6 address now has this MAC (RFC 4861, 7.2.6)."""
+    packed = ipaddress.IPv6Address(address).packed
+    message = struct.pack("!BBHI", _NEIGHBOUR, 0, 0, _OVERRIDE) + packed
+    message += struct.pack("!BB", _TARGET_LINK_LAYER, 1) + _octets(mac)
+    all_nodes = ipaddress.IPv6Address(_ALL_NODES).packed
+    # RFC 2464, section 7.
+    group = b"\x33\x33" + all_nodes[-4:]
+    return group + _octets(mac) + struct.pack("!H", _IPV6) + _icmpv6(packed + all_nodes, message)
+
+
+def tagged(frame: bytes, vlan: int) -> bytes:
+    """Return a frame with a VLAN tag (IEEE 802.1Q)."""
+    return frame[:12] + struct.pack("!HH", _VLAN, vlan) + frame[12:]
+
+
 def router_advertisement(mac: str, target_mac: str, target: str, lifetime: int) -> bytes:
     """Return a router advertisement to one VM with a lifetime in seconds (RFC 4861, 4.2)."""
     source = ipaddress.IPv6Address(link_local_address(mac)).packed
@@ -92,10 +111,14 @@ def router_advertisement(mac: str, target_mac: str, target: str, lifetime: int) 
     flags = _MANAGED | _LOW if lifetime else _MANAGED
     option = struct.pack("!BB", _SOURCE_LINK_LAYER, 1) + _octets(mac)
     message = struct.pack("!BBHBBHII", _ADVERTISEMENT, 0, 0, _HOP_LIMIT, flags, lifetime, 0, 0) + option
+    return _octets(target_mac) + _octets(mac) + struct.pack("!H", _IPV6) + _icmpv6(ends, message)
+
+
+def _icmpv6(ends: bytes, message: bytes) -> bytes:
+    """Return the packet of a message without checksum; `ends` are source and destination."""
     total = _checksum(ends + struct.pack("!II", len(message), _ICMPV6) + message)
     message = message[:2] + struct.pack("!H", total) + message[4:]
-    head = struct.pack("!IHBB", 6 << 28, len(message), _ICMPV6, _HOP_LIMIT) + ends
-    return _octets(target_mac) + _octets(mac) + struct.pack("!H", _IPV6) + head + message
+    return struct.pack("!IHBB", 6 << 28, len(message), _ICMPV6, _HOP_LIMIT) + ends + message
 
 
 def _octets(mac: str) -> bytes:

@@ -7,6 +7,7 @@ from ..common.naming import DEFAULT_NETWORK
 from ..types.ovsdb_row import Keys, Parent, Row
 from .common.node_network import NodeNetwork, attachments, is_on
 from .common.ovn_rows import COPP_NAME
+from .egress.routers import render_egress_ips
 from .policy.isolation import render_isolation
 from .policy.network_policy import render_network_policies
 from .services.cluster_services import render_services
@@ -26,7 +27,7 @@ PUNTED_PACKETS_PER_SECOND = 25
 TABLES = (
     "ACL", "Address_Set", "Copp", "DHCP_Options", "Gateway_Chassis", "Load_Balancer", "Load_Balancer_Group",
     "Logical_Router", "Logical_Router_Policy", "Logical_Router_Port", "Logical_Router_Static_Route", "Logical_Switch",
-    "Logical_Switch_Port", "Meter", "Meter_Band", "NAT", "Port_Group", "Static_MAC_Binding",
+    "Logical_Switch_Port", "Meter", "Meter_Band", "NAT", "Port_Group", "QoS", "Static_MAC_Binding",
 )  # fmt: skip
 
 _TOPOLOGIES = {"Layer2": render_layer2, "Layer3": render_layer3, "Localnet": render_localnet}
@@ -42,7 +43,7 @@ def render_northbound(plan: dict, node: str) -> list[Row]:
         view = NodeNetwork(plan, name, node, attached.get(name, []))
         rows += _TOPOLOGIES[network["topology"]](view)
         rows += render_workload_switch_ports(view) + render_network_services(view)
-        rows += render_network_policies(view)
+        rows += render_network_policies(view) + render_egress_ips(view)
         if name == DEFAULT_NETWORK:
             rows += render_isolation(view) + render_services(view)
     return rows

@@ -20,6 +20,8 @@ from .northbound import render_northbound
 from .southbound import render_southbound
 
 _ROWS = (render_southbound, render_northbound, render_workload_ports, render_management_ports)
+# Maps to numbers (ovn-nb(5)); all others are maps to texts.
+_NUMBERS = (("QoS", "action"),)
 _WORDS = (render_bridge_flows, render_flood_ports, render_static_macs)
 _OTHERS = (render_endpoints, render_virtual_machines, render_additional_chassis, render_firewall, render_host_network)
 
@@ -100,7 +102,7 @@ def _flaws_of_row(row: Row) -> Iterator[str]:
         if items is None or (isinstance(items, set | list | tuple) and None in items):
             yield f"{row.table} {row.key} has no value for {column}"
         elif isinstance(items, dict):
-            absent = (str, type(None)) if isinstance(value, Keys) else str
+            absent = (str, type(None)) if isinstance(value, Keys) else int if (row.table, column) in _NUMBERS else str
             for key, item in items.items():
                 if not isinstance(item, absent):
                     yield f"{row.table} {row.key} has {item} for {column}:{key}, and text is wanted"

@@ -52,8 +52,9 @@ def _evaluated(
             return _row(one, FAILED, f"answered by {by} on {on or 'a host'}", found)
         lost = "the packet arrived, its answer did not" if arrived else "no answer"
         return _silent(one, found, silence.of_required(key, lost, one.runner))
-    if one.seen_as and found.get("asker") != one.seen_as:
-        return _row(one, FAILED, f"seen as {found.get('asker')} there, not as {one.seen_as}", found)
+    sources = one.sources or ((one.seen_as,) if one.seen_as else ())
+    if sources and found.get("asker") not in sources:
+        return _row(one, FAILED, f"seen as {found.get('asker')} there, not as {' or '.join(sources)}", found)
     if one.mtu and not found.get("large"):
         lost = f"packets of {one.mtu} bytes get no answer, small ones do"
         return _silent(one, found, silence.of_required(key, lost, one.runner))

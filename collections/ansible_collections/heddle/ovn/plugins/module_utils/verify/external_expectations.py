@@ -3,7 +3,7 @@
 
 | kind | must reach |
 |---|---|
-| workload to external host | from its primary network, as the node's own address, if both have the family |
+| workload to external host | from its primary network, as the node's own address, or as one of its EgressIP |
 | external host to workload | never: workloads' addresses mean nothing on the provider network |
 | workload to own host | from the default network only (OKEP-5193: to other networks the host is not there) |
 | workload to other host | as any provider address |
@@ -33,6 +33,7 @@ from ..render.common.node_network import NodeNetwork, is_of_node
 from ..render.common.provider import Provider, provider_of
 from ..render.host.links_and_routes import render_host_network
 from .datagram import PORT
+from .egress_addresses import EgressAddresses
 from .expectation import askers
 from .policy_permissions import EGRESS, INGRESS, PolicyPermissions
 from .selection import ALL, Selection
@@ -58,8 +59,9 @@ class ExternalFlow:
 
     `workload` is the one it is about, "" for none. `through` is the node that a packet without one is sent to.
     `network` is the target's network, "" for hosts. `seen_as` is the source address that the target must see, "" when
-    that does not matter. `mtu` is the size of a large packet that must arrive as well, 0 for none. `mac` makes it a
-    frame to that address, from `seen_as`. `protocol` and `port` are those of a service.
+    that does not matter; `sources` are several of which it may see any. `mtu` is the size of a large packet that must
+    arrive as well, 0 for none. `mac` makes it a frame to that address, from `seen_as`. `protocol` and `port` are those
+    of a service.
     """
 
     kind: str
@@ -73,6 +75,7 @@ class ExternalFlow:
     reach: bool
     reason: str
     seen_as: str = ""
+    sources: tuple[str, ...] = ()
     mtu: int = 0
     mac: str = ""
     protocol: str = ""
@@ -179,7 +182,7 @@ def left_out(plan: dict, external: dict[str, list[str]]) -> list[str]:
 class _ExternalFlows:
     def __init__(self, plan: dict, external: dict[str, list[str]]) -> None:
         self.plan = askers(plan)
-        self.policies = PolicyPermissions(plan)
+        self.policies, self.egress = PolicyPermissions(plan), EgressAddresses(plan)
         self.external = external
         self.on_node: dict[str, list[str]] = {node: [] for node in plan["nodes"]}
         for name, workload in self.plan["workloads"].items():
@@ -258,10 +261,14 @@ class _ExternalFlows:
             for address in addresses:
                 if family(address) in elsewhere:
                     continue
-                result = self._permitted(name, network, address, self._leaves(network, provider, address))
+                sources = self.egress.of(name, family(address))
+                results = [self._leaves(network, one, address) for one in sources.values() or [provider]]
+                # Connections are distributed over the holders of addresses: they pass where all of them can send.
+                result = self._permitted(name, network, address, min(results))
                 yield ExternalFlow(
                     TO_EXTERNAL, node, name, target, name, "", family(address), address, *result,
-                    seen_as=provider.address(family(address)) or "", mtu=self._mtu(network) if result[0] else 0,
+                    seen_as="" if sources else provider.address(family(address)) or "", sources=tuple(sources),
+                    mtu=self._mtu(network) if result[0] else 0,
                 )  # fmt: skip
 
     def _to_hosts(self, name: str, node: str, provider: Provider) -> Iterator[ExternalFlow]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from . import (
     cluster_user_defined_network,
+    egress_ip,
     endpoint_slice,
     namespace,
     network_attachment_definition,
@@ -21,6 +22,7 @@ KINDS = {
     module.KIND.name: module.KIND
     for module in (
         cluster_user_defined_network,
+        egress_ip,
         endpoint_slice,
         namespace,
         network_attachment_definition,

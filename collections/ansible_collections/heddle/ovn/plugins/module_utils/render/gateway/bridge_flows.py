@@ -8,7 +8,7 @@ a user-defined network, whose masquerade address becomes the node's at the same 
 Table 0 classifies incoming packets, 1 handles replies from the provider network, 2 host to gateway router, 3 to the
 host, 4 and 5 translate between the default network and the host, 11 handles large packets in local gateway mode.
 Tables 12, 13 and those from 20 on are about ARP and neighbour discovery: see `neighbour_flows.py`.
-Route advertisements, several external gateways and egress addresses are not part of it.
+Route advertisements and several external gateways are not part of it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from ...common.addressing import family, plain
 from ...common.naming import DEFAULT_NETWORK
 from ...types.encapsulation import OVERLAY
 from ...types.openflow_flow import PATH_MTU_COOKIE, Flow
+from ..common.egress_ips import NODE_ADDRESS_MARK, held_marks
 from ..common.node_network import NodeNetwork
 from .bridge import Bridge
 from .neighbour_flows import ADVERTISEMENT, IPV6, SOLICITATION, other_routers, render_neighbours
@@ -192,11 +193,26 @@ class _Rules(Bridge):
             translate = f"nat(src={address}),"
         mark = f"exec(set_field:{connection_mark(view):#x}->ct_mark)"
         self.add(0, 100, port, f"ct(commit,zone={ZONE},{translate}{mark}),{self.to_uplink}", view.name)
+        self._egress_addresses(view, version, address)
         # Gateway routers do not translate packets that conntrack considers invalid, such as a late FIN.
         for own in [*view.network["subnets"], *view.network["join_subnets"]]:
             if family(own) == version:
                 match = f"in_port={{{self.patch(view)}}},{_IP[version]},{_SOURCE[version]}={own}"
                 self.add(0, 103, match, "drop", view.name)
+
+    def _egress_addresses(self, view: NodeNetwork, version: int, address: str) -> None:
+        """What a gateway router marked leaves with an egress address, or with the node's all the same.
+
+        On the default network gateway routers translate to egress addresses themselves.
+        """
+        if not any(view.name in entry["workloads"] for entry in self.plan.get("egress_ips", {}).values()):
+            return
+        chosen = [(NODE_ADDRESS_MARK, address)]
+        chosen += [] if view.is_default else [one for one in held_marks(view) if family(one[1]) == version]
+        for mark, source in chosen:
+            match = f"in_port={{{self.patch(view)}}},dl_src={self.mac},{_IP[version]},pkt_mark={mark:#x}"
+            commit = f"ct(commit,zone={ZONE},nat(src={source}),exec(set_field:{connection_mark(view):#x}->ct_mark))"
+            self.add(0, 105, match, f"{commit},{self.to_uplink}", view.name)
 
     def from_router(self, view: NodeNetwork, version: int) -> None:
         """Traffic from a gateway router to this host, to its own address or to a service."""

@@ -38,7 +38,7 @@ def port_group(view: NodeNetwork, owner_type: str, keys: dict[str, str], ports: 
     columns = {
         "name": name,
         "ports": {Ref(SWITCH_PORT, port) for port in ports},
-        "external_ids": _ids(view, owner_type, identity, keys),
+        "external_ids": object_ids(view, owner_type, keys),
     }
     return Row("Port_Group", name, columns, view.name)
 
@@ -46,11 +46,10 @@ def port_group(view: NodeNetwork, owner_type: str, keys: dict[str, str], ports: 
 def address_set(view: NodeNetwork, owner_type: str, name: str, version: int, addresses: Iterable[str]) -> Row:
     """Address set with the addresses of one family."""
     keys = {"name": name, "ip-family": f"v{version}"}
-    identity = primary_id(view, owner_type, *keys.values())
     columns = {
         "name": address_set_name(view, owner_type, name, version),
         "addresses": {address for address in addresses if family(address) == version},
-        "external_ids": _ids(view, owner_type, identity, keys),
+        "external_ids": object_ids(view, owner_type, keys),
     }
     return Row("Address_Set", columns["name"], columns, view.name)
 
@@ -87,7 +86,7 @@ def acl(
         "tier": tier,
         "log": False,
         "options": {"apply-after-lb": "true"} if direction == EGRESS else {},
-        "external_ids": _ids(view, owner_type, identity, keys),
+        "external_ids": object_ids(view, owner_type, keys),
     }
     return Row("ACL", identity, columns, view.name, parent)
 
@@ -102,12 +101,13 @@ def on_switch(name: str) -> Parent:
     return Parent(SWITCH, name, "acls")
 
 
-def _ids(view: NodeNetwork, owner_type: str, identity: str, keys: dict[str, str]) -> dict[str, str]:
+def object_ids(view: NodeNetwork, owner_type: str, keys: dict[str, str]) -> dict[str, str]:
+    """Return the external_ids of an object of a type of owner; `keys` identify it among those, `name` first."""
     name, *others = keys.items()
     return {
         "k8s.ovn.org/owner-controller": f"{view.name}-network-controller",
         "k8s.ovn.org/owner-type": owner_type,
         "k8s.ovn.org/name": name[1],
-        "k8s.ovn.org/id": identity,
+        "k8s.ovn.org/id": primary_id(view, owner_type, *keys.values()),
         **dict(others),
     }

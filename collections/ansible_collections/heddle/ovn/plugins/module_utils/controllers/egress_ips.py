@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""EgressIPs: the host of each address, the workloads that leave with it, and the status of the objects.
+
+`status.items` is the assignment, as ovn-kubernetes writes it; it is also what the next one keeps as far as possible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from ipaddress import ip_interface
+
+from ..api import matches
+from ..common.addressing import family, plain
+from ..store.snapshot import Snapshot, StoredObject
+from .attachment import Attachments, workload_key
+from .conditions import FALSE, TRUE, described, with_conditions
+from .egress_assignment import ASSIGNABLE_LABEL, Assignment, Host, assigned
+from .networks import Network, namespace_labels, networks, running_workloads
+from .pools import Pool, numbers
+
+EGRESS_IP = "EgressIP"
+# ovn-kubernetes has only `status.items`, and events; the condition has the reasons of these.
+ASSIGNED = "Assigned"
+MARK_POOL = "egressip-mark"
+# The marks of packets that leave with an address (ovn-kubernetes, `k8s.ovn.org/egressip-mark`).
+MARKS = (50000, 55000)
+
+
+def egress_mark_pool(snapshot: Snapshot) -> Pool:
+    """Return the pool of marks, one for each EgressIP."""
+    owners = {entry.name: entry.key for entry in snapshot.of_kind(EGRESS_IP)}
+    holds = f"marks of egress addresses {MARKS[0]} to {MARKS[1]}"
+    return Pool(MARK_POOL, holds, "put addresses of several objects into one", numbers(*MARKS), owners)
+
+
+def assign_egress_ips(snapshot: Snapshot, live: Collection[str] | None = None) -> Assignment:
+    """Store in each EgressIP which host has which of its addresses; return it, with what has none and why.
+
+    `live` are the hosts that may hold addresses, None for all of the inventory.
+    """
+    entries = snapshot.of_kind(EGRESS_IP)
+    if not entries:
+        return Assignment()
+    found = assigned(
+        {entry.name: entry.spec["egressIPs"] for entry in entries},
+        [host for host in map(_host, snapshot.of_kind("Node")) if host and (live is None or host.name in live)],
+        dict(_addresses_of_hosts(snapshot)),
+        {entry.name: holders(entry) for entry in entries},
+    )
+    for entry in entries:
+        items = [{"egressIP": address, "node": node} for address, node in found.holders[entry.name].items()]
+        snapshot.objects[entry.key] = entry.with_status(items=items)
+    return found
+
+
+def holders(entry: StoredObject) -> dict[str, str]:
+    """Return the host of each address of an EgressIP that has one."""
+    return {item["egressIP"]: item["node"] for item in entry.status.get("items", ())}
+
+
+def _host(node: StoredObject) -> Host | None:
+    gateway = node.spec.get("gateway")
+    if ASSIGNABLE_LABEL not in node.spec.get("labels", {}) or not gateway or not node.spec.get("chassis"):
+        return None
+    subnets = {str(ip_interface(address).network) for address in gateway["addresses"]}
+    return Host(node.name, tuple(sorted(subnets)))
+
+
+def _addresses_of_hosts(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    for node in snapshot.of_kind("Node"):
+        gateway = node.spec.get("gateway") or {}
+        for address in (
+            *gateway.get("addresses", ()),
+            *node.spec.get("addresses", ()),
+            *node.spec.get("encap_ips", ()),
+        ):
+            yield plain(address), node.name
+
+
+class EgressSelection:
+    """The workloads of each EgressIP, by network. A workload that several select belongs to the first by name."""
+
+    def __init__(self, snapshot: Snapshot, found: dict[str, Network]) -> None:
+        self.workloads: dict[str, dict[str, list[str]]] = {}
+        # By object the workloads that it selects too and that belong to another one.
+        self.elsewhere: dict[str, dict[str, str]] = {}
+        entries = snapshot.of_kind(EGRESS_IP)
+        if not entries:
+            return
+        attachments, owners = Attachments(found), {}
+        namespaces = {entry.name: namespace_labels(entry) for entry in snapshot.of_kind("Namespace")}
+        workloads = running_workloads(snapshot)
+        for entry in entries:
+            selected = self.workloads.setdefault(entry.name, {})
+            chosen = {name for name, labels in namespaces.items() if matches(entry.spec["namespaceSelector"], labels)}
+            for workload in workloads if chosen else ():
+                if workload.namespace not in chosen or not matches(entry.spec["podSelector"], workload.labels):
+                    continue
+                network = primary_network(workload, attachments)
+                key = workload_key(workload)
+                if network is None:
+                    continue
+                if owners.setdefault(key, entry.name) == entry.name:
+                    selected.setdefault(network.name, []).append(key)
+                else:
+                    self.elsewhere.setdefault(entry.name, {})[key] = owners[key]
+
+    def networks(self, name: str) -> list[str]:
+        """Return the networks of the workloads of an EgressIP."""
+        return list(self.workloads.get(name, {}))
+
+
+def primary_network(workload: StoredObject, attachments: Attachments) -> Network | None:
+    """Return the network that a workload leaves through; None for one that has none."""
+    used = [one.network for one in attachments.of(workload) if one.network.role == "Primary"]
+    # The last one: on the default network a workload with another primary network is locked.
+    return used[-1] if used else None
+
+
+def update_egress_ips(snapshot: Snapshot, assignment: Assignment, now: str) -> None:
+    """Write the conditions of every EgressIP."""
+    entries = snapshot.of_kind(EGRESS_IP)
+    if not entries:
+        return
+    found = networks(snapshot)
+    selection = EgressSelection(snapshot, found)
+    for entry in entries:
+        condition = _condition(entry, assignment.failures[entry.name], selection, found)
+        snapshot.objects[entry.key] = with_conditions(entry, [condition], now)
+
+
+def _condition(
+    entry: StoredObject, failures: list[tuple[str, str]], selection: EgressSelection, found: dict[str, Network]
+) -> dict:
+    if failures:
+        return described(ASSIGNED, FALSE, failures[0][0], "; ".join(message for _reason, message in failures))
+    elsewhere = selection.elsewhere.get(entry.name)
+    if elsewhere:
+        names = ", ".join(f"{workload} has that of {other}" for workload, other in sorted(elsewhere.items()))
+        return described(ASSIGNED, FALSE, "WorkloadInUse", f"a workload leaves with one EgressIP only: {names}")
+    families = {family(address) for address in holders(entry)}
+    lacking = [name for name in selection.networks(entry.name) if families.isdisjoint(found[name].families)]
+    if lacking:
+        return described(ASSIGNED, FALSE, "IPFamilyNotOnNetwork", f"no address of a family of {', '.join(lacking)}")
+    count = sum(map(len, selection.workloads[entry.name].values()))
+    return described(ASSIGNED, TRUE, "Assigned", f"workloads that leave with these addresses: {count}")

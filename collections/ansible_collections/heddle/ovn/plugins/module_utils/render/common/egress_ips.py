@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What one node has to do with the EgressIPs of a network: the workloads concerned, and the addresses that it holds.
+
+Shared by rows, flows of the provider bridge and addresses of the host.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...common.addressing import family, plain
+from ...common.naming import LOCKED_ROLE
+from .hosting_nodes import hosting_nodes
+from .node_network import NodeNetwork, is_on
+
+# The mark of packets that keep the address of their node although their workload has an EgressIP (ovn-kubernetes).
+NODE_ADDRESS_MARK = 1008
+
+
+@dataclass(frozen=True)
+class Leaving:
+    """One address of a workload with an EgressIP: its object's name and mark, and the holders of the address's family.
+
+    `holders` are pairs of EgressIP and node. `local`: the workload is, or may soon be, on this node.
+    """
+
+    name: str
+    mark: int
+    address: str
+    holders: tuple[tuple[str, str], ...]
+    local: bool
+
+    def held_by(self, node: str) -> list[str]:
+        """Return the addresses of the EgressIP that a node holds."""
+        return [address for address, holder in self.holders if holder == node]
+
+
+def leaving(view: NodeNetwork) -> list[Leaving]:
+    """Return the addresses on the network of all workloads with an EgressIP, wherever they run.
+
+    Holders without the network are left out; there is always one where an address has a holder at all.
+    """
+    nodes, described = view.plan["nodes"], view.plan.get("egress_ips", {})
+    owners = {
+        workload: (name, entry)
+        for name, entry in described.items()
+        for workload in entry["workloads"].get(view.name, ())
+    }
+    found = []
+    for workload, interface in view.workloads if owners else ():
+        owner = owners.get(f"{workload['namespace']}/{workload['name']}")
+        if owner is None or interface["role"] == LOCKED_ROLE:
+            continue
+        name, entry = owner
+        for address in map(plain, interface["addresses"]):
+            holders = tuple(
+                (one["address"], one["node"])
+                for one in entry["addresses"]
+                if family(one["address"]) == family(address)
+                and one["node"] in nodes
+                and nodes[one["node"]]["chassis"]
+                and nodes[one["node"]]["gateway"]
+                and is_on(view.network, one["node"])
+            )
+            if holders:
+                local = view.node in hosting_nodes(workload)
+                found.append(Leaving(name, entry["mark"], address, holders, local))
+    return found
+
+
+def held_addresses(plan: dict, node: str) -> list[str]:
+    """Return the addresses of all EgressIPs that a node holds."""
+    return [
+        one["address"]
+        for entry in plan.get("egress_ips", {}).values()
+        for one in entry["addresses"]
+        if one["node"] == node
+    ]
+
+
+def held_marks(view: NodeNetwork) -> list[tuple[int, str]]:
+    """Return mark and address of each EgressIP that the node holds for workloads of the network."""
+    return [
+        (entry["mark"], one["address"])
+        for entry in view.plan.get("egress_ips", {}).values()
+        for one in entry["addresses"]
+        if one["node"] == view.node and view.name in entry["workloads"]
+    ]

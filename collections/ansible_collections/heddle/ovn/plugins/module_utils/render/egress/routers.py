@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Northbound rows of EgressIPs: which node a workload's packets leave by, and that the gateway router there marks them.
+
+Policies are on the router next to the workloads: the cluster router (Layer3), the transit router (Layer2; OKEP-5094,
+"As an EIP L2 UDN user"). They lead to the gateway router of each node that holds an address, so that connections are
+balanced also for workloads of such a node. Priorities and marks are ovn-kubernetes's:
+
+| priority | router | packets |
+|---|---|---|
+| 102 | next to workloads | within the network, replies, to join addresses, nodes, shared services: as without |
+| 100 | next to workloads | of a workload of this node: to the holders |
+| 95 | gateway router of a holder | of a workload of any node: marked; the provider bridge has a flow for each mark |
+
+A mark does not cross a tunnel, therefore the holder marks packets itself. On the default network the gateway router
+translates, as ovn-kubernetes has it. A gateway router on the switch (Layer2 before the transit router) is the router
+next to the workloads, too.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+from ...common.addressing import family, plain
+from ...common.naming import cluster_router, gateway_router, layer2_switch, management_port, transit_router
+from ...types.ovsdb_row import Parent, Row
+from ..common.egress_ips import NODE_ADDRESS_MARK, Leaving, leaving
+from ..common.node_network import NodeNetwork
+from ..common.ovn_rows import ROUTER, SWITCH, route
+from ..policy.policy_rows import address_set, address_set_name, object_ids
+from ..topology.layer2_legacy import has_transit_router
+from ..topology.layer2_transition import is_open
+
+ALLOW_PRIORITY, REROUTE_PRIORITY, MARK_PRIORITY = 102, 100, 95
+REPLY_MARK, REPLY_PRIORITY = 42, 103
+# Owner types of the address sets; that of nodes is the default network's, since nodes are the same for all.
+NODES_SET, SERVED_SET = "ClusterNodeIPs", "EgressIP"
+_NODES, _SERVED = "node-ips", "egressip-served-pods"
+
+
+def render_egress_ips(view: NodeNetwork) -> list[Row]:
+    """Return the rows of a network in this node's zone; none where no EgressIP concerns it."""
+    if not view.is_primary or view.provider is None:
+        return []
+    found = leaving(view)
+    return _EgressIps(view, found).rows() if found else []
+
+
+class _EgressIps:
+    def __init__(self, view: NodeNetwork, found: list[Leaving]) -> None:
+        self._view, self._found = view, found
+        self._gateway = gateway_router(view.name, view.node)
+        self._on_switch = view.network["topology"] == "Layer2" and not has_transit_router(view)
+        if view.network["topology"] == "Layer3":
+            self._router = cluster_router(view.name)
+        else:
+            self._router = self._gateway if self._on_switch else transit_router(view.name)
+
+    def rows(self) -> list[Row]:
+        """Return all rows."""
+        local = [one for one in self._found if one.local]
+        held = [one for one in self._found if one.held_by(self._view.node)]
+        rows = [*self._sets(local), *self._exceptions(local), *self._replies()] if local else []
+        rows += [row for one in local for row in self._reroute(one)]
+        rows += [row for one in held for row in self._leave(one)]
+        rows += self._catch_all() if held else []
+        return rows
+
+    def _sets(self, local: list[Leaving]) -> list[Row]:
+        """Addresses of nodes, and of the workloads that leave by EgressIPs."""
+        view = self._view
+        return [
+            address_set(view, owner_type, name, version, addresses)
+            for owner_type, name, addresses in (
+                (NODES_SET, _NODES, _addresses_of_nodes(view)),
+                (SERVED_SET, _SERVED, [one.address for one in local]),
+            )
+            for version in view.network["families"]
+        ]
+
+    def _exceptions(self, local: list[Leaving]) -> list[Row]:
+        """What does not leave, and what is not the beginning of a connection."""
+        view = self._view
+        rows = [self._allow(f"pkt.mark == {REPLY_MARK}", "ReplyMark")]
+        for version in sorted({family(one.address) for one in local}):
+            source, target = f"ip{version}.src", f"ip{version}.dst"
+            own = [subnet for subnet in view.network["subnets"] if family(subnet) == version]
+            join = [subnet for subnet in view.network["join_subnets"] if family(subnet) == version]
+            rows += [self._allow(f"{source} == {one} && {target} == {other}", "Inside")
+                     for one, other in product(own, [*own, *join])]  # fmt: skip
+            served = f"{source} == $" + address_set_name(view, SERVED_SET, _SERVED, version)
+            nodes = "$" + address_set_name(view, NODES_SET, _NODES, version)
+            rows.append(self._allow(f"{served} && {target} == {nodes}", "Nodes", {"pkt_mark": str(NODE_ADDRESS_MARK)}))
+            shared = sorted(one for one in view.shared_services() if family(one) == version)
+            if shared and not view.is_default:
+                rows.append(self._allow(f"{served} && {target} == {{{', '.join(shared)}}}", "Services"))
+        return rows
+
+    def _allow(self, match: str, name: str, options: dict | None = None) -> Row:
+        return self._policy(self._router, ALLOW_PRIORITY, match, name, action="allow", options=options or {})
+
+    def _policy(self, on: str, priority: int, match: str, name: str, **columns) -> Row:
+        ids = {
+            **object_ids(self._view, "EgressIP", {"name": name, "priority": str(priority)}),
+            **self._view.external_ids(),
+        }
+        values = {
+            "priority": priority,
+            "match": match,
+            "nexthops": set(),
+            "options": {},
+            "external_ids": ids,
+            **columns,
+        }
+        key = f"{on} {priority} {match}"
+        return Row("Logical_Router_Policy", key, values, self._view.name, Parent(ROUTER, on, "policies"))
+
+    def _replies(self) -> list[Row]:
+        """Replies of connections from outside return by the node that these came in on."""
+        view = self._view
+        on = view.workload_switch
+        rows = []
+        for version in view.network["families"]:
+            served = address_set_name(view, SERVED_SET, _SERVED, version)
+            match = f"ip{version}.src == ${served} && ct.trk && ct.rpl"
+            columns = {
+                "direction": "from-lport",
+                "priority": REPLY_PRIORITY,
+                "match": match,
+                "action": {"mark": REPLY_MARK},
+                "external_ids": object_ids(view, "EgressIP", {"name": "ReplyMark", "ip-family": f"v{version}"}),
+            }
+            rows.append(
+                Row("QoS", f"{on} {REPLY_PRIORITY} {match}", columns, view.name, Parent(SWITCH, on, "qos_rules"))
+            )
+        return rows
+
+    def _reroute(self, one: Leaving) -> list[Row]:
+        """Packets of a workload of this node leave by the nodes that hold the addresses."""
+        version = family(one.address)
+        hops = {hop for _held, node in one.holders for hop in self._next_hops(node, version)}
+        options = {} if self._view.is_default else {"pkt_mark": str(one.mark)}
+        return self._rerouted(self._router, f"ip{version}.src == {one.address}", one, hops, options)
+
+    def _next_hops(self, node: str, version: int) -> list[str]:
+        """Return the address, if any, by which this router reaches the gateway router of a node."""
+        view = self._view
+        here = node == view.node
+        if view.network["topology"] == "Layer3":
+            found = view.join_interfaces() if here else view.transit_interfaces(node)
+        elif self._on_switch:
+            hop = view.provider.next_hop(version)
+            found = ([hop] if hop else []) if here else view.join_interfaces(node)
+        elif has_transit_router(view, node):
+            found = [pair[1] for pair in view.transit_pairs(node)]
+        else:
+            found = view.join_interfaces(node)
+        return [plain(one) for one in found if family(one) == version]
+
+    def _leave(self, one: Leaving) -> list[Row]:
+        """What the gateway router of a holder does with the packets of a workload of any node."""
+        view, version = self._view, family(one.address)
+        if view.is_default:
+            return [self._translation(one, external) for external in one.held_by(view.node)]
+        match, options = f"ip{version}.src == {one.address} && pkt.mark == 0", {"pkt_mark": str(one.mark)}
+        outward = set(self._next_hops(view.node, version))
+        if self._on_switch:
+            return [] if one.local else self._rerouted(self._gateway, match, one, outward, options)
+        rows = [self._policy(self._gateway, MARK_PRIORITY, match, one.name, action="allow", options=options)]
+        if view.network["topology"] == "Layer2" and is_open(view) and not one.local:
+            # From a node without a transit router it arrives over the switch, and not by the gateway router's port.
+            arrived = f'inport == "trtos-{layer2_switch(view.name)}-upgrade" && ip{version}.src == {one.address}'
+            rows += self._rerouted(self._router, arrived, one, outward, {})
+        return rows
+
+    def _rerouted(self, on: str, match: str, one: Leaving, hops: set[str], options: dict) -> list[Row]:
+        """Return the policy that sends packets to next hops; none where there is no next hop."""
+        columns = {"action": "reroute", "nexthops": hops, "options": options}
+        return [self._policy(on, REROUTE_PRIORITY, match, one.name, **columns)] if hops else []
+
+    def _translation(self, one: Leaving, external: str) -> Row:
+        view = self._view
+        columns = {
+            "type": "snat",
+            "logical_ip": one.address,
+            "external_ip": external,
+            "logical_port": management_port(view.name, view.node),
+            "external_port_range": view.translated_ports,
+            "options": {"stateless": "false"},
+            "external_ids": object_ids(view, "EgressIP", {"name": one.name, "ip": one.address}),
+        }
+        key = f"{self._gateway} snat {one.address} {external}"
+        return Row("NAT", key, columns, view.name, Parent(ROUTER, self._gateway, "nat"))
+
+    def _catch_all(self) -> list[Row]:
+        """On Layer3, what comes from other nodes goes on to the gateway router, whatever the gateway mode."""
+        view = self._view
+        if view.network["topology"] != "Layer3":
+            return []
+        return [
+            route(view, self._router, subnet, hop, source=True)
+            for subnet in view.network["subnets"]
+            for hop in view.join_interfaces()
+            if family(hop) == family(subnet)
+        ]
+
+
+def _addresses_of_nodes(view: NodeNetwork) -> list[str]:
+    found: dict[str, None] = {}
+    for node in view.plan["nodes"].values():
+        for address in (*(node.get("gateway") or {}).get("addresses", ()), *node["addresses"], *node["encap_ips"]):
+            found[plain(address)] = None
+    return list(found)

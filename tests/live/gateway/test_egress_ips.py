@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packets of workloads with an EgressIP through OVN and the provider bridge, and back.
+
+node1 holds the addresses. Networks with equal subnets, workloads with equal addresses: one has an EgressIP, the other
+one has none.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from tests.live.gateway.conftest import BRIDGE, MAC, NEXT_HOP_MAC, UPLINK
+from tests.live.gateway.packets import ICMP, ICMPV6, UDP, Packet
+from tests.live.gateway.test_north_south import EXTERNAL, MANIFESTS, NAMES, NODE, request_of
+
+LABELS = {"k8s.ovn.org/egress-assignable": ""}
+# By address family: the namespaces with an EgressIP, on Layer2, Layer3 and the default network.
+EGRESS = {
+    4: {"flat": "192.0.2.100", "deep": "192.0.2.101", "plain": "192.0.2.102"},
+    6: {"flat": "2001:db8::100", "deep": "2001:db8::101", "plain": "2001:db8::102"},
+}
+OTHER_NODE = {4: "192.0.2.12", 6: "2001:db8::c"}
+
+
+def egress_ip(name: str, address: str) -> str:
+    spec = {"egressIPs": [address], "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": name}}}
+    document = {"apiVersion": "k8s.ovn.org/v1", "kind": "EgressIP", "metadata": {"name": name}, "spec": spec}
+    return f"---\n{json.dumps(document)}\n"
+
+
+def started(host, mode: str, family: int):
+    text = MANIFESTS + "".join(egress_ip(name, address) for name, address in EGRESS[family].items())
+    return host(text, mode, labels=LABELS)
+
+
+@pytest.mark.parametrize("mode", ["shared", "local"])
+@pytest.mark.parametrize("family", [4, 6])
+def test_connections_leave_with_the_egress_address_and_get_their_replies(host, family, mode):
+    machine, zone = started(host, mode, family)
+    assert not machine.apply(zone.plan).changed
+    expected = {name: EGRESS[family].get(name, NODE[family]) for name in NAMES if mode == "shared" or name in EGRESS[4]}
+    for protocol in (UDP, ICMP if family == 4 else ICMPV6):
+        requests = {name: request_of(zone, name, protocol, family) for name in NAMES}
+        assert requests["flat"].source == requests["even"].source
+        for name, packet in requests.items():
+            machine.receive(f"if-{name}", packet.encode())
+
+        def external(protocol=protocol):
+            found = [packet for packet in machine.sent(UPLINK) if isinstance(packet, Packet)]
+            return {packet.payload.decode(): packet for packet in found if packet.protocol == protocol
+                    and packet.target == EXTERNAL[family]}  # fmt: skip
+
+        machine.exchange(lambda: len(external()) == len(expected), "what the workloads sent")
+        seen = external()
+        assert {name: packet.source for name, packet in seen.items()} == expected
+        assert {(packet.source_mac, packet.target_mac) for packet in seen.values()} == {(MAC, NEXT_HOP_MAC)}
+        for packet in seen.values():
+            machine.receive(UPLINK, packet.answer().encode())
+
+        def back(name, protocol=protocol):
+            return [packet for packet in machine.sent(f"if-{name}")
+                    if isinstance(packet, Packet) and packet.protocol == protocol
+                    and packet.source == EXTERNAL[family]]  # fmt: skip
+
+        for name in expected:
+            machine.exchange(lambda name=name: back(name), f"the reply to {name}")
+            [answer] = back(name)
+            assert answer.payload == name.encode()
+            assert answer.target == requests[name].source
+
+
+@pytest.mark.parametrize("family", [4, 6])
+def test_other_nodes_are_reached_with_the_address_of_the_node(host, family):
+    """An EgressIP is for what is beyond the cluster (ovn-kubernetes, policies 102 with the mark 1008)."""
+    machine, zone = started(host, "shared", family)
+    for name in EGRESS[family]:
+        request = replace(request_of(zone, name, UDP, family), target=OTHER_NODE[family])
+        machine.receive(f"if-{name}", request.encode())
+
+    def seen() -> dict[str, str]:
+        found = [one for one in machine.sent(UPLINK) if isinstance(one, Packet) and one.target == OTHER_NODE[family]]
+        return {one.payload.decode(): one.source for one in found}
+
+    machine.exchange(lambda: len(seen()) == len(EGRESS[family]), "what was sent to the other node",
+                     holders=(OTHER_NODE[family],))  # fmt: skip
+    assert seen() == dict.fromkeys(EGRESS[family], NODE[family])
+
+
+@pytest.mark.parametrize("family", [4, 6])
+def test_new_connections_to_an_egress_address_reach_no_workload(host, family):
+    machine, _zone = started(host, "shared", family)
+    for number, address in enumerate(EGRESS[family].values()):
+        intruder = Packet(NEXT_HOP_MAC, MAC, EXTERNAL[family], address, UDP, 4000, 5000 + number, payload=b"intruder")
+        machine.receive(UPLINK, intruder.encode())
+        # The host holds the address and answers for it; whether something listens there is up to the host.
+        machine.exchange(lambda intruder=intruder: intruder in machine.sent(BRIDGE), "the packet at the host")
+    for name in NAMES:
+        assert not [one for one in machine.sent(f"if-{name}") if isinstance(one, Packet) and one.payload == b"intruder"]

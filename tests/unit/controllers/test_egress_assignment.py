@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which host holds which egress address."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.egress_assignment import Host, assigned
+
+SUBNETS = ("192.0.2.0/24", "2001:db8::/64")
+NAMES = ("node1", "node2", "node3", "node4")
+
+
+def hosts(*names: str) -> list[Host]:
+    return [Host(name, SUBNETS) for name in names]
+
+
+ADDRESSES = [f"192.0.2.{number}" for number in range(100, 112)] + [f"2001:db8::{number}" for number in range(100, 104)]
+WANTED = st.dictionaries(
+    st.sampled_from("abcdef"), st.lists(st.sampled_from(ADDRESSES), min_size=1, max_size=5, unique=True), max_size=6
+)
+THERE = st.sets(st.sampled_from(NAMES))
+
+
+@given(WANTED, THERE)
+def test_every_address_is_on_one_host_and_two_of_an_object_on_two(wanted, there):
+    found = assigned(wanted, hosts(*sorted(there)), {}, {})
+    given_out = [address for held in found.holders.values() for address in held]
+    assert len(given_out) == len(set(given_out))
+    for name, held in found.holders.items():
+        assert set(held) <= set(wanted[name])
+        assert len(set(held.values())) == len(held)
+        assert set(held.values()) <= there
+        assert len(held) + len(found.failures[name]) == len(wanted[name])
+
+
+@given(WANTED, THERE)
+def test_the_same_again_changes_nothing(wanted, there):
+    found = assigned(wanted, hosts(*sorted(there)), {}, {})
+    assert assigned(wanted, hosts(*sorted(there)), {}, found.holders) == found
+
+
+@given(WANTED, THERE, st.sampled_from(NAMES))
+def test_only_the_addresses_of_a_host_that_leaves_move(wanted, there, gone):
+    first = assigned(wanted, hosts(*sorted(there | {gone})), {}, {})
+    second = assigned(wanted, hosts(*sorted(there - {gone})), {}, first.holders)
+    for name, held in first.holders.items():
+        for address, host in held.items():
+            if host != gone:
+                assert second.holders[name][address] == host
+
+
+@given(st.integers(1, 12), THERE.filter(bool))
+def test_addresses_are_balanced(count, there):
+    wanted = {f"object{number}": [ADDRESSES[number]] for number in range(count)}
+    found = assigned(wanted, hosts(*sorted(there)), {}, {})
+    load = Counter(host for held in found.holders.values() for host in held.values())
+    assert max(load[name] for name in there) - min(load[name] for name in there) <= 1
+
+
+def reasons(found, name: str) -> list[str]:
+    return [reason for reason, _message in found.failures[name]]
+
+
+def test_address_of_a_host_is_not_given_away():
+    found = assigned({"a": ["192.0.2.7", "192.0.2.8"]}, hosts("node1"), {"192.0.2.7": "node3"}, {})
+    assert found.holders == {"a": {"192.0.2.8": "node1"}}
+    assert found.failures["a"] == [("EgressIPConflict", "192.0.2.7 is an address of host node3")]
+
+
+def test_address_that_two_objects_want_stays_with_the_one_that_has_it():
+    wanted = {"a": ["192.0.2.7"], "b": ["192.0.2.7"]}
+    assert reasons(assigned(wanted, hosts("node1", "node2"), {}, {}), "b") == ["UnsupportedRequest"]
+    kept = assigned(wanted, hosts("node1", "node2"), {}, {"b": {"192.0.2.7": "node2"}})
+    assert kept.holders == {"a": {}, "b": {"192.0.2.7": "node2"}}
+    assert reasons(kept, "a") == ["UnsupportedRequest"]
+
+
+def test_address_beyond_the_provider_subnets_and_no_labelled_host():
+    assert reasons(assigned({"a": ["198.51.100.1"]}, hosts("node1"), {}, {}), "a") == ["NoMatchingNodeFound"]
+    found = assigned({"a": ["192.0.2.7"]}, [], {}, {})
+    assert found.failures["a"][0][1].endswith("has the label k8s.ovn.org/egress-assignable")
+
+
+def test_more_addresses_than_hosts():
+    found = assigned({"a": ["192.0.2.7", "192.0.2.8"]}, hosts("node1"), {}, {})
+    assert reasons(found, "a") == ["UnassignedRequest"]
