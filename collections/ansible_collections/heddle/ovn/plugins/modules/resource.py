@@ -58,6 +58,12 @@ kinds:
   type: list
   elements: str
   sample: [netns, vm]
+moved_addresses:
+  description: Egress addresses that one host has and another one gets.
+  returned: success
+  type: list
+  elements: str
+  sample: [198.18.2.100]
 revision:
   description: Revision of the state; grows with every change.
   returned: success

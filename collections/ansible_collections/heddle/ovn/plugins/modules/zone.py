@@ -56,6 +56,13 @@ options:
     type: bool
     default: false
     version_added: 0.4.0
+  withdraw:
+    description:
+      - Whether to do nothing but give up the egress addresses that the host has and that O(document) gives to another
+        one. When addresses move, all hosts do this before one of them applies the plan, so that none is on two hosts.
+    type: bool
+    default: false
+    version_added: 0.5.0
 seealso:
   - module: heddle.ovn.resource
   - module: heddle.ovn.audit

@@ -29,6 +29,7 @@ ZONE_ARGUMENTS = {
     "parts": {"type": "list", "elements": "str", "choices": list(ZONE_PARTS), "default": list(ZONE_PARTS)},
     "wait_timeout": {"type": "int", "default": 120},
     "audit": {"type": "bool", "default": False},
+    "withdraw": {"type": "bool", "default": False},
 }
 RESOURCE_ARGUMENTS = {
     "resources": {"type": "str", "required": True},

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
 
 from ..common.change import Outcome
+from ..common.naming import DEFAULT_NETWORK
+from ..render.common.egress_ips import held_addresses, without_addresses
 from .context import NodeContext
-from .module_runner import KNOWN_ERRORS, UserError, known_node, refusal
+from .module_runner import KNOWN_ERRORS, UserError, known_node, read_plan_file, refusal
 from .node_gateway import apply_gateway
 from .plan_file import keep_plan
 from .topology import apply_topology
@@ -36,3 +39,25 @@ def apply_zone(context: NodeContext, plan: dict, parts: Collection[str]) -> Outc
                     raise
                 raise UserError(f"{refusal(outcome)}\n{error}") from error
     return outcome
+
+
+def withdraw_addresses(context: NodeContext, plan: dict) -> Outcome:
+    """Give up the egress addresses that this host has by its stored plan and no longer has by the given one.
+
+    All hosts do this before any applies the new plan, so that no address is on two hosts. What the host has stored
+    afterwards is its former plan without them.
+    """
+    known_node(plan, context.node)
+    if not os.path.exists(context.plan_path):
+        return Outcome()
+    stored = read_plan_file(context.plan_path)
+    given_up = set(held_addresses(stored, context.node)) - set(held_addresses(plan, context.node))
+    if not given_up or context.node not in stored["nodes"]:
+        return Outcome()
+    # On the default network the gateway router answers for them too.
+    routed = any(
+        DEFAULT_NETWORK in entry["workloads"] and given_up & {one["address"] for one in entry["addresses"]}
+        for entry in stored["egress_ips"].values()
+    )
+    parts = ("topology", "gateway") if routed else ("gateway",)
+    return apply_zone(context, without_addresses(stored, given_up), parts)

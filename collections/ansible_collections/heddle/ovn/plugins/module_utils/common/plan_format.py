@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The format of the plan document.
 
-6: `egress_ips`. An older agent would let their workloads leave with the addresses of hosts.
+6: `egress_ips`, `egress_firewalls`, `egress_qos`. An older agent would let workloads leave as they did without.
 5: `policies` by network. An older agent would leave their workloads open.
 4: `services` with their endpoints.
 3: networks may have `nodes`, those that they are on.

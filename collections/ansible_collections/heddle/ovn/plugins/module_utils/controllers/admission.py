@@ -21,6 +21,7 @@ from .cluster_ips import check_services
 from .cluster_limits import shortages
 from .conditions import WORKLOAD_READY, condition
 from .egress_ips import assign_egress_ips, update_egress_ips
+from .egress_rules import update_egress_rules
 from .finalizers import asked_to_go, has_finalizer, release, users
 from .nad import claim_namespaces
 from .network_nodes import select_nodes
@@ -172,6 +173,7 @@ def _run_controllers(
             update_services(after, now)
             update_policies(after, now)
             update_egress_ips(after, egress, now)
+            update_egress_rules(after, now)
             return []
         # An object may have been left out in favour of others that were then left out too: retry, as the next run
         # would.

@@ -133,7 +133,7 @@ def _condition(
     entry: StoredObject, failures: list[tuple[str, str]], selection: EgressSelection, found: dict[str, Network]
 ) -> dict:
     if failures:
-        return described(ASSIGNED, FALSE, failures[0][0], "; ".join(message for _reason, message in failures))
+        return described(ASSIGNED, FALSE, failures[0][0], "; ".join(dict.fromkeys(one[1] for one in failures)))
     elsewhere = selection.elsewhere.get(entry.name)
     if elsewhere:
         names = ", ".join(f"{workload} has that of {other}" for workload, other in sorted(elsewhere.items()))

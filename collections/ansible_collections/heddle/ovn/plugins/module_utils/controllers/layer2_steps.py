@@ -24,6 +24,7 @@ from ..store.snapshot import Snapshot, StoredObject
 from .allocation import allocate
 from .attachment import Attachments
 from .cluster_limits import shortages
+from .egress_ips import assign_egress_ips
 from .move import arrived, ends, moving_to
 from .networks import Network, networks, running_workloads
 from .placement import node_of
@@ -93,7 +94,7 @@ def layer2_workloads(snapshot: Snapshot, nodes: set[str]) -> list[tuple[StoredOb
 
 
 def drain(before: Snapshot, nodes: list[str], version: str) -> tuple[Snapshot, list[Move], list[Blocker]]:
-    """Move the Layer2 workloads of `nodes` elsewhere, preferably to nodes that have `version` already.
+    """Move Layer2 workloads and egress addresses of `nodes` elsewhere, workloads to nodes with `version` if possible.
 
     A workload whose live migration was interrupted continues to its target.
     """
@@ -123,6 +124,8 @@ def drain(before: Snapshot, nodes: list[str], version: str) -> tuple[Snapshot, l
             load[target] += 1
             after.objects[workload.key] = arrived(workload, target)
             moves.append(Move(name, workload.spec["kind"], network.name, source, target))
+    # Egress addresses leave as well: the gateway routers of these nodes are made anew.
+    assign_egress_ips(after, live={node.name for node in after.of_kind("Node")} - set(nodes))
     return after, moves, blockers or _allocated(after)
 
 

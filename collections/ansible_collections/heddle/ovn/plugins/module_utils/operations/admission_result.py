@@ -8,6 +8,7 @@ from ..agent.state_connection import state_database
 from ..common.change import Outcome
 from ..common.serialization import pack
 from ..plan import build_plan
+from ..plan.egress_entries import moved_addresses
 from .admission_service import next_state, state_changes
 from .status_view import changes_text, objects_text
 
@@ -24,6 +25,7 @@ def resource_result(request: Request) -> dict:
         "revision": after.revision,
         "plan": pack(plan),
         "digest": plan["digest"],
+        "moved_addresses": moved_addresses(build_plan(before), plan) if before.revision else [],
         "kinds": sorted({workload["kind"] for workload in plan["workloads"].values()}),
         "changes": changes_text(before, after),
         "table": objects_text(after),

@@ -17,7 +17,9 @@ _SHOWN_KINDS = (
     "Service",
     "EndpointSlice",
     "NetworkPolicy",
+    "EgressFirewall",
     "EgressIP",
+    "EgressQoS",
     DEFINITION_KIND,
 )
 # Values of `object_status` for objects that need no attention; a namespace is Active.

@@ -18,6 +18,7 @@ from ..controllers.allocation import (
     workload_subnets,
 )
 from ..controllers.attachment import Attachments, moves_live
+from ..controllers.egress_rules import egress_firewalls, egress_qos
 from ..controllers.move import moving_to
 from ..controllers.network_nodes import nodes_of_networks
 from ..controllers.networks import Network, networks, running_workloads
@@ -66,6 +67,8 @@ def build_plan(snapshot: Snapshot) -> dict:
         "services": service_entries(snapshot, found),
         "policies": policy_entries(snapshot, found),
         "egress_ips": egress_ip_entries(snapshot, found),
+        "egress_firewalls": egress_firewalls(snapshot, found),
+        "egress_qos": egress_qos(snapshot, found),
     }
     return {**plan, "digest": digest(plan), "revision": snapshot.revision}
 

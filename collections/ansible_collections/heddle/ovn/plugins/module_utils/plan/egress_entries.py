@@ -20,3 +20,14 @@ def egress_ip_entries(snapshot: Snapshot, found: dict[str, Network]) -> dict[str
         }
         for entry in entries
     }
+
+
+def moved_addresses(before: dict, after: dict) -> list[str]:
+    """Return the egress addresses that one host has in a plan, and another one in the next plan."""
+    had, has = _hosts(before), _hosts(after)
+    return sorted(address for address, host in has.items() if had.get(address, host) != host)
+
+
+def _hosts(plan: dict) -> dict[str, str]:
+    entries = plan.get("egress_ips", {}).values()
+    return {one["address"]: one["node"] for entry in entries for one in entry["addresses"]}

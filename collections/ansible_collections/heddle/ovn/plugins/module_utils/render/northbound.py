@@ -7,6 +7,8 @@ from ..common.naming import DEFAULT_NETWORK
 from ..types.ovsdb_row import Keys, Parent, Row
 from .common.node_network import NodeNetwork, attachments, is_on
 from .common.ovn_rows import COPP_NAME
+from .egress.firewall import render_egress_firewalls
+from .egress.quality import render_egress_qos
 from .egress.routers import render_egress_ips
 from .policy.isolation import render_isolation
 from .policy.network_policy import render_network_policies
@@ -44,6 +46,7 @@ def render_northbound(plan: dict, node: str) -> list[Row]:
         rows += _TOPOLOGIES[network["topology"]](view)
         rows += render_workload_switch_ports(view) + render_network_services(view)
         rows += render_network_policies(view) + render_egress_ips(view)
+        rows += render_egress_firewalls(view) + render_egress_qos(view)
         if name == DEFAULT_NETWORK:
             rows += render_isolation(view) + render_services(view)
     return rows

@@ -35,6 +35,7 @@ from ..render.host.links_and_routes import render_host_network
 from .datagram import PORT
 from .egress_addresses import EgressAddresses
 from .expectation import askers
+from .firewall_permissions import FirewallPermissions
 from .policy_permissions import EGRESS, INGRESS, PolicyPermissions
 from .selection import ALL, Selection
 
@@ -182,7 +183,8 @@ def left_out(plan: dict, external: dict[str, list[str]]) -> list[str]:
 class _ExternalFlows:
     def __init__(self, plan: dict, external: dict[str, list[str]]) -> None:
         self.plan = askers(plan)
-        self.policies, self.egress = PolicyPermissions(plan), EgressAddresses(plan)
+        self.policies, self.firewalls = PolicyPermissions(plan), FirewallPermissions(plan)
+        self.egress = EgressAddresses(plan)
         self.external = external
         self.on_node: dict[str, list[str]] = {node: [] for node in plan["nodes"]}
         for name, workload in self.plan["workloads"].items():
@@ -360,10 +362,13 @@ class _ExternalFlows:
         )
 
     def _permitted(
-        self, name: str, network: str, address: str, result: tuple[bool, str]
-    ) -> tuple[bool, str]:  # fmt: skip
+        self, name: str, network: str, address: str, result: tuple[bool, str], protocol: str = "UDP", port: int = PORT
+    ) -> tuple[bool, str]:
         """Return the expected result of what a workload sends beyond its network; `result` is that without policies."""
-        refusal = self.policies.refusal(network, name, "", ("", address), "UDP", PORT) if result[0] else ""
+        if not result[0]:
+            return result
+        refusal = self.policies.refusal(network, name, "", ("", address), protocol, port)
+        refusal = refusal or self.firewalls.refusal(network, name, address, protocol, port)
         return (False, refusal) if refusal else result
 
     def _refused(self, node: str, name: str, network: str, address: str) -> str:
@@ -388,7 +393,10 @@ class _ExternalFlows:
                 result = False, "the node has no external connectivity"
             for port in (one for one in service["ports"] if one["protocol"] != "SCTP"):
                 target = f"{service['name']} {port['protocol']} {port['port']}"
+                # On the default network a firewall is about the endpoint, which the address has become by then.
+                ends = (name, network, service["address"], result, port["protocol"], port["port"])
+                wanted = result if network == DEFAULT_NETWORK else self._permitted(*ends)
                 yield ExternalFlow(
-                    TO_SERVICE, node, name, target, name, "", version, service["address"], *result,
+                    TO_SERVICE, node, name, target, name, "", version, service["address"], *wanted,
                     protocol=port["protocol"], port=port["port"],
                 )  # fmt: skip

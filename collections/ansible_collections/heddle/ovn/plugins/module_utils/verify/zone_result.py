@@ -6,19 +6,20 @@ from __future__ import annotations
 from ..agent.context import only_writer
 from ..agent.module_options import ZONE_PARTS
 from ..agent.module_runner import Request, load_plan, node_context, refusal, result
-from ..agent.zone import apply_zone
+from ..agent.zone import apply_zone, withdraw_addresses
 from .compare import Comparison
 
 
 def zone_result(request: Request) -> dict:
-    """Apply the plan; with the option `audit`, compare the host with it afterwards.
+    """Apply the plan; with the option `audit`, compare the host with it afterwards. With `withdraw`, only give up.
 
     When nothing had to be changed, the run itself has compared all that it covers, and only the rest is read.
     """
     context = node_context(request)
     plan = load_plan(context)
+    withdraw = request.params["withdraw"]
     with only_writer(write=context.write):
-        outcome = apply_zone(context, plan, request.params["parts"])
+        outcome = withdraw_addresses(context, plan) if withdraw else apply_zone(context, plan, request.params["parts"])
     if outcome.refused:
         return {
             "failed": True,
@@ -28,7 +29,7 @@ def zone_result(request: Request) -> dict:
             "warnings": list(outcome.notes),
         }
     found = result(outcome, diff=request.diff)
-    if request.params["audit"] and context.write:
+    if request.params["audit"] and context.write and not withdraw:
         complete = set(request.params["parts"]) == set(ZONE_PARTS)
         found["audit"] = Comparison(plan, context.node).summary(applied=complete and not outcome.changed)
     return found

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from . import (
     cluster_user_defined_network,
+    egress_firewall,
     egress_ip,
+    egress_qos,
     endpoint_slice,
     namespace,
     network_attachment_definition,
@@ -22,7 +24,9 @@ KINDS = {
     module.KIND.name: module.KIND
     for module in (
         cluster_user_defined_network,
+        egress_firewall,
         egress_ip,
+        egress_qos,
         endpoint_slice,
         namespace,
         network_attachment_definition,
