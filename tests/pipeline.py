@@ -51,6 +51,11 @@ def with_gateways(mode: str, hosts: dict[str, dict] = THREE_NODES, **facts) -> d
     }
 
 
+def labelled(hosts: dict[str, dict]) -> dict[str, dict]:
+    """Return the hosts with the label of those that may hold egress addresses."""
+    return {name: {**host, "labels": {"k8s.ovn.org/egress-assignable": ""}} for name, host in hosts.items()}
+
+
 def decide(
     text: str,
     before: Snapshot | None = None,

@@ -24,13 +24,13 @@ from ansible_collections.heddle.ovn.plugins.module_utils.render.host.links_and_r
 from ansible_collections.heddle.ovn.plugins.module_utils.types.host_network import HostNetwork
 from ansible_collections.heddle.ovn.plugins.module_utils.types.nftables_ruleset import Firewall
 from ansible_collections.heddle.ovn.plugins.module_utils.types.openflow_flow import DEFAULT_COOKIE, Flow
-from tests.pipeline import EVERYWHERE, THREE_NODES, namespace, plan_of, with_gateways
+from tests.pipeline import EVERYWHERE, THREE_NODES, labelled, namespace, plan_of, with_gateways
 
 CASES = sorted((Path(__file__).parent / "host").glob("*.yml"))
 
 
 def plan_for(case: Path) -> dict:
-    return plan_of(case.read_text(), hosts=with_gateways(case.stem.rpartition("-")[2]), settings=EVERYWHERE)
+    return plan_of(case.read_text(), hosts=labelled(with_gateways(case.stem.rpartition("-")[2])), settings=EVERYWHERE)
 
 
 def shown(flow: Flow) -> str:

@@ -13,14 +13,14 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
 from ansible_collections.heddle.ovn.plugins.module_utils.types.ovsdb_row import Ref, Row
-from tests.pipeline import EVERYWHERE, plan_of, with_gateways
+from tests.pipeline import EVERYWHERE, labelled, plan_of, with_gateways
 
 CASES = sorted((Path(__file__).parent / "northbound").glob("*.yml"))
 
 
 def plan_for(case: Path) -> dict:
     mode = case.stem.rpartition("-")[2]
-    hosts = with_gateways(mode) if mode in ("shared", "local") else None
+    hosts = labelled(with_gateways(mode)) if mode in ("shared", "local") else None
     return plan_of(case.read_text(), hosts=hosts, settings=None if case.stem.endswith("-dynamic") else EVERYWHERE)
 
 
