@@ -27,7 +27,7 @@ NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb")) + sorted((ROOT / "noteb
 
 LONGEST = 400
 # Texts of others, and what antsibull-changelog writes.
-NOT_OURS_TO_CUT = {"LICENSE", "COPYING", "CHANGELOG.rst", "changelog.yaml"}
+NOT_OURS_TO_CUT = {"LICENSE", "COPYING", "CHANGELOG.rst", "changelog.yaml", "kinds.md"}
 SPDX = re.compile(r"# SPDX-License-Identifier: \S+")
 RUNNERS = ("Makefile", ".ci", "scripts", "molecule", "tests")
 

@@ -62,7 +62,6 @@ options:
         one. When addresses move, all hosts do this before one of them applies the plan, so that none is on two hosts.
     type: bool
     default: false
-    version_added: 0.5.0
 seealso:
   - module: heddle.ovn.resource
   - module: heddle.ovn.audit

@@ -88,7 +88,7 @@ def gratuitous_arp(mac: str, address: str) -> bytes:
 
 
 def neighbour_advertisement(mac: str, address: str) -> bytes:
-    """Return the frame that tells all nodes that an IPv6 address now has this MAC (RFC 4861, 7.2.6)."""
+    """Return the frame that announces the MAC of an IPv6 address to all nodes (RFC 4861, 7.2.6)."""
     packed = ipaddress.IPv6Address(address).packed
     message = struct.pack("!BBHI", _NEIGHBOUR, 0, 0, _OVERRIDE) + packed
     message += struct.pack("!BB", _TARGET_LINK_LAYER, 1) + _octets(mac)

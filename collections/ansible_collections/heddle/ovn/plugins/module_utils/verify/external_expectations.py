@@ -184,8 +184,7 @@ class _ExternalFlows:
     def __init__(self, plan: dict, external: dict[str, list[str]]) -> None:
         self.plan = askers(plan)
         self.policies, self.firewalls = PolicyPermissions(plan), FirewallPermissions(plan)
-        self.egress = EgressAddresses(plan)
-        self.external = external
+        self.egress, self.external = EgressAddresses(plan), external
         self.on_node: dict[str, list[str]] = {node: [] for node in plan["nodes"]}
         for name, workload in self.plan["workloads"].items():
             self.on_node[workload["node"]].append(name)
@@ -211,7 +210,6 @@ class _ExternalFlows:
                         FROM_EXTERNAL, runner, runner, name, name, interface["network"], family(address), address,
                         False, "external hosts do not reach workloads", seen_as=own, mac=provider.mac,
                     )  # fmt: skip
-
         for node in self.plan["nodes"]:
             yield from self._services_through(runner, node)
 

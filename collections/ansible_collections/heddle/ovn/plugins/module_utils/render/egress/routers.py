@@ -115,7 +115,7 @@ class _EgressIps:
         return Row("Logical_Router_Policy", key, values, self._view.name, Parent(ROUTER, on, "policies"))
 
     def _replies(self) -> list[Row]:
-        """Replies of connections from outside return by the node that these came in on."""
+        """Replies of connections of external hosts return by the node that these came in on."""
         view = self._view
         on = view.workload_switch
         rows = []
