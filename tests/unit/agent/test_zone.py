@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The order of a host's parts, and messages about refused networks."""
+"""The order of a host's parts, messages about refused networks, and egress addresses that leave a host."""
+
+import json
 
 import pytest
 
@@ -9,7 +11,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner imp
 from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Outcome
 from ansible_collections.heddle.ovn.plugins.module_utils.common.errors import OpenFlowError
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack
-from tests.pipeline import layer2, namespace, plan_of, with_gateways
+from tests.pipeline import labelled, layer2, namespace, plan_of, with_gateways, workload
 
 PLAN = plan_of(
     namespace("red") + layer2("red", "net", "10.1.0.0/24") + namespace("blue") + layer2("blue", "net", "10.2.0.0/24"),
@@ -47,6 +49,39 @@ def test_failure_after_a_refusal_reports_both(monkeypatch, tmp_path):
             monkeypatch, tmp_path, topology=lambda _context, _plan: Outcome(refused=(("red_net", "a row"),)),
             gateway=fail,
         )  # fmt: skip
+
+
+def egress_plan(*labels: str, primary: bool = True) -> dict:
+    hosts = with_gateways("shared")
+    hosts = {name: host if name in labels else {**host, "labels": {}} for name, host in labelled(hosts).items()}
+    text = namespace("red", primary=primary) + (layer2("red", "net", "10.1.0.0/24") if primary else "")
+    text += workload("red", "a", "node1")
+    text += "---\napiVersion: k8s.ovn.org/v1\nkind: EgressIP\nmetadata: {name: out}\n"
+    text += "spec: {egressIPs: [192.0.2.100], namespaceSelector: {}}\n"
+    return plan_of(text, hosts=hosts)
+
+
+@pytest.mark.parametrize(("primary", "expected"), [(True, ["gateway"]), (False, ["topology", "gateway"])])
+def test_withdrawn_address_is_gone_while_the_rest_of_the_plan_stays(monkeypatch, tmp_path, primary, expected):
+    """On the default network the gateway router answers for it, too."""
+    before, after = egress_plan("node1", primary=primary), egress_plan("node2", primary=primary)
+    seen = []
+    parts = {name: lambda _context, plan, name=name: seen.append((name, plan)) or Outcome() for name in zone.PARTS}
+    monkeypatch.setattr(zone, "PARTS", parts)
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(before))
+    context = NodeContext("node1", str(path), write=True, document=pack(after))
+    zone.withdraw_addresses(context, after)
+    assert [name for name, _plan in seen] == expected
+    stored = json.loads(path.read_text())
+    assert stored == seen[0][1]
+    assert stored["egress_ips"]["out"]["addresses"] == []
+    assert (stored["networks"], stored["revision"]) == (before["networks"], before["revision"])
+    # Again, and on a host that loses nothing: nothing is applied.
+    seen.clear()
+    zone.withdraw_addresses(context, after)
+    zone.withdraw_addresses(NodeContext("node2", str(path), write=True, document=pack(after)), after)
+    assert seen == []
 
 
 @pytest.mark.parametrize("write", [True, False])

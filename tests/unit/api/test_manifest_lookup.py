@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from ansible.errors import AnsibleError
 from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar
 
 from ansible_collections.heddle.ovn.plugins.lookup.manifest import LookupModule
 
@@ -33,6 +34,19 @@ def test_directory(manifests: Path) -> None:
     files = run(manifests, "manifests")
     assert [file["name"] for file in files] == ["a.json", "b.yml", "tenants/c.yaml"]
     assert files[1]["text"] == "# b.yml {{ not_a_variable }}\n"
+
+
+def test_template_has_the_variables_of_the_inventory(manifests: Path) -> None:
+    (manifests / "manifests" / "e.yml.j2").write_text("address: {{ prefix }}.100\n")
+    (manifests / "manifests" / "notes.j2").write_text("no manifest\n")
+    loader = DataLoader()
+    loader.set_basedir(str(manifests))
+    variables = {"prefix": "192.0.2"}
+    lookup = LookupModule(loader=loader, templar=Templar(loader=loader, variables=variables))
+    files = {file["name"]: file["text"] for file in lookup.run(["manifests"], variables)}
+    assert files.keys() == {"a.json", "b.yml", "e.yml.j2", "tenants/c.yaml"}
+    assert files["e.yml.j2"] == "address: 192.0.2.100\n"
+    assert files["b.yml"] == "# b.yml {{ not_a_variable }}\n"
 
 
 def test_absolute_directory_and_file(manifests: Path) -> None:

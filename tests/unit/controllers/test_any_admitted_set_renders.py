@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ansible_collections.heddle.ovn.plugins.module_utils.api import read_manifests
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.render.rehearsal import unrenderable
-from tests.pipeline import THREE_NODES, decide, namespace, with_gateways, workload
+from tests.pipeline import THREE_NODES, decide, labelled, namespace, with_gateways, workload
 from tests.policy_sets import SPECS
 from tests.unit.api.case_tables import all_cases
 
@@ -26,8 +26,8 @@ SURROUNDINGS = "".join(
 SELECTING = [(name, f"node{number}", kind) for number, name in enumerate(TENANTS, start=1) for kind in ("netns", "vm")]
 HOSTS = [
     THREE_NODES,
-    with_gateways("shared"),
-    with_gateways("shared", vlan=100, vrf=False),
+    labelled(with_gateways("shared")),
+    labelled(with_gateways("shared", vlan=100, vrf=False)),
     with_gateways("local", prober="system.slice/prober.service"),
     with_gateways("shared", addresses=["192.0.2.11/24"], next_hops=[]),
     {**with_gateways("shared"), "node2": {"chassis": None, "encap_ips": []}},
@@ -153,6 +153,35 @@ POLICIES = st.builds(
     ),
     st.sampled_from(TENANTS), st.sampled_from(["p", "q"]), SPECS,
 )  # fmt: skip
+EGRESS_IPS = st.builds(
+    lambda name, addresses, spec: manifest(
+        "EgressIP", name, {"egressIPs": addresses, "namespaceSelector": {}, **spec}
+    ),
+    st.sampled_from(["x", "y"]),
+    st.lists(st.sampled_from(["192.0.2.100", "192.0.2.11", "2001:db8::100", "198.51.100.9"]), max_size=2),
+    optional(podSelector=st.just({"matchLabels": {"app": "web"}}), namespaceSelector=SELECTORS),
+)  # fmt: skip
+TARGETS = st.sampled_from(
+    [{"cidrSelector": "0.0.0.0/0"}, {"cidrSelector": "10.20.0.0/25"}, {"cidrSelector": "::/0"}, {"nodeSelector": {}}]
+)
+EGRESS_RULES = st.builds(
+    lambda where, kind, rules: manifest(kind, "default", {"egress": [rule[kind] for rule in rules]}, where),
+    st.sampled_from(TENANTS), st.sampled_from(["EgressFirewall", "EgressQoS"]),
+    st.lists(
+        st.fixed_dictionaries({
+            "EgressFirewall": st.fixed_dictionaries(
+                {"type": st.sampled_from(["Allow", "Deny"]), "to": TARGETS},
+                optional={"ports": st.just([{"protocol": "TCP", "port": 80}, {"protocol": "UDP", "port": 53}])},
+            ),
+            "EgressQoS": st.fixed_dictionaries(
+                {"dscp": st.sampled_from([0, 63])},
+                optional={"dstCIDR": st.sampled_from(["0.0.0.0/0", "2001:db8::/32"]),
+                          "podSelector": st.just({"matchLabels": {"app": "web"}})},
+            ),
+        }),
+        max_size=3,
+    ),
+)  # fmt: skip
 
 
 def admitted(text: str, hosts: dict, **more) -> dict | None:
@@ -174,7 +203,7 @@ def valid(one: str) -> bool:
     st.sampled_from(HOSTS),
     st.sampled_from([None, {"mtu": 1300}, {"layer2_topology": "gateway-router"}]),
     st.lists(WORKLOADS.filter(valid), max_size=3, unique=True),
-    st.lists((SERVICES | SLICES | POLICIES).filter(valid), max_size=4, unique=True),
+    st.lists((SERVICES | SLICES | POLICIES | EGRESS_IPS | EGRESS_RULES).filter(valid), max_size=4, unique=True),
 )
 def test_any_admitted_set_renders_on_every_node(networks, hosts, chosen, workloads, services):
     plan = admitted(SURROUNDINGS + "".join([*networks, *workloads, *services]), hosts, settings=chosen)

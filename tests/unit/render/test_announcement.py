@@ -8,7 +8,11 @@ import ipaddress
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.render.announcement import render_announcements
-from tests.pipeline import layer2, namespace, upgrade_stage, workload
+from ansible_collections.heddle.ovn.plugins.module_utils.render.egress.announcements import (
+    render_egress_announcements,
+)
+from tests.live.gateway.packets import Answer, tagged
+from tests.pipeline import layer2, namespace, plan_of, upgrade_stage, with_gateways, workload
 
 TEXT = (
     namespace("red")
@@ -72,3 +76,12 @@ def test_the_advertisement_frames():
         whole = packet[8:40] + len(message).to_bytes(4, "big") + bytes([0, 0, 0, 58]) + message
         total = sum(int.from_bytes(whole[place : place + 2], "big") for place in range(0, len(whole), 2))
         assert total % 0xFFFF == 0
+
+
+@pytest.mark.parametrize("vlan", [None, 100])
+@pytest.mark.parametrize("address", ["192.0.2.100", "2001:db8::100"])
+def test_egress_address_is_announced_to_all(address, vlan):
+    plan = plan_of(TEXT, hosts=with_gateways("shared", vlan=vlan))
+    [frame] = render_egress_announcements(plan, "node1", [address])
+    expected = Answer(address, "02:00:00:00:00:01").broadcast()
+    assert frame == (tagged(expected, vlan) if vlan else expected)

@@ -91,7 +91,7 @@ class LookupModule(LookupBase):
         text = _read(path)
         if path.suffix != _TEMPLATE:
             return text
-        template = lookup_loader.get("ansible.builtin.template", loader=self._loader, templar=self._templar)
+        template = lookup_loader.get("template", loader=self._loader, templar=self._templar)
         return template.run([str(path)], variables or {})[0]
 
 

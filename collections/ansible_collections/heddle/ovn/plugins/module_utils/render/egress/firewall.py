@@ -3,7 +3,7 @@
 
 As ovn-kubernetes has them: one port group for each namespace, one ACL for each rule and without connection tracking,
 evaluated at the end of the switch, where a Service's address has become that of an endpoint. What stays in the network
-is no rule's subject, and neither are its routers, by which replies to connections from outside return.
+is no rule's subject, and neither are its routers, by which replies to external hosts return.
 """
 
 from __future__ import annotations

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""EgressIPs through admission: assignment, status, the nodes of networks, the plan, and a drain."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers import layer2_steps
+from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
+from ansible_collections.heddle.ovn.plugins.module_utils.plan.egress_entries import moved_addresses
+from ansible_collections.heddle.ovn.plugins.module_utils.render.common.egress_ips import (
+    held_addresses,
+    without_addresses,
+)
+from tests.pipeline import decide, labelled, layer2, namespace, stored, with_gateways, workload
+
+HOSTS = labelled(with_gateways("shared"))
+TEXT = (
+    namespace("red") + layer2("red", "net", "10.0.0.0/24", "fd00:10::/64") + workload("red", "a", "node1")
+    + namespace("plain", primary=False) + workload("plain", "b", "node3")
+)  # fmt: skip
+
+
+def egress_ip(name: str, *addresses: str, **selectors) -> str:
+    spec = {"egressIPs": list(addresses), "namespaceSelector": {}, **selectors}
+    document = {"apiVersion": "k8s.ovn.org/v1", "kind": "EgressIP", "metadata": {"name": name}, "spec": spec}
+    return f"---\n{json.dumps(document)}\n"
+
+
+def status_of(snapshot, name: str) -> tuple[str, str]:
+    [one] = snapshot.objects[f"EgressIP/{name}"].status["conditions"]
+    return one["status"], one["reason"]
+
+
+def hosts_with(*names: str) -> dict:
+    return {name: host if name in names else {**host, "labels": {}} for name, host in HOSTS.items()}
+
+
+def test_assignment_is_in_the_status_and_in_the_plan():
+    after = stored(TEXT + egress_ip("web", "192.0.2.100", "192.0.2.101"), hosts=HOSTS)
+    items = after.objects["EgressIP/web"].status["items"]
+    assert items == [{"egressIP": "192.0.2.100", "node": "node1"}, {"egressIP": "192.0.2.101", "node": "node2"}]
+    assert status_of(after, "web") == ("True", "Assigned")
+    plan = build_plan(after)
+    assert plan["egress_ips"]["web"]["workloads"] == {"red_net": ["red/a"], "default": ["plain/b"]}
+    assert plan["egress_ips"]["web"]["mark"] == 50000
+    # The network is where its workload is, and where the addresses are.
+    assert plan["networks"]["red_net"]["nodes"] == ["node1", "node2"]
+
+
+def test_only_addresses_of_a_host_without_its_label_move():
+    text = TEXT + egress_ip("web", "192.0.2.100", "192.0.2.101")
+    before = stored(text, hosts=HOSTS)
+    after = stored(text, before, hosts=hosts_with("node1", "node3"))
+    old, new = build_plan(before), build_plan(after)
+    assert moved_addresses(old, new) == ["192.0.2.101"]
+    assert moved_addresses(new, build_plan(stored(text, after, hosts=HOSTS))) == []
+    assert held_addresses(new, "node1") == ["192.0.2.100"]
+    assert held_addresses(without_addresses(old, {"192.0.2.101"}), "node2") == []
+
+
+@pytest.mark.parametrize(
+    ("address", "hosts", "reason"),
+    [
+        ("198.51.100.1", HOSTS, "NoMatchingNodeFound"),
+        ("192.0.2.100", with_gateways("shared"), "NoMatchingNodeFound"),
+        ("192.0.2.12", HOSTS, "EgressIPConflict"),
+        ("198.18.1.11", HOSTS, "EgressIPConflict"),
+    ],
+)
+def test_address_without_a_host_is_reported_and_others_work(address, hosts, reason):
+    after = stored(TEXT + egress_ip("one", address) + egress_ip("two", "192.0.2.101"), hosts=hosts)
+    assert status_of(after, "one") == ("False", reason)
+    if hosts is HOSTS:
+        assert build_plan(after)["egress_ips"].keys() == {"two"}
+
+
+def test_a_workload_leaves_with_the_first_egress_ip_by_name():
+    after = stored(TEXT + egress_ip("b", "192.0.2.100") + egress_ip("a", "192.0.2.101"), hosts=HOSTS)
+    assert status_of(after, "a") == ("True", "Assigned")
+    assert status_of(after, "b") == ("False", "WorkloadInUse")
+    assert build_plan(after)["egress_ips"]["b"]["workloads"] == {}
+
+
+def test_selectors_choose_namespaces_and_workloads():
+    inside = {"matchLabels": {"kubernetes.io/metadata.name": "plain"}}
+    after = stored(TEXT + egress_ip("web", "192.0.2.100", namespaceSelector=inside), hosts=HOSTS)
+    assert build_plan(after)["egress_ips"]["web"]["workloads"] == {"default": ["plain/b"]}
+    nothing = {"matchLabels": {"app": "web"}}
+    after = stored(TEXT + egress_ip("web", "192.0.2.100", podSelector=nothing), hosts=HOSTS)
+    assert build_plan(after)["egress_ips"]["web"]["workloads"] == {}
+
+
+def test_addresses_leave_the_nodes_that_are_drained():
+    text = TEXT + egress_ip("web", "192.0.2.100", "192.0.2.101")
+    before = stored(text, hosts=HOSTS, settings={"layer2_topology": "gateway-router"})
+    drained, _moves, blockers = layer2_steps.drain(before, ["node1"], "2.0")
+    assert not blockers
+    holders = {item["egressIP"]: item["node"] for item in drained.objects["EgressIP/web"].status["items"]}
+    assert holders == {"192.0.2.100": "node3", "192.0.2.101": "node2"}
+    # What is admitted next leaves them there.
+    assert stored(text, drained, hosts=HOSTS).objects["EgressIP/web"].status["items"][0]["node"] == "node3"
+
+
+def test_labels_of_a_node_are_checked():
+    hosts = {**HOSTS, "node1": {**HOSTS["node1"], "labels": {"k8s.ovn.org/egress-assignable": True}}}
+    _after, problems = decide(TEXT, hosts=hosts)
+    assert [problem.rule for problem in problems] == ["k8s.ovn.org/egress-assignable: True is no label"]

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What verify expects of EgressIPs and EgressFirewalls."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.external_expectations import (
+    TO_EXTERNAL,
+    TO_OTHER_HOST,
+    TO_SERVICE,
+    external_flows,
+)
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.firewall_permissions import FirewallPermissions
+from tests.pipeline import labelled, layer2, namespace, plan_of, with_gateways, workload
+from tests.unit.controllers.test_egress_ips import egress_ip
+
+EXTERNAL = {"outside": ["192.0.2.200", "2001:db8::200"]}
+TEXT = "".join(
+    namespace(name) + layer2(name, "net", "10.0.0.0/24", "fd00:10::/64") + workload(name, "a", "node1")
+    for name in ("red", "blue")
+)
+RED = {"matchLabels": {"kubernetes.io/metadata.name": "red"}}
+SERVICE = {
+    "name": "kube-system/dns", "address": "10.96.0.10", "ports": [{"protocol": "UDP", "port": 53}],
+    "endpoints": ["198.51.100.7"],
+}  # fmt: skip
+
+
+def planned(text: str) -> dict:
+    return plan_of(TEXT + text, hosts=labelled(with_gateways("shared")), settings={"shared_services": [SERVICE]})
+
+
+def firewall(*rules: dict) -> str:
+    document = {"apiVersion": "k8s.ovn.org/v1", "kind": "EgressFirewall",
+                "metadata": {"name": "default", "namespace": "red"}, "spec": {"egress": list(rules)}}  # fmt: skip
+    return f"---\n{json.dumps(document)}\n"
+
+
+def rule(kind: str, cidr: str, *ports: int) -> dict:
+    ports = {"ports": [{"protocol": "UDP", "port": port} for port in ports]} if ports else {}
+    return {"type": kind, "to": {"cidrSelector": cidr}, **ports}
+
+
+def flows(plan: dict, kind: str) -> dict[tuple[str, int], object]:
+    return {(one.source, one.family): one for one in external_flows(plan, EXTERNAL) if one.kind == kind}
+
+
+def test_external_hosts_see_the_egress_addresses_and_nodes_the_address_of_the_node():
+    plan = planned(egress_ip("web", "192.0.2.100", "192.0.2.101", namespaceSelector=RED))
+    found = flows(plan, TO_EXTERNAL)
+    assert (found["red/a", 4].sources, found["red/a", 4].seen_as) == (("192.0.2.100", "192.0.2.101"), "")
+    assert (found["red/a", 6].sources, found["red/a", 6].seen_as) == ((), "2001:db8::b")
+    assert (found["blue/a", 4].sources, found["blue/a", 4].seen_as) == ((), "192.0.2.11")
+    assert flows(plan, TO_OTHER_HOST)["red/a", 4].seen_as == "192.0.2.11"
+
+
+def test_firewall_decides_what_is_expected():
+    found = planned(firewall(rule("Allow", "192.0.2.200/32", 7654), rule("Deny", "0.0.0.0/0")))
+    to_external = flows(found, TO_EXTERNAL)
+    assert [to_external[one].reach for one in (("red/a", 4), ("red/a", 6), ("blue/a", 4))] == [True, True, True]
+    assert not flows(found, TO_OTHER_HOST)["red/a", 4].reach
+    assert not flows(found, TO_SERVICE)["red/a", 4].reach
+    assert flows(found, TO_SERVICE)["blue/a", 4].reach
+
+
+@pytest.mark.parametrize(
+    ("address", "protocol", "port", "refused"),
+    [
+        ("198.51.100.1", "UDP", 53, False),
+        ("198.51.100.1", "TCP", 53, True),
+        ("198.51.100.1", "UDP", 54, True),
+        ("203.0.113.1", "UDP", 53, True),
+        ("10.0.0.9", "TCP", 1, False),
+        ("100.65.0.2", "TCP", 1, False),
+        ("2001:db8::9", "TCP", 1, False),
+    ],
+)
+def test_first_rule_that_matches(address, protocol, port, refused):
+    plan = planned(
+        firewall(rule("Allow", "198.51.100.0/24", 53), rule("Deny", "0.0.0.0/0"), rule("Allow", "0.0.0.0/0"))
+    )
+    assert bool(FirewallPermissions(plan).refusal("red_net", "red/a", address, protocol, port)) is refused
+    assert not FirewallPermissions(plan).refusal("blue_net", "blue/a", address, protocol, port)
