@@ -104,6 +104,16 @@ def test_addresses_leave_the_nodes_that_are_drained():
     assert stored(text, drained, hosts=HOSTS).objects["EgressIP/web"].status["items"][0]["node"] == "node3"
 
 
+def test_address_without_another_host_returns_with_the_change_of_the_node():
+    text = TEXT + egress_ip("web", "192.0.2.100", "192.0.2.101", "192.0.2.102")
+    before = stored(text, hosts=HOSTS, settings={"layer2_topology": "gateway-router"})
+    drained, _moves, _blockers = layer2_steps.drain(before, ["node1"], "2.0")
+    assert len(drained.objects["EgressIP/web"].status["items"]) == 2
+    changed, blockers = layer2_steps.change_version(drained, ["node1"], "2.0")
+    assert not blockers
+    assert changed.objects["EgressIP/web"] == before.objects["EgressIP/web"]
+
+
 def test_labels_of_a_node_are_checked():
     hosts = {**HOSTS, "node1": {**HOSTS["node1"], "labels": {"k8s.ovn.org/egress-assignable": True}}}
     _after, problems = decide(TEXT, hosts=hosts)

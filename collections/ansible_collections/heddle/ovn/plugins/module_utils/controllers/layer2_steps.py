@@ -162,6 +162,8 @@ def change_version(before: Snapshot, nodes: list[str], version: str) -> tuple[Sn
         for workload, network in layer2_workloads(before, set(nodes))
     ]  # fmt: skip
     change(after, nodes, version)
+    # What had no other host than these is assigned again.
+    assign_egress_ips(after)
     return after, blockers or _allocated(after)
 
 
