@@ -89,12 +89,15 @@ class EgressSelection:
             return
         attachments, owners = Attachments(found), {}
         namespaces = {entry.name: namespace_labels(entry) for entry in snapshot.of_kind("Namespace")}
-        workloads = running_workloads(snapshot)
+        by_namespace: dict[str, list[StoredObject]] = {}
+        for workload in running_workloads(snapshot):
+            by_namespace.setdefault(workload.namespace, []).append(workload)
         for entry in entries:
             selected = self.workloads.setdefault(entry.name, {})
-            chosen = {name for name, labels in namespaces.items() if matches(entry.spec["namespaceSelector"], labels)}
-            for workload in workloads if chosen else ():
-                if workload.namespace not in chosen or not matches(entry.spec["podSelector"], workload.labels):
+            inside, wanted = entry.spec["namespaceSelector"], entry.spec["podSelector"]
+            chosen = (name for name, labels in namespaces.items() if matches(inside, labels))
+            for workload in (one for name in chosen for one in by_namespace.get(name, ())):
+                if not matches(wanted, workload.labels):
                     continue
                 network = primary_network(workload, attachments)
                 key = workload_key(workload)

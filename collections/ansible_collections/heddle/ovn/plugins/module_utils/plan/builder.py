@@ -28,7 +28,7 @@ from ..controllers.transit import chosen_transit_subnets
 from ..store.layer2_version import is_open, version_of, was_on_link
 from ..store.settings import NOT_IN_PLAN, cluster_subnets
 from ..store.snapshot import Snapshot, StoredObject
-from .egress_entries import egress_ip_entries
+from .egress_entries import egress_ip_entries, networks_of
 from .policy_entries import policy_entries
 from .service_entries import service_entries
 from .workload_entries import workload_interfaces
@@ -40,6 +40,8 @@ def build_plan(snapshot: Snapshot) -> dict:
     attachments = Attachments(found)
     selected = nodes_of_networks(snapshot, found)
     nodes = snapshot.of_kind("Node")
+    egress = egress_ip_entries(snapshot, found)
+    leaving = networks_of(egress)
     plan = {
         "format": PLAN_FORMAT,
         "deployment": snapshot.name,
@@ -50,6 +52,7 @@ def build_plan(snapshot: Snapshot) -> dict:
                 **_network(network, nodes, snapshot),
                 # Without `nodes` a network is on every node, or on Layer3 on every one with subnets.
                 **({"nodes": selected[network.name]} if network.name in selected else {}),
+                **({"egress_ips": leaving[network.name]} if network.name in leaving else {}),
             }
             for network in found.values()
         },
@@ -66,7 +69,7 @@ def build_plan(snapshot: Snapshot) -> dict:
         },
         "services": service_entries(snapshot, found),
         "policies": policy_entries(snapshot, found),
-        "egress_ips": egress_ip_entries(snapshot, found),
+        "egress_ips": egress,
         "egress_firewalls": egress_firewalls(snapshot, found),
         "egress_qos": egress_qos(snapshot, found),
     }

@@ -22,6 +22,15 @@ def egress_ip_entries(snapshot: Snapshot, found: dict[str, Network]) -> dict[str
     }
 
 
+def networks_of(entries: dict[str, dict]) -> dict[str, list[str]]:
+    """Return the names of the EgressIPs by the networks of their workloads."""
+    found: dict[str, list[str]] = {}
+    for name, entry in entries.items():
+        for network in entry["workloads"]:
+            found.setdefault(network, []).append(name)
+    return found
+
+
 def moved_addresses(before: dict, after: dict) -> list[str]:
     """Return the egress addresses that one host has in a plan, and another one in the next plan."""
     had, has = _hosts(before), _hosts(after)

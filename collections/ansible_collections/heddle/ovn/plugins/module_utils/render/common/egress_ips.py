@@ -41,11 +41,9 @@ def leaving(view: NodeNetwork) -> list[Leaving]:
 
     Holders without the network are left out; there is always one where an address has a holder at all.
     """
-    nodes, described = view.plan["nodes"], view.plan.get("egress_ips", {})
+    nodes = view.plan["nodes"]
     owners = {
-        workload: (name, entry)
-        for name, entry in described.items()
-        for workload in entry["workloads"].get(view.name, ())
+        workload: (name, entry) for name, entry in _entries(view).items() for workload in entry["workloads"][view.name]
     }
     found = []
     for workload, interface in view.workloads if owners else ():
@@ -83,10 +81,15 @@ def held_marks(view: NodeNetwork) -> list[tuple[int, str]]:
     """Return mark and address of each EgressIP that the node holds for workloads of the network."""
     return [
         (entry["mark"], one["address"])
-        for entry in view.plan.get("egress_ips", {}).values()
+        for entry in _entries(view).values()
         for one in entry["addresses"]
-        if one["node"] == view.node and view.name in entry["workloads"]
+        if one["node"] == view.node
     ]
+
+
+def _entries(view: NodeNetwork) -> dict[str, dict]:
+    """Return the EgressIPs of workloads of the network."""
+    return {name: view.plan["egress_ips"][name] for name in view.network.get("egress_ips", ())}
 
 
 def without_addresses(plan: dict, addresses: set[str]) -> dict:

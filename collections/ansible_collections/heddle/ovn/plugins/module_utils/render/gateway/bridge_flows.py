@@ -205,7 +205,7 @@ class _Rules(Bridge):
 
         On the default network gateway routers translate to egress addresses themselves.
         """
-        if not any(view.name in entry["workloads"] for entry in self.plan.get("egress_ips", {}).values()):
+        if not view.network.get("egress_ips"):
             return
         chosen = [(NODE_ADDRESS_MARK, address)]
         chosen += [] if view.is_default else [one for one in held_marks(view) if family(one[1]) == version]
