@@ -8,6 +8,9 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.egress_addresses import EgressAddresses
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.firewall_permissions import FirewallPermissions
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.policy_permissions import PolicyPermissions
 from tests.lab.remote_program import RemoteProgram
 from tests.lab.test_gateways import external
 
@@ -25,13 +28,17 @@ def internal_subnets(plan: dict) -> list:
 
 
 def senders(plan: dict, number: int) -> dict[str, tuple[str, str]]:
-    """Return node and network namespace of a workload of each network and node, of those with a primary network."""
-    found = {}
+    """Return node and network namespace of a workload of each network and node, of those that may send there."""
+    found, firewalls, policies = {}, FirewallPermissions(plan), PolicyPermissions(plan)
     for name, workload in plan["workloads"].items():
         for interface in workload["interfaces"]:
             families = {ip_address(address.partition("/")[0]).version for address in interface["addresses"]}
             if workload["kind"] == "netns" and interface["role"] == "primary" and number in families:
                 key = (interface["network"], workload["node"])
+                ends = ("", external(number))
+                refused = firewalls.refusal(key[0], name, ends[1], "UDP", PORT)
+                if refused or policies.refusal(key[0], name, "", ends, "UDP", PORT):
+                    continue
                 found.setdefault(key, (name, workload["node"], f"{workload['namespace']}_{workload['name']}"))
     return {name: (node, namespace) for name, node, namespace in found.values()}
 
@@ -40,10 +47,13 @@ def is_internal(address: str, internal: list) -> bool:
     return any(ip_address(address) in subnet for subnet in internal)
 
 
-def own_address(plan: dict, node: str, number: int) -> str:
-    """Return a node's address on the provider network."""
+def own_addresses(plan: dict, name: str, node: str, number: int) -> list[str]:
+    """Return the addresses of which a workload leaves with one: of its EgressIP, or that of its node."""
+    egress = EgressAddresses(plan).of(name, number)
+    if egress:
+        return list(egress)
     found = (address.partition("/")[0] for address in plan["nodes"][node]["gateway"]["addresses"])
-    return next(address for address in found if ip_address(address).version == number)
+    return [next(address for address in found if ip_address(address).version == number)]
 
 
 @pytest.mark.parametrize("number", [4, 6], ids=["IPv4", "IPv6"])
@@ -61,7 +71,8 @@ def test_no_tenant_address_on_the_provider_network(lab, number):
             assert is_internal(one.line(), internal), name
             one.end()
             # The datagram is sent last: what was sent before it has arrived when it has.
-            while seen[-1:] != [["ip", own_address(plan, node, number), external(number), PORT]]:
+            own = own_addresses(plan, name, node, number)
+            while seen[-1:] not in [[["ip", address, external(number), PORT]] for address in own]:
                 seen.append(watched.line())
             leaked = [frame for frame in seen if is_internal(frame[1], internal) or is_internal(frame[2], internal)]
             assert not leaked, f"{name} on {node}"
