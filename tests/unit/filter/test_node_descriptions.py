@@ -11,17 +11,22 @@ from ansible_collections.heddle.ovn.plugins.filter.node_descriptions import node
 def test_description_of_a_host_that_reported_and_of_one_that_did_not():
     facts = {"chassis": "c", "gateway": {"bridge": "br-ex"}, "underlay_mtu": 1500, "changed": False}
     hostvars = {
-        "n1": {"heddle_encap_ips": ["198.18.1.11"], "heddle_addresses": ["198.18.2.11"], "chassis_facts": facts},
+        "n1": {
+            "heddle_encap_ips": ["198.18.1.11"], "heddle_addresses": ["198.18.2.11"],
+            "heddle_node_labels": {"rack": "a"}, "chassis_facts": facts,
+        },
         "n2": {"heddle_encap_ips": ["198.18.1.12"], "chassis_facts": {"unreachable": True}},
         "other": {},
-    }
+    }  # fmt: skip
     assert node_descriptions(hostvars, ["n1", "n2"]) == {
         "n1": {
             "chassis": "c", "gateway": {"bridge": "br-ex"}, "underlay_mtu": 1500,
             "encap_ips": ["198.18.1.11"], "addresses": ["198.18.2.11"],
+            "labels": {"rack": "a"},
         },
         "n2": {
             "chassis": None, "gateway": None, "underlay_mtu": None, "encap_ips": ["198.18.1.12"], "addresses": [],
+            "labels": {},
         },
     }  # fmt: skip
 
