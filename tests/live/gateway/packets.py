@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ethernet frames as bytes, IPv4 and IPv6: ARP, neighbour discovery, UDP, TCP without data, echo, ICMP errors.
+"""Ethernet frames as bytes, IPv4 and IPv6: ARP, discovery of neighbours and routers, UDP, TCP without data, ICMP.
 
 Only what the tests send or read.
 """
@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, replace
-from ipaddress import ip_address
+from ipaddress import IPv6Network, ip_address
 from pathlib import Path
 
 ARP, IPV4, IPV6, VLAN = 0x0806, 0x0800, 0x86DD, 0x8100
 ICMP, TCP, UDP, ICMPV6 = 1, 6, 17, 58
+ROUTER_SOLICITATION, ROUTER_ADVERTISEMENT = 133, 134
 SOLICITATION, ADVERTISEMENT = 135, 136
+_PREFIX_INFORMATION = 3
 SYN, _SYN_ACK = 0x02, 0x12
 RESET = 0x04
 
@@ -143,6 +145,29 @@ class Answer:
         body = body[:2] + struct.pack("!H", total) + body[4:]
         header = struct.pack("!IHBB", 6 << 28, len(body), ICMPV6, 255) + address + target
         return b"\x33\x33\x00\x00\x00\x01" + own + struct.pack("!H", IPV6) + header + body
+
+
+def router_solicitation(mac: str, source: str) -> bytes:
+    """The frame with which a workload asks for routers (RFC 4861, section 4.1)."""
+    target = ip_address("ff02::2").packed
+    body = struct.pack("!BBHI", ROUTER_SOLICITATION, 0, 0, 0) + b"\x01\x01" + mac_bytes(mac)
+    pseudo = ip_address(source).packed + target + struct.pack("!IHBB", len(body), 0, 0, ICMPV6)
+    body = body[:2] + struct.pack("!H", checksum(pseudo + body)) + body[4:]
+    header = struct.pack("!IHBB", 6 << 28, len(body), ICMPV6, 255) + ip_address(source).packed + target
+    return b"\x33\x33\x00\x00\x00\x02" + mac_bytes(mac) + struct.pack("!H", IPV6) + header + body
+
+
+def announced_prefixes(frame: bytes) -> list[IPv6Network]:
+    """The prefixes of a router advertisement (RFC 4861, sections 4.2 and 4.6.2); none of any other frame."""
+    body, found = frame[54:], []
+    if frame[12:14] != struct.pack("!H", IPV6) or frame[20] != ICMPV6 or body[0] != ROUTER_ADVERTISEMENT:
+        return found
+    options = body[16:]
+    while options:
+        if options[0] == _PREFIX_INFORMATION:
+            found.append(IPv6Network((options[16:32], options[2]), strict=False))
+        options = options[8 * options[1] :]
+    return found
 
 
 def decode(frame: bytes) -> Packet | Question | Answer | None:

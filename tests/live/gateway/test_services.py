@@ -68,7 +68,8 @@ def request(zone, name: str, which: str, target: str, protocol: int = UDP, sourc
     """A workload's packet to a cluster IP, by way of its gateway."""
     family = 6 if ":" in target else 4
     routers = zone.northbound.rows("Logical_Router_Port", "name", "mac")
-    ends = ("rtos-node1",) if name == "plain" else (f"rtos-{name}_net_node1", f"trtos-{name}_net_ovn_layer2_switch")
+    flat = f"{name}_net_ovn_layer2_switch"
+    ends = ("rtos-node1",) if name == "plain" else (f"rtos-{name}_net_node1", f"trtos-{flat}", f"rtos-{flat}")
     gateway = next(row["mac"] for row in routers if row["name"] in ends)
     own = interface(zone, name, which)
     found = Packet(own["mac"], gateway, address(zone, name, which, family), target, protocol, source_port, 53)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from ...common.addressing import family, nth_interface, prefix_length
+from ...common.addressing import family, host_route, nth_interface, prefix_length
 from ...common.naming import layer2_switch, transit_router
 from ...types.ovsdb_row import Row
 from ..common.node_network import NodeNetwork
@@ -64,11 +64,16 @@ def remembered_gateway_ports(view: NodeNetwork, remote: str) -> list[Row]:
 
 
 def masquerade_interfaces(view: NodeNetwork) -> list[str]:
-    """Addresses of the gateway's own port while there are two ports, so that only this one answers for them."""
+    """Addresses of the gateway's own port while there are two ports, so that only this one answers for them.
+
+    Those of IPv6 have no subnet: the port's router advertisements declare its subnets as on-link, forever (RFC 4861,
+    section 4.6.2). Workloads would look for the source address of a Service that they reach themselves
+    through there, instead of sending their answer to the gateway.
+    """
     if not is_open(view):
         return []
     return [
-        f"{address}/{prefix_length(subnet)}"
+        host_route(address) if family(address) == 6 else f"{address}/{prefix_length(subnet)}"
         for address in view.masquerade_addresses(1)
         for subnet in view.settings["masquerade_subnets"]
         if family(subnet) == family(address)

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Services of a Layer2 network in all stages of its topology's upgrade (OKEP-5094, "Rolling upgrade")."""
+
+from __future__ import annotations
+
+import itertools
+from ipaddress import IPv6Address, IPv6Network
+
+from ansible_collections.heddle.ovn.plugins.module_utils.common.addressing import link_local_address
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.layer2_steps import change_version, drain
+from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
+from ansible_collections.heddle.ovn.plugins.module_utils.store.layer2_version import TRANSIT_ROUTER
+from tests.live.gateway.conftest import interface_of
+from tests.live.gateway.packets import TCP, announced_prefixes, read_capture, router_solicitation
+from tests.live.gateway.test_services import HAIRPIN, HTTP, cluster_ip, interface, received, request, server, service
+from tests.pipeline import EVERYWHERE, decide, layer2, namespace, with_gateways, workload
+
+SETTINGS = {**EVERYWHERE, "layer2_topology": "gateway-router"}
+NETWORK = namespace("flat") + layer2("flat", "net", "10.50.0.0/24", "fd50::/64")
+ENDS = workload("flat", "a", "node1") + server("flat", "b")
+SERVICES = service("flat", "web", "web", HTTP) + service(
+    "flat", "sticky", "web", HTTP, more=", sessionAffinity: ClientIP"
+)
+MANIFESTS = NETWORK + ENDS + SERVICES
+STAGES = {"old": (), "mixed, old": ("node3",), "mixed, new": ("node1",), "new": ("node1", "node2", "node3")}
+
+
+def plan_at(upgraded):
+    """The plan when these nodes are upgraded."""
+    state, problems = decide(NETWORK, settings=SETTINGS, hosts=with_gateways("shared"))
+    for name in upgraded:
+        state, _moves, blockers = drain(state, [name], TRANSIT_ROUTER)
+        assert not blockers
+        state, blockers = change_version(state, [name], TRANSIT_ROUTER)
+        assert not blockers
+    state, more = decide(MANIFESTS, state, settings=SETTINGS, hosts=with_gateways("shared"))
+    assert not problems + more
+    return build_plan(state)
+
+
+def call(machine, zone, name, which, family, number):
+    """Connect, each time from another port, until the request arrives, and answer it."""
+    target, ports = cluster_ip(zone, "flat", name, family), itertools.count(number)
+    sent = {}
+
+    def arrived():
+        one = request(zone, "flat", which, target, TCP, source_port=next(ports))
+        sent[one.source_port] = one
+        machine.receive(interface_of("flat", which), one.encode())
+        return [one for one in received(machine, "flat", "b") if one.source_port in sent]
+
+    machine.exchange(arrived, f"a request to {name} of {which}, IPv{family}")
+    seen = arrived()[0]
+    own = sent[seen.source_port]
+    assert (seen.source, seen.target_port) == (HAIRPIN[family] if which == "b" else own.source, 8080)
+    machine.receive(interface_of("flat", "b"), seen.answer().encode())
+    answer = target, 80, own.source_port
+
+    def answered():
+        return answer in {(one.source, one.source_port, one.target_port) for one in received(machine, "flat", which)}
+
+    machine.exchange(answered, f"the answer of {name} to {which}, IPv{family}")
+
+
+def on_link_prefixes(machine, zone):
+    """What a router advertisement tells a workload to reach without a router."""
+    own = interface(zone, "flat", "b")["mac"]
+    capture = machine.folder / f"{interface_of('flat', 'b')}.pcap"
+    before = len(read_capture(capture))
+    machine.receive(interface_of("flat", "b"), router_solicitation(own, link_local_address(own)))
+
+    def announced():
+        return [prefix for frame in read_capture(capture)[before:] for prefix in announced_prefixes(frame)]
+
+    machine.exchange(announced, "a router advertisement")
+    return announced()
+
+
+def test_services_in_all_stages(host):
+    """With and without affinity, from another workload and from the endpoint itself.
+
+    The endpoint sees itself as the hairpin address, and answers it by way of its gateway: no advertisement may declare
+    that address on-link, where nobody answers for it.
+    """
+    machine, zone = host(MANIFESTS, settings=SETTINGS)
+    numbers = itertools.count(10000, 400)
+    for stage, upgraded in STAGES.items():
+        plan = plan_at(upgraded)
+        zone.bring(plan, "node1")
+        machine.apply(plan)
+        for family, name, which in itertools.product((4, 6), ("web", "sticky"), "ab"):
+            call(machine, zone, name, which, family, next(numbers))
+        prefixes = on_link_prefixes(machine, zone)
+        assert IPv6Network("fd50::/64") in prefixes, stage
+        assert not [one for one in prefixes if IPv6Address(HAIRPIN[6]) in one], stage
