@@ -63,7 +63,7 @@ def call(machine, zone, name, which, family, number):
 
 
 def on_link_prefixes(machine, zone):
-    """What a router advertisement tells a workload to reach without a router."""
+    """What a router advertisement declares to be reached without a router."""
     own = interface(zone, "flat", "b")["mac"]
     capture = machine.folder / f"{interface_of('flat', 'b')}.pcap"
     before = len(read_capture(capture))
@@ -80,7 +80,7 @@ def test_services_in_all_stages(host):
     """With and without affinity, from another workload and from the endpoint itself.
 
     The endpoint sees itself as the hairpin address, and answers it by way of its gateway: no advertisement may declare
-    that address on-link, where nobody answers for it.
+    that address on-link, where no host answers for it.
     """
     machine, zone = host(MANIFESTS, settings=SETTINGS)
     numbers = itertools.count(10000, 400)
