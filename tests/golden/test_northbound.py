@@ -4,7 +4,7 @@
 `NAME.yml` is the input, `NAME.rows` what node1 gets for the networks in it. HEDDLE_RECORD=1 writes the latter anew. A
 name that ends with `-shared` or `-local` configures external connectivity in that gateway mode. Networks are on all
 nodes, unless the name ends with `-dynamic`. Of a case with `egress` in its name only those rows are shown that are
-not there without its egress kinds.
+not there without its egress kinds. With `-names` there is a domain for names.
 """
 
 import os
@@ -23,9 +23,9 @@ def plan_for(case: Path, *, without: str = "") -> dict:
     mode = case.stem.rpartition("-")[2]
     documents = [one for one in case.read_text().split("---\n") if not without or f"kind: {without}" not in one]
     hosts = labelled(with_gateways(mode)) if mode in ("shared", "local") else None
-    return plan_of(
-        "---\n".join(documents), hosts=hosts, settings=None if case.stem.endswith("-dynamic") else EVERYWHERE
-    )
+    settings = {} if mode == "dynamic" else EVERYWHERE
+    settings = {**settings, "cluster_domain": "cluster.local"} if mode == "names" else settings
+    return plan_of("---\n".join(documents), hosts=hosts, settings=settings)
 
 
 def text_of(value) -> str:

@@ -13,6 +13,7 @@ from .egress.routers import render_egress_ips
 from .policy.isolation import render_isolation
 from .policy.network_policy import render_network_policies
 from .services.cluster_services import render_services
+from .services.names import render_names
 from .services.network_services import render_network_services
 from .topology.layer2 import render_layer2
 from .topology.layer3 import render_layer3
@@ -27,7 +28,7 @@ PUNTED_PACKETS_PER_SECOND = 25
 
 # The scope of a purge: every table that these renderers write.
 TABLES = (
-    "ACL", "Address_Set", "Copp", "DHCP_Options", "Gateway_Chassis", "Load_Balancer", "Load_Balancer_Group",
+    "ACL", "Address_Set", "Copp", "DHCP_Options", "DNS", "Gateway_Chassis", "Load_Balancer", "Load_Balancer_Group",
     "Logical_Router", "Logical_Router_Policy", "Logical_Router_Port", "Logical_Router_Static_Route", "Logical_Switch",
     "Logical_Switch_Port", "Meter", "Meter_Band", "NAT", "Port_Group", "QoS", "Static_MAC_Binding",
 )  # fmt: skip
@@ -44,7 +45,7 @@ def render_northbound(plan: dict, node: str) -> list[Row]:
             continue
         view = NodeNetwork(plan, name, node, attached.get(name, []))
         rows += _TOPOLOGIES[network["topology"]](view)
-        rows += render_workload_switch_ports(view) + render_network_services(view)
+        rows += render_workload_switch_ports(view) + render_network_services(view) + render_names(view)
         rows += render_network_policies(view) + render_egress_ips(view)
         rows += render_egress_firewalls(view) + render_egress_qos(view)
         if name == DEFAULT_NETWORK:

@@ -7,6 +7,7 @@ Defaults are ovn-kubernetes's, with the cluster subnets of its kind deployment a
 from __future__ import annotations
 
 import ipaddress
+import re
 
 from ..common.addressing import family, overlapping
 from .layer2_version import SETTING as LAYER2_TOPOLOGY
@@ -18,6 +19,10 @@ from .shared_services import mistakes as service_mistakes
 # does (ovn-kubernetes, enable-dynamic-udn-allocation and udn-deletion-grace-period).
 DYNAMIC_NETWORKS = "dynamic_networks"
 GRACE_PERIOD = "dynamic_networks_grace_period"
+# The domain that names of Services and workloads end with; without one there are no names.
+CLUSTER_DOMAIN = "cluster_domain"
+_LABEL = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+_LONGEST_DOMAIN = 100
 DEFAULTS = {
     "cluster_subnets": ["10.244.0.0/16/24", "fd00:10:244::/48/64"],
     "service_subnets": ["10.96.0.0/16", "fd00:10:96::/112"],
@@ -25,6 +30,7 @@ DEFAULTS = {
     "network_join_subnets": ["100.65.0.0/16", "fd99::/64"],
     "transit_subnets": ["100.88.0.0/16", "fd97::/64"],
     "masquerade_subnets": ["169.254.0.0/17", "fd69::/112"],
+    CLUSTER_DOMAIN: "",
     "mtu": 1400,
     "networks_total": 4095,
     "networks_per_namespace": 0,
@@ -66,7 +72,7 @@ def examine(given: dict | None) -> tuple[dict, list[str]]:
     for name in LIMITS:
         if not isinstance(settings[name], int) or isinstance(settings[name], bool) or settings[name] < 0:
             mistakes.append(f"setting {name}: must be a number, 0 for no limit, not {settings[name]!r}")
-    mistakes += _dynamic_mistakes(settings)
+    mistakes += _domain_mistakes(settings[CLUSTER_DOMAIN]) + _dynamic_mistakes(settings)
     if settings[LAYER2_TOPOLOGY] not in list(TOPOLOGIES):
         known = " or ".join(TOPOLOGIES)
         mistakes.append(f"setting {LAYER2_TOPOLOGY}: must be {known}, not {settings[LAYER2_TOPOLOGY]!r}")
@@ -74,6 +80,15 @@ def examine(given: dict | None) -> tuple[dict, list[str]]:
         services = service_mistakes(settings[SHARED_SERVICES], settings["service_subnets"])
         mistakes += _overlaps(settings) + [f"setting {SHARED_SERVICES}: {mistake}" for mistake in services]
     return settings, mistakes
+
+
+def _domain_mistakes(domain) -> list[str]:
+    """A name of a Service and of its namespace have up to 63 characters each, a whole name 253 (RFC 1035, 2.3.4)."""
+    is_name = isinstance(domain, str) and re.fullmatch(rf"({_LABEL}(\.{_LABEL})*)?", domain)
+    if is_name and len(domain) <= _LONGEST_DOMAIN:
+        return []
+    rule = f"must be a domain in lower case of up to {_LONGEST_DOMAIN} characters, such as cluster.local"
+    return [f"setting {CLUSTER_DOMAIN}: {rule}, not {domain!r}"]
 
 
 def _dynamic_mistakes(settings: dict) -> list[str]:

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of a network's Services and workloads, which OVN itself answers on the network's switch (ovn-nb(5), DNS).
+
+Each network has a row of its own: a name exists in its network only, also where addresses are equal. Names of Services
+are those of Kubernetes (DNS-Based Service Discovery); workloads are beside them, under `pod`.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator
+
+from ...common.addressing import family, plain
+from ...types.ovsdb_row import Parent, Row
+from ..common.node_network import NodeNetwork
+from ..common.ovn_rows import SWITCH
+
+_SERVICE, _WORKLOAD = "svc", "pod"
+
+
+def render_names(view: NodeNetwork) -> list[Row]:
+    """Return the row with all names of a primary network; none without the setting `cluster_domain`."""
+    domain = view.settings.get("cluster_domain")
+    if not domain or not view.is_primary:
+        return []
+    named = list(_named(view))
+    if not named:
+        return []
+    columns = {
+        "records": _records(named, domain),
+        # A name without an address of the family that was asked for has an empty answer at once.
+        "options": {"ovn-owned": "true"},
+    }
+    key = f"{view.name} names"
+    return [Row("DNS", key, columns, view.name, Parent(SWITCH, view.workload_switch, "dns_records"))]
+
+
+def _named(view: NodeNetwork) -> Iterator[tuple[str, str, str, list[str]]]:
+    """Kind, namespace, name and addresses of all that has a name, Services first."""
+    for service, described in view.services.items():
+        namespace, _slash, name = service.partition("/")
+        yield _SERVICE, namespace, name, described["addresses"]
+    for workload, interface in view.workloads:
+        addresses = [plain(address) for address in interface["addresses"]]
+        # A workload whose primary network is another one is locked here.
+        if addresses and interface["role"] == "primary":
+            yield _WORKLOAD, workload["namespace"], workload["name"], addresses
+
+
+def _records(named: list[tuple[str, str, str, list[str]]], domain: str) -> dict[str, str]:
+    """Return addresses by name, and names by address.
+
+    Without `svc` or `pod` a name is that of the Service where a workload has the same one; without a namespace it is
+    left out when several namespaces of the network have it.
+    """
+    records: dict[str, str] = {}
+    namespaces: dict[str, set[str]] = {}
+    for _kind, namespace, name, _addresses in named:
+        namespaces.setdefault(name, set()).add(namespace)
+    for kind, namespace, name, addresses in named:
+        full, text = f"{name}.{namespace}.{kind}.{domain}", " ".join(sorted(addresses, key=family))
+        records[full] = text
+        records.setdefault(f"{name}.{namespace}", text)
+        if len(namespaces[name]) == 1:
+            records.setdefault(name, text)
+        for address in addresses:
+            records.setdefault(ipaddress.ip_address(address).reverse_pointer, full)
+    return records

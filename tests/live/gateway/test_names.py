@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of Services and workloads: DNS queries to any server are answered in the network that has the name."""
+
+from __future__ import annotations
+
+import ipaddress
+import struct
+from dataclasses import replace
+
+import pytest
+
+from tests.live.gateway.conftest import UPLINK, interface_of
+from tests.live.gateway.packets import Packet
+from tests.live.gateway.test_services import HTTP, NAMES, TENANTS, address, cluster_ip, received, request, service
+
+DOMAIN = "lab.example"
+SETTINGS = {"cluster_domain": DOMAIN}
+SERVER = {4: "198.51.100.53", 6: "2001:db8:53::53"}
+SERVICES = "".join(service(name, "web", "web", HTTP) for name in NAMES)
+# RFC 1035, section 3.2.2, and RFC 3596.
+A, PTR, AAAA = 1, 12, 28
+TYPES = {4: A, 6: AAAA}
+RESPONSE = 0x8000
+
+
+def encoded(name: str) -> bytes:
+    return b"".join(bytes([len(part)]) + part.encode() for part in name.split(".")) + b"\0"
+
+
+def query(zone, where: str, name: str, kind: int, family: int, token: int) -> Packet:
+    question = struct.pack("!HHHHHH", token, 0x0100, 1, 0, 0, 0) + encoded(name) + struct.pack("!HH", kind, 1)
+    asked = request(zone, where, "a", SERVER[family], source_port=20000 + token)
+    return replace(asked, payload=question)
+
+
+def answer(machine, zone, where: str, asked: Packet) -> tuple[int, int, bytes]:
+    """The response code, the number of answers, and what follows the question."""
+    machine.receive(interface_of(where), asked.encode())
+
+    def answers():
+        return [one for one in received(machine, where, "a") if one.target_port == asked.source_port]
+
+    machine.exchange(answers, f"an answer in {where} to {asked.payload!r}")
+    [seen] = answers()
+    assert (seen.source, seen.source_port) == (asked.target, 53)
+    flags, _questions, count = struct.unpack("!HHH", seen.payload[2:8])
+    assert flags & RESPONSE
+    return flags & 0xF, count, seen.payload[len(asked.payload) :]
+
+
+@pytest.mark.parametrize("family", [4, 6])
+def test_names_are_answered_in_their_network_only(host, family):
+    machine, zone = host(TENANTS + SERVICES, settings=SETTINGS)
+    token = 0
+    for where in NAMES:
+        web, workload = cluster_ip(zone, where, "web", family), address(zone, where, "b", family)
+        names = {
+            "web": web, f"web.{where}": web, f"web.{where}.svc.{DOMAIN}": web,
+            "b": workload, f"b.{where}": workload, f"b.{where}.pod.{DOMAIN}": workload,
+        }  # fmt: skip
+        for name, wanted in names.items():
+            token += 1
+            code, count, rest = answer(machine, zone, where, query(zone, where, name, TYPES[family], family, token))
+            assert (code, count) == (0, 1), (where, name)
+            assert rest.endswith(ipaddress.ip_address(wanted).packed), (where, name)
+        for of, name in ((web, f"web.{where}.svc.{DOMAIN}"), (workload, f"b.{where}.pod.{DOMAIN}")):
+            token += 1
+            pointer = ipaddress.ip_address(of).reverse_pointer
+            code, count, rest = answer(machine, zone, where, query(zone, where, pointer, PTR, family, token))
+            assert (code, count) == (0, 1), (where, pointer)
+            assert rest.endswith(encoded(name)), (where, pointer)
+        # What another network has, and what none has, is for the server that was asked.
+        other = NAMES[NAMES.index(where) - 1]
+        for name in (f"web.{other}.svc.{DOMAIN}", "www.example.com"):
+            token += 1
+            asked = query(zone, where, name, TYPES[family], family, token)
+            machine.receive(interface_of(where), asked.encode())
+
+            def forwarded(asked=asked):
+                return [one for one in machine.sent(UPLINK) if isinstance(one, Packet) and one.payload == asked.payload]
+
+            machine.exchange(forwarded, f"the query of {where} for {name}")
+            assert not [one for one in received(machine, where, "a") if one.target_port == asked.source_port]
+
+
+def test_names_follow_the_manifests(host):
+    machine, zone = host(TENANTS + SERVICES, settings=SETTINGS)
+    assert not zone.apply(TENANTS + SERVICES).changed
+    without = TENANTS + SERVICES.replace("name: web, namespace: flat", "name: shop, namespace: flat")
+    assert zone.apply(without).changed
+    target = cluster_ip(zone, "flat", "shop", 4)
+    _code, count, rest = answer(machine, zone, "flat", query(zone, "flat", "shop", A, 4, 1))
+    assert (count, rest[-4:]) == (1, ipaddress.ip_address(target).packed)
+    zone.settings = {}
+    zone.apply(without)
+    assert not zone.northbound.rows("DNS", "records")
+
+
+def test_a_service_for_dns_does_not_change_the_answers(host):
+    """Its cluster IP is the source of the answer, also where the load balancer has chosen an endpoint before."""
+    ports = [{"protocol": "UDP", "port": 53}]
+    shared = {"name": "kube-system/kube-dns", "address": "10.96.0.10", "ports": ports, "endpoints": ["plain/b"]}
+    machine, zone = host(TENANTS + SERVICES, settings={**SETTINGS, "shared_services": [shared]})
+    for token, where in enumerate(NAMES):
+        asked = replace(query(zone, where, "web", A, 4, token), target="10.96.0.10")
+        code, count, rest = answer(machine, zone, where, asked)
+        assert (code, count, rest[-4:]) == (0, 1, ipaddress.ip_address(cluster_ip(zone, where, "web", 4)).packed)
