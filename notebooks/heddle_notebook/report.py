@@ -54,7 +54,7 @@ class Report:
         try:
             return (self.directory / name).read_text(encoding="utf-8")
         except FileNotFoundError as error:
-            raise FileNotFoundError(f"{error.filename} is missing; run playbooks/{playbook}.yml first") from None
+            raise FileNotFoundError(f"{error.filename} is missing; run heddle.ovn.{playbook} first") from None
 
     def _read(self, name: str, playbook: str) -> dict:
         return json.loads(self._text(name, playbook))

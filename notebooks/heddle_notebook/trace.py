@@ -49,7 +49,7 @@ class Trace:
 
 
 def read_traces(text: str) -> list[Trace]:
-    """Return the packets of a text that playbooks/verify.yml wrote."""
+    """Return the packets of a text that heddle.ovn.verify wrote."""
     traces: list[Trace] = []
     for line in text.splitlines():
         if line.startswith("== "):

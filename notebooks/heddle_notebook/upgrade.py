@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results of playbooks/upgrade_layer2.yml, as pictures and tables for a notebook."""
+"""Results of heddle.ovn.upgrade_layer2, as pictures and tables for a notebook."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Upgrade:
         self.pictures = Path(pictures) if pictures else Path(directory) / "pictures"
         path = Path(directory) / "upgrade_layer2.json"
         if not path.exists():
-            raise FileNotFoundError(f"{path} is missing; run playbooks/upgrade_layer2.yml first")
+            raise FileNotFoundError(f"{path} is missing; run heddle.ovn.upgrade_layer2 first")
         self.report = json.loads(path.read_text(encoding="utf-8"))
         self.page = UpgradePage(self.report)
 

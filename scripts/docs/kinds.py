@@ -7,6 +7,7 @@ them. The messages are those of tests/golden/errors.
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
 from pathlib import Path
 
@@ -19,10 +20,12 @@ from ansible_collections.heddle.ovn.plugins.module_utils.api.node import Node
 
 ROOT = Path(__file__).resolve().parents[2]
 MANIFESTS = ("tests/golden/northbound", "tests/golden/errors", "tests/golden/host", "inventories")
+DESCRIPTIONS = Path(__file__).with_name("fields.yml")
+EVERY_KIND = "every_kind"
 _HEAD = """# Manifests
 
-Generated from the readers in `api/kinds/`: every field that each kind accepts, and how it is read. Other fields are
-refused; [mistakes.md](mistakes.md) has the messages.
+Generated from the readers in `api/kinds/` and from `scripts/docs/fields.yml`: every field that each kind accepts, and
+how it is read. Other fields are refused; [mistakes.md](mistakes.md) has the messages.
 """
 _MISTAKES = """# Mistakes in manifests
 
@@ -110,13 +113,50 @@ def kinds_page() -> str:
     for name, kind in KINDS.items():
         scope = "in a namespace" if kind.namespaced else "for all namespaces"
         rows = "".join(
-            f"| `{path}` | {_type(path, read, fields)} |\n"
+            f"| `{path}` | {_type(path, read, fields)} | {_described(name, path)} |\n"
             for path, read in sorted(fields[name].items())
-            if path and "abels." not in path and path.removeprefix("metadata.") not in _SERVER_FIELDS
+            if _shown(path)
         )
         head = f"## {name}\n\n`apiVersion: {' or '.join(kind.api_versions)}`, {scope}."
-        parts.append(f"{head}\n\n| field | value |\n|---|---|\n{rows}")
+        parts.append(f"{head}\n\n| field | value | meaning |\n|---|---|---|\n{rows}")
     return "\n".join(parts)
+
+
+def described_fields() -> tuple[list[str], list[str]]:
+    """Return the fields without a description, and the descriptions without a field."""
+    missing, used = [], set()
+    for name, paths in recorded_fields().items():
+        for path in filter(_shown, paths):
+            place = _place(name, path)
+            if place:
+                used.add(place)
+            elif not path.endswith("[]"):
+                missing.append(f"{name}: {path}")
+    given = {(kind, end) for kind, entries in _descriptions().items() for end in entries}
+    return missing, sorted(f"{kind}: {end}" for kind, end in given - used)
+
+
+@functools.cache
+def _descriptions() -> dict[str, dict[str, str]]:
+    return yaml.safe_load(DESCRIPTIONS.read_text(encoding="utf-8"))
+
+
+def _place(kind: str, path: str) -> tuple[str, str] | None:
+    """Return where the description of a field is: that of its kind, with the longest end of its path."""
+    parts = path.split(".")
+    ends = [".".join(parts[number:]) for number in range(len(parts))]
+    given = _descriptions()
+    return next(((name, end) for name in (kind, EVERY_KIND) for end in ends if end in given[name]), None)
+
+
+def _described(kind: str, path: str) -> str:
+    place = _place(kind, path)
+    return _descriptions()[place[0]][place[1]] if place else "One of them."
+
+
+def _shown(path: str) -> bool:
+    """Return whether a field is one of the kind's; labels and what an API server adds are not."""
+    return bool(path) and "abels." not in path and path.removeprefix("metadata.") not in _SERVER_FIELDS
 
 
 def mistakes_page() -> str:

@@ -10,9 +10,9 @@ from ansible_collections.heddle.ovn.plugins.plugin_utils.inventory.variables imp
 PLAYBOOKS = Path(__file__).resolve().parents[2] / "collections/ansible_collections/heddle/ovn/playbooks"
 _HEAD = """# Playbooks
 
-Generated from the comments at the top of the playbooks. From a clone `ansible-playbook playbooks/NAME.yml`, from the
-installed collection `ansible-playbook heddle.ovn.NAME`, each with `-i INVENTORY`. All begin with the check of the
-inventory and change nothing when they are run again.
+Generated from the comments at the top of the playbooks. They run as
+`ansible-playbook -i INVENTORY heddle.ovn.NAME`; in a clone of the repository `playbooks/NAME.yml` is the same. All
+begin with the check of the inventory and change nothing when they are run again.
 """
 
 

@@ -161,4 +161,4 @@ def test_all_rows_are_printed(opened, small) -> None:
 
 def test_without_results(opened, tmp_path) -> None:
     driver = opened(page_of(tmp_path))
-    assert "run playbooks/status.yml" in one(driver, "#attention").text
+    assert "run heddle.ovn.status" in one(driver, "#attention").text

@@ -38,6 +38,13 @@ kind: UserDefinedNetwork
 metadata: {name: net, namespace: blue}
 spec: {topology: Layer2, layer2: {role: Primary, subnets: [10.0.0.0/24, "fd00:10::/64"]}}
 """
+VIRTUAL_MACHINE = """\
+---
+apiVersion: heddle.dev/v1
+kind: Workload
+metadata: {name: vm1, namespace: red}
+spec: {kind: vm, node: node2}
+"""
 _RECAP = re.compile(r"^(\S+)\s+: ok=(\d+)\s+changed=(\d+)", re.MULTILINE)
 
 
@@ -138,8 +145,24 @@ def test_the_upgraded_networks_work(user: User, playbook: str):
     play(user, playbook)
 
 
-def test_the_backup_is_in_the_current_directory(user: User):
-    assert [file.name.startswith("mine-") for file in (user.directory / "backup").iterdir()] == [True]
+def test_a_virtual_machine_moves(user: User):
+    with (user.directory / "manifests" / "all.yml").open("a") as manifests:
+        manifests.write(VIRTUAL_MACHINE)
+    play(user, "networks")
+    play(user, "migrate_workload", "-e", "workload=red/vm1", "-e", "to=node3")
+    moved = json.loads((user.directory / "report" / "migrate_workload.json").read_text())
+    assert (moved["from"], moved["to"]) == ("node2", "node3")
+
+
+def test_a_backup_is_restored(user: User):
+    (backup,) = (user.directory / "backup").iterdir()
+    assert backup.name.startswith("mine-")
+    name = ("-e", f"heddle_backup_file=backup/{backup.name}")
+    # The database has a virtual machine more than the backup.
+    assert "heddle_restore_overwrite" in play(user, "state_restore", *name, success=False)
+    play(user, "state_restore", *name, "-e", "heddle_restore_overwrite=true")
+    play(user, "networks")
+    play(user, "audit")
 
 
 def test_uninstall_is_refused_while_workloads_run(user: User):

@@ -117,7 +117,7 @@ def test_an_address_that_the_plan_does_not_have_is_a_note(audited, monkeypatch):
     found = {**plan["nodes"]["node1"]["gateway"], "addresses": ["192.0.2.99/24"]}
     monkeypatch.setattr(compare, "apply_chassis", lambda _arguments, *, write: (Outcome(), {"gateway": found}))
     (note,) = compare.Comparison(plan, "node1").result()["notes"]
-    assert "192.0.2.99/24; in the plan: 192.0.2.11/24, 2001:db8::b/64. Run playbooks/networks.yml" in note
+    assert "192.0.2.99/24; in the plan: 192.0.2.11/24, 2001:db8::b/64. Run heddle.ovn.networks" in note
 
 
 def test_another_system_id_is_a_problem(audited, vswitch):

@@ -84,7 +84,7 @@ def test_a_fact_of_the_host_that_the_plan_has_otherwise_is_named_with_the_playbo
     assert len(lines) == bool(words)
     for word in words:
         assert word in lines[0]
-        assert "playbooks/networks.yml" in lines[0]
+        assert "heddle.ovn.networks" in lines[0]
     assert health.other_facts("node2", found, plan) == []
     assert health.other_facts("node1", found, {}) == []
 

@@ -38,7 +38,7 @@ def test_zipapp_is_reproducible_and_self_contained(tmp_path: Path):
 def test_missing_installation_is_reported(tmp_path: Path, monkeypatch, capsys):
     monkeypatch.setattr(components.read_host, "__defaults__", (str(tmp_path / "none.json"),))
     assert cli.main(["status"]) == cli.EXIT_FAILED
-    assert "Run playbooks/install.yml, which writes it." in capsys.readouterr().err
+    assert "Run heddle.ovn.install, which writes it." in capsys.readouterr().err
 
 
 class Database:
@@ -284,7 +284,7 @@ def test_damaged_plan_is_reported_and_uplinks_are_kept(tmp_path: Path, monkeypat
     found = components.parts({"node": "n", "chassis": {}}, write=True)
     assert list(found) == list(components.PARTS)
     for name in ("topology", "gateway", "workloads"):
-        with pytest.raises(UserError, match=r"networks\.yml, which writes it"):
+        with pytest.raises(UserError, match=r"heddle.ovn.networks, which writes it"):
             found[name]()
     assert Converged(str(plan))() is False
 
@@ -300,7 +300,7 @@ def test_gateways_are_not_awaited_between_install_and_networks(tmp_path: Path, m
     monkeypatch.setattr(components, "apply_gateway", lambda share, plan: Outcome())
     found = components.parts({"node": "n", "chassis": {"provider": provider}}, write=True)
     if reported:
-        with pytest.raises(UserError, match=r"networks\.yml"):
+        with pytest.raises(UserError, match=r"heddle.ovn.networks"):
             found["gateway"]()
     else:
         assert not found["gateway"]().changed
@@ -310,5 +310,5 @@ def test_gateways_are_not_awaited_between_install_and_networks(tmp_path: Path, m
 def test_damaged_host_file_is_reported(tmp_path: Path, text):
     path = tmp_path / "host.json"
     path.write_text(text)
-    with pytest.raises(UserError, match=r"install\.yml, which writes it"):
+    with pytest.raises(UserError, match=r"heddle.ovn.install, which writes it"):
         components.read_host(str(path))

@@ -69,7 +69,7 @@ def test_a_plan_of_a_later_release_is_refused_and_stays(tmp_path, packed):
     later = {**plan_of(""), "format": PLAN_FORMAT + 1}
     path.write_text(json.dumps(later))
     context = NodeContext("node1", str(path), write=True, document=pack(later) if packed else None)
-    with pytest.raises(UserError, match=f"has format {PLAN_FORMAT + 1}, and this .* Run playbooks/install.yml"):
+    with pytest.raises(UserError, match=f"has format {PLAN_FORMAT + 1}, and this .* Run heddle.ovn.install"):
         load_plan(context)
     with pytest.raises(UserError, match="installs a program that reads it"):
         keep_plan(plan_of(""), str(path), write=True)

@@ -154,7 +154,7 @@ def test_cut_off_drain_continues_to_its_target():
 def test_node_with_an_incoming_migration_does_not_change():
     reported = (
         "node node1, network red_net, workload red/a: is migrating to node2; "
-        "finish that first: playbooks/migrate_workload.yml -e workload=red/a -e to=node2"
+        "finish that first: heddle.ovn.migrate_workload -e workload=red/a -e to=node2"
     )
     for blockers in (
         drain(moving_cluster(), ["node2"], TRANSIT_ROUTER)[2],

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from scripts.docs.kinds import described_fields
 from scripts.docs.links import anchors, broken
 from scripts.docs.pages import PAGES
 from scripts.docs.support import lab_networks, verified_modes
@@ -57,3 +58,17 @@ def test_broken_links_are_found(tmp_path: Path):
 def test_the_support_matrix_has_what_the_stages_run():
     assert all(verified_modes().values())
     assert {topology for topology, _role in lab_networks()} == {"Layer2", "Layer3", "Localnet"}
+
+
+def test_every_field_of_a_manifest_is_described():
+    """In scripts/docs/fields.yml."""
+    missing, unused = described_fields()
+    assert not missing, "without a description"
+    assert not unused, "no such field"
+
+
+def test_the_collection_has_all_pages():
+    shipped = ROOT / "collections" / "ansible_collections" / "heddle" / "ovn" / "docs"
+    assert {page.name: page.resolve() for page in shipped.iterdir()} == {
+        page.name: page for page in (ROOT / "docs").glob("*.md")
+    }, "link a new page: ln -s ../../../../../docs/PAGE collections/ansible_collections/heddle/ovn/docs/"

@@ -20,7 +20,7 @@ from tests.pipeline import layer2, namespace, plan_of, workload
 NETWORK = namespace("nowhere") + layer2("nowhere", "net", "10.0.0.0/24", "fd00:10::/64")
 PLAN = plan_of(NETWORK + workload("nowhere", "w1", "node1") + workload("nowhere", "w2", "node2"))
 ON_NODE1 = {"document": pack(PLAN), "node": "node1"}
-WITHOUT_STATE = "there is no state database yet; run playbooks/site.yml"
+WITHOUT_STATE = "there is no state database yet; run heddle.ovn.site"
 UNKNOWN = "there is no workload nowhere/w9 in the plan; write it as NAMESPACE/NAME"
 ELSEWHERE = "node elsewhere is not in the plan; it has node1, node2, node3"
 

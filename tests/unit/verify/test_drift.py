@@ -131,10 +131,10 @@ def test_foreign_objects_fail_only_on_request() -> None:
 def test_differing_plans_and_older_plans_than_the_manifests_fail() -> None:
     hosts = {"node1": host(), "node2": host(digest="d2")}
     report = audit_report(hosts, ["node1", "node2"], None, foreign_fails=False)
-    assert report["problems"] == ["hosts have different plans (node1 d1, node2 d2); run playbooks/networks.yml"]
+    assert report["problems"] == ["hosts have different plans (node1 d1, node2 d2); run heddle.ovn.networks"]
     report = audit_report({"node1": host()}, ["node1"], "d3", foreign_fails=False)
     assert report["problems"] == [
-        "the stored manifests make plan d3, which not all hosts have; run playbooks/networks.yml"
+        "the stored manifests make plan d3, which not all hosts have; run heddle.ovn.networks"
     ]
 
 

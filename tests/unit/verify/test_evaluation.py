@@ -158,7 +158,7 @@ def test_hosts_with_different_plans_are_a_problem() -> None:
     hosts["node2"]["digest"] = "other"
     report = evaluated(hosts)
     shown = f"node1 {PLAN['digest']}, node2 other"
-    assert report["problems"] == [f"hosts have different plans ({shown}); run playbooks/networks.yml"]
+    assert report["problems"] == [f"hosts have different plans ({shown}); run heddle.ovn.networks"]
     assert not report["passed"]
 
 
@@ -258,7 +258,7 @@ def test_filter_returns_repeats_and_their_controls() -> None:
 def test_record_of_other_questions_is_a_problem_of_its_host() -> None:
     hostvars = {name: results(name, host) for name, host in perfect().items()}
     hostvars["node1"]["heddle_probed"]["record"] = hostvars["node2"]["heddle_probed"]["record"]
-    problem = "node1: it tested other pairs than those of its plan; run playbooks/networks.yml"
+    problem = "node1: it tested other pairs than those of its plan; run heddle.ovn.networks"
     assert reported(hostvars)["report"]["problems"] == [problem]
 
 

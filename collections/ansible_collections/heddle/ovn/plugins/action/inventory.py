@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import sys
 
-from ansible.plugins.action import ActionBase
 from ansible.release import __version__ as ansible_version
 
+from ansible_collections.heddle.ovn.plugins.plugin_utils.control_node_check import ControlNodeCheck
 from ansible_collections.heddle.ovn.plugins.plugin_utils.inventory.check import GROUPS, inventory_mistakes
 from ansible_collections.heddle.ovn.plugins.plugin_utils.inventory.control_node import control_mistakes
 from ansible_collections.heddle.ovn.plugins.plugin_utils.inventory.fleet import lines
@@ -26,25 +26,18 @@ _ARGUMENTS = {
 }
 
 
-class ActionModule(ActionBase):
+class ActionModule(ControlNodeCheck):
     """Calls the check in plugin_utils/inventory."""
 
-    _requires_connection = False
-    _supports_check_mode = True
-    _supports_async = False
+    arguments = _ARGUMENTS
+    refusal = "problem(s) in the inventory, no host was contacted"
 
-    def run(self, tmp=None, task_vars=None):
-        """Return the number of hosts, or all mistakes."""
-        result = super().run(tmp, task_vars)
-        _validation, arguments = self.validate_argument_spec(argument_spec=_ARGUMENTS)
-        variables = read_variables()
-        fleet = read_fleet(task_vars, self._loader, variables)
+    def check(self, arguments: dict, variables: dict) -> tuple[list[str], dict]:
+        """Return all mistakes, or the number of hosts."""
+        known = read_variables()
+        fleet = read_fleet(variables, self._loader, known)
         mistakes = [
             *control_mistakes(ansible_version, sys.version_info, arguments["packages"]),
-            *inventory_mistakes(fleet, variables, arguments["allowed"]),
+            *inventory_mistakes(fleet, known, arguments["allowed"]),
         ]
-        problems = lines(mistakes, fleet.groups)
-        if problems:
-            msg = f"{len(problems)} problem(s) in the inventory, no host was contacted:\n" + "\n".join(problems)
-            return {**result, "failed": True, "changed": False, "msg": msg, "problems": problems}
-        return {**result, "changed": False, "hosts": len(fleet.hosts(*GROUPS))}
+        return lines(mistakes, fleet.groups), {"hosts": len(fleet.hosts(*GROUPS))}

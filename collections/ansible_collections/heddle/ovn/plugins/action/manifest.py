@@ -4,12 +4,9 @@
 
 from __future__ import annotations
 
-import gc
-
-from ansible.plugins.action import ActionBase
-
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.preflight import examine
+from ansible_collections.heddle.ovn.plugins.plugin_utils.control_node_check import ControlNodeCheck
 
 _ARGUMENTS = {
     "files": {
@@ -23,23 +20,14 @@ _ARGUMENTS = {
 }
 
 
-class ActionModule(ActionBase):
+class ActionModule(ControlNodeCheck):
     """Calls the validation in `operations.preflight`."""
 
-    _requires_connection = False
-    _supports_check_mode = True
-    _supports_async = False
+    arguments = _ARGUMENTS
+    refusal = "problem(s), nothing was written"
 
-    def run(self, tmp=None, task_vars=None):
-        """Return the valid manifests, compressed and base64-encoded, or all problems."""
-        result = super().run(tmp, task_vars)
-        _validation, arguments = self.validate_argument_spec(argument_spec=_ARGUMENTS)
+    def check(self, arguments: dict, variables: dict) -> tuple[list[str], dict]:
+        """Return all problems, or the valid manifests, compressed and base64-encoded."""
         files = [(entry["name"], entry["text"]) for entry in arguments["files"]]
-        # This process ends with the task; cyclic garbage collection would take much of its time.
-        gc.disable()
         resources, problems = examine(files, arguments["nodes"], arguments["settings"])
-        if problems:
-            text = "\n".join(problems)
-            msg = f"{len(problems)} problem(s), nothing was written:\n{text}"
-            return {**result, "failed": True, "changed": False, "msg": msg, "problems": problems}
-        return {**result, "changed": False, "document": pack(resources), "count": len(resources)}
+        return problems, {} if problems else {"document": pack(resources), "count": len(resources)}

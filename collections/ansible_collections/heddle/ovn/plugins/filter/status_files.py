@@ -14,16 +14,8 @@ description:
   - Makes C(status.json) and C(status.txt) from the result of M(heddle.ovn.resource_info), for M(heddle.ovn.report).
   - M(heddle.ovn.readiness) returns the same files.
 positional: audits
-options:
-  _input:
-    description: The result of M(heddle.ovn.resource_info).
-    type: dict
-    required: true
-  audits:
-    description:
-      - The result of M(heddle.ovn.audit) by host, as for P(heddle.ovn.status_table#filter).
-    type: dict
-    required: true
+extends_documentation_fragment:
+  - heddle.ovn.cluster
 """
 
 EXAMPLES = r"""

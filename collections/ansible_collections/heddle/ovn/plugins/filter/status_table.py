@@ -16,18 +16,9 @@ description:
   - Conditions that are not as they should be follow with reason and message.
   - With O(summary), these come first and are complete, followed only by networks that are not ready and totals.
 positional: audits
+extends_documentation_fragment:
+  - heddle.ovn.cluster
 options:
-  _input:
-    description: The result of M(heddle.ovn.resource_info).
-    type: dict
-    required: true
-  audits:
-    description:
-      - The result of M(heddle.ovn.audit) by host.
-      - Empty for a host that did not answer, C(failed) and C(msg) for one where the plan could not be applied,
-        C(asked) false for one that was not asked.
-    type: dict
-    required: true
   summary:
     description: Whether to leave out what is as it should be.
     type: bool

@@ -16,7 +16,7 @@ description:
     apply to the hosts; until then no host changes.
   - A node changes only while it has no workload of a primary Layer2 network.
   - What is left to do follows from the state alone, so an interrupted run can be completed by the next one.
-  - Runs on the state host. C(playbooks/upgrade_layer2.yml) performs the steps in order.
+  - Runs on the state host. C(heddle.ovn.upgrade_layer2) performs the steps in order.
 extends_documentation_fragment:
   - heddle.ovn.attributes
   - heddle.ovn.state_database

@@ -18,7 +18,7 @@ description:
     runs it. On failure, it continues to run on the source.
   - There too, O(state=completed) ends any migration in progress, so that the VM's location can be determined.
   - Both ends must have the VM's ports already, which M(heddle.ovn.migration) and M(heddle.ovn.zone) create;
-    C(playbooks/migrate_workload.yml) does all of it in the right order.
+    C(heddle.ovn.migrate_workload) does all of it in the right order.
 attributes:
   check_mode:
     description: Whether the operation can be run in check mode.

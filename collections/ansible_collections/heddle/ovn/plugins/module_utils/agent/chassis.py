@@ -6,6 +6,7 @@ from __future__ import annotations
 from ..common.change import Outcome
 from ..common.databases import OPEN_VSWITCH, SOUTHBOUND_REMOTE, VSWITCH_REMOTE
 from ..common.naming import INTEGRATION_BRIDGE, LINK_NAME, PHYSICAL_NETWORK
+from ..common.next_hops import next_hop_problem
 from ..netlink import kernel
 from ..netlink.device import advertised_interfaces, default_gateways, read_device, read_device_mac
 from ..netlink.handle import vrf_supported
@@ -47,6 +48,8 @@ def apply_chassis(params: dict, *, write: bool) -> tuple[Outcome, dict]:
             "install a kernel with the vrf module, or set heddle_gateway_mode: shared for this host"
         )
     bridges = _bridges(params, datapath, ready)
+    if params["provider"] and ready:
+        _refuse_next_hops(params["provider"])
     host = {
         "name": params["name"], "encap_ips": params["encap_ips"], "datapath": datapath, "bridges": bridges,
     }  # fmt: skip
@@ -267,6 +270,16 @@ def chassis_id(remote: str) -> str:
     """Return the system-id of the Open vSwitch whose database is at `remote`, "" when it has none."""
     with Client(remote, read_only=True) as client:
         return identifiers(client).get("system-id", "")
+
+
+def _refuse_next_hops(provider: dict) -> None:
+    """Reject next hops of the inventory that the uplink does not reach; those of the kernel's routes are reachable."""
+    devices = (read_device(provider["bridge"]), read_device(provider["uplink"]))
+    addresses = [held.text for device in devices if device for held in device.addresses]
+    for hop in provider["next_hops"] if addresses else ():
+        problem = next_hop_problem(hop, provider["uplink"], addresses)
+        if problem:
+            raise UserError(f"next hop {problem}; write the address of a router there in heddle_provider_next_hops")
 
 
 def _refuse_foreign(client, bridges: list[dict]) -> None:

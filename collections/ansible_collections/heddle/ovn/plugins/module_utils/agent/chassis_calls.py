@@ -10,7 +10,7 @@ from .module_runner import Request, result
 # With the host's name: Ansible shows equal warnings once.
 _DIFFERS = (
     "Open vSwitch of {} differs from the inventory. The plan keeps the previously reported values of the host; "
-    "playbooks/install.yml applies the inventory:"
+    "heddle.ovn.install applies the inventory:"
 )
 
 

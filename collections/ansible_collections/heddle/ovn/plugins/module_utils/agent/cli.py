@@ -75,7 +75,7 @@ def _status(outcomes: dict[str, Outcome], chosen: argparse.Namespace, problems: 
     if chosen.json:
         _write(json.dumps(status, indent=1))
     elif not plan:
-        _write("no plan yet; run playbooks/networks.yml")
+        _write("no plan yet; run heddle.ovn.networks")
     else:
         _write(f"plan {status['plan']} (revision {status['revision']})")
         for name, changes in differs.items():

@@ -27,9 +27,9 @@ def read_host(path: str = HOST_FILE) -> dict:
         with open(path, encoding="utf-8") as text:
             host = json.load(text)
     except (OSError, ValueError) as error:
-        raise UserError(f"{path}: {error}. Run playbooks/install.yml, which writes it.") from error
+        raise UserError(f"{path}: {error}. Run heddle.ovn.install, which writes it.") from error
     if not isinstance(host, dict) or not host.keys() >= {"node", "chassis"}:
-        raise UserError(f"{path} is malformed. Run playbooks/install.yml, which writes it.")
+        raise UserError(f"{path} is malformed. Run heddle.ovn.install, which writes it.")
     return host
 
 
@@ -89,6 +89,6 @@ def _gateway(host: dict, context: NodeContext) -> Outcome:
     if planned and planned["bridge"] != provider.get("bridge") and context.write:
         raise UserError(
             f"the plan has {planned['bridge']} as the provider's bridge, this host {provider.get('bridge', 'none')}. "
-            "Run playbooks/networks.yml, which writes a matching plan"
+            "Run heddle.ovn.networks, which writes a matching plan"
         )
     return apply_gateway(context, plan)

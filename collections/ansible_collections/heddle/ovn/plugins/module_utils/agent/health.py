@@ -70,7 +70,7 @@ def other_facts(node: str, found: dict | None, plan: dict) -> list[str]:
     planned = plan.get("nodes", {}).get(node, {}).get("gateway") or {}
     return [
         f"provider network: {name} of this host: {_listed(found[name])}; in the plan: {_listed(planned[name])}. Run "
-        "playbooks/networks.yml, which makes a plan of what hosts report"
+        "heddle.ovn.networks, which makes a plan of what hosts report"
         for name in _OWN_FACTS
         if name in planned and name in (found or {}) and planned[name] != found[name]
     ]

@@ -40,5 +40,5 @@ def apply_firewall(
 def _missing(prober: str) -> str:
     return (
         f"the cgroup {prober} of the health prober does not exist, so it cannot reach workloads with a primary network "
-        "of their own; start the prober, or correct heddle_prober in the inventory and run playbooks/site.yml"
+        "of their own; start the prober, or correct heddle_prober in the inventory and run heddle.ovn.site"
     )

@@ -150,9 +150,9 @@ def read_plan_file(path: str) -> dict:
         with open(path, encoding="utf-8") as text:
             plan = json.load(text)
     except (OSError, ValueError) as error:
-        raise UserError(f"no plan in {path}: {error}. Run playbooks/networks.yml, which writes it.") from error
+        raise UserError(f"no plan in {path}: {error}. Run heddle.ovn.networks, which writes it.") from error
     if not isinstance(plan, dict) or not plan.keys() >= _PLAN_PARTS:
-        raise UserError(f"no plan in {path}: the file is damaged. Run playbooks/networks.yml, which writes it.")
+        raise UserError(f"no plan in {path}: the file is damaged. Run heddle.ovn.networks, which writes it.")
     return _known_format(plan, path)
 
 
@@ -162,7 +162,7 @@ def _known_format(plan: dict, source: str) -> dict:
     if isinstance(found, int) and found > PLAN_FORMAT:
         raise PlanTooNew(
             f"{source}: the plan has format {found}, and this program reads formats up to {PLAN_FORMAT}. Run "
-            "playbooks/install.yml of the release that made the plan; it installs a program that reads it"
+            "heddle.ovn.install of the release that made the plan; it installs a program that reads it"
         )
     return plan
 
@@ -173,7 +173,9 @@ def known_node(plan: dict, name: str) -> str:
     if node is None:
         raise UserError(f"node {name} is not in the plan; it has {', '.join(plan['nodes'])}")
     if not node["chassis"]:
-        raise UserError(f"the plan has no chassis for node {name}; run playbooks/install.yml on it, then networks.yml")
+        raise UserError(
+            f"the plan has no chassis for node {name}; run heddle.ovn.install on it, then heddle.ovn.networks"
+        )
     return name
 
 

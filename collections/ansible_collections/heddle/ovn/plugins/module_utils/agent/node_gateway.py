@@ -53,7 +53,7 @@ def _management_ports(plan: dict, node: str, owner: str, *, write: bool) -> Outc
     with connected(VSWITCH_REMOTE, write=write) as client:
         if client is not None and integration_bridge(client) is None:
             if write:
-                raise UserError("there is no integration bridge; run playbooks/install.yml on this host")
+                raise UserError("there is no integration bridge; run heddle.ovn.install on this host")
             client = None
         rows = render_management_ports(plan, node)
         return apply_rows(client, OPEN_VSWITCH, rows, owner, TABLES, write=write)
@@ -64,7 +64,7 @@ def _host_network(plan: dict, node: str, owner: str, *, write: bool) -> Outcome:
     if kernel.PYROUTE2_IMPORT_ERROR is None:
         return reconcile_host_network(desired, owner=owner, write=write)
     if write:
-        raise UserError("pyroute2 is missing on this host; run playbooks/install.yml")
+        raise UserError("pyroute2 is missing on this host; run heddle.ovn.install")
     return planned_host_network(desired)
 
 

@@ -37,12 +37,12 @@ def apply_workloads(context: NodeContext, plan: dict, refused: Set[str] = frozen
     elif not write:
         outcome += planned_endpoints(endpoints)
     else:
-        raise UserError("pyroute2 is missing on this host; run playbooks/install.yml")
+        raise UserError("pyroute2 is missing on this host; run heddle.ovn.install")
     with connected(VSWITCH_REMOTE, write=write) as client:
         rows = render_workload_ports(plan, node)
         if client is not None and integration_bridge(client) is None:
             if write:
-                raise UserError(f"there is no bridge {INTEGRATION_BRIDGE}; run playbooks/install.yml on this host")
+                raise UserError(f"there is no bridge {INTEGRATION_BRIDGE}; run heddle.ovn.install on this host")
             client = None
         outcome += apply_rows(client, OPEN_VSWITCH, rows, owner, vswitch.TABLES, write=write)
     outcome += reconcile_vms(vms, owner=owner, write=write)

@@ -23,7 +23,7 @@ def run(argv: list[str], text: str = "") -> str:
             argv, input=text, capture_output=True, text=True, timeout=TIMEOUT, check=False, env=environment
         )
     except FileNotFoundError:
-        raise NotInstalled(argv[0], "is not installed on this host; run playbooks/install.yml") from None
+        raise NotInstalled(argv[0], "is not installed on this host; run heddle.ovn.install") from None
     except subprocess.TimeoutExpired:
         raise ProgramError(argv[0], f"did not end within {TIMEOUT:g} s") from None
     if done.returncode != 0:

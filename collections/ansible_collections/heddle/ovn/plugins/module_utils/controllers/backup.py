@@ -37,7 +37,7 @@ def backup_of(snapshot: Snapshot) -> dict:
     It is JSON-ready: `format`, `digest` (SHA-256 of the content), and the content of the snapshot.
     """
     if not snapshot.revision:
-        raise BackupError("the state database holds nothing yet; run playbooks/networks.yml first")
+        raise BackupError("the state database holds nothing yet; run heddle.ovn.networks first")
     content = {
         "deployment": snapshot.name,
         "revision": snapshot.revision,
@@ -97,7 +97,8 @@ def restore(
     if before.revision and not overwrite:
         raise BackupError(
             f"the state database is not empty: it holds {len(before.objects)} objects of deployment {before.name!r} "
-            f"at revision {before.revision}; restore into an empty one, or allow to overwrite this one"
+            f"at revision {before.revision}; restore into an empty one, or overwrite it "
+            "with -e heddle_restore_overwrite=true"
         )
     if before.revision and before.name != wanted.name:
         raise BackupError(

@@ -203,7 +203,7 @@ def survey(snapshot: Snapshot, version: str, wanted: list[str], serial: int) -> 
         found.blockers.append(Blocker("the old topology was cleaned up", "it cannot be restored"))
         return found
     found.blockers += [
-        Blocker("its chassis is not known", "run playbooks/install.yml, then playbooks/networks.yml", node.name)
+        Blocker("its chassis is not known", "run heddle.ovn.install, then heddle.ovn.networks", node.name)
         for node in nodes
         if node.name in left and not node.spec.get("chassis")
     ]
@@ -247,7 +247,7 @@ def _subnets(snapshot: Snapshot) -> tuple[list[Blocker], list[str]]:
 def _on_its_way(workload: StoredObject, network: Network) -> Blocker:
     name, target = f"{workload.namespace}/{workload.name}", moving_to(workload)
     return Blocker(f"is migrating to {target}",
-                   f"finish that first: playbooks/migrate_workload.yml -e workload={name} -e to={target}",
+                   f"finish that first: heddle.ovn.migrate_workload -e workload={name} -e to={target}",
                    node_of(workload), network.name, name)  # fmt: skip
 
 

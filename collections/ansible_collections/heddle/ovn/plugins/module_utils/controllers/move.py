@@ -51,11 +51,11 @@ def begin_move(before: Snapshot, name: str, node: str) -> tuple[Snapshot, dict]:
     workload = _workload(before, name)
     here, pending = node_of(workload), moving_to(workload)
     if is_pending(workload) and pending is None:
-        raise MoveRefused(f"workload {name} waits and does not run yet; playbooks/status.yml says for what")
+        raise MoveRefused(f"workload {name} waits and does not run yet; heddle.ovn.status says for what")
     if workload.spec["kind"] != "vm":
         raise MoveRefused(
             f"workload {name} is a network namespace, and nothing can move that while it runs; name the other node in "
-            "its manifest, and playbooks/networks.yml starts it there"
+            "its manifest, and heddle.ovn.networks starts it there"
         )
     nodes = {entry.name: entry.spec for entry in before.of_kind("Node")}
     if not nodes.get(node, {}).get("chassis"):

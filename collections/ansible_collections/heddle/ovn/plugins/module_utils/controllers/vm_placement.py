@@ -34,4 +34,4 @@ def check_moving(before: Snapshot, after: Snapshot) -> Iterator[Refusal]:
         new = after.objects.get(old.key)
         if moving_to(old) and new is not None and (old.spec != new.spec or node_of(old) != node_of(new)):
             yield (old.key, "spec", f"cannot change while it moves from {node_of(old)} to {moving_to(old)}",
-                   "finish that first with playbooks/migrate_workload.yml")  # fmt: skip
+                   "finish that first with heddle.ovn.migrate_workload")  # fmt: skip

@@ -96,12 +96,12 @@ def run_step(client, params: dict, *, write: bool) -> dict:
     everything that blocks the step; nothing is written in either case.
     """
     if client is None:
-        raise UserError("there is no state database yet; run playbooks/site.yml")
+        raise UserError("there is no state database yet; run heddle.ovn.site")
     moves: list[Move] = []
 
     def decide(before: Snapshot) -> tuple[Snapshot, list[Blocker]]:
         if not before.settings:
-            raise UserError("the state database is empty; run playbooks/networks.yml")
+            raise UserError("the state database is empty; run heddle.ovn.networks")
         after, moves[:], blockers = _DECISIONS[params["step"]](before, params["nodes"], TOPOLOGIES[params["topology"]])
         if after is not before and not blockers:
             select_nodes_between_runs(before, after, now())

@@ -69,7 +69,7 @@ def record_move(params: dict, client, *, write: bool) -> tuple[Snapshot, Snapsho
         return after, []
 
     if client is None:
-        raise UserError("there is no state database yet; run playbooks/site.yml")
+        raise UserError("there is no state database yet; run heddle.ovn.site")
     try:
         before, after = store(client, decide, write=write)
     except MoveRefused as error:

@@ -50,7 +50,7 @@ def reconcile_vms(vms: list[VirtualMachine], *, owner: str, write: bool) -> Outc
     """
     if write and vms and not instance.ready():
         raise HypervisorError(
-            "this host is not set up for virtual machines; run playbooks/install.yml with the manifests that have them"
+            "this host is not set up for virtual machines; run heddle.ovn.install with the manifests that have them"
         )
     there = instance.read_vms()
     steps = []

@@ -53,7 +53,7 @@ def _task(context: NodeContext, request: Request) -> tuple[Task, dict]:
         own = [Answerer(name, None, address) for address in external[name]]
         return Task([], own, {}, request.port), {}
     if kernel.PYROUTE2_IMPORT_ERROR is not None:
-        raise UserError("pyroute2 is missing on this host; run playbooks/install.yml")
+        raise UserError("pyroute2 is missing on this host; run heddle.ovn.install")
     plan = load_plan(context)
     known_node(plan, name)
     chosen = chosen_workloads(plan)

@@ -48,7 +48,7 @@ def watch(context: NodeContext, request: Request, directory: str = f"{DIRECTORY}
         if plan["workloads"][peer]["node"] != node:
             return {"changed": False, "peer": peer}
         if kernel.PYROUTE2_IMPORT_ERROR is not None:
-            raise UserError("pyroute2 is missing on this host; run playbooks/install.yml")
+            raise UserError("pyroute2 is missing on this host; run heddle.ovn.install")
         task = echoes(plan, name, peer, request.addresses)
         return {"changed": process.start(task, request.lifetime, write=context.write), "peer": peer}
     except OSError as error:

@@ -29,21 +29,21 @@ def blockers(
     running = sorted(virtual_machines)
     if running:
         found.append(
-            f"{node} runs {_counted(running, 'virtual machine')}: move them with playbooks/migrate_workload.yml, or "
-            f"remove them from the manifests and run playbooks/networks.yml; {_FORCE}"
+            f"{node} runs {_counted(running, 'virtual machine')}: move them with heddle.ovn.migrate_workload, or "
+            f"remove them from the manifests and run heddle.ovn.networks; {_FORCE}"
         )
     placed = sorted(workloads)
     if placed:
         found.append(
             f"{node} has {_counted(placed, 'workload')}: give them another node in the manifests, or remove them, and "
-            f"run playbooks/networks.yml; {_FORCE}"
+            f"run heddle.ovn.networks; {_FORCE}"
         )
     left = sorted(remaining)
     if left:
         found.append(
             f"{node} has the state database, and {', '.join(left)} would be left without one: uninstall all hosts "
-            "together, or restore a backup of the state on another host first (playbooks/state_backup.yml, "
-            "state_restore.yml); -e heddle_uninstall_force=true removes it all the same"
+            "together, or restore a backup of the state on another host first (heddle.ovn.state_backup, "
+            "heddle.ovn.state_restore); -e heddle_uninstall_force=true removes it all the same"
         )
     if unsaved:
         found.append(

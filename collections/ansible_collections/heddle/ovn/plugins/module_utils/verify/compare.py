@@ -186,7 +186,7 @@ class Comparison:
 
     def _endpoints(self) -> Outcome:
         if kernel.PYROUTE2_IMPORT_ERROR is not None:
-            raise UserError("pyroute2 is missing on this host; run playbooks/install.yml")
+            raise UserError("pyroute2 is missing on this host; run heddle.ovn.install")
         with Client(VSWITCH_REMOTE, read_only=True) as client:
             userspace = uses_userspace(client)
         found = reconcile_endpoints(self.endpoints, owner=self.workload_owner, userspace=userspace, write=False)

@@ -79,11 +79,9 @@ def audit_report(hosts: dict[str, dict], wanted: list[str], intended: str | None
     digests = {host["digest"] for host in answered.values()}
     if len(digests) > 1:
         listed = ", ".join(f"{name} {host['digest']}" for name, host in answered.items())
-        problems.append(f"hosts have different plans ({listed}); run playbooks/networks.yml")
+        problems.append(f"hosts have different plans ({listed}); run heddle.ovn.networks")
     if intended and digests - {intended}:
-        problems.append(
-            f"the stored manifests make plan {intended}, which not all hosts have; run playbooks/networks.yml"
-        )
+        problems.append(f"the stored manifests make plan {intended}, which not all hosts have; run heddle.ovn.networks")
     clean = not any(host["drift"] or (foreign_fails and host["foreign"]) for host in answered.values())
     plan = intended or (digests.pop() if len(digests) == 1 else "")
     return {

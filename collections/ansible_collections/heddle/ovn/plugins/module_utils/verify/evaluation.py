@@ -173,7 +173,7 @@ def _problems(wanted: list[str], hosts: dict[str, dict]) -> list[str]:
     digests = {name: host["digest"] for name, host in hosts.items() if not host.get("error")}
     if any(one != other for one, other in pairwise(digests.values())):
         listed = ", ".join(f"{name} {value}" for name, value in digests.items())
-        problems.append(f"hosts have different plans ({listed}); run playbooks/networks.yml")
+        problems.append(f"hosts have different plans ({listed}); run heddle.ovn.networks")
     return problems
 
 

@@ -214,7 +214,7 @@ def expand(record: dict, asked: Expectations) -> dict[tuple, dict]:
     ValueError: the record is of another list of expectations.
     """
     if record["questions"] != asked.fingerprint:
-        raise ValueError("it tested other pairs than those of its plan; run playbooks/networks.yml")
+        raise ValueError("it tested other pairs than those of its plan; run heddle.ovn.networks")
     unsent, untested = set(record["unsent"]), set(record["untested"])
     found = {}
     for number, row in enumerate(asked.rows):

@@ -40,7 +40,7 @@ def reach(context: NodeContext, request: Request) -> dict:
             return {"changed": changed, "received": pack(received)}
         external = context.node in request.external
         if not external and kernel.PYROUTE2_IMPORT_ERROR is not None:
-            raise UserError("pyroute2 is missing on this host; run playbooks/install.yml")
+            raise UserError("pyroute2 is missing on this host; run heddle.ovn.install")
         if request.state == "started":
             return _responding(context, request)
         plan = load_plan(context)

@@ -12,7 +12,7 @@ from .markup import document, result_box, scaled, table
 
 
 class UpgradePage:
-    """Parts of the page, made of what playbooks/upgrade_layer2.yml writes to upgrade_layer2.json."""
+    """Parts of the page, made of what heddle.ovn.upgrade_layer2 writes to upgrade_layer2.json."""
 
     def __init__(self, report: dict) -> None:
         self.report = report

@@ -26,7 +26,7 @@ def page_data(directory: Path, moment: datetime) -> dict:
     try:
         fleet = _fleet(status)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        report.problems.append(f"status.json is of another version ({error!r}); run playbooks/status.yml again")
+        report.problems.append(f"status.json is of another version ({error!r}); run heddle.ovn.status again")
         status, fleet = {}, _fleet({})
     data = {
         "made": moment.isoformat(timespec="seconds"),

@@ -42,7 +42,7 @@ function totalTile(kind, all, open) {
   return el("button", { type: "button", class: "tile total", onclick: open },
     el("span", { class: "label" }, capital(kind)),
     el("span", { class: "figure" }, all.length.toLocaleString("en")),
-    el("span", { class: "note" }, !data.known ? "run playbooks/status.yml" : rest ? `${rest} not ready` : "all ready"),
+    el("span", { class: "note" }, !data.known ? "run heddle.ovn.status" : rest ? `${rest} not ready` : "all ready"),
     bar);
 }
 
@@ -88,7 +88,7 @@ function showAttention() {
   ];
   const section = document.getElementById("attention");
   if (!lines.length) {
-    const nothing = data.known ? "Nothing needs attention." : "There is no status.json; run playbooks/status.yml.";
+    const nothing = data.known ? "Nothing needs attention." : "There is no status.json; run heddle.ovn.status.";
     section.append(el("p", { class: data.known ? "calm" : "notice" }, nothing));
     return;
   }

@@ -91,14 +91,14 @@ def _counted(count: int, word: str) -> str:
 
 
 _RUNS = (
-    ("verify", "verify.json", ("verify.txt", "first_light.html", "gateways.html"), "playbooks/verify.yml", _verify),
-    ("audit", "audit.json", ("audit.json",), "playbooks/audit.yml", _audit),
+    ("verify", "verify.json", ("verify.txt", "first_light.html", "gateways.html"), "heddle.ovn.verify", _verify),
+    ("audit", "audit.json", ("audit.json",), "heddle.ovn.audit", _audit),
     (
         "upgrade", "upgrade_layer2.json", ("upgrade_layer2.html", "upgrade_layer2.json"),
-        "playbooks/upgrade_layer2.yml", _upgrade,
+        "heddle.ovn.upgrade_layer2", _upgrade,
     ),
     (
-        "migration", "migrate_workload.json", ("migrate_workload.json",), "playbooks/migrate_workload.yml",
+        "migration", "migrate_workload.json", ("migrate_workload.json",), "heddle.ovn.migrate_workload",
         _migration,
     ),
 )  # fmt: skip
