@@ -13,11 +13,13 @@ from .report import Markup, Picture, Report
 from .upgrade import Upgrade
 
 __all__ = [
-    "COLLECTIONS", "Capture", "Fleet", "Gateways", "HeddleError", "Interrupted", "Lab", "Markup", "Picture",
-    "PlayFailed", "Recorder", "Report", "Upgrade",
+    "COLLECTIONS", "Capture", "Chaos", "Fleet", "Gateways", "HeddleError", "Interrupted", "Lab", "Markup", "Operation",
+    "Picture", "PlayFailed", "Recorder", "Report", "Upgrade",
 ]  # fmt: skip
 # They need pandas, which takes longer to load than the notebooks of reports to run.
-_LATE = {"Capture": "capture", "Fleet": "fleet", "Recorder": "recorder"}
+_LATE = {
+    "Capture": "capture", "Chaos": "chaos", "Fleet": "fleet", "Operation": "confirmation", "Recorder": "recorder",
+}  # fmt: skip
 
 
 def __getattr__(name: str):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sends echoes between two workloads while something happens, and plots the answers with the events."""
+"""Sends echoes from a workload while something happens, and plots the answers with the events."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pandas
 
 from ansible_collections.heddle.ovn.plugins.plugin_utils.pages.svg import FAINT, INK, RULE, Drawing
 
-from .collection import naming
+from .collection import naming, plain
 from .fleet import Fleet
 from .problem import HeddleError
 from .report import Picture
@@ -24,7 +24,7 @@ _WIDTH, _HEIGHT, _LEFT, _TOP = 900, 180, 60, 50
 
 
 class Recorder:
-    """Sends echoes from one workload to another as long as its `with` block runs.
+    """Sends echoes from a workload to another one, or to an address, as long as its `with` block runs.
 
     `echoes` is a frame with `time`, `sequence` and `milliseconds`, which is NaN for one without an answer. Times are
     those of the source's host; `mark` notes an event at the time of this machine.
@@ -34,7 +34,7 @@ class Recorder:
         if not 0.002 <= interval <= 60:
             raise HeddleError(f"interval is {interval} s; it can be 0.002 to 60")
         workload = fleet.plan()["workloads"].get(source)
-        self.address = fleet.address(target, network)
+        self.address = fleet.address(target, network) if "/" in target else plain(target)
         if workload is None or workload["kind"] != "netns":
             raise HeddleError(f"{source} is no network namespace that could send echoes; name another workload")
         self.fleet, self.host, self.interval = fleet, workload["node"], interval

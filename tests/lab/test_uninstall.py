@@ -8,10 +8,15 @@ node3 without Heddle; `site.yml` installs it again.
 from __future__ import annotations
 
 import difflib
+import os
 import re
 from pathlib import Path
 
+import pexpect
 import pytest
+import yaml
+
+from .conftest import MANIFESTS, ROOT
 
 NODE = "node3"
 UNINSTALL = Path("playbooks/uninstall.yml").name
@@ -41,6 +46,13 @@ COMMANDS = {
 }
 # The lab's own servers, which start with the first workload, and neighbour tables that devices fill by themselves.
 PASSING = re.compile(r"standin-|\bsession-|\buser(?:-runtime-dir)?@|run-netns|/run/(?:systemd|log|user)|stable_secret")
+# An operator's own, which are there before Heddle and after it.
+FOREIGN = " && ".join([
+    "ip link add br-lan type bridge", "sysctl -qw net.ipv6.conf.br-lan.disable_ipv6=1", "ip link set br-lan up",
+    "ip address add 192.0.2.1/24 dev br-lan", "ip route add 198.51.100.0/24 via 192.0.2.9",
+    "ip rule add from 192.0.2.0/24 lookup 77 priority 7700", "nft add table inet operator",
+])  # fmt: skip
+FOREIGN_REMOVED = "ip rule del priority 7700; ip link del br-lan; nft delete table inet operator"
 
 
 def state(lab) -> dict[str, list[str]]:
@@ -64,9 +76,34 @@ def differences(before: dict[str, list[str]], after: dict[str, list[str]]) -> li
     ]
 
 
-def test_host_is_as_before_the_installation(lab):
+def test_host_is_as_before_the_installation(lab, tmp_path: Path):
     if lab.try_ssh(NODE, "test", "-e", "/usr/local/sbin/heddle-host").returncode == 0:
         pytest.skip("needs hosts before the first installation: python -m lab down, python -m lab up")
+    lab.ssh(NODE, FOREIGN)
+    try:
+        installed_and_removed(lab, tmp_path)
+    finally:
+        lab.try_ssh(NODE, FOREIGN_REMOVED)
+        lab.try_ssh("node2", "ovs-vsctl --if-exists del-br br-user")
+
+
+def confirmed(answer: str) -> str:
+    """Run the playbook at a terminal, answer its question, and return what it printed."""
+    arguments = ["playbooks/uninstall.yml", "-e", f"heddle_manifests={MANIFESTS}", *LIMIT, *FORCE,
+                 "-e", "heddle_uninstall_confirm=true"]  # fmt: skip
+    environment = {**os.environ, "ANSIBLE_NOCOLOR": "1", "HEDDLE_LOG_DIRECTORY": ""}
+    terminal = pexpect.spawn(
+        str(ROOT / "scripts" / "play"), arguments, cwd=ROOT, env=environment, encoding="utf-8", timeout=300,
+        dimensions=(50, 200),
+    )  # fmt: skip
+    terminal.expect(f"Remove Heddle from {NODE}[?] yes continues, anything else stops")
+    terminal.sendline(answer)
+    terminal.expect(pexpect.EOF)
+    terminal.close()
+    return f"{terminal.before}\nended with {terminal.exitstatus}"
+
+
+def installed_and_removed(lab, directory: Path) -> None:
     before = state(lab)
     assert all(before[what] for what in ("packages", "addresses", "files"))
 
@@ -74,7 +111,10 @@ def test_host_is_as_before_the_installation(lab):
     assert lab.play(UNINSTALL, *LIMIT).changed == {NODE: 0}
     assert not differences(before, state(lab))
 
-    lab.play("site.yml")
+    # This host's part of the provider network has a tag.
+    more = directory / "more.yml"
+    more.write_text(yaml.safe_dump({"all": {"hosts": {NODE: {"heddle_provider_vlan": 7}}}}))
+    lab.play("site.yml", "-i", "inventories/lab", "-i", str(more))
     installed = state(lab)
     assert any("br-ex" in line for line in installed["links"])
     assert any("heddle-host" in line for line in installed["unit files"])
@@ -87,8 +127,15 @@ def test_host_is_as_before_the_installation(lab):
     assert "delete host file /usr/local/sbin/heddle-host" in checked.output
     assert lab.ssh(NODE, "heddle-host status").startswith("plan ")
 
-    removed = lab.play(UNINSTALL, *LIMIT, *FORCE)
-    assert "node1, node2 still have these hosts as chassis" in " ".join(removed.output.split())
+    lab.ssh("node2", "ovs-vsctl add-br br-user")
+    foreign = lab.play(UNINSTALL, "--limit", "node2", "--check", success=False)
+    assert "Open vSwitch came with Heddle and has 1 bridge (br-user)" in " ".join(foreign.output.split())
+
+    assert "not confirmed; nothing was removed" in confirmed("no")
+    assert lab.ssh(NODE, "heddle-host status").startswith("plan ")
+    removed = confirmed("yes")
+    assert "node1, node2 still have these hosts as chassis" in " ".join(removed.split())
+    assert removed.endswith("ended with 0")
     assert not differences(before, state(lab))
     assert lab.play(UNINSTALL, *LIMIT, *FORCE).changed == {NODE: 0}
     # The lab's DNS server still runs in the removed namespace; it starts in the next one of this name.

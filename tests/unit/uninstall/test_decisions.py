@@ -130,6 +130,7 @@ def test_nothing_prevents_the_removal_of_an_empty_host():
         ({"remaining": ["node1", "node2"]}, "node1, node2 would be left without one"),
         ({"unsaved": True}, "it cannot be backed up"),
         ({"foreign_ports": {"br-ex": ["vnet0"]}}, "ovs-vsctl del-port br-ex vnet0"),
+        ({"foreign_bridges": ["br-user"]}, "ovs-vsctl del-br br-user"),
     ],
 )
 def test_each_reason_is_a_line_with_the_remedy(found, text):

@@ -17,13 +17,15 @@ def blockers(
     remaining: Iterable[str] = (),
     unsaved: bool = False,
     foreign_ports: Mapping[str, Iterable[str]] | None = None,
+    foreign_bridges: Iterable[str] = (),
 ) -> list[str]:
     """Return one line for each reason, with the remedy.
 
     `workloads` are those of the plan on this host, `virtual_machines` those that run on it. `remaining` are the nodes
     that keep Heddle while this host, which has the state database, loses it. `unsaved` is a state database that would
     be removed and does not run, so that there is no backup of it. `foreign_ports` are ports of other software by the
-    bridge of Heddle's that has them.
+    bridge of Heddle's that has them, `foreign_bridges` bridges of other software in an Open vSwitch that goes with
+    Heddle.
     """
     found = []
     running = sorted(virtual_machines)
@@ -56,6 +58,13 @@ def blockers(
         found.append(
             f"{node}: the bridge {bridge} has {_counted(names, 'port')} that is not Heddle's: take it out (ovs-vsctl "
             f"del-port {bridge} {names[0]}); -e heddle_uninstall_force=true removes the bridge all the same"
+        )
+    others = sorted(foreign_bridges)
+    if others:
+        found.append(
+            f"{node}: Open vSwitch came with Heddle and has {_counted(others, 'bridge')} that is not Heddle's: "
+            f"remove it (ovs-vsctl del-br {others[0]}); -e heddle_uninstall_force=true removes Open vSwitch's database "
+            "all the same"
         )
     return found
 

@@ -11,6 +11,8 @@ HOST_UNIT, STATE_UNIT, VM_UNIT = (f"{SYSTEMD}/{name}.service" for name in ("hedd
 PROGRAM = "/usr/local/sbin/heddle-host"
 LIBRARY = "/var/lib/heddle"
 STATE_DATABASE = "/var/lib/heddle-state"
+# In /etc in Debian's releases; the other one in upstream's.
+VSWITCH_DATABASES = ("/etc/openvswitch/conf.db", "/var/lib/openvswitch/conf.db")
 _DROP_IN_FOLDERS = tuple(f"{SYSTEMD}/{daemon}.service.d" for daemon in DAEMONS)
 
 
@@ -47,10 +49,10 @@ FOOTPRINTS = {
             "/run/heddle",
         ),
         shared=(
-            "/etc/openvswitch/conf.db",
+            VSWITCH_DATABASES[0],
             "/etc/openvswitch/.conf.db.~lock~",
             "/etc/openvswitch/system-id.conf",
-            "/var/lib/openvswitch/conf.db",
+            VSWITCH_DATABASES[1],
             "/var/lib/openvswitch/.conf.db.~lock~",
             "/var/lib/ovn/ovnnb_db.db",
             "/var/lib/ovn/ovnsb_db.db",

@@ -214,6 +214,16 @@ def _restore_interfaces(before: Before, bridges: dict[str, str], *, write: bool)
     return outcome
 
 
+def foreign_bridges() -> list[str]:
+    """Return bridges of other software."""
+    with reachable(VSWITCH_REMOTE, write=False) as client:
+        if client is None:
+            return []
+        select = {"op": "select", "table": "Bridge", "where": [], "columns": ["name", "external_ids"]}
+        rows = client.transact(OPEN_VSWITCH, [select])[0]["rows"]
+    return sorted(row["name"] for row in rows if _OWNER not in map_pairs(row["external_ids"]))
+
+
 def foreign_ports() -> dict[str, list[str]]:
     """Return ports of other software on Heddle's bridges."""
     with reachable(VSWITCH_REMOTE, write=False) as client:

@@ -95,6 +95,11 @@ class Before:
         first = next((section for section in self.sections if name in section.installed), None)
         return asked and self.had_package(name) and first is not None and name not in first.manual
 
+    def lacked(self, paths: Iterable[str]) -> bool:
+        """Return whether it is recorded that none of these files was there."""
+        known = self.first("paths")
+        return all(path in known and known[path] is None for path in paths)
+
     @property
     def requested(self) -> list[str]:
         """Packages that roles have installed; without those that were there before."""

@@ -14,7 +14,7 @@ from ..common.databases import STATE_REMOTE
 from ..qemu.instance import read_vms
 from . import host_parts, network
 from .blockers import blockers
-from .footprint import STATE_DATABASE
+from .footprint import STATE_DATABASE, VSWITCH_DATABASES
 from .packages import remove_packages
 from .record import Before, read_record
 
@@ -30,7 +30,7 @@ def removal_result(request: Request) -> dict:
     params, write = request.params, not request.check_mode
     before, traces = read_record(), host_parts.own_traces()
     plan = _plan()
-    found = _blockers(params, plan)
+    found = _blockers(params, plan, before)
     if found and write and not params["force"]:
         raise UserError("\n".join(found))
     deployments = sorted({params["deployment"], plan.get("deployment", params["deployment"])})
@@ -83,7 +83,7 @@ def _state_only(traces: list[str]) -> bool:
     return traces == [STATE_DATABASE]
 
 
-def _blockers(params: dict, plan: dict) -> list[str]:
+def _blockers(params: dict, plan: dict, before: Before) -> list[str]:
     node = params["node"]
     state = os.path.isdir(STATE_DATABASE)
     own = {f"{plan.get('deployment', params['deployment'])}:workload"}
@@ -99,4 +99,5 @@ def _blockers(params: dict, plan: dict) -> list[str]:
         remaining=params["remaining"] if state else (),
         unsaved=state and params["databases"] == "remove" and not os.path.exists(_STATE_SOCKET),
         foreign_ports=network.foreign_ports(),
+        foreign_bridges=network.foreign_bridges() if before.lacked(VSWITCH_DATABASES) else (),
     )
