@@ -96,8 +96,11 @@ def unit() -> list[Stage]:
 
 
 def browser() -> list[Stage]:
-    """Pages in Debian's Chromium; skipped where chromium and chromium-driver are not installed."""
-    return [pytest("browser", "tests/browser")]
+    """Pages and JupyterLab in Debian's Chromium; skipped where it cannot be installed."""
+    return [
+        Stage("packages of the browser", [sys.executable, "-m", "scripts.browser_packages"]),
+        pytest("browser", "tests/browser"),
+    ]
 
 
 def docs() -> list[Stage]:
@@ -235,6 +238,18 @@ def standalone() -> list[Stage]:
     ]
 
 
+def walkthroughs() -> list[Stage]:
+    """The walkthroughs that take long or cut hosts off, on a cluster that began with the old Layer2 topology."""
+    environment = lab_environment(SECOND)
+    settings = '{"heddle_settings": {"layer2_topology": "gateway-router"}}'
+    return [
+        Stage("walkthroughs: no hosts", [*LAB, "down"], environment),
+        Stage("walkthroughs: hosts", [*LAB, "up"], environment),
+        play("walkthroughs: site with the old topology", "site", environment, "-e", settings),
+        Stage("walkthroughs", [sys.executable, "-m", "scripts.walkthroughs", "--long"], environment),
+    ]
+
+
 def verify_results() -> list[Stage]:
     """Verify on slow and lossy containers and with planted defects, ten times each."""
     environment = lab_environment("nspawn")
@@ -276,7 +291,7 @@ class Group:
 # Groups that start hosts, or take programs from their image.
 _HOSTS = (
     "live", "lab", "upgrade", "uml", "fresh-quick", "vm", "uml-tests", "verify-results", "standalone", "fresh",
-    "policies",
+    "policies", "walkthroughs",
 )  # fmt: skip
 # Of the stages that can begin, the first one here does: what fails quickly, then the longest chains.
 GROUPS = {
@@ -288,7 +303,7 @@ GROUPS = {
     "lab": Group(lab, after=("image",), hosts_first=True, labs=("nspawn",)),
     "second lab": Group(second_lab, after=("image",), hosts_first=True, labs=(SECOND,), with_group=("lab",)),
     "live": Group(live, after=("image",)),
-    "browser": Group(browser),
+    "browser": Group(browser, after=("packages",)),
     "sanity": Group(sanity, after=("lint",)),
     "upgrade": Group(upgrade, after=("image", "second lab"), labs=(SECOND,)),
     "uml": Group(uml, after=("image", "kernel"), hosts_first=True, labs=("uml",)),
@@ -298,8 +313,9 @@ GROUPS = {
     "docs": Group(docs, long=True),
     "verify-results": Group(verify_results, after=("image",), hosts_first=True, labs=("nspawn",), long=True),
     "standalone": Group(standalone, after=("image", "verify-results"), labs=("nspawn",), long=True),
+    "walkthroughs": Group(walkthroughs, after=("image", "policies"), labs=(SECOND,), long=True),
     # Emulation leaves no time for others.
-    "vm": Group(vm, after=("uml-tests", "standalone", "policies"), hosts_first=True, labs=("vm",), long=True),
+    "vm": Group(vm, after=("uml-tests", "standalone", "walkthroughs"), hosts_first=True, labs=("vm",), long=True),
     "fresh": Group(fresh, after=("vm",), long=True),
 }
 

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pandas
+import yaml
 
 from . import frames, play
 from .capture import Capture
@@ -27,6 +28,7 @@ from .trace import Trace, read_traces
 # Characters of a capture filter; see pcap-filter(7).
 _FILTER = re.compile(r"[\w\s.:/()<>=!&|\[\]+*-]*")
 _FOREVER = 3600
+_TOPOLOGIES = {"1.0": "gateway-router", "2.0": "transit-router"}
 
 
 class Fleet:
@@ -46,14 +48,15 @@ class Fleet:
         self.live = live
         self.variables = {**variables, "heddle_report_directory": str(self.report)}
 
-    def _run(self, name: str, *, check: bool = False, limit: str = "", **variables) -> play.Run:
+    def _run(self, name: str, *, check: bool = False, limit: str = "", stop_after: str = "", **variables) -> play.Run:
         playbook = PLAYBOOKS / f"{name}.yml"
         if not playbook.is_file():
             names = ", ".join(sorted(one.stem for one in PLAYBOOKS.glob("*.yml")))
             raise HeddleError(f"there is no playbook {name}; there are {names}")
         flags = {"cmdline": "--check --diff"} if check else {}
         return play.run(
-            f"{name} (check)" if check else name, self.runs_directory, live=self.live, playbook=str(playbook),
+            f"{name} (check)" if check else name, self.runs_directory, live=self.live, stop_after=stop_after,
+            playbook=str(playbook),
             inventory=str(self.inventory), extravars={**self.variables, **variables},
             **({"limit": limit} if limit else {}), **flags,
         )  # fmt: skip
@@ -65,9 +68,12 @@ class Fleet:
         directory.mkdir(parents=True, exist_ok=True)
         return directory
 
-    def play(self, name: str, *, limit: str = "", **variables) -> play.Run:
-        """Run a playbook by name, as `site` or `upgrade_layer2`; PlayFailed unless it succeeds."""
-        return play.required(self._run(name, limit=limit, **variables))
+    def play(self, name: str, *, limit: str = "", stop_after: str = "", **variables) -> play.Run:
+        """Run a playbook by name, as `site` or `upgrade_layer2`; PlayFailed unless it succeeds.
+
+        `stop_after` is the name of a task after which Ansible is killed, to see what the next run makes of that.
+        """
+        return play.required(self._run(name, limit=limit, stop_after=stop_after, **variables))
 
     def check(self, name: str = "networks", manifests: str | Path | None = None, **variables) -> pandas.DataFrame:
         """Return what a playbook would change, a row for each object; nothing is changed."""
@@ -161,18 +167,50 @@ class Fleet:
 
     def command(self, host: str, argv: Sequence[str], name: str = "") -> dict:
         """Run a command on a host as root and return the result of ansible.builtin.command; no shell reads it."""
+        return self.commands([host], argv, name)[host]
+
+    def commands(self, hosts: Sequence[str], argv: Sequence[str], name: str = "") -> dict[str, dict]:
+        """Run a command on several hosts at once; return the result of each."""
+        task = {"name": name or f"Run {argv[0]}", "ansible.builtin.command": {"argv": list(argv)}}
+        return self._task(hosts, name or argv[0], {**task, "changed_when": False})
+
+    def _task(self, hosts: Sequence[str], name: str, task: dict) -> dict[str, dict]:
         with tempfile.TemporaryDirectory() as work:
-            task = {"name": name or f"Run {argv[0]}", "ansible.builtin.command": {"argv": list(argv)}}
-            task |= {"changed_when": False}
             file = Path(work) / "command.yml"
-            file.write_text(json.dumps([{"name": argv[0], "hosts": host, "gather_facts": False, "tasks": [task]}]))
-            run = play.run(
-                name or argv[0], self.runs_directory, live=self.live, playbook=str(file), inventory=str(self.inventory)
-            )
+            content = {"name": name, "hosts": ",".join(hosts), "gather_facts": False, "tasks": [task]}
+            file.write_text(json.dumps([content]))
+            run = play.run(name, self.runs_directory, live=self.live, playbook=str(file), inventory=str(self.inventory))
         if not run.results and run.state == "successful":
-            raise HeddleError(f"the inventory has no host {host}; name one of heddle_nodes or heddle_external")
+            named = ", ".join(hosts)
+            raise HeddleError(f"the inventory has no host {named}; name one of heddle_nodes or heddle_external")
         play.required(run)
-        return run.results[-1]["res"]
+        return {one["host"]: one["res"] for one in run.results}
+
+    def host_address(self, host: str) -> str:
+        """Return the preferred address of a host in the provider network, as the inventory has it."""
+        task = {
+            "name": "Show it",
+            "ansible.builtin.debug": {"msg": "{{ heddle_addresses | default([]) | first | default('') }}"},
+        }
+        found = self._task([host], f"address of {host}", task)[host]["msg"]
+        if not found:
+            raise HeddleError(f"{host} has no heddle_addresses; set them in the inventory")
+        return found
+
+    def layer2_topologies(self) -> dict[str, str]:
+        """Return the topology of Layer2 networks on each host: gateway-router or transit-router."""
+        nodes = self.status().content["nodes"]
+        return {name: _TOPOLOGIES[node["layer2_topology_version"]] for name, node in nodes.items()}
+
+    def moved(self, manifests: str | Path, source: str, target: str) -> str:
+        """Return manifests as YAML text in which the workloads of one host are on another one."""
+        if target not in self.plan()["nodes"]:
+            raise HeddleError(f"there is no host {target}; there are {', '.join(self.plan()['nodes'])}")
+        found = [one for _name, text in _files(manifests) for one in yaml.safe_load_all(text) if one]
+        for one in found:
+            if one.get("kind") == "Workload" and one["spec"]["node"] == source:
+                one["spec"]["node"] = target
+        return "---\n" + yaml.safe_dump_all(found, sort_keys=False)
 
     def capture(self, host: str, interface: str, filter: str = "", seconds: float = 5, workload: str = "") -> Capture:
         """Capture packets of an interface for some seconds; the pcap file stays in the report.

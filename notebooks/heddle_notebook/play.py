@@ -89,12 +89,15 @@ class Run:
 class _Follower:
     """Receives events in the thread of ansible-runner; the main thread draws them."""
 
-    def __init__(self) -> None:
+    def __init__(self, stop_after: str) -> None:
         self.waiting: queue.SimpleQueue = queue.SimpleQueue()
         self.canceled = False
+        self.stop_after = stop_after
 
     def event(self, event: dict) -> bool:
         self.waiting.put(event)
+        if self.stop_after and event["event"] in _RESULTS and event["event_data"].get("task") == self.stop_after:
+            self.canceled = True
         return True
 
 
@@ -109,6 +112,9 @@ def environment() -> dict[str, str]:
     settings = REPOSITORY / "ansible.cfg"
     if settings.is_file() and "ANSIBLE_CONFIG" not in os.environ:
         found["ANSIBLE_CONFIG"] = str(settings)
+    elif not settings.is_file():
+        # Manifests may stand beside the inventory and are none.
+        found |= {"ANSIBLE_INVENTORY_IGNORE_REGEX": "^manifests$", "ANSIBLE_INVENTORY_UNPARSED_FAILED": "true"}
     mitogen = importlib.util.find_spec("ansible_mitogen")
     if mitogen is not None and os.environ.get("MITOGEN", "1") != "0":
         found |= {
@@ -119,10 +125,11 @@ def environment() -> dict[str, str]:
     return found
 
 
-def run(name: str, artifacts: Path, *, live: bool | None = None, **arguments) -> Run:
+def run(name: str, artifacts: Path, *, live: bool | None = None, stop_after: str = "", **arguments) -> Run:
     """Run what the arguments of `ansible_runner.run` name, and return its result, whatever it is.
 
-    Artifacts go below `artifacts`, a directory for each run. KeyboardInterrupt ends Ansible and raises Interrupted.
+    Artifacts go below `artifacts`, a directory for each run. KeyboardInterrupt ends Ansible and raises Interrupted, and
+    so does the end of the task `stop_after`: all of Ansible's processes are killed then.
     """
     try:
         import ansible_runner
@@ -132,7 +139,7 @@ def run(name: str, artifacts: Path, *, live: bool | None = None, **arguments) ->
     # Two notebooks may begin in one second.
     slug = re.sub(r"[^0-9A-Za-z_]+", "-", name).strip("-")
     identifier = f"{began:%Y%m%dT%H%M%SZ}-{slug}-{os.getpid()}-{time.monotonic_ns() % 1000:03}"
-    follower, progress = _Follower(), Progress(name, live)
+    follower, progress = _Follower(stop_after), Progress(name, live)
     result = Run(name, "canceled", began.isoformat(timespec="seconds"), 0.0, artifacts / identifier)
     with tempfile.TemporaryDirectory(prefix="heddle-run-") as private:
         thread, runner = ansible_runner.run_async(
@@ -140,14 +147,14 @@ def run(name: str, artifacts: Path, *, live: bool | None = None, **arguments) ->
             event_handler=follower.event, cancel_callback=lambda: follower.canceled, envvars=environment(),
             settings={"pexpect_timeout": 1, "suppress_env_files": False}, **arguments,
         )  # fmt: skip
-        interrupted = False
         while thread.is_alive() or not follower.waiting.empty():
             try:
                 thread.join(_INTERVAL)
                 _follow(follower, progress, result)
                 progress.draw()
             except KeyboardInterrupt:
-                follower.canceled = interrupted = True
+                follower.canceled = True
+        interrupted = follower.canceled
         result.state = "canceled" if interrupted else runner.status
         result.stdout = _text(result.directory / "stdout")
     result.seconds = time.monotonic() - progress.began

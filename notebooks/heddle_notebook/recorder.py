@@ -20,6 +20,15 @@ _ANSWER = re.compile(r"^\[(\d+\.\d+)\] .*icmp_seq=(\d+) .*time=([\d.]+) ms")
 # ping's option -O; its time is that of the next echo.
 _LATE = re.compile(r"^\[(\d+\.\d+)\] no answer yet for icmp_seq=(\d+)")
 _LONGEST = 3600
+# Sends echoes on each host for as long as the workload is there.
+_FOLLOW = """
+import os, subprocess, sys, time
+inside, ping = sys.argv[1], sys.argv[2:]
+while True:
+    if os.path.exists("/run/netns/" + inside):
+        subprocess.run(["ip", "netns", "exec", inside, *ping])
+    time.sleep(0.1)
+"""
 _WIDTH, _HEIGHT, _LEFT, _TOP = 900, 180, 60, 50
 
 
@@ -37,7 +46,8 @@ class Recorder:
         self.address = fleet.address(target, network) if "/" in target else plain(target)
         if workload is None or workload["kind"] != "netns":
             raise HeddleError(f"{source} is no network namespace that could send echoes; name another workload")
-        self.fleet, self.host, self.interval = fleet, workload["node"], interval
+        # The workload may move meanwhile.
+        self.fleet, self.hosts, self.interval = fleet, list(fleet.plan()["nodes"]), interval
         self.source, self.target = source, target
         self.events: list[tuple[float, str]] = []
         self.echoes = pandas.DataFrame(columns=["time", "sequence", "milliseconds"])
@@ -46,18 +56,22 @@ class Recorder:
 
     def __enter__(self) -> Recorder:
         inside = naming.workload_namespace(*self.source.split("/", 1))
-        self.fleet.command(self.host, [
+        ping = ["ping", "-D", "-O", "-n", "-i", str(self.interval), "-w", str(_LONGEST), self.address]
+        self.fleet.commands(self.hosts, [
             "systemd-run", f"--unit={self._unit}", "--collect", f"--property=StandardOutput=file:{self._log}",
-            "ip", "netns", "exec", inside,
-            "ping", "-D", "-O", "-n", "-i", str(self.interval), "-w", str(_LONGEST), self.address,
+            "python3", "-c", _FOLLOW, inside, *ping,
         ], "start echoes")  # fmt: skip
         return self
 
     def __exit__(self, *_error) -> None:
-        self.fleet.command(self.host, ["systemctl", "stop", f"{self._unit}.service"], "stop echoes")
-        text = self.fleet.command(self.host, ["cat", self._log], "read echoes")["stdout"]
-        self.fleet.command(self.host, ["rm", "-f", self._log], "remove the record")
-        self.echoes = read_echoes(text)
+        self.fleet.commands(self.hosts, ["systemctl", "stop", f"{self._unit}.service"], "stop echoes")
+        found = self.fleet.commands(self.hosts, ["cat", self._log], "read echoes")
+        self.fleet.commands(self.hosts, ["rm", "-f", self._log], "remove the record")
+        self.echoes = read_echoes("\n".join(one["stdout"] for one in found.values()))
+
+    def wait(self, seconds: float) -> None:
+        """Let echoes be sent for some time."""
+        time.sleep(seconds)
 
     def mark(self, text: str) -> None:
         """Note an event, now."""
@@ -110,12 +124,17 @@ class Recorder:
 
 
 def read_echoes(text: str) -> pandas.DataFrame:
-    """Return what ping printed with -D and -O as a frame; a late answer counts as one."""
-    found: dict[int, tuple[float, float]] = {}
+    """Return what ping printed with -D and -O as a frame; a late answer counts as one.
+
+    The text may be that of several runs, after each other; the line that ping begins with tells them apart.
+    """
+    found: dict[tuple[int, int], tuple[float, float]] = {}
+    run = 0
     for line in text.splitlines():
+        run += line.startswith("PING ")
         if late := _LATE.match(line):
-            found.setdefault(int(late[2]), (float(late[1]), float("nan")))
+            found.setdefault((run, int(late[2])), (float(late[1]), float("nan")))
         elif answer := _ANSWER.match(line):
-            found[int(answer[2])] = (float(answer[1]), float(answer[3]))
-    rows = [[moment, sequence, milliseconds] for sequence, (moment, milliseconds) in sorted(found.items())]
+            found[run, int(answer[2])] = (float(answer[1]), float(answer[3]))
+    rows = sorted([moment, sequence, milliseconds] for (_run, sequence), (moment, milliseconds) in found.items())
     return pandas.DataFrame(rows, columns=["time", "sequence", "milliseconds"])

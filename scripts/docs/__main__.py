@@ -13,6 +13,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from scripts.docs.notebooks import write_pages
+
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "docs"
 _CONF = """# SPDX-License-Identifier: Apache-2.0
@@ -21,6 +23,8 @@ copyright = "Heddle maintainers"
 extensions = ["myst_parser", "sphinx_antsibull_ext"]
 html_theme = "furo"
 html_show_sourcelink = False
+html_extra_path = ["extra"]
+exclude_patterns = ["extra"]
 myst_heading_anchors = 6
 nitpicky = False
 # Names of Ansible's own collection and of languages that Pygments does not have.
@@ -63,6 +67,7 @@ def main() -> int:
         for label, page in _LABELS.items()
     )
     (source / "ansible.rst").write_text(_ANSIBLE + labels, encoding="utf-8")
+    (source / "walkthroughs.md").write_text(write_pages(source / "extra" / "walkthroughs"), encoding="utf-8")
     collection = source / "collection"
     collection.mkdir()
     programs = Path(sys.executable).parent

@@ -80,7 +80,7 @@ def test_it_is_committed_without_outputs_and_names_its_parameters() -> None:
 
 
 def test_a_missing_report_names_the_playbook_that_makes_it(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"plan\.json is missing; run playbooks/verify\.yml first"):
+    with pytest.raises(FileNotFoundError, match=r"plan\.json is missing; run heddle.ovn.verify first"):
         Report(str(tmp_path))
 
 

@@ -105,5 +105,5 @@ def test_check_reports_problems(tmp_path: Path, change: dict, message: str) -> N
 
 
 def test_a_missing_host_names_the_playbook(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"host-node9\.json is missing; run playbooks/verify\.yml first"):
+    with pytest.raises(FileNotFoundError, match=r"host-node9\.json is missing; run heddle.ovn.verify first"):
         Gateways(str(SAMPLE), str(tmp_path), "node9")

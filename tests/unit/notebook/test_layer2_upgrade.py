@@ -62,7 +62,7 @@ def test_check_reports_problems(tmp_path: Path, changed: dict, message: str) -> 
 
 
 def test_a_missing_report_names_the_playbook_that_makes_it(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"upgrade_layer2\.json is missing; run playbooks/upgrade_layer2\.yml"):
+    with pytest.raises(FileNotFoundError, match=r"upgrade_layer2\.json is missing; run heddle.ovn.upgrade_layer2"):
         Upgrade(str(tmp_path))
 
 
