@@ -65,9 +65,9 @@ class Recorder:
 
     def __exit__(self, *_error) -> None:
         self.fleet.commands(self.hosts, ["systemctl", "stop", f"{self._unit}.service"], "stop echoes")
-        found = self.fleet.commands(self.hosts, ["cat", self._log], "read echoes")
+        found = self.fleet.read_files(self.hosts, self._log)
         self.fleet.commands(self.hosts, ["rm", "-f", self._log], "remove the record")
-        self.echoes = read_echoes("\n".join(one["stdout"] for one in found.values()))
+        self.echoes = read_echoes("\n".join(text.decode() for text in found.values()))
 
     def wait(self, seconds: float) -> None:
         """Let echoes be sent for some time."""

@@ -29,8 +29,9 @@ import sys
 sys.path.insert(0, {str(ROOT / "notebooks")!r})
 from pathlib import Path
 from heddle_notebook import Report, play
+here = Path.cwd()
 def run(name):
-    return play.run(name, Path("runs"), playbook=str(Path(name + ".yml").resolve()), inventory=str(Path("hosts.yml").resolve()))
+    return play.run(name, here / "runs", playbook=str(here / (name + ".yml")), inventory=str(here / "hosts.yml"))
 """,
     'play.required(run("short")).tasks',
     f"Report({str(SAMPLE)!r}, 'pictures').physical()",

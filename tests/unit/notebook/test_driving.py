@@ -11,12 +11,13 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).resolve().parents[3]
 if str(ROOT / "notebooks") not in sys.path:
     sys.path.insert(0, str(ROOT / "notebooks"))
 
-from heddle_notebook import Fleet, HeddleError, Interrupted, PlayFailed, play  # noqa: E402 - needs the path above
+from heddle_notebook import Chaos, Fleet, HeddleError, Interrupted, Operation, PlayFailed, play  # noqa: E402 - needs the path above
 from heddle_notebook.capture import read_pcap  # noqa: E402
 from heddle_notebook.frames import Audit, Status, Verify  # noqa: E402
 from heddle_notebook.progress import Progress  # noqa: E402
@@ -206,3 +207,69 @@ def test_legs_of_a_packet_between_two_workloads() -> None:
 def test_reports_do_not_load_pandas() -> None:
     code = "import sys; sys.path.insert(0, 'notebooks'); import heddle_notebook; sys.exit('pandas' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
+
+
+def test_a_run_that_is_stopped_after_a_task_is_completed_by_the_next(tmp_path: Path) -> None:
+    tasks = [copying(tmp_path), {"name": "Last", "ansible.builtin.command": {"argv": ["sleep", "3600"]}}]
+    with pytest.raises(Interrupted, match=r"^test was interrupted; run it again, it completes what it began$"):
+        ran(tmp_path, *tasks, stop_after="Write")
+    assert (tmp_path / "target").read_text() == "new\n"
+    assert not ran(tmp_path, copying(tmp_path)).tasks["changed"].any()
+
+
+def test_echoes_of_a_workload_that_moved() -> None:
+    one = "PING 10.0.0.1\n[1.0] 64 bytes: icmp_seq=1 ttl=64 time=1.5 ms\n[1.2] no answer yet for icmp_seq=2\n"
+    two = "PING 10.0.0.1\n[9.0] 64 bytes: icmp_seq=1 ttl=64 time=2.5 ms\n"
+    for text in (one + two, two + one):
+        echoes = read_echoes(text)
+        assert echoes["time"].tolist() == [1.0, 1.2, 9.0]
+        assert echoes["milliseconds"].fillna(0).tolist() == [1.5, 0, 2.5]
+
+
+def test_workloads_of_a_host_get_another_one(tmp_path: Path) -> None:
+    write_report(tmp_path)
+    fleet = Fleet(ROOT / "inventories" / "lab", tmp_path)
+    nodes = list(fleet.plan()["nodes"])
+    text = "".join(
+        f"---\napiVersion: heddle.dev/v1\nkind: Workload\nmetadata: {{name: w{number}, namespace: a}}\n"
+        f"spec: {{node: {node}}}\n"
+        for number, node in enumerate(nodes)
+    )
+    moved = list(yaml.safe_load_all(fleet.moved(text, nodes[0], nodes[1])))
+    assert [one["spec"]["node"] for one in moved] == [nodes[1], *nodes[1:]]
+    with pytest.raises(HeddleError, match=rf"^there is no host nowhere; there are {nodes[0]}, "):
+        fleet.moved(text, nodes[0], "nowhere")
+
+
+def test_an_operation_is_confirmed_or_stops() -> None:
+    asked = []
+
+    def answer(question: str) -> str:
+        asked.append(question)
+        return answers.pop()
+
+    answers = ["no", "yes"]
+    operation = Operation("me", ["add"], answer)
+    operation.confirm("add", "Add?")
+    operation.confirm("drain", "Drain?")
+    with pytest.raises(HeddleError, match=r"^restore was not confirmed; nothing was changed by it$"):
+        operation.confirm("restore", "Restore?")
+    assert asked == [f"{name}? yes continues, anything else stops: " for name in ("Drain", "Restore")]
+    assert operation.record["text"].tolist() == [
+        "operator me", "confirmed by a parameter", "answered 'yes'", "answered 'no'",
+    ]  # fmt: skip
+    with pytest.raises(HeddleError, match="set the parameter operator"):
+        Operation("")
+
+
+def test_nobody_to_ask() -> None:
+    def nobody(_question: str) -> str:
+        raise EOFError
+
+    with pytest.raises(HeddleError, match=r"^add is not confirmed; name it in the parameter confirmed, or run the"):
+        Operation("me", (), nobody).confirm("add", "Add?")
+
+
+def test_an_unknown_damage(tmp_path: Path) -> None:
+    with pytest.raises(HeddleError, match=r"^there is no damage 'flood'; there are nftables flushed, "):
+        Chaos(Fleet(ROOT / "inventories" / "lab", tmp_path), "node1").inflict("flood")
