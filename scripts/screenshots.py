@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Make the pictures of the README, docs/pictures/*.png, of a report: the page of the fleet, and two walkthroughs.
 
-First `make lab` and `python -m scripts.walkthroughs 01_first_light 02_user_defined_networks`; LAB_REPORT names another
+First `make lab` and `python -m scripts.walkthroughs 03_gateways 92_chaos`; LAB_REPORT names another
 report. Needs Debian's chromium and chromium-driver.
 """
 
@@ -23,9 +23,9 @@ from tests.browser.chromium import missing_packages, started  # noqa: E402
 
 REPORT = Path(os.environ.get("LAB_REPORT") or PROJECT / "report").resolve()
 PICTURES = PROJECT / "docs" / "pictures"
-SIZE = (1100, 760)
+SIZE = (1280, 960)
 # Walkthrough, and the number of the drawing that is at the top.
-NOTEBOOKS = {"first_light": ("01_first_light", 1), "user_defined_networks": ("02_user_defined_networks", 0)}
+NOTEBOOKS = {"gateways": ("03_gateways", 0), "chaos": ("92_chaos", 0)}
 
 
 def main() -> int:

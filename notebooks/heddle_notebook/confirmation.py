@@ -37,7 +37,7 @@ class Operation:
         try:
             answer = self._ask(f"{question} yes continues, anything else stops: ").strip()
         except (EOFError, RuntimeError, NotImplementedError):
-            # Papermill's kernels have nobody to ask.
+            # Papermill's kernels accept no input.
             raise HeddleError(f"{step} is not confirmed; name it in the parameter confirmed, or run the page by hand") \
                 from None  # fmt: skip
         self.note(step, f"answered {answer!r}")

@@ -126,7 +126,7 @@ class Recorder:
 def read_echoes(text: str) -> pandas.DataFrame:
     """Return what ping printed with -D and -O as a frame; a late answer counts as one.
 
-    The text may be that of several runs, after each other; the line that ping begins with tells them apart.
+    The text may be that of several runs, after each other; the line that ping begins with separates them.
     """
     found: dict[tuple[int, int], tuple[float, float]] = {}
     run = 0

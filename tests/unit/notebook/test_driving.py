@@ -262,12 +262,12 @@ def test_an_operation_is_confirmed_or_stops() -> None:
         Operation("")
 
 
-def test_nobody_to_ask() -> None:
-    def nobody(_question: str) -> str:
+def test_no_operator_to_ask() -> None:
+    def absent(_question: str) -> str:
         raise EOFError
 
     with pytest.raises(HeddleError, match=r"^add is not confirmed; name it in the parameter confirmed, or run the"):
-        Operation("me", (), nobody).confirm("add", "Add?")
+        Operation("me", (), absent).confirm("add", "Add?")
 
 
 def test_an_unknown_damage(tmp_path: Path) -> None:
