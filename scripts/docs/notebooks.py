@@ -32,6 +32,7 @@ def write_pages(target: Path) -> str:
         notebook = nbformat.read(ran if ran.exists() else source, as_version=4)
         # The state of widgets would be drawn by a script of another site; progress is plain text in executed copies.
         notebook.metadata.pop("widgets", None)
+        notebook.metadata.setdefault("language_info", {})["pygments_lexer"] = "python"
         text, _resources = exporter.from_notebook_node(notebook)
         (target / f"{source.stem}.html").write_text(text, encoding="utf-8")
         title = notebook.cells[0].source.partition("\n")[0].removeprefix("# ")

@@ -5,12 +5,9 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from ansible_collections.heddle.ovn.plugins.module_utils.common.addressing import link_local_address
 from ansible_collections.heddle.ovn.plugins.module_utils.common.naming import layer2_switch
-from tests.live.topology.zone import Zone
-from tests.pipeline import layer2, namespace, with_gateways, workload
+from tests.pipeline import layer2, namespace, workload
 
 CLOSED = {
     "apiVersion": "networking.k8s.io/v1",
@@ -23,16 +20,6 @@ MANIFESTS = (
     + workload("red", "vm", "node1").replace("spec: {", "spec: {kind: vm, ") + workload("red", "b", "node1")
     + f"---\n{json.dumps(CLOSED)}\n"
 )  # fmt: skip
-
-
-@pytest.fixture(name="zone")
-def _zone(tools, northbound, southbound, northd):
-    encap = {"type": "geneve", "ip": "198.18.1.11", "chassis_name": "chassis-of-node1"}
-    southbound.transact(
-        {"op": "insert", "table": "Encap", "uuid-name": "encap", "row": encap},
-        {"op": "insert", "table": "Chassis", "row": {"name": "chassis-of-node1", "encaps": ["named-uuid", "encap"]}},
-    )
-    return Zone(tools, northbound, southbound, MANIFESTS, with_gateways("shared"))
 
 
 def trace(zone, source: dict, target_mac: str, rest: str) -> str:

@@ -8,8 +8,7 @@ import json
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.naming import layer2_switch
-from tests.live.topology.zone import Zone
-from tests.pipeline import layer2, namespace, with_gateways, workload
+from tests.pipeline import layer2, namespace, workload
 
 
 def labelled(name: str) -> str:
@@ -38,16 +37,6 @@ MANIFESTS = (
     + "".join(map(labelled, ("client", "web", "other"))) + service("web") + service("other")
     + f"---\n{json.dumps(POLICY)}\n"
 )  # fmt: skip
-
-
-@pytest.fixture(name="zone")
-def _zone(tools, northbound, southbound, northd):
-    encap = {"type": "geneve", "ip": "198.18.1.11", "chassis_name": "chassis-of-node1"}
-    southbound.transact(
-        {"op": "insert", "table": "Encap", "uuid-name": "encap", "row": encap},
-        {"op": "insert", "table": "Chassis", "row": {"name": "chassis-of-node1", "encaps": ["named-uuid", "encap"]}},
-    )
-    return Zone(tools, northbound, southbound, MANIFESTS, with_gateways("shared"))
 
 
 @pytest.mark.parametrize("family", [4, 6])
