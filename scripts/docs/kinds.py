@@ -146,7 +146,7 @@ def _place(kind: str, path: str) -> tuple[str, str] | None:
     parts = path.split(".")
     ends = [".".join(parts[number:]) for number in range(len(parts))]
     given = _descriptions()
-    return next(((name, end) for name in (kind, EVERY_KIND) for end in ends if end in given[name]), None)
+    return next(((name, end) for name in (kind, EVERY_KIND) for end in ends if end in given.get(name, ())), None)
 
 
 def _described(kind: str, path: str) -> str:
