@@ -258,8 +258,16 @@ def _check_answer(side, inport, end, address, mac):
 
 
 def _check_router_advertisements(new, old):
-    """One port of the switch announces a gateway: which one, and with which link-local address."""
-    for side, announcing, mac in ((new, f"trtos-{SWITCH}", TRANSIT_MAC), (old, f"rtos-{SWITCH}", GATEWAY_MAC[3])):
+    """One port of the switch announces a gateway: which one, its link-local address, and what workloads have on-link.
+
+    Of the masquerade subnet that is the transit router's own address only: a workload that reaches itself through a
+    Service answers to fd69::5, which nothing on the link has, by way of its gateway.
+    """
+    subnet, masquerade, join = "2010:100:200::/60", "fd69::c/128", "fd99::/64"
+    for side, announcing, mac, prefixes in (
+        (new, f"trtos-{SWITCH}", TRANSIT_MAC, {subnet, masquerade}),
+        (old, f"rtos-{SWITCH}", GATEWAY_MAC[3], {subnet, join}),
+    ):
         options = {row["logical_port"]: dict(row["options"][1]) for row in
                    side.southbound.rows("Port_Binding", "logical_port", "options")}  # fmt: skip
         found = {
@@ -268,9 +276,11 @@ def _check_router_advertisements(new, old):
             if "ipv6_ra_send_periodic" in reported
         }
         assert found == {announcing: link_local_address(mac)}
+        assert set(options[announcing]["ipv6_ra_prefixes"].split()) == prefixes
         flows = side.southbound.rows("Logical_Flow", "match", "actions")
-        answering = {row["match"].partition(" &&")[0] for row in flows if "put_nd_ra_opts" in row["actions"]}
-        assert answering == {f'inport == "{announcing}"'}
+        answers = [row for row in flows if "put_nd_ra_opts" in row["actions"]]
+        assert {row["match"].partition(" &&")[0] for row in answers} == {f'inport == "{announcing}"'}
+        assert {frozenset(re.findall(r"prefix = ([^,)]+)", row["actions"])) for row in answers} == {frozenset(prefixes)}
 
 
 def test_every_stage_and_back_again(cluster):
