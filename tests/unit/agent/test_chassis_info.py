@@ -10,13 +10,12 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import HOST_FILE
 from ansible_collections.heddle.ovn.plugins.module_utils.common.databases import VSWITCH_REMOTE
-from tests.live.state.ansible_run import run
-from tests.module_entry import run_module
+from tests.module_entry import run_by_ansible, run_module
 
 
 @pytest.mark.skipif(os.path.exists(VSWITCH_REMOTE.removeprefix("unix:")), reason="this machine is a chassis")
 def test_what_is_missing_is_reported_and_nothing_written():
-    found = run("heddle.ovn.chassis_info", name="node1", encap_ips=["127.0.0.1"], datapath="system")
+    found = run_by_ansible("chassis_info", check=False, name="node1", encap_ips=["127.0.0.1"], datapath="system")
     assert not found["changed"]
     assert any("br-int" in line for line in found["differences"])
     assert (found["datapath"], found["gateway"]) == ("system", {})
@@ -30,10 +29,10 @@ def test_a_difference_from_the_inventory_is_a_warning(tmp_path):
     assert "differs from the inventory. The plan keeps the previously reported values" in str(found["warnings"])
 
 
-def test_options_that_contradict_each_other_are_an_error():
+def test_options_that_contradict_each_other_are_an_error(tmp_path):
     absent = f"none-{socket.gethostname()}"[:15]
-    found = run(
-        "heddle.ovn.chassis_info", name="node1", encap_ips=[], datapath="system",
+    found = run_module(
+        "chassis_info", tmp_path, name="node1", encap_ips=[], datapath="system",
         physical_networks={"plant": {"bridge": "br a", "uplink": absent}},
     )  # fmt: skip
     assert "bridge br a: choose a name of 1 to 15 letters" in found["msg"]
