@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from .coil import DEFAULT_POOL, NODE_LABEL, POOL_ANNOTATION, POOL_LABEL, RESERVED_LABEL
 from .manifests import read_manifests
 from .network_capacity import host_subnet_capacity, usable_addresses
 from .network_selection import selection_path
@@ -17,8 +18,13 @@ from .unsupported_fields import unsupported
 from .updates import check_update
 
 __all__ = [
+    "DEFAULT_POOL",
     "EGRESS",
     "INGRESS",
+    "NODE_LABEL",
+    "POOL_ANNOTATION",
+    "POOL_LABEL",
+    "RESERVED_LABEL",
     "Problem",
     "Resource",
     "Source",

@@ -8,6 +8,7 @@ immutable; the current API lets the subnets of a Layer3 Primary network grow.
 
 from __future__ import annotations
 
+from .kinds.address_pool import DEFAULT_BITS
 from .manifest_form import written_network
 from .network import LAYER3, SECONDARY
 from .problem import Problem, show
@@ -20,6 +21,8 @@ _REMEDY = "restore the value, or delete the network first"
 
 def check_update(stored: Resource, wanted: Resource) -> list[Problem]:
     """The rules that the change from ``stored`` to ``wanted``, two versions of one resource, breaks."""
+    if wanted.kind == "AddressPool":
+        return [_problem(wanted, rule) for rule in _broken_pool_rules(stored.manifest["spec"], wanted.manifest["spec"])]
     if wanted.kind not in _NETWORK_KINDS:
         return []
     old, new = written_network(stored.manifest), written_network(wanted.manifest)
@@ -57,6 +60,31 @@ def _broken_layer3_rules(old: dict, new: dict) -> list[str]:
         elif host_subnets[cidr] != host_subnet:
             rules.append(f"hostSubnet is immutable: {cidr} has {host_subnet}, not {host_subnets[cidr]}")
     return rules
+
+
+def _broken_pool_rules(old: dict, new: dict) -> list[str]:
+    """Coil v2: the size of blocks stays, and subnets are only appended, so an index means the same block forever."""
+    rules = []
+    before, after = (DEFAULT_BITS if (bits := spec.get("blockSizeBits")) is None else bits for spec in (old, new))
+    if before != after:
+        rules.append(f"blockSizeBits is immutable: it is {before}, not {after}")
+    subnets, wanted = ([_set_fields(subnet) for subnet in spec["subnets"]] for spec in (old, new))
+    if len(wanted) < len(subnets):
+        rules.append(f"subnets cannot be removed: there are {len(subnets)}, not {len(wanted)}")
+    rules += [
+        f"subnets cannot be changed, only appended: number {place} is {_pool_subnet(one)}, not {_pool_subnet(other)}"
+        for place, (one, other) in enumerate(zip(subnets, wanted, strict=False))
+        if one != other
+    ]
+    return rules
+
+
+def _set_fields(subnet: dict) -> dict:
+    return {name: text for name, text in subnet.items() if text is not None}
+
+
+def _pool_subnet(subnet: dict) -> str:
+    return " and ".join(subnet[name] for name in sorted(subnet))
 
 
 def _text(value) -> str:

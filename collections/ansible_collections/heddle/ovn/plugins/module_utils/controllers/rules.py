@@ -55,7 +55,7 @@ def update_problems(resource: Resource, stored: StoredObject | None, manifest_se
         yield problem("metadata", f"is being deleted since {stored.status['deletionTimestamp']} and still in use",
                       "take its users away first, or leave it out until it is gone")  # fmt: skip
         return
-    if resource.kind in NETWORK_KINDS:
+    if resource.kind in (*NETWORK_KINDS, "AddressPool"):
         yield from check_update(stored, resource)
     elif resource.kind == "Namespace" and (PRIMARY_NETWORK_LABEL in stored.labels) != (
         PRIMARY_NETWORK_LABEL in resource.labels

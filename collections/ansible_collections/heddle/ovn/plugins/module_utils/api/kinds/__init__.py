@@ -7,6 +7,9 @@ The imports are spelled out because Ansible copies only what is imported by name
 from __future__ import annotations
 
 from . import (
+    address_block,
+    address_pool,
+    block_request,
     cluster_user_defined_network,
     egress_firewall,
     egress_ip,
@@ -23,6 +26,9 @@ from . import (
 KINDS = {
     module.KIND.name: module.KIND
     for module in (
+        address_block,
+        address_pool,
+        block_request,
         cluster_user_defined_network,
         egress_firewall,
         egress_ip,

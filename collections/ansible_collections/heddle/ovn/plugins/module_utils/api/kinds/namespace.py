@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from ..coil import read_pool
 from ..kind import Kind
 from ..names import read_dns_label
 from ..node import Node
@@ -21,6 +22,7 @@ KIND = Kind(
     api_versions=("v1",),
     namespaced=False,
     read_spec=_read_spec,
+    read_annotations=read_pool,
     read_name=read_dns_label,
     own_labels=lambda name: {NAMESPACE_NAME_LABEL: name},
 )
