@@ -26,7 +26,19 @@ _HEAD = """# Manifests
 
 Generated from the readers in `api/kinds/` and from `scripts/docs/fields.yml`: every field that each kind accepts, and
 how it is read. Other fields are refused; [mistakes.md](mistakes.md) has the messages.
+Generated from the readers in `api/kinds/`: every field that each kind accepts, and how it is read. Other fields are
+refused; [mistakes.md](mistakes.md) has the messages.
+
+Every kind has `apiVersion`, `kind` and `metadata` with `name`, `namespace` (unless the kind is for all namespaces),
+`labels` and `annotations`.
 """
+# Fields that are the same in every kind.
+_COMMON = (
+    "apiVersion",
+    "kind",
+    "metadata",
+    *(f"metadata.{name}" for name in ("annotations", "labels", "name", "namespace")),
+)
 _MISTAKES = """# Mistakes in manifests
 
 Generated from `tests/golden/errors`: the messages, each with field, rule and remedy, by kind.
@@ -116,6 +128,10 @@ def kinds_page() -> str:
             f"| `{path}` | {_type(path, read, fields)} | {_described(name, path)} |\n"
             for path, read in sorted(fields[name].items())
             if _shown(path)
+            if path
+            and path not in _COMMON
+            and "abels." not in path
+            and path.removeprefix("metadata.") not in _SERVER_FIELDS
         )
         head = f"## {name}\n\n`apiVersion: {' or '.join(kind.api_versions)}`, {scope}."
         parts.append(f"{head}\n\n| field | value | meaning |\n|---|---|---|\n{rows}")
