@@ -19,6 +19,8 @@ from .attachment import Attachments
 from .attachment_definition import is_own, own_definitions
 from .cluster_ips import check_services
 from .cluster_limits import shortages
+from .coil.rules import check_pools
+from .coil.status import update_pools
 from .conditions import WORKLOAD_READY, condition
 from .egress_ips import assign_egress_ips, update_egress_ips
 from .egress_rules import update_egress_rules
@@ -83,6 +85,7 @@ def admit(
         *check_path_mtu(after),
         *check_moving(before, after),
         *check_services(before, after),
+        *check_pools(before, after),
     ]
     if not problems and not found:
         before = release_addresses(before, released)
@@ -174,6 +177,7 @@ def _run_controllers(
             update_policies(after, now)
             update_egress_ips(after, egress, now)
             update_egress_rules(after, now)
+            update_pools(before, after, now)
             return []
         # An object may have been left out in favour of others that were then left out too: retry, as the next run
         # would.

@@ -12,6 +12,7 @@ from ..store.snapshot import Snapshot, StoredObject
 from .attachment import Attachment, Attachments, asked_addresses, own_mistakes
 from .cluster_ips import cluster_ip_pools
 from .egress_ips import EGRESS_IP, egress_mark_pool
+from .coil.allocation import allocate_pools
 from .network_selection import unreachable_gateway
 from .networks import Network, running_workloads
 from .placement import node_of
@@ -123,6 +124,8 @@ def allocate(
         if network.is_transit_routed:
             wanted.add(transit_subnet_pool(network.name))
             failures += choose_transit_subnets(snapshot, network, found)
+    names, exhausted = allocate_pools(snapshot)
+    wanted, failures = wanted | names, failures + exhausted
     wanted |= assign_macs(snapshot, found, attachments)
 
     def given(workload: StoredObject, attachment: Attachment) -> list[str]:

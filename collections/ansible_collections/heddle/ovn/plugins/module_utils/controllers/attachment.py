@@ -63,6 +63,7 @@ class Attachments:
 
     def __init__(self, found: dict[str, Network]) -> None:
         self._default = found[DEFAULT_NETWORK]
+        self._on_default = frozenset(self._default.namespaces)
         self._defined = {
             nad_key(namespace, network.nad_name): network
             for network in found.values()
@@ -90,10 +91,11 @@ class Attachments:
     def of(self, workload: StoredObject) -> list[Attachment]:
         """Return a workload's interfaces: on the default network, the primary one, then the selected ones in order.
 
-        A selected network that is not there, or is no secondary one, is left out.
+        A selected network that is not there, or is no secondary one, is left out. A workload with an address of a pool
+        is not on the default network (`coil/`).
         """
         owner, found = workload_key(workload), []
-        if not moves_live(workload):
+        if not moves_live(workload) and workload.namespace in self._on_default:
             found.append(Attachment(self._default, owner, DEFAULT_INTERFACE))
         primary = self.primary(workload)
         if primary is not None:

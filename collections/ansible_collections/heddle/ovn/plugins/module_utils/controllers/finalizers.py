@@ -22,7 +22,7 @@ def asked_to_go(entry: StoredObject, now: str) -> StoredObject:
 
 def has_finalizer(entry: StoredObject) -> bool:
     """Return whether an object may have to wait for others before it is removed."""
-    return entry.kind in NETWORK_KINDS or entry.kind == "Namespace"
+    return entry.kind in (*NETWORK_KINDS, "Namespace", "AddressPool")
 
 
 def users(before: Snapshot, after: Snapshot) -> dict[str, list[str]]:

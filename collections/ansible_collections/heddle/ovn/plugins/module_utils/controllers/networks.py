@@ -9,6 +9,7 @@ from ..api import matches
 from ..common.naming import DEFAULT_NETWORK, cluster_network, namespaced_network
 from ..store.settings import cluster_subnets
 from ..store.snapshot import Snapshot, StoredObject
+from .coil.membership import pool_of
 
 NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
 DEFINITION_KIND = "NetworkAttachmentDefinition"
@@ -124,7 +125,8 @@ def _default(snapshot: Snapshot) -> Network:
     settings = snapshot.settings
     return Network(
         DEFAULT_NETWORK, "", "default", "Layer3", "Primary", settings["mtu"], tuple(cluster_subnets(settings)),
-        tuple(settings["join_subnets"]), (), tuple(entry.name for entry in snapshot.of_kind("Namespace")),
+        tuple(settings["join_subnets"]), (),
+        tuple(entry.name for entry in snapshot.of_kind("Namespace") if not pool_of(entry, settings)),
     )  # fmt: skip
 
 

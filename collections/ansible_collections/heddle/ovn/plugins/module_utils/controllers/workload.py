@@ -10,6 +10,7 @@ from __future__ import annotations
 from ..common.naming import PRIMARY_NETWORK_LABEL, definition_of
 from ..store.snapshot import Snapshot, StoredObject
 from .attachment import Attachment, Attachments
+from .coil.membership import pool_of, why_it_lacks_a_pool
 from .conditions import FALSE, TRUE, WORKLOAD_READY, described, with_conditions
 from .network_selection import impossible_selection, unresolved_selection
 from .networks import DEFINITION_KIND, Network, is_pending
@@ -40,18 +41,25 @@ def update_workloads(
         if workload.key in failed:
             waits = ("AllocationFailed", failed[workload.key])
         else:
-            waits = _waits(snapshot, workload, interfaces, attached, unserved)
+            waits = _waits(snapshot, workload, interfaces, attached, unserved) or why_it_lacks_a_pool(
+                snapshot, workload
+            )
             waits = waits or impossible_selection(workload, attachments)
         lacks = unresolved_selection(snapshot, workload, attachments)
         waits = waits or (None if is_running else lacks)
         reason, message = (
-            waits or lacks or ("Attached", f"attached to: {', '.join(one.network.name for one in interfaces)}")
+            waits or lacks or ("Attached", f"attached to: {', '.join(_joined(snapshot, workload, interfaces))}")
         )
         # The timestamp follows from the stored object, since this may be the second attempt of one run.
         known = workload.with_status(conditions=stored.status.get("conditions") if stored else None)
         ready = described(WORKLOAD_READY, FALSE if waits or lacks else TRUE, reason, message)
         names = None if waits else sorted(one.nad for one in interfaces if one.nad)
         snapshot.objects[workload.key] = with_conditions(known, [ready], now).with_status(attachments=names)
+
+
+def _joined(snapshot: Snapshot, workload: StoredObject, interfaces: list[Attachment]) -> list[str]:
+    pool = pool_of(snapshot.objects[f"Namespace/{workload.namespace}"], snapshot.settings)
+    return [*([f"pool {pool}"] if pool else []), *(one.network.name for one in interfaces)]
 
 
 def _waits(

@@ -26,7 +26,8 @@ def resource_result(request: Request) -> dict:
         "plan": pack(plan),
         "digest": plan["digest"],
         "moved_addresses": moved_addresses(build_plan(before), plan) if before.revision else [],
-        "kinds": sorted({workload["kind"] for workload in plan["workloads"].values()}),
+        # What hosts need further packages for.
+        "kinds": sorted({workload["kind"] for workload in plan["workloads"].values()} | ({"coil"} & plan.keys())),
         "changes": changes_text(before, after),
         "table": objects_text(after),
         "differences": [f"{change.kind} {change.name}" for change in outcome.changes],

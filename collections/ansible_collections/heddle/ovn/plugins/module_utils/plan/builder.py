@@ -19,6 +19,7 @@ from ..controllers.allocation import (
 )
 from ..controllers.attachment import Attachments, moves_live
 from ..controllers.egress_rules import egress_firewalls, egress_qos
+from ..controllers.coil.membership import pools_of_namespaces
 from ..controllers.move import moving_to
 from ..controllers.network_nodes import nodes_of_networks
 from ..controllers.networks import Network, networks, running_workloads
@@ -29,6 +30,7 @@ from ..store.layer2_version import is_open, version_of, was_on_link
 from ..store.settings import NOT_IN_PLAN, cluster_subnets
 from ..store.snapshot import Snapshot, StoredObject
 from .egress_entries import egress_ip_entries, networks_of
+from .coil_entries import coil_entries
 from .policy_entries import policy_entries
 from .service_entries import service_entries
 from .workload_entries import workload_interfaces
@@ -37,7 +39,7 @@ from .workload_entries import workload_interfaces
 def build_plan(snapshot: Snapshot) -> dict:
     """Return the plan document of a snapshot whose allocations are complete."""
     found = networks(snapshot)
-    attachments = Attachments(found)
+    attachments, pools = Attachments(found), pools_of_namespaces(snapshot)
     selected = nodes_of_networks(snapshot, found)
     nodes = snapshot.of_kind("Node")
     egress = egress_ip_entries(snapshot, found)
@@ -66,12 +68,14 @@ def build_plan(snapshot: Snapshot) -> dict:
                 **_virtual_machine(workload),
             }
             for workload in running_workloads(snapshot)
+            if workload.namespace not in pools
         },
         "services": service_entries(snapshot, found),
         "policies": policy_entries(snapshot, found),
         "egress_ips": egress,
         "egress_firewalls": egress_firewalls(snapshot, found),
         "egress_qos": egress_qos(snapshot, found),
+        **coil_entries(snapshot),
     }
     return {**plan, "digest": digest(plan), "revision": snapshot.revision}
 

@@ -10,6 +10,8 @@ import ipaddress
 import re
 
 from ..common.addressing import family, overlapping
+from .coil_settings import SETTING as COIL
+from .coil_settings import mistakes as coil_mistakes
 from .layer2_version import SETTING as LAYER2_TOPOLOGY
 from .layer2_version import TOPOLOGIES
 from .shared_services import SETTING as SHARED_SERVICES
@@ -23,6 +25,10 @@ GRACE_PERIOD = "dynamic_networks_grace_period"
 CLUSTER_DOMAIN = "cluster_domain"
 _LABEL = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 _LONGEST_DOMAIN = 100
+# Where workloads of namespaces without a primary network and without a pool are: OVN's default network, or the pool
+# `default` (Coil v2).
+DEFAULT_NETWORK_KIND = "default_network"
+DEFAULT_NETWORK_KINDS = ("ovn", "coil")
 DEFAULTS = {
     "cluster_subnets": ["10.244.0.0/16/24", "fd00:10:244::/48/64"],
     "service_subnets": ["10.96.0.0/16", "fd00:10:96::/112"],
@@ -38,6 +44,8 @@ DEFAULTS = {
     SHARED_SERVICES: [],
     DYNAMIC_NETWORKS: True,
     GRACE_PERIOD: 120,
+    DEFAULT_NETWORK_KIND: "ovn",
+    COIL: {},
 }
 # Hosts and routers have one address of each range, so there is one range per family.
 _ONE_OF_A_FAMILY = ("join_subnets", "network_join_subnets", "transit_subnets", "masquerade_subnets")
@@ -45,7 +53,7 @@ _HOST_PREFIXES = {4: 24, 6: 64}
 # Maximum number of networks; 0 is no limit.
 LIMITS = ("networks_total", "networks_per_namespace")
 # What the plan is made with; no host needs it.
-NOT_IN_PLAN = (*LIMITS, DYNAMIC_NETWORKS, GRACE_PERIOD)
+NOT_IN_PLAN = (*LIMITS, DYNAMIC_NETWORKS, GRACE_PERIOD, DEFAULT_NETWORK_KIND, COIL)
 
 
 def complete(given: dict | None) -> dict:
@@ -73,6 +81,11 @@ def examine(given: dict | None) -> tuple[dict, list[str]]:
         if not isinstance(settings[name], int) or isinstance(settings[name], bool) or settings[name] < 0:
             mistakes.append(f"setting {name}: must be a number, 0 for no limit, not {settings[name]!r}")
     mistakes += _domain_mistakes(settings[CLUSTER_DOMAIN]) + _dynamic_mistakes(settings)
+    mistakes += _dynamic_mistakes(settings)
+    mistakes += [f"setting {COIL}: {mistake}" for mistake in coil_mistakes(settings[COIL])]
+    if settings[DEFAULT_NETWORK_KIND] not in DEFAULT_NETWORK_KINDS:
+        known = " or ".join(DEFAULT_NETWORK_KINDS)
+        mistakes.append(f"setting {DEFAULT_NETWORK_KIND}: must be {known}, not {settings[DEFAULT_NETWORK_KIND]!r}")
     if settings[LAYER2_TOPOLOGY] not in list(TOPOLOGIES):
         known = " or ".join(TOPOLOGIES)
         mistakes.append(f"setting {LAYER2_TOPOLOGY}: must be {known}, not {settings[LAYER2_TOPOLOGY]!r}")

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plan's part about address pools: blocks by node, workloads with their addresses, neighbours of BGP."""
+
+from __future__ import annotations
+
+from ..controllers.coil.allocation import pool_addresses
+from ..controllers.coil.membership import POOL, blocks, pools_of_namespaces
+from ..controllers.coil.pool_space import PoolSpace
+from ..controllers.networks import running_workloads
+from ..controllers.placement import node_of
+from ..store import coil_settings
+from ..store.snapshot import Snapshot
+
+
+def coil_entries(snapshot: Snapshot) -> dict:
+    """Return `coil` with its content, nothing as long as there are no pools: hosts then have nothing of it."""
+    pools = {pool.name: pool for pool in snapshot.of_kind(POOL)}
+    if not pools:
+        return {}
+    exported: dict[str, list[str]] = {}
+    for block in blocks(snapshot):
+        described = PoolSpace.of(pools[block.pool].spec).block(block.index)
+        exported.setdefault(block.node, []).extend(described.values())
+    chosen = pools_of_namespaces(snapshot)
+    workloads = {
+        f"{workload.namespace}/{workload.name}": {
+            "node": node_of(workload),
+            "namespace": workload.namespace,
+            "name": workload.name,
+            "pool": chosen[workload.namespace],
+            "addresses": pool_addresses(snapshot, pools[chosen[workload.namespace]], workload),
+        }
+        for workload in running_workloads(snapshot)
+        if workload.namespace in chosen and workload.spec["kind"] == "netns"
+    }
+    subnets = [
+        text for pool in pools.values() for entry in pool.spec["subnets"] for _name, text in sorted(entry.items())
+    ]
+    return {
+        "coil": {
+            "subnets": subnets,
+            "blocks": exported,
+            "workloads": workloads,
+            "bgp": coil_settings.complete(snapshot.settings.get(coil_settings.SETTING, {})),
+        }
+    }
