@@ -203,7 +203,7 @@ def test_service_applies_all_parts_once_and_notifies_readiness(scene):
 
 def test_failed_part_is_retried_with_backoff_and_logged_once(scene):
     scene.fails["gateway"] = "no bridge"
-    assert scene.run(1) == [("chassis", 1), ("topology", 1), ("workloads", 1)]
+    assert scene.run(1) == [("chassis", 1), ("topology", 1), ("workloads", 1), ("routed", 1)]
     assert scene.run(600) == []
     attempts = [text for text in scene.reported if text.startswith("STATUS=gateway: no bridge")]
     assert 50 < len(attempts) < 80
@@ -265,7 +265,7 @@ def test_a_note_does_not_keep_the_service_from_being_ready_and_is_in_its_status_
 def test_removed_kernel_objects_are_restored(scene):
     scene.run(1)
     scene.happens = ["kernel changed"]
-    assert scene.run(0.3) == [("chassis", 1), ("gateway", 1)]
+    assert scene.run(0.3) == [("chassis", 1), ("gateway", 1), ("routed", 1)]
 
 
 def test_an_event_does_not_wait_for_the_next_attempt(scene):

@@ -15,10 +15,11 @@ from .health import other_facts
 from .module_runner import HOST_FILE, PLAN_FILE, UserError, load_plan, read_plan_file
 from .node_gateway import apply_gateway
 from .topology import apply_topology
-from .workloads import apply_workloads
+from .workloads import apply_routed_workloads, apply_workloads
 
 WAIT_TIMEOUT = 60
-PARTS = ("chassis", "topology", "gateway", "workloads")
+# `routed` is a part of `workloads` that is applied alone when something else changed the kernel.
+PARTS = ("chassis", "topology", "gateway", "workloads", "routed")
 
 
 def read_host(path: str = HOST_FILE) -> dict:
@@ -67,6 +68,7 @@ def parts(host: dict, *, write: bool) -> dict[str, Callable[[], Outcome]]:
             "topology": lambda: apply_topology(context, load_plan(context)),
             "gateway": lambda: _gateway(host, context),
             "workloads": lambda: apply_workloads(context, load_plan(context)),
+            "routed": lambda: apply_routed_workloads(context, load_plan(context)),
         }
     return found
 

@@ -13,6 +13,7 @@ from ..netlink.monitor import KernelMonitor
 from ..netlink.raw_messages import attributes
 from ..types.host_network import PROTOCOL
 from ..types.nftables_ruleset import OWN_TABLES
+from ..types.routed_workloads import PROTOCOL as ROUTED
 
 _NETFILTER = 12
 # RTNLGRP_IPV4_IFADDR, _IPV4_ROUTE, _IPV4_RULE, _IPV6_IFADDR, _IPV6_ROUTE, _IPV6_RULE, _IPV4_NETCONF, _IPV6_NETCONF
@@ -23,6 +24,7 @@ _ADDRESS_GONE, _ROUTE_GONE, _RULE_GONE, _NETCONF = 21, 25, 33, 80
 _ADDRESS, _RULE, _CONF, _NFTABLES = 8, 12, 4, 4
 _IFA_PROTO, _FRA_PROTOCOL, _TABLE_NAME = 11, 21, 1
 _ROUTE_PROTOCOL_AT = 5
+_OWN_PROTOCOLS = (bytes([PROTOCOL]), bytes([ROUTED]))
 _INTERFACE, _FORWARDING, _RP_FILTER = 1, 2, 3
 
 
@@ -52,9 +54,9 @@ def concerns_heddle(kind: int, body: bytes) -> bool:
         name = attributes(body[_NFTABLES:]).get(_TABLE_NAME, b"")
         return name.rstrip(b"\0").decode(errors="replace") in OWN_TABLES
     if kind == _ROUTE_GONE:
-        return body[_ROUTE_PROTOCOL_AT : _ROUTE_PROTOCOL_AT + 1] == bytes([PROTOCOL])
+        return body[_ROUTE_PROTOCOL_AT : _ROUTE_PROTOCOL_AT + 1] in _OWN_PROTOCOLS
     if kind == _RULE_GONE:
-        return attributes(body[_RULE:]).get(_FRA_PROTOCOL) == bytes([PROTOCOL])
+        return attributes(body[_RULE:]).get(_FRA_PROTOCOL) in _OWN_PROTOCOLS
     if kind == _ADDRESS_GONE:
         return attributes(body[_ADDRESS:]).get(_IFA_PROTO) == bytes([PROTOCOL])
     if kind == _NETCONF:

@@ -24,7 +24,7 @@ _AFTER_EVENT = {
     "bridges changed": ("chassis", "gateway", "workloads"),
     # When an address is removed, the kernel drops the routes that had it as their source.
     "uplink changed": ("chassis", "gateway"),
-    "kernel changed": ("chassis", "gateway"),
+    "kernel changed": ("chassis", "gateway", "routed"),
     # The plan has the node's addresses; VRFs have copies of its routes.
     "host network changed": ("chassis", "gateway"),
     # Its rule holds the number of a cgroup, which is another one now.

@@ -9,12 +9,15 @@ from ..common.change import Outcome
 from ..common.databases import NORTHBOUND_REMOTE, OPEN_VSWITCH, VSWITCH_REMOTE
 from ..common.naming import INTEGRATION_BRIDGE
 from ..netlink import kernel
+from ..netlink.routed_workloads import planned_routed_workloads, reconcile_routed_workloads, uplink_mtu
 from ..netlink.workload_links import planned_endpoints, reconcile_endpoints
 from ..ovsdb.ports import wait_for_flows, wait_for_ports
 from ..qemu.reconcile import end_vms, reconcile_taps, reconcile_vms
 from ..render import render_endpoints, render_virtual_machines
+from ..render.coil.workloads import render_routed_endpoints, render_routed_workloads
 from ..render.host import vswitch
 from ..render.host.vswitch import render_workload_ports
+from ..types.netns_workload import Endpoint
 from .context import NodeContext
 from .module_runner import UserError, connected, known_node
 from .topology import apply_rows
@@ -27,15 +30,16 @@ def apply_workloads(context: NodeContext, plan: dict, refused: Set[str] = frozen
     """
     node = known_node(plan, context.node)
     owner, write = f"{plan['deployment']}:workload", context.write
-    endpoints, vms = render_endpoints(plan, node), render_virtual_machines(plan, node)
+    endpoints, vms = node_endpoints(plan, node), render_virtual_machines(plan, node)
     outcome = end_vms(vms, owner=owner, write=write)
     if kernel.PYROUTE2_IMPORT_ERROR is None:
         with connected(VSWITCH_REMOTE, write=write) as client:
             userspace = uses_userspace(client)
         outcome += reconcile_endpoints(endpoints, owner=owner, userspace=userspace, write=write)
+        outcome += apply_routed_workloads(context, plan)
         outcome += reconcile_taps(vms, owner=f"{plan['deployment']}:vm", write=write)
     elif not write:
-        outcome += planned_endpoints(endpoints)
+        outcome += planned_endpoints(endpoints) + planned_routed_workloads(render_routed_workloads(plan, node))
     else:
         raise UserError("pyroute2 is missing on this host; run heddle.ovn.install")
     with connected(VSWITCH_REMOTE, write=write) as client:
@@ -52,6 +56,20 @@ def apply_workloads(context: NodeContext, plan: dict, refused: Set[str] = frozen
         # While ovs-vswitchd adds links, it writes back flags that it read before: one of them may be down again.
         reconcile_endpoints(endpoints, owner=owner, userspace=userspace, write=True)
     return outcome
+
+
+def node_endpoints(plan: dict, node: str) -> list[Endpoint]:
+    """Return the network namespaces of a node's workloads, on OVN's networks and on address pools."""
+    routed = (
+        render_routed_endpoints(plan, node, uplink_mtu()) if "coil" in plan and not kernel.PYROUTE2_IMPORT_ERROR else []
+    )
+    return [*render_endpoints(plan, node), *routed]
+
+
+def apply_routed_workloads(context: NodeContext, plan: dict) -> Outcome:
+    """Set addresses, routes and rules for the workloads on address pools, whose links are there already."""
+    desired = render_routed_workloads(plan, known_node(plan, context.node))
+    return reconcile_routed_workloads(desired, write=context.write)
 
 
 def _ports(plan: dict, node: str, where: str, refused: Set[str]) -> list[str]:

@@ -53,7 +53,7 @@ _INFO_KIND, _INFO_DATA, _VETH_INFO_PEER = 1, 2, 1
 _INET6_CONF, _ROUTER_SOLICITATIONS, _ACCEPT_DAD = 2, 7, 27
 _IFA_ADDRESS, _IFA_LOCAL, _IFA_FLAGS = 1, 2, 8
 _RTA_DST, _RTA_OIF, _RTA_GATEWAY = 1, 4, 5
-_UP, _UNICAST, _SKIP_STATISTICS = 1, 1, 8
+_UP, _UNICAST, _LINK_SCOPE, _SKIP_STATISTICS = 1, 1, 253, 8
 _NO_STATISTICS = _LINK.pack(0, 0, 0, 0, 0) + attribute(_IFLA_EXT_MASK, _SKIP_STATISTICS)
 _ANY = {socket.AF_INET: bytes(4), socket.AF_INET6: bytes(16)}
 _INET6_ADDR_GEN_MODE, _GENERATE_NONE = 8, b"\x01"
@@ -322,17 +322,21 @@ def change_addresses(namespace: str | None, name: str, add: set[str], remove: se
 def change_routes(namespace: str, name: str, add: set, remove: set) -> None:
     """Set and remove (destination, gateway) routes through a link; existing and missing ones are no error.
 
+    Without a gateway (None) the destination is on the link; such routes are set first, since gateways may need them.
+
     A default route that is set on one link replaces that of another one.
     """
     with in_netns(namespace), RawSocket() as netlink:
         index = socket.if_nametoindex(name)
         for kind, flags, routes in (_DELETE_ROUTE, 0, remove), (_NEW_ROUTE, CREATE | REPLACE, add):
-            for destination, gateway in sorted(routes):
+            for destination, gateway in sorted(routes, key=lambda route: (route[1] is not None, route[0])):
                 text, _slash, length = destination.partition("/")
                 family, prefix = _packed(text)
-                message = _ROUTE.pack(family, int(length), 0, 0, MAIN_TABLE, PROTOCOL, 0, _UNICAST, 0)
+                scope = _LINK_SCOPE if gateway is None and family == socket.AF_INET else 0
+                message = _ROUTE.pack(family, int(length), 0, 0, MAIN_TABLE, PROTOCOL, scope, _UNICAST, 0)
                 message += attribute(_RTA_DST, prefix) if int(length) else b""
-                message += attribute(_RTA_GATEWAY, _packed(gateway)[1]) + attribute(_RTA_OIF, index)
+                message += attribute(_RTA_GATEWAY, _packed(gateway)[1]) if gateway else b""
+                message += attribute(_RTA_OIF, index)
                 try:
                     netlink.request((kind, flags, message))
                 except OSError as error:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..types.host_network import PROTOCOL, HostRoute
+from ..types.routed_workloads import PROTOCOL as ROUTED
 from .kernel import read_whole
 from .messages import (
     DEPRECATED,
@@ -218,7 +219,7 @@ def _rules(netlink) -> tuple[tuple, tuple[str, ...]]:
             protocol = message.get_attr("FRA_PROTOCOL")
             if protocol == PROTOCOL:
                 own.append((state if _is_plain(message) else None, message))
-            elif protocol != KERNEL:
+            elif protocol not in (KERNEL, ROUTED):
                 foreign.append(f"IPv{family} {state.priority} to {state.to or 'any'} table {state.table}")
     return tuple(own), tuple(foreign)
 

@@ -137,6 +137,11 @@ def _create_anew(namespace: str, mark_text: str) -> None:
     kernel.create_namespace(namespace, mark_text)
 
 
+def _route_text(route: tuple[str, str | None]) -> str:
+    to, via = route
+    return f"{to} via {via}" if via else f"{to} on link"
+
+
 def _link_steps(namespace: str, link: Link, links: dict, host_links: dict, alias: str, userspace: bool) -> list[Step]:
     title = f"{namespace}/{link.name}"
     there, host = links.get(link.name), host_links.get(link.host_name)
@@ -186,7 +191,6 @@ def _link_steps(namespace: str, link: Link, links: dict, host_links: dict, alias
     kept = set() if remove else there["routes"]
     new, gone = routes - kept, kept - routes
     if new or gone:
-        before = {"routes": sorted(f"{to} via {via}" for to, via in there["routes"])}
-        after = {"routes": sorted(f"{to} via {via}" for to, via in routes)}
+        before, after = ({"routes": sorted(map(_route_text, some))} for some in (there["routes"], routes))
         step("update", "routes", before, after, lambda: kernel.change_routes(namespace, link.name, new, gone))
     return steps

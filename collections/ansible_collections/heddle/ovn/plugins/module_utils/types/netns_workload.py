@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Link:
-    """One interface of a workload and the host's end of it. `routes` holds (destination, gateway) pairs.
+    """One interface of a workload and the host's end of it. `routes` holds (destination, gateway) pairs, with None
+    for what is on the link.
 
     Without `solicits_routers` it does not ask for IPv6 routers: on its network none would answer, the kernel asks for
     ever, and each question is copied to all ports of the network's switch.
@@ -19,7 +20,7 @@ class Link:
     mac: str
     mtu: int
     addresses: tuple[str, ...]
-    routes: tuple[tuple[str, str], ...]
+    routes: tuple[tuple[str, str | None], ...]
     network: str
     solicits_routers: bool = True
 

@@ -14,7 +14,7 @@ from ..agent.context import NodeContext
 from ..agent.health import other_chassis, other_facts, stopped_units
 from ..agent.module_runner import KNOWN_ERRORS, Request, UserError, known_node, load_plan, node_context
 from ..agent.node_gateway import apply_gateway, gateway_size
-from ..agent.workloads import integration_bridge, uses_userspace
+from ..agent.workloads import apply_routed_workloads, integration_bridge, node_endpoints, uses_userspace
 from ..common.change import Foreign, Outcome
 from ..common.databases import (
     NORTHBOUND_REMOTE,
@@ -32,7 +32,7 @@ from ..ovsdb.client import Client
 from ..ovsdb.empty_database import planned
 from ..ovsdb.reconcile import reconcile
 from ..ovsdb.values import Scope, map_pairs, uuids
-from ..render import northbound, render_endpoints, render_northbound, render_southbound, southbound
+from ..render import northbound, render_northbound, render_southbound, southbound
 from ..render.common.node_network import is_on
 from ..render.host import vswitch
 from ..render.host.links_and_routes import render_management_ports
@@ -91,7 +91,7 @@ class Comparison:
     @functools.cached_property
     def endpoints(self) -> list:
         """The network namespaces and links of workloads."""
-        return render_endpoints(self.plan, self.node)
+        return node_endpoints(self.plan, self.node)
 
     def _compared(self, parts: list[Callable[[], Outcome]], stopped: dict[str, str]) -> _Compared:
         """Compare each part; a part that cannot be read is reported as a problem."""
@@ -190,6 +190,7 @@ class Comparison:
         with Client(VSWITCH_REMOTE, read_only=True) as client:
             userspace = uses_userspace(client)
         found = reconcile_endpoints(self.endpoints, owner=self.workload_owner, userspace=userspace, write=False)
+        found += apply_routed_workloads(NodeContext(self.node, "", write=False), self.plan)
         return found + Outcome(foreign=tuple(self._foreign_namespaces()))
 
     def _foreign_namespaces(self) -> list[Foreign]:

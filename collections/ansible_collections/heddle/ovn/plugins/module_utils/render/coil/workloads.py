@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Workloads with an address of a pool: their network namespaces, and what the host needs to reach them.
+
+Coil v2, "Intra-node routing": the workload has its addresses as /32 and /128 and its default routes through
+link-local addresses of the host's end; there is no bridge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...common.addressing import family, host_route, mac_of_address, plain
+from ...common.naming import DEFAULT_INTERFACE, host_interface, workload_namespace, workload_port
+from ...types.netns_workload import Endpoint, Link
+from ...types.routed_workloads import GATEWAYS, RoutedLink, RoutedWorkloads
+
+_HOST_END = "_c"
+_EVERYWHERE = {4: "0.0.0.0/0", 6: "::/0"}
+
+
+def render_routed_endpoints(plan: dict, node: str, mtu: int) -> list[Endpoint]:
+    """Return the network namespaces of a node's workloads on pools; `mtu` is that of the host's uplink."""
+    return [
+        Endpoint(workload_namespace(workload["namespace"], workload["name"]), (_link(workload, mtu),))
+        for workload in _workloads(plan, node)
+    ]
+
+
+def render_routed_workloads(plan: dict, node: str) -> RoutedWorkloads:
+    """Return what the node's own network namespace has of pools."""
+    if "coil" not in plan:
+        return RoutedWorkloads()
+    links = tuple(
+        RoutedLink(_host_end(workload), tuple(workload["addresses"]), _network(workload))
+        for workload in _workloads(plan, node)
+    )
+    return RoutedWorkloads(links, tuple(plan["coil"]["blocks"].get(node, ())), is_used=True)
+
+
+def _workloads(plan: dict, node: str) -> Iterator[dict]:
+    found = plan.get("coil", {}).get("workloads", {}).values()
+    return (workload for workload in found if workload["node"] == node)
+
+
+def _host_end(workload: dict) -> str:
+    return host_interface(workload_port(workload["namespace"], workload["name"]), _HOST_END)
+
+
+def _network(workload: dict) -> str:
+    return f"AddressPool/{workload['pool']}"
+
+
+def _link(workload: dict, mtu: int) -> Link:
+    gateways = {version: plain(GATEWAYS[version]) for version in map(family, workload["addresses"])}
+    # IPv6 needs no route to a link-local gateway.
+    on_link = [(host_route(gateways[4]), None)] if 4 in gateways else []
+    return Link(
+        name=DEFAULT_INTERFACE,
+        host_name=_host_end(workload),
+        mac=mac_of_address(workload["addresses"][0]),
+        mtu=mtu,
+        addresses=tuple(map(host_route, workload["addresses"])),
+        routes=(*on_link, *((_EVERYWHERE[version], gateway) for version, gateway in sorted(gateways.items()))),
+        network=_network(workload),
+        solicits_routers=False,
+    )

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Network namespaces that stand for hosts and a router between them, and what the tests do there."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+from collections.abc import Iterator
+
+from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Outcome
+from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel
+from ansible_collections.heddle.ovn.plugins.module_utils.netlink.routed_workloads import (
+    reconcile_routed_workloads,
+    uplink_mtu,
+)
+from ansible_collections.heddle.ovn.plugins.module_utils.netlink.workload_links import reconcile_endpoints
+from ansible_collections.heddle.ovn.plugins.module_utils.render.coil.workloads import (
+    render_routed_endpoints,
+    render_routed_workloads,
+)
+
+OWNER = f"coil{os.getpid()}:workload"
+PREFIX = f"c{os.getpid()}"
+OUTSIDE = f"{PREFIX}-outside"
+
+
+def host(number: int) -> str:
+    """Name of a namespace that stands for a host."""
+    return f"{PREFIX}-node{number}"
+
+
+def run(where: str, *argv: str, code: int | None = 0) -> str:
+    """Run a command in a namespace; return what it prints."""
+    done = subprocess.run(
+        ["ip", "netns", "exec", where, *argv], capture_output=True, text=True, check=False, timeout=20
+    )  # fmt: skip
+    assert code is None or done.returncode == code, f"{argv}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def exchange(source: str, target: str, address: str) -> str | None:
+    """Send a datagram from one namespace to an address of another one and have it answered.
+
+    Return the source address that the target saw; None when the packet or the answer did not arrive.
+    """
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with _socket(source, family) as asking, _socket(target, family) as answering:
+        answering.bind((address, 0))
+        asking.connect((address, answering.getsockname()[1]))
+        asking.send(b"question")
+        try:
+            _data, sender = answering.recvfrom(64)
+            answering.sendto(b"answer", sender)
+            asking.recv(64)
+        except OSError:
+            return None
+        return sender[0]
+
+
+def refusal(source: str, address: str) -> int | None:
+    """Send a datagram to an address that nobody has; return the type of the ICMP message that comes back (ip(7))."""
+    version6 = ":" in address
+    level, option = (socket.IPPROTO_IPV6, 25) if version6 else (socket.IPPROTO_IP, 11)
+    with _socket(source, socket.AF_INET6 if version6 else socket.AF_INET) as asking:
+        asking.setsockopt(level, option, 1)
+        asking.connect((address, 9))
+        asking.send(b"question")
+        try:
+            asking.recv(64)
+        except TimeoutError:
+            return None
+        except OSError:
+            _data, [(_level, _type, error), *_more], _flags, _sender = asking.recvmsg(64, 512, socket.MSG_ERRQUEUE)
+            # struct sock_extended_err: errno, origin, type.
+            return error[5]
+    return None
+
+
+def _socket(where: str, family: int) -> socket.socket:
+    with kernel.in_netns(where):
+        found = socket.socket(family, socket.SOCK_DGRAM)
+    # Only what is to be lost is waited for so long.
+    found.settimeout(1)
+    return found
+
+
+@contextlib.contextmanager
+def fleet(count: int = 2) -> Iterator[None]:
+    """Hosts and a router with a bridge for all of them; hosts have 192.0.2.N and 2001:db8::N, the router .20."""
+    names = [OUTSIDE, *(host(number) for number in range(1, count + 1))]
+    with contextlib.ExitStack() as stack:
+        for name in names:
+            kernel.create_namespace(name, "")
+            stack.callback(kernel.remove_namespace, name)
+            run(name, "sysctl", "-qw", "net.ipv6.conf.default.accept_dad=0")
+        run(OUTSIDE, "ip", "link", "add", "eth1", "type", "bridge")
+        _address(OUTSIDE, 20)
+        run(OUTSIDE, "sysctl", "-qw", "net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1")
+        for number, name in enumerate(names[1:], start=1):
+            run(OUTSIDE, "ip", "link", "add", f"port{number}", "master", "eth1", "up", "type", "veth",
+                "peer", "name", "eth1", "netns", name)  # fmt: skip
+            _address(name, number)
+            run(name, "ip", "route", "add", "default", "via", "192.0.2.20")
+            run(name, "ip", "route", "add", "default", "via", "2001:db8::20")
+        yield
+
+
+def _address(name: str, number: int) -> None:
+    run(name, "ip", "link", "set", "eth1", "up")
+    run(name, "ip", "address", "add", f"192.0.2.{number}/24", "dev", "eth1")
+    run(name, "ip", "address", "add", f"2001:db8::{number}/64", "dev", "eth1", "nodad")
+
+
+def apply(plan: dict, node: str, where: str, *, write: bool = True) -> Outcome:
+    """Bring one host to its part of the plan, as its agent does; other hosts' namespaces are not its own."""
+    with kernel.in_netns(where):
+        endpoints = render_routed_endpoints(plan, node, uplink_mtu())
+        owner = f"{OWNER}-{node}"
+        outcome = reconcile_endpoints(endpoints, owner=owner, userspace=False, write=write)
+        return outcome + reconcile_routed_workloads(render_routed_workloads(plan, node), write=write)
