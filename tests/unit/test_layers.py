@@ -18,7 +18,7 @@ ABSOLUTE = "ansible_collections.heddle.ovn.plugins.module_utils"
 # substrate; those that write import neither networks nor their stored objects.
 BASE = {"common", "types"}
 DECISIONS = {"api", "store", "controllers", "plan", "render"}
-SUBSTRATES = {"ovsdb", "openflow", "netlink", "nftables", "qemu"}
+SUBSTRATES = {"bird", "ovsdb", "openflow", "netlink", "nftables", "qemu"}
 MAY_IMPORT = {
     "common": set(),
     "types": set(),
@@ -27,6 +27,7 @@ MAY_IMPORT = {
     "netlink": BASE,
     "nftables": BASE | {"netlink"},
     "qemu": BASE | {"netlink"},
+    "bird": BASE,
     "api": {"common"},
     "store": {"common", "api", "ovsdb"},
     "controllers": BASE | {"api", "store", "ovsdb"},

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Set
 
+from ..bird.reconcile import reconcile_bird
 from ..common.change import Outcome
 from ..common.databases import NORTHBOUND_REMOTE, OPEN_VSWITCH, VSWITCH_REMOTE
 from ..common.naming import INTEGRATION_BRIDGE
@@ -14,6 +15,7 @@ from ..netlink.workload_links import planned_endpoints, reconcile_endpoints
 from ..ovsdb.ports import wait_for_flows, wait_for_ports
 from ..qemu.reconcile import end_vms, reconcile_taps, reconcile_vms
 from ..render import render_endpoints, render_virtual_machines
+from ..render.coil.bird_configuration import render_bird
 from ..render.coil.workloads import render_routed_endpoints, render_routed_workloads
 from ..render.host import vswitch
 from ..render.host.vswitch import render_workload_ports
@@ -67,9 +69,10 @@ def node_endpoints(plan: dict, node: str) -> list[Endpoint]:
 
 
 def apply_routed_workloads(context: NodeContext, plan: dict) -> Outcome:
-    """Set addresses, routes and rules for the workloads on address pools, whose links are there already."""
-    desired = render_routed_workloads(plan, known_node(plan, context.node))
-    return reconcile_routed_workloads(desired, write=context.write)
+    """Set addresses, routes and rules for the workloads on address pools, whose links are there already, and BIRD."""
+    node = known_node(plan, context.node)
+    outcome = reconcile_routed_workloads(render_routed_workloads(plan, node), write=context.write)
+    return outcome + reconcile_bird(render_bird(plan, node), write=context.write)
 
 
 def _ports(plan: dict, node: str, where: str, refused: Set[str]) -> list[str]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ipaddress
 
 SETTING = "coil"
-DEFAULTS = {"as_number": 64512, "routers": []}
+DEFAULTS = {"as_number": 64512, "mesh": True, "routers": []}
 _MOST_AS = 2**32 - 1
 _ROUTER = {"address", "as_number", "nodes"}
 
@@ -19,8 +19,9 @@ def complete(value: dict) -> dict:
 def mistakes(value) -> list[str]:
     """Return the errors in the setting, one line each.
 
-    `as_number` is that of the hosts. Each of `routers` has an `address`, its `as_number` (that of the hosts if left
-    out), and the `nodes` that it is a neighbour of (all if left out), as the nodes of its rack.
+    `as_number` is that of the hosts. With `mesh` each is a neighbour of all others, which have to be on one link. Each
+    of `routers` has an `address`, its `as_number` (that of the hosts if left out), and the `nodes` that it is a
+    neighbour of (all if left out), as the nodes of its rack.
     """
     if not isinstance(value, dict):
         return [f"must be a mapping, not {value!r}"]
@@ -28,6 +29,8 @@ def mistakes(value) -> list[str]:
     whole = complete(value)
     if not _is_as(whole["as_number"]):
         found.append(f"as_number: must be a number from 1 to {_MOST_AS}, not {whole['as_number']!r}")
+    if not isinstance(whole["mesh"], bool):
+        found.append(f"mesh: must be true or false, not {whole['mesh']!r}")
     if not isinstance(whole["routers"], list):
         return [*found, f"routers: must be a list, not {whole['routers']!r}"]
     seen = set()

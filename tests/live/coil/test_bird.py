@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""BIRD 2 on hosts and on a router: blocks are learned, packets go between hosts without NAT, foreign parts stay."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.module_utils.bird.control import BirdError, Control, NotRunning
+from ansible_collections.heddle.ovn.plugins.module_utils.bird.reconcile import Places, reconcile_bird
+from ansible_collections.heddle.ovn.plugins.module_utils.common.polling import attempts
+from ansible_collections.heddle.ovn.plugins.module_utils.render.coil.bird_configuration import render_bird
+from ansible_collections.heddle.ovn.plugins.module_utils.types.bird_configuration import Configuration
+from tests.live.coil.hosts import OUTSIDE, apply, exchange, fleet, host, run
+from tests.pipeline import namespace, plan_of, workload
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
+NAMES = f"b{os.getpid()}"
+# As Debian's, which writes BIRD's main tables into the kernel's main one, and a route of the user's own.
+FOREIGN = """log stderr all;
+protocol device { }
+protocol kernel { ipv4 { export all; }; }
+protocol kernel { ipv6 { export all; }; }
+protocol static mine { ipv4; route 203.0.113.0/24 blackhole; }
+"""
+ROUTER = """log stderr all;
+router id 192.0.2.20;
+protocol device { }
+protocol kernel { ipv4 { export all; import none; }; }
+protocol kernel { ipv6 { export all; import none; }; }
+template bgp hosts { local as 64513; }
+""" + "".join(
+    f"protocol bgp n{number} from hosts {{ neighbor 192.0.2.{number} as 64512;"
+    " ipv4 { import all; export none; }; }\n"
+    f"protocol bgp m{number} from hosts {{ neighbor 2001:db8::{number} as 64512;"
+    " ipv6 { import all; export none; }; }\n"
+    for number in (1, 2)
+)
+SETTINGS = {
+    "coil": {
+        "routers": [
+            {"address": "192.0.2.20", "as_number": 64513}, {"address": "2001:db8::20", "as_number": 64513},
+        ]
+    }
+}  # fmt: skip
+HOSTS = {
+    f"node{number}": {
+        "chassis": f"c{number}", "encap_ips": [f"192.0.2.{number}"],
+        "addresses": [f"192.0.2.{number}", f"2001:db8::{number}"],
+    }
+    for number in (1, 2)
+}  # fmt: skip
+
+
+def wait_until(holds: Callable[[], bool], seconds: float) -> None:
+    """Return when something holds; fail with the last value otherwise."""
+    for _attempt in attempts(seconds):
+        if holds():
+            return
+    pytest.fail(f"not within {seconds} s")
+
+
+def planned(*places: int) -> dict:
+    text = (
+        "---\napiVersion: coil.cybozu.com/v2\nkind: AddressPool\nmetadata: {name: pool1}\n"
+        "spec: {blockSizeBits: 1, subnets: [{ipv4: 10.2.0.0/24, ipv6: 'fd02::/120'}]}\n"
+    )
+    text += namespace(NAMES, primary=False).rstrip() + "\n  annotations: {coil.cybozu.com/pool: pool1}\n"
+    text += "".join(workload(NAMES, f"w{number}", f"node{place}") for number, place in enumerate(places))
+    return plan_of(text, hosts=HOSTS, settings=SETTINGS)
+
+
+@contextlib.contextmanager
+def bird(tools, where: str, directory: Path, text: str) -> Iterator[Places]:
+    """A BIRD in a namespace; its files and socket are in the directory."""
+    directory.mkdir()
+    places = Places(str(directory), str(directory / "bird.ctl"))
+    Path(places.main).write_text(text, encoding="utf-8")
+    argv = tools.command("bird", "-f", "-c", places.main, "-s", places.socket, "-P", str(directory / "pid"))
+    with open(directory / "log", "w", encoding="utf-8") as log:
+        process = subprocess.Popen(["ip", "netns", "exec", where, *argv], stdout=log, stderr=log)
+    try:
+        wait_until(lambda: os.path.exists(places.socket), 30)
+        yield places
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+@pytest.fixture
+def birds(tools, tmp_path):
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(fleet(2))
+        stack.enter_context(bird(tools, OUTSIDE, tmp_path / "outside", ROUTER))
+        yield {
+            f"node{number}": stack.enter_context(bird(tools, host(number), tmp_path / f"node{number}", FOREIGN))
+            for number in (1, 2)
+        }
+
+
+def bring(plan: dict, places: dict[str, Places]) -> None:
+    for number, (name, own) in enumerate(places.items(), start=1):
+        apply(plan, name, host(number))
+        reconcile_bird(render_bird(plan, name), write=True, places=own)
+
+
+def learned(number: int, version: int) -> list[str]:
+    text = run(host(number), "ip", f"-{version}", "route", "show", "table", "120", code=None)
+    return sorted(" ".join(line.split()[:3]) for line in text.splitlines())
+
+
+def test_workloads_of_all_hosts_and_outside_reach_each_other(birds):
+    plan = planned(1, 2, 2, 2)
+    bring(plan, birds)
+    wait_until(lambda: learned(1, 4) == ["10.2.0.2/31 via 192.0.2.2", "10.2.0.4/31 via 192.0.2.2"], 60)
+    wait_until(lambda: learned(1, 6) == ["fd02::2/127 via 2001:db8::2", "fd02::4/127 via 2001:db8::2"], 60)
+    wait_until(lambda: learned(2, 4) == ["10.2.0.0/31 via 192.0.2.1"], 60)
+    wait_until(lambda: learned(2, 6) == ["fd02::/127 via 2001:db8::1"], 60)
+    for version, outside in ((4, "192.0.2.20"), (6, "2001:db8::20")):
+        wait_until(lambda version=version: run(OUTSIDE, "ip", f"-{version}", "route").count("proto bird") == 3, 60)
+        own = [plan["coil"]["workloads"][f"{NAMES}/w{number}"]["addresses"][version == 6] for number in range(4)]
+        assert exchange(f"{NAMES}_w0", f"{NAMES}_w3", own[3]) == own[0]
+        assert exchange(f"{NAMES}_w3", f"{NAMES}_w0", own[0]) == own[3]
+        assert exchange(f"{NAMES}_w1", OUTSIDE, outside) == own[1]
+        assert exchange(OUTSIDE, f"{NAMES}_w1", own[1]) == outside
+    # The host's main table has nothing of it, and the user's part of BIRD works as before.
+    assert "10.2.0" not in run(host(1), "ip", "route", "show", "table", "main")
+    assert "blackhole 203.0.113.0/24 proto bird" in run(host(1), "ip", "route")
+    assert Path(birds["node1"].main).read_text(encoding="utf-8").startswith(FOREIGN)
+    # Own blocks are not learned back: neither from the kernel's tables nor from the router.
+    assert not [line for line in learned(1, 4) if line.startswith("10.2.0.0/31")]
+    again = [reconcile_bird(render_bird(plan, name), write=True, places=own) for name, own in birds.items()]
+    assert not any(outcome.changes for outcome in again)
+    assert [note for outcome in again for note in outcome.notes] == []
+
+    # A block that is released is withdrawn, the others stay.
+    bring(planned(1, 2), birds)
+    wait_until(lambda: learned(1, 4) == ["10.2.0.2/31 via 192.0.2.2"], 60)
+
+    # Without pools BIRD has what it had.
+    bring(plan_of("", hosts=HOSTS), birds)
+    assert Path(birds["node1"].main).read_text(encoding="utf-8").strip() == FOREIGN.strip()
+    assert not os.path.exists(birds["node1"].own)
+    with Control(birds["node1"].socket) as control:
+        assert control.sessions("heddle*") == []
+        assert [session.name for session in control.sessions("mine")] == ["mine"]
+    assert learned(1, 4) == []
+
+
+@pytest.fixture
+def alone(tools, tmp_path):
+    with fleet(1), bird(tools, host(1), tmp_path / "node1", FOREIGN) as places:
+        yield places
+
+
+def test_a_configuration_that_bird_refuses_changes_nothing(alone):
+    good = render_bird(planned(), "node1")
+    reconcile_bird(good, write=True, places=alone)
+    with pytest.raises(BirdError, match=r"was restored: .*heddle\.conf:1"):
+        reconcile_bird(Configuration("protocol nonsense;\n", "heddle x"), write=True, places=alone)
+    assert Path(alone.own).read_text(encoding="utf-8") == good.text
+    assert not reconcile_bird(good, write=True, places=alone).changes
+
+
+def test_a_run_that_was_cut_off_before_bird_read_its_files(alone):
+    """The files are as wanted, and BIRD runs what was before."""
+    wanted = render_bird(planned(), "node1")
+    Path(alone.own).write_text(wanted.text, encoding="utf-8")
+    Path(alone.main).write_text(FOREIGN + alone.include + "\n", encoding="utf-8")
+    (change,) = reconcile_bird(wanted, write=False, places=alone).changes
+    assert (change.kind, change.action) == ("running configuration", "update")
+    assert reconcile_bird(wanted, write=True, places=alone).changed
+    assert not reconcile_bird(wanted, write=True, places=alone).changes
+
+
+def test_check_mode_writes_nothing(alone):
+    assert len(reconcile_bird(render_bird(planned(), "node1"), write=False, places=alone).changes) == 2
+    assert not os.path.exists(alone.own)
+    assert Path(alone.main).read_text(encoding="utf-8") == FOREIGN
+
+
+def test_sessions_that_are_not_established_are_notes(alone):
+    reconcile_bird(render_bird(planned(), "node1"), write=True, places=alone)
+    notes = reconcile_bird(render_bird(planned(), "node1"), write=False, places=alone).notes
+    # Another host and a router, in two families.
+    assert len(notes) == 4
+    assert all(note.startswith("BIRD: heddle_") for note in notes)
+
+
+def test_without_bird(tmp_path):
+    places = Places(str(tmp_path), str(tmp_path / "bird.ctl"))
+    wanted = render_bird(planned(), "node1")
+    assert not reconcile_bird(None, write=True, places=places).changed
+    # As on a host before the packages are installed.
+    assert reconcile_bird(wanted, write=False, places=places).changed
+    with pytest.raises(BirdError, match="is not installed"):
+        reconcile_bird(wanted, write=True, places=places)
+    with pytest.raises(NotRunning):
+        Control(places.socket)
+    # Stopped: the files are written, and it reads them when it starts.
+    Path(places.main).write_text(FOREIGN, encoding="utf-8")
+    assert "BIRD does not answer" in reconcile_bird(wanted, write=True, places=places).notes[0]
+    assert Path(places.own).exists()
