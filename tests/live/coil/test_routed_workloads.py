@@ -62,7 +62,7 @@ def test_packets_in_both_directions(node, families):
         run(OUTSIDE, "ip", "route", "add", block, "via", "2001:db8::1" if ":" in block else "192.0.2.1")
     for place, address in enumerate(own[0]):
         near, host_address, outside = own[2][place], *BESIDE[6 if ":" in address else 4]
-        # No NAT: whoever is asked sees the asker's own address.
+        # No NAT: the target sees the asker's own address.
         assert exchange(OUTSIDE, inside(0), address) == outside
         assert exchange(inside(0), OUTSIDE, outside) == address
         assert exchange(inside(2), inside(0), address) == near

@@ -12,7 +12,7 @@ import yaml
 from ansible_collections.heddle.ovn.plugins.module_utils.uninstall.footprint import FOOTPRINTS, LIBRARY, STATE_DATABASE
 
 ROLES = Path(__file__).resolve().parents[3] / "roles"
-ROLES_OF = {"node": ("chassis", "host"), "state": ("state",), "hypervisor": ("hypervisor",)}
+ROLES_OF = {"node": ("chassis", "host"), "state": ("state",), "hypervisor": ("hypervisor",), "bird": ("bird",)}
 
 
 def tasks(kind: str) -> str:

@@ -119,7 +119,7 @@ def test_blocks_are_taken_first_fit():
     assert of_nodes(third) == [(0, "node1"), (1, "node2"), (2, "node3")]
 
 
-def test_a_block_that_another_node_gives_back_in_the_same_run_is_free():
+def test_a_block_that_another_node_releases_in_the_same_run_is_free():
     tight = pool(subnets="{ipv4: 10.2.0.0/31}") + member()
     first = stored(tight + on(1, 1))
     second = stored(tight + on(2, 2), first)
@@ -301,7 +301,7 @@ def test_any_sequence_compared_with_a_plain_model(steps, bits):
                 same = dict(blocks_by_index(snapshot)).get(kept // size) == f"node{placed[name]}"
                 assert not same or numbers[key] == kept
             if key not in numbers:
-                # Whoever waits found neither a free block nor a free place on its node.
+                # A workload that waits found neither a free block nor a free place on its node.
                 assert len(owned) == space.block_count
                 mine = [index for index in used if owned[index] == f"node{placed[name]}"]
                 assert all(sum(one // size == index for one in numbers.values()) == size for index in mine)

@@ -11,7 +11,7 @@ from .messages import ADVERTISED, MAIN_TABLE
 from .route_tables import read_table
 from .step import Step
 
-_FORWARDING = ("net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding")
+_FORWARDING = ("net/ipv4/conf/all/forwarding", "net/ipv6/conf/all/forwarding")
 
 
 def forwarding_steps() -> Iterator[Step]:

@@ -82,7 +82,7 @@ def _change(action: str, kind: str, name: str, network: str, before: dict, after
 
 
 def _workload_routes(desired: RoutedWorkloads) -> dict[TableRoute, str]:
-    """Return the routes to workloads, each with its network; what nobody has in a block is unreachable.
+    """Return the routes to workloads, each with its network; what no workload has in a block is unreachable.
 
     Without the latter, a packet to a free address would leave by the default route, and come back by BGP.
     """

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from ..agent.module_runner import UserError
 from ..agent.topology import apply_rows
+from ..bird.reconcile import reconcile_bird
 from ..common.change import Change, Outcome
 from ..common.databases import (
     NORTHBOUND_REMOTE,
@@ -23,6 +24,7 @@ from ..common.polling import attempts
 from ..netlink import kernel
 from ..netlink.device import read_device
 from ..netlink.reconcile import reconcile_host_network
+from ..netlink.routed_workloads import reconcile_routed_workloads
 from ..netlink.uplink_migration import move_device
 from ..netlink.workload_links import reconcile_endpoints
 from ..nftables.reconcile import reconcile_firewall
@@ -37,6 +39,7 @@ from ..types.host_network import HostNetwork
 from ..types.nftables_ruleset import TABLE, USERSPACE_TABLE, Firewall
 from ..types.openflow_flow import OWN_COOKIES
 from ..types.ovsdb_row import Keys, Row
+from ..types.routed_workloads import RoutedWorkloads
 from .record import Before
 
 CHASSIS_OWNER = "heddle:chassis"
@@ -68,7 +71,10 @@ def reachable(remote: str, *, write: bool, needed: bool = False) -> Iterator[Cli
 
 def remove_networks(deployments: Iterable[str], *, write: bool) -> Outcome:
     """Remove virtual machines, workloads and gateways of the deployments, with all that carries their marks."""
-    outcome = Outcome()
+    # First, so that nothing is sent to workloads that are about to go.
+    outcome = reconcile_bird(None, write=write)
+    if kernel.PYROUTE2_IMPORT_ERROR is None:
+        outcome += _without_foreign(reconcile_routed_workloads(RoutedWorkloads(), write=write))
     for deployment in deployments:
         owner = f"{deployment}:workload"
         outcome += end_vms([], owner=owner, write=write)

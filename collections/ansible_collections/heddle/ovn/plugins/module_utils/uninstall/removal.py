@@ -89,7 +89,7 @@ def _blockers(params: dict, plan: dict, before: Before) -> list[str]:
     own = {f"{plan.get('deployment', params['deployment'])}:workload"}
     here = {
         name: workload
-        for name, workload in plan.get("workloads", {}).items()
+        for name, workload in {**plan.get("workloads", {}), **plan.get("coil", {}).get("workloads", {})}.items()
         if node in (workload.get("node"), workload.get("moving_to"))
     }
     return blockers(

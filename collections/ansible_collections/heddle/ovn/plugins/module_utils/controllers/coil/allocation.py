@@ -107,7 +107,7 @@ class _Allocating:
         return False
 
     def _free_blocks(self):
-        """Return an iterator over free blocks, those without addresses included, which nodes give back now.
+        """Return an iterator over free blocks, those without addresses included, which nodes release now.
 
         A pool that is being deleted has none (Coil v2, "AddressPool").
         """
