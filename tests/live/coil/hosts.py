@@ -60,7 +60,7 @@ def exchange(source: str, target: str, address: str) -> str | None:
 
 
 def refusal(source: str, address: str) -> int | None:
-    """Send a datagram to an address that no workload has; return the type of the ICMP message that comes back (ip(7))."""
+    """Send a datagram to an address that no workload has; return the type of the ICMP message (ip(7))."""
     version6 = ":" in address
     level, option = (socket.IPPROTO_IPV6, 25) if version6 else (socket.IPPROTO_IP, 11)
     with _socket(source, socket.AF_INET6 if version6 else socket.AF_INET) as asking:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..bird.control import Control, NotRunning
 from ..common.databases import VSWITCH_REMOTE
 from .chassis import chassis_id
 
@@ -36,6 +37,17 @@ def stopped_units(run: Path = Path("/run"), proc: Path = Path("/proc")) -> dict[
         for file, process, unit in DAEMONS
         if not _runs(run / file, process, proc)
     }
+
+
+def stopped_bird(plan: dict) -> dict[str, str]:
+    """Return such a line when the plan has address pools and BIRD does not answer."""
+    if "coil" not in plan:
+        return {}
+    try:
+        with Control():
+            return {}
+    except NotRunning:
+        return {"bird": "bird does not run: systemctl start bird (its log: journalctl -u bird)"}
 
 
 def _runs(file: Path, process: str, proc: Path) -> bool:

@@ -20,6 +20,7 @@ from ..render.coil.workloads import render_routed_endpoints, render_routed_workl
 from ..render.host import vswitch
 from ..render.host.vswitch import render_workload_ports
 from ..types.netns_workload import Endpoint
+from ..types.routed_workloads import RULES
 from .context import NodeContext
 from .module_runner import UserError, connected, known_node
 from .topology import apply_rows
@@ -73,6 +74,13 @@ def apply_routed_workloads(context: NodeContext, plan: dict) -> Outcome:
     node = known_node(plan, context.node)
     outcome = reconcile_routed_workloads(render_routed_workloads(plan, node), write=context.write)
     return outcome + reconcile_bird(render_bird(plan, node), write=context.write)
+
+
+def routed_size(plan: dict, node: str) -> int:
+    """Return the number of routes and rules for the workloads on address pools."""
+    desired = render_routed_workloads(plan, node)
+    rules = 2 * len(RULES) if desired.is_used else 0
+    return rules + sum(len(link.addresses) for link in desired.links) + 2 * len(desired.blocks)
 
 
 def _ports(plan: dict, node: str, where: str, refused: Set[str]) -> list[str]:

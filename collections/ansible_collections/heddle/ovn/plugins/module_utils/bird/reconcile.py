@@ -89,7 +89,9 @@ def reconcile_bird(wanted: Configuration | None, *, write: bool, places: Places 
                 except BirdError as error:
                     _write(places, own, main)
                     raise BirdError(f"BIRD does not accept its configuration, which was restored: {error}") from error
-            return Outcome(tuple(changes), notes=tuple(_silent(control)) if wanted is not None else ())
+            # Sessions take some seconds after a change, and what was written is not looked at again.
+            quiet = write or changes or wanted is None
+            return Outcome(tuple(changes), notes=() if quiet else tuple(_silent(control)))
     except NotRunning as error:
         if changes and write:
             _write(places, text, changed if main is not None else None)
@@ -110,7 +112,12 @@ def _silent(control: Control) -> list[str]:
 
 
 def _change(action: str, kind: str, name: str, before: str | None, after: str | None) -> Change:
-    sides = ({"text": text.splitlines()} if text is not None else {} for text in (before, after))
+    """Return the change of a file; of one that stays, only the lines that differ."""
+    old, new = ((text or "").splitlines() for text in (before, after))
+    if action == "update":
+        kept = {*old} & {*new}
+        old, new = ([line for line in lines if line not in kept] for lines in (old, new))
+    sides = ({"lines": lines} if text is not None else {} for lines, text in ((old, before), (new, after)))
     return Change(SUBSTRATE, action, kind, name, "", *sides)
 
 

@@ -10,7 +10,7 @@ from .status_text import network_status, status_table
 from .status_view import object_status
 
 # What `state_view` returns; the result of a module has more.
-_VIEW = ("revision", "deployment", "digest", "objects", "nodes", "networks", "workloads", "users")
+_VIEW = ("revision", "deployment", "digest", "objects", "nodes", "networks", "workloads", "users", "coil")
 
 
 def status_files(view: dict, audits: dict[str, dict]) -> dict[str, str]:
@@ -20,7 +20,8 @@ def status_files(view: dict, audits: dict[str, dict]) -> dict[str, str]:
     status.json has `time` (UTC, ISO 8601), `host_states`, `network_states` and `workload_states`: a keyword of each,
     and after a colon the reason.
     """
-    kept = {name: view[name] for name in _VIEW}
+    # Without address pools there is no `coil`.
+    kept = {name: view[name] for name in _VIEW if name in view}
     kept |= {
         "time": now(),
         "host_states": {name: host_state(view["digest"], audits.get(name) or {}) for name in view["nodes"]},

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from ..api.kinds.address_pool import DEFAULT_BITS
+from ..common.naming import DEFAULT_INTERFACE
 from ..common.text_table import shortened, table
 from ..render.common.node_network import nodes_of
 from .readiness import host_state, network_states
@@ -59,6 +61,24 @@ def _summary(status: dict, audits: dict, nodes: list[list], networks: list[list]
     ]
 
 
+def _pools(status: dict) -> list[str]:
+    """Return the table of address pools; nothing without any."""
+    pools = [
+        [
+            document["metadata"]["name"],
+            2 ** document["spec"].get("blockSizeBits", DEFAULT_BITS),
+            " ".join(text for entry in document["spec"]["subnets"] for _name, text in sorted(entry.items())),
+            f"{document['status']['allocatedBlocks']} of {document['status']['maxBlocks']}",
+            document["status"]["allocatedAddresses"],
+            object_status(document),
+        ]
+        for document in status["objects"].values()
+        if document["kind"] == "AddressPool"
+    ]
+    head = ["name", "block size", "subnets", "blocks", "addresses", "status"]
+    return table(f"Address pools ({len(pools)})", head, pools) if pools else []
+
+
 def status_table(status: dict, audits: dict, summary: bool = False) -> str:
     """Return hosts, networks and workloads as text."""
     nodes = [
@@ -106,12 +126,17 @@ def status_table(status: dict, audits: dict, summary: bool = False) -> str:
         for name, workload in sorted(status["workloads"].items())
         for interface in workload["interfaces"]
     ]
+    interfaces += [
+        [name, workload["node"], DEFAULT_INTERFACE, f"pool {workload['pool']}", " ".join(workload["addresses"]), "-"]
+        for name, workload in sorted(status.get("coil", {"workloads": {}})["workloads"].items())
+    ]
     network_head = [
         "name", "id", "topology", "role", "tunnel keys", "subnets", "namespaces", "users", "hosts", "status",
     ]  # fmt: skip
     lines = [
         *table(f"Hosts ({len(nodes)})", ["name", "id", "chassis", "tunnel address", "status"], nodes),
         *table(f"Networks ({len(networks)})", network_head, networks),
+        *_pools(status),
         *table(
             f"Interfaces of workloads ({len(interfaces)})",
             ["workload", "node", "interface", "network", "addresses", "MAC"],

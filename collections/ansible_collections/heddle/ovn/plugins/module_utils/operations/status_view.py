@@ -22,6 +22,7 @@ _SHOWN_KINDS = (
     "EgressQoS",
     DEFINITION_KIND,
 )
+_SHOWN_KINDS = ("Namespace", *NETWORK_KINDS, "Workload", "Service", "EndpointSlice", "AddressPool", DEFINITION_KIND)
 # Values of `object_status` for objects that need no attention; a namespace is Active.
 _READY = ("Ready", "Active", "Running")
 _GOOD_WHEN_TRUE = (
@@ -32,6 +33,7 @@ _GOOD_WHEN_TRUE = (
     "Managed",
     "Accepted",
     "Assigned",
+    "Complete",
 )
 # Conditions that need no attention, whatever their status.
 _INFORMATION = ("NodesSelected",)
@@ -55,6 +57,7 @@ def state_view(snapshot: Snapshot) -> dict:
         "networks": plan["networks"],
         "workloads": plan["workloads"],
         "users": users,
+        **({"coil": plan["coil"]} if "coil" in plan else {}),
     }
 
 

@@ -11,10 +11,16 @@ from dataclasses import asdict, dataclass
 from ..agent.chassis import apply_chassis
 from ..agent.components import read_host
 from ..agent.context import NodeContext
-from ..agent.health import other_chassis, other_facts, stopped_units
+from ..agent.health import other_chassis, other_facts, stopped_bird, stopped_units
 from ..agent.module_runner import KNOWN_ERRORS, Request, UserError, known_node, load_plan, node_context
 from ..agent.node_gateway import apply_gateway, gateway_size
-from ..agent.workloads import apply_routed_workloads, integration_bridge, node_endpoints, uses_userspace
+from ..agent.workloads import (
+    apply_routed_workloads,
+    integration_bridge,
+    node_endpoints,
+    routed_size,
+    uses_userspace,
+)
 from ..common.change import Foreign, Outcome
 from ..common.databases import (
     NORTHBOUND_REMOTE,
@@ -113,7 +119,7 @@ class Comparison:
 
         `applied`: the plan was applied just now and changed nothing, so what it covers is not read again.
         """
-        stopped = stopped_units()
+        stopped = {**stopped_units(), **stopped_bird(self.plan)}
         compared = self._compared([self._chassis, *([] if applied else self._parts())], stopped)
         networks = dict.fromkeys(change["network"] for change in drift(compared.outcome))
         return {
@@ -125,7 +131,7 @@ class Comparison:
 
     def result(self) -> dict:
         """Compare all parts."""
-        stopped = stopped_units()
+        stopped = {**stopped_units(), **stopped_bird(self.plan)}
         compared = self._compared([self._chassis, *self._parts()], stopped)
         outcome = compared.outcome
         rows = self.northbound_rows + self.southbound_rows + self.port_rows
@@ -148,7 +154,8 @@ class Comparison:
             "checked": len(rows)
             + gateway_size(self.plan, self.node)
             + len(self.endpoints)
-            + sum(len(endpoint.links) for endpoint in self.endpoints),
+            + sum(len(endpoint.links) for endpoint in self.endpoints)
+            + routed_size(self.plan, self.node),
             "digest": self.plan["digest"],
         }
 
