@@ -19,8 +19,20 @@ ROUNDS = 2
 FORK = multiprocessing.get_context("fork")
 
 
+POOL = (
+    "---\napiVersion: coil.cybozu.com/v2\nkind: AddressPool\nmetadata: {name: shared}\n"
+    "spec: {blockSizeBits: 2, subnets: [{ipv4: 10.77.0.0/24}]}\n"
+)
+
+
+def pooled(name):
+    """A namespace whose workloads have their addresses of the shared pool."""
+    return namespace(name, primary=False).rstrip() + "\n  annotations: {coil.cybozu.com/pool: shared}\n"
+
+
 def tenant(name, *workloads):
     return (
+        pooled(f"{name}-pool") + "".join(workload(f"{name}-pool", one, "node3") for one in workloads) +
         namespace(name) + layer2(name, "flat", "10.0.0.0/24", "fd00:10::/64")
         + namespace(f"{name}-routed") + layer3(f"{name}-routed", "net", "10.128.0.0/16", 24)
         + "".join(workload(name, one, "node1") + workload(f"{name}-routed", one, "node2") for one in workloads)
@@ -69,13 +81,18 @@ def test_concurrent_different_manifests_are_all_stored_without_duplicate_values(
         (f"set{number}", [tenant(f"t{number}", *(f"w{one}" for one in range(count + 1))) for count in range(ROUNDS)])
         for number in range(OPERATORS)
     ]
+    with database.client() as client:
+        store(client, lambda before: decide(POOL, before, manifest_set="pools"), write=True)
     results = run_at_once(database, plans)
     assert [error for *_rest, error in results if error] == []
     assert all(changed for _set, _attempts, changed, _error in results)
     with database.client() as client:
         snapshot = read(client)
     check_consistent(snapshot)
-    assert snapshot.revision == OPERATORS * ROUNDS
+    assert snapshot.revision == OPERATORS * ROUNDS + 1
+    # One block for each four workloads: none is lost, none is given twice.
+    assert len(snapshot.allocations["pool-address/shared"]) == OPERATORS * ROUNDS
+    assert len(snapshot.allocations["address-block/shared"]) == OPERATORS * ROUNDS / 4
     # At least one was refused and retried, or this shows nothing.
     assert sum(attempts for _set, attempts, _changed, _error in results) > OPERATORS * ROUNDS
     for manifest_set, texts in plans:

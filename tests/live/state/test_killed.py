@@ -14,9 +14,23 @@ from ansible_collections.heddle.ovn.plugins.module_utils.store.database import o
 from tests.pipeline import decide, layer2, layer3, namespace, workload
 
 KILLS = 100
+POOL = (
+    "---\napiVersion: coil.cybozu.com/v2\nkind: AddressPool\nmetadata: {name: shared}\n"
+    "spec: {blockSizeBits: 1, subnets: [{ipv4: 10.77.0.0/24}]}\n"
+    + namespace("pooled", primary=False).rstrip() + "\n  annotations: {coil.cybozu.com/pool: shared}\n"
+)  # fmt: skip
 TEXTS = [
-    namespace("a") + layer2("a", "net", "10.0.0.0/24") + "".join(workload("a", f"w{one}", "node1") for one in range(9)),
-    namespace("b") + layer3("b", "net", "10.9.0.0/16", 24) + workload("b", "w", "node2") + namespace("a"),
+    POOL
+    + "".join(workload("pooled", f"w{one}", "node1") for one in range(5))
+    + namespace("a")
+    + layer2("a", "net", "10.0.0.0/24")
+    + "".join(workload("a", f"w{one}", "node1") for one in range(9)),
+    namespace("b")
+    + layer3("b", "net", "10.9.0.0/16", 24)
+    + workload("b", "w", "node2")
+    + namespace("a")
+    + POOL
+    + "".join(workload("pooled", f"w{one}", "node2") for one in range(3, 7)),
 ]
 
 

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Address pools on the lab's hosts: routed packets without NAT, BIRD, reboot, repair, and nothing left afterwards."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.module_utils.common.polling import attempts
+from tests.lab.conftest import MANIFESTS, NODES, Lab
+from tests.lab.test_localnet import prefixes
+
+POOL = """---
+apiVersion: coil.cybozu.com/v2
+kind: AddressPool
+metadata: {name: routed}
+spec:
+  blockSizeBits: 1
+  subnets:
+    - {ipv4: 10.200.0.0/24, ipv6: "fd00:10:200::/120"}
+---
+apiVersion: v1
+kind: Namespace
+metadata:
+  name: coil
+  annotations: {coil.cybozu.com/pool: routed}
+"""
+WORKLOAD = """---
+apiVersion: heddle.dev/v1
+kind: Workload
+metadata: {{name: {name}, namespace: coil}}
+spec: {{node: {node}}}
+"""
+ROUTER = """log syslog all;
+router id {prefix}.2.20;
+protocol device {{ }}
+protocol kernel {{ ipv4 {{ export all; import none; }}; }}
+protocol kernel {{ ipv6 {{ export all; import none; }}; }}
+template bgp hosts {{ local as 64513; }}
+"""
+SESSIONS = """protocol bgp v4_{number} from hosts {{
+  neighbor {prefix}.2.{number} as 64512; ipv4 {{ import all; export none; }};
+}}
+protocol bgp v6_{number} from hosts {{
+  neighbor {prefix6}:2::{number} as 64512; ipv6 {{ import all; export none; }};
+}}
+"""
+# Both addresses of each workload.
+ADDRESSES = {f"c{number}": (f"10.200.0.{2 * number - 2}", f"fd00:10:200::{2 * number - 2:x}") for number in (2, 3)}
+ADDRESSES["c1"] = ("10.200.0.0", "fd00:10:200::")
+
+
+@pytest.fixture(scope="module")
+def own(lab: Lab) -> dict[str, str]:
+    return prefixes(lab)
+
+
+@pytest.fixture(scope="module")
+def router(lab: Lab, own: dict[str, str]) -> Iterator[None]:
+    """BIRD on the external host, as the router on top of the rack."""
+    text = ROUTER.format(**own) + "".join(SESSIONS.format(number=number, **own) for number in (1, 2, 3))
+    lab.ssh("external", f"cp -a /etc/bird/bird.conf /root/bird.conf && cat > /etc/bird/bird.conf <<'END'\n{text}END")
+    lab.ssh("external", "systemctl", "start", "bird")
+    yield
+    lab.ssh("external", "systemctl", "stop", "bird")
+    lab.ssh("external", "mv /root/bird.conf /etc/bird/bird.conf")
+
+
+@pytest.fixture(scope="module")
+def before(lab: Lab) -> dict[str, str]:
+    return {node: kernel_state(lab, node) for node in NODES}
+
+
+@pytest.fixture(scope="module")
+def pools(lab: Lab, router: None, before: dict, tmp_path_factory) -> Iterator:
+    directory = shutil.copytree(MANIFESTS, tmp_path_factory.mktemp("coil") / "manifests")
+    text = POOL + "".join(WORKLOAD.format(name=f"c{node[-1]}", node=node) for node in NODES)
+    (directory / "coil.yml").write_text(text)
+    lab.play("networks.yml", manifests=directory)
+    yield directory
+    lab.play("networks.yml")
+    assert {node: kernel_state(lab, node) for node in NODES} == before
+    for node in NODES:
+        assert "heddle" not in lab.ssh(node, "cat", "/etc/bird/bird.conf")
+        assert lab.try_ssh(node, "test", "-e", "/etc/bird/heddle.conf").returncode
+
+
+def kernel_state(lab: Lab, node: str) -> str:
+    """Rules, tables of pools, and namespaces of a host."""
+    tables = "; ".join(f"ip {version} route show table {table} 2>/dev/null"
+                       for version in ("-4", "-6") for table in (116, 119, 120))  # fmt: skip
+    return lab.ssh(node, f"ip rule; ip -6 rule; ls /run/netns | sort; {tables}; true")
+
+
+def answered(lab: Lab, host: str, netns: str, address: str) -> bool:
+    inside = ["ip", "netns", "exec", netns] if netns else []
+    return lab.try_ssh(host, *inside, "ping", "-n", "-c", "1", "-W", "1", address).returncode == 0
+
+
+def unanswered(lab: Lab, pairs: list[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
+    return [pair for pair in pairs if not answered(lab, *pair)]
+
+
+def wait_for(lab: Lab, pairs: list[tuple[str, str, str]]) -> None:
+    """Wait until all pairs have an answer: sessions are established some seconds after a change."""
+    left = pairs
+    for _attempt in attempts(60):
+        left = unanswered(lab, left)
+        if not left:
+            return
+    pytest.fail(f"no answer: {left}")
+
+
+def pairs_of(own: dict[str, str]) -> list[tuple[str, str, str]]:
+    """All workloads to each other and to the router, and the router to all workloads; both families."""
+    outside = (f"{own['prefix']}.2.20", f"{own['prefix6']}:2::20")
+    found = []
+    for name, addresses in ADDRESSES.items():
+        node, netns = f"node{name[-1]}", f"coil_{name}"
+        found += [(node, netns, address) for other in ADDRESSES if other != name for address in ADDRESSES[other]]
+        found += [(node, netns, address) for address in outside]
+        found += [("external", "", address) for address in addresses]
+    return found
+
+
+def test_workloads_reach_each_other_and_the_router(lab, pools, own):
+    wait_for(lab, pairs_of(own))
+    routes = lab.ssh("external", "ip route; ip -6 route")
+    for number in (1, 2, 3):
+        assert f"10.200.0.{2 * number - 2}/31 via {own['prefix']}.2.{number} " in routes
+        assert f"via {own['prefix6']}:2::{number} dev" in routes
+    # No NAT: the router sees the address of the workload.
+    lab.ssh("external", "rm -f /root/coil.pcap; systemd-run --quiet --unit coil-capture "
+            "tcpdump -i eth2 -n -U -w /root/coil.pcap icmp or icmp6")  # fmt: skip
+    for _attempt in attempts(30):
+        assert not unanswered(lab, [("node1", "coil_c1", f"{own['prefix']}.2.20")])
+        seen = lab.ssh("external", "tcpdump -n -r /root/coil.pcap 2>/dev/null; true")
+        if "10.200.0.0 >" in seen:
+            break
+    lab.ssh("external", "systemctl stop coil-capture; rm -f /root/coil.pcap")
+    assert f"10.200.0.0 > {own['prefix']}.2.20: ICMP echo request" in seen
+
+
+def test_workloads_of_networks_are_isolated(lab, pools, own):
+    wait_for(lab, pairs_of(own))
+    listed = json.loads(lab.ssh("node1", "cat /var/lib/heddle/plan.json"))["workloads"]
+    targets = [
+        interface["addresses"][0].partition("/")[0]
+        for name in ("red/red1", "red/red2")
+        for interface in listed[name]["interfaces"]
+    ]
+    assert targets
+    assert [address for address in targets if answered(lab, "node1", "coil_c1", address)] == []
+    assert not answered(lab, "node1", "red_red1", ADDRESSES["c1"][0])
+    assert not answered(lab, "node1", "red_red1", ADDRESSES["c2"][0])
+
+
+def test_a_second_run_changes_nothing_and_the_audit_passes(lab, pools, own):
+    wait_for(lab, pairs_of(own))
+    assert set(lab.play("networks.yml", manifests=pools).changed.values()) == {0}
+    assert "0 drifted, 0 foreign, 0 notes, 0 problems" in lab.play("audit.yml").output
+
+
+def test_what_is_flushed_comes_back_and_a_stopped_bird_is_reported(lab, pools, own):
+    lab.ssh("node1", "ip route flush table 116; ip rule del pref 2000; ip route flush table 119")
+    wait_for(lab, pairs_of(own))
+    lab.ssh("node1", "systemctl stop bird; echo '# edited' >> /etc/bird/heddle.conf")
+    found = lab.play("audit.yml", success=False)
+    assert found.code
+    assert "bird does not run: systemctl start bird" in found.output
+    assert "BIRD configuration /etc/bird/heddle.conf" in found.output
+    lab.play("networks.yml", manifests=pools)
+    wait_for(lab, pairs_of(own))
+    assert "# edited" not in lab.ssh("node1", "cat /etc/bird/heddle.conf")
+
+
+def test_a_rebooted_host_comes_back_without_a_playbook(lab, pools, own):
+    lab.verb("reboot", "node2")
+    wait_for(lab, pairs_of(own))
