@@ -12,10 +12,12 @@ from dataclasses import dataclass
 
 from ..common.atomic_file import replace_file
 from ..common.change import Change, Outcome
+from ..common.polling import attempts
 from ..types.bird_configuration import Configuration
 from .control import SOCKET, BirdError, Control, NotRunning
 
 SUBSTRATE = "BIRD"
+_TIMEOUT = 30.0
 OWN = "heddle*"
 # A pattern: BIRD would refuse to start without a file that is named exactly.
 _INCLUDE = 'include "{}/heddle*.conf";'
@@ -86,6 +88,9 @@ def reconcile_bird(wanted: Configuration | None, *, write: bool, places: Places 
                 try:
                     control.command("configure check")
                     control.command("configure")
+                    _wait(control, wanted)
+                except NotRunning:
+                    raise
                 except BirdError as error:
                     _write(places, own, main)
                     raise BirdError(f"BIRD does not accept its configuration, which was restored: {error}") from error
@@ -100,6 +105,15 @@ def reconcile_bird(wanted: Configuration | None, *, write: bool, places: Places 
 
 def _running(control: Control) -> list[str]:
     return sorted({text for text in control.descriptions(OWN) if text.startswith("heddle ")})
+
+
+def _wait(control: Control, wanted: Configuration | None) -> None:
+    """Wait until BIRD runs the configuration: it answers before protocols that go have ended."""
+    for _attempt in attempts(_TIMEOUT):
+        running = _running(control)
+        if (wanted.mark in running) if wanted is not None else not running:
+            return
+    raise NotRunning(f"BIRD did not apply its configuration within {_TIMEOUT:g} s; see birdc show status")
 
 
 def _silent(control: Control) -> list[str]:
