@@ -11,8 +11,8 @@ from ..store.layer2_version import is_open
 from ..store.snapshot import Snapshot, StoredObject
 from .attachment import Attachment, Attachments, asked_addresses, own_mistakes
 from .cluster_ips import cluster_ip_pools
-from .egress_ips import EGRESS_IP, egress_mark_pool
 from .coil.allocation import allocate_pools
+from .egress_ips import EGRESS_IP, egress_mark_pool
 from .network_selection import unreachable_gateway
 from .networks import Network, running_workloads
 from .placement import node_of

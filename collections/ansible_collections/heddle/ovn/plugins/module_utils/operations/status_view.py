@@ -20,9 +20,9 @@ _SHOWN_KINDS = (
     "EgressFirewall",
     "EgressIP",
     "EgressQoS",
+    "AddressPool",
     DEFINITION_KIND,
 )
-_SHOWN_KINDS = ("Namespace", *NETWORK_KINDS, "Workload", "Service", "EndpointSlice", "AddressPool", DEFINITION_KIND)
 # Values of `object_status` for objects that need no attention; a namespace is Active.
 _READY = ("Ready", "Active", "Running")
 _GOOD_WHEN_TRUE = (

@@ -18,8 +18,8 @@ from ..controllers.allocation import (
     workload_subnets,
 )
 from ..controllers.attachment import Attachments, moves_live
-from ..controllers.egress_rules import egress_firewalls, egress_qos
 from ..controllers.coil.membership import pools_of_namespaces
+from ..controllers.egress_rules import egress_firewalls, egress_qos
 from ..controllers.move import moving_to
 from ..controllers.network_nodes import nodes_of_networks
 from ..controllers.networks import Network, networks, running_workloads
@@ -29,8 +29,8 @@ from ..controllers.transit import chosen_transit_subnets
 from ..store.layer2_version import is_open, version_of, was_on_link
 from ..store.settings import NOT_IN_PLAN, cluster_subnets
 from ..store.snapshot import Snapshot, StoredObject
-from .egress_entries import egress_ip_entries, networks_of
 from .coil_entries import coil_entries
+from .egress_entries import egress_ip_entries, networks_of
 from .policy_entries import policy_entries
 from .service_entries import service_entries
 from .workload_entries import workload_interfaces
