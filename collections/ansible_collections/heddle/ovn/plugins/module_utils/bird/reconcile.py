@@ -91,9 +91,11 @@ def reconcile_bird(wanted: Configuration | None, *, write: bool, places: Places 
                     _wait(control, wanted)
                 except NotRunning:
                     raise
-                except BirdError as error:
+                except BirdError as refused:
                     _write(places, own, main)
-                    raise BirdError(f"BIRD does not accept its configuration, which was restored: {error}") from error
+                    raise BirdError(
+                        f"BIRD does not accept its configuration, which was restored: {refused}"
+                    ) from refused
             # Sessions take some seconds after a change, and what was written is not looked at again.
             quiet = write or changes or wanted is None
             return Outcome(tuple(changes), notes=() if quiet else tuple(_silent(control)))

@@ -78,7 +78,7 @@ def _flags(message: bytes) -> int:
 
 
 def _route(message: bytes, family: int, names: dict[int, str]) -> TableRoute:
-    _family, length, _source, _tos, _table, protocol, scope, kind, _ = _ROUTE.unpack_from(message)
+    _family, length, _source, _tos, _table, protocol, scope, kind, *_rest = _ROUTE.unpack_from(message)
     values = attributes(message[_ROUTE.size :])
     to = socket.inet_ntop(family, values[_RTA_DST]) if _RTA_DST in values else _ANY[family]
     index = _NUMBER.unpack(values[_RTA_OIF])[0] if _RTA_OIF in values else 0
