@@ -81,7 +81,6 @@ def examine(given: dict | None) -> tuple[dict, list[str]]:
         if not isinstance(settings[name], int) or isinstance(settings[name], bool) or settings[name] < 0:
             mistakes.append(f"setting {name}: must be a number, 0 for no limit, not {settings[name]!r}")
     mistakes += _domain_mistakes(settings[CLUSTER_DOMAIN]) + _dynamic_mistakes(settings)
-    mistakes += _dynamic_mistakes(settings)
     mistakes += [f"setting {COIL}: {mistake}" for mistake in coil_mistakes(settings[COIL])]
     if settings[DEFAULT_NETWORK_KIND] not in DEFAULT_NETWORK_KINDS:
         known = " or ".join(DEFAULT_NETWORK_KINDS)
