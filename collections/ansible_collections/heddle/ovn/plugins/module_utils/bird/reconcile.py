@@ -60,7 +60,7 @@ def reconcile_bird(wanted: Configuration | None, *, write: bool, places: Places 
     if wanted is not None and main is None:
         change = _change("create", "configuration", places.own, None, wanted.text)
         if write:
-            raise BirdError(f"{places.main} is missing: BIRD is not installed; run playbooks/networks.yml")
+            raise BirdError(f"{places.main} is missing: BIRD is not installed; run heddle.ovn.networks")
         return Outcome((change,))
     lines = (main or "").splitlines()
     included = places.include in lines

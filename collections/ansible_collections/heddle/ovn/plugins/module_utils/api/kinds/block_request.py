@@ -16,7 +16,7 @@ def _read_spec(node: Node) -> dict | None:
         if field:
             read_dns_subdomain(field)
     node.refuse(
-        "Heddle requests blocks itself, when a workload needs one", "leave it out; playbooks/status.yml shows them"
+        "Heddle requests blocks itself, when a workload needs one", "leave it out; heddle.ovn.status shows them"
     )
     return None
 
