@@ -28,6 +28,8 @@ SECOND = "second"
 SECOND_LAB = ("test_localnet.py", "test_playbooks.py", "test_provider.py", "test_state.py", "test_virtual_machine.py")
 # Before the first installation, in the second lab.
 EMPTY_LAB = "test_uninstall.py"
+# The live tests of Egress in a guest whose kernel has FoU.
+EGRESS_GUEST = "test_egress_guest.py"
 # Two processors: the groups beside the others leave one half idle.
 PARALLEL = 2
 
@@ -162,7 +164,7 @@ def lab() -> list[Stage]:
         ),
         pytest(
             "containers: lab tests",
-            *("tests/lab", *(f"--ignore=tests/lab/{name}" for name in (*SECOND_LAB, EMPTY_LAB))),
+            *("tests/lab", *(f"--ignore=tests/lab/{name}" for name in (*SECOND_LAB, EMPTY_LAB, EGRESS_GUEST))),
             environment=environment,
         ),
         Stage("containers: molecule cleanup", [*MOLECULE, "cleanup"], molecule),
@@ -201,7 +203,11 @@ def vm() -> list[Stage]:
 
 def uml() -> list[Stage]:
     """The same on User Mode Linux."""
-    return machines("uml", "User Mode Linux")
+    return [
+        *machines("uml", "User Mode Linux"),
+        # A guest of its own, without a lab.
+        pytest("User Mode Linux: Egress", f"tests/lab/{EGRESS_GUEST}"),
+    ]
 
 
 def machines(driver: str, name: str) -> list[Stage]:

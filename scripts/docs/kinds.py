@@ -14,6 +14,7 @@ from pathlib import Path
 import yaml
 
 from ansible_collections.heddle.ovn.plugins.module_utils.api import read_manifests
+from ansible_collections.heddle.ovn.plugins.module_utils.api.egress_selection import EGRESS
 from ansible_collections.heddle.ovn.plugins.module_utils.api.kinds import KINDS
 from ansible_collections.heddle.ovn.plugins.module_utils.api.manifests import _SERVER_FIELDS
 from ansible_collections.heddle.ovn.plugins.module_utils.api.node import Node
@@ -26,8 +27,6 @@ _HEAD = """# Manifests
 
 Generated from the readers in `api/kinds/` and from `scripts/docs/fields.yml`: every field that each kind accepts, and
 how it is read. Other fields are refused; [mistakes.md](mistakes.md) has the messages.
-Generated from the readers in `api/kinds/`: every field that each kind accepts, and how it is read. Other fields are
-refused; [mistakes.md](mistakes.md) has the messages.
 
 Every kind has `apiVersion`, `kind` and `metadata` with `name`, `namespace` (unless the kind is for all namespaces),
 `labels` and `annotations`.
@@ -79,7 +78,12 @@ class _Recording:
 
 
 def _path(path: tuple) -> str:
-    return "".join("[]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+    return "".join("[]" if isinstance(part, int) else f".{_general(part)}" for part in path).lstrip(".")
+
+
+def _general(part: str) -> str:
+    """Return a field's name without what it has of the object that it names."""
+    return f"{EGRESS}NAMESPACE" if part.startswith(EGRESS) else part
 
 
 def _words(name: str, arguments: tuple, named: dict) -> str:

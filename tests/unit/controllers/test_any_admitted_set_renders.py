@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.heddle.ovn.plugins.module_utils.api import read_manifests
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
+from ansible_collections.heddle.ovn.plugins.module_utils.render.coil.egress import render_egress
 from ansible_collections.heddle.ovn.plugins.module_utils.render.rehearsal import unrenderable
 from tests.pipeline import THREE_NODES, decide, labelled, namespace, with_gateways, workload
 from tests.policy_sets import SPECS
@@ -184,6 +185,25 @@ EGRESS_RULES = st.builds(
 )  # fmt: skip
 
 
+# Each with a client of it, which may be anywhere.
+EGRESSES = st.builds(
+    lambda where, name, client, spec: (
+        "---\n" + json.dumps({"apiVersion": "coil.cybozu.com/v2", "kind": "Egress",
+                              "metadata": {"name": name, "namespace": where},
+                              "spec": {"destinations": ["0.0.0.0/0"], **spec}}) + "\n"
+        + workload(client, f"c-{where}-{name}", "node2").replace(
+            f"namespace: {client}", f"namespace: {client}, annotations: {{egress.coil.cybozu.com/{where}: {name}}}"
+        )
+    ),
+    st.sampled_from(TENANTS), st.sampled_from(["x", "y"]), st.sampled_from(TENANTS),
+    optional(
+        destinations=st.sampled_from([["::/0"], ["10.99.0.0/16", "fd99::/16"]]), replicas=st.sampled_from([2, 5]),
+        sessionAffinity=st.just("None"), fouSourcePortAuto=st.just(True),
+        template=st.just({"spec": {"nodeSelector": {"kubernetes.io/hostname": "node3"}}}),
+    ),
+)  # fmt: skip
+
+
 def admitted(text: str, hosts: dict, **more) -> dict | None:
     """Return the plan, None for a set that is refused."""
     _resources, problems = read_manifests([("t.yml", text)])
@@ -203,12 +223,16 @@ def valid(one: str) -> bool:
     st.sampled_from(HOSTS),
     st.sampled_from([None, {"mtu": 1300}, {"layer2_topology": "gateway-router"}]),
     st.lists(WORKLOADS.filter(valid), max_size=3, unique=True),
-    st.lists((SERVICES | SLICES | POLICIES | EGRESS_IPS | EGRESS_RULES).filter(valid), max_size=4, unique=True),
+    st.lists(
+        (SERVICES | SLICES | POLICIES | EGRESS_IPS | EGRESS_RULES | EGRESSES).filter(valid), max_size=4, unique=True
+    ),
 )
 def test_any_admitted_set_renders_on_every_node(networks, hosts, chosen, workloads, services):
     plan = admitted(SURROUNDINGS + "".join([*networks, *workloads, *services]), hosts, settings=chosen)
     if plan is not None:
         assert unrenderable(plan) == {}
+        found = [one for node in plan["nodes"] for one in render_egress(plan, node)]
+        assert len(found) == len(plan.get("egress", {}).get("workloads", {}))
         for one in plan["workloads"].values():
             for what in ("name", "port"):
                 values = [interface[what] for interface in one["interfaces"]]

@@ -29,6 +29,7 @@ options:
       - C(layer2_topology) is the topology of a new cluster, C(transit-router) (the default) or C(gateway-router).
       - With C(dynamic_networks) (true) a user-defined network is only on nodes that need it. A node that no longer does
         keeps it for C(dynamic_networks_grace_period) seconds (120), 0 for not at all.
+      - With C(egress_originating_only) (false) clients of an Egress answer connections of others directly.
       - C(networks_total) (4095) and C(networks_per_namespace) (0) limit the number of networks; 0 is no limit.
     type: dict
     default: {}

@@ -19,6 +19,8 @@ from .attachment import Attachments
 from .attachment_definition import is_own, own_definitions
 from .cluster_ips import check_services
 from .cluster_limits import shortages
+from .coil.egress_routers import place_routers
+from .coil.egress_status import update_egresses
 from .coil.rules import check_pools
 from .coil.status import update_pools
 from .conditions import WORKLOAD_READY, condition
@@ -63,6 +65,7 @@ def admit(
     after = dataclasses.replace(before, name=before.name or name, settings=settings)
     after.objects = _objects(before, resources, manifest_set, now)
     after.objects |= {entry.key: entry for entry in _nodes(before, nodes)}
+    place_routers(before, after, now)
     layer2_version.begin(after, before)
     for workload in after.of_kind("Workload"):
         after.objects[workload.key] = move.completed(placement.scheduled(workload, set(nodes)), set(nodes))
@@ -178,6 +181,7 @@ def _run_controllers(
             update_egress_ips(after, egress, now)
             update_egress_rules(after, now)
             update_pools(before, after, now)
+            update_egresses(after, now)
             return []
         # An object may have been left out in favour of others that were then left out too: retry, as the next run
         # would.

@@ -16,6 +16,8 @@ from ..store.snapshot import Snapshot, StoredObject
 from .pools import Pool
 
 SERVICE = "Service"
+# Its clients send to an address of this pool, as to the Service that Coil makes; the owner is its key.
+EGRESS = "Egress"
 FAMILY_NAMES = {4: "IPv4", 6: "IPv6"}
 _VERSIONS = {name: version for version, name in FAMILY_NAMES.items()}
 _HEADLESS = ["None"]
@@ -80,13 +82,15 @@ def cluster_ip_pools(snapshot: Snapshot) -> Iterator[Pool]:
     for version in (4, 6):
         claims = [entry for entry in services if version in families_of(entry, snapshot)]
         subnets = _subnets(snapshot, version)
-        if claims and subnets:
+        owners = {service_owner(entry): entry.key for entry in claims}
+        owners |= {entry.key: entry.key for entry in snapshot.of_kind(EGRESS)}
+        if owners and subnets:
             yield Pool(
                 cluster_ip_pool(version),
                 f"cluster IPs in {', '.join(subnets)}",
                 "remove Services, or make service_subnets larger where they are",
                 _candidates(subnets, _shared(snapshot)),
-                {service_owner(entry): entry.key for entry in claims},
+                owners,
                 {service_owner(entry): text for entry in claims if (text := _requested(entry, version))},
             )
 
@@ -194,6 +198,7 @@ def _holders(before: Snapshot, after: Snapshot) -> dict[str, str]:
 def _allocated(before: Snapshot, after: Snapshot) -> dict[str, str]:
     """Return the owners that keep their cluster IPs, by address."""
     staying = {service_owner(entry) for entry in after.of_kind(SERVICE) if not is_headless(entry)}
+    staying |= {entry.key for entry in after.of_kind(EGRESS)}
     return {
         address: owner
         for version in (4, 6)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from ..common.naming import PRIMARY_NETWORK_LABEL, definition_of
 from ..store.snapshot import Snapshot, StoredObject
 from .attachment import Attachment, Attachments
+from .coil.egress_clients import why_eth0_is_locked, why_it_lacks_an_egress
 from .coil.membership import pool_of, why_it_lacks_a_pool
 from .conditions import FALSE, TRUE, WORKLOAD_READY, described, with_conditions
 from .network_selection import impossible_selection, unresolved_selection
@@ -45,7 +46,8 @@ def update_workloads(
                 snapshot, workload
             )
             waits = waits or impossible_selection(workload, attachments)
-        lacks = unresolved_selection(snapshot, workload, attachments)
+            waits = waits or why_eth0_is_locked(workload, interfaces)
+        lacks = unresolved_selection(snapshot, workload, attachments) or why_it_lacks_an_egress(snapshot, workload)
         waits = waits or (None if is_running else lacks)
         reason, message = (
             waits or lacks or ("Attached", f"attached to: {', '.join(_joined(snapshot, workload, interfaces))}")

@@ -39,8 +39,8 @@ def attribute(kind: int, value: bytes | str | int) -> bytes:
 class RawSocket:
     """A socket in the network namespace in which this was created; usable as a context manager."""
 
-    def __init__(self) -> None:
-        self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
+    def __init__(self, protocol: int = socket.NETLINK_ROUTE) -> None:
+        self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, protocol)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
         # The kernel itself leaves out what a dump does not ask for.
         self._socket.setsockopt(_SOL_NETLINK, _STRICT_CHECK, 1)
@@ -82,6 +82,15 @@ class RawSocket:
                     break
         if failed:
             raise OSError(failed, os.strerror(failed))
+
+    def ask(self, kind: int, body: bytes) -> bytes:
+        """Return the body of the one answer to a message; OSError when the kernel rejects it."""
+        self._send((kind, 0, body))
+        answer, _flags, content = next(self._answers())
+        if answer == _ERROR:
+            failed = -_NUMBER.unpack_from(content)[0]
+            raise OSError(failed, os.strerror(failed))
+        return content
 
     def _send(self, *messages: tuple[int, int, bytes]) -> None:
         self._socket.send(

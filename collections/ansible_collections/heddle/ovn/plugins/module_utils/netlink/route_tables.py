@@ -18,7 +18,8 @@ _NEW_ROUTE, _DELETE_ROUTE, _GET_ROUTE, _NEW_RULE, _DELETE_RULE, _GET_RULE = 24, 
 _ROUTE = struct.Struct("=BBBBBBBBI")
 _NUMBER = struct.Struct("=I")
 _RTA_DST, _RTA_OIF, _RTA_PRIORITY = 1, 4, 6
-_FRA_PRIORITY, _FRA_TABLE, _FRA_PROTOCOL = 6, 15, 21
+_FRA_DST, _FRA_IIFNAME, _FRA_PRIORITY, _FRA_FWMARK, _FRA_TABLE, _FRA_FWMASK, _FRA_PROTOCOL = 1, 3, 6, 10, 15, 16, 21
+_ALL_BITS = 0xFFFFFFFF
 UNICAST, UNREACHABLE = 1, 7
 GLOBAL_SCOPE, LINK_SCOPE = 0, 253
 _TO_TABLE = 1
@@ -48,11 +49,14 @@ class TableRoute:
 
 @dataclass(frozen=True, order=True)
 class TableRule:
-    """A rule that looks up a table for all packets of a family."""
+    """A rule that looks up a table for the packets of a family to a prefix, from a link, with a mark, or all."""
 
     family: int
     priority: int
     table: int
+    to: str = ""
+    iif: str = ""
+    fwmark: int = 0
 
 
 @read_whole
@@ -115,13 +119,21 @@ def read_rules(protocol: int) -> list[TableRule]:
                 if values.get(_FRA_PROTOCOL) == bytes([protocol]):
                     priority = _NUMBER.unpack(values.get(_FRA_PRIORITY, bytes(4)))[0]
                     table = _NUMBER.unpack(values[_FRA_TABLE])[0] if _FRA_TABLE in values else message[4]
-                    found.append(TableRule(version, priority, table))
+                    to = f"{socket.inet_ntop(family, values[_FRA_DST])}/{message[1]}" if _FRA_DST in values else ""
+                    iif = values.get(_FRA_IIFNAME, b"").rstrip(b"\0").decode()
+                    fwmark = _NUMBER.unpack(values.get(_FRA_FWMARK, bytes(4)))[0]
+                    found.append(TableRule(version, priority, table, to, iif, fwmark))
     return found
 
 
 def write_rule(rule: TableRule, protocol: int, *, remove: bool) -> None:
     """Add a rule, or remove it; a missing one is no error then."""
-    message = _ROUTE.pack(FAMILIES[rule.family], 0, 0, 0, rule.table, 0, 0, _TO_TABLE, 0)
+    prefix, _slash, length = rule.to.partition("/")
+    message = _ROUTE.pack(FAMILIES[rule.family], int(length or 0), 0, 0, rule.table, 0, 0, _TO_TABLE, 0)
+    message += attribute(_FRA_DST, socket.inet_pton(FAMILIES[rule.family], prefix)) if prefix else b""
+    message += attribute(_FRA_IIFNAME, rule.iif) if rule.iif else b""
+    if rule.fwmark:
+        message += attribute(_FRA_FWMARK, rule.fwmark) + attribute(_FRA_FWMASK, _ALL_BITS)
     message += attribute(_FRA_PRIORITY, rule.priority) + attribute(_FRA_PROTOCOL, bytes([protocol]))
     with RawSocket() as netlink:
         try:

@@ -20,6 +20,7 @@ _SHOWN_KINDS = (
     "EgressFirewall",
     "EgressIP",
     "EgressQoS",
+    "Egress",
     "AddressPool",
     DEFINITION_KIND,
 )

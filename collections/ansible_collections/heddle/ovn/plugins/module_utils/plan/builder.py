@@ -31,6 +31,7 @@ from ..store.settings import NOT_IN_PLAN, cluster_subnets
 from ..store.snapshot import Snapshot, StoredObject
 from .coil_entries import coil_entries
 from .egress_entries import egress_ip_entries, networks_of
+from .egress_nat_entries import egress_nat_entries
 from .policy_entries import policy_entries
 from .service_entries import service_entries
 from .workload_entries import workload_interfaces
@@ -77,6 +78,7 @@ def build_plan(snapshot: Snapshot) -> dict:
         "egress_qos": egress_qos(snapshot, found),
         **coil_entries(snapshot),
     }
+    plan |= egress_nat_entries(snapshot, plan)
     return {**plan, "digest": digest(plan), "revision": snapshot.revision}
 
 

@@ -29,6 +29,9 @@ _LONGEST_DOMAIN = 100
 # `default` (Coil v2).
 DEFAULT_NETWORK_KIND = "default_network"
 DEFAULT_NETWORK_KINDS = ("ovn", "coil")
+# Whether what answers a connection to a client of an Egress leaves as if there was no Egress (Coil,
+# enable-originating-only).
+ORIGINATING_ONLY = "egress_originating_only"
 DEFAULTS = {
     "cluster_subnets": ["10.244.0.0/16/24", "fd00:10:244::/48/64"],
     "service_subnets": ["10.96.0.0/16", "fd00:10:96::/112"],
@@ -46,6 +49,7 @@ DEFAULTS = {
     GRACE_PERIOD: 120,
     DEFAULT_NETWORK_KIND: "ovn",
     COIL: {},
+    ORIGINATING_ONLY: False,
 }
 # Hosts and routers have one address of each range, so there is one range per family.
 _ONE_OF_A_FAMILY = ("join_subnets", "network_join_subnets", "transit_subnets", "masquerade_subnets")
@@ -53,7 +57,7 @@ _HOST_PREFIXES = {4: 24, 6: 64}
 # Maximum number of networks; 0 is no limit.
 LIMITS = ("networks_total", "networks_per_namespace")
 # What the plan is made with; no host needs it.
-NOT_IN_PLAN = (*LIMITS, DYNAMIC_NETWORKS, GRACE_PERIOD, DEFAULT_NETWORK_KIND, COIL)
+NOT_IN_PLAN = (*LIMITS, DYNAMIC_NETWORKS, GRACE_PERIOD, DEFAULT_NETWORK_KIND, COIL, ORIGINATING_ONLY)
 
 
 def complete(given: dict | None) -> dict:
@@ -104,10 +108,12 @@ def _domain_mistakes(domain) -> list[str]:
 
 
 def _dynamic_mistakes(settings: dict) -> list[str]:
-    dynamic, period = settings[DYNAMIC_NETWORKS], settings[GRACE_PERIOD]
-    found = []
-    if not isinstance(dynamic, bool):
-        found.append(f"setting {DYNAMIC_NETWORKS}: must be true or false, not {dynamic!r}")
+    period = settings[GRACE_PERIOD]
+    found = [
+        f"setting {name}: must be true or false, not {settings[name]!r}"
+        for name in (DYNAMIC_NETWORKS, ORIGINATING_ONLY)
+        if not isinstance(settings[name], bool)
+    ]
     if not isinstance(period, int) or isinstance(period, bool) or period < 0:
         found.append(f"setting {GRACE_PERIOD}: must be a number of seconds, 0 for at once, not {period!r}")
     return found

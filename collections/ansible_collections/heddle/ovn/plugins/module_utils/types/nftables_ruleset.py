@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Data classes of Heddle's nftables tables.
 
-Two tables are Heddle's as a whole: `inet heddle` belongs to the gateways, `inet heddle-userspace` to the
-uplinks of a userspace datapath. Types, rules and elements are written as in a file for nft(8).
+Three tables are Heddle's as a whole: `inet heddle` belongs to the gateways, `inet heddle-userspace` to the
+uplinks of a userspace datapath, `inet heddle-egress` is in the namespaces of Egress routers and their clients.
+Types, rules and elements are written as in a file for nft(8).
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from dataclasses import dataclass
 FAMILY = "inet"
 TABLE = "heddle"
 USERSPACE_TABLE = "heddle-userspace"
-OWN_TABLES = frozenset([TABLE, USERSPACE_TABLE])
+# In namespaces of workloads.
+EGRESS_TABLE = "heddle-egress"
+OWN_TABLES = frozenset([TABLE, USERSPACE_TABLE, EGRESS_TABLE])
 
 
 @dataclass(frozen=True, slots=True)

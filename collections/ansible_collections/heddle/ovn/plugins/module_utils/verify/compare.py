@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from ..agent.chassis import apply_chassis
 from ..agent.components import read_host
 from ..agent.context import NodeContext
+from ..agent.egress import apply_egress
 from ..agent.health import other_chassis, other_facts, stopped_bird, stopped_units
 from ..agent.module_runner import KNOWN_ERRORS, Request, UserError, known_node, load_plan, node_context
 from ..agent.node_gateway import apply_gateway, gateway_size
@@ -198,6 +199,7 @@ class Comparison:
             userspace = uses_userspace(client)
         found = reconcile_endpoints(self.endpoints, owner=self.workload_owner, userspace=userspace, write=False)
         found += apply_routed_workloads(NodeContext(self.node, "", write=False), self.plan)
+        found += apply_egress(self.plan, self.node, self.workload_owner, write=False)
         return found + Outcome(foreign=tuple(self._foreign_namespaces()))
 
     def _foreign_namespaces(self) -> list[Foreign]:

@@ -5,16 +5,15 @@ from __future__ import annotations
 
 from ..kind import Kind
 from ..names import read_dns_1035_label, read_labels
-from ..node import Fields, Node
+from ..node import Node
 from ..ports import read_service_ports
 from ..service_addresses import NONE, read_service_addresses
+from ..session_affinity import NONE as NO_AFFINITY
+from ..session_affinity import read_session_affinity
 
 _CLUSTER_IP = "ClusterIP"
 _TYPES = (_CLUSTER_IP, "ExternalName", "LoadBalancer", "NodePort")
-_CLIENT_IP = "ClientIP"
 _POLICIES = ("Cluster", "Local")
-# Seconds.
-_DEFAULT_TIMEOUT, _LONGEST_TIMEOUT = 10800, 86400
 _NOT_YET = "accepted by the API, not supported by Heddle yet"
 _ONLY_LOAD_BALANCER = "Forbidden: may only be used when `type` is 'LoadBalancer'"
 _FORBIDDEN = {
@@ -59,28 +58,10 @@ def _read_spec(node: Node) -> dict | None:
         "ports": ports,
         **addresses,
         # Seconds for which a client stays with an endpoint, 0 for none.
-        "affinity": _affinity(fields),
+        "affinity": read_session_affinity(fields, NO_AFFINITY),
         "internalTrafficPolicy": policy.choice(_POLICIES) if policy else _POLICIES[0],
         "publishNotReadyAddresses": unready.boolean() if unready else False,
     }
-
-
-def _affinity(fields: Fields) -> int:
-    field, config = fields.get("sessionAffinity"), fields.get("sessionAffinityConfig")
-    chosen = field.choice((_CLIENT_IP, "None")) if field else "None"
-    if chosen != _CLIENT_IP:
-        if config and chosen:
-            config.refuse("Forbidden: must not be set when session affinity is None", "set sessionAffinity to ClientIP")
-        return 0
-    client = config.mapping(("clientIP",)).get("clientIP") if config else None
-    timeout = client.mapping(("timeoutSeconds",)).get("timeoutSeconds") if client else None
-    if timeout is None:
-        return _DEFAULT_TIMEOUT
-    value = timeout.value
-    if isinstance(value, int) and not isinstance(value, bool) and not 0 < value <= _LONGEST_TIMEOUT:
-        timeout.refuse(f"Invalid value: {value}: must be greater than 0 and less than {_LONGEST_TIMEOUT}")
-        return 0
-    return timeout.integer(1, _LONGEST_TIMEOUT) or 0
 
 
 KIND = Kind(

@@ -7,6 +7,7 @@ It joins the primary network of its namespace, and the secondary ones that its a
 from __future__ import annotations
 
 from ..addresses import read_addresses
+from ..egress_selection import read_egress_selection
 from ..kind import Kind
 from ..mac import read_mac
 from ..names import read_dns_label, read_dns_subdomain
@@ -50,12 +51,16 @@ def _read_spec(node: Node) -> dict | None:
     return spec
 
 
+def _read_annotations(annotations: Node, spec: dict) -> dict:
+    return read_egress_selection(annotations, read_network_selection(annotations, spec))
+
+
 KIND = Kind(
     name="Workload",
     api_versions=("heddle.dev/v1",),
     namespaced=True,
     read_spec=_read_spec,
-    read_annotations=read_network_selection,
+    read_annotations=_read_annotations,
     # It becomes part of file names and of a host name.
     read_name=read_dns_label,
 )

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which workloads are clients of which Egress, and why one has to wait (Coil: a pod is not made without its Egress)."""
+
+from __future__ import annotations
+
+from ...api.egress_selection import egress_path
+from ...store.snapshot import Snapshot, StoredObject
+from ..cluster_ips import EGRESS
+from .egress_routers import egress_of
+
+
+def selected_egresses(workload: StoredObject) -> list[str]:
+    """Return what a workload's annotations name, each `namespace/name`."""
+    return workload.spec.get("egresses", [])
+
+
+def why_it_lacks_an_egress(snapshot: Snapshot, workload: StoredObject) -> tuple[str, str] | None:
+    """Return reason and message when an Egress is missing, or two have the same destination; None for none."""
+    holders: dict[str, str] = {}
+    for name in selected_egresses(workload):
+        egress = snapshot.objects.get(f"{EGRESS}/{name}")
+        path = egress_path(name.partition("/")[0])
+        if egress is None:
+            return "EgressNotFound", f"{path}: there is no Egress {name}"
+        for destination in egress.spec["destinations"]:
+            other = holders.setdefault(destination, name)
+            if other != name:
+                return "EgressConflict", f"{path}: {destination} is a destination of {other} and of {name}"
+    return None
+
+
+def why_eth0_is_locked(workload: StoredObject, interfaces: list) -> tuple[str, str] | None:
+    """Return reason and message when eth0 carries no tunnels: its namespace has another primary network."""
+    if not selected_egresses(workload) and not egress_of(workload):
+        return None
+    for one in interfaces:
+        if one.network.role == "Primary" and not one.network.is_default:
+            return (
+                "EgressNotReachable",
+                f"the tunnels of Egress leave by eth0, and {one.network.object_key} is the primary network of "
+                f"namespace {workload.namespace}, so eth0 is locked; use a namespace without one",
+            )
+    return None
