@@ -33,6 +33,7 @@ MAY_IMPORT = {
     "controllers": BASE | {"api", "store", "ovsdb"},
     "plan": {"common", "api", "store", "controllers"},
     "render": BASE | {"api", "plan"},
+    "mesh": {"common"},
     "agent": BASE | SUBSTRATES | {"render"},
     "verify": BASE | SUBSTRATES | {"render", "agent"},
     "traffic": BASE | SUBSTRATES | {"agent"},
@@ -47,11 +48,11 @@ RENDER_LAYERS = [
     {"render.topology", "render.host"},
     {"render.egress"},
 ]
-PURE = {"types", "api", "plan", "render"}
+PURE = {"types", "api", "plan", "render", "mesh"}
 
 IO_MODULES = {
-    "http", "os", "ovs", "ovsdbapp", "pyroute2", "select", "selectors", "shutil", "socket", "subprocess", "tempfile",
-    "urllib",
+    "asyncio", "http", "os", "ovs", "ovsdbapp", "pyroute2", "select", "selectors", "shutil", "socket", "ssl",
+    "subprocess", "tempfile", "urllib",
 }  # fmt: skip
 
 
