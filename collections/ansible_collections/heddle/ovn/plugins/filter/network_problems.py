@@ -31,7 +31,7 @@ options:
 EXAMPLES = r"""
 - name: Fail if an interface is missing
   ansible.builtin.assert:
-    that: addresses.stdout | heddle.ovn.network_problems(inventory_hostname, {'heddle_uplink': heddle_uplink}) == []
+    that: addresses.stdout | heddle.ovn.network_problems(inventory_hostname, variables) == []
 """
 
 RETURN = r"""

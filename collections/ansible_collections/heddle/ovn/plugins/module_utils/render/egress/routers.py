@@ -11,13 +11,16 @@ balanced also for workloads of such a node. Priorities and marks are ovn-kuberne
 | 100 | next to workloads | of a workload of this node: to the holders |
 | 95 | gateway router of a holder | of a workload of any node: marked; the provider bridge has a flow for each mark |
 
-A mark does not cross a tunnel, therefore the holder marks packets itself. On the default network the gateway router
-translates, as ovn-kubernetes has it. A gateway router on the switch (Layer2 before the transit router) is the router
-next to the workloads, too.
+A mark does not cross a tunnel, therefore the gateway router of the holder marks packets. No packet that may go through
+a tunnel is marked: Open vSwitch's userspace datapath looks up the tunnel's route by the mark (`ovs-router`) and drops
+the packet. On the default network the gateway router translates, as ovn-kubernetes has it. A gateway router on the
+switch (Layer2 before the transit router) is the router next to the workloads, too: a workload of a node that holds an
+address leaves by that node only.
 """
 
 from __future__ import annotations
 
+from ipaddress import ip_address, ip_network
 from itertools import product
 
 from ...common.addressing import family, plain
@@ -121,7 +124,9 @@ class _EgressIps:
         rows = []
         for version in view.network["families"]:
             served = address_set_name(view, SERVED_SET, _SERVED, version)
-            match = f"ip{version}.src == ${served} && ct.trk && ct.rpl"
+            near = [*view.network["subnets"], *view.network["join_subnets"]]
+            beyond = "".join(f" && ip{version}.dst != {one}" for one in near if family(one) == version)
+            match = f"ip{version}.src == ${served} && ct.trk && ct.rpl{beyond}"
             columns = {
                 "direction": "from-lport",
                 "priority": REPLY_PRIORITY,
@@ -137,8 +142,10 @@ class _EgressIps:
     def _reroute(self, one: Leaving) -> list[Row]:
         """Packets of a workload of this node leave by the nodes that hold the addresses."""
         version = family(one.address)
-        hops = {hop for _held, node in one.holders for hop in self._next_hops(node, version)}
-        options = {} if self._view.is_default else {"pkt_mark": str(one.mark)}
+        here = self._on_switch and bool(one.held_by(self._view.node))
+        holders = {node for _held, node in one.holders if not here or node == self._view.node}
+        hops = {hop for node in holders for hop in self._next_hops(node, version)}
+        options = {"pkt_mark": str(one.mark)} if here else {}
         return self._rerouted(self._router, f"ip{version}.src == {one.address}", one, hops, options)
 
     def _next_hops(self, node: str, version: int) -> list[str]:
@@ -205,8 +212,10 @@ class _EgressIps:
 
 
 def _addresses_of_nodes(view: NodeNetwork) -> list[str]:
+    """Return those that are not in the network: to its own addresses on nodes it has tunnels."""
+    own = [ip_network(subnet) for subnet in view.network["subnets"]]
     found: dict[str, None] = {}
     for node in view.plan["nodes"].values():
         for address in (*(node.get("gateway") or {}).get("addresses", ()), *node["addresses"], *node["encap_ips"]):
             found[plain(address)] = None
-    return list(found)
+    return [one for one in found if not any(ip_address(one) in subnet for subnet in own)]
