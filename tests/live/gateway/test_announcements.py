@@ -8,8 +8,8 @@ from ipaddress import ip_address, ip_network
 
 from tests.live.conftest import wait_for
 from tests.live.gateway.conftest import BRIDGE, MAC, UPLINK
+from tests.live.gateway.external_host import MANIFESTS, NAMES, NODE
 from tests.live.gateway.packets import Question
-from tests.live.gateway.test_north_south import MANIFESTS, NAMES, NODE
 from tests.pipeline import namespace, workload
 
 MASQUERADE = ip_network("169.254.0.0/17")

@@ -13,8 +13,8 @@ from dataclasses import replace
 import pytest
 
 from tests.live.gateway.conftest import BRIDGE, MAC, NEXT_HOP_MAC, UPLINK
-from tests.live.gateway.packets import ICMP, ICMPV6, UDP, Packet
-from tests.live.gateway.test_north_south import EXTERNAL, MANIFESTS, NAMES, NODE, request_of
+from tests.live.gateway.external_host import EXTERNAL, MANIFESTS, NAMES, NODE, conversations, request_of
+from tests.live.gateway.packets import UDP, Packet
 
 LABELS = {"k8s.ovn.org/egress-assignable": ""}
 # By address family: the namespaces with an EgressIP, on Layer2, Layer3 and the default network.
@@ -42,34 +42,9 @@ def test_connections_leave_with_the_egress_address_and_get_their_replies(host, f
     machine, zone = started(host, mode, family)
     assert not machine.apply(zone.plan).changed
     expected = {name: EGRESS[family].get(name, NODE[family]) for name in NAMES if mode == "shared" or name in EGRESS[4]}
-    for protocol in (UDP, ICMP if family == 4 else ICMPV6):
-        requests = {name: request_of(zone, name, protocol, family) for name in NAMES}
-        assert requests["flat"].source == requests["even"].source
-        for name, packet in requests.items():
-            machine.receive(f"if-{name}", packet.encode())
-
-        def external(protocol=protocol):
-            found = [packet for packet in machine.sent(UPLINK) if isinstance(packet, Packet)]
-            return {packet.payload.decode(): packet for packet in found if packet.protocol == protocol
-                    and packet.target == EXTERNAL[family]}  # fmt: skip
-
-        machine.exchange(lambda: len(external()) == len(expected), "what the workloads sent")
-        seen = external()
+    for seen in conversations(machine, zone, family, expected):
         assert {name: packet.source for name, packet in seen.items()} == expected
         assert {(packet.source_mac, packet.target_mac) for packet in seen.values()} == {(MAC, NEXT_HOP_MAC)}
-        for packet in seen.values():
-            machine.receive(UPLINK, packet.answer().encode())
-
-        def back(name, protocol=protocol):
-            return [packet for packet in machine.sent(f"if-{name}")
-                    if isinstance(packet, Packet) and packet.protocol == protocol
-                    and packet.source == EXTERNAL[family]]  # fmt: skip
-
-        for name in expected:
-            machine.exchange(lambda name=name: back(name), f"the reply to {name}")
-            [answer] = back(name)
-            assert answer.payload == name.encode()
-            assert answer.target == requests[name].source
 
 
 @pytest.mark.parametrize("family", [4, 6])

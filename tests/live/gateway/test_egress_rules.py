@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from tests.live.conftest import wait_for
 from tests.live.gateway.conftest import UPLINK, Host
+from tests.live.gateway.external_host import EXTERNAL, MANIFESTS, NAMES, request_of
 from tests.live.gateway.packets import UDP, Packet, Question, decode, read_capture
-from tests.live.gateway.test_north_south import EXTERNAL, MANIFESTS, NAMES, request_of
 from tests.pipeline import workload
 
 FAMILIES = (4, 6)

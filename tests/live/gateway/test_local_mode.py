@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.live.gateway.external_host import EXTERNAL, MANIFESTS, NAMES, request_of
 from tests.live.gateway.packets import UDP, Answer, Packet, Question
-from tests.live.gateway.test_north_south import EXTERNAL, MANIFESTS, NAMES, request_of
 
 
 @pytest.mark.parametrize("family", [4, 6])

@@ -10,8 +10,8 @@ import pytest
 from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway import neighbour_flows
 from tests.live.conftest import wait_for
 from tests.live.gateway.conftest import BRIDGE, NEXT_HOP_MAC, NEXT_HOPS, UPLINK
+from tests.live.gateway.external_host import EXTERNAL, MANIFESTS, NAMES, request_of
 from tests.live.gateway.packets import ICMP, ICMPV6, Answer, Packet
-from tests.live.gateway.test_north_south import EXTERNAL, MANIFESTS, NAMES, request_of
 
 OTHER_MAC = "0a:00:00:00:00:fd"
 

@@ -10,47 +10,8 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway import neighbour_flows
 from tests.live.gateway.conftest import BRIDGE, MAC, NEXT_HOP_MAC, UPLINK
-from tests.live.gateway.packets import ICMP, ICMPV6, TCP, UDP, Packet
-from tests.pipeline import layer2, namespace, workload
-
-EXTERNAL = {4: "198.51.100.7", 6: "2001:db8:99::7"}
-NODE = {4: "192.0.2.11", 6: "2001:db8::b"}
-
-
-def layer3(name: str) -> str:
-    return (
-        "---\napiVersion: k8s.ovn.org/v1\nkind: UserDefinedNetwork\n"
-        f"metadata: {{name: net, namespace: {name}}}\nspec: {{topology: Layer3, layer3: {{role: Primary, "
-        "subnets: [{cidr: 10.50.0.0/16, hostSubnet: 24}, {cidr: 'fd50::/60', hostSubnet: 64}]}}\n"
-    )
-
-
-NAMES = ("flat", "even", "deep", "also", "plain")
-MANIFESTS = "".join(
-    [
-        *(namespace(name) + layer2(name, "net", "10.50.0.0/24", "fd50::/64") for name in ("flat", "even")),
-        *(namespace(name) + layer3(name) for name in ("deep", "also")),
-        namespace("plain", primary=False),
-        *(workload(name, "a", "node1") for name in NAMES),
-    ]
-)
-
-
-def request_of(zone, name: str, protocol: int, family: int) -> Packet:
-    """A workload's packet to an external host, from a port that all use.
-
-    Echoes have an identifier each: the userspace datapath translates ports, not identifiers (the kernel does both).
-    """
-    interface = zone.plan["workloads"][f"{name}/a"]["interfaces"][-1]
-    address = next(item for item in interface["addresses"] if (":" in item) == (family == 6)).partition("/")[0]
-    routers = zone.northbound.rows("Logical_Router_Port", "name", "mac")
-    ends = ("rtos-node1",) if name == "plain" else (f"rtos-{name}_net_node1", f"trtos-{name}_net_ovn_layer2_switch")
-    gateway = next(row["mac"] for row in routers if row["name"] in ends)
-    port = 5000 if protocol == UDP else 5000 + NAMES.index(name)
-    found = Packet(interface["mac"], gateway, address, EXTERNAL[family], protocol, port, payload=name.encode())
-    if protocol == UDP:
-        return Packet(**{**vars(found), "target_port": 7})
-    return Packet(**{**vars(found), "kind": 8 if family == 4 else 128})
+from tests.live.gateway.external_host import EXTERNAL, MANIFESTS, NAMES, NODE, conversations, request_of
+from tests.live.gateway.packets import TCP, UDP, Packet
 
 
 @pytest.mark.parametrize("group", [50, 1])
@@ -60,36 +21,11 @@ def test_concurrent_external_connections_get_their_replies(host, family, group, 
     machine, zone = host(MANIFESTS)
     assert any(flow.table >= neighbour_flows.GROUP_TABLES for flow in machine.flows(zone.plan)) is (group == 1)
     assert not machine.apply(zone.plan).changed
-    for protocol in (UDP, ICMP if family == 4 else ICMPV6):
-        requests = {name: request_of(zone, name, protocol, family) for name in NAMES}
-        assert requests["flat"].source == requests["even"].source
-        for name, packet in requests.items():
-            machine.receive(f"if-{name}", packet.encode())
-
-        def external(protocol=protocol):
-            found = [packet for packet in machine.sent(UPLINK) if isinstance(packet, Packet)]
-            return {packet.payload.decode(): packet for packet in found if packet.protocol == protocol
-                    and packet.target == EXTERNAL[family]}  # fmt: skip
-
-        machine.exchange(lambda: len(external()) == len(NAMES), "what the workloads sent")
-        seen = external()
+    for seen in conversations(machine, zone, family):
         assert {(packet.source, packet.source_mac, packet.target_mac) for packet in seen.values()} == {
             (NODE[family], MAC, NEXT_HOP_MAC)
         }
         assert len({packet.source_port for packet in seen.values()}) == len(NAMES)
-        for packet in seen.values():
-            machine.receive(UPLINK, packet.answer().encode())
-
-        def back(name, protocol=protocol):
-            return [packet for packet in machine.sent(f"if-{name}")
-                    if isinstance(packet, Packet) and packet.protocol == protocol
-                    and packet.source == EXTERNAL[family]]  # fmt: skip
-
-        for name, packet in requests.items():
-            machine.exchange(lambda name=name: back(name), f"the reply to {name}")
-            [answer] = back(name)
-            assert answer.payload == name.encode()
-            assert (answer.target, answer.target_port or answer.source_port) == (packet.source, packet.source_port)
     assert not [packet for packet in machine.sent(BRIDGE) if isinstance(packet, Packet) and packet.target_port]
 
 

@@ -18,8 +18,8 @@ from ansible_collections.heddle.ovn.plugins.module_utils.render.host.firewall im
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host.links_and_routes import render_host_network
 from ansible_collections.heddle.ovn.plugins.module_utils.types.host_network import HostNetwork
 from ansible_collections.heddle.ovn.plugins.module_utils.types.nftables_ruleset import Firewall
+from tests.live.gateway.external_host import MANIFESTS
 from tests.live.gateway.packets import UDP, Packet, decode
-from tests.live.gateway.test_north_south import MANIFESTS
 from tests.pipeline import plan_of, with_gateways
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")

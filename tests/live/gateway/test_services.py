@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from tests.live.gateway.conftest import UPLINK, interface_of
+from tests.live.gateway.external_host import layer3
 from tests.live.gateway.packets import ICMP, ICMPV6, RESET, SYN, TCP, UDP, Packet
-from tests.live.gateway.test_north_south import layer3
 from tests.pipeline import layer2, namespace, workload
 
 NAMES = ("flat", "even", "deep", "also", "plain")

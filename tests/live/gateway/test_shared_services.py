@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from tests.live.gateway.conftest import BRIDGE, MAC, NEXT_HOPS, UPLINK
+from tests.live.gateway.external_host import MANIFESTS, NAMES, NODE, request_of
 from tests.live.gateway.packets import UDP, Packet
-from tests.live.gateway.test_north_south import MANIFESTS, NAMES, NODE, request_of
 
 SERVICE = {4: "10.96.0.10", 6: "fd00:10:96::a"}
 OTHER = {4: "10.96.0.11", 6: "fd00:10:96::b"}

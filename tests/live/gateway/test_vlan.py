@@ -7,8 +7,8 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway import bridge_flows, neighbour_flows
 from tests.live.gateway.conftest import BRIDGE, MAC, NEXT_HOP_MAC, UPLINK
+from tests.live.gateway.external_host import EXTERNAL, MANIFESTS, NAMES, NODE, request_of
 from tests.live.gateway.packets import UDP, Packet, Question, read_capture, tag_of
-from tests.live.gateway.test_north_south import EXTERNAL, MANIFESTS, NAMES, NODE, request_of
 from tests.pipeline import plan_of, with_gateways
 
 VLAN, OTHER = 100, 200
