@@ -194,11 +194,12 @@ class _Rules(Bridge):
         mark = f"exec(set_field:{connection_mark(view):#x}->ct_mark)"
         self.add(0, 100, port, f"ct(commit,zone={ZONE},{translate}{mark}),{self.to_uplink}", view.name)
         self._egress_addresses(view, version, address)
-        # Gateway routers do not translate packets that conntrack considers invalid, such as a late FIN.
+        # Gateway routers do not translate packets that conntrack considers invalid, such as a late FIN, whether they
+        # are marked for an egress address or not.
         for own in [*view.network["subnets"], *view.network["join_subnets"]]:
             if family(own) == version:
                 match = f"in_port={{{self.patch(view)}}},{_IP[version]},{_SOURCE[version]}={own}"
-                self.add(0, 103, match, "drop", view.name)
+                self.add(0, 106, match, "drop", view.name)
 
     def _egress_addresses(self, view: NodeNetwork, version: int, address: str) -> None:
         """What a gateway router marked leaves with an egress address, or with the node's all the same.
