@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack
-from tests.module_entry import ROOT, run_by_ansible, run_module
+from tests.module_entry import ROOT, run_all_by_ansible, run_module
 from tests.pipeline import layer2, namespace, plan_of, workload
 
 # Named as nothing on a machine that runs these tests is.
@@ -144,19 +144,31 @@ def filled(value, tmp: Path):
     return json.loads(text)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.module}-{'refused' if case.refused else 'done'}")
+def case_id(case: Case) -> str:
+    return f"{case.module}-{'refused' if case.refused else 'done'}"
+
+
+def assert_as_demanded(case: Case, found: dict, tmp: Path) -> None:
+    """Compare a result with the case; `tmp` is the directory that stands for TMP."""
+    if case.refused:
+        assert found["failed"], case_id(case)
+        assert filled(case.message, tmp) in found["msg"]
+    else:
+        assert not found.get("failed"), f"{case_id(case)}: {found['msg']}"
+        assert {key: found[key] for key in case.result} == case.result, case_id(case)
+    assert not [path for path in tmp.rglob("*") if path.is_file()], f"{case_id(case)}: check mode wrote files"
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.module not in ACTIONS], ids=case_id)
 def test_a_module_does_what_it_is_asked_or_says_why_not(case: Case, tmp_path: Path) -> None:
     tmp = tmp_path / "t"
     tmp.mkdir()
-    arguments = filled(case.arguments, tmp)
-    if case.module in ACTIONS:
-        found = run_by_ansible(case.module, **arguments)
-    else:
-        found = run_module(case.module, tmp_path, **arguments)
-    if case.refused:
-        assert found["failed"]
-        assert filled(case.message, tmp) in found["msg"]
-    else:
-        assert not found.get("failed"), found["msg"]
-        assert {key: found[key] for key in case.result} == case.result
-    assert not [path for path in tmp.rglob("*") if path.is_file()], "check mode wrote files"
+    assert_as_demanded(case, run_module(case.module, tmp_path, **filled(case.arguments, tmp)), tmp)
+
+
+def test_an_action_does_what_it_is_asked_or_says_why_not(tmp_path: Path) -> None:
+    """One play runs all of them."""
+    cases = [case for case in CASES if case.module in ACTIONS]
+    calls = [(case.module, filled(case.arguments, tmp_path)) for case in cases]
+    for case, found in zip(cases, run_all_by_ansible(calls), strict=True):
+        assert_as_demanded(case, found, tmp_path)

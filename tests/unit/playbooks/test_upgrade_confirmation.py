@@ -20,6 +20,8 @@ from pathlib import Path
 
 import pytest
 
+from scripts.run_tests import mitogen
+
 ROOT = Path(__file__).resolve().parents[3]
 SURVEY = {
     "open": True, "goal": "2.0", "versions": {"node1": "1.0", "node2": "1.0"}, "last_changed": [],
@@ -69,7 +71,7 @@ def upgrade(tmp_path):
     }  # fmt: skip
     environment = {
         **os.environ, "ANSIBLE_COLLECTIONS_PATH": str(tmp_path / "collections"), "RECORD": str(record),
-        "ANSIBLE_NOCOLOR": "1", "ANSIBLE_STDOUT_CALLBACK": "default", "COLUMNS": "200",
+        "ANSIBLE_NOCOLOR": "1", "ANSIBLE_STDOUT_CALLBACK": "default", "COLUMNS": "200", **mitogen(),
     }  # fmt: skip
     program = str(Path(sys.executable).parent / "ansible-playbook")
 

@@ -10,36 +10,40 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack, unpack
 from ansible_collections.heddle.ovn.plugins.module_utils.verify import compare
-from tests.module_entry import run_by_ansible
+from tests.module_entry import run_by_ansible, run_module
 from tests.pipeline import layer2, namespace, plan_of, workload
 
 PLAN = plan_of(namespace("nowhere") + layer2("nowhere", "net", "10.0.0.0/24") + workload("nowhere", "w1", "node1"))
 
 
-def run(module: str, **arguments: object) -> dict:
-    """Run a module on this machine with check mode and return its result."""
-    return run_by_ansible(module, **{"document": pack(PLAN), "node": "node1", **arguments})
+def reachability(home: Path, **arguments: object) -> dict:
+    """Run the module on this machine with check mode and return its result."""
+    return run_module("reachability", home, **{"document": pack(PLAN), "node": "node1", **arguments})
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
-def test_reachability_check_mode_reports_actions_and_missing_parts() -> None:
+def test_reachability_check_mode_reports_actions_and_missing_parts(tmp_path: Path) -> None:
     missing = "nowhere/w1: there is no network namespace nowhere_w1"
-    assert run("reachability", state="started")["changed"]
-    assert not run("reachability", state="stopped")["changed"]
+    assert reachability(tmp_path, state="started")["changed"]
+    assert not reachability(tmp_path, state="stopped")["changed"]
     others = plan_of(
         namespace("nowhere")
         + layer2("nowhere", "net", "10.0.0.0/24")
         + workload("nowhere", "w1", "node1")
         + workload("nowhere", "w2", "node2")
     )
-    probed = run("reachability", state="probed", timeout=1, document=pack(others))
+    probed = reachability(tmp_path, state="probed", timeout=1, document=pack(others))
     assert (probed["changed"], unpack(probed["record"])["answers"], probed["problems"]) == (False, [], [missing])
 
 
-def test_a_node_that_is_not_in_the_plan_is_a_clear_error() -> None:
-    for module, arguments in (("audit", {}), ("reachability", {"state": "probed"})):
-        result = run(module, node="elsewhere", **arguments)
-        assert result["msg"] == "node elsewhere is not in the plan; it has node1, node2, node3"
+def test_a_node_that_is_not_in_the_plan_is_a_clear_error(tmp_path: Path) -> None:
+    elsewhere = {"document": pack(PLAN), "node": "elsewhere"}
+    results = [
+        run_by_ansible("audit", **elsewhere),
+        run_module("reachability", tmp_path, **elsewhere, state="probed"),
+    ]
+    expected = "node elsewhere is not in the plan; it has node1, node2, node3"
+    assert [result["msg"] for result in results] == [expected, expected]
 
 
 def test_unreadable_parts_are_problems_and_no_drift(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
