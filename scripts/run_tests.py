@@ -28,6 +28,9 @@ SECOND = "second"
 SECOND_LAB = ("test_localnet.py", "test_playbooks.py", "test_provider.py", "test_state.py", "test_virtual_machine.py")
 # Before the first installation, in the second lab.
 EMPTY_LAB = "test_uninstall.py"
+VERIFY_RESULT = "test_verify_result.py"
+# Tests with the mark `long` are in `make test-long`.
+SHORT = ("-m", "not long")
 # The live tests of Egress in a guest whose kernel has FoU.
 EGRESS_GUEST = "test_egress_guest.py"
 # Two processors: the groups beside the others leave one half idle.
@@ -164,7 +167,7 @@ def lab() -> list[Stage]:
         ),
         pytest(
             "containers: lab tests",
-            *("tests/lab", *(f"--ignore=tests/lab/{name}" for name in (*SECOND_LAB, EMPTY_LAB, EGRESS_GUEST))),
+            *("tests/lab", *(f"--ignore=tests/lab/{name}" for name in (*SECOND_LAB, EMPTY_LAB, EGRESS_GUEST)), *SHORT),
             environment=environment,
         ),
         Stage("containers: molecule cleanup", [*MOLECULE, "cleanup"], molecule),
@@ -179,7 +182,7 @@ def second_lab() -> list[Stage]:
         pytest("second lab: uninstall", f"tests/lab/{EMPTY_LAB}", environment=environment),
         play("second lab: site", "site", environment),
         Stage("second lab: walkthroughs", [sys.executable, "-m", "scripts.walkthroughs"], environment),
-        pytest("second lab: lab tests", *(f"tests/lab/{name}" for name in SECOND_LAB), environment=environment),
+        pytest("second lab: lab tests", *(f"tests/lab/{name}" for name in SECOND_LAB), *SHORT, environment=environment),
     ]
 
 
@@ -256,14 +259,16 @@ def walkthroughs() -> list[Stage]:
     ]
 
 
-def verify_results() -> list[Stage]:
-    """Verify on slow and lossy containers and with planted defects, ten times each."""
+def lab_long() -> list[Stage]:
+    """The tests on containers that take too long for every change; of those, the results of verify ten times each."""
     environment = lab_environment("nspawn")
+    repeated = {**environment, "HEDDLE_REPEAT": "10"}
     return [
-        Stage("verify results: hosts", [*LAB, "up"], environment),
-        play("verify results: site", "site", environment),
+        Stage("long lab tests: hosts", [*LAB, "up"], environment),
+        play("long lab tests: site", "site", environment),
+        pytest("long lab tests: verify ten times", f"tests/lab/{VERIFY_RESULT}", environment=repeated),
         pytest(
-            "results: ten runs", "tests/lab/test_verify_result.py", environment={**environment, "HEDDLE_REPEAT": "10"}
+            "long lab tests", "tests/lab", f"--ignore=tests/lab/{VERIFY_RESULT}", "-m", "long", environment=environment
         ),
     ]
 
@@ -296,7 +301,7 @@ class Group:
 
 # Groups that start hosts, or take programs from their image.
 _HOSTS = (
-    "live", "lab", "upgrade", "uml", "fresh-quick", "vm", "uml-tests", "verify-results", "standalone", "fresh",
+    "live", "lab", "upgrade", "uml", "fresh-quick", "vm", "uml-tests", "lab-long", "standalone", "fresh",
     "policies", "walkthroughs",
 )  # fmt: skip
 # Of the stages that can begin, the first one here does: what fails quickly, then the longest chains.
@@ -317,8 +322,8 @@ GROUPS = {
     "uml-tests": Group(uml_tests, after=("image", "kernel"), hosts_first=True, labs=("uml",), long=True),
     "policies": Group(policies, after=("image",), long=True),
     "docs": Group(docs, long=True),
-    "verify-results": Group(verify_results, after=("image",), hosts_first=True, labs=("nspawn",), long=True),
-    "standalone": Group(standalone, after=("image", "verify-results"), labs=("nspawn",), long=True),
+    "lab-long": Group(lab_long, after=("image",), hosts_first=True, labs=("nspawn",), long=True),
+    "standalone": Group(standalone, after=("image", "lab-long"), labs=("nspawn",), long=True),
     "walkthroughs": Group(walkthroughs, after=("image", "policies"), labs=(SECOND,), long=True),
     # Emulation leaves no time for others.
     "vm": Group(vm, after=("uml-tests", "standalone", "walkthroughs"), hosts_first=True, labs=("vm",), long=True),

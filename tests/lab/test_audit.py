@@ -127,6 +127,7 @@ def test_a_bridge_mapping_that_is_gone_is_the_one_cause_of_what_goes_with_it(lab
     lab.play("audit.yml")
 
 
+@pytest.mark.long
 def test_verify_names_the_pairs_of_a_broken_network(lab):
     lab.ssh("node2", "ip", "netns", "exec", "red_red2", "ip", "link", "set", "ovn-udn1", "down")
     try:

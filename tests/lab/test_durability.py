@@ -82,6 +82,7 @@ def test_a_lost_system_id_is_restored_by_the_host_itself(lab):
     assert lab.ssh(NODE, *SYSTEM_ID) == before
 
 
+@pytest.mark.long
 def test_a_lost_system_id_is_restored_by_the_playbook(lab):
     before = lab.ssh(NODE, *SYSTEM_ID)
     lab.ssh(NODE, "systemctl", "stop", "heddle-host")

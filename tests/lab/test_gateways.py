@@ -234,6 +234,7 @@ def test_tampering_is_found_and_repaired_by_heddle_host(lab, unwatched):
         assert lab.try_ssh("node2", "heddle-host", "diff").returncode == 0, name
 
 
+@pytest.mark.long
 def test_a_node_that_forwards_external_hosts_to_services_fails_verify_and_is_named(lab, unwatched):
     lab.play("verify.yml")
     lab.ssh("node2", "nft", "delete", "table", "inet", "heddle")
@@ -263,6 +264,7 @@ def test_reported_kernel_changes_are_repaired_without_a_playbook(lab):
                 time.sleep(0.5)
 
 
+@pytest.mark.long
 def test_combined_tampering_is_repaired_and_foreign_objects_stay(lab, unwatched):
     what = tampering(lab)
     foreign = {

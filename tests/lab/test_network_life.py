@@ -154,6 +154,7 @@ def test_two_cluster_networks_that_select_one_namespace(lab, manifests):
     assert (lab.dump(), kernel(lab)) == (before, hosts)
 
 
+@pytest.mark.long
 def test_readiness_only_for_hosts_that_reported_it(lab, manifests):
     key = "UserDefinedNetwork/green/net"
     (manifests / "green.yml").write_text(GREEN + NETWORK)

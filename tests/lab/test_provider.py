@@ -87,6 +87,7 @@ def test_uplink_is_detached_and_attached_again_by_separate_playbooks(lab, uplink
     lab.play("verify.yml")
 
 
+@pytest.mark.long
 def test_uplink_that_is_not_installed_yet_is_not_in_the_plan(lab, uplink_comes_back):
     lab.play("install.yml", *NONE)
     lab.play("networks.yml", *NONE)

@@ -119,6 +119,7 @@ def test_migration_keeps_connections_and_identity(lab, vm, capsys):
     assert set(again.changed.values()) == {0}, again.output[-4000:]
 
 
+@pytest.mark.long
 def test_vm_restarts_after_qemu_death_and_host_reboot(lab, vm):
     (here,) = vm.runs_on()
     first = lab.ssh(here, "systemctl", "show", "--property=MainPID", "--value", UNIT).strip()
@@ -148,6 +149,7 @@ def test_failed_migration_leaves_the_vm_on_the_source(lab, vm):
     assert vm.runs_on() == [here]
 
 
+@pytest.mark.long
 def test_migration_cut_off_after_switch_over_is_completed_by_the_next_run(lab, vm):
     (here,) = vm.runs_on()
     there = "node1" if here != "node1" else "node2"

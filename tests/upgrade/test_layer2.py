@@ -26,8 +26,9 @@ TARGETS = (
 )  # fmt: skip
 OLD = ["-e", '{"heddle_settings": {"layer2_topology": "gateway-router"}}']
 ONLY = '{{"heddle_upgrade_nodes": ["{}"]}}'
-# Percentage of packets and connections that a busy host may lose.
-TOLERATED = 1
+# Percentage of packets and connections that an upgrade may lose, beside what the hosts lose of a network that it does
+# not change: hosts that do not get their turn lose packets of all networks, not of each one equally many.
+TOLERATED, UNEVEN = 1, 5
 
 
 def versions(lab):
@@ -172,7 +173,9 @@ def test_the_last_node_and_the_clean_up(lab):
         ("north-south", "new tcp"),
         ("to join address", "icmp"),
     } <= set(found)
-    assert not {kind: counts for kind, counts in found.items() if counts[1] * 100 > counts[0] * TOLERATED}
+    sent, lost = found["comparison", "udp"]
+    tolerated = TOLERATED / 100 + UNEVEN * lost / sent
+    assert not {kind: counts for kind, counts in found.items() if counts[1] > counts[0] * tolerated}, (sent, lost)
     assert (REPORT / "upgrade_layer2.html").stat().st_size
     assert set(versions(lab).values()) == {"2.0"}
     assert not unreached(lab)

@@ -66,6 +66,8 @@ class Host:
         self.capture(BRIDGE)
         self.processes.append(start(tools, folder, "controller", "ovn-controller", vswitch.remote))
         wait_for(lambda: southbound.rows("Chassis"), "ovn-controller", self.processes[-1])
+        # Otherwise it keeps, for half a minute, ports that are no longer wanted.
+        self.tools.run("ovs-appctl", "-t", str(self.folder / "controller.ctl"), "debug/ignore-startup-delay")
 
     def answers(self) -> bool:
         """Whether ovs-vswitchd takes commands."""

@@ -45,7 +45,7 @@ def test_an_empty_state_is_a_clear_error_of_every_step(database, name):
     params = {"step": name, "nodes": [], "topology": "transit-router"}
     with (
         database.client() as client,
-        pytest.raises(UserError, match="is empty; run playbooks/networks"),
+        pytest.raises(UserError, match=r"is empty; run heddle\.ovn\.networks"),
     ):
         run_step(client, params, write=True)
 

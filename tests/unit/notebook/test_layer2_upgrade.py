@@ -70,7 +70,9 @@ def test_the_picture_has_every_step_and_lane() -> None:
     shown = texts(losses(REPORT["traffic"], REPORT["steps"]))
     for step in REPORT["steps"]:
         assert " ".join([step["step"], *step["nodes"]]) in shown
-    assert {kind for kind, _protocol, _what in LANES} <= set(shown)
+    measured = {(flow["kind"], flow["protocol"]) for flow in REPORT["traffic"]["flows"]}
+    assert measured <= {lane[:2] for lane in LANES}
+    assert {kind for kind, _protocol in measured} <= set(shown)
 
 
 def test_every_loss_is_in_the_picture() -> None:

@@ -14,6 +14,7 @@ import pytest
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.context import NodeContext
 from ansible_collections.heddle.ovn.plugins.module_utils.traffic import control, loop
 from ansible_collections.heddle.ovn.plugins.module_utils.traffic.flows import (
+    COMPARISON,
     EAST_WEST,
     ICMP,
     INTERVALS,
@@ -47,6 +48,9 @@ def plan():
         + namespace("routed")
         + layer3("routed", "net", "10.1.0.0/16", 24)
         + workload("routed", "r", "node1")
+        + namespace("still")
+        + layer3("still", "net", "10.2.0.0/16", 24)
+        + "".join(workload("still", f"s{number}", f"node{number}") for number in (1, 2))
     )
 
 
@@ -55,7 +59,9 @@ def test_flow_selection_is_independent_of_placement() -> None:
     for one in after["workloads"].values():
         one["node"] = "node2"
     chosen = chosen_workloads(before)
-    assert chosen == {"red_net": ["red/w0", "red/w1", "red/w2"], "small_net": ["small/alone"]}
+    assert chosen == {
+        "red_net": ["red/w0", "red/w1", "red/w2"], "small_net": ["small/alone"], "still_net": ["still/s1", "still/s2"],
+    }  # fmt: skip
     assert chosen_workloads(after) == chosen
     assert flows(before, chosen, EXTERNAL) == flows(after, chosen, EXTERNAL)
 
@@ -71,6 +77,13 @@ def test_each_workload_sends_to_the_next_to_external_hosts_and_to_a_join_address
     # Its network has no other workload, and no IPv6.
     assert {(one.kind, one.family) for one in found if one.source == "small/alone"} == {(NORTH_SOUTH, 4), (TO_JOIN, 4)}
     assert {one.interval for one in found if one.protocol == UDP} == {10}
+
+
+def test_a_network_that_does_not_change_is_measured_for_comparison() -> None:
+    found = [flow for flow in flows(plan(), chosen_workloads(plan()), EXTERNAL) if flow.network == "still_net"]
+    assert [(one.kind, one.protocol, one.source, one.target) for one in found] == [
+        (COMPARISON, UDP, "still/s1", "still/s2"), (COMPARISON, UDP, "still/s2", "still/s1"),
+    ]  # fmt: skip
 
 
 def test_nothing_is_sent_to_external_hosts_where_the_default_route_leads_out_of_another_network() -> None:

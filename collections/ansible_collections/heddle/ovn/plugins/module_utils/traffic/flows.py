@@ -9,6 +9,9 @@ All hosts choose the same flows. A flow belongs to workloads, not to hosts: whic
 | probe | ICMP echo | 50 ms | workload | join address of a node's gateway router |
 | long | one TCP connection, a line and its echo | 100 ms | workload | next workload; external host |
 | new | a TCP connection each time | 100 ms | workload | external host |
+
+Beside the Layer2 networks, which an upgrade changes, one Layer3 network is measured, which it does not change: what is
+lost there is lost by the hosts themselves (kind "comparison").
 """
 
 from __future__ import annotations
@@ -17,10 +20,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..common.addressing import family, nth_interface, plain
-from ..common.naming import workload_namespace
+from ..common.naming import DEFAULT_NETWORK, workload_namespace
 
 UDP, ICMP, LONG, NEW = "udp", "icmp", "long tcp", "new tcp"
-EAST_WEST, NORTH_SOUTH, TO_JOIN = "east-west", "north-south", "to join address"
+EAST_WEST, NORTH_SOUTH, TO_JOIN, COMPARISON = "east-west", "north-south", "to join address", "comparison"
 # Milliseconds from one packet to the next.
 INTERVALS = {UDP: 10, ICMP: 50, LONG: 100, NEW: 100}
 # How many networks and how many workloads of each are measured: limited by one processor.
@@ -56,20 +59,29 @@ class Answerer:
 
 
 def chosen_workloads(plan: dict, networks: int = NETWORKS, workloads: int = WORKLOADS) -> dict[str, list[str]]:
-    """Return workloads by primary Layer2 network, on as many nodes as possible, in an order independent of moves.
+    """Return workloads by primary network, on as many nodes as possible, in an order independent of moves.
 
-    Networks with more workloads come first; of equal ones those with more families.
+    Networks with more workloads come first; of equal ones those with more families. The last network is the first
+    Layer3 one with several workloads.
     """
+    found = {topology: _primary(plan, topology) for topology in ("Layer2", "Layer3")}
+    count = {network: sum(map(len, nodes.values())) for network, nodes in found["Layer2"].items()}
+    order = sorted(count, key=lambda one: (-count[one], -len(plan["networks"][one]["families"]), one))
+    compared = sorted(network for network, nodes in found["Layer3"].items() if sum(map(len, nodes.values())) > 1)
+    placed = found["Layer2"] | found["Layer3"]
+    return {network: sorted(_spread(placed[network])[:workloads]) for network in [*order[:networks], *compared[:1]]}
+
+
+def _primary(plan: dict, topology: str) -> dict[str, dict[str, list[str]]]:
+    """Return the workloads of user-defined primary networks of a topology, by network and node."""
     found: dict[str, dict[str, list[str]]] = {}
     for name, workload in sorted(plan["workloads"].items()):
         for interface in workload["interfaces"]:
             network = interface["network"]
-            layer2 = plan["networks"][network]["topology"] == "Layer2"
-            if workload["kind"] == "netns" and interface["role"] == "primary" and layer2 and interface["addresses"]:
+            wanted = network != DEFAULT_NETWORK and plan["networks"][network]["topology"] == topology
+            if workload["kind"] == "netns" and interface["role"] == "primary" and wanted and interface["addresses"]:
                 found.setdefault(network, {}).setdefault(workload["node"], []).append(name)
-    count = {network: sum(map(len, nodes.values())) for network, nodes in found.items()}
-    order = sorted(found, key=lambda one: (-count[one], -len(plan["networks"][one]["families"]), one))
-    return {network: sorted(_spread(found[network])[:workloads]) for network in order[:networks]}
+    return found
 
 
 def _spread(by_node: dict[str, list[str]]) -> list[str]:
@@ -84,6 +96,10 @@ def flows(plan: dict, chosen: dict[str, list[str]], external: dict[str, list[str
     for network, names in chosen.items():
         for place, source in enumerate(names):
             following = names[(place + 1) % len(names)]
+            if plan["networks"][network]["topology"] == "Layer3":
+                for address in _addresses(plan, following, network):
+                    found += _flows(COMPARISON, (UDP,), network, source, following, address)
+                continue
             if following != source:
                 for address in _addresses(plan, following, network):
                     found += _flows(EAST_WEST, (UDP, LONG), network, source, following, address)

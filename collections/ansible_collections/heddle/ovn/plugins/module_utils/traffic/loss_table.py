@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 from ..common.text_table import shortened, table
-from .flows import EAST_WEST, NORTH_SOUTH, TO_JOIN
+from .flows import COMPARISON, EAST_WEST, NORTH_SOUTH, TO_JOIN
+
+KINDS = (EAST_WEST, NORTH_SOUTH, TO_JOIN, COMPARISON)
 
 
 def traffic_table(report: dict) -> list[str]:
@@ -24,14 +26,19 @@ def traffic_table(report: dict) -> list[str]:
     phases = [
         [
             phase["step"], ", ".join(phase["nodes"]), f"{phase['seconds']:.1f}",
-            *(phase["lost"].get(kind, 0) for kind in (EAST_WEST, NORTH_SOUTH, TO_JOIN)),
+            *(phase["lost"].get(kind, 0) for kind in KINDS),
             phase["failed"], phase["resets"], phase["lost_by_moves"], f"{phase['pause']:.2f}",
         ]
         for phase in report["phases"]
     ]  # fmt: skip
-    steps = ["step", "nodes", "seconds", EAST_WEST, NORTH_SOUTH, TO_JOIN, "failed", "resets", "in moves", "host late s"]
+    steps = ["step", "nodes", "seconds", *KINDS, "failed", "resets", "in moves", "host late s"]
     return [
-        *table("Traffic (lost in moves: an end of the flow was being stopped and started elsewhere)", head, kinds),
+        *table(
+            "Traffic (lost in moves: an end of the flow was being stopped and started elsewhere; "
+            "comparison: a network that does not change)",
+            head,
+            kinds,
+        ),
         *table("Lost by step; failed: new connections; host late: a sender did not get its turn", steps, phases),
         *shortened("Problems of the measurement", report["problems"]),
     ]
