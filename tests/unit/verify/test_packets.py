@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import json
+
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.packets import trace_text, traced_packets
 from tests.pipeline import layer2, layer3, namespace, plan_of, workload
 
@@ -72,3 +74,23 @@ no such file
 """
     )
     assert trace_text([]) == ""
+
+
+def test_a_packet_that_policies_refuse_is_not_traced() -> None:
+    """A workload of red2 receives from its own namespace only; one network spans both."""
+    names = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["red1", "red2"]}
+    network = {
+        "apiVersion": "k8s.ovn.org/v1", "kind": "ClusterUserDefinedNetwork", "metadata": {"name": "red"},
+        "spec": {
+            "namespaceSelector": {"matchExpressions": [names]},
+            "network": {"topology": "Layer2", "layer2": {"role": "Primary", "subnets": ["10.0.0.0/24"]}},
+        },
+    }  # fmt: skip
+    policy = {
+        "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "own", "namespace": "red2"},
+        "spec": {"podSelector": {}, "ingress": [{"from": [{"podSelector": {}}]}]},
+    }  # fmt: skip
+    text = namespace("red1") + namespace("red2")
+    text += "".join(f"---\n{json.dumps(document)}\n---\n" for document in (network, policy))
+    text += workload("red1", "a", "node1") + workload("red2", "b", "node2")
+    assert [leg["title"].partition(" (")[0] for leg in traced_packets(plan_of(text))] == ["red2/b -> red1/a"] * 2

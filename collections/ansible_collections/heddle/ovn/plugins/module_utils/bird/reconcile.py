@@ -85,17 +85,10 @@ def reconcile_bird(wanted: Configuration | None, *, write: bool, places: Places 
                 changes.append(Change(SUBSTRATE, "update", "running configuration", places.main, "", *sides))
             if changes and write:
                 _write(places, text, changed if main is not None else None)
-                try:
-                    control.command("configure check")
-                    control.command("configure")
-                    _wait(control, wanted)
-                except NotRunning:
-                    raise
-                except BirdError as refused:
+                refusal = _configure(control, wanted)
+                if refusal:
                     _write(places, own, main)
-                    raise BirdError(
-                        f"BIRD does not accept its configuration, which was restored: {refused}"
-                    ) from refused
+                    raise BirdError(f"BIRD does not accept its configuration, which was restored: {refusal}")
             # Sessions take some seconds after a change, and what was written is not looked at again.
             quiet = write or changes or wanted is None
             return Outcome(tuple(changes), notes=() if quiet else tuple(_silent(control)))
@@ -107,6 +100,19 @@ def reconcile_bird(wanted: Configuration | None, *, write: bool, places: Places 
 
 def _running(control: Control) -> list[str]:
     return sorted({text for text in control.descriptions(OWN) if text.startswith("heddle ")})
+
+
+def _configure(control: Control, wanted: Configuration | None) -> str:
+    """Make BIRD read its files and wait until it runs them; return its reason for not accepting them, else ""."""
+    try:
+        control.command("configure check")
+        control.command("configure")
+        _wait(control, wanted)
+    except NotRunning:
+        raise
+    except BirdError as refused:
+        return str(refused)
+    return ""
 
 
 def _wait(control: Control, wanted: Configuration | None) -> None:

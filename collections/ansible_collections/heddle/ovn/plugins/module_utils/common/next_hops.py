@@ -6,8 +6,6 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterable
 
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-
 
 def next_hop_problem(hop: str, interface: str, addresses: Iterable[str]) -> str:
     """Return what is wrong with the next hop of an interface that has `addresses`, with prefix length; else "".

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packets to trace with ovn-trace: the first one between two hosts, for each topology. Pure.
+"""Packets to trace with ovn-trace: the first one between two hosts that policies permit, for each topology. Pure.
 
 ovn-trace covers one zone, so a packet between hosts has two legs: from its sender to the tunnel, and from the tunnel,
 where it enters by the remote port of the switch that spans the zones, to its receiver.
@@ -12,6 +12,7 @@ from itertools import permutations
 from ..common.addressing import GATEWAY_OFFSET, family, mac_of_address, nth_address, plain
 from ..common.naming import LOCKED_ROLE, layer2_switch, node_switch, transit_switch, transit_switch_port
 from .datagram import PORT
+from .policy_permissions import PolicyPermissions
 
 TIME_TO_LIVE = 64
 TUNNELLED = ("Layer2", "Layer3")
@@ -22,9 +23,12 @@ def traced_packets(plan: dict) -> list[dict]:
 
     User-defined networks come before the default one.
     """
-    found = {}
+    found, policies = {}, PolicyPermissions(plan)
     for network, source, target in sorted(_pairs(plan), key=lambda pair: plan["networks"][pair[0]]["id"] == 0):
-        found.setdefault(plan["networks"][network]["topology"], (network, source, target))
+        topology = plan["networks"][network]["topology"]
+        ends = tuple(plain(_interface(plan, name, network)["addresses"][0]) for name in (source, target))
+        if topology not in found and not policies.refusal(network, source, target, ends, "UDP", PORT):
+            found[topology] = (network, source, target)
     return [leg for topology in sorted(found) for leg in _legs(plan, *found[topology])]
 
 
