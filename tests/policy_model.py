@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the Kubernetes API says about NetworkPolicy, in plain Python: the oracle for what is rendered.
+"""What the Kubernetes API says about policies, in plain Python: the oracle for what is rendered.
 
-It reads manifests as users write them and shares no code with Heddle.
+It reads manifests as users write them and shares no code with Heddle. The policies are those of one network: a
+MultiNetworkPolicy means there what a NetworkPolicy means on a primary one.
 https://kubernetes.io/docs/concepts/services-networking/network-policies/, networking/v1 `NetworkPolicySpec`.
+https://network-policy-api.sigs.k8s.io/, policy.networking.k8s.io/v1alpha1: "lower priority values have higher
+precedence"; policies of one priority have no order in the API, here they are in that of their names.
 """
 
 from __future__ import annotations
@@ -13,7 +16,10 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A workload, or with `namespace` None an external host. `ports` maps (protocol, name) to a number."""
+    """A workload, or with `namespace` None an external host; `ports` maps (protocol, name) to a number.
+
+    An external host with `node_labels` is a node.
+    """
 
     name: str
     namespace: str | None
@@ -21,6 +27,7 @@ class Endpoint:
     labels: dict = field(default_factory=dict)
     namespace_labels: dict = field(default_factory=dict)
     ports: dict = field(default_factory=dict)
+    node_labels: dict | None = None
 
     def address(self, version: int) -> str | None:
         """The address of a family."""
@@ -54,12 +61,68 @@ def receives(policies: list[dict], connection: Connection) -> bool:
 
 
 def _one_end(policies, direction, subject, peer, connection):
-    applying = [policy for policy in policies if _applies(policy, direction, subject)]
-    if not applying:
-        return True
-    rules = [rule for policy in applying for rule in policy["spec"].get(direction.lower()) or []]
-    return any(_allows(rule, direction, policy_namespace=subject.namespace, peer=peer, connection=connection)
-               for rule in rules)  # fmt: skip
+    of_kind = {}
+    for policy in policies:
+        of_kind.setdefault(policy["kind"], []).append(policy)
+    admin = sorted(
+        of_kind.get("AdminNetworkPolicy", []), key=lambda one: (one["spec"]["priority"], one["metadata"]["name"])
+    )
+    action = _first_action(admin, direction, subject, peer, connection)
+    if action in ("Allow", "Deny"):
+        return action == "Allow"
+    own = of_kind.get("NetworkPolicy", []) + of_kind.get("MultiNetworkPolicy", [])
+    applying = [policy for policy in own if _applies(policy, direction, subject)]
+    if applying:
+        rules = [rule for policy in applying for rule in policy["spec"].get(direction.lower()) or []]
+        return any(_allows(rule, direction, policy_namespace=subject.namespace, peer=peer, connection=connection)
+                   for rule in rules)  # fmt: skip
+    baseline = of_kind.get("BaselineAdminNetworkPolicy", [])
+    return _first_action(baseline, direction, subject, peer, connection) != "Deny"
+
+
+def _first_action(policies, direction, subject, peer, connection):
+    """The action of the first rule that matches, None without one."""
+    for policy in policies:
+        if not _are_pods(policy["spec"]["subject"], subject):
+            continue
+        for rule in policy["spec"].get(direction.lower()) or []:
+            peers = rule["from" if direction == "Ingress" else "to"]
+            ports = rule.get("ports")
+            if any(_is_admin_peer(one, peer, connection.version) for one in peers) and (
+                not ports or any(_is_admin_port(one, connection) for one in ports)
+            ):
+                return rule["action"]
+    return None
+
+
+def _are_pods(which, endpoint):
+    if endpoint.namespace is None:
+        return False
+    if "namespaces" in which:
+        return selects(which["namespaces"], endpoint.namespace_labels)
+    pods = which["pods"]
+    in_namespace = selects(pods["namespaceSelector"], endpoint.namespace_labels)
+    return in_namespace and selects(pods["podSelector"], endpoint.labels)
+
+
+def _is_admin_peer(which, peer, version):
+    if "networks" in which:
+        return any(_inside(peer.address(version), one) for one in which["networks"])
+    if "nodes" in which:
+        return peer.node_labels is not None and selects(which["nodes"], peer.node_labels)
+    return _are_pods(which, peer)
+
+
+def _is_admin_port(port, connection):
+    if "namedPort" in port:
+        return connection.target.ports.get((connection.protocol, port["namedPort"])) == connection.port
+    one = port.get("portNumber") or port["portRange"]
+    first, last = (one["port"], one["port"]) if "portNumber" in port else (one["start"], one["end"])
+    return one.get("protocol", "TCP") == connection.protocol and first <= connection.port <= last
+
+
+def _inside(address, cidr):
+    return ipaddress.ip_address(address) in ipaddress.ip_network(cidr)
 
 
 def _applies(policy, direction, subject):
@@ -78,9 +141,8 @@ def _allows(rule, direction, policy_namespace, peer, connection):
 
 def _is_peer(rule, policy_namespace, peer, version):
     if "ipBlock" in rule:
-        address = ipaddress.ip_address(peer.address(version))
-        inside = lambda text: address in ipaddress.ip_network(text)  # noqa: E731
-        return inside(rule["ipBlock"]["cidr"]) and not any(map(inside, rule["ipBlock"].get("except") or []))
+        address, block = peer.address(version), rule["ipBlock"]
+        return _inside(address, block["cidr"]) and not any(_inside(address, one) for one in block.get("except") or [])
     if peer.namespace is None:
         return False
     if "namespaceSelector" in rule:

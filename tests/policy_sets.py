@@ -73,10 +73,54 @@ SPECS = st.fixed_dictionaries(
 )
 # Number of the namespace (0 or 1) and the spec.
 POLICIES = st.lists(st.tuples(st.sampled_from([0, 0, 1]), SPECS), min_size=1, max_size=4)
+PODS = st.one_of(
+    st.fixed_dictionaries({"namespaces": NAMESPACES}),
+    st.fixed_dictionaries({"pods": st.fixed_dictionaries({"namespaceSelector": NAMESPACES, "podSelector": SELECTORS})}),
+)
+# Networks and nodes are peers of rules without named ports only.
+EXTERNAL_PEERS = st.one_of(
+    st.fixed_dictionaries({"networks": st.lists(st.sampled_from([block["cidr"] for block in BLOCKS]), min_size=1,
+                                                max_size=2, unique=True)}),
+    st.fixed_dictionaries({"nodes": st.sampled_from([{}, {"matchLabels": {"kubernetes.io/hostname": "node2"}},
+                                                     {"matchLabels": {"kubernetes.io/hostname": "node3"}}])}),
+)  # fmt: skip
+NUMBERED_PORTS = st.sampled_from(
+    [
+        {"portNumber": {"port": 80}}, {"portNumber": {"protocol": "UDP", "port": 53}},
+        {"portRange": {"start": 79, "end": 90}}, {"portRange": {"protocol": "SCTP", "start": 8999, "end": 9001}},
+    ]
+)  # fmt: skip
+NAMED_PORTS = st.sampled_from([{"namedPort": "http"}, {"namedPort": "dns"}, {"namedPort": "absent"}])
+
+
+def admin_rules(peers: str, actions: tuple[str, ...]):
+    """Rules of policies of the cluster in one direction."""
+    required = {"action": st.sampled_from(actions)}
+    among = st.lists(PODS, min_size=1, max_size=2)
+    rule = st.fixed_dictionaries(
+        {**required, peers: among}, optional={"ports": st.lists(NUMBERED_PORTS | NAMED_PORTS, min_size=1, max_size=2)}
+    )
+    if peers == "to":
+        outside = st.lists(PODS | EXTERNAL_PEERS, min_size=1, max_size=2)
+        ports = {"ports": st.lists(NUMBERED_PORTS, min_size=1, max_size=2)}
+        rule |= st.fixed_dictionaries({**required, peers: outside}, optional=ports)
+    return st.lists(rule, max_size=3)
+
+
+def admin_specs(actions: tuple[str, ...], **fields):
+    """Specs of policies of the cluster."""
+    directions = {"ingress": admin_rules("from", actions), "egress": admin_rules("to", actions)}
+    return st.fixed_dictionaries({**fields, "subject": PODS, **directions})
+
+
+# Beyond 99 as well, and equal ones.
+ADMIN_SPECS = admin_specs(("Allow", "Deny", "Pass"), priority=st.sampled_from([0, 7, 7, 99, 100, 1000]))
 NUMBER_OF_WORKLOADS = 5
 POLICY_SETS = st.fixed_dictionaries(
     {
-        "policies": POLICIES,
+        "policies": POLICIES | st.just([]),
+        "admin": st.lists(ADMIN_SPECS, max_size=3),
+        "baseline": st.none() | admin_specs(("Allow", "Deny")),
         "namespaces": st.tuples(*[st.sampled_from(NAMESPACE_LABELS)] * 2),
         "labels": st.tuples(*[st.sampled_from(LABEL_SETS)] * NUMBER_OF_WORKLOADS),
         "ports": st.tuples(*[st.sampled_from(PORTS)] * NUMBER_OF_WORKLOADS),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Iterator
 
@@ -23,19 +24,41 @@ FAMILIES = [(4, 6), (4, 6), (4,), (6,)]
 # Namespace (0 or 1) and node of each workload.
 PLACES = [(0, "node1"), (0, "node1"), (1, "node1"), (1, "node2"), (0, "node1")]
 EXTERNAL = Endpoint("external", None, ("198.51.100.7", "2001:db8:99::7"))
+# As `tests.pipeline.with_gateways` describes it.
+NODE = Endpoint("node2", None, ("192.0.2.12", "2001:db8::c"), node_labels={"kubernetes.io/hostname": "node2"})
+OUTSIDE = (EXTERNAL, NODE)
 KINDS = [("TCP", 80), ("UDP", 53), ("ICMP", 0), ("TCP", 8080), ("SCTP", 9000), ("TCP", 90), ("UDP", 80)]
 
 
-class Tenant:
-    """One network with its policies, as `policy_sets.POLICY_SETS` draws them."""
+def text_of(documents: list[dict]) -> str:
+    """Documents as one text."""
+    return "".join(f"---\n{json.dumps(document)}\n" for document in documents)
 
-    def __init__(self, number: int, drawn: dict) -> None:
+
+def baseline(drawn: dict) -> list[dict]:
+    """The policy of the cluster of which there is one at most; it is about all tenants."""
+    if not drawn["baseline"]:
+        return []
+    return [
+        {
+            "apiVersion": "policy.networking.k8s.io/v1alpha1",
+            "kind": "BaselineAdminNetworkPolicy",
+            "metadata": {"name": "default"},
+            "spec": drawn["baseline"],
+        }
+    ]
+
+
+class Tenant:
+    """One network with its policies, as `policy_sets.POLICY_SETS` draws them, and those of the cluster."""
+
+    def __init__(self, number: int, drawn: dict, of_cluster: tuple | list = ()) -> None:
         self.number, self.drawn = number, drawn
         self.topology = "Layer3" if number % 2 == 0 else "Layer2"
         self.families = FAMILIES[number // 2 % len(FAMILIES)]
         self.network = f"cluster_udn_net{number}" if number else DEFAULT_NETWORK
         self.namespaces = [f"t{number}a", f"t{number}b"]
-        self.policies = [
+        self._own = [
             {
                 "apiVersion": "networking.k8s.io/v1",
                 "kind": "NetworkPolicy",
@@ -44,6 +67,20 @@ class Tenant:
             }
             for index, (place, spec) in enumerate(drawn["policies"])
         ]
+        self._own += [self._admin(f"t{number}-{index}", spec) for index, spec in enumerate(drawn["admin"])]
+        self.policies = [*self._own, *of_cluster]
+
+    def _admin(self, name: str, spec: dict) -> dict:
+        """A policy of the cluster that is about the tenant's namespaces only: others have the same labels."""
+        subject = copy.deepcopy(spec["subject"])
+        namespaces = subject["pods"]["namespaceSelector"] if "pods" in subject else subject["namespaces"]
+        namespaces.setdefault("matchLabels", {})["network"] = str(self.number)
+        return {
+            "apiVersion": "policy.networking.k8s.io/v1alpha1",
+            "kind": "AdminNetworkPolicy",
+            "metadata": {"name": name},
+            "spec": {**spec, "subject": subject},
+        }
 
     def manifests(self, *, policies: bool = True) -> str:
         """All manifests of the tenant."""
@@ -58,8 +95,8 @@ class Tenant:
             }  # fmt: skip
             spec = {"node": node, "ports": self.drawn["ports"][index]}
             documents.append({"apiVersion": "heddle.dev/v1", "kind": "Workload", "metadata": metadata, "spec": spec})
-        documents += self.policies if policies else []
-        return "".join(f"---\n{json.dumps(document)}\n" for document in documents)
+        documents += self._own if policies else []
+        return text_of(documents)
 
     def _network(self) -> dict:
         subnets = SUBNETS[self.topology]
@@ -102,7 +139,7 @@ class Tenant:
         `macs` are those of router ports by name. node1 enforces what its own workloads send and receive. Of all kinds
         of packets `kinds_of_each` are taken for each pair and family, other ones for each.
         """
-        endpoints = [*self.endpoints(plan), EXTERNAL]
+        endpoints = [*self.endpoints(plan), *OUTSIDE]
         turn = self.number
         for s, source in enumerate(endpoints):
             for t, target in enumerate(endpoints):

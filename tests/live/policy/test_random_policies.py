@@ -10,7 +10,7 @@ from tests.live.policy.tracer import Tracer
 from tests.live.topology.zone import Zone
 from tests.pipeline import with_gateways
 from tests.policy_sets import drawn_sets
-from tests.policy_tenants import Tenant
+from tests.policy_tenants import Tenant, baseline, text_of
 
 # Networks that are changed and traced at once; the Southbound database is read anew for each batch.
 NETWORKS = 16
@@ -30,11 +30,12 @@ def test_traced_packets_pass_as_the_model_says(tools, folder, northbound, southb
     zone = Zone(tools, northbound, southbound, hosts=with_gateways("shared"))
     passed = traced = 0
     for batch, chosen in enumerate(batched(sets)):
-        tenants = [Tenant(position, drawn) for position, drawn in enumerate(chosen)]
+        of_cluster = baseline(chosen[0])
+        tenants = [Tenant(position, drawn, of_cluster) for position, drawn in enumerate(chosen)]
         # Every other batch has the workloads before their policies.
         if batch % 2:
             zone.apply("".join(tenant.manifests(policies=False) for tenant in tenants))
-        zone.apply("".join(tenant.manifests() for tenant in tenants))
+        zone.apply(text_of(of_cluster) + "".join(tenant.manifests() for tenant in tenants))
         macs = {row["name"]: row["mac"] for row in northbound.rows("Logical_Router_Port", "name", "mac")}
         with Tracer(tools, folder, southbound) as tracer:
             for tenant in tenants:
@@ -49,7 +50,7 @@ def test_traced_packets_pass_as_the_model_says(tools, folder, northbound, southb
 
 def explained(number, tenant, connection, flow, seen, allowed) -> str:
     text = "pass" if allowed else "be dropped"
-    return f"HEDDLE_POLICY_SEED={number}: {connection} must {text}:\n{flow}\n{seen}\n{tenant.manifests()}"
+    return f"HEDDLE_POLICY_SEED={number}: {connection} must {text}:\n{flow}\n{seen}\n{text_of(tenant.policies)}"
 
 
 def batched(sets: list[dict]) -> list[list[dict]]:

@@ -22,7 +22,7 @@ from tests import policy_model
 from tests.pipeline import EVERYWHERE, layer2, layer3, namespace, plan_of, with_gateways, workload
 from tests.policy_model import Connection
 from tests.policy_sets import POLICY_SETS
-from tests.policy_tenants import EXTERNAL, KINDS, Tenant
+from tests.policy_tenants import KINDS, OUTSIDE, Tenant, baseline, text_of
 
 TRANSPORTS = [kind for kind in KINDS if kind[0] != "ICMP"]
 
@@ -30,16 +30,17 @@ TRANSPORTS = [kind for kind in KINDS if kind[0] != "ICMP"]
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(POLICY_SETS)
 def test_permissions_are_those_of_the_model(drawn):
-    tenant = Tenant(1, drawn)
-    plan = plan_of(tenant.manifests())
+    of_cluster = baseline(drawn)
+    tenant = Tenant(1, drawn, of_cluster)
+    plan = plan_of(text_of(of_cluster) + tenant.manifests(), hosts=with_gateways("shared"))
     permissions = PolicyPermissions(plan)
-    endpoints = [*tenant.endpoints(plan), EXTERNAL]
+    endpoints = [*tenant.endpoints(plan), *OUTSIDE]
     for source in endpoints:
         for target in endpoints:
             for number, (protocol, port) in enumerate(TRANSPORTS) if source != target else ():
                 version = (4, 6)[number % 2]
                 connection = Connection(source, target, version, protocol, port)
-                names = ["" if one is EXTERNAL else one.name for one in (source, target)]
+                names = ["" if one in OUTSIDE else one.name for one in (source, target)]
                 addresses = (source.address(version), target.address(version))
                 wanted = (not names[0] or policy_model.sends(tenant.policies, connection)) and (
                     not names[1] or policy_model.receives(tenant.policies, connection)

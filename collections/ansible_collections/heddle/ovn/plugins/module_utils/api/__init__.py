@@ -10,6 +10,7 @@ from .coil import DEFAULT_POOL, NODE_LABEL, POOL_ANNOTATION, POOL_LABEL, RESERVE
 from .manifests import read_manifests
 from .network_capacity import host_subnet_capacity, usable_addresses
 from .network_selection import selection_path
+from .policy_for import POLICY_FOR
 from .policy_spec import EGRESS, INGRESS
 from .problem import Problem, Source
 from .resource import Resource, packed, unpacked
@@ -22,6 +23,7 @@ __all__ = [
     "EGRESS",
     "INGRESS",
     "NODE_LABEL",
+    "POLICY_FOR",
     "POOL_ANNOTATION",
     "POOL_LABEL",
     "RESERVED_LABEL",

@@ -13,7 +13,7 @@ LONGEST_SUBDOMAIN = 253
 LARGEST_ANNOTATIONS = 256 * 1024
 
 LONGEST_PORT_NAME = 15
-_ONLY_NAME = "default"
+ONLY_NAME = "default"
 
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _DNS_1035_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
@@ -72,10 +72,10 @@ def read_dns_1035_label(node: Node) -> str | None:
 def read_default_name(node: Node) -> str | None:
     """The name of an object of which a namespace has at most one (k8s.ovn.org/v1, `metadata.name`)."""
     text = node.text()
-    if text in (None, _ONLY_NAME):
+    if text in (None, ONLY_NAME):
         return text
-    rule = f"Invalid value: {show(text)}: metadata.name in body should match '^{_ONLY_NAME}$'"
-    node.refuse(rule, f"a namespace has one object of this kind at most; name it {_ONLY_NAME}")
+    rule = f"Invalid value: {show(text)}: metadata.name in body should match '^{ONLY_NAME}$'"
+    node.refuse(rule, f"a namespace has one object of this kind at most; name it {ONLY_NAME}")
     return None
 
 

@@ -10,17 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..api import matches
-from ..common.addressing import family, plain
 from ..store.snapshot import Snapshot, StoredObject
+from .admin_policies import ACCEPTED
 from .attachment import Attachments, workload_key
 from .conditions import FALSE, TRUE, described, with_conditions
 from .egress_ips import primary_network
 from .networks import Network, networks, running_workloads
-from .policies import ACCEPTED, policy_network
+from .policies import policy_network
+from .policy_resolver import acl_logging, addresses_of_nodes
 
 EGRESS_FIREWALL, EGRESS_QOS = "EgressFirewall", "EgressQoS"
-# Kubernetes puts this label on every node by itself.
-_HOST_NAME_LABEL = "kubernetes.io/hostname"
 
 
 def egress_firewalls(snapshot: Snapshot, found: dict[str, Network]) -> dict[str, list[dict]]:
@@ -34,10 +33,13 @@ def egress_firewalls(snapshot: Snapshot, found: dict[str, Network]) -> dict[str,
             {
                 "namespace": firewall.namespace,
                 "workloads": [workload_key(workload) for workload in workloads],
+                **acl_logging(snapshot.objects[f"Namespace/{firewall.namespace}"]),
                 "rules": [
                     {
                         "allow": rule["type"] == "Allow",
-                        "targets": [rule["cidr"]] if rule["cidr"] else _addresses_of_nodes(snapshot, rule),
+                        "targets": [rule["cidr"]]
+                        if rule["cidr"]
+                        else addresses_of_nodes(snapshot, rule["nodeSelector"]),
                         "ports": rule["ports"],
                     }
                     for rule in firewall.spec["egress"]
@@ -84,17 +86,6 @@ def _in_effect(
         if network is not None:
             there = by_namespace.get(entry.namespace, ())
             yield entry, network, [one for one in there if primary_network(one, attachments) == network]
-
-
-def _addresses_of_nodes(snapshot: Snapshot, rule: dict) -> list[str]:
-    """Return the addresses of the nodes that a rule selects, each once."""
-    found: dict[str, None] = {}
-    for node in snapshot.of_kind("Node"):
-        if matches(rule["nodeSelector"], {_HOST_NAME_LABEL: node.name, **node.spec.get("labels", {})}):
-            gateway = node.spec.get("gateway") or {}
-            for address in (*gateway.get("addresses", ()), *node.spec.get("addresses", ())):
-                found[plain(address)] = None
-    return sorted(found, key=lambda address: (family(address), address))
 
 
 def update_egress_rules(snapshot: Snapshot, now: str) -> None:

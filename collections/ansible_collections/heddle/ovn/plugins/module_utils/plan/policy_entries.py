@@ -11,6 +11,11 @@ from ..store.snapshot import Snapshot
 def policy_entries(snapshot: Snapshot, found: dict[str, Network]) -> dict[str, dict]:
     """Return the policies by network, without networks that have none."""
     return {
-        name: {"policies": on.policies, "selections": on.selections, "ports": on.ports}
+        name: {
+            "policies": on.policies,
+            **({"admin": on.admin} if on.admin else {}),
+            "selections": on.selections,
+            "ports": on.ports,
+        }
         for name, on in resolved_policies(snapshot, found).items()
     }

@@ -11,7 +11,8 @@ from .egress.firewall import render_egress_firewalls
 from .egress.quality import render_egress_qos
 from .egress.routers import render_egress_ips
 from .policy.isolation import render_isolation
-from .policy.network_policy import render_network_policies
+from .policy.network_policy import render_policies
+from .policy.policy_rows import LOGGING_METER
 from .services.cluster_services import render_services
 from .services.names import render_names
 from .services.network_services import render_network_services
@@ -25,6 +26,8 @@ PUNTED_PROTOCOLS = (
     "arp", "arp-resolve", "bfd", "event-elb", "icmp4-error", "icmp6-error", "reject", "svc-monitor", "tcp-reset",
 )  # fmt: skip
 PUNTED_PACKETS_PER_SECOND = 25
+# ovn-kubernetes, `acl-logging-rate-limit`: for each ACL that logs.
+LOGGED_PACKETS_PER_SECOND = 20
 
 # The scope of a purge: every table that these renderers write.
 TABLES = (
@@ -46,10 +49,12 @@ def render_northbound(plan: dict, node: str) -> list[Row]:
         view = NodeNetwork(plan, name, node, attached.get(name, []))
         rows += _TOPOLOGIES[network["topology"]](view)
         rows += render_workload_switch_ports(view) + render_network_services(view) + render_names(view)
-        rows += render_network_policies(view) + render_egress_ips(view)
+        rows += render_policies(view) + render_egress_ips(view)
         rows += render_egress_firewalls(view) + render_egress_qos(view)
         if name == DEFAULT_NETWORK:
             rows += render_isolation(view) + render_services(view)
+    if any(row.table == "ACL" and row.columns["log"] for row in rows):
+        rows += _meter(LOGGING_METER, LOGGED_PACKETS_PER_SECOND)
     return rows
 
 
@@ -61,10 +66,15 @@ def _zone(node: str) -> list[Row]:
 def _control_plane_protection() -> list[Row]:
     rows = []
     for protocol in PUNTED_PROTOCOLS:
-        name = f"{protocol}-rate-limiter"
-        rows.append(Row("Meter", name, {"name": name, "unit": "pktps", "fair": True}))
-        band = {"action": "drop", "rate": PUNTED_PACKETS_PER_SECOND}
-        rows.append(Row("Meter_Band", name, band, parent=Parent("Meter", name, "bands")))
+        rows += _meter(f"{protocol}-rate-limiter", PUNTED_PACKETS_PER_SECOND)
     meters = {protocol: f"{protocol}-rate-limiter" for protocol in PUNTED_PROTOCOLS}
     rows.append(Row("Copp", COPP_NAME, {"name": COPP_NAME, "meters": meters}))
     return rows
+
+
+def _meter(name: str, rate: int) -> list[Row]:
+    """Return a meter that drops what exceeds a rate in packets per second, for each of its users."""
+    return [
+        Row("Meter", name, {"name": name, "unit": "pktps", "fair": True}),
+        Row("Meter_Band", name, {"action": "drop", "rate": rate}, parent=Parent("Meter", name, "bands")),
+    ]

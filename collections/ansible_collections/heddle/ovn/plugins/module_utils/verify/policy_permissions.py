@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the policies of the plan permit, as the Kubernetes API defines it (networking/v1 `NetworkPolicySpec`). Pure.
+"""What the policies of the plan permit, as their APIs define it. Pure.
+
+networking/v1 `NetworkPolicySpec`; policy.networking.k8s.io/v1alpha1: the first rule of an AdminNetworkPolicy that
+matches decides, unless it passes the decision on; then NetworkPolicies do where one isolates the workload; then the
+first rule of the BaselineAdminNetworkPolicy that matches.
 
 It reads the resolved policies of the plan and none of the rows that are rendered of them, so that a verify run tests
 these too.
@@ -13,6 +17,7 @@ from ..common.addressing import family, plain
 from ..common.naming import LOCKED_ROLE
 
 INGRESS, EGRESS = "Ingress", "Egress"
+_ADMIN, _BASELINE = "AdminNetworkPolicy", "BaselineAdminNetworkPolicy"
 
 
 class PolicyPermissions:
@@ -39,16 +44,18 @@ class PolicyPermissions:
         found = self._by_network.get(network)
         if found is None:
             return ""
-        if source and not found.permits(EGRESS, source, target, addresses[1], target, protocol, port):
-            return f"the policies of {source} do not permit it to send this to {target or addresses[1]}"
-        if target and not found.permits(INGRESS, target, source, addresses[0], target, protocol, port):
-            return f"the policies of {target} do not permit it to receive this from {source or addresses[0]}"
+        sent = found.refusal(EGRESS, source, target, addresses[1], target, protocol, port) if source else ""
+        if sent:
+            return f"{sent} {source} do not permit it to send this to {target or addresses[1]}"
+        received = found.refusal(INGRESS, target, source, addresses[0], target, protocol, port) if target else ""
+        if received:
+            return f"{received} {target} do not permit it to receive this from {source or addresses[0]}"
         return ""
 
     def isolates(self, direction: str, network: str, workload: str) -> bool:
         """Return whether a policy applies to what a workload sends or receives on a network."""
         found = self._by_network.get(network)
-        return found is not None and bool(found.applying(direction, workload))
+        return found is not None and found.applies(direction, workload)
 
     def to_endpoints(self, network: str, source: str, version: int, port: dict) -> bool | None:
         """Return whether a workload may connect to the endpoints of a Service's port, None when it may to some only.
@@ -75,28 +82,57 @@ class PolicyPermissions:
 class _Network:
     def __init__(self, described: dict) -> None:
         self._policies = described["policies"]
+        self._admin = described.get("admin", [])
         self._selected = {name: frozenset(members) for name, members in described["selections"].items()}
         self._ports = {name: frozenset(members) for name, members in described["ports"].items()}
 
-    def applying(self, direction: str, subject: str) -> list[dict]:
-        """Return the policies that restrict what a workload sends or receives."""
+    def applies(self, direction: str, subject: str) -> bool:
+        """Return whether a policy is about what a workload sends or receives."""
+        return bool(self._isolating(direction, subject)) or any(
+            subject in self._selected[policy["subjects"]] and rule["direction"] == direction
+            for policy in self._admin
+            for rule in policy["rules"]
+        )
+
+    def refusal(
+        self, direction: str, subject: str, peer: str, address: str, target: str, protocol: str, port: int
+    ) -> str:  # fmt: skip
+        """Return which policies forbid a connection of a workload with a peer that has an address, "" for none."""
+        packet = (peer, address, target, protocol, port)
+        kind, action = self._first(_ADMIN, direction, subject, packet)
+        if action in ("Allow", "Deny"):
+            return kind if action == "Deny" else ""
+        isolating = self._isolating(direction, subject)
+        if isolating:
+            permitted = any(
+                self._matches(rule, *packet)
+                for policy in isolating
+                for rule in policy["rules"]
+                if rule["direction"] == direction
+            )
+            return "" if permitted else "the policies of"
+        kind, action = self._first(_BASELINE, direction, subject, packet)
+        return kind if action == "Deny" else ""
+
+    def _isolating(self, direction: str, subject: str) -> list[dict]:
         return [
             policy
             for policy in self._policies
             if direction in policy["isolates"] and subject in self._selected[policy["subjects"]]
         ]
 
-    def permits(
-        self, direction: str, subject: str, peer: str, address: str, target: str, protocol: str, port: int
-    ) -> bool:  # fmt: skip
-        """Return whether the policies of a workload permit a connection with a peer that has an address."""
-        applying = self.applying(direction, subject)
-        return not applying or any(
-            self._is_peer(rule, peer, address) and self._is_port(rule, target, protocol, port)
-            for policy in applying
-            for rule in policy["rules"]
-            if rule["direction"] == direction
-        )
+    def _first(self, kind: str, direction: str, subject: str, packet: tuple) -> tuple[str, str]:
+        """Return the name and the action of the first rule that matches among the cluster's policies of a kind."""
+        for policy in self._admin:
+            if policy["kind"] != kind or subject not in self._selected[policy["subjects"]]:
+                continue
+            for rule in policy["rules"]:
+                if rule["direction"] == direction and self._matches(rule, *packet):
+                    return f"the rules of {kind} {policy['name']} for", rule["action"]
+        return "", ""
+
+    def _matches(self, rule: dict, peer: str, address: str, target: str, protocol: str, port: int) -> bool:
+        return self._is_peer(rule, peer, address) and self._is_port(rule, target, protocol, port)
 
     def _is_peer(self, rule: dict, peer: str, address: str) -> bool:
         return (

@@ -9,6 +9,8 @@ from __future__ import annotations
 from . import (
     address_block,
     address_pool,
+    admin_network_policy,
+    baseline_admin_network_policy,
     block_request,
     cluster_user_defined_network,
     egress,
@@ -16,6 +18,7 @@ from . import (
     egress_ip,
     egress_qos,
     endpoint_slice,
+    multi_network_policy,
     namespace,
     network_attachment_definition,
     network_policy,
@@ -29,6 +32,8 @@ KINDS = {
     for module in (
         address_block,
         address_pool,
+        admin_network_policy,
+        baseline_admin_network_policy,
         block_request,
         cluster_user_defined_network,
         egress_firewall,
@@ -36,6 +41,7 @@ KINDS = {
         egress_qos,
         egress,
         endpoint_slice,
+        multi_network_policy,
         namespace,
         network_attachment_definition,
         network_policy,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from ..acl_logging import read_acl_logging
 from ..coil import read_pool
 from ..kind import Kind
 from ..names import read_dns_label
@@ -22,7 +23,7 @@ KIND = Kind(
     api_versions=("v1",),
     namespaced=False,
     read_spec=_read_spec,
-    read_annotations=read_pool,
+    read_annotations=lambda annotations, spec: read_acl_logging(annotations, read_pool(annotations, spec)),
     read_name=read_dns_label,
     own_labels=lambda name: {NAMESPACE_NAME_LABEL: name},
 )

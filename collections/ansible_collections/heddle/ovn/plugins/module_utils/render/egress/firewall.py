@@ -49,6 +49,7 @@ def _firewall(view: NodeNetwork, firewall: dict, ports: set[str]) -> list[Row]:
                 view, on_group(group), INGRESS, FIRST_PRIORITY - index, " && ".join(filter(None, parts)),
                 "allow" if rule["allow"] else "drop", owner_type=_OWNER,
                 keys={"name": namespace, "rule-index": str(index)}, label=f"EF:{namespace}:{index}",
+                logging=firewall.get("logging"),
             )
         )  # fmt: skip
     return rows

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Network policies of one network on one node: port groups, address sets, ACLs.
+"""Policies of one network on one node: port groups, address sets, ACLs.
 
 Objects, priorities and ids as in ovn-kubernetes (`base_network_controller_policy.go`, `gress_policy.go`). A policy is
 enforced at the ports of the workloads that it selects, so a node has only what concerns its own workloads: their port
@@ -9,13 +9,11 @@ belong to selectors: policies with equal ones share them.
 
 from __future__ import annotations
 
-from ...common.addressing import family, plain
-from ...common.naming import LOCKED_ROLE
+from ...common.addressing import family
 from ...types.ovsdb_row import Row
-from ..common.dhcp_server import SERVER
-from ..common.hosting_nodes import hosting_nodes
 from ..common.node_network import NodeNetwork
-from .policy_match import PORT_SET, SELECTOR_SET, RuleMatch
+from .admin_policy import render_admin_policies
+from .policy_members import PolicyMembers
 from .policy_rows import (
     ALLOW,
     ALLOW_PRIORITY,
@@ -23,8 +21,8 @@ from .policy_rows import (
     DENY_PRIORITY,
     EGRESS,
     INGRESS,
+    LEASES,
     acl,
-    address_set,
     on_group,
     on_switch,
     port_group,
@@ -32,69 +30,90 @@ from .policy_rows import (
 )
 
 _HAIRPIN_MASQUERADE = 5
-# Requests of virtual machines for their addresses, which OVN answers itself (RFC 2131, RFC 8415).
-_LEASES = (
-    f"(ip4.dst == {{255.255.255.255, {SERVER}}} && udp.src == 68 && udp.dst == 67) || "
-    "(ip6.dst == ff02::1:2 && udp.src == 546 && udp.dst == 547)"
-)
 # Index of IP blocks among the ACLs of a rule: all blocks are in one; the other ACL is that of selectors or of everyone.
 _BLOCKS, _SELECTORS = "-2", "-1"
 
 
-def render_network_policies(view: NodeNetwork) -> list[Row]:
-    """Return the rows of the network's policies on this node; none where they select no workload of it."""
+def render_policies(view: NodeNetwork) -> list[Row]:
+    """Return the rows of the network's policies on this node; none where they select no workload of it.
+
+    Address sets are only those that a rule on this node refers to.
+    """
     described = view.plan.get("policies", {}).get(view.name)
-    return _Policies(view, described).rows() if described else []
+    if not described:
+        return []
+    members = PolicyMembers(view, described)
+    rows = _NetworkPolicies(members).rows(described["policies"])
+    rows += render_admin_policies(members, described.get("admin", []))
+    return [*members.address_sets(), *rows, *_always_allowed(view)] if rows else []
 
 
-class _Policies:
-    def __init__(self, view: NodeNetwork, described: dict) -> None:
-        self._view, self._described = view, described
-        self._addresses: dict[str, list[str]] = {}
-        self._ports: dict[str, list[str]] = {}
-        self._machines: set[str] = set()
-        for workload, interface in view.workloads:
-            if interface["role"] == LOCKED_ROLE:
-                continue
-            name = f"{workload['namespace']}/{workload['name']}"
-            self._addresses.setdefault(name, []).extend(map(plain, interface["addresses"]))
-            if view.node in hosting_nodes(workload):
-                self._ports.setdefault(name, []).append(interface["port"])
-                self._machines |= {interface["port"]} if workload["kind"] == "vm" else set()
+def _always_allowed(view: NodeNetwork) -> list[Row]:
+    """What no NetworkPolicy forbids: connections from the node itself, and of a workload to itself through a service.
+
+    They also make the switch track connections where all other rules only deny, so that replies pass.
+    """
+    parent = on_switch(view.workload_switch)
+    if not view.is_primary:
+        return []
+    own = " || ".join(f"ip{family(one)}.src == {one}" for one in view.masquerade(_HAIRPIN_MASQUERADE))
+    return [
+        *(
+            acl(
+                view, parent, INGRESS, ALLOW_PRIORITY, f"ip{family(address)}.src == {address}", ALLOW,
+                owner_type="NetpolNode", keys={"name": view.node, "ip": address},
+            )
+            for address in view.management_addresses()
+        ),
+        *(
+            acl(
+                view, parent, direction, ALLOW_PRIORITY, own, ALLOW,
+                owner_type="NetpolDefault", keys={"name": "allow-hairpinning", "direction": direction},
+            )
+            for direction in (INGRESS, EGRESS)
+        ),
+    ]  # fmt: skip
+
+
+class _NetworkPolicies:
+    """NetworkPolicies, or on a secondary network MultiNetworkPolicies."""
+
+    def __init__(self, members: PolicyMembers) -> None:
+        self._view, self._members = members.view, members
         self._groups: dict[str, Row] = {}
-        self._used: set[tuple[str, str]] = set()
 
-    def rows(self) -> list[Row]:
-        """Return all rows; address sets only those that a rule on this node refers to."""
+    def rows(self, policies: list[dict]) -> list[Row]:
+        """Return port groups and ACLs."""
         rules: list[Row] = []
         isolated: dict[tuple[str, str], set[str]] = {}
-        for policy in self._described["policies"]:
-            ports = self._local(policy["subjects"])
+        logging: dict[str, dict] = {}
+        for policy in policies:
+            ports = self._members.local(policy["subjects"])
             if not ports:
                 continue
+            logging[policy["namespace"]] = policy.get("logging", {})
             for direction in policy["isolates"]:
                 isolated.setdefault((policy["namespace"], direction), set()).update(ports)
             for rule in policy["rules"]:
                 rules += self._rule(policy, rule)
-        if not isolated:
-            return []
-        denials = [row for key, ports in isolated.items() for row in self._default_deny(*key, ports)]
-        return [*self._address_sets(), *self._groups.values(), *denials, *rules, *self._always_allowed()]
-
-    def _local(self, selection: str) -> set[str]:
-        """Return the ports on this node of a selection."""
-        return {port for name in self._described["selections"][selection] for port in self._ports.get(name, ())}
+        denials = [
+            row
+            for (namespace, direction), ports in isolated.items()
+            for row in self._default_deny(namespace, direction, ports, logging[namespace])
+        ]
+        return [*self._groups.values(), *denials, *rules]
 
     def _group(self, selection: str) -> Row:
         if selection not in self._groups:
-            ports = self._local(selection)
+            ports = self._members.local(selection)
             self._groups[selection] = port_group(self._view, "NetworkPolicy", {"name": selection}, ports)
         return self._groups[selection]
 
-    def _default_deny(self, namespace: str, direction: str, ports: set[str]) -> list[Row]:
+    def _default_deny(self, namespace: str, direction: str, ports: set[str], logging: dict) -> list[Row]:
         """Isolated ports of a namespace: what no policy allows is dropped.
 
-        Except that neighbours are resolved, and virtual machines obtain their addresses.
+        Except that neighbours are resolved, and virtual machines obtain their addresses. On a secondary network the
+        former rule is also the one that makes its switch track connections, so that replies pass.
         """
         view, keys = self._view, {"name": namespace, "direction": direction}
         group = port_group(view, "NetpolNamespace", keys, ports)
@@ -105,18 +124,19 @@ class _Policies:
                 acl(
                     view, on_group(group), direction, priority, match, action,
                     owner_type="NetpolNamespace", keys={**keys, "type": kind}, label=f"NP:{namespace}:{direction}",
+                    logging=logging if kind == "defaultDeny" else None,
                 )
                 for kind, priority, match, action in (
                     ("defaultDeny", DENY_PRIORITY, at_port, DENY),
-                    ("arpAllow", ALLOW_PRIORITY, f"{at_port} && (arp || nd)", "allow"),
-                    ("dhcpAllow", ALLOW_PRIORITY, f"{at_port} && ({_LEASES})", "allow"),
+                    ("arpAllow", ALLOW_PRIORITY, f"{at_port} && (arp || nd)", "allow" if view.is_primary else ALLOW),
+                    ("dhcpAllow", ALLOW_PRIORITY, f"{at_port} && ({LEASES})", "allow"),
                 )
-                if kind != "dhcpAllow" or (direction == EGRESS and not ports.isdisjoint(self._machines))
+                if kind != "dhcpAllow" or (direction == EGRESS and not ports.isdisjoint(self._members.machines))
             ),
         ]  # fmt: skip
 
     def _rule(self, policy: dict, rule: dict) -> list[Row]:
-        match, direction = RuleMatch(self._view, rule), rule["direction"]
+        match, direction = self._members.match(rule), rule["direction"]
         group = self._group(policy["subjects"])
         sources = {_SELECTORS: match.peers(), _BLOCKS: match.blocks()}
         name = policy["name"].replace("/", ":")
@@ -130,49 +150,9 @@ class _Policies:
                         self._view, on_group(group), direction, ALLOW_PRIORITY, " && ".join(filter(None, parts)), ALLOW,
                         owner_type="NetworkPolicy",
                         keys={**keys, "port-policy-protocol": protocol, "ip-block-index": index},
-                        label=f"NP:{name}:{direction}:{rule['index']}",
+                        label=f"NP:{name}:{direction}:{rule['index']}", logging=policy.get("logging"),
                     )
                 )  # fmt: skip
         if found:
-            self._used |= {(SELECTOR_SET, name) for name in rule["peers"]}
-            self._used |= {
-                (PORT_SET, f"{port['protocol']}/{port['name']}/{number}")
-                for port in rule["ports"]
-                if "name" in port
-                for number in port["numbers"]
-            }
+            self._members.use(rule)
         return found
-
-    def _address_sets(self) -> list[Row]:
-        members = {SELECTOR_SET: self._described["selections"], PORT_SET: self._described["ports"]}
-        return [
-            address_set(
-                self._view, owner_type, name, version,
-                [one for workload in members[owner_type][name] for one in self._addresses.get(workload, ())],
-            )
-            for owner_type, name in sorted(self._used)
-            for version in self._view.network["families"]
-        ]  # fmt: skip
-
-    def _always_allowed(self) -> list[Row]:
-        """What no policy forbids: connections from the node itself, and of a workload to itself through a service."""
-        view, parent = self._view, on_switch(self._view.workload_switch)
-        if not view.is_primary:
-            return []
-        own = " || ".join(f"ip{family(one)}.src == {one}" for one in view.masquerade(_HAIRPIN_MASQUERADE))
-        return [
-            *(
-                acl(
-                    view, parent, INGRESS, ALLOW_PRIORITY, f"ip{family(address)}.src == {address}", ALLOW,
-                    owner_type="NetpolNode", keys={"name": view.node, "ip": address},
-                )
-                for address in view.management_addresses()
-            ),
-            *(
-                acl(
-                    view, parent, direction, ALLOW_PRIORITY, own, ALLOW,
-                    owner_type="NetpolDefault", keys={"name": "allow-hairpinning", "direction": direction},
-                )
-                for direction in (INGRESS, EGRESS)
-            ),
-        ]  # fmt: skip

@@ -20,7 +20,8 @@ class RuleMatch:
 
     def __init__(self, view: NodeNetwork, rule: dict) -> None:
         self._view, self._rule = view, rule
-        self._families = view.network["families"]
+        # A network without subnets may have both.
+        self._families = view.network["families"] or [4, 6]
         self._field = "src" if rule["direction"] == INGRESS else "dst"
 
     def peers(self) -> str:
@@ -40,6 +41,10 @@ class RuleMatch:
         return _either(
             self._block(block) for block in self._rule["blocks"] if family(block["cidr"]) in self._families
         )  # fmt: skip
+
+    def peers_or_blocks(self) -> str:
+        """Return the match of all peers, "" without any that the network can have."""
+        return _either(filter(None, (self.peers(), self.blocks())))
 
     def transports(self) -> dict[str, str]:
         """Return the match by protocol; `None` stands for a rule without ports, with an empty match.

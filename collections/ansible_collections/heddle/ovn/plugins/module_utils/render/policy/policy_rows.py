@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from ...common.addressing import family
 from ...common.naming import hashed_name
 from ...types.ovsdb_row import Parent, Ref, Row
+from ..common.dhcp_server import SERVER
 from ..common.node_network import NodeNetwork
 from ..common.ovn_rows import SWITCH, SWITCH_PORT
 
@@ -17,6 +18,15 @@ ALLOW, DENY = "allow-related", "drop"
 DEFAULT_TIER = 2
 ALLOW_PRIORITY, DENY_PRIORITY = 1001, 1000
 
+# Requests of virtual machines for their addresses, which OVN answers itself (RFC 2131, RFC 8415).
+LEASES = (
+    f"(ip4.dst == {{255.255.255.255, {SERVER}}} && udp.src == 68 && udp.dst == 67) || "
+    "(ip6.dst == ff02::1:2 && udp.src == 546 && udp.dst == 547)"
+)
+# The meter that limits how many packets are logged.
+LOGGING_METER = "acl-logging"
+# What the logging of a namespace or of a policy calls an action.
+_VERDICTS = {"allow-related": "allow", "allow": "allow", "drop": "deny", "pass": "pass"}
 _LONGEST_NAME = 63
 _DIRECTION = {INGRESS: "to-lport", EGRESS: "from-lport"}
 
@@ -71,12 +81,15 @@ def acl(
     keys: dict[str, str],
     label: str = "",
     tier: int = DEFAULT_TIER,
+    logging: dict[str, str] | None = None,
 ) -> Row:
     """ACL; `label` is its name, `keys` identify it among those of the type of owner, `name` first.
 
+    `logging` has the severity with which packets are logged by verdict (`allow`, `deny`, `pass`).
     What a workload sends is matched after load balancing, when the destination is an endpoint and not a service.
     """
     identity = primary_id(view, owner_type, *keys.values())
+    severity = (logging or {}).get(_VERDICTS[action])
     columns = {
         "name": label[:_LONGEST_NAME] or set(),
         "direction": _DIRECTION[direction],
@@ -84,7 +97,9 @@ def acl(
         "match": match,
         "action": action,
         "tier": tier,
-        "log": False,
+        "log": severity is not None,
+        "severity": severity or set(),
+        "meter": LOGGING_METER if severity else set(),
         "options": {"apply-after-lb": "true"} if direction == EGRESS else {},
         "external_ids": object_ids(view, owner_type, keys),
     }
