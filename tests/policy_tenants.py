@@ -21,6 +21,8 @@ SUBNETS = {
 }
 # Which families a network has, by its number; the first one is the default network.
 FAMILIES = [(4, 6), (4, 6), (4,), (6,)]
+# Numbers of the networks that are secondary ones, whose policies are MultiNetworkPolicies.
+SECONDARY = (10, 11, 13)
 # Namespace (0 or 1) and node of each workload.
 PLACES = [(0, "node1"), (0, "node1"), (1, "node1"), (1, "node2"), (0, "node1")]
 EXTERNAL = Endpoint("external", None, ("198.51.100.7", "2001:db8:99::7"))
@@ -59,16 +61,26 @@ class Tenant:
         self.network = f"cluster_udn_net{number}" if number else DEFAULT_NETWORK
         self.namespaces = [f"t{number}a", f"t{number}b"]
         self._own = [
-            {
-                "apiVersion": "networking.k8s.io/v1",
-                "kind": "NetworkPolicy",
-                "metadata": {"name": f"policy{index}", "namespace": self.namespaces[place]},
-                "spec": spec,
-            }
+            self._policy(f"policy{index}", self.namespaces[place], spec)
             for index, (place, spec) in enumerate(drawn["policies"])
         ]
-        self._own += [self._admin(f"t{number}-{index}", spec) for index, spec in enumerate(drawn["admin"])]
-        self.policies = [*self._own, *of_cluster]
+        self.is_secondary = number in SECONDARY
+        # Policies of the cluster are about primary networks.
+        if not self.is_secondary:
+            self._own += [self._admin(f"t{number}-{index}", spec) for index, spec in enumerate(drawn["admin"])]
+        self.policies = [*self._own, *(() if self.is_secondary else of_cluster)]
+
+    def _policy(self, name: str, namespace: str, spec: dict) -> dict:
+        metadata: dict = {"name": name, "namespace": namespace}
+        if self.number not in SECONDARY:
+            head = {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy"}
+        else:
+            head = {"apiVersion": "k8s.cni.cncf.io/v1beta1", "kind": "MultiNetworkPolicy"}
+            # Each namespace has a definition of the network.
+            metadata["annotations"] = {
+                "k8s.v1.cni.cncf.io/policy-for": f"{self.namespaces[0]}/net{self.number}, net{self.number}"
+            }
+        return {**head, "metadata": metadata, "spec": spec}
 
     def _admin(self, name: str, spec: dict) -> dict:
         """A policy of the cluster that is about the tenant's namespaces only: others have the same labels."""
@@ -86,13 +98,16 @@ class Tenant:
         """All manifests of the tenant."""
         documents = [self._network()] if self.number else []
         for name, labels in zip(self.namespaces, self.drawn["namespaces"], strict=True):
-            primary = {"k8s.ovn.org/primary-user-defined-network": ""} if self.number else {}
+            has_own = self.number and not self.is_secondary
+            primary = {"k8s.ovn.org/primary-user-defined-network": ""} if has_own else {}
             metadata = {"name": name, "labels": {**labels, **primary, "network": str(self.number)}}
             documents.append({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
         for index, (place, node) in enumerate(PLACES):
             metadata = {
                 "name": f"w{index}", "namespace": self.namespaces[place], "labels": self.drawn["labels"][index]
             }  # fmt: skip
+            if self.is_secondary:
+                metadata["annotations"] = {"k8s.v1.cni.cncf.io/networks": f"net{self.number}"}
             spec = {"node": node, "ports": self.drawn["ports"][index]}
             documents.append({"apiVersion": "heddle.dev/v1", "kind": "Workload", "metadata": metadata, "spec": spec})
         documents += self._own if policies else []
@@ -101,7 +116,10 @@ class Tenant:
     def _network(self) -> dict:
         subnets = SUBNETS[self.topology]
         versions = {6 if ":" in (one["cidr"] if isinstance(one, dict) else one) else 4: one for one in subnets}
-        chosen = {"role": "Primary", "subnets": [versions[version] for version in self.families]}
+        chosen = {
+            "role": "Secondary" if self.is_secondary else "Primary",
+            "subnets": [versions[version] for version in self.families],
+        }
         return {
             "apiVersion": "k8s.ovn.org/v1",
             "kind": "ClusterUserDefinedNetwork",
@@ -139,7 +157,8 @@ class Tenant:
         `macs` are those of router ports by name. node1 enforces what its own workloads send and receive. Of all kinds
         of packets `kinds_of_each` are taken for each pair and family, other ones for each.
         """
-        endpoints = [*self.endpoints(plan), *OUTSIDE]
+        # A secondary network has no gateway to external hosts.
+        endpoints = [*self.endpoints(plan), *(() if self.is_secondary else OUTSIDE)]
         turn = self.number
         for s, source in enumerate(endpoints):
             for t, target in enumerate(endpoints):

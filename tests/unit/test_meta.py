@@ -49,7 +49,7 @@ WORDS = {
 PRIVATE_WORDS = re.compile("|".join(rf"\b(?:{words})\b" for words in WORDS), re.IGNORECASE)
 # Texts that are not the project's own, and words that others define.
 QUOTED = {"LICENSE", "COPYING", "tests/data", "tests/unit/test_meta.py"}
-DEFINED_ELSEWHERE = re.compile(r'"verdict"|`verdict`|verdict map')  # nft(8), verdict maps
+DEFINED_ELSEWHERE = re.compile(r'"verdict"|`verdict`|verdict map|verdict=')  # nft(8), and the log of OVN
 
 
 def project_files() -> list[Path]:

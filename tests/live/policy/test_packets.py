@@ -7,9 +7,9 @@ import json
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.wait import synchronise
 from tests.live.conftest import wait_for
-from tests.live.gateway.packets import ICMP, ICMPV6, UDP, Packet, Question
+from tests.live.gateway.packets import ICMP, ICMPV6, Question
+from tests.live.policy.exchange import Exchange
 from tests.pipeline import namespace, workload
 
 NAMES = ("web", "api", "other")
@@ -53,47 +53,10 @@ def manifests(topology: str, *labelled: str, policy: dict | None = POLICY) -> st
     return text + "".join(f"---\n{json.dumps(one)}\n" for one in (network, policy) if one)
 
 
-class Exchange:
-    """The workloads of a host that has one of each namespace."""
-
-    def __init__(self, machine, zone, family: int) -> None:
-        self.machine, self.zone, self.family = machine, zone, family
-
-    def apply(self, text: str) -> None:
-        """Apply manifests and wait until ovn-controller has made the flows."""
-        self.zone.apply(text)
-        with self.zone.northbound.client() as client, self.zone.southbound.client() as reader:
-            synchronise(client, reader, 60, chassis="chassis-of-node1")
-
-    def packet(self, source: str, target: str, ports: tuple[int, int], payload: str, protocol: int = UDP) -> Packet:
-        ends = [self.zone.interface(f"{name}/a", NETWORK) for name in (source, target)]
-        address = [
-            next(one for one in end["addresses"] if (":" in one) == (self.family == 6)).partition("/")[0]
-            for end in ends
-        ]  # fmt: skip
-        kind = 0 if protocol == UDP else (8 if self.family == 4 else 128)
-        return Packet(ends[0]["mac"], ends[1]["mac"], *address, protocol, *ports, kind, payload.encode())
-
-    def send(self, source: str, *packets: Packet) -> None:
-        for packet in packets:
-            self.machine.receive(f"if-{source}", packet.encode())
-
-    def received(self, target: str) -> set[str]:
-        """The payloads that a workload got from others."""
-        found = self.machine.sent(f"if-{target}")
-        return {one.payload.decode() for one in found if isinstance(one, Packet) and one.protocol in PROTOCOLS}
-
-    def wait(self, target: str, payload: str) -> None:
-        wait_for(lambda: payload in self.received(target), f"{payload} at {target}")
-
-
-PROTOCOLS = (UDP, ICMP, ICMPV6)
-
-
 @pytest.mark.parametrize("family", [4, 6])
 @pytest.mark.parametrize("topology", ["Layer2", "Layer3"])
 def test_policy_decides_about_connections_in_both_directions(host, topology, family):
-    both = Exchange(*host(manifests(topology, policy=None)), family)
+    both = Exchange(*host(manifests(topology, policy=None)), family, NETWORK)
     echo = ICMP if family == 4 else ICMPV6
     # Without a policy everything passes. The connection stays the same to the end.
     connection = both.packet("api", "web", (5000, 53), "before")
@@ -136,7 +99,7 @@ def test_policy_decides_about_connections_in_both_directions(host, topology, fam
 def test_isolated_workloads_are_resolved(host, family):
     """The policy of web allows no address resolution, and OVN answers for its workloads anyway."""
     closed = {**POLICY, "spec": {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}}
-    both = Exchange(*host(manifests("Layer2", policy=closed)), family)
+    both = Exchange(*host(manifests("Layer2", policy=closed)), family, NETWORK)
     asked = both.packet("api", "web", (1, 1), "")
     both.machine.receive("if-api", Question(asked.source_mac, asked.source, asked.target).encode())
     answers = lambda: [one for one in both.machine.sent("if-api") if hasattr(one, "mac")]  # noqa: E731

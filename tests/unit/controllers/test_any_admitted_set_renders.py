@@ -14,7 +14,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.render.coil.egress import render_egress
 from ansible_collections.heddle.ovn.plugins.module_utils.render.rehearsal import unrenderable
 from tests.pipeline import THREE_NODES, decide, labelled, namespace, with_gateways, workload
-from tests.policy_sets import SPECS
+from tests.policy_sets import ADMIN_SPECS, SPECS
 from tests.unit.api.case_tables import all_cases
 
 TENANTS = ("red", "blue", "plain")
@@ -154,6 +154,22 @@ POLICIES = st.builds(
     ),
     st.sampled_from(TENANTS), st.sampled_from(["p", "q"]), SPECS,
 )  # fmt: skip
+MULTI_POLICIES = st.builds(
+    lambda where, names, spec: (
+        "---\n" + json.dumps({"apiVersion": "k8s.cni.cncf.io/v1beta1", "kind": "MultiNetworkPolicy",
+                              "metadata": {"name": "m", "namespace": where,
+                                           "annotations": {"k8s.v1.cni.cncf.io/policy-for": names}}, "spec": spec})
+        + "\n"
+    ),
+    st.sampled_from(TENANTS), st.sampled_from(["a, d, e-f, red/a", "d,gone"]), SPECS,
+)  # fmt: skip
+ADMIN_POLICIES = st.builds(
+    lambda name, spec: (
+        "---\n" + json.dumps({"apiVersion": "policy.networking.k8s.io/v1alpha1", "kind": "AdminNetworkPolicy",
+                              "metadata": {"name": name}, "spec": spec}) + "\n"
+    ),
+    st.sampled_from(["r", "s"]), ADMIN_SPECS,
+)  # fmt: skip
 EGRESS_IPS = st.builds(
     lambda name, addresses, spec: manifest(
         "EgressIP", name, {"egressIPs": addresses, "namespaceSelector": {}, **spec}
@@ -224,7 +240,11 @@ def valid(one: str) -> bool:
     st.sampled_from([None, {"mtu": 1300}, {"layer2_topology": "gateway-router"}]),
     st.lists(WORKLOADS.filter(valid), max_size=3, unique=True),
     st.lists(
-        (SERVICES | SLICES | POLICIES | EGRESS_IPS | EGRESS_RULES | EGRESSES).filter(valid), max_size=4, unique=True
+        (SERVICES | SLICES | POLICIES | MULTI_POLICIES | ADMIN_POLICIES | EGRESS_IPS | EGRESS_RULES | EGRESSES).filter(
+            valid
+        ),
+        max_size=4,
+        unique=True,
     ),
 )
 def test_any_admitted_set_renders_on_every_node(networks, hosts, chosen, workloads, services):

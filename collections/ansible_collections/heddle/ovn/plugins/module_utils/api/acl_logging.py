@@ -12,13 +12,14 @@ from .node import Node
 from .problem import show
 
 ACL_LOGGING = "k8s.ovn.org/acl-logging"
+_RESULTS = ("allow", "deny", "pass")
 # The column `severity` of ACL (ovn-nb(5)).
 SEVERITIES = ("alert", "warning", "notice", "info", "debug")
 _REMEDY = 'write {"deny": "alert", "allow": "notice"}'
 
 
-def read_acl_logging(annotations: Node, spec: dict, names: tuple[str, ...] = ("allow", "deny")) -> dict:
-    """Return the spec with `aclLogging`, the severity by verdict (`names`); as it was when nothing is logged."""
+def read_acl_logging(annotations: Node, spec: dict) -> dict:
+    """Return the spec with `aclLogging`, the severity by what a rule does; as it was when nothing is logged."""
     if not isinstance(annotations.value, dict) or annotations.value.get(ACL_LOGGING) is None:
         return spec
     node = annotations.child(ACL_LOGGING)
@@ -30,9 +31,9 @@ def read_acl_logging(annotations: Node, spec: dict, names: tuple[str, ...] = ("a
     except (ValueError, RecursionError):
         node.refuse(f"{show(text)} is no JSON", _REMEDY)
         return spec
-    fields = Node(value, node.path, node.report).mapping(names)
+    fields = Node(value, node.path, node.report).mapping(_RESULTS)
     found = {}
-    for name in names:
+    for name in _RESULTS:
         field = fields.get(name)
         # As in ovn-kubernetes, an empty severity turns it off.
         if field and field.value != "" and (severity := field.choice(SEVERITIES)):

@@ -17,6 +17,7 @@ _MOST = 100
 _MOST_NETWORKS = 25
 _LONGEST_NAME = 100
 _SUBJECTS = ("namespaces", "pods")
+_EXTERNAL = ("nodes", "networks", "domainNames")
 _PORTS = ("portNumber", "portRange", "namedPort")
 _INGRESS, _EGRESS = ("ingress", "from"), ("egress", "to")
 
@@ -96,19 +97,17 @@ def _read_rule(node: Node, peers_name: str, actions: tuple[str, ...]) -> dict:
 
 def _read_peer(node: Node, rule: dict, *, is_egress: bool) -> None:
     """Add a peer to a rule: order has no meaning among the peers of one rule."""
-    names = (*_SUBJECTS, "nodes", "networks") if is_egress else _SUBJECTS
-    only_egress = "external peers are for egress rules only"
-    remedies = (
-        {"domainNames": "names are not resolved by Heddle; write the addresses as networks"}
-        if is_egress
-        else {"nodes": only_egress, "networks": only_egress}
-    )
-    fields = _one_of(node, names, remedies)
+    names = (*_SUBJECTS, *(_EXTERNAL if is_egress else ()))
+    fields = _one_of(node, names, dict.fromkeys(_EXTERNAL, "external peers are for egress rules only"))
     pods = _read_pods(fields)
     if pods:
         rule["peers"].append(pods)
     if nodes := fields.get("nodes"):
         rule["nodes"].append(read_selector(nodes))
+    if domains := fields.get("domainNames"):
+        domains.refuse(
+            "domainNames is accepted by the API, not supported by Heddle yet", "write the addresses as networks"
+        )
     if networks := fields.get("networks"):
         found = [read_cidr(item) for item in networks.sequence(1, _MOST_NETWORKS)]
         rule["networks"] += [str(one.value) for one in found if one]

@@ -14,5 +14,5 @@ KIND = Kind(
     api_versions=("policy.networking.k8s.io/v1alpha1",),
     namespaced=False,
     read_spec=partial(read_admin_spec, actions=("Allow", "Deny", "Pass"), has_priority=True),
-    read_annotations=partial(read_acl_logging, names=("allow", "deny", "pass")),
+    read_annotations=read_acl_logging,
 )

@@ -30,6 +30,6 @@ KIND = Kind(
     api_versions=("policy.networking.k8s.io/v1alpha1",),
     namespaced=False,
     read_spec=partial(read_admin_spec, actions=("Allow", "Deny"), has_priority=False),
-    read_annotations=partial(read_acl_logging, names=("allow", "deny", "pass")),
+    read_annotations=read_acl_logging,
     read_name=_read_name,
 )

@@ -26,7 +26,7 @@ LEASES = (
 # The meter that limits how many packets are logged.
 LOGGING_METER = "acl-logging"
 # What the logging of a namespace or of a policy calls an action.
-_VERDICTS = {"allow-related": "allow", "allow": "allow", "drop": "deny", "pass": "pass"}
+_LOGGED_AS = {"allow-related": "allow", "allow": "allow", "drop": "deny", "pass": "pass"}
 _LONGEST_NAME = 63
 _DIRECTION = {INGRESS: "to-lport", EGRESS: "from-lport"}
 
@@ -85,11 +85,11 @@ def acl(
 ) -> Row:
     """ACL; `label` is its name, `keys` identify it among those of the type of owner, `name` first.
 
-    `logging` has the severity with which packets are logged by verdict (`allow`, `deny`, `pass`).
+    `logging` has the severity with which packets are logged, for `allow`, `deny` and `pass`.
     What a workload sends is matched after load balancing, when the destination is an endpoint and not a service.
     """
     identity = primary_id(view, owner_type, *keys.values())
-    severity = (logging or {}).get(_VERDICTS[action])
+    severity = (logging or {}).get(_LOGGED_AS[action])
     columns = {
         "name": label[:_LONGEST_NAME] or set(),
         "direction": _DIRECTION[direction],
