@@ -21,6 +21,7 @@ from ..common.egress_ips import NODE_ADDRESS_MARK, held_marks
 from ..common.node_network import NodeNetwork
 from .bridge import Bridge
 from .neighbour_flows import ADVERTISEMENT, IPV6, SOLICITATION, other_routers, render_neighbours
+from .service_flows import render_services
 
 ZONE, HOST_ZONE, OVN_ZONE, FRAGMENT_ZONE = 64000, 64001, 64002, 64004
 OVN_MARK, HOST_MARK, NETWORK_MARK_BASE = 1, 2, 3
@@ -49,6 +50,7 @@ def render_bridge_flows(plan: dict, node: str) -> list[Flow]:
     if not bridge.views:
         return []
     render_neighbours(bridge)
+    render_services(bridge, HOST_ZONE)
     bridge.underlay()
     bridge.replies()
     for view in bridge.views:

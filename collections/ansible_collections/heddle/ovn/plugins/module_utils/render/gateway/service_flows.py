@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OpenFlow rules of the provider bridge for Services: what comes in from beyond a network, and the answers to it.
+
+As in ovn-kubernetes's gateway bridge packets to a node port, an external address or a load balancer's address go from
+the uplink to the gateway router of the Service's network, whose load balancer chooses the endpoint, and its answers go
+back, without connection tracking on the bridge. ovn-kubernetes has these flows at priority 110, as those of fragments,
+whose order is then undefined; here they are below. The path is the same in local gateway mode, unless the source
+address has to stay: then workloads answer through the host, so the packets come in through it, too
+(`render/host/service_rules.py`).
+
+Packets of the host and of other networks' gateway routers to an address that this host has go through the host's
+kernel, which translates them to the cluster IP and marks them with the network.
+"""
+
+from __future__ import annotations
+
+from ...common.addressing import family
+from ..common.entrances import Entrance, entrances, held_load_balancer_addresses
+from ..common.node_network import NodeNetwork
+from .bridge import Bridge
+
+_TRANSPORTS = {"TCP": {4: "tcp", 6: "tcp6"}, "UDP": {4: "udp", 6: "udp6"}, "SCTP": {4: "sctp", 6: "sctp6"}}
+_IP, _SOURCE, _TARGET = {4: "ip", 6: "ipv6"}, {4: "nw_src", 6: "ipv6_src"}, {4: "nw_dst", 6: "ipv6_dst"}
+_ENTRANCE, _NO_ENTRANCE = 108, 107
+
+
+def render_services(bridge: Bridge, host_zone: int) -> None:
+    """Add the flows of all Services that are reached from beyond their network."""
+    found = [(view, entrances(view)) for view in bridge.views]
+    for view, own in found:
+        for entrance in own:
+            if entrance.is_here:
+                _inward(bridge, view, entrance)
+        if own:
+            _from_host(bridge, view, own)
+    for address in held_load_balancer_addresses(bridge.plan, bridge.node):
+        _only_entrances(bridge, address)
+        for view in bridge.views:
+            if family(address) in view.network["families"] and bridge.provider.address(family(address)):
+                _between_routers_and_host(bridge, view, address, host_zone)
+
+
+def _inward(bridge: Bridge, view: NodeNetwork, entrance: Entrance) -> None:
+    """From the uplink to the gateway router and back; in local gateway mode the host keeps source addresses."""
+    version = entrance.version
+    transport = _TRANSPORTS[entrance.protocol][version]
+    request = (
+        f"in_port={bridge.uplink}{bridge.in_vlan},{transport},{_TARGET[version]}={entrance.address},"
+        f"tp_dst={entrance.number}"
+    )
+    through_host = bridge.provider.is_local and entrance.is_local
+    inward = bridge.to_host if through_host else f"output:{{{bridge.patch(view)}}}"
+    for source in entrance.sources or ("",):
+        match = f"{request},{_SOURCE[version]}={source}" if source else request
+        bridge.add(0, _ENTRANCE, match, inward, view.name)
+    if not through_host:
+        answer = (
+            f"in_port={{{bridge.patch(view)}}},dl_src={bridge.mac},{transport},"
+            f"{_SOURCE[version]}={entrance.address},tp_src={entrance.number}"
+        )
+        bridge.add(0, _ENTRANCE, answer, bridge.to_uplink, view.name)
+
+
+def _only_entrances(bridge: Bridge, address: str) -> None:
+    """What else is sent to an address of a load balancer is not for the host, which has the address only for ARP."""
+    version = family(address)
+    for names in _TRANSPORTS.values():
+        match = f"in_port={bridge.uplink}{bridge.in_vlan},{names[version]},{_TARGET[version]}={address}"
+        bridge.add(0, _NO_ENTRANCE, match, "drop")
+
+
+def _from_host(bridge: Bridge, view: NodeNetwork, own: list[Entrance]) -> None:
+    """From the host to the cluster IP that its kernel has chosen.
+
+    A userspace datapath does not see the kernel's marks; what comes from networks was dropped before (priority 200).
+    """
+    if not bridge.provider.userspace_interfaces:
+        return
+    for address in dict.fromkeys(one.cluster_ip for one in own):
+        version = family(address)
+        match = f"{_IP[version]},{_TARGET[version]}={address}"
+        bridge.add(2, 150, match, bridge.host_to_router[view.name], view.name)
+
+
+def _between_routers_and_host(bridge: Bridge, view: NodeNetwork, address: str, host_zone: int) -> None:
+    """From gateway routers of this node to an address of a load balancer that this host has, and the answers."""
+    version = family(address)
+    ip, source, target = _IP[version], _SOURCE[version], _TARGET[version]
+    port = f"in_port={{{bridge.patch(view)}}},{ip}"
+    if view.is_default:
+        # As to any other address of the host.
+        own = bridge.provider.address(version)
+        match = f"{port},{source}={own},{target}={address}"
+        bridge.add(0, 500, match, f"ct(commit,zone={host_zone},table=4)", view.name)
+        return
+    own = next(item for item in view.masquerade_addresses(0) if family(item) == version)
+    bridge.add(0, 500, f"{port},{source}={own},{target}={address}", "resubmit(,3)", view.name)
+    answer = f"in_port=LOCAL,{ip},{source}={address},{target}={own}"
+    bridge.add(0, 560, answer, bridge.host_to_router[view.name], view.name)
