@@ -14,17 +14,21 @@ kernel, which translates them to the cluster IP and marks them with the network.
 
 from __future__ import annotations
 
-from ...common.addressing import family
+from ...common.addressing import family, mac_of_address
 from ..common.entrances import Entrance, entrances, held_load_balancer_addresses
 from ..common.node_network import NodeNetwork
-from .bridge import Bridge
+from .bridge import HOST_ZONE, Bridge, packet_mark
+from .neighbour_flows import ADVERTISEMENT, SOLICITATION
 
 _TRANSPORTS = {"TCP": {4: "tcp", 6: "tcp6"}, "UDP": {4: "udp", 6: "udp6"}, "SCTP": {4: "sctp", 6: "sctp6"}}
 _IP, _SOURCE, _TARGET = {4: "ip", 6: "ipv6"}, {4: "nw_src", 6: "ipv6_src"}, {4: "nw_dst", 6: "ipv6_dst"}
-_ENTRANCE, _NO_ENTRANCE = 108, 107
+# Answers come before what leaves with the node's address in local gateway mode (175).
+_ANSWER, _ENTRANCE, _NO_ENTRANCE = 180, 108, 107
+# Before the flows of `neighbour_flows.py`, and before those of the host's neighbour discovery.
+_NEIGHBOURS = 560
 
 
-def render_services(bridge: Bridge, host_zone: int) -> None:
+def render_services(bridge: Bridge) -> None:
     """Add the flows of all Services that are reached from beyond their network."""
     found = [(view, entrances(view)) for view in bridge.views]
     for view, own in found:
@@ -35,9 +39,11 @@ def render_services(bridge: Bridge, host_zone: int) -> None:
             _from_host(bridge, view, own)
     for address in held_load_balancer_addresses(bridge.plan, bridge.node):
         _only_entrances(bridge, address)
+        if family(address) == 4:
+            _answer_routers(bridge, address)
         for view in bridge.views:
             if family(address) in view.network["families"] and bridge.provider.address(family(address)):
-                _between_routers_and_host(bridge, view, address, host_zone)
+                _between_routers_and_host(bridge, view, address)
 
 
 def _inward(bridge: Bridge, view: NodeNetwork, entrance: Entrance) -> None:
@@ -58,7 +64,7 @@ def _inward(bridge: Bridge, view: NodeNetwork, entrance: Entrance) -> None:
             f"in_port={{{bridge.patch(view)}}},dl_src={bridge.mac},{transport},"
             f"{_SOURCE[version]}={entrance.address},tp_src={entrance.number}"
         )
-        bridge.add(0, _ENTRANCE, answer, bridge.to_uplink, view.name)
+        bridge.add(0, _ANSWER, answer, bridge.to_uplink, view.name)
 
 
 def _only_entrances(bridge: Bridge, address: str) -> None:
@@ -69,11 +75,46 @@ def _only_entrances(bridge: Bridge, address: str) -> None:
         bridge.add(0, _NO_ENTRANCE, match, "drop")
 
 
-def _from_host(bridge: Bridge, view: NodeNetwork, own: list[Entrance]) -> None:
-    """From the host to the cluster IP that its kernel has chosen.
+def _answer_routers(bridge: Bridge, address: str) -> None:
+    """Answer gateway routers of this node that ask by ARP for an address of a load balancer that it has.
 
-    A userspace datapath does not see the kernel's marks; what comes from networks was dropped before (priority 200).
+    They ask with the node's own address as source, to which the kernel sends no answer. One flow is for all of them.
+    The answer has a MAC of its own: packets to the node's, which is the gateway routers' too, would not leave them.
     """
+    match = f"arp,dl_src={bridge.mac},arp_op=1,arp_tpa={address}{bridge.in_vlan}"
+    answer = (
+        "move:NXM_OF_ETH_SRC[]->NXM_OF_ETH_DST[],set_field:2->arp_op,move:NXM_NX_ARP_SHA[]->NXM_NX_ARP_THA[],"
+        f"move:NXM_OF_ARP_SPA[]->NXM_OF_ARP_TPA[],set_field:{mac_of_address(address)}->arp_sha,set_field:{address}->arp_spa,IN_PORT"
+    )
+    bridge.add(0, _NEIGHBOURS, match, answer)
+
+
+def _ask_host(bridge: Bridge, view: NodeNetwork, address: str) -> None:
+    """Let the kernel answer a gateway router that asks by neighbour discovery, under its masquerade address.
+
+    Flows alone cannot answer: the kernel's datapath cannot set all fields of an advertisement (ovs-fields(7)).
+    """
+    port, solicitation = f"in_port={{{bridge.patch(view)}}}", f"icmp6,icmp_type={SOLICITATION},icmp_code=0"
+    own = bridge.masquerade(NodeNetwork.OVN_MASQUERADE, 6)
+    if not view.is_default:
+        own = next(item for item in view.masquerade_addresses(0) if family(item) == 6)
+    question = f"set_field:{own}->ipv6_src,{bridge.to_host}"
+    bridge.add(0, _NEIGHBOURS, f"{port},{solicitation},nd_target={address}", question, view.name)
+    answer = f"in_port=LOCAL,icmp6,icmp_type={ADVERTISEMENT},icmp_code=0,nd_target={address},ipv6_dst={own}"
+    with_mac = f"set_field:{mac_of_address(address)}->nd_tll,{bridge.host_to_router[view.name]}"
+    bridge.add(0, _NEIGHBOURS + 1, answer, with_mac, view.name)
+
+
+def _from_host(bridge: Bridge, view: NodeNetwork, own: list[Entrance]) -> None:
+    """From the host to the cluster IP that its kernel has translated to.
+
+    User-defined networks have flows for their marks in any case. A userspace datapath does not see the kernel's marks;
+    what comes from networks is dropped there before (priority 200).
+    """
+    if view.is_default:
+        for version in sorted({one.version for one in own}):
+            match = f"{_IP[version]},pkt_mark={packet_mark(view):#x}"
+            bridge.add(2, 250, match, bridge.host_to_router[view.name], view.name)
     if not bridge.provider.userspace_interfaces:
         return
     for address in dict.fromkeys(one.cluster_ip for one in own):
@@ -82,16 +123,18 @@ def _from_host(bridge: Bridge, view: NodeNetwork, own: list[Entrance]) -> None:
         bridge.add(2, 150, match, bridge.host_to_router[view.name], view.name)
 
 
-def _between_routers_and_host(bridge: Bridge, view: NodeNetwork, address: str, host_zone: int) -> None:
+def _between_routers_and_host(bridge: Bridge, view: NodeNetwork, address: str) -> None:
     """From gateway routers of this node to an address of a load balancer that this host has, and the answers."""
     version = family(address)
+    if version == 6:
+        _ask_host(bridge, view, address)
     ip, source, target = _IP[version], _SOURCE[version], _TARGET[version]
     port = f"in_port={{{bridge.patch(view)}}},{ip}"
     if view.is_default:
         # As to any other address of the host.
         own = bridge.provider.address(version)
         match = f"{port},{source}={own},{target}={address}"
-        bridge.add(0, 500, match, f"ct(commit,zone={host_zone},table=4)", view.name)
+        bridge.add(0, 500, match, f"ct(commit,zone={HOST_ZONE},table=4)", view.name)
         return
     own = next(item for item in view.masquerade_addresses(0) if family(item) == version)
     bridge.add(0, 500, f"{port},{source}={own},{target}={address}", "resubmit(,3)", view.name)

@@ -33,8 +33,7 @@ from ...types.ovsdb_row import Keys, Parent, Row
 from ..common.entrances import held_addresses
 from ..common.node_network import NodeNetwork
 from ..common.provider import Provider
-from ..gateway.bridge import primary_views
-from ..gateway.bridge_flows import packet_mark
+from ..gateway.bridge import packet_mark, primary_views
 from ..gateway.external import DEFAULT_ROUTES
 from .vswitch import UNDERLAY_BRIDGE
 

@@ -63,12 +63,12 @@ class _Balancing:
             own = [one for one in outer if one.kind == NODE_PORT]
             everywhere = [one for one in outer if one.kind != NODE_PORT]
             rows = [
-                self._row(protocol, "cluster", shared, self._inner(ports, self._all) | self._outer(everywhere, self._all))
+                self._row(
+                    protocol, "cluster", shared, self._inner(ports, self._all) | self._outer(everywhere, self._all)
+                )
             ]
             if own:
-                rows.append(
-                    self._row(protocol, f"node_router+switch_{node}", shared, self._outer(own, self._all))
-                )
+                rows.append(self._row(protocol, f"node_router+switch_{node}", shared, self._outer(own, self._all)))
             return rows
         switch = Parent(SWITCH, view.workload_switch, "load_balancer")
         router = Parent(ROUTER, gateway_router(view.name, node), "load_balancer")
@@ -78,7 +78,7 @@ class _Balancing:
             # Workloads of the network reach all endpoints by the external addresses, whatever the policy.
             self._row(
                 protocol, f"node_switch_{node}", switch,
-                self._inner(ports, self._internal) | self._outer(outer, self._all),
+                self._inner(ports, self._internal) | self._outer(outer, self._all) | self._through_host(outer),
             ),
             self._row(
                 protocol, f"node_router_{node}", router,
@@ -120,6 +120,20 @@ class _Balancing:
     def _outer(entrances: list[Entrance], targets: Targets) -> dict[str, str]:
         """Return what comes in from beyond the network with its targets."""
         return {socket(one.address, one.number): ",".join(targets(one.port, one.version)) for one in entrances}
+
+    def _through_host(self, entrances: list[Entrance]) -> dict[str, str]:
+        """Return by what address the host reaches the endpoints of this node in local gateway mode.
+
+        It keeps source addresses, as the external traffic policy Local has it (`render/host/service_rules.py`).
+        """
+        local = [one for one in entrances if one.is_local and self.view.provider.is_local and "node_port" in one.port]
+        addresses = {family(one): one for one in self.view.masquerade(NodeNetwork.LOCAL_SERVICE_MASQUERADE)}
+        return {
+            socket(addresses[one.version], one.port["node_port"]): ",".join(
+                self._of_node_targets(one.port, one.version)
+            )
+            for one in local
+        }
 
     @staticmethod
     def _all(port: dict, version: int) -> list[str]:
