@@ -55,7 +55,8 @@ def read_external_access(fields: Fields, kind: str) -> dict:
         "loadBalancerIP": None,
         "loadBalancerSourceRanges": [],
     }
-    is_local = kind == LOAD_BALANCER and found["externalTrafficPolicy"] == LOCAL
+    # Without a policy after a mistake, which is noted.
+    is_local = kind == LOAD_BALANCER and found["externalTrafficPolicy"] in (LOCAL, None)
     if kind == LOAD_BALANCER:
         found |= _load_balancer(fields)
     else:

@@ -16,6 +16,7 @@ _SHOWN_KINDS = (
     "Workload",
     "Service",
     "EndpointSlice",
+    "LoadBalancerPool",
     "NetworkPolicy",
     "EgressFirewall",
     "EgressIP",
@@ -34,6 +35,7 @@ _GOOD_WHEN_TRUE = (
     "Managed",
     "Accepted",
     "Assigned",
+    "Announced",
     "Complete",
 )
 # Conditions that need no attention, whatever their status.

@@ -7,8 +7,9 @@ Shared by load balancers, flows of the provider bridge, and the host's firewall.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 
-from ...common.addressing import family, plain
+from ...common.addressing import family, network_of, plain
 from ...common.serialization import digest
 from .egress_ips import held_addresses as held_egress_addresses
 from .node_network import NodeNetwork
@@ -40,6 +41,15 @@ class Entrance:
     def version(self) -> int:
         """Return the address family."""
         return family(self.address)
+
+
+def is_open_to_nodes(view: NodeNetwork, entrance: Entrance) -> bool:
+    """Return whether an entrance lets in what comes with the address of this node, as workloads of other networks do.
+
+    As from any other node, where the source ranges decide about it.
+    """
+    own = view.provider.address(entrance.version)
+    return not entrance.sources or any(ip_address(own) in network_of(one) for one in entrance.sources)
 
 
 def entrances(view: NodeNetwork) -> list[Entrance]:

@@ -15,7 +15,7 @@ kernel, which translates them to the cluster IP and marks them with the network.
 from __future__ import annotations
 
 from ...common.addressing import family, mac_of_address
-from ..common.entrances import Entrance, entrances, held_load_balancer_addresses
+from ..common.entrances import LOAD_BALANCER, Entrance, entrances, held_load_balancer_addresses, is_open_to_nodes
 from ..common.node_network import NodeNetwork
 from .bridge import HOST_ZONE, Bridge, packet_mark
 from .neighbour_flows import ADVERTISEMENT, SOLICITATION
@@ -23,27 +23,30 @@ from .neighbour_flows import ADVERTISEMENT, SOLICITATION
 _TRANSPORTS = {"TCP": {4: "tcp", 6: "tcp6"}, "UDP": {4: "udp", 6: "udp6"}, "SCTP": {4: "sctp", 6: "sctp6"}}
 _IP, _SOURCE, _TARGET = {4: "ip", 6: "ipv6"}, {4: "nw_src", 6: "ipv6_src"}, {4: "nw_dst", 6: "ipv6_dst"}
 # Answers come before what leaves with the node's address in local gateway mode (175).
-_ANSWER, _ENTRANCE, _NO_ENTRANCE = 180, 108, 107
+_ANSWER, _NO_ANSWER, _ENTRANCE, _NO_ENTRANCE = 180, 115, 108, 107
 # Before the flows of `neighbour_flows.py`, and before those of the host's neighbour discovery.
 _NEIGHBOURS = 560
 
 
 def render_services(bridge: Bridge) -> None:
     """Add the flows of all Services that are reached from beyond their network."""
-    found = [(view, entrances(view)) for view in bridge.views]
-    for view, own in found:
+    for view in bridge.views:
+        own = entrances(view)
         for entrance in own:
             if entrance.is_here:
                 _inward(bridge, view, entrance)
+            if entrance.is_here and entrance.kind == LOAD_BALANCER and is_open_to_nodes(view, entrance):
+                for asking in bridge.views:
+                    _between_routers_and_host(bridge, asking, entrance)
         if own:
             _from_host(bridge, view, own)
     for address in held_load_balancer_addresses(bridge.plan, bridge.node):
         _only_entrances(bridge, address)
         if family(address) == 4:
             _answer_routers(bridge, address)
-        for view in bridge.views:
-            if family(address) in view.network["families"] and bridge.provider.address(family(address)):
-                _between_routers_and_host(bridge, view, address)
+        else:
+            for view in bridge.views:
+                _ask_host(bridge, view, address)
 
 
 def _inward(bridge: Bridge, view: NodeNetwork, entrance: Entrance) -> None:
@@ -73,6 +76,9 @@ def _only_entrances(bridge: Bridge, address: str) -> None:
     for names in _TRANSPORTS.values():
         match = f"in_port={bridge.uplink}{bridge.in_vlan},{names[version]},{_TARGET[version]}={address}"
         bridge.add(0, _NO_ENTRANCE, match, "drop")
+    bridge.add(
+        0, _NO_ANSWER, f"{_IP[version]},dl_src={bridge.mac},{_TARGET[version]}={address}{bridge.in_vlan}", "drop"
+    )
 
 
 def _answer_routers(bridge: Bridge, address: str) -> None:
@@ -94,6 +100,8 @@ def _ask_host(bridge: Bridge, view: NodeNetwork, address: str) -> None:
 
     Flows alone cannot answer: the kernel's datapath cannot set all fields of an advertisement (ovs-fields(7)).
     """
+    if 6 not in view.network["families"]:
+        return
     port, solicitation = f"in_port={{{bridge.patch(view)}}}", f"icmp6,icmp_type={SOLICITATION},icmp_code=0"
     own = bridge.masquerade(NodeNetwork.OVN_MASQUERADE, 6)
     if not view.is_default:
@@ -123,20 +131,20 @@ def _from_host(bridge: Bridge, view: NodeNetwork, own: list[Entrance]) -> None:
         bridge.add(2, 150, match, bridge.host_to_router[view.name], view.name)
 
 
-def _between_routers_and_host(bridge: Bridge, view: NodeNetwork, address: str) -> None:
-    """From gateway routers of this node to an address of a load balancer that this host has, and the answers."""
-    version = family(address)
-    if version == 6:
-        _ask_host(bridge, view, address)
-    ip, source, target = _IP[version], _SOURCE[version], _TARGET[version]
-    port = f"in_port={{{bridge.patch(view)}}},{ip}"
+def _between_routers_and_host(bridge: Bridge, view: NodeNetwork, entrance: Entrance) -> None:
+    """From a gateway router of this node to an address of a load balancer that this host has, and the answers."""
+    version = entrance.version
+    if version not in view.network["families"]:
+        return
+    transport = _TRANSPORTS[entrance.protocol][version]
+    source, target = _SOURCE[version], _TARGET[version]
+    question = f"in_port={{{bridge.patch(view)}}},{transport},{target}={entrance.address},tp_dst={entrance.number}"
     if view.is_default:
         # As to any other address of the host.
         own = bridge.provider.address(version)
-        match = f"{port},{source}={own},{target}={address}"
-        bridge.add(0, 500, match, f"ct(commit,zone={HOST_ZONE},table=4)", view.name)
+        bridge.add(0, 500, f"{question},{source}={own}", f"ct(commit,zone={HOST_ZONE},table=4)", view.name)
         return
     own = next(item for item in view.masquerade_addresses(0) if family(item) == version)
-    bridge.add(0, 500, f"{port},{source}={own},{target}={address}", "resubmit(,3)", view.name)
-    answer = f"in_port=LOCAL,{ip},{source}={address},{target}={own}"
+    bridge.add(0, 500, f"{question},{source}={own}", "resubmit(,3)", view.name)
+    answer = f"in_port=LOCAL,{transport},{source}={entrance.address},{target}={own},tp_src={entrance.number}"
     bridge.add(0, 560, answer, bridge.host_to_router[view.name], view.name)
