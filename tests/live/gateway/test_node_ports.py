@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
+from ansible_collections.heddle.ovn.plugins.module_utils.common.addressing import masquerade_pair
 from tests.live.gateway.conftest import BRIDGE, MAC, NEXT_HOP_MAC, UPLINK
-from tests.live.gateway.external_host import EXTERNAL, NODE
-from tests.live.gateway.packets import UDP, Packet
+from tests.live.gateway.external_host import EXTERNAL, NODE, request_of
+from tests.live.gateway.packets import UDP, Packet, Question
 from tests.live.gateway.test_services import NAMES, TENANTS, address, received
 
 PORTS = {name: 30000 + number for number, name in enumerate(NAMES)}
-VIP = {4: "192.0.2.2{:02}", 6: "2001:db8::a{:02}"}
 POOL = """---
 apiVersion: heddle.dev/v1
 kind: LoadBalancerPool
@@ -42,12 +42,10 @@ def targets(zone, name: str, family: int) -> list[tuple[str, int]]:
     return found + [(one, port["port"]) for one in held if (":" in one) == (family == 6)]
 
 
-@pytest.mark.parametrize("policy", ["Cluster", "Local"])
-@pytest.mark.parametrize("mode", ["shared", "local"])
+# In local gateway mode the policy Local is the host's matter (tests/live/nftables).
+@pytest.mark.parametrize(("mode", "policy"), [("shared", "Cluster"), ("shared", "Local"), ("local", "Cluster")])
 @pytest.mark.parametrize("family", [4, 6])
 def test_an_external_host_reaches_every_network(host, family, mode, policy):
-    if mode == "local" and policy == "Local":
-        pytest.skip("through the host's kernel")
     machine, zone = host(TENANTS + POOL + "".join(exposed(name, policy) for name in NAMES), mode)
     assert not machine.apply(zone.plan).changed
     count = 0
@@ -77,3 +75,44 @@ def test_an_external_host_reaches_every_network(host, family, mode, policy):
             assert answer == wanted
     assert count > 2 * len(NAMES)
     assert not [one for one in machine.sent(BRIDGE) if isinstance(one, Packet) and one.payload.startswith(b"flat")]
+
+
+@pytest.mark.parametrize("family", [4, 6])
+def test_gateway_routers_send_to_an_address_that_their_node_has_through_its_kernel(host, family):
+    """The kernel translates it to the cluster IP (tests/live/nftables); here the test does what the kernel does."""
+    text = TENANTS + POOL + exposed("flat", "Local")
+    machine, zone = host(text, userspace_interfaces=[UPLINK])
+    (vip, port) = targets(zone, "flat", family)[-1]
+    cluster_ip = next(
+        one for one in zone.plan["services"]["flat_net"]["flat/web"]["addresses"] if (":" in one) == (family == 6)
+    )
+    answered = set()
+
+    def at_host():
+        for number, one in enumerate(machine.sent(BRIDGE)):
+            if isinstance(one, Question) and one.asked == vip and number not in answered:
+                answered.add(number)
+                machine.receive(BRIDGE, one.answer(MAC))
+        return [one for one in machine.sent(BRIDGE) if isinstance(one, Packet) and one.payload == b"even"]
+
+    request = replace(request_of(zone, "even", UDP, family), target=vip, target_port=port)
+    machine.receive("if-even", request.encode())
+    machine.exchange(at_host, "the packet at the host")
+    seen = at_host()[0]
+    subnet = zone.plan["settings"]["masquerade_subnets"][family == 6]
+    assert seen.source == masquerade_pair(subnet, zone.plan["networks"]["even_net"]["id"])[0]
+    translated = replace(seen, source_mac=MAC, target_mac=NEXT_HOP_MAC, target=cluster_ip)
+    machine.receive(BRIDGE, translated.encode())
+
+    def arrived():
+        return [one for one in received(machine, "flat", "b") if one.payload == b"even"]
+
+    machine.exchange(arrived, "the packet at the endpoint")
+    # Another port of the address is neither the host's nor the provider network's.
+    other = replace(request, target_port=22, payload=b"other")
+    machine.receive("if-even", other.encode())
+    machine.receive("if-even", replace(request, payload=b"last", source_port=5001).encode())
+    last = lambda: [one for one in machine.sent(BRIDGE) if isinstance(one, Packet) and one.payload == b"last"]  # noqa: E731
+    machine.exchange(last, "the last packet")
+    everywhere = [*machine.sent(BRIDGE), *machine.sent(UPLINK)]
+    assert not [one for one in everywhere if isinstance(one, Packet) and one.payload == b"other"]
