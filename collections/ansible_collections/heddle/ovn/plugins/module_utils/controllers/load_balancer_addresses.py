@@ -19,7 +19,7 @@ from .host_addresses import addresses_of_hosts, next_hops_of_hosts
 from .pools import Pool
 
 LOAD_BALANCER_POOL = "LoadBalancerPool"
-# The class of Heddle's own load balancers; Services of other classes are left to whoever implements these.
+# The class of Heddle's own load balancers; Services of other classes are left to other implementations.
 CLASS = "heddle.dev/load-balancer"
 _EGRESS_IP = "EgressIP"
 _RANGES = ("cluster_subnets", "service_subnets", "join_subnets", "masquerade_subnets")

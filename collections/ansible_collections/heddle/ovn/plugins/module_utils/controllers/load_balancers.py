@@ -69,7 +69,7 @@ def assign_announcers(snapshot: Snapshot, live: Collection[str] | None = None) -
 
 
 def service_nodes(snapshot: Snapshot, found: dict[str, Network]) -> Iterator[tuple[str, list[str]]]:
-    """Yield for Services that are reached from outside the network and the nodes that packets to them come in by.
+    """Yield for each Service that is reached from beyond its network the network and the nodes that packets come in by.
 
     Nodes to which only their own endpoints matter (`externalTrafficPolicy: Local`) have the network already.
     """
