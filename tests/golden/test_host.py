@@ -76,6 +76,8 @@ def test_firewall(case):
         lines.append(f"chain {chain.name}" + (f" {chain.kind} {chain.hook} {chain.priority}" if chain.hook else ""))
         lines += [f"    {rule}" for rule in chain.rules]
     lines += [f"set {entry.name} {entry.type} {' '.join(entry.elements)}" for entry in table.sets]
+    for entry in table.maps:
+        lines += [f"map {entry.name} {entry.type} : {entry.value}", *(f"    {element}" for element in entry.elements)]
     check(case.with_suffix(".firewall"), "".join(f"{line}\n" for line in lines))
 
 

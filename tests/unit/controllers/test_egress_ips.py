@@ -9,8 +9,8 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers import layer2_steps
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
-from ansible_collections.heddle.ovn.plugins.module_utils.plan.egress_entries import moved_addresses
-from ansible_collections.heddle.ovn.plugins.module_utils.render.common.egress_ips import (
+from ansible_collections.heddle.ovn.plugins.module_utils.plan.held_addresses import moved_addresses
+from ansible_collections.heddle.ovn.plugins.module_utils.render.common.entrances import (
     held_addresses,
     without_addresses,
 )

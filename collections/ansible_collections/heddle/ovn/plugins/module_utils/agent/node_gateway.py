@@ -15,7 +15,7 @@ from ..netlink.reconcile import planned_host_network, reconcile_host_network
 from ..openflow.packet_out import send_out
 from ..openflow.reconcile import planned_flows, reconcile_flows
 from ..openflow.switch import Switch
-from ..render.common.egress_ips import held_addresses
+from ..render.common.entrances import held_addresses
 from ..render.common.provider import provider_of
 from ..render.egress.announcements import render_egress_announcements
 from ..render.gateway.bridge import render_flood_ports, render_static_macs

@@ -8,7 +8,7 @@ from collections.abc import Collection
 
 from ..common.change import Outcome
 from ..common.naming import DEFAULT_NETWORK
-from ..render.common.egress_ips import held_addresses, without_addresses
+from ..render.common.entrances import held_addresses, without_addresses
 from .context import NodeContext
 from .module_runner import KNOWN_ERRORS, UserError, known_node, read_plan_file, refusal
 from .node_gateway import apply_gateway

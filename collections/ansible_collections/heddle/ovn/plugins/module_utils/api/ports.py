@@ -56,25 +56,34 @@ def refuse_duplicates(nodes: list[Node], values: list, text: Callable[[object], 
         seen.add(value)
 
 
-def read_service_ports(node: Node | None) -> list[dict]:
-    """The ports of a Service: ``name`` ("" for none), ``protocol``, ``port`` and ``targetPort`` (number or name)."""
+def read_service_ports(node: Node | None, *, has_node_ports: bool = False) -> list[dict]:
+    """The ports of a Service: ``name`` ("" for none), ``protocol``, ``port``, ``targetPort`` (number or name) and
+    ``nodePort`` (0 for none that is requested), which `has_node_ports` allows.
+    """
     items = node.sequence() if node else []
-    ports = [_service_port(item, is_named=len(items) > 1) for item in items]
+    ports = [_service_port(item, is_named=len(items) > 1, has_node_ports=has_node_ports) for item in items]
     refuse_duplicates([item.child("name") for item in _mappings(items)], _values(items, ports, "name"))
     pairs = [(port["protocol"], port["port"]) if port["port"] else None for port in ports]
     refuse_duplicates(items, pairs, lambda pair: f"port {pair[1]} of protocol {pair[0]}")
+    pairs = [(port["protocol"], port["nodePort"]) if port["nodePort"] else None for port in ports]
+    refuse_duplicates(
+        [item.child("nodePort") if isinstance(item.value, dict) else item for item in items],
+        pairs,
+        lambda pair: f"nodePort {pair[1]} of protocol {pair[0]}",
+    )
     return ports
 
 
-def _service_port(node: Node, *, is_named: bool) -> dict:
+def _service_port(node: Node, *, is_named: bool, has_node_ports: bool) -> dict:
     fields = node.mapping(("name", "protocol", "port", "targetPort", "nodePort", "appProtocol"))
     name = fields.get("name")
     if is_named and (name is None or name.value == ""):
         fields.place("name").refuse("Required value", "a Service with several ports has a name for each")
     port_field, target = fields.require("port", "name the port that clients use"), fields.get("targetPort")
     port = read_port_number(port_field) if port_field else None
-    if fields.get("nodePort") and fields.get("nodePort").value != 0:
-        fields.get("nodePort").refuse("Forbidden: may not be used when `type` is 'ClusterIP'", "remove it")
+    node_port = fields.get("nodePort") if fields.get("nodePort") and fields.get("nodePort").value != 0 else None
+    if node_port and not has_node_ports:
+        node_port.refuse("Forbidden: may not be used when `type` is 'ClusterIP'", "remove it")
     if fields.get("appProtocol"):
         fields.get("appProtocol").text()
     return {
@@ -82,6 +91,7 @@ def _service_port(node: Node, *, is_named: bool) -> dict:
         "protocol": read_protocol(fields),
         "port": port,
         "targetPort": read_port_number_or_name(target) if target and target.value not in (0, "") else port,
+        "nodePort": (read_port_number(node_port) or 0) if node_port and has_node_ports else 0,
     }
 
 

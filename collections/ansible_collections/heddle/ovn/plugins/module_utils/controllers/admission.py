@@ -27,11 +27,14 @@ from .conditions import WORKLOAD_READY, condition
 from .egress_ips import assign_egress_ips, update_egress_ips
 from .egress_rules import update_egress_rules
 from .finalizers import asked_to_go, has_finalizer, release, users
+from .load_balancer_addresses import check_external_ips, check_load_balancer_pools
+from .load_balancers import assign_announcers
 from .nad import claim_namespaces
 from .network_nodes import select_nodes
 from .network_selection import check_selections
 from .network_status import evaluate
 from .networks import NETWORK_KINDS, Network, attached_networks, is_pending, is_unrendered, running_workloads
+from .node_ports import check_node_ports
 from .path_mtu import check_path_mtu
 from .policies import update_policies
 from .rules import Refusal
@@ -88,6 +91,9 @@ def admit(
         *check_path_mtu(after),
         *check_moving(before, after),
         *check_services(before, after),
+        *check_node_ports(before, after),
+        *check_load_balancer_pools(after),
+        *check_external_ips(after),
         *check_pools(before, after),
     ]
     if not problems and not found:
@@ -174,6 +180,7 @@ def _run_controllers(
             return refused
         if not allocating.has_left_out or _served(after) <= _served(stage):
             egress = assign_egress_ips(after)
+            assign_announcers(after)
             select_nodes(before, after, now)
             evaluate(after, before, claims, allocating.failures, now)
             update_services(after, now)

@@ -13,8 +13,10 @@ from .attachment import Attachment, Attachments, asked_addresses, own_mistakes
 from .cluster_ips import cluster_ip_pools
 from .coil.allocation import allocate_pools
 from .egress_ips import EGRESS_IP, egress_mark_pool
+from .load_balancer_addresses import load_balancer_pools
 from .network_selection import unreachable_gateway
 from .networks import Network, running_workloads
+from .node_ports import node_port_pools
 from .placement import node_of
 from .pools import AllocationFailure, Pool, allocate_pool, numbers, workload_of
 from .router_addresses import reserved_addresses
@@ -230,6 +232,8 @@ def _workload_pools(snapshot: Snapshot, found: dict[str, Network]) -> Iterator[P
 
 def _service_pools(snapshot: Snapshot, _found: dict[str, Network]) -> Iterator[Pool]:
     yield from cluster_ip_pools(snapshot)
+    yield from node_port_pools(snapshot)
+    yield from load_balancer_pools(snapshot)
 
 
 def _kept_owners(snapshot: Snapshot, workloads: list[StoredObject]) -> Callable[[str], bool]:

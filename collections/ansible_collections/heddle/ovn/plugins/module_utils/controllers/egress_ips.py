@@ -6,15 +6,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from ipaddress import ip_interface
 
 from ..api import matches
-from ..common.addressing import family, plain
+from ..common.addressing import family
 from ..store.snapshot import Snapshot, StoredObject
 from .attachment import Attachments, workload_key
 from .conditions import FALSE, TRUE, described, with_conditions
 from .egress_assignment import ASSIGNABLE_LABEL, Assignment, Host, assigned
+from .host_addresses import addresses_of_hosts
 from .networks import Network, namespace_labels, networks, running_workloads
 from .pools import Pool, numbers
 
@@ -44,7 +45,7 @@ def assign_egress_ips(snapshot: Snapshot, live: Collection[str] | None = None) -
     found = assigned(
         {entry.name: entry.spec["egressIPs"] for entry in entries},
         [host for host in map(_host, snapshot.of_kind("Node")) if host and (live is None or host.name in live)],
-        dict(_addresses_of_hosts(snapshot)),
+        dict(addresses_of_hosts(snapshot)),
         {entry.name: holders(entry) for entry in entries},
     )
     for entry in entries:
@@ -64,17 +65,6 @@ def _host(node: StoredObject) -> Host | None:
         return None
     subnets = {str(ip_interface(address).network) for address in gateway["addresses"]}
     return Host(node.name, tuple(sorted(subnets)))
-
-
-def _addresses_of_hosts(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
-    for node in snapshot.of_kind("Node"):
-        gateway = node.spec.get("gateway") or {}
-        for address in (
-            *gateway.get("addresses", ()),
-            *node.spec.get("addresses", ()),
-            *node.spec.get("encap_ips", ()),
-        ):
-            yield plain(address), node.name
 
 
 class EgressSelection:

@@ -25,6 +25,7 @@ from .allocation import allocate
 from .attachment import Attachments
 from .cluster_limits import shortages
 from .egress_ips import assign_egress_ips
+from .load_balancers import assign_announcers
 from .move import arrived, ends, moving_to
 from .networks import Network, networks, running_workloads
 from .placement import node_of
@@ -125,7 +126,9 @@ def drain(before: Snapshot, nodes: list[str], version: str) -> tuple[Snapshot, l
             after.objects[workload.key] = arrived(workload, target)
             moves.append(Move(name, workload.spec["kind"], network.name, source, target))
     # Egress addresses leave as well: the gateway routers of these nodes are made anew.
-    assign_egress_ips(after, live={node.name for node in after.of_kind("Node")} - set(nodes))
+    live = {node.name for node in after.of_kind("Node")} - set(nodes)
+    assign_egress_ips(after, live=live)
+    assign_announcers(after, live=live)
     return after, moves, blockers or _allocated(after)
 
 
@@ -164,6 +167,7 @@ def change_version(before: Snapshot, nodes: list[str], version: str) -> tuple[Sn
     change(after, nodes, version)
     # What had no other host than these is assigned again.
     assign_egress_ips(after)
+    assign_announcers(after)
     return after, blockers or _allocated(after)
 
 

@@ -19,12 +19,14 @@ from .allocation import host_subnets
 from .attachment import Attachments
 from .conditions import FALSE, NODES_SELECTED, TRUE, described, with_condition
 from .egress_ips import EGRESS_IP, EgressSelection, holders
+from .load_balancers import service_nodes
 from .move import ends
 from .networks import NETWORK_KINDS, Network, networks, running_workloads
 
 # Roles of a node in a network.
 WORKLOAD = "workload"
 EGRESS = "egress"
+SERVICE_ENTRANCE = "service"
 LAYER2_UPGRADE = "layer2-upgrade"
 _LEAVING = "leavingNodes"
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
@@ -65,6 +67,9 @@ def roles(snapshot: Snapshot, found: dict[str, Network]) -> Roles:
         for network in selection.networks(entry.name):
             for node in holders(entry).values():
                 held[network].setdefault(node, set()).add(EGRESS)
+    for network, nodes in service_nodes(snapshot, found):
+        for node in nodes:
+            held[network].setdefault(node, set()).add(SERVICE_ENTRANCE)
     if is_open(snapshot):
         # The upgrade moves every workload over all nodes, and compares the routers of all nodes meanwhile.
         for node in snapshot.of_kind("Node"):

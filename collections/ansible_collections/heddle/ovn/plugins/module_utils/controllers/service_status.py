@@ -6,7 +6,9 @@ from __future__ import annotations
 from ..store.snapshot import Snapshot, StoredObject
 from .cluster_ips import FAMILY_NAMES, SERVICE, cluster_ips, families_of, is_headless
 from .conditions import FALSE, SERVICE_READY, TRUE, described, with_conditions
+from .load_balancers import announcement, ingress
 from .networks import networks
+from .node_ports import health_check_port, node_ports
 from .service_endpoints import ENDPOINT_SLICE, SERVICE_NAME_LABEL, ServiceEndpoints, target_port
 
 _SHOWN = 3
@@ -21,9 +23,12 @@ def update_services(snapshot: Snapshot, now: str) -> None:
         updated = service.with_status(
             clusterIPs=["None"] if is_headless(service) else cluster_ips(snapshot, service),
             ipFamilies=[FAMILY_NAMES[one] for one in families_of(service, snapshot)],
-            loadBalancer={},
+            nodePorts=ports if any(ports := node_ports(snapshot, service)) else None,
+            healthCheckNodePort=health_check_port(snapshot, service) or None,
+            loadBalancer=ingress(service),
         )
-        snapshot.objects[service.key] = with_conditions(updated, [ready], now)
+        announced = announcement(service, snapshot)
+        snapshot.objects[service.key] = with_conditions(updated, [ready, *([announced] if announced else [])], now)
     for entry in snapshot.of_kind(ENDPOINT_SLICE):
         ready = described(SERVICE_READY, *_slice_readiness(entry, snapshot))
         snapshot.objects[entry.key] = with_conditions(entry, [ready], now)

@@ -8,7 +8,7 @@ from ..agent.state_connection import state_database
 from ..common.change import Outcome
 from ..common.serialization import pack
 from ..plan import build_plan
-from ..plan.egress_entries import moved_addresses
+from ..plan.held_addresses import moved_addresses
 from .admission_service import next_state, state_changes
 from .status_view import changes_text, objects_text
 

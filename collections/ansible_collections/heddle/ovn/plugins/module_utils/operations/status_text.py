@@ -79,6 +79,35 @@ def _pools(status: dict) -> list[str]:
     return table(f"Address pools ({len(pools)})", head, pools) if pools else []
 
 
+def _services(status: dict) -> list[str]:
+    """Return the table of Services; nothing without any."""
+    rows = [
+        [
+            f"{document['metadata']['namespace']}/{document['metadata']['name']}",
+            document["spec"].get("type", "ClusterIP"),
+            " ".join(reported.get("clusterIPs", ())),
+            " ".join(document["spec"].get("externalIPs", ())) or "-",
+            " ".join(_ports(document["spec"].get("ports", ()), reported.get("nodePorts", ()))) or "-",
+            ", ".join(f"{address} by {node}" for address, node in reported.get("announcers", {}).items()) or "-",
+            object_status(document),
+        ]
+        for document in status["objects"].values()
+        if document["kind"] == "Service"
+        for reported in (document.get("status", {}),)
+    ]
+    head = ["name", "type", "cluster IPs", "external IPs", "ports", "load balancer", "status"]
+    return table(f"Services ({len(rows)})", head, rows) if rows else []
+
+
+def _ports(ports: list[dict], node_ports: list[int]) -> list[str]:
+    """Return ports as kubectl shows them, with their node ports."""
+    numbers = node_ports or [0] * len(ports)
+    return [
+        f"{port['port']}{f':{number}' if number else ''}/{port.get('protocol', 'TCP')}"
+        for port, number in zip(ports, numbers, strict=False)
+    ]
+
+
 def status_table(status: dict, audits: dict, summary: bool = False) -> str:
     """Return hosts, networks and workloads as text."""
     nodes = [
@@ -137,6 +166,7 @@ def status_table(status: dict, audits: dict, summary: bool = False) -> str:
         *table(f"Hosts ({len(nodes)})", ["name", "id", "chassis", "tunnel address", "status"], nodes),
         *table(f"Networks ({len(networks)})", network_head, networks),
         *_pools(status),
+        *_services(status),
         *table(
             f"Interfaces of workloads ({len(interfaces)})",
             ["workload", "node", "interface", "network", "addresses", "MAC"],

@@ -16,6 +16,7 @@ _SHOWN_KINDS = (
     "Workload",
     "Service",
     "EndpointSlice",
+    "LoadBalancerPool",
     "NetworkPolicy",
     "MultiNetworkPolicy",
     "AdminNetworkPolicy",
@@ -37,6 +38,7 @@ _GOOD_WHEN_TRUE = (
     "Managed",
     "Accepted",
     "Assigned",
+    "Announced",
     "Complete",
 )
 # Conditions that need no attention, whatever their status.

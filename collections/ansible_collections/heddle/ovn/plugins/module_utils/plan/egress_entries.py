@@ -29,14 +29,3 @@ def networks_of(entries: dict[str, dict]) -> dict[str, list[str]]:
         for network in entry["workloads"]:
             found.setdefault(network, []).append(name)
     return found
-
-
-def moved_addresses(before: dict, after: dict) -> list[str]:
-    """Return the egress addresses that one host has in a plan, and another one in the next plan."""
-    had, has = _hosts(before), _hosts(after)
-    return sorted(address for address, host in has.items() if had.get(address, host) != host)
-
-
-def _hosts(plan: dict) -> dict[str, str]:
-    entries = plan.get("egress_ips", {}).values()
-    return {one["address"]: one["node"] for entry in entries for one in entry["addresses"]}

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from ..common.addressing import family
 from ..controllers.cluster_ips import SERVICE, cluster_ips, is_headless, service_owner
+from ..controllers.load_balancers import announcers
 from ..controllers.networks import Network
+from ..controllers.node_ports import health_check_port, node_ports
 from ..controllers.service_endpoints import ServiceEndpoints
-from ..store.snapshot import Snapshot
+from ..store.snapshot import Snapshot, StoredObject
 
 
 def service_entries(snapshot: Snapshot, found: dict[str, Network]) -> dict[str, dict]:
@@ -37,8 +39,33 @@ def service_entries(snapshot: Snapshot, found: dict[str, Network]) -> dict[str, 
                     "protocol": port["protocol"],
                     "port": port["port"],
                     "endpoints": [{"address": one.address, "port": one.port, "node": one.node} for one in chosen],
+                    **({"node_port": node_port} if node_port else {}),
                 }
-                for port, chosen in zip(service.spec["ports"], endpoints.of(service), strict=True)
+                for port, chosen, node_port in zip(
+                    service.spec["ports"], endpoints.of(service), node_ports(snapshot, service), strict=True
+                )
             ],
+            **_external(service, snapshot, {family(text) for text in addresses}),
         }
     return entries
+
+
+def _external(service: StoredObject, snapshot: Snapshot, families: set[int]) -> dict:
+    """Return `external` with how a Service is reached from beyond its network; nothing for one that is not."""
+    policy = service.spec.get("externalTrafficPolicy")
+    if policy is None:
+        return {}
+    port = health_check_port(snapshot, service)
+    return {
+        "external": {
+            "traffic_policy": policy,
+            "addresses": [text for text in service.spec["externalIPs"] if family(text) in families],
+            "load_balancer": [
+                {"address": address, "node": node}
+                for address, node in announcers(service).items()
+                if family(address) in families
+            ],
+            "source_ranges": service.spec["loadBalancerSourceRanges"],
+            **({"health_check_port": port} if port else {}),
+        }
+    }

@@ -18,7 +18,7 @@ from ..netlink import kernel
 from .asking import Reply
 from .datagram import SIZE, UNSOLICITED, question, read_answer
 from .expectation import Pair
-from .external_expectations import TO_CLUSTER_IP, ExternalFlow
+from .external_flow import ENTRANCES, TO_CLUSTER_IP, ExternalFlow
 from .frame import Interface, interface_of, open_interface, udp_frame
 from .listening import Place, allow_descriptors, destination, open_sender, open_socket, present_namespaces
 from .service_frames import DNS_PORT, ServiceFrames, dns_question
@@ -202,7 +202,9 @@ class Exchange:
             self._calls.setdefault(number, []).append(opened)
             with contextlib.suppress(BlockingIOError):
                 opened.connect((row.address, row.port))
-            if row.protocol != "TCP":
+            if row.kind in ENTRANCES:
+                opened.send(question(f"{self.run}/{number}/{attempt}", row.source, 0))
+            elif row.protocol != "TCP":
                 opened.send(dns_question(number & 0xFFFF))
             self._selector.register(opened, event, (number, attempt))
 
@@ -221,10 +223,14 @@ class Exchange:
         return replies
 
     def _called(self, opened: socket.socket, number: int, attempt: int, replies: list[Reply]) -> None:
-        one = self.asked[number]
+        one, asker = self.asked[number], None
         self._selector.unregister(opened)
-        if _answered(opened, one.row, number & 0xFFFF):
-            self._note(number, attempt, (one.row.target, one.row.network), None, replies)
+        if one.row.kind in ENTRANCES:
+            is_answered, asker = _answered_by_endpoint(opened, one.row)
+        else:
+            is_answered = _answered(opened, one.row, number & 0xFFFF)
+        if is_answered:
+            self._note(number, attempt, (one.row.target, one.row.network), asker, replies)
         opened.close()
 
     def _read(self, sender: socket.socket, replies: list[Reply]) -> None:
@@ -261,6 +267,17 @@ class Exchange:
         if one.wanted is not None and giver == (one.wanted.target, one.wanted.network):
             one.large = one.large or large
             replies.append(Reply(number, attempt, took, large))
+
+
+def _answered_by_endpoint(opened: socket.socket, row: ExternalFlow) -> tuple[bool, str | None]:
+    """Return whether a workload answered that may, or any where none must, and the source address that it saw."""
+    try:
+        answer = read_answer(opened.recv(SIZE))
+    except OSError:
+        return False, None
+    if not answer or (row.reach and answer["workload"] not in row.responders):
+        return False, None
+    return True, answer["asker"]
 
 
 def _answered(opened: socket.socket, row: ExternalFlow, token: int) -> bool:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import asdict, replace
 
-from .external_expectations import KINDS, TO_EXTERNAL, UNSOLICITED, ExternalFlow
+from .external_flow import KINDS, TO_EXTERNAL, UNSOLICITED, ExternalFlow
 from .result import FAILED, ISOLATED, NOT_TESTED, REACHED, SYMBOLS, Silence
 
 

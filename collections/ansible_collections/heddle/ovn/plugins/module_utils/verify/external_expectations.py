@@ -11,6 +11,7 @@
 | host in VRF to workload | on the VRF's network |
 | workload to service | the shared ones, from the default and every primary network (OKEP-5193, "Services") |
 | workload to cluster IP | from the network of the Service only; a refused connection counts as an answer |
+| external host, host to entrance | node ports, external and load balancer addresses (`entrance_expectations.py`) |
 | external host to service | never: whatever node it has a route through, services are for hosts and workloads |
 
 Where a flow must reach, the policies of its workload have to permit it as well; a host's own workloads always accept
@@ -25,7 +26,6 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from ..common.addressing import family, plain
 from ..common.naming import DEFAULT_NETWORK, LOCKED_ROLE
@@ -34,55 +34,25 @@ from ..render.common.provider import Provider, provider_of
 from ..render.host.links_and_routes import render_host_network
 from .datagram import PORT
 from .egress_addresses import EgressAddresses
+from .entrance_expectations import EntranceFlows
 from .expectation import askers
+from .external_flow import (
+    FROM_EXTERNAL,
+    FROM_EXTERNAL_TO_SERVICE,
+    FROM_HOST,
+    FROM_VRF,
+    TO_CLUSTER_IP,
+    TO_EXTERNAL,
+    TO_OTHER_HOST,
+    TO_OWN_HOST,
+    TO_SERVICE,
+    ExternalFlow,
+)
 from .firewall_permissions import FirewallPermissions
 from .policy_permissions import EGRESS, INGRESS, PolicyPermissions
 from .selection import ALL, Selection
 
-TO_EXTERNAL, FROM_EXTERNAL = "workload to external host", "external host to workload"
-TO_OWN_HOST, TO_OTHER_HOST = "workload to own host", "workload to other host"
-FROM_HOST, FROM_VRF = "host to workload", "host in VRF to workload"
-TO_SERVICE, FROM_EXTERNAL_TO_SERVICE = "workload to service", "external host to service"
-TO_CLUSTER_IP = "workload to cluster IP"
-# Reported for each flow that reached an external host: whether another socket there could answer in its place.
-UNSOLICITED = "unsolicited source to node's port"
-KINDS = (
-    TO_EXTERNAL, UNSOLICITED, FROM_EXTERNAL, TO_OWN_HOST, TO_OTHER_HOST, FROM_HOST, FROM_VRF, TO_SERVICE,
-    TO_CLUSTER_IP, FROM_EXTERNAL_TO_SERVICE,
-)  # fmt: skip
-
 _EVERYWHERE = ("0.0.0.0/0", "::/0")
-
-
-@dataclass(frozen=True, slots=True)
-class ExternalFlow:
-    """One packet into or out of a network, sent by `runner`, a node or an external host.
-
-    `workload` is the one it is about, "" for none. `through` is the node that a packet without one is sent to.
-    `network` is the target's network, "" for hosts. `seen_as` is the source address that the target must see, "" when
-    that does not matter; `sources` are several of which it may see any. `mtu` is the size of a large packet that must
-    arrive as well, 0 for none. `mac` makes it a frame to that address, from `seen_as`. `protocol` and `port` are those
-    of a service.
-    """
-
-    kind: str
-    runner: str
-    source: str
-    target: str
-    workload: str
-    network: str
-    family: int
-    address: str
-    reach: bool
-    reason: str
-    seen_as: str = ""
-    sources: tuple[str, ...] = ()
-    mtu: int = 0
-    mac: str = ""
-    protocol: str = ""
-    port: int = 0
-    interface: str = ""
-    through: str = ""
 
 
 def in_vrf(node: str, network: str) -> str:
@@ -185,6 +155,7 @@ class _ExternalFlows:
         self.plan = askers(plan)
         self.policies, self.firewalls = PolicyPermissions(plan), FirewallPermissions(plan)
         self.egress, self.external = EgressAddresses(plan), external
+        self.entrances = EntranceFlows(plan, self.policies)
         self.on_node: dict[str, list[str]] = {node: [] for node in plan["nodes"]}
         for name, workload in self.plan["workloads"].items():
             self.on_node[workload["node"]].append(name)
@@ -199,6 +170,7 @@ class _ExternalFlows:
                 yield from self._to_hosts(name, node, provider)
         if provider:
             yield from self._from_host(node)
+            yield from self.entrances.from_host(node)
 
     def from_external(self, runner: str) -> Iterator[ExternalFlow]:
         for name, workload in self.plan["workloads"].items():
@@ -212,6 +184,7 @@ class _ExternalFlows:
                     )  # fmt: skip
         for node in self.plan["nodes"]:
             yield from self._services_through(runner, node)
+            yield from self.entrances.from_external(runner, self.external[runner], node)
 
     def _services_through(self, runner: str, node: str) -> Iterator[ExternalFlow]:
         """Frames to the node's MAC, as a host with a route to the services by way of that node sends them."""

@@ -14,7 +14,8 @@ from ..common.serialization import digest
 from .asking import Unconfirmed, ask_required, ask_silent, confirm
 from .exchange import Exchange, Question, questions
 from .expectation import Pair, askers, expected
-from .external_expectations import ExternalFlow, external_flows, host_addresses
+from .external_expectations import external_flows, host_addresses
+from .external_flow import ExternalFlow
 from .listening import Place
 from .pace import Pace
 from .result import MARGIN

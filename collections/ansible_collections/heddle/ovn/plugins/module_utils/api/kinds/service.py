@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Service (Kubernetes, core/v1): an address of the cluster for the workloads that a selector chooses."""
+"""Service (Kubernetes, core/v1): an address for the workloads that a selector chooses."""
 
 from __future__ import annotations
 
+from ..external_access import ACCESS_FIELDS, CLUSTER_IP, read_external_access, read_type
 from ..kind import Kind
 from ..names import read_dns_1035_label, read_labels
 from ..node import Node
@@ -11,26 +12,12 @@ from ..service_addresses import NONE, read_service_addresses
 from ..session_affinity import NONE as NO_AFFINITY
 from ..session_affinity import read_session_affinity
 
-_CLUSTER_IP = "ClusterIP"
-_TYPES = (_CLUSTER_IP, "ExternalName", "LoadBalancer", "NodePort")
 _POLICIES = ("Cluster", "Local")
 _NOT_YET = "accepted by the API, not supported by Heddle yet"
-_ONLY_LOAD_BALANCER = "Forbidden: may only be used when `type` is 'LoadBalancer'"
-_FORBIDDEN = {
-    "allocateLoadBalancerNodePorts": _ONLY_LOAD_BALANCER,
-    "externalIPs": _NOT_YET,
-    "externalName": _NOT_YET,
-    "externalTrafficPolicy": "Invalid value: may only be set for externally-accessible services",
-    "healthCheckNodePort":
-        "Invalid value: may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'",
-    "loadBalancerClass": _ONLY_LOAD_BALANCER,
-    "loadBalancerIP": _NOT_YET,
-    "loadBalancerSourceRanges": _ONLY_LOAD_BALANCER,
-    "trafficDistribution": _NOT_YET,
-}  # fmt: skip
+_UNSUPPORTED = ("externalName", "trafficDistribution")
 _FIELDS = (
-    "type", "selector", "ports", "clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "sessionAffinity",
-    "sessionAffinityConfig", "internalTrafficPolicy", "publishNotReadyAddresses", *_FORBIDDEN,
+    "selector", "ports", "clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "sessionAffinity",
+    "sessionAffinityConfig", "internalTrafficPolicy", "publishNotReadyAddresses", *ACCESS_FIELDS, *_UNSUPPORTED,
 )  # fmt: skip
 
 
@@ -39,24 +26,27 @@ def _read_spec(node: Node) -> dict | None:
         node.refuse("Required value", "add it with ports and selector")
         return None
     fields = node.mapping(_FIELDS)
-    kind, policy, unready = (fields.get(name) for name in ("type", "internalTrafficPolicy", "publishNotReadyAddresses"))
-    written = kind.choice(_TYPES) if kind else _CLUSTER_IP
-    if written not in (_CLUSTER_IP, None):
-        kind.refuse(f"{written} is {_NOT_YET}", f"use {_CLUSTER_IP}")
+    policy, unready = (fields.get(name) for name in ("internalTrafficPolicy", "publishNotReadyAddresses"))
+    kind = read_type(fields)
+    if kind is None:
         return None
-    for name, rule in _FORBIDDEN.items():
+    for name in _UNSUPPORTED:
         field = fields.get(name)
-        if field and field.value not in ([], "", 0, False):
-            field.refuse(rule, "remove it")
+        if field and field.value != "":
+            field.refuse(_NOT_YET, "remove it")
     addresses = read_service_addresses(fields)
-    ports = read_service_ports(fields.get("ports"))
+    if addresses["clusterIPs"] == [NONE] and kind != CLUSTER_IP:
+        fields.place("clusterIP" if fields.get("clusterIP") else "clusterIPs").refuse(
+            f"Invalid value: '{NONE}': may not be set to '{NONE}' for {kind} services", f"use the type {CLUSTER_IP}"
+        )
+    ports = read_service_ports(fields.get("ports"), has_node_ports=kind != CLUSTER_IP)
     if not ports and addresses["clusterIPs"] != [NONE] and not (fields.get("ports") and fields.get("ports").value):
         fields.place("ports").refuse("Required value", "list the ports that clients use")
     return {
-        "type": _CLUSTER_IP,
         "selector": read_labels(fields.get("selector")),
         "ports": ports,
         **addresses,
+        **read_external_access(fields, kind),
         # Seconds for which a client stays with an endpoint, 0 for none.
         "affinity": read_session_affinity(fields, NO_AFFINITY),
         "internalTrafficPolicy": policy.choice(_POLICIES) if policy else _POLICIES[0],

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from ...common.addressing import family, plain
 from ...common.naming import LOCKED_ROLE
-from ...common.serialization import digest
 from .hosting_nodes import hosting_nodes
 from .node_network import NodeNetwork, is_on
 
@@ -90,14 +89,3 @@ def held_marks(view: NodeNetwork) -> list[tuple[int, str]]:
 def _entries(view: NodeNetwork) -> dict[str, dict]:
     """Return the EgressIPs of workloads of the network."""
     return {name: view.plan["egress_ips"][name] for name in view.network.get("egress_ips", ())}
-
-
-def without_addresses(plan: dict, addresses: set[str]) -> dict:
-    """Return the plan in which no host holds these egress addresses; its digest is that of its content."""
-    entries = {
-        name: {**entry, "addresses": [one for one in entry["addresses"] if one["address"] not in addresses]}
-        for name, entry in plan["egress_ips"].items()
-    }
-    left = {name: value for name, value in plan.items() if name not in ("digest", "revision")}
-    left["egress_ips"] = entries
-    return {**left, "digest": digest(left), "revision": plan["revision"]}

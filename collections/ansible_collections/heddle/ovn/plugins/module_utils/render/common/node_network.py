@@ -180,9 +180,10 @@ class NodeNetwork:
 def is_of_node(network: dict, service: dict) -> bool:
     """Return whether a Service has other targets on each node, or for a switch and a gateway router of one.
 
-    As in ovn-kubernetes: with the internal traffic policy Local, and with endpoints beyond the network's subnets.
+    As in ovn-kubernetes: with a traffic policy Local, and with endpoints beyond the network's subnets.
     """
-    if service["internal_traffic_policy"] == "Local":
+    policies = service["internal_traffic_policy"], service.get("external", {}).get("traffic_policy")
+    if "Local" in policies:
         return True
     own = [network_of(subnet) for subnet in network["subnets"]]
     return any(

@@ -9,6 +9,15 @@ from ...types.openflow_flow import FloodPort, Flow, StaticMac
 from ..common.node_network import NodeNetwork, is_on
 from ..common.provider import Provider
 
+# Connections between the host and gateway routers, under masquerade addresses.
+HOST_ZONE = 64001
+_PACKET_MARK_BASE = 4096
+
+
+def packet_mark(view: NodeNetwork) -> int:
+    """Return the mark of packets that the host sends for a network."""
+    return _PACKET_MARK_BASE + view.network["id"]
+
 
 def primary_views(plan: dict, node: str) -> list[NodeNetwork]:
     """Return all networks with gateway routers, the default network first; none on a node without an uplink."""

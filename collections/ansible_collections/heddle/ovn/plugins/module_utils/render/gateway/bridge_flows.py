@@ -19,23 +19,18 @@ from ...types.encapsulation import OVERLAY
 from ...types.openflow_flow import PATH_MTU_COOKIE, Flow
 from ..common.egress_ips import NODE_ADDRESS_MARK, held_marks
 from ..common.node_network import NodeNetwork
-from .bridge import Bridge
+from .bridge import HOST_ZONE, Bridge, packet_mark
 from .neighbour_flows import ADVERTISEMENT, IPV6, SOLICITATION, other_routers, render_neighbours
+from .service_flows import render_services
 
-ZONE, HOST_ZONE, OVN_ZONE, FRAGMENT_ZONE = 64000, 64001, 64002, 64004
+ZONE, OVN_ZONE, FRAGMENT_ZONE = 64000, 64002, 64004
 OVN_MARK, HOST_MARK, NETWORK_MARK_BASE = 1, 2, 3
-PACKET_MARK_BASE = 4096
 ETHERNET_HEADER = 14
 _IP = {4: "ip", 6: "ipv6"}
 _SOURCE, _TARGET = {4: "nw_src", 6: "ipv6_src"}, {4: "nw_dst", 6: "ipv6_dst"}
 _TOO_BIG = {4: "icmp,icmp_type=3,icmp_code=4", 6: "icmp6,icmp_type=2,icmp_code=0"}
 _TRANSPORTS = {4: ("tcp", "udp", "sctp"), 6: ("tcp6", "udp6", "sctp6")}
 _ROUTER_ADVERTISEMENT = 134
-
-
-def packet_mark(view: NodeNetwork) -> int:
-    """Return the mark of packets that the host sends for a network."""
-    return PACKET_MARK_BASE + view.network["id"]
 
 
 def connection_mark(view: NodeNetwork) -> int:
@@ -49,6 +44,7 @@ def render_bridge_flows(plan: dict, node: str) -> list[Flow]:
     if not bridge.views:
         return []
     render_neighbours(bridge)
+    render_services(bridge)
     bridge.underlay()
     bridge.replies()
     for view in bridge.views:

@@ -12,6 +12,7 @@ from ...common.naming import DEFAULT_NETWORK, LOCKED_ROLE, management_interface
 from ...types.nftables_ruleset import USERSPACE_TABLE, Chain, Firewall, Set
 from ..common.node_network import NodeNetwork
 from ..gateway.bridge import primary_views
+from .service_rules import forwarded, render_service_rules, untranslated
 
 _FAMILIES = {4: ("ip", "ipv4_addr"), 6: ("ip6", "ipv6_addr")}
 # Fixed masquerade addresses of hosts and routers; the networks' own follow these.
@@ -29,11 +30,13 @@ def render_firewall(plan: dict, node: str, *, with_prober: bool = True) -> Firew
     if not views:
         return Firewall()
     default = next(view for view in views if view.is_default)
-    chains = [_isolation(default, with_prober=with_prober), _north_south(default), _management(default)]
+    chains = [_isolation(default, with_prober=with_prober), _north_south(views), _management(views)]
     if default.provider.is_local:
         chains += _local_gateway(default)
+    service_chains, maps = render_service_rules(views)
+    chains += service_chains
     sets = [Set(_locked(version), _FAMILIES[version][1], _locked_addresses(plan, node, version)) for version in (4, 6)]
-    return Firewall(chains=tuple(chains), sets=tuple(sets))
+    return Firewall(chains=tuple(chains), sets=tuple(sets), maps=tuple(maps))
 
 
 def render_userspace_interfaces(uplinks: list[str]) -> Firewall:
@@ -89,20 +92,19 @@ def _isolation(view: NodeNetwork, *, with_prober: bool) -> Chain:
     return Chain("udn-isolation", tuple(rules), hook="output")
 
 
-def _north_south(view: NodeNetwork) -> Chain:
+def _north_south(views: list[NodeNetwork]) -> Chain:
     """The host forwards only replies to workloads, in local gateway mode, besides connections of its own.
 
-    Nor does it forward from the provider network to services: they are for hosts and workloads.
+    Nor does it forward from the provider network to services: they are for hosts and workloads. What it has translated
+    to a service itself (`service_rules.py`) is excepted.
 
     Without this, an external host that sends to a workload's address by the host's MAC reaches it, even where the
     default network is locked, because the management port gives the packet the host's own address. ovn-kubernetes
     leaves that open unless forwarding is disabled.
     """
     inward = f'oifname "{management_interface(0)}"'
-    return Chain(
-        "north_south", (f"{inward} ct state established,related accept", f"{inward} drop", *_to_services(view)),
-        hook="forward",
-    )  # fmt: skip
+    rules = [f"{inward} ct state established,related accept", *forwarded(views), f"{inward} drop"]
+    return Chain("north_south", (*rules, *_to_services(views[0])), hook="forward")
 
 
 def _to_services(view: NodeNetwork) -> list[str]:
@@ -119,10 +121,10 @@ def _to_services(view: NodeNetwork) -> list[str]:
     return rules
 
 
-def _management(view: NodeNetwork) -> Chain:
+def _management(views: list[NodeNetwork]) -> Chain:
     """Workloads of the default network see the host under the address of its management port."""
-    own = view.management_addresses()
-    rules = [f'oifname != "{management_interface(0)}" return']
+    own = views[0].management_addresses()
+    rules = [f'oifname != "{management_interface(0)}" return', *untranslated(views)]
     rules += [f"{_FAMILIES[family(address)][0]} saddr {address} return" for address in own]
     rules += [f"meta nfproto ipv{family(address)} snat {_FAMILIES[family(address)][0]} to {address}" for address in own]
     return Chain("mgmtport-snat", tuple(rules), hook="postrouting", kind="nat", priority="srcnat")

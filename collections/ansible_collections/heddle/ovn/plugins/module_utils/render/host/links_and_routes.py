@@ -30,11 +30,10 @@ from ...types.host_network import (
     Vrf,
 )
 from ...types.ovsdb_row import Keys, Parent, Row
-from ..common.egress_ips import held_addresses
+from ..common.entrances import held_addresses
 from ..common.node_network import NodeNetwork
 from ..common.provider import Provider
-from ..gateway.bridge import primary_views
-from ..gateway.bridge_flows import packet_mark
+from ..gateway.bridge import packet_mark, primary_views
 from ..gateway.external import DEFAULT_ROUTES
 from .vswitch import UNDERLAY_BRIDGE
 
@@ -70,7 +69,7 @@ def render_host_network(plan: dict, node: str) -> HostNetwork:
         vrfs=tuple(Vrf(_vrf(view), _interface(view), view.name, main_routes=True) for view in isolated),
         addresses=(
             *_masquerade_addresses(plan, provider),
-            *_egress_addresses(plan, node, provider),
+            *_held_addresses(plan, node, provider),
             *(address for view in managed for address in _own_addresses(view)),
         ),
         routes=(
@@ -129,8 +128,8 @@ def _masquerade_addresses(plan: dict, provider: Provider) -> list[HostAddress]:
     ]
 
 
-def _egress_addresses(plan: dict, node: str, provider: Provider) -> list[HostAddress]:
-    """The host answers for the egress addresses that it holds, and sends nothing of its own with them."""
+def _held_addresses(plan: dict, node: str, provider: Provider) -> list[HostAddress]:
+    """The host answers for the addresses that it holds for others, and sends nothing of its own with them."""
     return [
         HostAddress(provider.bridge, host_route(address), deprecated=family(address) == 6)
         for address in held_addresses(plan, node)

@@ -2,30 +2,35 @@
 """Load balancers of the Services of a network.
 
 Names, options and scopes as in ovn-kubernetes: a Service that every node treats alike has one load balancer for each
-protocol, in a group that the network's switch and gateway router share. One whose targets depend on the node has one
-for its switch and one for its gateway router. Only switches and routers of its network have them, so other networks do
-not reach it.
+protocol, in a group that the network's switch and gateway router share; its node ports, which have the node's own
+addresses, are in a further one. One whose targets depend on the node has one for its switch and one for its gateway
+router, and with the external traffic policy Local another one for the router, which keeps the source address. Only
+switches and routers of its network have them, so other networks do not reach its cluster IP.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from ...common.addressing import family, network_of, nth_address, plain
 from ...common.naming import (
     EXTERNAL_ID_NETWORK,
     EXTERNAL_ID_ROLE,
     gateway_router,
-    layer2_switch,
     load_balancer_group,
-    node_switch,
     prefix,
 )
 from ...types.ovsdb_row import Parent, Row
+from ..common.entrances import NODE_PORT, Entrance, entrances_of
 from ..common.node_network import NodeNetwork, is_of_node
 from ..common.ovn_rows import LOAD_BALANCER_GROUP, ROUTER, SWITCH
 from .load_balancer_options import OPTIONS, hairpin_options, socket
 
 # OVN keeps affinity for less than a day; the longest timeout of Kubernetes means that it never ends.
 _ENDLESS = 86400
+_KEEPS_SOURCE = {"skip_snat": "true"}
+
+Targets = Callable[[dict, int], list[str]]
 
 
 def render_network_services(view: NodeNetwork) -> list[Row]:
@@ -34,58 +39,135 @@ def render_network_services(view: NodeNetwork) -> list[Row]:
     group = load_balancer_group(view.name)
     if view.has_load_balancer_group:
         rows.append(Row(LOAD_BALANCER_GROUP, group, {"name": group}, view.name))
-    shared = Parent(LOAD_BALANCER_GROUP, group, "load_balancer")
-    layer3 = view.network["topology"] == "Layer3"
-    switch = node_switch(view.name, view.node) if layer3 else layer2_switch(view.name)
-    router = gateway_router(view.name, view.node)
-    own = (
-        (f"node_switch_{view.node}", Parent(SWITCH, switch, "load_balancer")),
-        (f"node_router_{view.node}", Parent(ROUTER, router, "load_balancer")),
-    )
     for name, service in view.services.items():
+        balancing = _Balancing(view, name, service)
         for protocol in sorted({port["protocol"] for port in service["ports"]}):
-            scopes = own if is_of_node(view.network, service) else (("cluster", shared),)
-            rows += [_load_balancer(view, name, service, protocol, scope, parent) for scope, parent in scopes]
+            rows += balancing.rows(protocol)
     return rows
 
 
-def _load_balancer(
-    view: NodeNetwork, service_name: str, service: dict, protocol: str, scope: str, parent: Parent
-) -> Row:
-    name = f"{prefix(view.name)}Service_{service_name}_{protocol}_{scope}"
-    options = {**OPTIONS, **hairpin_options(view)}
-    columns = {
-        "name": name,
-        "protocol": protocol.lower(),
-        "vips": {
-            socket(address, port["port"]): ",".join(_targets(view, service, port, parent, family(address)))
-            for port in service["ports"]
-            if port["protocol"] == protocol
-            for address in service["addresses"]
-        },
-        "options": options,
-        "external_ids": _external_ids(view, service_name),
-    }
-    if 0 < service["affinity"] < _ENDLESS:
-        options["affinity_timeout"] = str(service["affinity"])
-    elif service["affinity"]:
-        columns["selection_fields"] = {"ip_src", "ip_dst"}
-    return Row("Load_Balancer", name, columns, view.name, parent)
+class _Balancing:
+    """The load balancers of one Service on the node."""
+
+    def __init__(self, view: NodeNetwork, name: str, service: dict) -> None:
+        self.view, self.name, self.service = view, name, service
+        self.entrances = entrances_of(view, name)
+
+    def rows(self, protocol: str) -> list[Row]:
+        """Return the rows of one protocol."""
+        view, node = self.view, self.view.node
+        ports = [port for port in self.service["ports"] if port["protocol"] == protocol]
+        outer = [one for one in self.entrances if one.protocol == protocol]
+        shared = Parent(LOAD_BALANCER_GROUP, load_balancer_group(view.name), "load_balancer")
+        if not is_of_node(view.network, self.service):
+            own = [one for one in outer if one.kind == NODE_PORT]
+            everywhere = [one for one in outer if one.kind != NODE_PORT]
+            rows = [
+                self._row(
+                    protocol, "cluster", shared, self._inner(ports, self._all) | self._outer(everywhere, self._all)
+                )
+            ]
+            if own:
+                rows.append(self._row(protocol, f"node_router+switch_{node}", shared, self._outer(own, self._all)))
+            return rows
+        switch = Parent(SWITCH, view.workload_switch, "load_balancer")
+        router = Parent(ROUTER, gateway_router(view.name, node), "load_balancer")
+        local = [one for one in outer if one.is_local and self._of_node_targets(one.port, one.version)]
+        other = [one for one in outer if one not in local]
+        rows = [
+            # Workloads of the network reach all endpoints by the external addresses, whatever the policy.
+            self._row(
+                protocol, f"node_switch_{node}", switch,
+                self._inner(ports, self._internal) | self._outer(outer, self._all) | self._through_host(outer),
+            ),
+            self._row(
+                protocol, f"node_router_{node}", router,
+                self._inner(ports, self._routed) | self._outer(other, self._routed_or_rejected),
+            ),
+        ]  # fmt: skip
+        if local:
+            vips = self._outer(local, self._of_node_targets)
+            rows.append(self._row(protocol, f"node_local_router_{node}", router, vips, _KEEPS_SOURCE))
+        return rows
+
+    def _row(
+        self, protocol: str, scope: str, parent: Parent, vips: dict[str, str], more: dict[str, str] | None = None
+    ) -> Row:
+        name = f"{prefix(self.view.name)}Service_{self.name}_{protocol}_{scope}"
+        options = {**OPTIONS, **(more or {}), **hairpin_options(self.view)}
+        columns = {
+            "name": name,
+            "protocol": protocol.lower(),
+            "vips": vips,
+            "options": options,
+            "external_ids": _external_ids(self.view, self.name),
+        }
+        if 0 < self.service["affinity"] < _ENDLESS:
+            options["affinity_timeout"] = str(self.service["affinity"])
+        elif self.service["affinity"]:
+            columns["selection_fields"] = {"ip_src", "ip_dst"}
+        return Row("Load_Balancer", name, columns, self.view.name, parent)
+
+    def _inner(self, ports: list[dict], targets: Targets) -> dict[str, str]:
+        """Return the cluster IPs with their targets."""
+        return {
+            socket(address, port["port"]): ",".join(targets(port, family(address)))
+            for port in ports
+            for address in self.service["addresses"]
+        }
+
+    @staticmethod
+    def _outer(entrances: list[Entrance], targets: Targets) -> dict[str, str]:
+        """Return what comes in from beyond the network with its targets."""
+        return {socket(one.address, one.number): ",".join(targets(one.port, one.version)) for one in entrances}
+
+    def _through_host(self, entrances: list[Entrance]) -> dict[str, str]:
+        """Return by what address the host reaches the endpoints of this node in local gateway mode.
+
+        It keeps source addresses, as the external traffic policy Local has it (`render/host/service_rules.py`).
+        """
+        local = [one for one in entrances if one.is_local and self.view.provider.is_local and "node_port" in one.port]
+        addresses = {family(one): one for one in self.view.masquerade(NodeNetwork.LOCAL_SERVICE_MASQUERADE)}
+        return {
+            socket(addresses[one.version], one.port["node_port"]): ",".join(
+                self._of_node_targets(one.port, one.version)
+            )
+            for one in local
+        }
+
+    @staticmethod
+    def _all(port: dict, version: int) -> list[str]:
+        """Return the endpoints of one family; none rejects connections."""
+        return [socket(one["address"], one["port"]) for one in port["endpoints"] if family(one["address"]) == version]
+
+    def _internal(self, port: dict, version: int) -> list[str]:
+        """Return the endpoints for workloads of the network."""
+        if self.service["internal_traffic_policy"] == "Local":
+            return self._of_node_targets(port, version)
+        return self._all(port, version)
+
+    def _of_node_targets(self, port: dict, version: int) -> list[str]:
+        """Return the endpoints on this node."""
+        return self._all({"endpoints": [one for one in port["endpoints"] if one["node"] == self.view.node]}, version)
+
+    def _routed(self, port: dict, version: int) -> list[str]:
+        """Return the endpoints as the gateway router reaches them."""
+        return [
+            socket(seen_from_router(self.view, one["address"]), one["port"])
+            for one in port["endpoints"]
+            if family(one["address"]) == version
+        ]
+
+    def _routed_or_rejected(self, port: dict, version: int) -> list[str]:
+        """Return the endpoints for what comes in: none with the policy Local, since there are none on this node."""
+        if self.service["external"]["traffic_policy"] == "Local":
+            return []
+        return self._routed(port, version)
 
 
 def _external_ids(view: NodeNetwork, service_name: str) -> dict:
     ids = {"k8s.ovn.org/kind": "Service", "k8s.ovn.org/owner": service_name}
     return ids if view.is_default else {**ids, EXTERNAL_ID_NETWORK: view.name, EXTERNAL_ID_ROLE: "primary"}
-
-
-def _targets(view: NodeNetwork, service: dict, port: dict, parent: Parent, version: int) -> list[str]:
-    """Return the endpoints of one family; none rejects connections."""
-    is_local = service["internal_traffic_policy"] == "Local" and parent.table == SWITCH
-    return [
-        socket(seen_from_router(view, one["address"]) if parent.table == ROUTER else one["address"], one["port"])
-        for one in port["endpoints"]
-        if family(one["address"]) == version and not (is_local and one["node"] != view.node)
-    ]
 
 
 def seen_from_router(view: NodeNetwork, address: str) -> str:

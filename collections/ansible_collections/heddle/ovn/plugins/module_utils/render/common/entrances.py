@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How packets from beyond a network come in to its Services on one node: addresses and ports.
+
+Shared by load balancers, flows of the provider bridge, and the host's firewall.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+
+from ...common.addressing import family, network_of, plain
+from ...common.serialization import digest
+from .egress_ips import held_addresses as held_egress_addresses
+from .node_network import NodeNetwork
+
+NODE_PORT, EXTERNAL, LOAD_BALANCER = "node port", "external address", "load balancer"
+
+
+@dataclass(frozen=True)
+class Entrance:
+    """One address and port of a Service, by which packets from beyond the network come in.
+
+    `port` is the Service's port of the plan. `cluster_ip` is the Service's address of the same family. `is_here` says
+    whether packets to `address` come in on this node: always for node ports and external addresses; a load balancer's
+    address is on one node. `sources` are the ranges that may send to it, () for any.
+    """
+
+    kind: str
+    service: str
+    protocol: str
+    address: str
+    number: int
+    cluster_ip: str
+    port: dict = field(hash=False)
+    is_local: bool
+    is_here: bool
+    sources: tuple[str, ...] = ()
+
+    @property
+    def version(self) -> int:
+        """Return the address family."""
+        return family(self.address)
+
+
+def is_open_to_nodes(view: NodeNetwork, entrance: Entrance) -> bool:
+    """Return whether an entrance lets in what comes with the address of this node, as workloads of other networks do.
+
+    As from any other node, where the source ranges decide about it.
+    """
+    own = view.provider.address(entrance.version)
+    return not entrance.sources or any(ip_address(own) in network_of(one) for one in entrance.sources)
+
+
+def entrances(view: NodeNetwork) -> list[Entrance]:
+    """Return all entrances to Services of a network on the node; none without a provider network."""
+    return [one for name in view.services for one in entrances_of(view, name)]
+
+
+def entrances_of(view: NodeNetwork, name: str) -> list[Entrance]:
+    """Return the entrances to one Service (`namespace/name`)."""
+    service = view.services[name]
+    external = service.get("external")
+    if not external or not view.provider:
+        return []
+    cluster_ips = {family(text): text for text in service["addresses"]}
+    is_local = external["traffic_policy"] == "Local"
+    # As in Kubernetes: source ranges are about the addresses of load balancers.
+    ranges = external["source_ranges"]
+    found = []
+    for port in service["ports"]:
+        places = [(EXTERNAL, address, port["port"], True) for address in external["addresses"]]
+        places += [
+            (LOAD_BALANCER, one["address"], port["port"], one["node"] == view.node) for one in external["load_balancer"]
+        ]
+        if "node_port" in port:
+            nodes = dict.fromkeys(plain(address) for address in view.provider.addresses)
+            places += [(NODE_PORT, address, port["node_port"], True) for address in nodes]
+        found += [
+            Entrance(
+                kind, name, port["protocol"], address, number, cluster_ips[family(address)], port, is_local, is_here,
+                tuple(one for one in ranges if family(one) == family(address)) if kind == LOAD_BALANCER else (),
+            )
+            for kind, address, number, is_here in places
+            if family(address) in cluster_ips
+        ]  # fmt: skip
+    return found
+
+
+def held_load_balancer_addresses(plan: dict, node: str) -> list[str]:
+    """Return the load balancer addresses that a node announces."""
+    return [
+        one["address"]
+        for services in plan.get("services", {}).values()
+        for service in services.values()
+        for one in service.get("external", {}).get("load_balancer", ())
+        if one["node"] == node
+    ]
+
+
+def held_addresses(plan: dict, node: str) -> list[str]:
+    """Return the addresses that a node has for others: those of EgressIPs and of load balancers."""
+    return held_egress_addresses(plan, node) + held_load_balancer_addresses(plan, node)
+
+
+def without_addresses(plan: dict, addresses: set[str]) -> dict:
+    """Return the plan in which no host holds these addresses; its digest is that of its content."""
+    left = {name: value for name, value in plan.items() if name not in ("digest", "revision")}
+    left["egress_ips"] = {
+        name: {**entry, "addresses": [one for one in entry["addresses"] if one["address"] not in addresses]}
+        for name, entry in plan["egress_ips"].items()
+    }
+    left["services"] = {
+        network: {name: _without(service, addresses) for name, service in services.items()}
+        for network, services in plan["services"].items()
+    }
+    return {**left, "digest": digest(left), "revision": plan["revision"]}
+
+
+def _without(service: dict, addresses: set[str]) -> dict:
+    if "external" not in service:
+        return service
+    external = service["external"]
+    kept = [one for one in external["load_balancer"] if one["address"] not in addresses]
+    return {**service, "external": {**external, "load_balancer": kept}}

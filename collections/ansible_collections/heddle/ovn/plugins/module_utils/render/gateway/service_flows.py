@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OpenFlow rules of the provider bridge for Services: what comes in from beyond a network, and the answers to it.
+
+As in ovn-kubernetes's gateway bridge packets to a node port, an external address or a load balancer's address go from
+the uplink to the gateway router of the Service's network, whose load balancer chooses the endpoint, and its answers go
+back, without connection tracking on the bridge. ovn-kubernetes has these flows at priority 110, as those of fragments,
+whose order is then undefined; here they are below. The path is the same in local gateway mode, unless the source
+address has to stay: then workloads answer through the host, so the packets come in through it, too
+(`render/host/service_rules.py`).
+
+Packets of the host and of other networks' gateway routers to an address that this host has go through the host's
+kernel, which translates them to the cluster IP and marks them with the network.
+"""
+
+from __future__ import annotations
+
+from ...common.addressing import family, mac_of_address
+from ..common.entrances import LOAD_BALANCER, Entrance, entrances, held_load_balancer_addresses, is_open_to_nodes
+from ..common.node_network import NodeNetwork
+from .bridge import HOST_ZONE, Bridge, packet_mark
+from .neighbour_flows import ADVERTISEMENT, SOLICITATION
+
+_TRANSPORTS = {"TCP": {4: "tcp", 6: "tcp6"}, "UDP": {4: "udp", 6: "udp6"}, "SCTP": {4: "sctp", 6: "sctp6"}}
+_IP, _SOURCE, _TARGET = {4: "ip", 6: "ipv6"}, {4: "nw_src", 6: "ipv6_src"}, {4: "nw_dst", 6: "ipv6_dst"}
+# Answers come before what leaves with the node's address in local gateway mode (175).
+_ANSWER, _NO_ANSWER, _ENTRANCE, _NO_ENTRANCE = 180, 115, 108, 107
+# Before the flows of `neighbour_flows.py`, and before those of the host's neighbour discovery.
+_NEIGHBOURS = 560
+
+
+def render_services(bridge: Bridge) -> None:
+    """Add the flows of all Services that are reached from beyond their network."""
+    for view in bridge.views:
+        own = entrances(view)
+        for entrance in own:
+            if entrance.is_here:
+                _inward(bridge, view, entrance)
+            if entrance.is_here and entrance.kind == LOAD_BALANCER and is_open_to_nodes(view, entrance):
+                for asking in bridge.views:
+                    _between_routers_and_host(bridge, asking, entrance)
+        if own:
+            _from_host(bridge, view, own)
+    for address in held_load_balancer_addresses(bridge.plan, bridge.node):
+        _only_entrances(bridge, address)
+        if family(address) == 4:
+            _answer_routers(bridge, address)
+        else:
+            for view in bridge.views:
+                _ask_host(bridge, view, address)
+
+
+def _inward(bridge: Bridge, view: NodeNetwork, entrance: Entrance) -> None:
+    """From the uplink to the gateway router and back; in local gateway mode the host keeps source addresses."""
+    version = entrance.version
+    transport = _TRANSPORTS[entrance.protocol][version]
+    request = (
+        f"in_port={bridge.uplink}{bridge.in_vlan},{transport},{_TARGET[version]}={entrance.address},"
+        f"tp_dst={entrance.number}"
+    )
+    through_host = bridge.provider.is_local and entrance.is_local
+    inward = bridge.to_host if through_host else f"output:{{{bridge.patch(view)}}}"
+    for source in entrance.sources or ("",):
+        match = f"{request},{_SOURCE[version]}={source}" if source else request
+        bridge.add(0, _ENTRANCE, match, inward, view.name)
+    if not through_host:
+        answer = (
+            f"in_port={{{bridge.patch(view)}}},dl_src={bridge.mac},{transport},"
+            f"{_SOURCE[version]}={entrance.address},tp_src={entrance.number}"
+        )
+        bridge.add(0, _ANSWER, answer, bridge.to_uplink, view.name)
+
+
+def _only_entrances(bridge: Bridge, address: str) -> None:
+    """What else is sent to an address of a load balancer is not for the host, which has the address only for ARP."""
+    version = family(address)
+    for names in _TRANSPORTS.values():
+        match = f"in_port={bridge.uplink}{bridge.in_vlan},{names[version]},{_TARGET[version]}={address}"
+        bridge.add(0, _NO_ENTRANCE, match, "drop")
+    bridge.add(
+        0, _NO_ANSWER, f"{_IP[version]},dl_src={bridge.mac},{_TARGET[version]}={address}{bridge.in_vlan}", "drop"
+    )
+
+
+def _answer_routers(bridge: Bridge, address: str) -> None:
+    """Answer gateway routers of this node that ask by ARP for an address of a load balancer that it has.
+
+    They ask with the node's own address as source, to which the kernel sends no answer. One flow is for all of them.
+    The answer has a MAC of its own: packets to the node's, which is the gateway routers' too, would not leave them.
+    """
+    match = f"arp,dl_src={bridge.mac},arp_op=1,arp_tpa={address}{bridge.in_vlan}"
+    answer = (
+        "move:NXM_OF_ETH_SRC[]->NXM_OF_ETH_DST[],set_field:2->arp_op,move:NXM_NX_ARP_SHA[]->NXM_NX_ARP_THA[],"
+        f"move:NXM_OF_ARP_SPA[]->NXM_OF_ARP_TPA[],set_field:{mac_of_address(address)}->arp_sha,set_field:{address}->arp_spa,IN_PORT"
+    )
+    bridge.add(0, _NEIGHBOURS, match, answer)
+
+
+def _ask_host(bridge: Bridge, view: NodeNetwork, address: str) -> None:
+    """Let the kernel answer a gateway router that asks by neighbour discovery, under its masquerade address.
+
+    Flows alone cannot answer: the kernel's datapath cannot set all fields of an advertisement (ovs-fields(7)).
+    """
+    if 6 not in view.network["families"]:
+        return
+    port, solicitation = f"in_port={{{bridge.patch(view)}}}", f"icmp6,icmp_type={SOLICITATION},icmp_code=0"
+    own = bridge.masquerade(NodeNetwork.OVN_MASQUERADE, 6)
+    if not view.is_default:
+        own = next(item for item in view.masquerade_addresses(0) if family(item) == 6)
+    question = f"set_field:{own}->ipv6_src,{bridge.to_host}"
+    bridge.add(0, _NEIGHBOURS, f"{port},{solicitation},nd_target={address}", question, view.name)
+    answer = f"in_port=LOCAL,icmp6,icmp_type={ADVERTISEMENT},icmp_code=0,nd_target={address},ipv6_dst={own}"
+    with_mac = f"set_field:{mac_of_address(address)}->nd_tll,{bridge.host_to_router[view.name]}"
+    bridge.add(0, _NEIGHBOURS + 1, answer, with_mac, view.name)
+
+
+def _from_host(bridge: Bridge, view: NodeNetwork, own: list[Entrance]) -> None:
+    """From the host to the cluster IP that its kernel has translated to.
+
+    User-defined networks have flows for their marks in any case. A userspace datapath does not see the kernel's marks;
+    what comes from networks is dropped there before (priority 200).
+    """
+    if view.is_default:
+        for version in sorted({one.version for one in own}):
+            match = f"{_IP[version]},pkt_mark={packet_mark(view):#x}"
+            bridge.add(2, 250, match, bridge.host_to_router[view.name], view.name)
+    if not bridge.provider.userspace_interfaces:
+        return
+    for address in dict.fromkeys(one.cluster_ip for one in own):
+        version = family(address)
+        match = f"{_IP[version]},{_TARGET[version]}={address}"
+        bridge.add(2, 150, match, bridge.host_to_router[view.name], view.name)
+
+
+def _between_routers_and_host(bridge: Bridge, view: NodeNetwork, entrance: Entrance) -> None:
+    """From a gateway router of this node to an address of a load balancer that this host has, and the answers."""
+    version = entrance.version
+    if version not in view.network["families"]:
+        return
+    transport = _TRANSPORTS[entrance.protocol][version]
+    source, target = _SOURCE[version], _TARGET[version]
+    question = f"in_port={{{bridge.patch(view)}}},{transport},{target}={entrance.address},tp_dst={entrance.number}"
+    if view.is_default:
+        # As to any other address of the host.
+        own = bridge.provider.address(version)
+        bridge.add(0, 500, f"{question},{source}={own}", f"ct(commit,zone={HOST_ZONE},table=4)", view.name)
+        return
+    own = next(item for item in view.masquerade_addresses(0) if family(item) == version)
+    bridge.add(0, 500, f"{question},{source}={own}", "resubmit(,3)", view.name)
+    answer = f"in_port=LOCAL,{transport},{source}={entrance.address},{target}={own},tp_src={entrance.number}"
+    bridge.add(0, 560, answer, bridge.host_to_router[view.name], view.name)

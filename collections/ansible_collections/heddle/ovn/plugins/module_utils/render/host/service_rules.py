@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The host's nftables rules for Services that are reached from beyond their network.
+
+What processes of the host, and workloads by way of the host, send to a node port or an address of a Service is
+translated to its cluster IP and marked with its network; routes and the provider bridge bring it to the network's
+gateway router. Chains as ovn-kubernetes's (`udn-service-mark`, `services-output`, `services-prerouting`), with maps
+instead of rules, so that the cost of a packet does not grow with the number of Services.
+
+In local gateway mode, what comes in from the uplink to a Service with the external traffic policy Local is translated
+to the masquerade address for local services, which leads over the management port to the endpoints of this node with
+the source address kept.
+"""
+
+from __future__ import annotations
+
+from ...common.addressing import family
+from ...common.naming import management_interface
+from ...types.nftables_ruleset import Chain, Map
+from ..common.entrances import EXTERNAL, Entrance, entrances, is_open_to_nodes
+from ..common.node_network import NodeNetwork
+from ..gateway.bridge import packet_mark
+
+_WORDS = {4: ("ip", "ipv4_addr"), 6: ("ip6", "ipv6_addr")}
+
+
+def render_service_rules(views: list[NodeNetwork]) -> tuple[list[Chain], list[Map]]:
+    """Return chains and maps; none without entrances. `views` are the primary networks of the node."""
+    found = [(view, one) for view in views for one in entrances(view)]
+    if not found:
+        return [], []
+    provider = views[0].provider
+    versions = sorted({one.version for _view, one in found})
+    local = [(view, one) for view, one in found if provider.is_local and one.is_local]
+    # What others send to an external address, or to one that another host has, is not for this host.
+    received = [
+        (view, one) for view, one in found if one.is_here and one.kind != EXTERNAL and is_open_to_nodes(view, one)
+    ]
+    maps = []
+    for version in versions:
+        maps += [
+            _map(f"service-marks-v{version}", version, "mark", found, lambda view, _one: f"{packet_mark(view):#x}"),
+            _map(
+                f"service-targets-v{version}", version, _pair(version), found, _cluster_ip
+            ),
+            _map(
+                f"received-service-targets-v{version}", version, _pair(version),
+                received, _cluster_ip,
+            ),
+        ]  # fmt: skip
+        targets = [(view, one) for view, one in local if local_target(view, one) and one.version == version]
+        if targets:
+            maps.append(_map(f"local-service-targets-v{version}", version, _pair(version), targets, _local))
+    names = {one.name for one in maps}
+    bridge = f'iifname "{provider.bridge}"'
+    through = [f"local-service-targets-v{version}" for version in versions]
+    chains = [
+        Chain("service-mark", tuple(f"meta mark set {_key(one)} map @service-marks-v{one}" for one in versions)),
+        Chain("service-mark-prerouting", ("jump service-mark",), hook="prerouting", priority="mangle"),
+        Chain("service-mark-output", ("jump service-mark",), hook="output", kind="route", priority="mangle"),
+        Chain(
+            "services-prerouting",
+            (
+                *(_translation(version, name, bridge) for version, name in zip(versions, through, strict=True)
+                  if name in names),
+                *(_translation(version, f"received-service-targets-v{version}") for version in versions),
+            ),
+            hook="prerouting", kind="nat", priority="dstnat",
+        ),
+        Chain(
+            "services-output", tuple(_translation(version, f"service-targets-v{version}") for version in versions),
+            hook="output", kind="nat", priority="dstnat",
+        ),
+    ]  # fmt: skip
+    return chains, maps
+
+
+def local_target(view: NodeNetwork, entrance: Entrance) -> str:
+    """Return the masquerade address that leads to the endpoints of this node, "" for a Service without node ports."""
+    if "node_port" not in entrance.port:
+        return ""
+    local = view.masquerade(NodeNetwork.LOCAL_SERVICE_MASQUERADE)
+    return next((address for address in local if family(address) == entrance.version), "")
+
+
+def forwarded(views: list[NodeNetwork]) -> list[str]:
+    """Return the rules that let the host forward what `services-prerouting` translated."""
+    if not any(entrances(view) for view in views):
+        return []
+    provider = views[0].provider
+    rules = [f'iifname "{provider.bridge}" oifname "{provider.bridge}" ct status dnat accept']
+    return rules + [
+        f'oifname "{management_interface(0)}" {match} ct status dnat accept' for match in _local_matches(views)
+    ]
+
+
+def untranslated(views: list[NodeNetwork]) -> list[str]:
+    """Return the rules that keep the source address of what goes to local services of the default network."""
+    return [f"{match} return" for match in _local_matches(views)]
+
+
+def _local_matches(views: list[NodeNetwork]) -> list[str]:
+    default = views[0]
+    if not default.provider.is_local or not any(one.is_local for one in entrances(default)):
+        return []
+    addresses = default.masquerade(NodeNetwork.LOCAL_SERVICE_MASQUERADE)
+    return [f"{_WORDS[family(address)][0]} daddr {address}" for address in addresses]
+
+
+def _cluster_ip(_view: NodeNetwork, entrance: Entrance) -> str:
+    return f"{entrance.cluster_ip} . {entrance.port['port']}"
+
+
+def _local(view: NodeNetwork, entrance: Entrance) -> str:
+    return f"{local_target(view, entrance)} . {entrance.port['node_port']}"
+
+
+def _key(version: int) -> str:
+    return f"{_WORDS[version][0]} daddr . meta l4proto . th dport"
+
+
+def _pair(version: int) -> str:
+    return f"{_WORDS[version][1]} . inet_service"
+
+
+def _translation(version: int, name: str, match: str = "") -> str:
+    return f"{match} dnat {_WORDS[version][0]} to {_key(version)} map @{name}".strip()
+
+
+def _map(name: str, version: int, value: str, found: list[tuple[NodeNetwork, Entrance]], result) -> Map:
+    elements = sorted(
+        f"{one.address} . {one.protocol.lower()} . {one.number} : {result(view, one)}"
+        for view, one in found
+        if one.version == version
+    )
+    return Map(name, f"{_WORDS[version][1]} . inet_proto . inet_service", value, tuple(elements))

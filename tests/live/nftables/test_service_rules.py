@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rules for Services in the kernel: what a process sends to a node port arrives at the cluster IP, marked."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel
+from ansible_collections.heddle.ovn.plugins.module_utils.nftables.reconcile import reconcile_firewall
+from ansible_collections.heddle.ovn.plugins.module_utils.render.host.firewall import render_firewall
+from ansible_collections.heddle.ovn.plugins.module_utils.types.nftables_ruleset import Firewall
+from tests.golden.test_host import CASES, plan_for
+from tests.live.nftables.test_isolation import ip
+
+NODE = "192.0.2.11"
+
+
+def services(mode: str) -> dict:
+    case = next(case for case in CASES if case.stem == f"services-{mode}")
+    return plan_for(case)
+
+
+@pytest.mark.parametrize("mode", ["shared", "local"])
+def test_a_node_port_leads_to_the_cluster_ip(run_nft, namespace, mode):
+    plan = services(mode)
+    entry = plan["services"]["red_net"]["red/web"]
+    target = entry["addresses"][0]
+    table = render_firewall(plan, "node1", with_prober=False)
+    with kernel.in_netns(namespace("services-host")):
+        assert reconcile_firewall(table, write=True, run=run_nft).changed
+        assert not reconcile_firewall(table, write=True, run=run_nft).changed
+        ip("link", "set", "lo", "up")
+        for address in (NODE, target):
+            ip("address", "add", f"{address}/32", "dev", "lo")
+        # The mark of the network decides about the route; here it is a test that packets have it.
+        mark = 4096 + plan["networks"]["red_net"]["id"]
+        ip("rule", "add", "fwmark", str(mark), "to", target, "lookup", "77", "priority", "10")
+        ip("route", "add", "local", target, "dev", "lo", "table", "77")
+        with socket.create_server((target, 80)) as server, socket.create_connection((NODE, 30080), 10) as client:
+            accepted, _peer = server.accept()
+            with accepted:
+                assert accepted.getsockname() == (target, 80)
+                assert client.getpeername() == (NODE, 30080)
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection((NODE, 30081), 10)
+        assert reconcile_firewall(Firewall(), write=True, run=run_nft).changed

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Services that are reached from beyond their network: node ports, load balancer addresses and their hosts."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.address_assignment import (
+    Candidate,
+    assigned_hosts,
+)
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.conditions import condition
+from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
+from ansible_collections.heddle.ovn.plugins.module_utils.plan.held_addresses import moved_addresses
+from ansible_collections.heddle.ovn.plugins.module_utils.render.common.entrances import (
+    held_addresses,
+    without_addresses,
+)
+from tests.pipeline import decide, layer2, namespace, stored, with_gateways, workload
+
+HOSTS = with_gateways("shared")
+TENANTS = "".join(
+    namespace(name) + layer2(name, "net", "10.0.0.0/24", "fd00:10::/64")
+    + workload(name, "a", "node2").replace(f": {name}}}", f": {name}, labels: {{app: web}}}}")
+    for name in ("red", "blue")
+)  # fmt: skip
+
+
+def service(spec: str, where: str = "red", name: str = "web", ports: str = "{port: 80}") -> str:
+    return (
+        f"---\napiVersion: v1\nkind: Service\nmetadata: {{name: {name}, namespace: {where}}}\n"
+        f"spec: {{selector: {{app: web}}, ports: [{ports}], {spec}}}\n"
+    )
+
+
+def pool(*subnets: str, name: str = "provider") -> str:
+    listed = ", ".join(map(repr, subnets))
+    return (
+        f"---\napiVersion: heddle.dev/v1\nkind: LoadBalancerPool\nmetadata: {{name: {name}}}\n"
+        f"spec: {{subnets: [{listed}]}}\n"
+    )
+
+
+def refused(text: str, **more) -> list[str]:
+    return [f"{one.path}: {one.rule}" for one in decide(text, hosts=HOSTS, **more)[1]]
+
+
+def announced(text: str, key: str = "Service/red/web", **more) -> tuple[str, str]:
+    found = condition(stored(text, hosts=more.pop("hosts", HOSTS), **more).objects[key], "Announced")
+    return found["reason"], found["message"]
+
+
+def test_node_ports_are_unique_and_stay():
+    text = TENANTS + service("type: NodePort") + service("type: NodePort", "blue")
+    first = stored(text, hosts=HOSTS)
+    held = first.allocations["node-port"]
+    assert held == {"blue/web/TCP/80": "30086", "red/web/TCP/80": "30087"}
+    more = text + service("type: NodePort", "blue", "also", "{port: 1}")
+    assert stored(more, first, hosts=HOSTS).allocations["node-port"].items() > held.items()
+    assert first.objects["Service/red/web"].status["nodePorts"] == [30087]
+    assert "node-port" not in stored(TENANTS, first, hosts=HOSTS).allocations
+
+
+def test_equal_node_ports_of_two_networks_are_refused_by_name():
+    asked = "{port: 80, nodePort: 30080}"
+    both = TENANTS + service("type: NodePort", ports=asked) + service("type: NodePort", "blue", ports=asked)
+    rule = "spec.ports[0].nodePort: Invalid value: 30080: provided port is already allocated to Service blue/web"
+    assert refused(both) == [rule]
+    first = stored(TENANTS + service("type: NodePort"), hosts=HOSTS)
+    taken = "{port: 80, nodePort: 30086}"
+    text = TENANTS + service("type: NodePort") + service("type: NodePort", "blue", ports=taken)
+    assert refused(text, before=first)[0].endswith("already allocated to Service red/web")
+
+
+def test_the_range_of_node_ports():
+    for number, fits in ((29999, False), (30000, True), (32767, True), (32768, False)):
+        found = refused(TENANTS + service("type: NodePort", ports=f"{{port: 80, nodePort: {number}}}"))
+        assert found == [] if fits else "The range of valid ports is 30000-32767" in found[0]
+
+
+def test_protocols_share_a_requested_node_port():
+    ports = "{name: a, port: 53, nodePort: 30053}, {name: b, port: 53, protocol: UDP, nodePort: 30053}"
+    found = stored(TENANTS + service("type: NodePort", ports=ports), hosts=HOSTS)
+    assert found.objects["Service/red/web"].status["nodePorts"] == [30053, 30053]
+
+
+def test_load_balancer_addresses_and_their_hosts():
+    text = TENANTS + pool("192.0.2.200/31") + service("type: LoadBalancer") + service("type: LoadBalancer", "blue")
+    found = stored(text, hosts=HOSTS)
+    assert found.allocations["load-balancer-v4"] == {"blue/web": "192.0.2.200", "red/web": "192.0.2.201"}
+    status = found.objects["Service/red/web"].status
+    assert status["loadBalancer"] == {"ingress": [{"ip": "192.0.2.201", "ipMode": "VIP"}]}
+    assert {one.status["announcers"][address] for one, address in (
+        (found.objects["Service/blue/web"], "192.0.2.200"), (found.objects["Service/red/web"], "192.0.2.201"),
+    )} == {"node1", "node2"}  # fmt: skip
+    third = service("type: LoadBalancer", name="more")
+    again = stored(text + third, found, hosts=HOSTS)
+    assert again.allocations["load-balancer-v4"] == found.allocations["load-balancer-v4"]
+    assert condition(again.objects["Service/red/more"], "Announced")["reason"] == "PoolExhausted"
+    plan = build_plan(found)
+    assert held_addresses(plan, "node1") == ["192.0.2.200"]
+    assert held_addresses(without_addresses(plan, {"192.0.2.200"}), "node1") == []
+    assert set(plan["networks"]["red_net"]["nodes"]) == set(HOSTS)
+
+
+def test_addresses_move_when_their_host_is_gone():
+    text = TENANTS + pool("192.0.2.200/31") + service("type: LoadBalancer")
+    first = stored(text, hosts=HOSTS)
+    assert first.objects["Service/red/web"].status["announcers"] == {"192.0.2.200": "node1"}
+    label = {"node.kubernetes.io/exclude-from-external-load-balancers": ""}
+    without = {name: {**host, "labels": label if name == "node1" else {}} for name, host in HOSTS.items()}
+    second = stored(text, first, hosts=without)
+    assert second.objects["Service/red/web"].status["announcers"] == {"192.0.2.200": "node2"}
+    assert moved_addresses(build_plan(first), build_plan(second)) == ["192.0.2.200"]
+    assert (
+        stored(text, second, hosts=HOSTS).objects["Service/red/web"].status == second.objects["Service/red/web"].status
+    )
+
+
+@pytest.mark.parametrize(
+    ("more", "spec", "reason"),
+    [
+        ("", "", "NoPool"),
+        (pool("198.51.100.0/31"), "", "NoMatchingNodeFound"),
+        (pool("192.0.2.200/31"), "loadBalancerIP: 192.0.2.210, ", "AddressNotInPool"),
+        (pool("192.0.2.200/31"), "loadBalancerIP: 192.0.2.201, ", "Announced"),
+        (pool("192.0.2.200/31"), "loadBalancerClass: example.com/other, ", "LoadBalancerClassNotSupported"),
+        (pool("192.0.2.200/31"), "externalTrafficPolicy: Local, ", "Announced"),
+        (pool("192.0.2.200/31"), "externalTrafficPolicy: Local, selector: {app: none}, ", "NoLocalEndpoints"),
+    ],
+)
+def test_condition(more, spec, reason):
+    text = service(f"{spec}type: LoadBalancer")
+    if "selector: {app: none}" in spec:
+        text = text.replace("selector: {app: web}, ", "")
+    assert announced(TENANTS + more + text)[0] == reason
+
+
+def test_with_the_policy_local_a_host_with_an_endpoint_announces():
+    text = TENANTS + pool("192.0.2.200/31") + service("type: LoadBalancer, externalTrafficPolicy: Local")
+    assert announced(text)[1] == "192.0.2.200 by node2"
+    plan = build_plan(stored(text, hosts=HOSTS))
+    assert plan["networks"]["red_net"]["nodes"] == ["node2"]
+    external = plan["services"]["red_net"]["red/web"]["external"]
+    assert external["traffic_policy"] == "Local"
+    assert external["health_check_port"]
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        (pool("192.0.2.8/29"), "192.0.2.8/29 contains 192.0.2.11, an address of host node1"),
+        (pool("192.0.2.0/30"), "192.0.2.0/30 contains 192.0.2.1, the default gateway of host node1"),
+        (pool("10.96.0.0/24"), "10.96.0.0/24 overlaps with 10.96.0.0/16, the setting service_subnets"),
+        (
+            pool("192.0.2.200/31") + pool("192.0.2.200/32", name="other"),
+            "192.0.2.200/32 overlaps with 192.0.2.200/31 of LoadBalancerPool provider",
+        ),
+        (
+            pool("192.0.2.200/31") + "---\napiVersion: k8s.ovn.org/v1\nkind: EgressIP\nmetadata: {name: out}\n"
+            "spec: {egressIPs: [192.0.2.201], namespaceSelector: {}}\n",
+            "192.0.2.200/31 contains 192.0.2.201, an address of EgressIP out",
+        ),
+    ],
+)
+def test_pools_that_are_refused(text, rule):
+    assert f"spec.subnets[0]: {rule}" in refused(TENANTS + text)
+
+
+def test_external_ips_that_are_refused():
+    text = TENANTS + pool("192.0.2.200/31")
+    for address, rule in (
+        ("192.0.2.12", "is an address of host node2"),
+        ("192.0.2.201", "is in 192.0.2.200/31 of LoadBalancerPool provider"),
+    ):
+        found = refused(text + service(f"externalIPs: [{address}]"))
+        assert found == [f'spec.externalIPs[0]: Invalid value: "{address}": {rule}']
+    same = service("externalIPs: [198.51.100.9]")
+    both = text + same + same.replace("namespace: red", "namespace: blue")
+    assert refused(both) == [
+        'spec.externalIPs[0]: Invalid value: "198.51.100.9": has port 80 (TCP) of Service blue/web already'
+    ]
+
+
+def test_fields_that_may_not_change():
+    text = TENANTS + pool("192.0.2.200/31")
+    local = "type: LoadBalancer, externalTrafficPolicy: Local"
+    before = stored(text + service(local), hosts=HOSTS)
+    assert refused(text + service(f"{local}, loadBalancerClass: heddle.dev/load-balancer"), before=before) == [
+        'spec.loadBalancerClass: Invalid value: "heddle.dev/load-balancer": may not change once set: it is not set'
+    ]
+    assert "field is immutable" in refused(text + service(f"{local}, healthCheckNodePort: 30001"), before=before)[0]
+    assert not refused(text + service("type: NodePort"), before=before)
+
+
+def test_an_address_stays_with_its_host_and_the_others_are_balanced():
+    hosts = [Candidate("a", ("192.0.2.0/24",)), Candidate("b", ("192.0.2.0/24", "2001:db8::/64"))]
+    found = assigned_hosts(dict.fromkeys(["192.0.2.1", "192.0.2.2", "192.0.2.3", "2001:db8::1"]), hosts, {})
+    assert found == {"192.0.2.1": "a", "192.0.2.2": "b", "192.0.2.3": "a", "2001:db8::1": "b"}
+    moved = assigned_hosts({**dict.fromkeys(found), "192.0.2.1": ["b"], "192.0.2.9": []}, hosts, found)
+    assert moved == {**found, "192.0.2.1": "b"}

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What verify expects of packets to Services from beyond their network."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.external_expectations import external_flows
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.external_flow import (
+    EXTERNAL_TO_ENTRANCE,
+    HOST_TO_ENTRANCE,
+)
+from tests.pipeline import layer2, namespace, plan_of, with_gateways, workload
+
+EXTERNAL = {"external": ["192.0.2.20", "2001:db8::20"]}
+TEXT = (
+    namespace("red") + layer2("red", "net", "10.0.0.0/24", "fd00:10::/64")
+    + "".join(workload("red", f"web{one}", f"node{one}").replace(
+        "namespace: red}", "namespace: red, labels: {app: web}}") for one in (1, 2))
+    + "---\napiVersion: heddle.dev/v1\nkind: LoadBalancerPool\nmetadata: {name: pool}\n"
+    "spec: {subnets: [192.0.2.200/32]}\n"
+    "---\napiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: red}\n"
+    "spec: {type: LoadBalancer, selector: {app: web}, ports: [{protocol: UDP, port: 7654, nodePort: 30000}]MORE}\n"
+)  # fmt: skip
+
+
+def flows(more: str = "", text: str = TEXT) -> dict[tuple[str, str, str], tuple]:
+    plan = plan_of(text.replace("MORE", more), hosts=with_gateways("shared"))
+    return {
+        (one.kind, one.through, one.address): (one.reach, one.responders, one.seen_as)
+        for one in external_flows(plan, EXTERNAL)
+        if one.kind in (EXTERNAL_TO_ENTRANCE, HOST_TO_ENTRANCE)
+    }
+
+
+BOTH = ("red/web1", "red/web2")
+
+
+def test_all_endpoints_may_answer():
+    found = flows()
+    for node in (1, 2, 3):
+        assert found[EXTERNAL_TO_ENTRANCE, f"node{node}", f"192.0.2.1{node}"] == (True, BOTH, "")
+        assert found[HOST_TO_ENTRANCE, f"node{node}", "192.0.2.200"] == (True, BOTH, "")
+    holders = [key[1] for key in found if key[0] == EXTERNAL_TO_ENTRANCE and key[2] == "192.0.2.200"]
+    assert len(holders) == 1
+
+
+def test_with_the_policy_local_the_endpoints_of_the_node_answer_and_see_the_client():
+    found = flows(", externalTrafficPolicy: Local")
+    for node in (1, 2):
+        expected = (True, (f"red/web{node}",), "192.0.2.20")
+        assert found[EXTERNAL_TO_ENTRANCE, f"node{node}", f"192.0.2.1{node}"] == expected
+    # The network is on nodes with endpoints only.
+    assert (EXTERNAL_TO_ENTRANCE, "node3", "192.0.2.13") not in found
+    assert found[HOST_TO_ENTRANCE, "node1", "192.0.2.11"] == (True, BOTH, "")
+
+
+@pytest.mark.parametrize(("ranges", "reach"), [("192.0.2.0/25", True), ("198.51.100.0/24", False)])
+def test_source_ranges_are_for_load_balancer_addresses(ranges, reach):
+    found = flows(f", loadBalancerSourceRanges: [{ranges}]")
+    assert {value[0] for key, value in found.items() if key[2] == "192.0.2.200" and "external" in key[0]} == {reach}
+    assert found[EXTERNAL_TO_ENTRANCE, "node1", "192.0.2.11"][0]
+
+
+def test_ports_that_lead_elsewhere_are_not_tested():
+    assert flows(text=TEXT.replace("port: 7654", "port: 53")) == {}
