@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan's part about address pools: blocks by node, workloads with their addresses, neighbours of BGP."""
+"""The plan's part about address pools: blocks by node, workloads with their addresses, how hosts advertise them."""
 
 from __future__ import annotations
 
@@ -41,6 +41,6 @@ def coil_entries(snapshot: Snapshot) -> dict:
             "subnets": subnets,
             "blocks": exported,
             "workloads": workloads,
-            "bgp": coil_settings.complete(snapshot.settings.get(coil_settings.SETTING, {})),
+            "routing": coil_settings.complete(snapshot.settings.get(coil_settings.SETTING, {})),
         }
     }
