@@ -64,6 +64,13 @@ def test_workloads_of_all_hosts_and_outside_reach_each_other(birds):
     assert not any(outcome.changes for outcome in again)
     assert [note for outcome in again for note in outcome.notes] == []
 
+    with Control(birds["node1"].socket) as control:
+        found = {one.name: one for one in control.neighbours("heddle*")}
+    router = found["heddle_router1_4"]
+    assert (router.kind, router.title, router.address, router.as_number) == ("BGP", "router", "192.0.2.20", 64513)
+    assert (router.information, router.learned, router.advertised) == ("Established", 0, 1)
+    assert {(one.title, one.learned) for one in found.values()} == {("router", 0), ("node2", 2)}
+
     # A block that is released is withdrawn, the others stay.
     bring(planned(1, 2), birds)
     wait_until(lambda: learned(1, 4) == ["10.2.0.2/31 via 192.0.2.2"], 60)

@@ -63,7 +63,13 @@ def lacking_tunnels(plan: dict, node: str, *, write: bool, file: Path = LACKING)
 def apply_egress(
     plan: dict, node: str, owner: str, *, write: bool, run: subprocesses.Run = subprocesses.run, mark_file: Path = MARK
 ) -> Outcome:
-    """Bring the namespaces of the node's workloads, which are there already, to the plan; `owner` is theirs."""
+    """Bring the namespaces of the node's workloads, which are there already, to the plan; `owner` is theirs.
+
+    On a kernel without tunnels nothing is done, and a note says so.
+    """
+    lacking = lacking_tunnels(plan, node, write=write)
+    if lacking.notes:
+        return lacking
     desired = {one.namespace: one for one in render_egress(plan, node)}
     if not desired and not mark_file.exists():
         return Outcome()

@@ -22,7 +22,7 @@ from ..render.host.vswitch import render_workload_ports
 from ..types.netns_workload import Endpoint
 from ..types.routed_workloads import RULES
 from .context import NodeContext
-from .egress import apply_egress, lacking_tunnels
+from .egress import apply_egress
 from .module_runner import UserError, connected, known_node
 from .topology import apply_rows
 
@@ -41,8 +41,7 @@ def apply_workloads(context: NodeContext, plan: dict, refused: Set[str] = frozen
             userspace = uses_userspace(client)
         outcome += reconcile_endpoints(endpoints, owner=owner, userspace=userspace, write=write)
         outcome += apply_routed_workloads(context, plan)
-        lacking = lacking_tunnels(plan, node, write=write)
-        outcome += lacking if lacking.notes else apply_egress(plan, node, owner, write=write)
+        outcome += apply_egress(plan, node, owner, write=write)
         outcome += reconcile_taps(vms, owner=f"{plan['deployment']}:vm", write=write)
     elif not write:
         outcome += planned_endpoints(endpoints) + planned_routed_workloads(render_routed_workloads(plan, node))

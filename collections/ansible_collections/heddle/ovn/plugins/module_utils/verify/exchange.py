@@ -18,7 +18,7 @@ from ..netlink import kernel
 from .asking import Reply
 from .datagram import SIZE, UNSOLICITED, question, read_answer
 from .expectation import Pair
-from .external_expectations import TO_CLUSTER_IP, ExternalFlow
+from .external_flow import TO_CLUSTER_IP, ExternalFlow
 from .frame import Interface, interface_of, open_interface, udp_frame
 from .listening import Place, allow_descriptors, destination, open_sender, open_socket, present_namespaces
 from .service_frames import DNS_PORT, ServiceFrames, dns_question

@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from ..common.addressing import family, plain
 from ..common.naming import DEFAULT_NETWORK, LOCKED_ROLE
@@ -35,54 +34,25 @@ from ..render.host.links_and_routes import render_host_network
 from .datagram import PORT
 from .egress_addresses import EgressAddresses
 from .expectation import askers
+from .external_flow import (
+    FROM_EXTERNAL,
+    FROM_EXTERNAL_TO_SERVICE,
+    FROM_HOST,
+    FROM_VRF,
+    TO_CLUSTER_IP,
+    TO_EXTERNAL,
+    TO_OTHER_HOST,
+    TO_OWN_HOST,
+    TO_SERVICE,
+    ExternalFlow,
+)  # fmt: skip
 from .firewall_permissions import FirewallPermissions
 from .policy_permissions import EGRESS, INGRESS, PolicyPermissions
+from .pool_flows import pool_flows, through_egress, untested_pools
+from .pools import without_pools
 from .selection import ALL, Selection
 
-TO_EXTERNAL, FROM_EXTERNAL = "workload to external host", "external host to workload"
-TO_OWN_HOST, TO_OTHER_HOST = "workload to own host", "workload to other host"
-FROM_HOST, FROM_VRF = "host to workload", "host in VRF to workload"
-TO_SERVICE, FROM_EXTERNAL_TO_SERVICE = "workload to service", "external host to service"
-TO_CLUSTER_IP = "workload to cluster IP"
-# Reported for each flow that reached an external host: whether another socket there could answer in its place.
-UNSOLICITED = "unsolicited source to node's port"
-KINDS = (
-    TO_EXTERNAL, UNSOLICITED, FROM_EXTERNAL, TO_OWN_HOST, TO_OTHER_HOST, FROM_HOST, FROM_VRF, TO_SERVICE,
-    TO_CLUSTER_IP, FROM_EXTERNAL_TO_SERVICE,
-)  # fmt: skip
-
 _EVERYWHERE = ("0.0.0.0/0", "::/0")
-
-
-@dataclass(frozen=True, slots=True)
-class ExternalFlow:
-    """One packet into or out of a network, sent by `runner`, a node or an external host.
-
-    `workload` is the one it is about, "" for none. `through` is the node that a packet without one is sent to.
-    `network` is the target's network, "" for hosts. `seen_as` is the source address that the target must see, "" when
-    that does not matter; `sources` are several of which it may see any. `mtu` is the size of a large packet that must
-    arrive as well, 0 for none. `mac` makes it a frame to that address, from `seen_as`. `protocol` and `port` are those
-    of a service.
-    """
-
-    kind: str
-    runner: str
-    source: str
-    target: str
-    workload: str
-    network: str
-    family: int
-    address: str
-    reach: bool
-    reason: str
-    seen_as: str = ""
-    sources: tuple[str, ...] = ()
-    mtu: int = 0
-    mac: str = ""
-    protocol: str = ""
-    port: int = 0
-    interface: str = ""
-    through: str = ""
 
 
 def in_vrf(node: str, network: str) -> str:
@@ -113,8 +83,10 @@ def external_flows(
     found = _ExternalFlows(plan, external)
     sent = (one for node in plan["nodes"] if runner in (None, node) for one in found.from_node(node))
     frames = (one for name in external if runner in (None, name) for one in found.from_external(name))
+    pools = pool_flows(plan, {node: host_addresses(plan, node) for node in plan["nodes"]}, external, runner)
     selection = (selection or Selection()).seeded(plan)
-    return [*sent, *frames] if selection.pairs == ALL else _chosen([*sent, *frames], plan, selection)
+    every = [*sent, *frames, *pools]
+    return every if selection.pairs == ALL else _chosen(every, plan, selection)
 
 
 def class_of(plan: dict, one: ExternalFlow) -> tuple[str, ...]:
@@ -177,11 +149,12 @@ def left_out(plan: dict, external: dict[str, list[str]]) -> list[str]:
     for name, workload in askers(plan)["workloads"].items():
         for number, interface in default_elsewhere(workload).items():
             lines.append(f"{name}: its IPv{number} default route leads out of {interface}, which is not tested")
-    return lines
+    return lines + untested_pools(plan, external)
 
 
 class _ExternalFlows:
     def __init__(self, plan: dict, external: dict[str, list[str]]) -> None:
+        plan = without_pools(plan)
         self.plan = askers(plan)
         self.policies, self.firewalls = PolicyPermissions(plan), FirewallPermissions(plan)
         self.egress, self.external = EgressAddresses(plan), external
@@ -259,7 +232,7 @@ class _ExternalFlows:
         elsewhere = default_elsewhere(self.plan["workloads"][name])
         for target, addresses in self.external.items():
             for address in addresses:
-                if family(address) in elsewhere:
+                if family(address) in elsewhere or through_egress(self.plan, name, address):
                     continue
                 sources = self.egress.of(name, family(address))
                 results = [self._leaves(network, one, address) for one in sources.values() or [provider]]

@@ -14,9 +14,11 @@ from ..common.serialization import digest
 from .asking import Unconfirmed, ask_required, ask_silent, confirm
 from .exchange import Exchange, Question, questions
 from .expectation import Pair, askers, expected
-from .external_expectations import ExternalFlow, external_flows, host_addresses
+from .external_expectations import external_flows, host_addresses
+from .external_flow import ExternalFlow
 from .listening import Place
 from .pace import Pace
+from .pools import with_pools
 from .result import MARGIN
 from .selection import Selection
 
@@ -38,6 +40,7 @@ class Expectations:
     @classmethod
     def of(cls, plan: dict, runner: str, external: dict[str, list[str]], selection: Selection) -> Expectations:
         """Return those of a node, or of an external host."""
+        plan = with_pools(plan)
         asked = askers(plan)
         rows: list[Pair | ExternalFlow] = []
         if runner not in external:

@@ -12,7 +12,7 @@ import socket
 import struct
 from collections.abc import Callable
 
-from .external_expectations import ExternalFlow
+from .external_flow import ExternalFlow
 from .frame import Interface, tcp_frame, udp_frame
 
 DNS_PORT = 53
