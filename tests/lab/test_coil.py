@@ -212,6 +212,7 @@ def test_verify_sends_packets_of_pools(lab, pools, own):
         assert all(kinds[kind, version] for version in (4, 6)), kind
 
 
+@pytest.mark.long
 def test_a_kernel_without_tunnels_is_the_reason_of_an_egress_alone(lab, pools, own, tmp_path):
     """User Mode Linux has them: `test_egress_guest.py`."""
     if not lab.try_ssh("node3", "modprobe -n fou && modprobe -n ipip").returncode:
