@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.polling import attempts
-from tests.lab.conftest import MANIFESTS, NODES, Lab
+from tests.lab.conftest import MANIFESTS, NODES, REPORT, Lab
 from tests.lab.test_localnet import prefixes
 
 POOL = """---
@@ -33,6 +33,12 @@ apiVersion: heddle.dev/v1
 kind: Workload
 metadata: {{name: {name}, namespace: coil}}
 spec: {{node: {node}}}
+"""
+EGRESS = """---
+apiVersion: coil.cybozu.com/v2
+kind: Egress
+metadata: {name: nat, namespace: coil}
+spec: {destinations: [0.0.0.0/0], template: {spec: {nodeSelector: {kubernetes.io/hostname: node3}}}}
 """
 ROUTER = """log syslog all;
 router id {prefix}.2.20;
@@ -162,6 +168,16 @@ def test_a_second_run_changes_nothing_and_the_audit_passes(lab, pools, own):
     wait_for(lab, pairs_of(own))
     assert set(lab.play("networks.yml", manifests=pools).changed.values()) == {0}
     assert "0 drifted, 0 foreign, 0 notes, 0 problems" in lab.play("audit.yml").output
+    # Two hosts and a router, by both families.
+    assert "Neighbours of BIRD (18)" in lab.play("status.yml").output
+    routing = json.loads((REPORT / "status.json").read_text())["routing"]
+    assert {one["information"] for found in routing.values() for one in found} == {"Established"}
+    assert {one["learned"] for one in routing["node1"] if one["title"] == "node2"} == {1}
+    metrics = lab.ssh("node1", "heddle-host", "metrics").splitlines()
+    assert 'coil_controller_allocated_blocks{pool="routed"} 3' in metrics
+    assert 'heddle_part_differences{part="workloads"} 0' in metrics
+    assert 'heddle_daemon_up{unit="bird"} 1' in metrics
+    assert len([line for line in metrics if line.startswith("heddle_bird_neighbour_up{") and line.endswith(" 1")]) == 6
 
 
 def test_what_is_flushed_comes_back_and_a_stopped_bird_is_reported(lab, pools, own):
@@ -180,3 +196,37 @@ def test_what_is_flushed_comes_back_and_a_stopped_bird_is_reported(lab, pools, o
 def test_a_rebooted_host_comes_back_without_a_playbook(lab, pools, own):
     lab.verb("reboot", "node2")
     wait_for(lab, pairs_of(own))
+
+
+def test_verify_sends_packets_of_pools(lab, pools, own):
+    wait_for(lab, pairs_of(own))
+    lab.play("verify.yml", manifests=pools)
+    report = json.loads((REPORT / "verify.json").read_text())
+    routed = [row for row in report["networks"] if row["network"] == "address pools"]
+    assert [row["family"] for row in routed] == [4, 6]
+    assert all(row["reached"] == row["must_reach"] > 0 for row in routed)
+    apart = [one["result"] for one in report["pairs"] if one["source"].startswith("coil/") and not one["reach"]]
+    assert set(apart) == {"isolated"}
+    kinds = {(row["kind"], row["family"]): row["reached"] for row in report["north_south"]["counts"]}
+    for kind in ("pool to host", "host to pool", "pool to router", "router to pool"):
+        assert all(kinds[kind, version] for version in (4, 6)), kind
+
+
+@pytest.mark.long
+def test_a_kernel_without_tunnels_is_the_reason_of_an_egress_alone(lab, pools, own, tmp_path):
+    """User Mode Linux has them: `test_egress_guest.py`."""
+    if not lab.try_ssh("node3", "modprobe -n fou && modprobe -n ipip").returncode:
+        pytest.skip("this kernel has FoU")
+    directory = shutil.copytree(pools, tmp_path / "manifests")
+    (directory / "egress.yml").write_text(EGRESS)
+    first = lab.play("networks.yml", manifests=directory)
+    assert "lacks" in first.output
+    assert "fou (IPv4)" in first.output
+    lab.play("networks.yml", manifests=directory)
+    objects = json.loads((REPORT / "status.json").read_text())["objects"]
+    (ready,) = objects["Egress/coil/nat"]["status"]["conditions"]
+    assert (ready["status"], ready["reason"]) == ("False", "NoHostForRouter")
+    assert "node3 lacks " in ready["message"]
+    assert set(lab.play("networks.yml", manifests=directory).changed.values()) == {0}
+    wait_for(lab, pairs_of(own))
+    lab.play("networks.yml", manifests=pools)

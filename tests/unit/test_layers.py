@@ -29,7 +29,7 @@ MAY_IMPORT = {
     "qemu": BASE | {"netlink"},
     "bird": BASE,
     "api": {"common"},
-    "store": {"common", "api", "ovsdb"},
+    "store": BASE | {"api", "ovsdb"},
     "controllers": BASE | {"api", "store", "ovsdb"},
     "plan": {"common", "api", "store", "controllers"},
     "render": BASE | {"api", "plan"},

@@ -3,115 +3,41 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import subprocess
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.bird.control import BirdError, Control, NotRunning
 from ansible_collections.heddle.ovn.plugins.module_utils.bird.reconcile import Places, reconcile_bird
-from ansible_collections.heddle.ovn.plugins.module_utils.common.polling import attempts
 from ansible_collections.heddle.ovn.plugins.module_utils.render.coil.bird_configuration import render_bird
-from ansible_collections.heddle.ovn.plugins.module_utils.types.bird_configuration import Configuration
-from tests.live.coil.hosts import OUTSIDE, apply, exchange, fleet, host, run
-from tests.pipeline import namespace, plan_of, workload
+from ansible_collections.heddle.ovn.plugins.module_utils.types.bird_configuration import MARK, Configuration
+from tests.live.coil.birds import FOREIGN, HOSTS, NAMES, ROUTER, bird, bring, learned, routed_fleet, wait_until
+from tests.live.coil.birds import planned as planned_with
+from tests.live.coil.hosts import OUTSIDE, exchange, fleet, host, run
+from tests.pipeline import plan_of
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
-NAMES = f"b{os.getpid()}"
-# As Debian's, which writes BIRD's main tables into the kernel's main one, and a route of the user's own.
-FOREIGN = """log stderr all;
-protocol device { }
-protocol kernel { ipv4 { export all; }; }
-protocol kernel { ipv6 { export all; }; }
-protocol static mine { ipv4; route 203.0.113.0/24 blackhole; }
-"""
-ROUTER = """log stderr all;
-router id 192.0.2.20;
-protocol device { }
-protocol kernel { ipv4 { export all; import none; }; }
-protocol kernel { ipv6 { export all; import none; }; }
-template bgp hosts { local as 64513; }
-""" + "".join(
+PEERS = "template bgp hosts { local as 64513; }\n" + "".join(
     f"protocol bgp n{number} from hosts {{ neighbor 192.0.2.{number} as 64512;"
     " ipv4 { import all; export none; }; }\n"
     f"protocol bgp m{number} from hosts {{ neighbor 2001:db8::{number} as 64512;"
     " ipv6 { import all; export none; }; }\n"
     for number in (1, 2)
 )
-SETTINGS = {
-    "coil": {
-        "routers": [
-            {"address": "192.0.2.20", "as_number": 64513}, {"address": "2001:db8::20", "as_number": 64513},
-        ]
-    }
+COIL = {
+    "routers": [{"address": "192.0.2.20", "as_number": 64513}, {"address": "2001:db8::20", "as_number": 64513}]
 }  # fmt: skip
-HOSTS = {
-    f"node{number}": {
-        "chassis": f"c{number}", "encap_ips": [f"192.0.2.{number}"],
-        "addresses": [f"192.0.2.{number}", f"2001:db8::{number}"],
-    }
-    for number in (1, 2)
-}  # fmt: skip
-
-
-def wait_until(holds: Callable[[], bool], seconds: float) -> None:
-    """Return when something holds; fail with the last value otherwise."""
-    for _attempt in attempts(seconds):
-        if holds():
-            return
-    pytest.fail(f"not within {seconds} s")
 
 
 def planned(*places: int) -> dict:
-    text = (
-        "---\napiVersion: coil.cybozu.com/v2\nkind: AddressPool\nmetadata: {name: pool1}\n"
-        "spec: {blockSizeBits: 1, subnets: [{ipv4: 10.2.0.0/24, ipv6: 'fd02::/120'}]}\n"
-    )
-    text += namespace(NAMES, primary=False).rstrip() + "\n  annotations: {coil.cybozu.com/pool: pool1}\n"
-    text += "".join(workload(NAMES, f"w{number}", f"node{place}") for number, place in enumerate(places))
-    return plan_of(text, hosts=HOSTS, settings=SETTINGS)
-
-
-@contextlib.contextmanager
-def bird(tools, where: str, directory: Path, text: str) -> Iterator[Places]:
-    """A BIRD in a namespace; its files and socket are in the directory."""
-    directory.mkdir()
-    places = Places(str(directory), str(directory / "bird.ctl"))
-    Path(places.main).write_text(text, encoding="utf-8")
-    argv = tools.command("bird", "-f", "-c", places.main, "-s", places.socket, "-P", str(directory / "pid"))
-    with open(directory / "log", "w", encoding="utf-8") as log:
-        process = subprocess.Popen(["ip", "netns", "exec", where, *argv], stdout=log, stderr=log)
-    try:
-        wait_until(lambda: os.path.exists(places.socket), 30)
-        yield places
-    finally:
-        process.terminate()
-        process.wait(30)
+    return planned_with(*places, coil=COIL)
 
 
 @pytest.fixture
 def birds(tools, tmp_path):
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(fleet(2))
-        stack.enter_context(bird(tools, OUTSIDE, tmp_path / "outside", ROUTER))
-        yield {
-            f"node{number}": stack.enter_context(bird(tools, host(number), tmp_path / f"node{number}", FOREIGN))
-            for number in (1, 2)
-        }
-
-
-def bring(plan: dict, places: dict[str, Places]) -> None:
-    for number, (name, own) in enumerate(places.items(), start=1):
-        apply(plan, name, host(number))
-        reconcile_bird(render_bird(plan, name), write=True, places=own)
-
-
-def learned(number: int, version: int) -> list[str]:
-    text = run(host(number), "ip", f"-{version}", "route", "show", "table", "120", code=None)
-    return sorted(" ".join(line.split()[:3]) for line in text.splitlines())
+    with routed_fleet(tools, tmp_path, ROUTER + PEERS) as places:
+        yield places
 
 
 def test_workloads_of_all_hosts_and_outside_reach_each_other(birds):
@@ -138,12 +64,19 @@ def test_workloads_of_all_hosts_and_outside_reach_each_other(birds):
     assert not any(outcome.changes for outcome in again)
     assert [note for outcome in again for note in outcome.notes] == []
 
+    with Control(birds["node1"].socket) as control:
+        found = {one.name: one for one in control.neighbours("heddle*")}
+    router = found["heddle_router1_4"]
+    assert (router.kind, router.title, router.address, router.as_number) == ("BGP", "router", "192.0.2.20", 64513)
+    assert (router.information, router.learned, router.advertised) == ("Established", 0, 1)
+    assert {(one.title, one.learned) for one in found.values()} == {("router", 0), ("node2", 2)}
+
     # A block that is released is withdrawn, the others stay.
     bring(planned(1, 2), birds)
     wait_until(lambda: learned(1, 4) == ["10.2.0.2/31 via 192.0.2.2"], 60)
 
     # Without pools BIRD has what it had.
-    bring(plan_of("", hosts=HOSTS), birds)
+    bring(plan_of("", hosts={name: HOSTS[name] for name in birds}), birds)
     assert Path(birds["node1"].main).read_text(encoding="utf-8").strip() == FOREIGN.strip()
     assert not os.path.exists(birds["node1"].own)
     with Control(birds["node1"].socket) as control:
@@ -161,16 +94,17 @@ def alone(tools, tmp_path):
 def test_a_configuration_that_bird_refuses_changes_nothing(alone):
     good = render_bird(planned(), "node1")
     reconcile_bird(good, write=True, places=alone)
+    written = Path(alone.own).read_text(encoding="utf-8")
     with pytest.raises(BirdError, match=r"was restored: .*heddle\.conf:1"):
-        reconcile_bird(Configuration("protocol nonsense;\n", "heddle x"), write=True, places=alone)
-    assert Path(alone.own).read_text(encoding="utf-8") == good.text
+        reconcile_bird(Configuration("protocol nonsense;\n", "x"), write=True, places=alone)
+    assert Path(alone.own).read_text(encoding="utf-8") == written
     assert not reconcile_bird(good, write=True, places=alone).changes
 
 
 def test_a_run_that_was_cut_off_before_bird_read_its_files(alone):
     """The files are as wanted, and BIRD runs what was before."""
     wanted = render_bird(planned(), "node1")
-    Path(alone.own).write_text(wanted.text, encoding="utf-8")
+    Path(alone.own).write_text(wanted.text.replace(MARK, f"heddle {wanted.digest}"), encoding="utf-8")
     Path(alone.main).write_text(FOREIGN + alone.include + "\n", encoding="utf-8")
     (change,) = reconcile_bird(wanted, write=False, places=alone).changes
     assert (change.kind, change.action) == ("running configuration", "update")

@@ -9,7 +9,7 @@ from ansible_collections.heddle.ovn.plugins.filter.node_descriptions import node
 
 
 def test_description_of_a_host_that_reported_and_of_one_that_did_not():
-    facts = {"chassis": "c", "gateway": {"bridge": "br-ex"}, "underlay_mtu": 1500, "changed": False}
+    facts = {"chassis": "c", "gateway": {"bridge": "br-ex"}, "underlay_mtu": 1500, "kernel_lacks": [], "changed": False}
     hostvars = {
         "n1": {
             "heddle_encap_ips": ["198.18.1.11"], "heddle_addresses": ["198.18.2.11"],
@@ -20,13 +20,13 @@ def test_description_of_a_host_that_reported_and_of_one_that_did_not():
     }  # fmt: skip
     assert node_descriptions(hostvars, ["n1", "n2"]) == {
         "n1": {
-            "chassis": "c", "gateway": {"bridge": "br-ex"}, "underlay_mtu": 1500,
+            "chassis": "c", "gateway": {"bridge": "br-ex"}, "underlay_mtu": 1500, "kernel_lacks": [],
             "encap_ips": ["198.18.1.11"], "addresses": ["198.18.2.11"],
             "labels": {"rack": "a"},
         },
         "n2": {
-            "chassis": None, "gateway": None, "underlay_mtu": None, "encap_ips": ["198.18.1.12"], "addresses": [],
-            "labels": {},
+            "chassis": None, "gateway": None, "underlay_mtu": None, "kernel_lacks": None,
+            "encap_ips": ["198.18.1.12"], "addresses": [], "labels": {},
         },
     }  # fmt: skip
 

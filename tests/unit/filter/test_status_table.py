@@ -255,3 +255,15 @@ def test_refused_network_does_not_affect_readiness_of_others():
     reported = {"n1": refused, "n2": GOOD}
     assert network_status("red_net", network, status, reported) == "n1 refused"
     assert network_status("blue_net", network, status, reported) == "Ready"
+
+
+def test_neighbours_of_bird_are_shown_as_hosts_report_them():
+    before = pipeline.stored("", hosts=nodes("node1", "node2"))
+    one = {"name": "heddle_node2_4", "kind": "BGP", "title": "node2", "address": "198.18.2.12", "as_number": 64512,
+           "learned": 3, "advertised": 1, "information": "Established"}  # fmt: skip
+    audits = reports(before)
+    audits["node1"] = {**audits["node1"], "routing": [one]}
+    shown = " ".join(status_table(state_view(before), audits).split())
+    assert "Neighbours of BIRD (1)" in shown
+    assert "node1 node2 BGP 198.18.2.12 64512 3 1 Established" in shown
+    assert "Neighbours" not in status_table(state_view(before), reports(before))

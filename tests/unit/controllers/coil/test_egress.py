@@ -15,6 +15,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.controllers.conditions 
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from tests.pipeline import THREE_NODES, decide, layer2, namespace, nodes, stored, workload
 
+THREE = ("node1", "node2", "node3")
 ANYWHERE = ["0.0.0.0/0", "::/0"]
 
 
@@ -165,6 +166,50 @@ def test_running_client_goes_on_without_its_egress():
     after = stored(BASE + client(), before)
     assert ready(after, "Workload/red/web")[1] == "EgressNotFound"
     assert "red/web" in build_plan(after)["workloads"]
+
+
+def lacking(*names: str) -> dict:
+    return {
+        name: {**fields, "kernel_lacks": ["fou (IPv4)"] if name in names else []}
+        for name, fields in nodes(*THREE).items()
+    }
+
+
+def test_node_selector_by_a_label_of_the_inventory():
+    """`heddle_node_labels` of a host, as labels of a Node."""
+    labelled = {name: {**fields, "labels": {"rack": name[-1]}} for name, fields in nodes(*THREE).items()}
+    text = BASE + egress(replicas=2, template={"spec": {"nodeSelector": {"rack": "2"}}})
+    assert set(routers(stored(text, hosts=labelled)).values()) == {"node2"}
+    assert routers(stored(text.replace('"rack": "2"', '"rack": "9"'), hosts=labelled)) == {}
+
+
+def test_routers_are_not_on_hosts_whose_kernel_has_no_tunnels():
+    text = BASE + egress(replicas=3)
+    before = stored(text)
+    there = routers(before)
+    assert set(there.values()) == set(THREE)
+    after = stored(text, before, hosts=lacking("node2"))
+    assert set(routers(after).values()) == set(THREE) - {"node2"}
+    assert {name: host for name, host in there.items() if host != "node2"}.items() <= routers(after).items()
+    none = stored(text, before, hosts=lacking(*THREE))
+    status, reason, message = ready(none, "Egress/internet/nat")
+    assert (status, reason) == ("False", "NoHostForRouter")
+    assert "node2 lacks fou (IPv4)" in message
+    assert routers(none) == {}
+    # With another kernel.
+    assert len(routers(stored(text, none, hosts=lacking()))) == 3
+
+
+def test_client_on_a_host_whose_kernel_has_no_tunnels_has_the_reason():
+    text = BASE + egress() + client("web") + client("other", "node2")
+    waiting = stored(text, hosts=lacking("node1"))
+    assert ready(waiting, "Workload/red/web")[:2] == ("False", "TunnelsNotSupported")
+    assert "the kernel of node1 lacks fou (IPv4)" in ready(waiting, "Workload/red/web")[2]
+    assert "red/web" not in build_plan(waiting)["workloads"]
+    assert ready(waiting, "Workload/red/other")[0] == "True"
+    running = stored(text, stored(text), hosts=lacking("node1"))
+    assert ready(running, "Workload/red/web")[1] == "TunnelsNotSupported"
+    assert "red/web" in build_plan(running)["workloads"]
 
 
 def test_two_gateways_with_one_destination_are_reported():

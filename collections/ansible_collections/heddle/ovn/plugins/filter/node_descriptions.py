@@ -40,11 +40,11 @@ _value:
   type: dict
 """
 
-REPORTED = ("chassis", "gateway", "underlay_mtu")
+REPORTED = ("chassis", "gateway", "underlay_mtu", "kernel_lacks")
 
 
 def node_descriptions(hostvars: dict, nodes: list) -> dict:
-    """Return `chassis`, `gateway`, `underlay_mtu` (None if not reported), `encap_ips`, `addresses`, `labels`."""
+    """Return what each node reported (None if it did not), `encap_ips`, `addresses`, `labels`."""
     return {name: _description(hostvars[name]) for name in nodes}
 
 

@@ -110,6 +110,20 @@ checked:
   returned: success
   type: int
   sample: 244
+routing:
+  description: The neighbours that BIRD routes blocks of address pools with, and the number of routes.
+  returned: when the plan has address pools
+  type: list
+  elements: dict
+  sample:
+    - name: heddle_node2_4
+      kind: BGP
+      title: node2
+      address: 192.0.2.2
+      as_number: 64512
+      information: Established
+      learned: 1
+      advertised: 1
 digest:
   description: Fingerprint of the plan that the host was compared with.
   returned: success

@@ -63,6 +63,12 @@ underlay_mtu:
   returned: success
   type: int
   sample: 1600
+kernel_lacks:
+  description: What the kernel lacks of what an Egress on this host needed; nothing as long as none did.
+  returned: success
+  type: list
+  elements: str
+  sample: []
 changes:
   description: The objects that were created, updated and deleted, and their number.
   returned: success

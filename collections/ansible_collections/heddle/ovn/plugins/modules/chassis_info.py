@@ -58,6 +58,12 @@ underlay_mtu:
   returned: success
   type: int
   sample: 1600
+kernel_lacks:
+  description: As RV(heddle.ovn.chassis#module:kernel_lacks).
+  returned: success
+  type: list
+  elements: str
+  sample: []
 differences:
   description: What M(heddle.ovn.chassis) would change, one object per line, a hundred at most.
   returned: success

@@ -22,6 +22,7 @@ from ..render.host.vswitch import (
     render_integration_bridge,
 )
 from .chassis_id import SYSTEM_ID_FILE, identifiers, planned_chassis, restore_chassis_id
+from .egress import known_lacking
 from .module_runner import HOST_FILE, UserError, connected
 from .plan_file import keep_host
 from .prober import CGROUPS
@@ -75,7 +76,11 @@ def apply_chassis(params: dict, *, write: bool) -> tuple[Outcome, dict]:
     if ready:
         outcome += _reconcile_userspace_interfaces(_userspace_interfaces(bridges, datapath), write=write)
     facts = {"chassis": chassis, "datapath": datapath, "gateway": _gateway(params, bridges, datapath, ready)}
-    return outcome, {**facts, "underlay_mtu": _underlay_mtu(params["encap_ips"]) if ready else None}
+    return outcome, {
+        **facts,
+        "underlay_mtu": _underlay_mtu(params["encap_ips"]) if ready else None,
+        "kernel_lacks": known_lacking() if ready else None,
+    }
 
 
 def _underlay_mtu(encap_ips: list[str]) -> int | None:

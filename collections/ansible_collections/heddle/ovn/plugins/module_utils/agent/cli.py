@@ -11,12 +11,14 @@ from collections.abc import Callable
 from typing import TextIO
 
 from ..common import bytecode_cache
+from ..common.atomic_file import replace_file
 from ..common.change import Outcome
 from .components import parts, read_host, read_plan
 from .context import only_writer
 from .event_loop import Calls
-from .health import other_chassis, stopped_daemons
-from .module_runner import refusal
+from .health import DAEMONS, other_chassis, routing, stopped_bird, stopped_daemons, stopped_units
+from .metrics import Observed, connections, metrics_text
+from .module_runner import UserError, refusal
 from .service import ERRORS, watch
 
 EXIT_CLEAN, EXIT_DRIFT, EXIT_FAILED = 0, 1, 2
@@ -32,6 +34,8 @@ def main(arguments: list[str] | None = None, calls: Callable[[], Calls] | None =
     status = verbs.add_parser("status", help="report whether this host is as planned, and what differs")
     status.add_argument("--json", action="store_true", help="as JSON")
     verbs.add_parser("diff", help="show what differs and change nothing")
+    metrics = verbs.add_parser("metrics", help="print metrics as text of Prometheus")
+    metrics.add_argument("--output", help="write them to this file at once, such as one that node_exporter reads")
     verbs.add_parser("apply", help="bring this host to the plan")
     verbs.add_parser("watch", help="apply, then keep it in place; the service runs this")
     chosen = parser.parse_args(arguments)
@@ -41,6 +45,8 @@ def main(arguments: list[str] | None = None, calls: Callable[[], Calls] | None =
     try:
         if chosen.verb == "watch":
             watch(calls() if calls else None)
+        if chosen.verb == "metrics":
+            return _metrics(chosen)
         outcomes = _outcomes(write=chosen.verb == "apply")
     except ERRORS as error:
         _write_lines("", "\n".join([f"heddle-host: {error}", *problems]), sys.stderr)
@@ -53,6 +59,30 @@ def main(arguments: list[str] | None = None, calls: Callable[[], Calls] | None =
 def _outcomes(*, write: bool) -> dict[str, Outcome]:
     with only_writer(write=write):
         return {name: part() for name, part in parts(read_host(), write=write).items()}
+
+
+def _metrics(chosen: argparse.Namespace) -> int:
+    plan, host = read_plan(), read_host()
+    if plan is None:
+        raise UserError("no plan yet; run heddle.ovn.networks")
+    differences: dict[str, int | None] = {}
+    with only_writer(write=False):
+        for name, part in parts(host, write=False).items():
+            try:
+                differences[name] = len(part().changes)
+            except ERRORS:
+                differences[name] = None
+    stopped = {**stopped_units(), **stopped_bird(plan)}
+    units = [unit for _file, _process, unit in DAEMONS] + (["bird"] if "coil" in plan else [])
+    daemons = {unit: unit not in stopped for unit in units}
+    node = host["node"]
+    observed = Observed(differences, daemons, routing(plan), connections(plan, node))
+    text = metrics_text(plan, node, observed)
+    if chosen.output:
+        replace_file(chosen.output, text, mode=0o644)
+    else:
+        _write(text.rstrip("\n"))
+    return EXIT_CLEAN
 
 
 def _problems() -> list[str]:

@@ -18,31 +18,58 @@ from ..nftables.reconcile import reconcile_firewall
 from ..render.coil.egress import render_egress
 from ..types.egress import EgressNamespace
 from ..types.nftables_ruleset import EGRESS_TABLE, Firewall
-from .module_runner import UserError
 
 # As the namespaces themselves it is gone after a reboot.
 MARK = Path("/run/heddle/egress")
+# There as long as an Egress on this host needed what the kernel lacks; another kernel comes with a reboot.
+LACKING = Path("/run/heddle/egress-lacking")
 
 
-def require_tunnels(plan: dict, node: str) -> None:
-    """Raise UserError, before anything is written, when this kernel cannot make the tunnels that the node needs."""
+def known_lacking(file: Path = LACKING) -> list[str]:
+    """Return what this kernel lacks of what an Egress on this host needed; nothing as long as none did.
+
+    Hosts without Egress are not asked, since a question loads modules. One that lacked something is asked again.
+    """
+    return fou.lacking() if file.exists() else []
+
+
+def lacking_tunnels(plan: dict, node: str, *, write: bool, file: Path = LACKING) -> Outcome:
+    """Return a note when this kernel cannot make the tunnels that the node needs: the rest of the plan is applied.
+
+    The next plan places routers on other hosts, and has the reason in the conditions of clients.
+    """
     names = [one.namespace for one in render_egress(plan, node)]
     if not names or kernel.PYROUTE2_IMPORT_ERROR is not None:
-        return
-    lacking = fou.lacking()
-    if lacking:
-        shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-        raise UserError(
-            f"the kernel of this host ({os.uname().release}) lacks {', '.join(lacking)}, which the Egress routers and "
-            f"clients on it need ({shown}): boot a kernel with CONFIG_NET_FOU, NET_FOU_IP_TUNNELS, NET_IPIP, IPV6_FOU, "
-            "IPV6_TUNNEL and DUMMY, as Debian's is, or place them on other hosts (nodeSelector, spec.node)"
+        return Outcome()
+    found = fou.lacking()
+    if not found:
+        if write:
+            file.unlink(missing_ok=True)
+        return Outcome()
+    if write:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return Outcome(
+        notes=(
+            f"the kernel of this host ({os.uname().release}) lacks {', '.join(found)}, which the Egress routers and "
+            f"clients on it need ({shown}), so they have no tunnels: boot a kernel with CONFIG_NET_FOU, "
+            "NET_FOU_IP_TUNNELS, NET_IPIP, IPV6_FOU, IPV6_TUNNEL and DUMMY, as Debian's is, or place them on other "
+            "hosts (nodeSelector, spec.node)",
         )
+    )
 
 
 def apply_egress(
     plan: dict, node: str, owner: str, *, write: bool, run: subprocesses.Run = subprocesses.run, mark_file: Path = MARK
 ) -> Outcome:
-    """Bring the namespaces of the node's workloads, which are there already, to the plan; `owner` is theirs."""
+    """Bring the namespaces of the node's workloads, which are there already, to the plan; `owner` is theirs.
+
+    On a kernel without tunnels nothing is done, and a note says so.
+    """
+    lacking = lacking_tunnels(plan, node, write=write)
+    if lacking.notes:
+        return lacking
     desired = {one.namespace: one for one in render_egress(plan, node)}
     if not desired and not mark_file.exists():
         return Outcome()

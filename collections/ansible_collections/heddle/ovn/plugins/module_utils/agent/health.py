@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
-from ..bird.control import Control, NotRunning
+from ..bird.control import BirdError, Control, NotRunning
+from ..bird.reconcile import OWN
 from ..common.databases import VSWITCH_REMOTE
 from .chassis import chassis_id
 
@@ -48,6 +50,17 @@ def stopped_bird(plan: dict) -> dict[str, str]:
             return {}
     except NotRunning:
         return {"bird": "bird does not run: systemctl start bird (its log: journalctl -u bird)"}
+
+
+def routing(plan: dict) -> list[dict]:
+    """Return the neighbours that this host routes blocks of pools with; none without pools, or without BIRD."""
+    if "coil" not in plan:
+        return []
+    try:
+        with Control() as control:
+            return [asdict(one) for one in control.neighbours(OWN)]
+    except BirdError:
+        return []
 
 
 def _runs(file: Path, process: str, proc: Path) -> bool:

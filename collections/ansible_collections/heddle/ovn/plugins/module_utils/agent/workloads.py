@@ -22,7 +22,7 @@ from ..render.host.vswitch import render_workload_ports
 from ..types.netns_workload import Endpoint
 from ..types.routed_workloads import RULES
 from .context import NodeContext
-from .egress import apply_egress, require_tunnels
+from .egress import apply_egress
 from .module_runner import UserError, connected, known_node
 from .topology import apply_rows
 
@@ -34,7 +34,6 @@ def apply_workloads(context: NodeContext, plan: dict, refused: Set[str] = frozen
     """
     node = known_node(plan, context.node)
     owner, write = f"{plan['deployment']}:workload", context.write
-    require_tunnels(plan, node)
     endpoints, vms = node_endpoints(plan, node), render_virtual_machines(plan, node)
     outcome = end_vms(vms, owner=owner, write=write)
     if kernel.PYROUTE2_IMPORT_ERROR is None:

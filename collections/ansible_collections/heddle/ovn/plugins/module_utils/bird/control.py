@@ -36,6 +36,27 @@ class Session:
     information: str
 
 
+@dataclass
+class Neighbour:
+    """A protocol that routes are learned from and advertised to: BGP with one neighbour, or OSPF with all on its links.
+
+    `information` is BIRD's, such as `Established`, `Running` or the last error.
+    """
+
+    name: str
+    kind: str
+    information: str
+    title: str = ""
+    address: str = ""
+    as_number: int = 0
+    learned: int = 0
+    advertised: int = 0
+
+
+_ROUTING = ("BGP", "OSPF")
+_ROUTES = re.compile(r"Routes:\s+(\d+) imported,.*?(\d+) exported")
+
+
 class Control:
     """A connection to BIRD; usable as a context manager. NotRunning when there is no BIRD."""
 
@@ -99,6 +120,31 @@ class Control:
                 rest = words[5:] if re.fullmatch(r"[0-9:.]+", words[4]) and ":" in words[4] else words[6:]
                 found.append(Session(words[0], words[1], words[3], " ".join(rest)))
         return found
+
+    def neighbours(self, pattern: str) -> list[Neighbour]:
+        """Return the routing protocols whose names match a pattern, with the number of routes."""
+        found: dict[str, Neighbour] = {
+            one.name: Neighbour(one.name, one.kind, one.information or one.state)
+            for one in self.sessions(pattern)
+            if one.kind in _ROUTING
+        }
+        current = None
+        for line in self.command(f'show protocols all "{pattern}"') if found else ():
+            text = line.strip()
+            if text and not line.startswith(" "):
+                current = found.get(text.split()[0])
+            key, _colon, value = text.partition(":")
+            if current is None:
+                continue
+            if key == "Description":
+                current.title = value.strip()
+            elif key == "Neighbor address":
+                current.address = value.strip()
+            elif key == "Neighbor AS":
+                current.as_number = int(value)
+            elif routes := _ROUTES.match(text):
+                current.learned, current.advertised = map(int, routes.groups())
+        return list(found.values())
 
     def descriptions(self, pattern: str) -> list[str]:
         """Return the descriptions of the protocols whose names match a pattern."""

@@ -2,18 +2,21 @@
 """The engine for BIRD: one configuration file of Heddle's own, and the line in bird.conf that includes it.
 
 Everything else in bird.conf is the user's. Own are the file and protocols and tables whose names begin with `heddle`;
-the configuration that BIRD runs has its digest as a description, so an interrupted run is noticed.
+the configuration that BIRD runs has its digest as a description, so an interrupted run is noticed. The role bird may
+have made a second file of a user's template: its digest is part of it, so that BIRD reads it whenever it has changed.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 from dataclasses import dataclass
 
 from ..common.atomic_file import replace_file
 from ..common.change import Change, Outcome
 from ..common.polling import attempts
-from ..types.bird_configuration import Configuration
+from ..types.bird_configuration import MARK, Configuration
 from .control import SOCKET, BirdError, Control, NotRunning
 
 SUBSTRATE = "BIRD"
@@ -21,6 +24,7 @@ _TIMEOUT = 30.0
 OWN = "heddle*"
 # A pattern: BIRD would refuse to start without a file that is named exactly.
 _INCLUDE = 'include "{}/heddle*.conf";'
+_OWN_BFD = re.compile(r"^\s*protocol\s+bfd\b", re.MULTILINE)
 _COMMENT = "# Heddle's own tables and protocols."
 
 
@@ -42,6 +46,11 @@ class Places:
         return f"{self.directory}/heddle.conf"
 
     @property
+    def templated(self) -> str:
+        """The file that the role bird makes of a user's template; read after Heddle's, in the order of the names."""
+        return f"{self.directory}/heddle_template.conf"
+
+    @property
     def include(self) -> str:
         """The line of bird.conf that has BIRD read Heddle's file."""
         return _INCLUDE.format(self.directory)
@@ -54,11 +63,12 @@ def reconcile_bird(wanted: Configuration | None, *, write: bool, places: Places 
     files are written, which it reads when it starts, and a note says so.
     """
     places = places or Places()
-    own, main = _read(places.own), _read(places.main)
-    if wanted is None and own is None:
+    own, main, templated = _read(places.own), _read(places.main), _read(places.templated)
+    if wanted is None and own is None and templated is None:
         return Outcome()
+    mark, text = _completed(wanted, main or "", templated)
     if wanted is not None and main is None:
-        change = _change("create", "configuration", places.own, None, wanted.text)
+        change = _change("create", "configuration", places.own, None, text)
         if write:
             raise BirdError(f"{places.main} is missing: BIRD is not installed; run heddle.ovn.networks")
         return Outcome((change,))
@@ -66,11 +76,11 @@ def reconcile_bird(wanted: Configuration | None, *, write: bool, places: Places 
     included = places.include in lines
     if wanted is None:
         changed = "\n".join(line for line in lines if line not in (places.include, _COMMENT)) + "\n"
-        text = None
     else:
         changed = main if included else f"{main.rstrip(chr(10))}\n\n{_COMMENT}\n{places.include}\n"
-        text = wanted.text
     changes = []
+    if wanted is None and templated is not None:
+        changes.append(_change("delete", "configuration", places.templated, templated, None))
     if own != text:
         action = "delete" if text is None else "create" if own is None else "update"
         changes.append(_change(action, "configuration", places.own, own, text))
@@ -80,12 +90,12 @@ def reconcile_bird(wanted: Configuration | None, *, write: bool, places: Places 
     try:
         with Control(places.socket) as control:
             running = _running(control)
-            if not changes and wanted is not None and wanted.mark not in running:
-                sides = ({"description": ", ".join(running)}, {"description": wanted.mark})
+            if not changes and mark is not None and mark not in running:
+                sides = ({"description": ", ".join(running)}, {"description": mark})
                 changes.append(Change(SUBSTRATE, "update", "running configuration", places.main, "", *sides))
             if changes and write:
                 _write(places, text, changed if main is not None else None)
-                refusal = _configure(control, wanted)
+                refusal = _configure(control, mark)
                 if refusal:
                     _write(places, own, main)
                     raise BirdError(f"BIRD does not accept its configuration, which was restored: {refusal}")
@@ -102,12 +112,12 @@ def _running(control: Control) -> list[str]:
     return sorted({text for text in control.descriptions(OWN) if text.startswith("heddle ")})
 
 
-def _configure(control: Control, wanted: Configuration | None) -> str:
+def _configure(control: Control, mark: str | None) -> str:
     """Make BIRD read its files and wait until it runs them; return its reason for not accepting them, else ""."""
     try:
         control.command("configure check")
         control.command("configure")
-        _wait(control, wanted)
+        _wait(control, mark)
     except NotRunning:
         raise
     except BirdError as refused:
@@ -115,11 +125,23 @@ def _configure(control: Control, wanted: Configuration | None) -> str:
     return ""
 
 
-def _wait(control: Control, wanted: Configuration | None) -> None:
+def _completed(wanted: Configuration | None, main: str, templated: str | None) -> tuple[str | None, str | None]:
+    """Return the description that distinguishes the configuration, and the text with it; None without one."""
+    if wanted is None:
+        return None, None
+    digest = wanted.digest
+    bfd = "" if _OWN_BFD.search(f"{main}\n{templated or ''}") else wanted.bfd
+    if templated is not None:
+        digest = hashlib.sha256(f"{digest}\n{templated}".encode()).hexdigest()[: len(digest)]
+    mark = f"heddle {digest}"
+    return mark, wanted.text.replace(MARK, mark) + bfd
+
+
+def _wait(control: Control, mark: str | None) -> None:
     """Wait until BIRD runs the configuration: it answers before protocols that go have ended."""
     for _attempt in attempts(_TIMEOUT):
         running = _running(control)
-        if (wanted.mark in running) if wanted is not None else not running:
+        if (mark in running) if mark is not None else not running:
             return
     raise NotRunning(f"BIRD did not apply its configuration within {_TIMEOUT:g} s; see birdc show status")
 
@@ -157,5 +179,6 @@ def _write(places: Places, own: str | None, main: str | None) -> None:
         replace_file(places.own, own, mode=0o644, single_writer=True)
     if main is not None and main != _read(places.main):
         replace_file(places.main, main, single_writer=True)
-    if own is None and os.path.exists(places.own):
-        os.unlink(places.own)
+    for path in (places.own, places.templated) if own is None else ():
+        if os.path.exists(path):
+            os.unlink(path)

@@ -18,7 +18,7 @@ def status_files(view: dict, audits: dict[str, dict]) -> dict[str, str]:
 
     `view` is the result of module `resource_info`, `audits` those of module `audit` by host. Besides the view,
     status.json has `time` (UTC, ISO 8601), `host_states`, `network_states` and `workload_states`: a keyword of each,
-    and after a colon the reason.
+    and after a colon the reason. With address pools it has `routing`, the neighbours of BIRD by host.
     """
     # Without address pools there is no `coil`.
     kept = {name: view[name] for name in _VIEW if name in view}
@@ -34,6 +34,10 @@ def status_files(view: dict, audits: dict[str, dict]) -> dict[str, str]:
             if document["kind"] == "Workload"
         },
     }
+    if "coil" in kept:
+        kept["routing"] = {
+            name: audit["routing"] for name, audit in sorted(audits.items()) if (audit or {}).get("routing")
+        }
     return {
         "status.json": json.dumps(kept, indent=4, sort_keys=True) + "\n",
         "status.txt": status_table(view, audits) + "\n",

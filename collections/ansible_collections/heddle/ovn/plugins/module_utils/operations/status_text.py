@@ -108,6 +108,18 @@ def _ports(ports: list[dict], node_ports: list[int]) -> list[str]:
     ]
 
 
+def _routing(audits: dict) -> list[str]:
+    """Return the table of neighbours that hosts route blocks of pools with; nothing without any."""
+    rows = [
+        [host, one["title"] or "-", one["kind"], one["address"] or "-", one["as_number"] or "-",
+         one["learned"], one["advertised"], one["information"]]
+        for host, audit in sorted(audits.items())
+        for one in (audit or {}).get("routing") or ()
+    ]  # fmt: skip
+    head = ["host", "neighbour", "by", "address", "AS", "learned", "advertised", "status"]
+    return table(f"Neighbours of BIRD ({len(rows)})", head, rows) if rows else []
+
+
 def status_table(status: dict, audits: dict, summary: bool = False) -> str:
     """Return hosts, networks and workloads as text."""
     nodes = [
@@ -167,6 +179,7 @@ def status_table(status: dict, audits: dict, summary: bool = False) -> str:
         *table(f"Networks ({len(networks)})", network_head, networks),
         *_pools(status),
         *_services(status),
+        *_routing(audits),
         *table(
             f"Interfaces of workloads ({len(interfaces)})",
             ["workload", "node", "interface", "network", "addresses", "MAC"],

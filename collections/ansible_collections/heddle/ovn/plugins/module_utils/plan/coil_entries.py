@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan's part about address pools: blocks by node, workloads with their addresses, neighbours of BGP."""
+"""The plan's part about address pools: blocks by node, workloads with their addresses, how hosts advertise them."""
 
 from __future__ import annotations
 
 from ..controllers.coil.allocation import pool_addresses
-from ..controllers.coil.membership import POOL, blocks, pools_of_namespaces
+from ..controllers.coil.membership import POOL, block_pool, blocks, pools_of_namespaces
 from ..controllers.coil.pool_space import PoolSpace
 from ..controllers.networks import running_workloads
 from ..controllers.placement import node_of
@@ -39,8 +39,15 @@ def coil_entries(snapshot: Snapshot) -> dict:
     return {
         "coil": {
             "subnets": subnets,
+            "pools": {
+                name: {
+                    "max_blocks": PoolSpace.of(pool.spec).block_count,
+                    "allocated_blocks": len(snapshot.allocations.get(block_pool(name), ())),
+                }
+                for name, pool in sorted(pools.items())
+            },
             "blocks": exported,
             "workloads": workloads,
-            "bgp": coil_settings.complete(snapshot.settings.get(coil_settings.SETTING, {})),
+            "routing": coil_settings.complete(snapshot.settings.get(coil_settings.SETTING, {})),
         }
     }

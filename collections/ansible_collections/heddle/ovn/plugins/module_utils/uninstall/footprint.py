@@ -10,7 +10,7 @@ DAEMONS = ("ovsdb-server", "ovs-vswitchd", "ovn-ovsdb-server-nb", "ovn-ovsdb-ser
 HOST_UNIT, STATE_UNIT, VM_UNIT = (f"{SYSTEMD}/{name}.service" for name in ("heddle-host", "heddle-state", "heddle-vm@"))
 PROGRAM = "/usr/local/sbin/heddle-host"
 LIBRARY = "/var/lib/heddle"
-BIRD_FILE = "/etc/bird/heddle.conf"
+BIRD_FILE, BIRD_TEMPLATED = "/etc/bird/heddle.conf", "/etc/bird/heddle_template.conf"
 STATE_DATABASE = "/var/lib/heddle-state"
 # In /etc in Debian's releases; the other one in upstream's.
 VSWITCH_DATABASES = ("/etc/openvswitch/conf.db", "/var/lib/openvswitch/conf.db")
@@ -70,7 +70,7 @@ FOOTPRINTS = {
     ),
     "state": Footprint(sign=STATE_UNIT, own=(STATE_UNIT, "/usr/share/heddle.ovsschema"), users=("heddle",)),
     # Files of BIRD itself, bird.conf among them, come and go with its package.
-    "bird": Footprint(sign=BIRD_FILE, own=(BIRD_FILE,), units=("bird",)),
+    "bird": Footprint(sign=BIRD_FILE, own=(BIRD_FILE, BIRD_TEMPLATED), units=("bird",)),
     "hypervisor": Footprint(
         sign=VM_UNIT,
         own=(VM_UNIT, "/run/heddle-vm"),

@@ -12,7 +12,7 @@ from ..agent.chassis import apply_chassis
 from ..agent.components import read_host
 from ..agent.context import NodeContext
 from ..agent.egress import apply_egress
-from ..agent.health import other_chassis, other_facts, stopped_bird, stopped_units
+from ..agent.health import other_chassis, other_facts, routing, stopped_bird, stopped_units
 from ..agent.module_runner import KNOWN_ERRORS, Request, UserError, known_node, load_plan, node_context
 from ..agent.node_gateway import apply_gateway, gateway_size
 from ..agent.workloads import (
@@ -158,6 +158,7 @@ class Comparison:
             + sum(len(endpoint.links) for endpoint in self.endpoints)
             + routed_size(self.plan, self.node),
             "digest": self.plan["digest"],
+            **({"routing": routing(self.plan)} if "coil" in self.plan else {}),
         }
 
     def _chassis(self) -> Outcome:

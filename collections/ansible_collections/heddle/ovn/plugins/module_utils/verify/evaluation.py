@@ -16,6 +16,7 @@ from . import external_evaluation
 from .coverage import coverage
 from .expectation import Pair, expected
 from .external_expectations import external_flows, left_out
+from .pools import with_pools
 from .result import FAILED, ISOLATED, NOT_TESTED, REACHED, SYMBOLS, Silence
 from .selection import Selection
 
@@ -38,7 +39,7 @@ def evaluate(
     plan, and `problems`, one line each; or `error`, why the host could not test. `external` and `selection` are those
     that the hosts were given.
     """
-    external, selection = external or {}, selection or Selection()
+    plan, external, selection = with_pools(plan), external or {}, selection or Selection()
     tested = {name for name, host in hosts.items() if not host.get("error")}
     seen = {key: one for name in tested for key, one in hosts[name]["seen"].items()}
     received = {tuple(one) for name in tested for one in hosts[name]["received"]}

@@ -17,6 +17,7 @@ from ..common.addressing import family, link_local_address, plain
 from ..common.naming import LOCKED_ROLE
 from .datagram import PORT
 from .policy_permissions import PolicyPermissions
+from .pools import is_undecided
 from .selection import ALL, Groups, Selection
 
 
@@ -64,12 +65,14 @@ def expected(plan: dict, node: str | None = None, selection: Selection | None = 
             if node in (None, described["node"])
             for target in plan["workloads"]
             if target != source
+            if not is_undecided(plan, source, target)
             for interface in plan["workloads"][target]["interfaces"]
             for pair in _pairs(plan, permissions, source, target, interface)
         ]
     return [
         pair
         for one in Groups(plan, selection).chosen(node)
+        if not is_undecided(plan, one.source, one.target)
         for interface in plan["workloads"][one.target]["interfaces"]
         if interface["network"] == one.network
         for pair in _pairs(plan, permissions, one.source, one.target, interface)

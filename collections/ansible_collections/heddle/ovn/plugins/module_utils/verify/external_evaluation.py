@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import asdict, replace
 
-from .external_flow import KINDS, TO_EXTERNAL, UNSOLICITED, ExternalFlow
+from .external_flow import KINDS, THROUGH_EGRESS, TO_EXTERNAL, UNSOLICITED, ExternalFlow
 from .result import FAILED, ISOLATED, NOT_TESTED, REACHED, SYMBOLS, Silence
 
 
@@ -24,7 +24,7 @@ def evaluated(
         key = (one.source, one.target, one.network, one.address)
         row = _evaluated(plan, one, seen.get(key), key in received, tested, silence)
         rows.append(row)
-        if one.kind == TO_EXTERNAL and row["result"] == REACHED:
+        if one.kind in (TO_EXTERNAL, THROUGH_EGRESS) and row["result"] == REACHED:
             rows.append(_unsolicited(one, seen[key]))
     return rows
 

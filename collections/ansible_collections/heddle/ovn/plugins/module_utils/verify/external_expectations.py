@@ -50,6 +50,8 @@ from .external_flow import (
 )
 from .firewall_permissions import FirewallPermissions
 from .policy_permissions import EGRESS, INGRESS, PolicyPermissions
+from .pool_flows import pool_flows, through_egress, untested_pools
+from .pools import without_pools
 from .selection import ALL, Selection
 
 _EVERYWHERE = ("0.0.0.0/0", "::/0")
@@ -83,8 +85,10 @@ def external_flows(
     found = _ExternalFlows(plan, external)
     sent = (one for node in plan["nodes"] if runner in (None, node) for one in found.from_node(node))
     frames = (one for name in external if runner in (None, name) for one in found.from_external(name))
+    pools = pool_flows(plan, {node: host_addresses(plan, node) for node in plan["nodes"]}, external, runner)
     selection = (selection or Selection()).seeded(plan)
-    return [*sent, *frames] if selection.pairs == ALL else _chosen([*sent, *frames], plan, selection)
+    every = [*sent, *frames, *pools]
+    return every if selection.pairs == ALL else _chosen(every, plan, selection)
 
 
 def class_of(plan: dict, one: ExternalFlow) -> tuple[str, ...]:
@@ -147,11 +151,12 @@ def left_out(plan: dict, external: dict[str, list[str]]) -> list[str]:
     for name, workload in askers(plan)["workloads"].items():
         for number, interface in default_elsewhere(workload).items():
             lines.append(f"{name}: its IPv{number} default route leads out of {interface}, which is not tested")
-    return lines
+    return lines + untested_pools(plan, external)
 
 
 class _ExternalFlows:
     def __init__(self, plan: dict, external: dict[str, list[str]]) -> None:
+        plan = without_pools(plan)
         self.plan = askers(plan)
         self.policies, self.firewalls = PolicyPermissions(plan), FirewallPermissions(plan)
         self.egress, self.external = EgressAddresses(plan), external
@@ -232,7 +237,7 @@ class _ExternalFlows:
         elsewhere = default_elsewhere(self.plan["workloads"][name])
         for target, addresses in self.external.items():
             for address in addresses:
-                if family(address) in elsewhere:
+                if family(address) in elsewhere or through_egress(self.plan, name, address):
                     continue
                 sources = self.egress.of(name, family(address))
                 results = [self._leaves(network, one, address) for one in sources.values() or [provider]]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One north-south packet, and the kinds of these packets."""
+"""Kinds of packets into and out of networks, and what is expected of one of them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,16 @@ FROM_HOST, FROM_VRF = "host to workload", "host in VRF to workload"
 TO_SERVICE, FROM_EXTERNAL_TO_SERVICE = "workload to service", "external host to service"
 TO_CLUSTER_IP = "workload to cluster IP"
 ENTRANCES = EXTERNAL_TO_ENTRANCE, HOST_TO_ENTRANCE = "external host to entrance", "host to entrance"
+# Of workloads with an address of a pool, and of clients of an Egress.
+POOL_TO_HOST, POOL_FROM_HOST = "pool to host", "host to pool"
+POOL_TO_ROUTER, POOL_FROM_ROUTER = "pool to router", "router to pool"
+THROUGH_EGRESS = "workload through Egress"
 # Reported for each flow that reached an external host: whether another socket there could answer in its place.
 UNSOLICITED = "unsolicited source to node's port"
 KINDS = (
     TO_EXTERNAL, UNSOLICITED, FROM_EXTERNAL, TO_OWN_HOST, TO_OTHER_HOST, FROM_HOST, FROM_VRF, TO_SERVICE,
-    TO_CLUSTER_IP, FROM_EXTERNAL_TO_SERVICE, EXTERNAL_TO_ENTRANCE, HOST_TO_ENTRANCE,
+    TO_CLUSTER_IP, FROM_EXTERNAL_TO_SERVICE, EXTERNAL_TO_ENTRANCE, HOST_TO_ENTRANCE, POOL_TO_HOST, POOL_FROM_HOST,
+    POOL_TO_ROUTER, POOL_FROM_ROUTER, THROUGH_EGRESS,
 )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from ..common.naming import workload_namespace
 from ..netlink import kernel
 from .expectation import addresses_of
 from .external_expectations import host_addresses, in_vrf, vrf_devices
+from .pools import with_pools
 
 _SPARE_DESCRIPTORS = 64
 _FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
@@ -47,10 +48,10 @@ class Listener:
 
 
 def local_workloads(plan: dict, node: str) -> dict[str, str]:
-    """Return the network namespaces of a node's workloads by workload."""
+    """Return the network namespaces of a node's workloads by workload, those with an address of a pool among them."""
     return {
         name: workload_namespace(workload["namespace"], workload["name"])
-        for name, workload in plan["workloads"].items()
+        for name, workload in with_pools(plan)["workloads"].items()
         if workload["node"] == node and workload["kind"] == "netns"
     }
 
@@ -66,6 +67,7 @@ def places(plan: dict, node: str) -> dict[str, Place]:
 
 def listeners(plan: dict, node: str) -> list[Listener]:
     """Return all addresses that a node's workloads and the node answer on."""
+    plan = with_pools(plan)
     return [Listener(node, None, "", address) for address in host_addresses(plan, node)] + [
         Listener(
             name, namespace, interface["network"], address, "" if interface["addresses"] else interface["name"],

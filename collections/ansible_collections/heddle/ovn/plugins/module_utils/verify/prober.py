@@ -18,6 +18,7 @@ from .external_expectations import external_flows, host_addresses
 from .external_flow import ExternalFlow
 from .listening import Place
 from .pace import Pace
+from .pools import with_pools
 from .result import MARGIN
 from .selection import Selection
 
@@ -39,6 +40,7 @@ class Expectations:
     @classmethod
     def of(cls, plan: dict, runner: str, external: dict[str, list[str]], selection: Selection) -> Expectations:
         """Return those of a node, or of an external host."""
+        plan = with_pools(plan)
         asked = askers(plan)
         rows: list[Pair | ExternalFlow] = []
         if runner not in external:

@@ -6,7 +6,8 @@ from __future__ import annotations
 from ...api.egress_selection import egress_path
 from ...store.snapshot import Snapshot, StoredObject
 from ..cluster_ips import EGRESS
-from .egress_routers import egress_of
+from ..placement import node_of
+from .egress_routers import egress_of, kernel_lacks
 
 
 def selected_egresses(workload: StoredObject) -> list[str]:
@@ -26,6 +27,13 @@ def why_it_lacks_an_egress(snapshot: Snapshot, workload: StoredObject) -> tuple[
             other = holders.setdefault(destination, name)
             if other != name:
                 return "EgressConflict", f"{path}: {destination} is a destination of {other} and of {name}"
+    lacking = kernel_lacks(snapshot.objects.get(f"Node/{node_of(workload)}"))
+    if holders and lacking:
+        return (
+            "TunnelsNotSupported",
+            f"the kernel of {node_of(workload)} lacks {lacking}, which clients of an Egress need: boot a kernel that "
+            "has it, as Debian's does, or place the workload on another host",
+        )
     return None
 
 

@@ -39,10 +39,17 @@ def router_labels(egress: StoredObject) -> dict[str, str]:
 
 
 def possible_hosts(egress: StoredObject, nodes: list[StoredObject]) -> dict[str, dict[str, str]]:
-    """Return the hosts that an Egress's node selector matches, with their labels."""
-    labels = {node.name: {**node.spec.get("labels", {}), _HOST_NAME: node.name} for node in nodes}
+    """Return the hosts that an Egress's node selector matches and whose kernel has tunnels, with their labels."""
+    labels = {
+        node.name: {**node.spec.get("labels", {}), _HOST_NAME: node.name} for node in nodes if not kernel_lacks(node)
+    }
     selector = {"matchLabels": egress.spec["template"]["nodeSelector"], "matchExpressions": []}
     return {name: own for name, own in labels.items() if matches(selector, own)}
+
+
+def kernel_lacks(node: StoredObject | None) -> str:
+    """Return what a host reported that its kernel lacks of what an Egress needs; "" for nothing."""
+    return ", ".join(node.spec.get("kernel_lacks") or ()) if node else ""
 
 
 def place_routers(before: Snapshot, after: Snapshot, now: str) -> None:

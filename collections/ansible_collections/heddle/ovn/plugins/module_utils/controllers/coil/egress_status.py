@@ -6,7 +6,7 @@ from __future__ import annotations
 from ...store.snapshot import Snapshot, StoredObject
 from ..cluster_ips import EGRESS
 from ..conditions import FALSE, SERVICE_READY, TRUE, condition, described, with_conditions
-from .egress_routers import possible_hosts, router_labels, routers
+from .egress_routers import kernel_lacks, possible_hosts, router_labels, routers
 
 
 def update_egresses(snapshot: Snapshot, now: str) -> None:
@@ -34,9 +34,15 @@ def _readiness(
         selector = ", ".join(f"{key}={value}" for key, value in egress.spec["template"]["nodeSelector"].items())
         may = f"{len(hosts)} of {len(snapshot.of_kind('Node'))} hosts match the node selector {selector or '(none)'}"
         apart = "; podAntiAffinity keeps routers apart" if egress.spec["template"]["apart"] else ""
-        return FALSE, "NoHostForRouter", f"{count}: {may}{apart}"
+        return FALSE, "NoHostForRouter", f"{count}: {may}{apart}{_lacking(snapshot)}"
     waiting = next((one for one in own if one not in running), None)
     if waiting is not None:
         return FALSE, "RouterWaits", f"{count}: {waiting.name}: {condition(waiting, SERVICE_READY)['message']}"
     places = ", ".join(f"{one.name} on {one.spec['node']}" for one in running)
     return TRUE, "RoutersRun", f"{count}: {places}"
+
+
+def _lacking(snapshot: Snapshot) -> str:
+    """Return which hosts are left out for their kernels."""
+    found = [f"{node.name} lacks {kernel_lacks(node)}" for node in snapshot.of_kind("Node") if kernel_lacks(node)]
+    return f"; left out is a host whose kernel has no tunnels: {'; '.join(found)}" if found else ""

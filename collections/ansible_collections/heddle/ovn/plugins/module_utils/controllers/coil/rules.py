@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from ...api import POOL_ANNOTATION
 from ...common.addressing import host_route, overlapping, plain
 from ...common.naming import PRIMARY_NETWORK_LABEL
+from ...store import coil_settings
 from ...store.snapshot import Snapshot, StoredObject
 from .membership import BLOCK, POOL, blocks, pools_of_namespaces, reserved_blocks
 from .pool_space import PoolSpace
@@ -28,6 +29,9 @@ def check_pools(before: Snapshot, after: Snapshot) -> Iterator[Refusal]:
         if namespace.spec.get("pool") and PRIMARY_NETWORK_LABEL in namespace.labels:
             yield (namespace.key, "metadata.annotations", f"{POOL_ANNOTATION} is for namespaces without the label "
                    f"{PRIMARY_NETWORK_LABEL}", "remove the annotation, or use another namespace")  # fmt: skip
+    for field, name in coil_settings.named_nodes(after.settings.get(coil_settings.SETTING, {})):
+        if f"Node/{name}" not in after.objects:
+            yield "Settings", f"coil.{field}", f"{name} is no host of the group heddle_nodes", "correct or remove it"
     pools = after.of_kind(POOL)
     if pools:
         yield from _overlaps(pools, after)

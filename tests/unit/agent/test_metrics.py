@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Metrics: Coil's names and labels, what a host reports, and the format."""
+
+from __future__ import annotations
+
+import re
+
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.metrics import Observed, metrics_text
+from tests.pipeline import layer2, namespace, nodes, plan_of, workload
+
+# Coil's tests of its pool manager have these subnets: six blocks of two addresses.
+POOL = """---
+apiVersion: coil.cybozu.com/v2
+kind: AddressPool
+metadata: {name: default}
+spec:
+  blockSizeBits: 1
+  subnets: [{ipv4: 10.2.0.0/29, ipv6: "fd02::200/125"}, {ipv4: 10.3.0.0/30, ipv6: "fd02::300/126"}]
+"""
+EGRESS = """---
+apiVersion: coil.cybozu.com/v2
+kind: Egress
+metadata: {name: nat, namespace: internet}
+spec: {destinations: [0.0.0.0/0], template: {spec: {nodeSelector: {kubernetes.io/hostname: node2}}}}
+"""
+CLIENT = workload("red", "web", "node1").replace(
+    "name: web,", "name: web, annotations: {egress.coil.cybozu.com/internet: nat},"
+)
+HOSTS = nodes("node1", "node2")
+
+
+def samples(text: str) -> dict[str, float]:
+    return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in text.splitlines() if line[0] != "#"}
+
+
+def test_pools_have_coils_names():
+    text = POOL + namespace("a", primary=False).rstrip() + "\n  annotations: {coil.cybozu.com/pool: default}\n"
+    plan = plan_of(text + workload("a", "w1", "node1") + workload("a", "w2", "node2"), hosts=HOSTS)
+    found = samples(metrics_text(plan, "node1", Observed()))
+    assert found['coil_controller_max_blocks{pool="default"}'] == 6
+    assert found['coil_controller_allocated_blocks{pool="default"}'] == 2
+    assert found["heddle_workloads"] == 1
+    assert samples(metrics_text(plan, "node2", Observed()))['coil_controller_max_blocks{pool="default"}'] == 6
+
+
+def test_egress_has_coils_names_on_the_host_of_a_router():
+    plan = plan_of(
+        namespace("internet", primary=False) + namespace("red", primary=False) + EGRESS + CLIENT, hosts=HOSTS
+    )
+    found = samples(metrics_text(plan, "node2", Observed(connections={"internet_nat-0": (7, 262144)})))
+    assert found['coil_egress_client_pod_count{namespace="internet",egress="nat"}'] == 1
+    own = plan["egress"]["workloads"]["red/web"]["addresses"]
+    for address in own:
+        labels = f'namespace="red",pod="web",pod_ip="{address}",interface="eth0"'
+        labels += ',egress="nat",egress_namespace="internet"'
+        assert found[f"coil_egress_client_pod_info{{{labels}}}"] == 1
+    labels = 'namespace="internet",pod="nat-0",egress="nat"'
+    assert found[f"coil_egress_nf_conntrack_entries_count{{{labels}}}"] == 7
+    assert found[f"coil_egress_nf_conntrack_entries_limit{{{labels}}}"] == 262144
+    assert "coil_" not in metrics_text(plan, "node1", Observed())
+
+
+def test_what_a_host_reports():
+    plan = plan_of(namespace("red") + layer2("red", "net", "10.0.0.0/24") + workload("red", "w", "node1"), hosts=HOSTS)
+    neighbour = {"name": "heddle_node2_4", "title": 'a "b"', "address": "192.0.2.2", "information": "Established",
+                 "learned": 3, "advertised": 1}  # fmt: skip
+    down = {**neighbour, "name": "heddle_router1_4", "title": "router", "information": "Active", "learned": 0}
+    observed = Observed({"topology": 2, "gateway": None}, {"ovn-northd": False}, [neighbour, down])
+    text = metrics_text(plan, "node1", observed)
+    found = samples(text)
+    assert found["heddle_networks"] == 2
+    assert found['heddle_part_differences{part="topology"}'] == 2
+    assert found['heddle_part_compared{part="gateway"}'] == 0
+    assert 'heddle_part_differences{part="gateway"}' not in found
+    assert found['heddle_daemon_up{unit="ovn-northd"}'] == 0
+    labels = r'protocol="heddle_node2_4",neighbour="a \"b\"",address="192.0.2.2"'
+    assert found[f"heddle_bird_neighbour_up{{{labels}}}"] == 1
+    assert found[f"heddle_bird_learned_routes{{{labels}}}"] == 3
+    assert found['heddle_bird_neighbour_up{protocol="heddle_router1_4",neighbour="router",address="192.0.2.2"}'] == 0
+
+
+def test_each_metric_is_described_once_and_in_one_piece():
+    """Exposition formats: all lines of a metric are one group, after its HELP and TYPE."""
+    routing = [{"name": name, "title": "n", "address": "a", "information": "x", "learned": 0, "advertised": 0}
+               for name in ("one", "two")]  # fmt: skip
+    observed = Observed({"a": 0, "b": 0}, {"c": True}, routing)
+    text = metrics_text(plan_of(POOL, hosts=HOSTS), "node1", observed)
+    names = re.findall(r"^# TYPE (\S+) gauge$", text, re.MULTILINE)
+    assert len(names) == len(set(names)) == text.count("# HELP ")
+    order = [re.match(r"[a-z_]+", line)[0] for line in text.splitlines() if line[0] != "#"]
+    assert [name for name, following in zip(order, [*order[1:], ""], strict=True) if name != following] == names

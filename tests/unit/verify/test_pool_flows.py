@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What must be reachable from and to workloads with an address of a pool, and through an Egress."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectation import expected
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.external_evaluation import evaluated
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.external_expectations import external_flows, left_out
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.external_flow import (
+    POOL_FROM_HOST,
+    POOL_FROM_ROUTER,
+    POOL_TO_HOST,
+    POOL_TO_ROUTER,
+    THROUGH_EGRESS,
+    TO_EXTERNAL,
+)
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.listening import listeners, local_workloads
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.pools import POOLS, with_pools, without_pools
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.prober import Expectations
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.selection import ALL, Selection
+from tests.pipeline import namespace, nodes, plan_of, workload
+
+HOSTS = {
+    name: {
+        **fields,
+        "gateway": {
+            "mode": "shared", "bridge": "br-ex", "uplink": "eth2", "mac": f"02:00:00:00:00:0{number}",
+            "addresses": [f"198.18.2.{number}/24", f"fd00:2::{number}/64"], "next_hops": [], "vlan": None,
+            "physical_networks": {}, "vrf": False,
+        },
+    }
+    for number, (name, fields) in enumerate(nodes("node1", "node2", "node3").items(), start=1)
+}  # fmt: skip
+EXTERNAL = {"outside": ["198.18.2.20", "fd00:2::20"], "other": ["198.18.2.21"]}
+ROUTERS = {"coil": {"routers": [{"address": "198.18.2.20", "nodes": ["node1", "node2"]}]}}
+POOL = (
+    "---\napiVersion: coil.cybozu.com/v2\nkind: AddressPool\nmetadata: {name: p}\n"
+    "spec: {subnets: [{ipv4: 10.2.0.0/24, ipv6: 'fd02::/120'}]}\n"
+    + namespace("routed", primary=False).rstrip()
+    + "\n  annotations: {coil.cybozu.com/pool: p}\n"
+)
+TEXT = POOL + "".join(workload("routed", f"w{number}", f"node{number}") for number in (1, 2, 3))
+PLAIN = namespace("plain", primary=False) + workload("plain", "ovn", "node1")
+EGRESS = (
+    "---\napiVersion: coil.cybozu.com/v2\nkind: Egress\nmetadata: {name: nat, namespace: plain}\n"
+    "spec: {destinations: [198.18.0.0/15], template: {spec: {nodeSelector: {kubernetes.io/hostname: node3}}}}\n"
+)
+CLIENT = workload("plain", "client", "node1").replace(
+    "name: client,", "name: client, annotations: {egress.coil.cybozu.com/plain: nat},"
+)
+
+
+def flows(plan: dict, runner: str | None = None) -> list:
+    return external_flows(with_pools(plan), EXTERNAL, runner, Selection(ALL))
+
+
+def test_plan_without_pools_is_as_it_was():
+    plan = plan_of(PLAIN, hosts=HOSTS)
+    assert with_pools(plan) is plan
+    assert not [one for one in flows(plan) if "pool" in one.kind]
+
+
+def test_added_network_is_taken_off_again():
+    plan = plan_of(TEXT + PLAIN, hosts=HOSTS)
+    assert without_pools(with_pools(plan)) == plan
+    assert with_pools(with_pools(plan)) == with_pools(plan)
+
+
+def test_workloads_of_pools_reach_each_other_and_nothing_on_networks():
+    plan = with_pools(plan_of(TEXT + PLAIN, hosts=HOSTS))
+    pairs = expected(plan, None, Selection(ALL))
+    reach = {(one.source, one.target) for one in pairs if one.reach}
+    assert ("routed/w1", "routed/w2") in reach
+    assert ("routed/w2", "routed/w1") in reach
+    apart = {(one.source, one.target) for one in pairs if not one.reach}
+    assert {("routed/w1", "plain/ovn"), ("plain/ovn", "routed/w1")} <= apart
+    assert not reach & apart
+    # A router may lead from OVN's gateways to the blocks: whether they are reached is not known.
+    routed = with_pools(plan_of(TEXT + PLAIN, hosts=HOSTS, settings=ROUTERS))
+    found = {(one.source, one.target) for one in expected(routed, None, Selection(ALL))}
+    assert ("routed/w1", "plain/ovn") in found
+    assert ("plain/ovn", "routed/w1") not in found
+
+
+def test_hosts_and_routers_see_the_address_of_the_workload():
+    plan = plan_of(TEXT, hosts=HOSTS, settings=ROUTERS)
+    own = plan["coil"]["workloads"]["routed/w1"]["addresses"]
+    found = flows(plan)
+    sent = [one for one in found if one.kind == POOL_TO_HOST and one.source == "routed/w1"]
+    assert {(one.target, one.family) for one in sent} == {(n, v) for n in ("node1", "node2") for v in (4, 6)}
+    assert {one.seen_as for one in sent} == set(own)
+    kinds = Counter((one.kind, one.workload, one.family) for one in found)
+    assert kinds[POOL_FROM_HOST, "routed/w1", 4] == kinds[POOL_FROM_HOST, "routed/w1", 6] == 2
+    # The other external host may have no route; node3 has another router, by the settings, and IPv6 none.
+    routers = {(one.workload, one.target, one.family) for one in found if one.kind == POOL_TO_ROUTER}
+    assert routers == {("routed/w1", "outside", 4), ("routed/w2", "outside", 4)}
+    assert {one.runner for one in found if one.kind == POOL_FROM_ROUTER} == {"outside"}
+    lines = "\n".join(left_out(with_pools(plan), EXTERNAL))
+    assert "address pools to other: " in lines
+    assert "networks to address pools" in lines
+    # NAT on the way would be a failure.
+    one = next(flow for flow in sent if flow.family == 4)
+    answer = {"answered_by": one.target, "answered_on": "", "asker": "198.18.2.1", "milliseconds": 1.0, "large": True}
+    key = one.source, one.target, one.network, one.address
+    (row,) = evaluated(with_pools(plan), [one], {key: answer}, set(), set(HOSTS))
+    assert row["result"] == "failed"
+    assert f"seen as 198.18.2.1 there, not as {own[0]}" in row["text"]
+
+
+def test_each_runner_derives_what_it_sends():
+    plan = plan_of(TEXT, hosts=HOSTS, settings=ROUTERS)
+    parts = [one for runner in (*HOSTS, *EXTERNAL) for one in flows(plan, runner)]
+    assert Counter(parts) == Counter(flows(plan))
+    asked = Expectations.of(plan, "node1", EXTERNAL, Selection(ALL))
+    assert {row.source for row in asked.rows} == {"routed/w1", "node1"}
+    assert local_workloads(plan, "node1") == {"routed/w1": "routed_w1"}
+    (one, two) = (one for one in listeners(plan, "node1") if one.workload == "routed/w1")
+    assert one.network == two.network == POOLS
+
+
+def test_a_client_is_seen_with_the_address_of_the_routers_host():
+    plan = plan_of(PLAIN + EGRESS + CLIENT, hosts=HOSTS)
+    found = flows(plan)
+    sent = {one.address: one for one in found if one.kind == THROUGH_EGRESS}
+    assert sent.keys() == {"198.18.2.20", "198.18.2.21"}
+    assert all(one.sources == ("198.18.2.3",) and one.runner == "node1" for one in sent.values())
+    direct = {one.address for one in found if one.kind == TO_EXTERNAL and one.source == "plain/client"}
+    # It has destinations of one family only.
+    assert direct == {"fd00:2::20"}
+
+
+def test_a_private_address_is_reached_directly_unless_it_is_a_destination():
+    everything = EGRESS.replace("198.18.0.0/15", "0.0.0.0/0")
+    external = {"outside": ["192.168.3.4", "203.0.113.5"]}
+    plan = with_pools(plan_of(PLAIN + everything + CLIENT, hosts=HOSTS))
+    found = external_flows(plan, external, None, Selection(ALL))
+    assert [one.address for one in found if one.kind == THROUGH_EGRESS] == ["203.0.113.5"]
+
+
+def test_a_router_on_a_pool_is_seen_with_its_own_address():
+    egress = EGRESS.replace("namespace: plain", "namespace: routed")
+    text = TEXT + PLAIN + egress + CLIENT.replace("egress.coil.cybozu.com/plain", "egress.coil.cybozu.com/routed")
+    plan = plan_of(text, hosts=HOSTS, settings=ROUTERS)
+    router = plan["coil"]["workloads"]["routed/nat-0"]["addresses"][0]
+    found = [one for one in flows(plan) if one.kind == THROUGH_EGRESS]
+    assert [(one.target, one.sources) for one in found] == [("outside", (router,))]
