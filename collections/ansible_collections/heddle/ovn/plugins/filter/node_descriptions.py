@@ -44,7 +44,7 @@ REPORTED = ("chassis", "gateway", "underlay_mtu")
 
 
 def node_descriptions(hostvars: dict, nodes: list) -> dict:
-    """Return `chassis`, `gateway`, `underlay_mtu` (None if not reported), `encap_ips`, `addresses`, `labels`."""
+    """Return `chassis`, `gateway`, `underlay_mtu` (None if not reported), `encap_ips`, `addresses`, `labels`, `mesh_neighbours`."""
     return {name: _description(hostvars[name]) for name in nodes}
 
 
@@ -57,6 +57,7 @@ def _description(variables: dict) -> dict:
         "encap_ips": variables["heddle_encap_ips"],
         "addresses": variables.get("heddle_addresses") or [],
         "labels": variables.get("heddle_node_labels") or {},
+        "mesh_neighbours": variables.get("heddle_mesh_neighbours") or [],
     }
 
 
