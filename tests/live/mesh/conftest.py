@@ -19,7 +19,7 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.topology import apply_rows
 from ansible_collections.heddle.ovn.plugins.module_utils.common.naming import MESH_BRIDGE
-from ansible_collections.heddle.ovn.plugins.module_utils.mesh_daemon import service
+from ansible_collections.heddle.ovn.plugins.module_utils.mesh_daemon.asking import ask
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host.mesh import mesh_ports, render_mesh_bridge
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host.vswitch import TABLES
@@ -34,7 +34,8 @@ import json, sys
 from ansible_collections.heddle.ovn.plugins.module_utils.mesh_daemon import daemon, service
 plan, node, bridge, status, key, certificate, authority = sys.argv[1:]
 paths = daemon.Paths(bridge, status, daemon.Certificates(key, certificate, authority))
-service.run(plan, node, lambda path: json.load(open(path)), paths, lambda text: print(text, file=sys.stderr, flush=True))
+log = lambda text: print(text, file=sys.stderr, flush=True)
+service.run(plan, node, lambda path: json.load(open(path)), paths, log)
 """
 
 
@@ -68,7 +69,14 @@ class Host:
         self.start_vswitchd()
         self.vsctl("add-br", "br-phy", "--", "set", "bridge", "br-phy", "datapath_type=netdev",
                    "--", "add-port", "br-phy", "eth1")  # fmt: skip
-        self._address = ["address", "add", f"{address}/{length}", "dev", "br-phy", *(["nodad"] if ":" in address else [])]
+        self._address = [
+            "address",
+            "replace",
+            f"{address}/{length}",
+            "dev",
+            "br-phy",
+            *(["nodad"] if ":" in address else []),
+        ]
         self.address_underlay()
 
     def address_underlay(self) -> None:
@@ -123,7 +131,7 @@ class Host:
     def status(self) -> dict:
         """What the daemon reports; empty while it does not answer."""
         try:
-            return service.ask(str(self.status_socket))
+            return ask(str(self.status_socket))
         except (OSError, ValueError):
             return {}
 

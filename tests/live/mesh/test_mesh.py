@@ -155,11 +155,10 @@ def test_interruptions(fleet):
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         context.load_cert_chain(stranger.certificate, stranger.private_key)
-        with socket.create_connection(("198.51.100.1", 6783), 10) as plain, pytest.raises(OSError):
-            with context.wrap_socket(plain) as secure:
-                secure.sendall(b"heddle-mesh")
-                assert secure.recv(1) == b""
-                raise ConnectionResetError
+        # With TLS 1.3 the refusal arrives after the handshake, at the first bytes that are read.
+        with socket.create_connection(("198.51.100.1", 6783), 10) as plain, context.wrap_socket(plain) as secure:
+            with pytest.raises(OSError):
+                secure.recv(1)
         with socket.create_connection(("198.51.100.1", 6783), 10) as plain:
             plain.sendall(bytes(range(256)) * 40)
             with contextlib.suppress(ConnectionResetError):

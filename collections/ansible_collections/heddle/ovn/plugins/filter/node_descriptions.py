@@ -44,7 +44,7 @@ REPORTED = ("chassis", "gateway", "underlay_mtu")
 
 
 def node_descriptions(hostvars: dict, nodes: list) -> dict:
-    """Return `chassis`, `gateway`, `underlay_mtu` (None if not reported), `encap_ips`, `addresses`, `labels`, `mesh_neighbours`."""
+    """Return a description of each node: REPORTED (None if not reported), and what the inventory says."""
     return {name: _description(hostvars[name]) for name in nodes}
 
 

@@ -138,10 +138,7 @@ def _default(snapshot: Snapshot) -> Network:
 
 def _network(entry: StoredObject, namespaces: tuple, settings: dict) -> Network:
     spec = entry.spec
-    if entry.kind in _NAMESPACED:
-        name = namespaced_network(entry.namespace, entry.name)
-    else:
-        name = cluster_network(entry.name)
+    name = namespaced_network(entry.namespace, entry.name) if entry.kind in _NAMESPACED else cluster_network(entry.name)
     surplus = LOCALNET_MTU_SURPLUS if spec["topology"] == "Localnet" else 0
     return Network(
         name=name,

@@ -51,7 +51,7 @@ async def converse(host, reader, writer, outbound, now):
         while data := await _piece(reader, connection, now):
             host.received(connection, channel, data, now())
         reason = "closed by the peer"
-    except (ProtocolError, OSError, ssl.SSLError, asyncio.TimeoutError) as error:
+    except (TimeoutError, ProtocolError, OSError, ssl.SSLError) as error:
         reason = str(error) or type(error).__name__
     finally:
         channel.close()

@@ -63,9 +63,7 @@ def configuration_of(plan, node):
         raise ConfigurationError(f"the plan has no node {node}; run heddle.ovn.networks")
     own = _address(plan, node, None)
     version = ip_address(own).version
-    peers = {
-        peer_name(name): Neighbour(name, _address(plan, name, version)) for name in plan["nodes"] if name != node
-    }
+    peers = {peer_name(name): Neighbour(name, _address(plan, name, version)) for name in plan["nodes"] if name != node}
     peers = {name: peer for name, peer in peers.items() if peer.address}
     ports = mesh_ports(plan, node)
     return Configuration(

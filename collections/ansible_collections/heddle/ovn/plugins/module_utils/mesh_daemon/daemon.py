@@ -143,7 +143,7 @@ class Daemon:
                 local_addr=(self.host.configuration.address, 0),
             )  # fmt: skip
             reader, writer = await asyncio.wait_for(opened, HANDSHAKE_SECONDS)
-        except (OSError, asyncio.TimeoutError) as error:
+        except (TimeoutError, OSError) as error:
             reason = f"{peer.address}:{port}: {str(error) or type(error).__name__}"
         else:
             reason = await converse(self.host, reader, writer, True, time.monotonic)

@@ -12,7 +12,6 @@ from . import flows
 from .switch import ofproto, parser
 
 
-
 class Datapath:
     """Frames of the bridge in, messages for it out.
 

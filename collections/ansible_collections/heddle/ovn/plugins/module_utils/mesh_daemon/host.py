@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ..mesh import heartbeat
-from ..mesh.codec import Hello, HeartbeatReceived, ProtocolError, Records, encode
+from ..mesh.codec import HeartbeatReceived, Hello, ProtocolError, Records, encode
 from ..mesh.connection import Connection, surviving
 from ..mesh.flows import SWEEP_SECONDS
 from ..mesh.gossip import PERIODIC_SECONDS, Gossip

@@ -1,21 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the daemon of this host by the plan that playbooks wrote, and asks a running one for its status."""
+"""Runs the daemon of this host by the plan that playbooks wrote."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import os
-import socket
 
 from ..common.naming import MESH_BRIDGE
+from .asking import STATUS_SOCKET
 from .configuration import configuration_of
 from .daemon import Certificates, Daemon, Paths
 
 OPEN_VSWITCH_SOCKETS = "/run/openvswitch"
-STATUS_SOCKET = "/run/heddle/mesh.sock"
 CERTIFICATES = "/var/lib/heddle/mesh"
-_ANSWER_SECONDS = 5
 
 
 def host_paths():
@@ -47,14 +44,3 @@ def run(path, node, read, paths, say):
     """Run until the plan in `path` has no network of the mesh. `read` reads a plan, `say` takes lines for the log."""
     os.makedirs(os.path.dirname(paths.status), mode=0o755, exist_ok=True)
     asyncio.run(Daemon(PlanReader(path, node, read), paths, say).run())
-
-
-def ask(path=STATUS_SOCKET):
-    """Return the state of the running daemon; OSError or ValueError when it does not answer."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.settimeout(_ANSWER_SECONDS)
-        connection.connect(path)
-        pieces = []
-        while piece := connection.recv(65536):
-            pieces.append(piece)
-    return json.loads(b"".join(pieces))

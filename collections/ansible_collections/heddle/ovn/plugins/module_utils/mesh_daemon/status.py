@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a host of a mesh reports: as data, and as text in the words of `weave status connections`."""
+"""What the daemon of a mesh reports, as data."""
 
 from __future__ import annotations
 
@@ -44,29 +44,6 @@ def _connection(host, name, now):
         }  # fmt: skip
     why = link.problem or ("no heartbeat of the peer arrives" if not link.heartbeats.healthy else "")
     return {**entry, "outbound": outbound, "state": "pending", "why": why or "waiting for a heartbeat"}
-
-
-def text_of(state):
-    """Return the lines of `heddle-host mesh status`: `->` a connection that this host opened, `<-` the peer."""
-    lines = [
-        f"{state['node']} ({state['name']}), short id {state['short_id']}, "
-        f"{'bridge ready' if state['bridge'] else 'no bridge'}, {state['misses']} frames without a flow"
-    ]
-    for one in state["connections"]:
-        mark = "->" if one["outbound"] else "<-"
-        what = f"{one['overlay']} mtu={one['mtu']}" if one["state"] == "established" else one["why"]
-        lines.append(f"{mark} {one['address']:<30} {one['state']:<12} {one['node']} {what}".rstrip())
-    lines += [
-        f"   {name}: short id {peer['short_id']}, over {peer['next_hop']}"
-        for name, peer in sorted(state["peers"].items())
-        if peer["next_hop"] not in (name, None)
-    ]
-    return "\n".join(lines)
-
-
-def is_well(state):
-    """Whether the bridge is there and every connection carries frames."""
-    return state["bridge"] and all(one["state"] == "established" for one in state["connections"])
 
 
 def _node(configuration):

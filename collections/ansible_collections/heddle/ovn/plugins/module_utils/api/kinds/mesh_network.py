@@ -20,8 +20,6 @@ def _read_spec(node: Node) -> dict | None:
     fields = node.mapping(("role", "subnets", "excludeSubnets", "mtu", "encryption"))
     network = read_fields(fields, MESH_TOPOLOGY)
     fields.require("subnets", "list one CIDR per IP family")
-    if network.has("subnets") and network.count("subnets") == 0:
-        network.refuse("subnets", "a network of the mesh needs a subnet", "list one CIDR per IP family")
     if network.role == PRIMARY:
         network.refuse(
             "role", "a MeshNetwork cannot be primary: it has no router",
