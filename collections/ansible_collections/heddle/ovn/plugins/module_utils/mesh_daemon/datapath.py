@@ -79,6 +79,8 @@ class Datapath:
             self._set_ports(others if gone else {**others, name: number})
         elif isinstance(message, parser.OFPFlowStatsReply):
             self._counted(message, now)
+        elif isinstance(message, parser.OFPErrorMsg):
+            self._count_drop(f"the bridge refused a message: error {message.type}, {message.code}")
 
     def refresh(self):
         """Delete the flows that a change has made wrong; call it after every change of the mesh."""
@@ -130,6 +132,8 @@ class Datapath:
 
     def _frame(self, match, frame, now):
         self.misses += 1
+        if len(frame) < heartbeat.ETHERNET_HEADER:
+            return
         key = flows.key_of(match, (frame[6:12].hex(":"), frame[:6].hex(":")), self._names())
         if key is None or not self.is_ready:
             return
@@ -153,12 +157,15 @@ class Datapath:
             return None
         decision = bridge.decide(key, now)
         if decision.reason:
-            self.dropped[decision.reason] = self.dropped.get(decision.reason, 0) + 1
+            self._count_drop(decision.reason)
         # The frame may have shown that an address moved: older flows are deleted before this one is made.
         self.refresh()
         if decision.flow and decision.generation == bridge.generation:
             self._send(flows.learned(network, key, self._numbers, self._numbers[MESH_TUNNELS], decision))
         return decision
+
+    def _count_drop(self, reason):
+        self.dropped[reason] = self.dropped.get(reason, 0) + 1
 
     def _counted(self, message, now):
         """Part of the answer to `ask_counters`; the last part ends the sweep of its network."""

@@ -27,7 +27,7 @@ def to_controller(match, priority):
 
 
 def base_flows(vxlan, ports, sources):
-    """The flows of a bridge without any traffic: all else is dropped, so strangers never reach the controller.
+    """The flows of a bridge without any traffic: all else, as from unknown hosts, is dropped there.
 
     `vxlan` is the number of the tunnel port, `ports` those of workloads, `sources` the addresses of other hosts.
     """
