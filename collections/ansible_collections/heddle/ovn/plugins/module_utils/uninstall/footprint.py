@@ -73,7 +73,7 @@ FOOTPRINTS = {
     "state": Footprint(sign=STATE_UNIT, own=(STATE_UNIT, "/usr/share/heddle.ovsschema"), users=("heddle",)),
     # Files of BIRD itself, bird.conf among them, come and go with its package.
     "bird": Footprint(sign=BIRD_FILE, own=(BIRD_FILE,), units=("bird",)),
-    "mesh": Footprint(sign=MESH_UNIT, own=(MESH_UNIT,), units=("heddle-mesh",)),
+    "mesh": Footprint(sign=MESH_UNIT, own=(MESH_UNIT,)),
     "hypervisor": Footprint(
         sign=VM_UNIT,
         own=(VM_UNIT, "/run/heddle-vm"),
