@@ -67,6 +67,11 @@ CASES = [
     refused("chassis", {**CHASSIS, "datapath": "dpdk"}, "value of datapath must be one of: auto, system, netdev"),
     done("chassis_info", CHASSIS, changed=False, gateway={}),
     refused("chassis_info", {**CHASSIS, "datapath": "netdev"}, "give underlay_interface"),
+    refused("certificate", {"state": "requested"}, "state is requested but all of the following are missing: node"),
+    refused(
+        "certificate", {"state": "requested", "node": "no/node", "directory": "TMP"}, "no/node is no name of a node"
+    ),
+    done("certificate", {"state": "installed", "directory": "TMP", "authority_certificate": "text"}, changed=True),
     done("file_set", {"files": {"TMP/a/b": "text"}}, changed=True),
     refused("file_set", {"files": {"a": "text"}}, "files: a: not an absolute path"),
     done("gateway_announcement", {**ON_NODE1, "workload": "nowhere/w1"}, changed=False, announced=[]),
@@ -74,7 +79,7 @@ CASES = [
     refused("gateway_announcement", ON_NODE1, "missing required arguments: workload"),
     refused("guest_image", {"release": "6.12"}, "Unsupported parameters for"),
     refused("host_info", {**ON_NODE1, "node": "elsewhere"}, ELSEWHERE),
-    refused("host_record", {"role": "switch"}, "value of role must be one of: node, state, bird, hypervisor"),
+    refused("host_record", {"role": "switch"}, "value of role must be one of: node, state, bird, mesh, hypervisor"),
     refused("host_removal", {}, "missing required arguments: node"),
     # Without an inventory; with one it is in tests/golden/inventory and tests/unit/playbooks.
     refused("inventory", {"allowed": []}, "group heddle_nodes: has no hosts; put the hosts that run workloads into it"),

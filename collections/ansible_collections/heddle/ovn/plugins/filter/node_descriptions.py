@@ -44,7 +44,7 @@ REPORTED = ("chassis", "gateway", "underlay_mtu", "kernel_lacks")
 
 
 def node_descriptions(hostvars: dict, nodes: list) -> dict:
-    """Return what each node reported (None if it did not), `encap_ips`, `addresses`, `labels`."""
+    """Return a description of each node: REPORTED (None if not reported), and what the inventory says."""
     return {name: _description(hostvars[name]) for name in nodes}
 
 
@@ -57,6 +57,7 @@ def _description(variables: dict) -> dict:
         "encap_ips": variables["heddle_encap_ips"],
         "addresses": variables.get("heddle_addresses") or [],
         "labels": variables.get("heddle_node_labels") or {},
+        "mesh_neighbours": variables.get("heddle_mesh_neighbours") or [],
     }
 
 

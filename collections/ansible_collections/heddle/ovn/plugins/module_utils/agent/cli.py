@@ -17,6 +17,7 @@ from .components import parts, read_host, read_plan
 from .context import only_writer
 from .event_loop import Calls
 from .health import DAEMONS, other_chassis, routing, stopped_bird, stopped_daemons, stopped_units
+from .mesh import mesh_status, run_mesh
 from .metrics import Observed, connections, metrics_text
 from .module_runner import UserError, refusal
 from .service import ERRORS, watch
@@ -38,7 +39,12 @@ def main(arguments: list[str] | None = None, calls: Callable[[], Calls] | None =
     metrics.add_argument("--output", help="write them to this file at once, such as one that node_exporter reads")
     verbs.add_parser("apply", help="bring this host to the plan")
     verbs.add_parser("watch", help="apply, then keep it in place; the service runs this")
+    mesh = verbs.add_parser("mesh", help="the mesh, on a host with a MeshNetwork")
+    mesh.add_argument("action", choices=["status", "run"], help="report connections and peers; run: its service does")
+    mesh.add_argument("--json", action="store_true", help="as JSON")
     chosen = parser.parse_args(arguments)
+    if chosen.verb == "mesh":
+        return _mesh(chosen)
     if chosen.verb in ("apply", "watch"):
         bytecode_cache.keep()
     problems = _problems() if chosen.verb == "status" else []
@@ -54,6 +60,18 @@ def main(arguments: list[str] | None = None, calls: Callable[[], Calls] | None =
     if chosen.verb == "status":
         return _status(outcomes, chosen, problems)
     return _VERBS[chosen.verb](outcomes, chosen)
+
+
+def _mesh(chosen: argparse.Namespace) -> int:
+    try:
+        if chosen.action == "status":
+            return EXIT_CLEAN if mesh_status(as_json=chosen.json) else EXIT_DRIFT
+        run_mesh()
+    except ERRORS as error:
+        what = "the daemon of the mesh does not answer: " if chosen.action == "status" else ""
+        _write(f"heddle-host: {what}{error}", sys.stderr)
+        return EXIT_FAILED
+    return EXIT_CLEAN
 
 
 def _outcomes(*, write: bool) -> dict[str, Outcome]:

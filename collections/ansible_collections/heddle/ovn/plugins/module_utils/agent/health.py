@@ -9,6 +9,8 @@ from pathlib import Path
 from ..bird.control import BirdError, Control, NotRunning
 from ..bird.reconcile import OWN
 from ..common.databases import VSWITCH_REMOTE
+from ..mesh_daemon.asking import ask
+from ..render.host.mesh import mesh_networks
 from .chassis import chassis_id
 
 # Files with the process ids of daemons (ovn-ctl(8), ovs-ctl(8)): file below /run, process, unit of Debian's packages.
@@ -61,6 +63,18 @@ def routing(plan: dict) -> list[dict]:
             return [asdict(one) for one in control.neighbours(OWN)]
     except BirdError:
         return []
+
+
+def stopped_mesh(plan: dict) -> dict[str, str]:
+    """Return such a line when the plan has a network of the mesh and its daemon does not answer."""
+    if not mesh_networks(plan):
+        return {}
+    try:
+        ask()
+    except (OSError, ValueError):
+        line = "heddle-mesh does not run: systemctl start heddle-mesh (its log: journalctl -u heddle-mesh)"
+        return {"heddle-mesh": line}
+    return {}
 
 
 def _runs(file: Path, process: str, proc: Path) -> bool:

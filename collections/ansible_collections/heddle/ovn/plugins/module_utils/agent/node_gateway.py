@@ -9,7 +9,7 @@ from ..common.addressing import host_route
 from ..common.change import Outcome
 from ..common.databases import OPEN_VSWITCH, VSWITCH_REMOTE
 from ..common.errors import OpenFlowError
-from ..common.naming import DEFAULT_NETWORK, INTEGRATION_BRIDGE
+from ..common.naming import CONTROLLED_BRIDGES, DEFAULT_NETWORK
 from ..netlink import kernel
 from ..netlink.reconcile import planned_host_network, reconcile_host_network
 from ..openflow.packet_out import send_out
@@ -90,7 +90,7 @@ def _flows_of(plan: dict, node: str, *, write: bool) -> Outcome:
             return planned_flows(flows, flood_ports, static_macs)
         switch = Switch(client)
         bridges = {provider.bridge} if provider else set()
-        bridges |= switch.bridges_with(OWN_COOKIES, without={INTEGRATION_BRIDGE, *bridges})
+        bridges |= switch.bridges_with(OWN_COOKIES, without={*CONTROLLED_BRIDGES, *bridges})
         return reconcile_flows(switch, sorted(bridges), flows, flood_ports, static_macs, write=write)
 
 

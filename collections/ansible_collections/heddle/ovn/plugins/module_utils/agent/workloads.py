@@ -17,9 +17,12 @@ from ..qemu.reconcile import end_vms, reconcile_taps, reconcile_vms
 from ..render import render_endpoints, render_virtual_machines
 from ..render.coil.bird_configuration import render_bird
 from ..render.coil.workloads import render_routed_endpoints, render_routed_workloads
+from ..render.common.node_network import is_mesh
 from ..render.host import vswitch
+from ..render.host.mesh import mesh_networks, render_mesh_bridge
 from ..render.host.vswitch import render_workload_ports
 from ..types.netns_workload import Endpoint
+from ..types.ovsdb_row import Row
 from ..types.routed_workloads import RULES
 from .context import NodeContext
 from .egress import apply_egress
@@ -48,7 +51,7 @@ def apply_workloads(context: NodeContext, plan: dict, refused: Set[str] = frozen
     else:
         raise UserError("pyroute2 is missing on this host; run heddle.ovn.install")
     with connected(VSWITCH_REMOTE, write=write) as client:
-        rows = render_workload_ports(plan, node)
+        rows = render_switch_rows(client, plan, node)
         if client is not None and integration_bridge(client) is None:
             if write:
                 raise UserError(f"there is no bridge {INTEGRATION_BRIDGE}; run heddle.ovn.install on this host")
@@ -61,6 +64,12 @@ def apply_workloads(context: NodeContext, plan: dict, refused: Set[str] = frozen
         # While ovs-vswitchd adds links, it writes back flags that it read before: one of them may be down again.
         reconcile_endpoints(endpoints, owner=owner, userspace=userspace, write=True)
     return outcome
+
+
+def render_switch_rows(client, plan: dict, node: str) -> list[Row]:
+    """Return the ports of a node's workloads, and the bridge of the mesh where the plan has one."""
+    datapath = "netdev" if mesh_networks(plan) and uses_userspace(client) else "system"
+    return [*render_workload_ports(plan, node), *render_mesh_bridge(plan, node, datapath)]
 
 
 def node_endpoints(plan: dict, node: str) -> list[Endpoint]:
@@ -91,7 +100,7 @@ def _ports(plan: dict, node: str, where: str, refused: Set[str]) -> list[str]:
         for workload in plan["workloads"].values()
         if workload.get(where) == node
         for interface in workload["interfaces"]
-        if interface["network"] not in refused
+        if interface["network"] not in refused and not is_mesh(plan["networks"][interface["network"]])
     ]
 
 

@@ -23,10 +23,17 @@ def check_update(stored: Resource, wanted: Resource) -> list[Problem]:
     """The rules that the change from ``stored`` to ``wanted``, two versions of one resource, breaks."""
     if wanted.kind == "AddressPool":
         return [_problem(wanted, rule) for rule in _broken_pool_rules(stored.manifest["spec"], wanted.manifest["spec"])]
+    if wanted.kind == "MeshNetwork":
+        return [_problem(wanted, rule) for rule in _broken_mesh_rules(stored.manifest["spec"], wanted.manifest["spec"])]
     if wanted.kind not in _NETWORK_KINDS:
         return []
     old, new = written_network(stored.manifest), written_network(wanted.manifest)
     return [_problem(wanted, rule) for rule in _broken_rules(old, new)]
+
+
+def _broken_mesh_rules(old: dict, new: dict) -> list[str]:
+    changed = sorted(field for field in {*old, *new} if old.get(field) != new.get(field))
+    return [f"MeshNetwork is immutable: {', '.join(changed)} changed"] if changed else []
 
 
 def _broken_rules(old: dict, new: dict) -> list[str]:

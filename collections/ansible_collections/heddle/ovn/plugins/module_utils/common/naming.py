@@ -17,6 +17,12 @@ EXTERNAL_ID_NAD = "k8s.ovn.org/nad"
 EXTERNAL_ID_NODE = "k8s.ovn.org/node"
 ROUTER_MARK = "k8s-cluster-router"
 INTEGRATION_BRIDGE = "br-int"
+# The bridge of the mesh on a host, and its port for tunnels.
+MESH_BRIDGE, MESH_TUNNELS = "br-mesh", "heddle-vxlan"
+# Bridges whose flows are those of a controller only, so that no other flows of Heddle are looked for there.
+CONTROLLED_BRIDGES = frozenset({INTEGRATION_BRIDGE, MESH_BRIDGE})
+# The topology of a network of the mesh, which OVN does not know.
+MESH_TOPOLOGY = "Mesh"
 # The physical network of the provider bridge.
 PHYSICAL_NETWORK = "physnet"
 # The role of an interface on the default network whose workload has another primary network.

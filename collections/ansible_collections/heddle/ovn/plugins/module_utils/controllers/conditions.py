@@ -63,10 +63,10 @@ def with_ready(entry: StoredObject, ready: dict, hosts: dict[str, str] | None, n
 def created(entry: StoredObject, namespaces: list[str], errors: list[str]) -> dict:
     """Return whether the attachment definitions are there; `errors` say where they are not and why."""
     if errors:
-        reason = "SyncError" if entry.kind == "UserDefinedNetwork" else "NetworkAttachmentDefinitionSyncError"
+        reason = "SyncError" if entry.namespace else "NetworkAttachmentDefinitionSyncError"
         return described(CREATED, FALSE, reason, "; ".join(errors))
     message = "NetworkAttachmentDefinition has been created"
-    if entry.kind != "UserDefinedNetwork":
+    if not entry.namespace:
         message += f" in following namespaces: [{', '.join(namespaces)}]"
     return described(CREATED, TRUE, "NetworkAttachmentDefinitionCreated", message)
 

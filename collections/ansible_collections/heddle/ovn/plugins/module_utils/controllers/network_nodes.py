@@ -27,6 +27,7 @@ from .networks import NETWORK_KINDS, Network, networks, running_workloads
 WORKLOAD = "workload"
 EGRESS = "egress"
 SERVICE_ENTRANCE = "service"
+MESH = "mesh"
 LAYER2_UPGRADE = "layer2-upgrade"
 _LEAVING = "leavingNodes"
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
@@ -62,6 +63,10 @@ def roles(snapshot: Snapshot, found: dict[str, Network]) -> Roles:
             # A workload that migrates has both nodes: its target needs the network before it arrives.
             for node in ends(workload):
                 held[network].setdefault(node, set()).add(WORKLOAD)
+    for network in found.values():
+        if network.is_mesh:
+            # Any host may be on the way between two others.
+            held[network.name] = {node.name: {MESH} for node in snapshot.of_kind("Node")}
     selection = EgressSelection(snapshot, found)
     for entry in snapshot.of_kind(EGRESS_IP):
         for network in selection.networks(entry.name):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from ..common.naming import MESH_TOPOLOGY
 from ..store.snapshot import Snapshot, StoredObject
 from .allocation import tunnel_key
 from .attachment_definition import filled, foreign_definitions, own_definitions
@@ -70,7 +71,7 @@ def _facts(snapshot: Snapshot, network: Network, entry: StoredObject) -> dict:
     identifier = snapshot.get("network-id", network.name)
     if identifier is None or is_unrendered(entry):
         return facts
-    keys = [tunnel_key(int(identifier))] if network.topology != "Localnet" else []
+    keys = [tunnel_key(int(identifier))] if network.topology not in ("Localnet", MESH_TOPOLOGY) else []
     if network.is_transit_routed:
         keys.append(int(snapshot.get("tunnel-key", network.name)))
         facts["transitSubnets"] = chosen_transit_subnets(snapshot, network)

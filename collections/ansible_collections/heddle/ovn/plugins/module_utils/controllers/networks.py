@@ -6,14 +6,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..api import matches
-from ..common.naming import DEFAULT_NETWORK, cluster_network, namespaced_network
+from ..common.naming import DEFAULT_NETWORK, MESH_TOPOLOGY, cluster_network, namespaced_network
 from ..store.settings import cluster_subnets
 from ..store.snapshot import Snapshot, StoredObject
 from .coil.membership import pool_of
 
 NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
 DEFINITION_KIND = "NetworkAttachmentDefinition"
-NETWORK_KINDS = ("UserDefinedNetwork", "ClusterUserDefinedNetwork")
+NETWORK_KINDS = ("UserDefinedNetwork", "ClusterUserDefinedNetwork", "MeshNetwork")
+_NAMESPACED = ("UserDefinedNetwork", "MeshNetwork")
 # ovn-kubernetes: Localnet traffic does not use tunnels, for whose headers the default MTU leaves room.
 LOCALNET_MTU_SURPLUS = 100
 
@@ -53,6 +54,11 @@ class Network:
     def is_transit_routed(self) -> bool:
         """Return whether a transit router joins the zones (OKEP-5094): Layer2 and primary."""
         return self.topology == "Layer2" and self.role == "Primary"
+
+    @property
+    def is_mesh(self) -> bool:
+        """Return whether this is a network of the mesh, which OVN does not know."""
+        return self.topology == MESH_TOPOLOGY
 
     @property
     def families(self) -> tuple[int, ...]:
@@ -116,7 +122,7 @@ def _selected(entry: StoredObject, known: dict[str, dict]) -> tuple:
     """Return the namespaces that a network selects; `known` are the labels of the existing ones."""
     if entry.is_deleting:
         return ()
-    if entry.kind == "UserDefinedNetwork":
+    if entry.kind in _NAMESPACED:
         return (entry.namespace,) if entry.namespace in known else ()
     return tuple(name for name, labels in known.items() if matches(entry.spec["namespaceSelector"], labels))
 
@@ -132,10 +138,7 @@ def _default(snapshot: Snapshot) -> Network:
 
 def _network(entry: StoredObject, namespaces: tuple, settings: dict) -> Network:
     spec = entry.spec
-    if entry.kind == "UserDefinedNetwork":
-        name = namespaced_network(entry.namespace, entry.name)
-    else:
-        name = cluster_network(entry.name)
+    name = namespaced_network(entry.namespace, entry.name) if entry.kind in _NAMESPACED else cluster_network(entry.name)
     surplus = LOCALNET_MTU_SURPLUS if spec["topology"] == "Localnet" else 0
     return Network(
         name=name,

@@ -25,7 +25,7 @@ class Connection:
     def __init__(self, hello, certified, outbound, now):
         self._hello = hello
         self._certified = certified
-        self._outbound = outbound
+        self.outbound = outbound
         self._decoder = Decoder(MAX_HELLO)
         self._versions = None
         self._keepalive_due = now + KEEPALIVE_SECONDS
@@ -66,7 +66,7 @@ class Connection:
     @property
     def overlays(self):
         """The overlays that both ends have, in the order of the end that connected."""
-        first, second = (self._hello, self.remote) if self._outbound else (self.remote, self._hello)
+        first, second = (self._hello, self.remote) if self.outbound else (self.remote, self._hello)
         return tuple(overlay for overlay in first.overlays if overlay in second.overlays)
 
     def _read_versions(self):

@@ -10,7 +10,7 @@ from ..render.common.node_network import nodes_of
 from .readiness import host_state, network_states
 from .status_view import attention, object_status, titled
 
-NETWORK_KINDS = ("UserDefinedNetwork", "ClusterUserDefinedNetwork")
+NETWORK_KINDS = ("UserDefinedNetwork", "ClusterUserDefinedNetwork", "MeshNetwork")
 
 
 def network_status(name: str, network: dict, status: dict, audits: dict) -> str:

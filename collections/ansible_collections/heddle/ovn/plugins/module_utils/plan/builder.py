@@ -8,6 +8,7 @@ The plan holds decisions (ids, keys, subnets, addresses), not rows: each host de
 from __future__ import annotations
 
 from ..common.addressing import family
+from ..common.naming import MESH_TOPOLOGY
 from ..common.plan_format import PLAN_FORMAT
 from ..common.serialization import digest
 from ..controllers.allocation import (
@@ -96,6 +97,7 @@ def _node(node, snapshot: Snapshot) -> dict:
         "addresses": node.spec.get("addresses", []),
         "layer2_topology_version": version_of(node),
         "gateway": node.spec.get("gateway"),
+        **({"mesh_neighbours": neighbours} if (neighbours := node.spec.get("mesh_neighbours")) else {}),
     }
 
 
@@ -129,8 +131,9 @@ def _network(network: Network, nodes: list[StoredObject], snapshot: Snapshot) ->
         described["transit_subnets"] = [
             subnet for subnet in snapshot.settings["transit_subnets"] if family(subnet) in network.families
         ]
-    if network.topology == "Localnet":
+    if network.topology in ("Localnet", MESH_TOPOLOGY):
         described["tunnel_keys"] = []
+    if network.topology == "Localnet":
         described |= {"physical_network": network.physical_network, "vlan": network.vlan}
     if network.is_transit_routed:
         described["tunnel_keys"].append(int(snapshot.get("tunnel-key", network.name)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from ..common.naming import DEFAULT_NETWORK
 from ..types.ovsdb_row import Keys, Parent, Row
-from .common.node_network import NodeNetwork, attachments, is_on
+from .common.node_network import NodeNetwork, attachments, is_mesh, is_on
 from .common.ovn_rows import COPP_NAME
 from .egress.firewall import render_egress_firewalls
 from .egress.quality import render_egress_qos
@@ -44,7 +44,7 @@ def render_northbound(plan: dict, node: str) -> list[Row]:
     rows = _zone(node) + _control_plane_protection()
     attached = attachments(plan)
     for name, network in plan["networks"].items():
-        if not is_on(network, node):
+        if not is_on(network, node) or is_mesh(network):
             continue
         view = NodeNetwork(plan, name, node, attached.get(name, []))
         rows += _TOPOLOGIES[network["topology"]](view)

@@ -13,13 +13,20 @@ from .gateway.bridge import render_flood_ports, render_static_macs
 from .gateway.bridge_flows import render_bridge_flows
 from .host.firewall import render_firewall
 from .host.links_and_routes import render_host_network, render_management_ports
+from .host.mesh import render_mesh_bridge
 from .host.netns import render_endpoints
 from .host.qemu import render_additional_chassis, render_virtual_machines
 from .host.vswitch import render_workload_ports
 from .northbound import render_northbound
 from .southbound import render_southbound
 
-_ROWS = (render_southbound, render_northbound, render_workload_ports, render_management_ports)
+_ROWS = (
+    render_southbound,
+    render_northbound,
+    render_workload_ports,
+    lambda plan, node: render_mesh_bridge(plan, node, "system"),
+    render_management_ports,
+)
 # Maps to numbers (ovn-nb(5)); all others are maps to texts.
 _NUMBERS = (("QoS", "action"),)
 _WORDS = (render_bridge_flows, render_flood_ports, render_static_macs)

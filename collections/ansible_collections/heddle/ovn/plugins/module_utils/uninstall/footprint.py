@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 SYSTEMD = "/etc/systemd/system"
 DAEMONS = ("ovsdb-server", "ovs-vswitchd", "ovn-ovsdb-server-nb", "ovn-ovsdb-server-sb", "ovn-northd", "ovn-controller")
-HOST_UNIT, STATE_UNIT, VM_UNIT = (f"{SYSTEMD}/{name}.service" for name in ("heddle-host", "heddle-state", "heddle-vm@"))
+HOST_UNIT, STATE_UNIT, VM_UNIT, MESH_UNIT = (
+    f"{SYSTEMD}/{name}.service" for name in ("heddle-host", "heddle-state", "heddle-vm@", "heddle-mesh")
+)
 PROGRAM = "/usr/local/sbin/heddle-host"
 LIBRARY = "/var/lib/heddle"
 BIRD_FILE, BIRD_TEMPLATED = "/etc/bird/heddle.conf", "/etc/bird/heddle_template.conf"
@@ -71,6 +73,7 @@ FOOTPRINTS = {
     "state": Footprint(sign=STATE_UNIT, own=(STATE_UNIT, "/usr/share/heddle.ovsschema"), users=("heddle",)),
     # Files of BIRD itself, bird.conf among them, come and go with its package.
     "bird": Footprint(sign=BIRD_FILE, own=(BIRD_FILE, BIRD_TEMPLATED), units=("bird",)),
+    "mesh": Footprint(sign=MESH_UNIT, own=(MESH_UNIT,)),
     "hypervisor": Footprint(
         sign=VM_UNIT,
         own=(VM_UNIT, "/run/heddle-vm"),

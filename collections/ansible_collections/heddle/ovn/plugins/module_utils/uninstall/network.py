@@ -19,7 +19,7 @@ from ..common.databases import (
     VSWITCH_REMOTE,
 )
 from ..common.errors import NetlinkError
-from ..common.naming import INTEGRATION_BRIDGE
+from ..common.naming import CONTROLLED_BRIDGES
 from ..common.polling import attempts
 from ..netlink import kernel
 from ..netlink.device import read_device
@@ -101,7 +101,7 @@ def _remove_flows(client: Client, *, write: bool) -> Outcome:
     """Remove Heddle's flows from bridges that stay; those of its own bridges go with them."""
     switch = Switch(client)
     own = set(_own_bridges(client))
-    bridges = sorted(switch.bridges_with(OWN_COOKIES, without={INTEGRATION_BRIDGE, *own}))
+    bridges = sorted(switch.bridges_with(OWN_COOKIES, without={*CONTROLLED_BRIDGES, *own}))
     return reconcile_flows(switch, bridges, [], write=write) if bridges else Outcome()
 
 

@@ -46,8 +46,8 @@ def removal_result(request: Request) -> dict:
 
 
 def _stopped(*, write: bool) -> Outcome:
-    """Stop the service first: it would bring back what is removed."""
-    return host_parts.stop_own_unit("heddle-host", write=write)
+    """Stop the services first: that of the host would bring back what is removed."""
+    return host_parts.stop_own_unit("heddle-mesh", write=write) + host_parts.stop_own_unit("heddle-host", write=write)
 
 
 def _removed(params: dict, before: Before, deployments: list[str], *, write: bool) -> Outcome:

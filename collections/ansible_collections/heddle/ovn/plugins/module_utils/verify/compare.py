@@ -12,13 +12,14 @@ from ..agent.chassis import apply_chassis
 from ..agent.components import read_host
 from ..agent.context import NodeContext
 from ..agent.egress import apply_egress
-from ..agent.health import other_chassis, other_facts, routing, stopped_bird, stopped_units
-from ..agent.module_runner import KNOWN_ERRORS, Request, UserError, known_node, load_plan, node_context
+from ..agent.health import other_chassis, other_facts, routing, stopped_bird, stopped_mesh, stopped_units
+from ..agent.module_runner import KNOWN_ERRORS, Request, UserError, connected, known_node, load_plan, node_context
 from ..agent.node_gateway import apply_gateway, gateway_size
 from ..agent.workloads import (
     apply_routed_workloads,
     integration_bridge,
     node_endpoints,
+    render_switch_rows,
     routed_size,
     uses_userspace,
 )
@@ -43,7 +44,6 @@ from ..render import northbound, render_northbound, render_southbound, southboun
 from ..render.common.node_network import is_on
 from ..render.host import vswitch
 from ..render.host.links_and_routes import render_management_ports
-from ..render.host.vswitch import render_workload_ports
 from ..types.ovsdb_row import Row
 from . import causes
 from .drift import drift
@@ -92,8 +92,9 @@ class Comparison:
 
     @functools.cached_property
     def port_rows(self) -> list[Row]:
-        """The ports of workloads."""
-        return render_workload_ports(self.plan, self.node)
+        """The ports of workloads, and the bridge of the mesh."""
+        with connected(VSWITCH_REMOTE, write=False) as client:
+            return render_switch_rows(client, self.plan, self.node)
 
     @functools.cached_property
     def endpoints(self) -> list:
@@ -120,6 +121,7 @@ class Comparison:
 
         `applied`: the plan was applied just now and changed nothing, so what it covers is not read again.
         """
+        # Without the mesh's daemon, which starts after the plan was applied.
         stopped = {**stopped_units(), **stopped_bird(self.plan)}
         compared = self._compared([self._chassis, *([] if applied else self._parts())], stopped)
         networks = dict.fromkeys(change["network"] for change in drift(compared.outcome))
@@ -132,7 +134,7 @@ class Comparison:
 
     def result(self) -> dict:
         """Compare all parts."""
-        stopped = {**stopped_units(), **stopped_bird(self.plan)}
+        stopped = {**stopped_units(), **stopped_bird(self.plan), **stopped_mesh(self.plan)}
         compared = self._compared([self._chassis, *self._parts()], stopped)
         outcome = compared.outcome
         rows = self.northbound_rows + self.southbound_rows + self.port_rows

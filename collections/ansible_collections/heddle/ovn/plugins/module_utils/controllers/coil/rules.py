@@ -20,7 +20,7 @@ from .pool_space import PoolSpace
 # Object key, field, rule, remedy.
 Refusal = tuple[str, str, str, str]
 _RANGES = ("cluster_subnets", "service_subnets", "join_subnets", "transit_subnets", "masquerade_subnets")
-_NETWORK_KINDS = ("UserDefinedNetwork", "ClusterUserDefinedNetwork")
+_NETWORK_KINDS = ("UserDefinedNetwork", "ClusterUserDefinedNetwork", "MeshNetwork")
 
 
 def check_pools(before: Snapshot, after: Snapshot) -> Iterator[Refusal]:

@@ -22,6 +22,7 @@ from ...common.naming import (
     EXTERNAL_ID_NETWORK,
     EXTERNAL_ID_ROLE,
     EXTERNAL_ID_TOPOLOGY,
+    MESH_TOPOLOGY,
     layer2_switch,
     localnet_switch,
     node_switch,
@@ -198,6 +199,11 @@ def is_on(network: dict, node: str) -> bool:
     if "nodes" in network:
         return node in network["nodes"]
     return network["topology"] != "Layer3" or node in network["host_subnets"]
+
+
+def is_mesh(network: dict) -> bool:
+    """Return whether a network of the plan is one of the mesh, and none of OVN's."""
+    return network["topology"] == MESH_TOPOLOGY
 
 
 def nodes_of(plan: dict, network: str) -> list[str]:

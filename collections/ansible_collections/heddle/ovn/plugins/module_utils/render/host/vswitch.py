@@ -9,6 +9,7 @@ from ...common.naming import INTEGRATION_BRIDGE, host_interface
 from ...types.encapsulation import OVERLAY
 from ...types.ovsdb_row import Keys, Parent, Row
 from ..common.hosting_nodes import hosting_nodes
+from ..common.node_network import is_mesh
 
 TABLES = ("Bridge", "Port", "Interface")
 UNDERLAY_BRIDGE = "br-underlay"
@@ -100,6 +101,8 @@ def render_workload_ports(plan: dict, node: str) -> list[Row]:
         if node not in hosting_nodes(workload):
             continue
         for interface in workload["interfaces"]:
+            if is_mesh(plan["networks"][interface["network"]]):
+                continue
             name = host_interface(interface["port"], HOST_END)
             ids = {
                 "iface-id": interface["port"],

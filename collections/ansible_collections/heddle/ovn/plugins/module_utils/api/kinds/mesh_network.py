@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""MeshNetwork (heddle.dev/v1): a Layer2 network across hosts without OVN, carried by the mesh (docs/mesh.md)."""
+
+from __future__ import annotations
+
+from ...common.naming import MESH_TOPOLOGY
+from ..kind import Kind
+from ..network import PRIMARY
+from ..network_fields import read_fields
+from ..network_transport import read_transport
+from ..node import Node
+
+_NO_ENCRYPTION, _ESP = "none", "esp"
+
+
+def _read_spec(node: Node) -> dict | None:
+    if node.value is None:
+        node.refuse("Required value", "add it with role and subnets")
+        return None
+    fields = node.mapping(("role", "subnets", "excludeSubnets", "mtu", "encryption"))
+    network = read_fields(fields, MESH_TOPOLOGY)
+    fields.require("subnets", "list one CIDR per IP family")
+    if network.role == PRIMARY:
+        network.refuse(
+            "role", "a MeshNetwork cannot be primary: it has no router",
+            "set it to Secondary, and select the network by the workloads' annotation k8s.v1.cni.cncf.io/networks",
+        )  # fmt: skip
+    encryption = fields.get("encryption")
+    chosen = encryption.choice((_NO_ENCRYPTION, _ESP)) if encryption else _NO_ENCRYPTION
+    if chosen == _ESP:
+        encryption.refuse(
+            "encryption esp is not available yet", "set it to none, or encrypt the underlay outside of Heddle"
+        )
+    return {**network.normal_form(), **read_transport(None), "encryption": chosen}
+
+
+KIND = Kind(
+    name="MeshNetwork",
+    api_versions=("heddle.dev/v1",),
+    namespaced=True,
+    read_spec=_read_spec,
+)

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The fast datapath of a host: one bridge, the networks that it carries, and the flows that it has learned."""
+
+from __future__ import annotations
+
+from ..common.naming import MESH_TUNNELS
+from ..mesh import heartbeat
+from ..mesh.flows import Expiry
+from ..mesh.forwarding import Bridge, Tunnel
+from ..mesh.peers import vni
+from . import flows
+from .switch import ofproto, parser
+
+
+class Datapath:
+    """Frames of the bridge in, messages for it out.
+
+    `gossip` is this host's, `address` its address of the underlay, `send` takes messages for the bridge,
+    `heartbeat_received` takes (address of the sender, VNI, frame).
+    """
+
+    def __init__(self, gossip, address, send, heartbeat_received):
+        self._gossip, self._address = gossip, address
+        self._send, self._heartbeat_received = send, heartbeat_received
+        self._numbers, self._networks_of = {}, {}
+        self._bridges, self._expiry, self._generations = {}, {}, {}
+        self._peers, self._neighbours = (), {}
+        self._base = None
+        self._counters = {}
+        self.dropped = {}
+        self.misses = 0
+
+    def set_networks(self, networks):
+        """The networks of the mesh, {id: {name of a local port: MAC address of its workload}}."""
+        for network in self._bridges.keys() - networks.keys():
+            del self._bridges[network], self._expiry[network], self._generations[network]
+            self._send(flows.forgotten(network))
+        for network, ports in networks.items():
+            if network not in self._bridges:
+                self._bridges[network] = Bridge(self._gossip, self._address)
+                self._bridges[network].set_remotes(self._neighbours)
+                self._expiry[network], self._generations[network] = Expiry(), None
+            self._bridges[network].set_ports(ports)
+        self._networks_of = {port: network for network, ports in networks.items() for port in ports}
+        self.refresh()
+
+    def set_peers(self, addresses):
+        """The addresses of the other hosts: frames through tunnels of others are not looked at."""
+        self._peers = tuple(sorted(addresses))
+        self.refresh()
+
+    def set_neighbours(self, neighbours):
+        """The neighbours whose fast datapath works, {name: address}."""
+        self._neighbours = dict(neighbours)
+        for bridge in self._bridges.values():
+            bridge.set_remotes(self._neighbours)
+        self.refresh()
+
+    @property
+    def is_ready(self):
+        """True when the bridge has the tunnel port."""
+        return MESH_TUNNELS in self._numbers
+
+    def restarted(self):
+        """A new connection to the bridge: whatever it has is not known."""
+        self._numbers, self._base = {}, None
+        self._send(flows.cleared())
+
+    def received(self, message, now):
+        """Handle a message of the bridge."""
+        if isinstance(message, parser.OFPPacketIn):
+            self._frame(message.match, bytes(message.data), now)
+        elif isinstance(message, parser.OFPPortDescStatsReply):
+            self._set_ports({_name(port): port.port_no for port in message.body})
+        elif isinstance(message, parser.OFPPortStatus):
+            name, number = _name(message.desc), message.desc.port_no
+            others = {other: one for other, one in self._numbers.items() if other != name and one != number}
+            gone = message.reason == ofproto.OFPPR_DELETE
+            self._set_ports(others if gone else {**others, name: number})
+        elif isinstance(message, parser.OFPFlowStatsReply):
+            self._counted(message, now)
+        elif isinstance(message, parser.OFPErrorMsg):
+            self._count_drop(f"the bridge refused a message: error {message.type}, {message.code}")
+
+    def refresh(self):
+        """Delete the flows that a change has made wrong; call it after every change of the mesh."""
+        base = self._wanted_base()
+        if base != self._base:
+            self._base = base
+            self._send(flows.cleared())
+            if base is not None:
+                self._send(*flows.base_flows(*base))
+            self._generations = {network: bridge.generation for network, bridge in self._bridges.items()}
+            return
+        for network, bridge in self._bridges.items():
+            if bridge.generation != self._generations[network]:
+                self._generations[network] = bridge.generation
+                self._send(flows.forgotten(network))
+
+    def heartbeat(self, tunnel, frame):
+        """Send a heartbeat through a tunnel, as any frame of a workload would go."""
+        if self.is_ready:
+            self._send(flows.sent_through(tunnel, self._numbers[MESH_TUNNELS], frame))
+
+    def ask_counters(self):
+        """Begin a sweep (docs/fastdp.md, "Flow Invalidation"): flows without packets since the last one are deleted."""
+        self._send(*map(flows.asked_counters, self._bridges))
+
+    def expire(self, now):
+        """Forget MAC addresses that were not seen for long."""
+        for bridge in self._bridges.values():
+            bridge.expire(now)
+
+    def where(self, network, mac):
+        """Where a MAC address is, as `Bridge.where`; None for an unknown network too."""
+        bridge = self._bridges.get(network)
+        return bridge.where(mac) if bridge else None
+
+    def _wanted_base(self):
+        if not self.is_ready or not self._bridges:
+            return None
+        local = tuple(sorted(self._numbers[port] for port in self._networks_of if port in self._numbers))
+        return self._numbers[MESH_TUNNELS], local, self._peers
+
+    def _set_ports(self, numbers):
+        if numbers != self._numbers:
+            self._numbers = numbers
+            self.refresh()
+
+    def _names(self):
+        return {self._numbers[port]: port for port in self._networks_of if port in self._numbers}
+
+    def _frame(self, match, frame, now):
+        self.misses += 1
+        if len(frame) < heartbeat.ETHERNET_HEADER:
+            return
+        key = flows.key_of(match, (frame[6:12].hex(":"), frame[:6].hex(":")), self._names())
+        if key is None or not self.is_ready:
+            return
+        if not key.tunnel:
+            network = self._networks_of[key.port]
+        elif heartbeat.is_heartbeat(frame):
+            self._heartbeat_received(key.tunnel.source, key.tunnel.vni, frame)
+            return
+        else:
+            network = flows.network_of(frame)
+        decision = self._decided(network, key, now)
+        if decision is None:
+            return
+        if decision.ports or decision.tunnels:
+            self._send(flows.sent(network, key, self._numbers, self._numbers[MESH_TUNNELS], decision, frame))
+
+    def _decided(self, network, key, now):
+        """Decide, and make the flow that repeats it; None for a network that is not here."""
+        bridge = self._bridges.get(network)
+        if bridge is None:
+            return None
+        decision = bridge.decide(key, now)
+        if decision.reason:
+            self._count_drop(decision.reason)
+        # The frame may have shown that an address moved: older flows are deleted before this one is made.
+        self.refresh()
+        if decision.flow and decision.generation == bridge.generation:
+            self._send(flows.learned(network, key, self._numbers, self._numbers[MESH_TUNNELS], decision))
+        return decision
+
+    def _count_drop(self, reason):
+        self.dropped[reason] = self.dropped.get(reason, 0) + 1
+
+    def _counted(self, message, now):
+        """Part of the answer to `ask_counters`; the last part ends the sweep of its network."""
+        for one in message.body:
+            network = one.cookie & 0xFFFF
+            key = flows.key_of(one.match, (one.match.get("eth_src"), one.match.get("eth_dst")), self._names())
+            if key and network in self._bridges:
+                self._counters.setdefault(network, {})[key] = one.packet_count
+        if message.flags & ofproto.OFPMPF_REPLY_MORE or not self.is_ready:
+            return
+        counters, self._counters = self._counters, {}
+        for network, packets in counters.items():
+            unused, used = self._expiry[network].sweep(packets)
+            vxlan = self._numbers[MESH_TUNNELS]
+            self._send(*(flows.removed(network, key, self._numbers, vxlan) for key in unused))
+            for key in used:
+                self._decided(network, key, now)
+
+
+def tunnel_to(gossip, name, own, address):
+    """The tunnel to a neighbour for a frame of the mesh itself; None while a short id is unknown."""
+    ids = gossip.short_id(gossip.name), gossip.short_id(name)
+    if None in ids:
+        return None
+    return Tunnel(vni(*ids), own, address)
+
+
+def _name(port):
+    return port.name.decode() if isinstance(port.name, bytes) else port.name

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The state of a host's mesh as text, in the words of `weave status connections`."""
+
+from __future__ import annotations
+
+
+def text_of(state):
+    """Return the lines of `heddle-host mesh status`: `->` a connection that this host opened, `<-` the peer."""
+    lines = [
+        f"{state['node']} ({state['name']}), short id {state['short_id']}, "
+        f"{'bridge ready' if state['bridge'] else 'no bridge'}, {state['misses']} frames without a flow"
+    ]
+    for one in state["connections"]:
+        mark = "->" if one["outbound"] else "<-"
+        what = f"{one['overlay']} mtu={one['mtu']}" if one["state"] == "established" else one["why"]
+        lines.append(f"{mark} {one['address']:<30} {one['state']:<12} {one['node']} {what}".rstrip())
+    lines += [
+        f"   {name}: short id {peer['short_id']}, over {peer['next_hop']}"
+        for name, peer in sorted(state["peers"].items())
+        if peer["next_hop"] not in (name, None)
+    ]
+    return "\n".join(lines)
+
+
+def is_well(state):
+    """Whether the bridge is there and every connection carries frames."""
+    return state["bridge"] and all(one["state"] == "established" for one in state["connections"])

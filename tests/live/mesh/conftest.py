@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hosts of a mesh as network namespaces: each with an Open vSwitch of its own and the daemon of the mesh.
+
+Packets go through the userspace datapath. The underlay is a bridge in a further namespace; of two hosts that have no
+direct path both ports there are isolated. Frames of workloads are sent and received as bytes, by the far end of a
+veth pair whose near end is the workload's port.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.topology import apply_rows
+from ansible_collections.heddle.ovn.plugins.module_utils.common.naming import MESH_BRIDGE
+from ansible_collections.heddle.ovn.plugins.module_utils.mesh_daemon.asking import ask
+from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel
+from ansible_collections.heddle.ovn.plugins.module_utils.render.host.mesh import mesh_ports, render_mesh_bridge
+from ansible_collections.heddle.ovn.plugins.module_utils.render.host.vswitch import TABLES
+from tests.live.conftest import Server, start, stop, wait_for
+from tests.live.gateway.packets import mac_bytes
+from tests.live.mesh.wire import Wire
+from tests.live.tls import Authority
+
+PROJECT = Path(__file__).parents[3]
+_RUN = """
+import json, sys
+from ansible_collections.heddle.ovn.plugins.module_utils.mesh_daemon import daemon, service
+plan, node, bridge, status, key, certificate, authority = sys.argv[1:]
+paths = daemon.Paths(bridge, status, daemon.Certificates(key, certificate, authority))
+log = lambda text: print(text, file=sys.stderr, flush=True)
+service.run(plan, node, lambda path: json.load(open(path)), paths, log)
+"""
+
+
+def ip(*arguments: str) -> str:
+    done = subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False, timeout=20)
+    assert done.returncode == 0, f"ip {' '.join(arguments)}: {done.stderr}"
+    return done.stdout
+
+
+class Host:
+    """One host. `wires` are its workloads' ends by `namespace/name`."""
+
+    def __init__(self, tools, folder, prefix: str, node: str) -> None:
+        self.tools, self.node, self.folder = tools, node, folder / node
+        self.folder.mkdir()
+        self.netns = f"{prefix}{node}"
+        self.database, self.process, self.daemon = None, None, None
+        self.wires: dict[str, Wire] = {}
+        self.plan_file = self.folder / "plan.json"
+
+    def boot(self, underlay: str, address: str, length: int) -> None:
+        """Make the namespace, its link to the underlay, and start Open vSwitch."""
+        kernel.create_namespace(self.netns, "")
+        ip("link", "add", f"u-{self.node}", "netns", underlay, "type", "veth",
+           "peer", "name", "eth1", "netns", self.netns)  # fmt: skip
+        ip("-n", underlay, "link", "set", f"u-{self.node}", "master", "underlay", "up")
+        self.ip("link", "set", "lo", "up")
+        self.ip("link", "set", "eth1", "up")
+        self.database = Server(self.tools, self.folder, "Open_vSwitch", self.tools.schema("Open_vSwitch"))
+        self.vsctl("--no-wait", "init")
+        self.start_vswitchd()
+        self.vsctl("add-br", "br-phy", "--", "set", "bridge", "br-phy", "datapath_type=netdev",
+                   "--", "add-port", "br-phy", "eth1")  # fmt: skip
+        self._address = [
+            "address",
+            "replace",
+            f"{address}/{length}",
+            "dev",
+            "br-phy",
+            *(["nodad"] if ":" in address else []),
+        ]
+        self.address_underlay()
+
+    def address_underlay(self) -> None:
+        """Give the underlay's bridge its address, which it loses with ovs-vswitchd."""
+        wait_for(lambda: "br-phy" in self.ip("link"), "br-phy", self.process)
+        self.ip(*self._address)
+        self.ip("link", "set", "br-phy", "up")
+
+    def start_vswitchd(self) -> None:
+        """Start ovs-vswitchd in the namespace."""
+        options = ("--disable-system", self.database.remote)
+        with kernel.in_netns(self.netns):
+            self.process = start(
+                self.tools, self.folder, "vswitchd", "ovs-vswitchd", *options,
+                environment={"OVS_RUNDIR": str(self.folder)},
+            )  # fmt: skip
+        wait_for(lambda: (self.folder / "vswitchd.ctl").exists(), "ovs-vswitchd", self.process)
+
+    def start_daemon(self, authority: Authority) -> None:
+        """Start the daemon of the mesh, with a certificate of the authority."""
+        files = authority.issue(self.node)
+        arguments = [str(self.plan_file), self.node, str(self.folder / f"{MESH_BRIDGE}.mgmt"), str(self.status_socket),
+                     files.private_key, files.certificate, files.ca_certificate]  # fmt: skip
+        with (self.folder / "mesh.log").open("a") as log, kernel.in_netns(self.netns):
+            self.daemon = subprocess.Popen(
+                [sys.executable, "-c", _RUN, *arguments],
+                stdin=subprocess.DEVNULL, stderr=log, env={**os.environ, "PYTHONPATH": str(PROJECT / "collections")},
+            )  # fmt: skip
+
+    def apply(self, plan: dict) -> None:
+        """Write the plan and make the bridge; the wires of the host's workloads come first, as a host has them."""
+        for network, ports in mesh_ports(plan, self.node).items():
+            for port, mac in ports.items():
+                names = [
+                    (name, one) for name, workload in plan["workloads"].items() for one in workload["interfaces"]
+                    if one["network"] == network and one["mac"] == mac
+                ]  # fmt: skip
+                key = names[0][0]
+                if key not in self.wires:
+                    self.wires[key] = Wire(self.netns, port, f"w{len(self.wires)}", names[0][1])
+        rows = render_mesh_bridge(plan, self.node, "netdev")
+        with self.database.client() as client:
+            apply_rows(client, "Open_vSwitch", rows, "test:workload", TABLES, write=True)
+        temporary = self.plan_file.with_suffix(".new")
+        temporary.write_text(json.dumps(plan))
+        temporary.replace(self.plan_file)
+
+    @property
+    def status_socket(self) -> Path:
+        return self.folder / "mesh.sock"
+
+    def status(self) -> dict:
+        """What the daemon reports; empty while it does not answer."""
+        try:
+            return ask(str(self.status_socket))
+        except (OSError, ValueError):
+            return {}
+
+    def states(self) -> dict[str, str]:
+        """The state of each connection by the other host."""
+        return {one["node"]: one["state"] for one in self.status().get("connections", ())}
+
+    def ip(self, *arguments: str) -> str:
+        return ip("-n", self.netns, *arguments)
+
+    def vsctl(self, *arguments: str) -> None:
+        self.tools.run("ovs-vsctl", f"--db={self.database.remote}", "--timeout=20", *arguments)
+
+    def flows(self) -> list[str]:
+        """The learned flows of the bridge."""
+        text = self.tools.run("ovs-ofctl", "-O", "OpenFlow13", "dump-flows", f"unix:{self.folder}/{MESH_BRIDGE}.mgmt")
+        return [line.strip() for line in text.splitlines() if "priority=100" in line]
+
+    def end(self) -> None:
+        """End everything of the host."""
+        for process in (self.daemon, self.process, self.database and self.database.process):
+            if process is not None and process.poll() is None:
+                stop(process)
+        for wire in self.wires.values():
+            wire.close()
+        kernel.remove_namespace(self.netns)
+
+
+class Fleet:
+    """The hosts of a test by name, and the workloads on them."""
+
+    def __init__(self, tools, folder, prefix: str) -> None:
+        self._tools, self.folder, self._prefix = tools, folder, prefix
+        self.underlay = f"{prefix}underlay"
+        self.hosts: dict[str, Host] = {}
+        self.authority = Authority(folder, "authority")
+        self.plan: dict = {}
+        kernel.create_namespace(self.underlay, "")
+        ip("-n", self.underlay, "link", "add", "name", "underlay", "type", "bridge", "mcast_snooping", "0")
+        ip("-n", self.underlay, "link", "set", "underlay", "up")
+
+    def start(self, plan: dict, apart: tuple[str, ...] = ()) -> None:
+        """Boot the hosts of a plan, `apart` without a path between them, and wait until connections carry frames."""
+        self.plan = plan
+        for node, described in plan["nodes"].items():
+            address = described["encap_ips"][0]
+            host = self.hosts[node] = Host(self._tools, self.folder, self._prefix, node)
+            host.boot(self.underlay, address, 64 if ":" in address else 24)
+        self.isolate(*apart)
+        for host in self.hosts.values():
+            host.apply(plan)
+            host.start_daemon(self.authority)
+        self.wait_established()
+
+    def wait_established(self) -> None:
+        """Wait until each connection of each host carries frames, and all know the routes."""
+
+        def established() -> bool:
+            for host in self.hosts.values():
+                states, others = host.states(), host.status().get("peers", {})
+                if not states or set(states.values()) != {"established"} or len(others) != len(self.hosts) - 1:
+                    return False
+                if not all(peer["next_hop"] for peer in others.values()):
+                    return False
+            return True
+
+        wait_for(established, "the mesh")
+
+    def isolate(self, *nodes: str) -> None:
+        """Cut the direct path between these hosts."""
+        for node in nodes:
+            subprocess.run(
+                ["ip", "netns", "exec", self.underlay, "bridge", "link", "set", "dev", f"u-{node}", "isolated", "on"],
+                check=True, timeout=20,
+            )  # fmt: skip
+
+    def wire(self, workload: str) -> Wire:
+        """The end of a workload."""
+        return next(host.wires[workload] for host in self.hosts.values() if workload in host.wires)
+
+    def mac(self, workload: str) -> bytes:
+        return mac_bytes(self.wire(workload).mac)
+
+    def receive_all(self, seconds: float = 0.5) -> dict[str, list[bytes]]:
+        """What each workload has received when nothing more has come for some time."""
+        received: dict[str, list[bytes]] = {}
+        quiet = time.monotonic() + seconds
+        while time.monotonic() < quiet:
+            for host in self.hosts.values():
+                for name, wire in host.wires.items():
+                    while (frame := wire.receive()) is not None:
+                        received.setdefault(name, []).append(frame)
+                        quiet = time.monotonic() + seconds
+            time.sleep(0.01)
+        return received
+
+    def end(self) -> None:
+        for host in self.hosts.values():
+            host.end()
+        kernel.remove_namespace(self.underlay)
+
+
+@pytest.fixture
+def fleet(tools, folder):
+    """A fleet without hosts; its namespaces and processes end with the test."""
+    if os.geteuid():
+        pytest.skip("needs root: hosts are network namespaces")
+    made = Fleet(tools, folder, f"h{os.getpid()}-")
+    yield made
+    if os.environ.get("HEDDLE_KEEP"):
+        for host in made.hosts.values():
+            print(host.node, (host.folder / "mesh.log").read_text() if (host.folder / "mesh.log").exists() else "")
+    made.end()

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Frames between workloads of a mesh: real daemons, real switches, real packets."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import ssl
+
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel
+from tests.live.conftest import stop, wait_for
+from tests.live.gateway.packets import UDP, Packet, decode
+from tests.live.tls import Authority
+from tests.pipeline import namespace, plan_of, workload
+
+BROADCAST = "ff:ff:ff:ff:ff:ff"
+HOSTS = ("node1", "node2", "node3")
+
+
+def mesh_network(name: str, *subnets: str) -> str:
+    listed = ", ".join(f'"{subnet}"' for subnet in subnets)
+    return (
+        "---\napiVersion: heddle.dev/v1\nkind: MeshNetwork\n"
+        f"metadata: {{name: {name}, namespace: red}}\nspec: {{role: Secondary, subnets: [{listed}]}}\n"
+    )
+
+
+def manifests(*more: str) -> str:
+    networks = mesh_network("net", "10.9.0.0/24", "fd00:9::/64") + mesh_network("other", "10.9.0.0/24", "fd00:9::/64")
+    workloads = "".join(workload("red", f"a{number}", node, "net") for number, node in enumerate(HOSTS, start=1))
+    return namespace("red", primary=False) + networks + workloads + "".join(more)
+
+
+def hosts(version: int, **facts) -> dict[str, dict]:
+    addresses = {4: "198.51.100.{}", 6: "2001:db8:9::{}"}[version]
+    return {
+        name: {"chassis": f"c-{name}", "encap_ips": [addresses.format(number)], **facts.get(name, {})}
+        for number, name in enumerate(HOSTS, start=1)
+    }
+
+
+def packet(fleet, source: str, target: str, family: int = 4, payload: bytes = b"heddle") -> Packet:
+    """A packet between two workloads."""
+    place = {4: 0, 6: 1}[family]
+    ends = fleet.wire(source), fleet.wire(target)
+    return Packet(ends[0].mac, ends[1].mac, ends[0].addresses[place], ends[1].addresses[place], UDP, 1000, 2000,
+                  payload=payload)  # fmt: skip
+
+
+def exchange(fleet, one: str, other: str, family: int = 4) -> None:
+    """Send a packet in each direction; the second one is for an address that is known now."""
+    for source, target in ((one, other), (other, one), (one, other)):
+        sent = packet(fleet, source, target, family)
+        fleet.wire(source).send(sent.encode())
+        received = []
+
+        def arrived(received=received, target=target, sent=sent) -> bool:
+            while (frame := fleet.wire(target).receive()) is not None:
+                received.append(decode(frame))
+            return sent in received
+
+        wait_for(arrived, f"a packet from {source} at {target}")
+
+
+@pytest.mark.parametrize("version", [4, 6])
+def test_frames_pass_between_all_hosts(fleet, version):
+    fleet.start(plan_of(manifests(workload("red", "b2", "node2", "other")), hosts=hosts(version)))
+    for family in (4, 6):
+        for one, other in (("red/a1", "red/a2"), ("red/a1", "red/a3"), ("red/a2", "red/a3")):
+            exchange(fleet, one, other, family)
+    fleet.receive_all()
+
+    # A broadcast arrives once at each other host, nowhere else, and does not come back.
+    broadcast = Packet(fleet.wire("red/a1").mac, BROADCAST, "10.9.0.2", "10.9.0.255", UDP, 1, 2)
+    for _time in range(2):
+        fleet.wire("red/a1").send(broadcast.encode())
+        received = fleet.receive_all()
+        assert {name: len(frames) for name, frames in received.items()} == {"red/a2": 1, "red/a3": 1}
+
+    # A frame with a VLAN tag stays as it is.
+    frame = packet(fleet, "red/a1", "red/a3").encode()
+    tagged = frame[:12] + bytes.fromhex("8100 0064") + frame[12:]
+    fleet.wire("red/a1").send(tagged)
+    assert [one[12:18] for one in fleet.receive_all()["red/a3"]] == [tagged[12:18]]
+
+    # Networks are apart, although their subnets and ports are equal.
+    fleet.wire("red/b2").send(Packet(fleet.wire("red/b2").mac, BROADCAST, "10.9.0.9", "10.9.0.255", UDP, 1, 2).encode())
+    assert fleet.receive_all() == {}
+
+    # Packets of established flows do not reach the daemon.
+    node1 = fleet.hosts["node1"]
+    misses, known = node1.status()["misses"], node1.flows()
+    exchanged = packet(fleet, "red/a1", "red/a2").encode()
+    for _time in range(200):
+        fleet.wire("red/a1").send(exchanged)
+    assert len(fleet.receive_all()["red/a2"]) == 200
+    # Heartbeats are the only other packets that reach it.
+    assert node1.status()["misses"] - misses < 100
+    assert len(node1.flows()) == len(known)
+
+
+def test_relay_between_hosts_without_a_path(fleet):
+    """node1 and node3 reach each other over node2 only."""
+    chain = {"node1": {"mesh_neighbours": ["node2"]}, "node3": {"mesh_neighbours": ["node2"]}}
+    fleet.start(plan_of(manifests(), hosts=hosts(4, **chain)), apart=("node1", "node3"))
+    assert fleet.hosts["node1"].states() == {"node2": "established"}
+    assert fleet.hosts["node1"].status()["peers"]["node3"]["next_hop"] == "node2"
+    for family in (4, 6):
+        exchange(fleet, "red/a1", "red/a3", family)
+    exchange(fleet, "red/a2", "red/a3")
+    fleet.receive_all()
+    fleet.wire("red/a3").send(Packet(fleet.wire("red/a3").mac, BROADCAST, "10.9.0.3", "10.9.0.255", UDP, 1, 2).encode())
+    assert {name: len(frames) for name, frames in fleet.receive_all().items()} == {"red/a1": 1, "red/a2": 1}
+    # The relay forwards by a flow too.
+    misses = fleet.hosts["node2"].status()["misses"]
+    for _time in range(100):
+        fleet.wire("red/a1").send(packet(fleet, "red/a1", "red/a3").encode())
+    assert len(fleet.receive_all()["red/a3"]) == 100
+    assert fleet.hosts["node2"].status()["misses"] - misses < 50
+
+
+def test_interruptions(fleet):
+    """A daemon that was killed, a restarted switch, unknown clients at the control port."""
+    fleet.start(plan_of(manifests(), hosts=hosts(4)))
+    first, second = fleet.hosts["node1"], fleet.hosts["node2"]
+
+    def is_learned() -> bool:
+        exchange(fleet, "red/a1", "red/a2")
+        return all(len(host.flows()) == 2 for host in (first, second))
+
+    wait_for(is_learned, "flows for both directions")
+
+    # Established flows need no daemon.
+    first.daemon.kill()
+    first.daemon.wait()
+    fleet.wire("red/a1").send(packet(fleet, "red/a1", "red/a2").encode())
+    assert len(fleet.receive_all()["red/a2"]) == 1
+    first.start_daemon(fleet.authority)
+    fleet.wait_established()
+    exchange(fleet, "red/a1", "red/a2")
+
+    # ovs-vswitchd loses all flows; the daemon makes them again.
+    stop(second.process)
+    second.start_vswitchd()
+    second.address_underlay()
+
+    def arrive() -> bool:
+        """Whether a packet arrives in each direction; the switches look for each other's new MAC addresses first."""
+        for source, target in (("red/a1", "red/a2"), ("red/a2", "red/a1")):
+            fleet.wire(source).send(packet(fleet, source, target).encode())
+            if target not in fleet.receive_all(0.2):
+                return False
+        return True
+
+    wait_for(arrive, "packets after the restart")
+    exchange(fleet, "red/a1", "red/a2")
+
+    # A certificate of another authority opens nothing, bytes that are no TLS neither.
+    foreign = Authority(fleet.folder, "foreign").issue("node3")
+    with kernel.in_netns(fleet.hosts["node3"].netns):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        context.load_cert_chain(foreign.certificate, foreign.private_key)
+        plain = socket.create_connection(("198.51.100.1", 6783), 10)
+        # With TLS 1.3 the refusal arrives after the handshake: as an alert, or as the end of the connection.
+        with contextlib.suppress(OSError), context.wrap_socket(plain) as secure:
+            assert secure.recv(1) == b""
+        with socket.create_connection(("198.51.100.1", 6783), 10) as plain:
+            plain.sendall(bytes(range(256)) * 40)
+            with contextlib.suppress(ConnectionResetError):
+                while plain.recv(4096):
+                    pass
+    exchange(fleet, "red/a1", "red/a2")

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Frames of the bridge to messages for it; the bridge itself is in tests/live/mesh."""
+
+from __future__ import annotations
+
+import random
+from types import SimpleNamespace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.heddle.ovn.plugins.module_utils.mesh import heartbeat
+from ansible_collections.heddle.ovn.plugins.module_utils.mesh.gossip import Gossip
+from ansible_collections.heddle.ovn.plugins.module_utils.mesh.peers import vni
+from ansible_collections.heddle.ovn.plugins.module_utils.mesh_daemon import flows
+from ansible_collections.heddle.ovn.plugins.module_utils.mesh_daemon.datapath import Datapath
+from ansible_collections.heddle.ovn.plugins.module_utils.mesh_daemon.switch import (
+    DIALECT,
+    encoded,
+    ofproto,
+    parser,
+)
+
+OWN, OTHER = "02:00:00:00:00:01", "02:00:00:00:00:02"
+A, B, FAR = "0a:00:00:00:00:01", "0a:00:00:00:00:02", "0a:00:00:00:00:03"
+VXLAN, PORT_A, PORT_B = 1, 2, 3
+NETWORK = 7
+
+
+class Bridge:
+    """A datapath with two workloads and a neighbour; `messages` are those that it sent since the last `take`."""
+
+    def __init__(self):
+        self.messages, self.heartbeats = [], []
+        self.gossip, far = (Gossip(name, number, random.Random(number)) for number, name in ((1, OWN), (2, OTHER)))
+        for one, other in ((self.gossip, far), (far, self.gossip)):
+            one.established(other.name)
+        self.gossip.receive(far.everything())
+        self.datapath = Datapath(
+            self.gossip, "192.0.2.1", lambda *messages: self.messages.extend(messages),
+            lambda *received: self.heartbeats.append(received),
+        )  # fmt: skip
+        self.datapath.set_peers(["192.0.2.2"])
+        self.datapath.set_networks({NETWORK: {"a": A, "b": B}})
+        self.ports(**{"heddle-vxlan": VXLAN, "a": PORT_A, "b": PORT_B})
+        self.datapath.set_neighbours({OTHER: "192.0.2.2"})
+        self.take()
+
+    def ports(self, **numbers):
+        body = [SimpleNamespace(name=name.encode(), port_no=number) for name, number in numbers.items()]
+        self.datapath.received(parser.OFPPortDescStatsReply(DIALECT, body=body), 0)
+
+    def frame(self, source, target, *, port=VXLAN, tag=b"", data=None, **fields):
+        """A frame that no flow matched."""
+        if data is None:
+            data = bytes.fromhex((target + source).replace(":", "")) + tag + b"\x08\x00" + bytes(46)
+        if port == VXLAN:
+            fields = {"tun_ipv4_src": "192.0.2.2", "tun_ipv4_dst": "192.0.2.1", "tunnel_id": self.vni(), **fields}
+        message = parser.OFPPacketIn(DIALECT, match=parser.OFPMatch(in_port=port, **fields), data=data)
+        self.datapath.received(message, 0)
+        return self.take()
+
+    def vni(self):
+        return vni(self.gossip.short_id(OTHER), self.gossip.short_id(OWN))
+
+    def take(self):
+        taken, self.messages[:] = list(self.messages), []
+        # What cannot be encoded would fail on a real bridge.
+        assert all(map(encoded, taken))
+        return taken
+
+
+TAG = b"\x81\x00" + NETWORK.to_bytes(2, "big")
+
+
+def kinds(messages):
+    return [type(message).__name__.removeprefix("OFP") for message in messages]
+
+
+def test_unknown_destination_is_flooded_without_a_flow():
+    (sent,) = Bridge().frame(A, FAR, port=PORT_A)
+    assert [one.port for one in sent.actions if isinstance(one, parser.OFPActionOutput)] == [PORT_B, VXLAN]
+    assert any(isinstance(one, parser.OFPActionPushVlan) for one in sent.actions)
+
+
+def test_known_destination_makes_a_flow_before_its_frame_is_sent():
+    bridge = Bridge()
+    bridge.frame(FAR, A, tag=TAG)
+    assert bridge.datapath.where(NETWORK, FAR) == ("peer", OTHER)
+    made, sent = bridge.frame(A, FAR, port=PORT_A)
+    assert kinds([made, sent]) == ["FlowMod", "PacketOut"]
+    assert (made.cookie, made.match["in_port"], made.match["eth_dst"]) == (flows.COOKIE | NETWORK, PORT_A, FAR)
+
+
+def test_frames_of_a_tunnel_lose_the_tag_of_the_mesh():
+    bridge = Bridge()
+    bridge.frame(A, FAR, port=PORT_A)
+    made, sent = bridge.frame(FAR, A, tag=TAG)
+    assert kinds(sent.actions) == ["ActionPopVlan", "ActionOutput"]
+    assert made.match["vlan_vid"] == ofproto.OFPVID_PRESENT | NETWORK
+
+
+def test_frames_of_other_networks_and_senders_are_dropped():
+    bridge = Bridge()
+    assert bridge.frame(FAR, A, tag=b"\x81\x00\x00\x08") == []
+    assert bridge.frame(FAR, A) == []
+    assert bridge.frame(FAR, A, tag=TAG, tun_ipv4_src="192.0.2.9") == []
+    assert bridge.frame(A, FAR, port=9) == []
+    assert bridge.datapath.dropped == {"192.0.2.9 is no neighbour": 1}
+
+
+def test_heartbeats_make_no_flow():
+    bridge = Bridge()
+    frame = heartbeat.frame(5, 1400)
+    assert bridge.frame("", "", data=frame) == []
+    assert bridge.heartbeats == [("192.0.2.2", bridge.vni(), frame)]
+
+
+def test_change_of_the_mesh_deletes_the_learned_flows_only():
+    bridge = Bridge()
+    bridge.datapath.set_neighbours({})
+    (deleted,) = bridge.take()
+    assert (deleted.command, deleted.cookie) == (ofproto.OFPFC_DELETE, flows.COOKIE | NETWORK)
+
+
+def test_new_port_makes_all_flows_anew():
+    bridge = Bridge()
+    bridge.ports(**{"heddle-vxlan": VXLAN, "a": 5, "b": PORT_B})
+    first, *others = bridge.take()
+    assert (first.command, first.cookie_mask) == (ofproto.OFPFC_DELETE, 0)
+    assert sorted(one.match["in_port"] for one in others) == [VXLAN, VXLAN, PORT_B, 5]
+
+
+def test_sweep_deletes_flows_without_packets():
+    bridge = Bridge()
+    bridge.frame(FAR, A, tag=TAG)
+    used, _sent = bridge.frame(A, FAR, port=PORT_A)
+    unused, _sent = bridge.frame(B, FAR, port=PORT_B)
+    body = [
+        SimpleNamespace(cookie=flow.cookie, match=flow.match, packet_count=count)
+        for flow, count in ((used, 4), (unused, 0))
+    ]
+    bridge.datapath.received(parser.OFPFlowStatsReply(DIALECT, body=body, flags=0), 0)
+    deleted, made = bridge.take()
+    assert (deleted.command, deleted.match["in_port"]) == (ofproto.OFPFC_DELETE_STRICT, PORT_B)
+    assert (made.command, made.match["in_port"]) == (ofproto.OFPFC_ADD, PORT_A)
+
+
+@given(st.binary(max_size=80), st.integers(0, (1 << 24) - 1))
+def test_any_bytes_are_survived(data, identifier):
+    bridge = Bridge()
+    bridge.frame("", "", data=data, tunnel_id=identifier)
+    bridge.frame("", "", port=PORT_A, data=data)
