@@ -125,9 +125,13 @@ class Fleet:
         """Send packets between all workloads; the result says what is wrong, it raises only without a result."""
         return frames.Verify(self._tested("verify", heddle_verify_pairs=pairs))
 
-    def audit(self) -> frames.Audit:
-        """Compare each host with its plan; the result says what differs, it raises only without a result."""
-        return frames.Audit(self._tested("audit"))
+    def audit(self, hosts: Sequence[str] = ()) -> frames.Audit:
+        """Compare each host, or those named, with its plan; the result says what differs.
+
+        It raises only without a result.
+        """
+        chosen = {"heddle_audit_hosts": list(hosts)} if hosts else {}
+        return frames.Audit(self._tested("audit", **chosen))
 
     def _tested(self, name: str, **variables) -> dict:
         """Run a playbook that fails when what it found is wrong, and return what it found."""

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pandas
 
+from ansible_collections.heddle.ovn.plugins.plugin_utils.pages.colors import BAD, GOOD
+from ansible_collections.heddle.ovn.plugins.plugin_utils.pages.markup import badge
+
 from .collection import attention, cause_lines
 from .matrix import matrix
 from .play import RESULT
@@ -33,10 +36,10 @@ def history(directory: Path) -> pandas.DataFrame:
 
 
 def _headline(title: str, good: bool, lines: list[str]) -> str:
-    color, word = ("#1b7f5a", "passed") if good else ("#c81e1e", "needs attention")
     more = [f"and {len(lines) - _MOST} more"] if len(lines) > _MOST else []
     items = "".join(f"<li>{escape(line)}</li>" for line in [*lines[:_MOST], *more])
-    return f"<p><b>{escape(title)}</b> <span style='color: {color}; font-weight: 600'>{word}</span></p><ul>{items}</ul>"
+    result = badge("passed", GOOD) if good else badge("needs attention", BAD)
+    return f"<p><b>{escape(title)}</b> {result}</p><ul>{items}</ul>"
 
 
 class Status:
@@ -102,6 +105,13 @@ class Verify:
         """Return, for each network and family, what was reached and isolated."""
         return pandas.DataFrame(self.content["networks"])
 
+    @property
+    def flows(self) -> pandas.DataFrame:
+        """Return each flow to and from hosts, services and beyond, with what had to happen, why, and what did."""
+        columns = ["kind", "source", "target", "family", "address", "protocol", "port", "reach", "reason", "result"]
+        found = self.content["north_south"]["flows"]
+        return pandas.DataFrame([{name: one[name] for name in columns} for one in found], columns=columns)
+
     def matrix(self, plan: dict) -> Picture:
         """Return the picture of the reachability of all workloads."""
         return Picture(matrix(plan, self.content))
@@ -143,8 +153,9 @@ class Audit:
         return pandas.DataFrame(rows, columns=["severity", "host", "finding"])
 
     def since(self, before: Audit) -> pandas.DataFrame:
-        """Return findings that an earlier audit had not (`new`), and those that are gone."""
-        both = before.findings.merge(self.findings, how="outer", indicator="change")
+        """Return findings that an earlier audit had not (`new`), and those that are gone; only of hosts in both."""
+        earlier = before.findings[before.findings["host"].isin(["", *self.content["hosts"]])]
+        both = earlier.merge(self.findings, how="outer", indicator="change")
         both["change"] = both["change"].map({"left_only": "gone", "right_only": "new", "both": "same"}).astype(str)
         return both[both["change"] != "same"].reset_index(drop=True)
 

@@ -21,7 +21,7 @@ _ANSWER = re.compile(r"^\[(\d+\.\d+)\] .*icmp_seq=(\d+) .*time=([\d.]+) ms")
 _LATE = re.compile(r"^\[(\d+\.\d+)\] no answer yet for icmp_seq=(\d+)")
 _LONGEST = 3600
 # Sends echoes on a host for as long as the workload is there, whose namespace lives on as long as a process is in it.
-# A program that nobody stops ends by itself.
+# One that is never stopped ends by itself.
 _FOLLOW = """
 import os, subprocess, sys, time
 log, longest, inside, ping = sys.argv[1], float(sys.argv[2]), "/run/netns/" + sys.argv[3], sys.argv[4:]

@@ -160,7 +160,7 @@ def test_a_mistake_in_a_cell_is_one_sentence(no_lab: Path, tmp_path: Path) -> No
 
 
 def test_a_large_result_is_kept(tmp_path: Path) -> None:
-    """ansible-runner drops results of more than 700,000 characters unless it is told otherwise."""
+    """ansible-runner drops results of more than 700,000 characters by default."""
     (tmp_path / "hosts.yml").write_text(LOCAL)
     fleet = Fleet(tmp_path / "hosts.yml", tmp_path / "report")
     said = fleet.command("here", [sys.executable, "-c", "print('x' * 1000000)"])["stdout"]
@@ -177,3 +177,15 @@ def test_an_interval_that_cannot_be(tmp_path: Path) -> None:
     (tmp_path / "hosts.yml").write_text(LOCAL)
     with pytest.raises(HeddleError, match=r"^interval is 0 s; it can be 0\.002 to 60$"):
         Recorder(Fleet(tmp_path / "hosts.yml", tmp_path), "a/b", "c/d", interval=0)
+
+
+@pytest.mark.parametrize("uid, flag", [("0", True), ("1000", False)])
+def test_jupyterlab_starts_as_root_too(tmp_path: Path, uid: str, flag: bool) -> None:
+    """JupyterLab refuses root without the option; the lab's containers need root."""
+    (tmp_path / "id").write_text(f"#!/bin/sh\necho {uid}\n")
+    (tmp_path / "id").chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    command = ["make", "--no-print-directory", "-n", "notebook"]
+    said = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True).stdout
+    assert "--ip=127.0.0.1" in said
+    assert ("--allow-root" in said) == flag

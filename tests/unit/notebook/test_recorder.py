@@ -74,7 +74,7 @@ def test_echoes_of_a_workload_that_went_away_end(tmp_path: Path, workload: None)
             os.kill(int(sender), signal.SIGKILL)
 
 
-def test_echoes_that_nobody_stops_end(tmp_path: Path, workload: None) -> None:
+def test_echoes_that_are_never_stopped_end(tmp_path: Path, workload: None) -> None:
     with following(tmp_path / "log", 0.5) as process:
         assert process.wait(PATIENCE) == 0
     assert not (tmp_path / "log").exists()
