@@ -24,8 +24,8 @@ SOURCES = PROJECT / "notebooks" / "walkthroughs"
 FAST = ("01_first_light", "90_audit")
 # ... and all of them, on a cluster that begins with the old Layer2 topology.
 LONG = (
-    "10_layer2_upgrade", "01_first_light", "02_user_defined_networks", "03_gateways", "91_operations", "92_chaos",
-    "90_audit",
+    "10_layer2_upgrade", "01_first_light", "02_user_defined_networks", "03_gateways", "04_services_and_policies",
+    "05_address_pools", "91_operations", "92_chaos", "90_audit",
 )  # fmt: skip
 # What a page needs to run without a person.
 PARAMETERS = {"91_operations": {"operator": "test", "confirmed": ["add", "drain", "restore", "release"]}}

@@ -278,19 +278,21 @@ class Fleet:
         return Capture(file)
 
     def address(self, workload: str, network: str = "") -> str:
-        """Return the first address of a workload in its primary network, or in the one named."""
+        """Return the first address of a workload in its primary network or address pool, or in the network named."""
         plan = self.plan()
         self._require_workload(plan, workload)
-        for one in plan["workloads"][workload]["interfaces"]:
+        pooled = pooled_workloads(plan).get(workload)
+        if pooled and not network:
+            return plain(pooled["addresses"][0])
+        for one in plan["workloads"].get(workload, {}).get("interfaces", ()):
             if (one["network"] == network if network else one["role"] == "primary") and one["addresses"]:
                 return plain(one["addresses"][0])
         raise HeddleError(f"{workload} has no address in {network or 'its primary network'}; see status().workloads")
 
     def _require_workload(self, plan: dict, name: str) -> None:
-        if name not in plan["workloads"]:
-            raise HeddleError(
-                f"there is no workload {name}; write NAMESPACE/NAME, as {next(iter(plan['workloads']), '')}"
-            )
+        known = [*plan["workloads"], *pooled_workloads(plan)]
+        if name not in known:
+            raise HeddleError(f"there is no workload {name}; write NAMESPACE/NAME, as {next(iter(known), '')}")
 
     def history(self) -> pandas.DataFrame:
         """Return the runs from notebooks, the last one first."""
@@ -324,6 +326,11 @@ class Traced:
 def unpacked(text: str) -> bytes:
     """Return bytes that a host compressed for the way here."""
     return zlib.decompress(base64.b64decode(text))
+
+
+def pooled_workloads(plan: dict) -> dict[str, dict]:
+    """Return the workloads whose addresses are of a pool, by name."""
+    return plan.get("coil", {}).get("workloads", {})
 
 
 def _changed(file: Path) -> int | None:

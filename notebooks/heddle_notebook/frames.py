@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from ansible_collections.heddle.ovn.plugins.plugin_utils.pages.markup import bad
 from .collection import attention, cause_lines
 from .matrix import matrix
 from .play import RESULT
+from .pools import NODE, POOL, of_kind, pools
 from .report import Picture
 
 _MOST = 20
@@ -87,6 +89,21 @@ class Status:
         columns = ["workload", "host", "interface", "network", "role", "addresses", "mac"]
         return pandas.DataFrame(rows, columns=columns)
 
+    @property
+    def blocks(self) -> pandas.DataFrame:
+        """Return a row for each block of an address pool, with its host."""
+        rows = [
+            [labels.get(POOL, ""), one["index"], labels.get(NODE, ""), one.get("ipv4"), one.get("ipv6")]
+            for one in of_kind(self.content, "AddressBlock")
+            for labels in [one["metadata"].get("labels", {})]
+        ]
+        columns = ["pool", "index", "host", "ipv4", "ipv6"]
+        return pandas.DataFrame(rows, columns=columns).sort_values(["pool", "index"], ignore_index=True)
+
+    def pools(self) -> Picture:
+        """Return the picture of the address pools and their blocks."""
+        return Picture(pools(self.content))
+
     def _repr_html_(self) -> str:
         head = _headline(f"Status, {self.content['time']}", self.ready, self.attention)
         return head + self.hosts.to_html(index=False) + self.networks.to_html(index=False)
@@ -112,9 +129,16 @@ class Verify:
         found = self.content["north_south"]["flows"]
         return pandas.DataFrame([{name: one[name] for name in columns} for one in found], columns=columns)
 
-    def matrix(self, plan: dict) -> Picture:
-        """Return the picture of the reachability of all workloads."""
-        return Picture(matrix(plan, self.content))
+    @property
+    def pairs(self) -> pandas.DataFrame:
+        """Return each question from one workload to an address of another one, with why, and what happened."""
+        columns = ["source", "target", "network", "family", "address", "reach", "reason", "result"]
+        rows = [{name: one[name] for name in columns} for one in self.content["pairs"]]
+        return pandas.DataFrame(rows, columns=columns)
+
+    def matrix(self, plan: dict, within: Sequence[str] = ()) -> Picture:
+        """Return the picture of the reachability of all workloads, or of those in some namespaces."""
+        return Picture(matrix(plan, self.content, within))
 
     def _repr_html_(self) -> str:
         counts = ", ".join(f"{count} {name}" for name, count in self.content["counts"].items())

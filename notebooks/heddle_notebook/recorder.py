@@ -12,7 +12,7 @@ import pandas
 from ansible_collections.heddle.ovn.plugins.plugin_utils.pages.svg import FAINT, INK, RULE, Drawing
 
 from .collection import naming, plain
-from .fleet import Fleet, unpacked
+from .fleet import Fleet, pooled_workloads, unpacked
 from .problem import HeddleError
 from .report import Picture
 
@@ -65,12 +65,13 @@ class Recorder:
     def __init__(self, fleet: Fleet, source: str, target: str, *, network: str = "", interval: float = 0.1) -> None:
         if not 0.002 <= interval <= 60:
             raise HeddleError(f"interval is {interval} s; it can be 0.002 to 60")
-        workload = fleet.plan()["workloads"].get(source)
+        plan = fleet.plan()
+        kind = "netns" if source in pooled_workloads(plan) else plan["workloads"].get(source, {}).get("kind")
         self.address = fleet.address(target, network) if "/" in target else plain(target)
-        if workload is None or workload["kind"] != "netns":
+        if kind != "netns":
             raise HeddleError(f"{source} is no network namespace that could send echoes; name another workload")
         # The workload may move meanwhile.
-        self.fleet, self.hosts, self.interval = fleet, list(fleet.plan()["nodes"]), interval
+        self.fleet, self.hosts, self.interval = fleet, list(plan["nodes"]), interval
         self.source, self.target = source, target
         # Hosts that were down at the end; what was sent from them is not in `echoes`.
         self.down: list[str] = []

@@ -159,6 +159,9 @@ def test_frames_of_results(tmp_path: Path) -> None:
     }  # fmt: skip
     flows = Verify({**verify.content, "north_south": {"flows": [{**flow, "mac": ""}]}}).flows
     assert flows.to_dict("records") == [flow]
+    pair = {"source": "red/w1", "target": "red/w2", "network": "red_net", "family": 4, "address": "10.0.0.4",
+            "reach": True, "reason": "same network", "result": "reached"}  # fmt: skip
+    assert Verify({**verify.content, "pairs": [{**pair, "mtu": 0}]}).pairs.to_dict("records") == [pair]
 
 
 def test_an_audit_is_compared_with_an_earlier_one() -> None:
