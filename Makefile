@@ -63,7 +63,8 @@ report: setup ## run the notebooks on the lab's results and write report/first_l
 	@.venv/bin/python -m scripts.report
 
 notebook: setup ## open JupyterLab on the walkthroughs (on this machine only, with a token)
-	@.venv/bin/jupyter lab --ip=127.0.0.1 --notebook-dir=notebooks/walkthroughs
+	@.venv/bin/jupyter lab --ip=127.0.0.1 $(if $(filter 0,$(shell id -u)),--allow-root) \
+	    --notebook-dir=notebooks/walkthroughs
 
 test: setup ## everything that CI runs
 	@.venv/bin/python -m scripts.run_tests

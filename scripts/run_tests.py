@@ -180,22 +180,35 @@ def second_lab() -> list[Stage]:
     return [
         Stage("second lab: hosts", [*LAB, "up"], environment),
         pytest("second lab: uninstall", f"tests/lab/{EMPTY_LAB}", environment=environment),
-        play("second lab: site", "site", environment),
+        # The first of them installs.
         Stage("second lab: walkthroughs", [sys.executable, "-m", "scripts.walkthroughs"], environment),
         pytest("second lab: lab tests", *(f"tests/lab/{name}" for name in SECOND_LAB), *SHORT, environment=environment),
     ]
 
 
-def upgrade() -> list[Stage]:
-    """The upgrade of Layer2 networks on containers that began with the old topology."""
+def old_topology(name: str, *more: str) -> list[Stage]:
+    """Return the stages of a cluster on containers that begins with the old Layer2 topology, and further playbooks."""
     environment = lab_environment(SECOND)
     settings = '{"heddle_settings": {"layer2_topology": "gateway-router"}}'
     return [
         # The topology is chosen when a cluster begins, so it has to be a new one.
-        Stage("upgrade: no hosts", [*LAB, "down"], environment),
-        Stage("upgrade: hosts", [*LAB, "up"], environment),
-        play("upgrade: site with the old topology, verify", "site verify", environment, "-e", settings),
-        pytest("upgrade: tests", "tests/upgrade", environment=environment),
+        Stage(f"{name}: no hosts", [*LAB, "down"], environment),
+        Stage(f"{name}: hosts", [*LAB, "up"], environment),
+        play(
+            f"{name}: {', '.join(('site with the old topology', *more))}",
+            " ".join(("site", *more)),
+            environment,
+            "-e",
+            settings,
+        ),
+    ]
+
+
+def upgrade() -> list[Stage]:
+    """The upgrade of Layer2 networks on containers that began with the old topology."""
+    return [
+        *old_topology("upgrade", "verify"),
+        pytest("upgrade: tests", "tests/upgrade", environment=lab_environment(SECOND)),
     ]
 
 
@@ -248,14 +261,12 @@ def standalone() -> list[Stage]:
 
 
 def walkthroughs() -> list[Stage]:
-    """The walkthroughs that take long or cut hosts off, on a cluster that began with the old Layer2 topology."""
+    """All walkthroughs, which upgrade a cluster that began with the old Layer2 topology, and mistakes in notebooks."""
     environment = lab_environment(SECOND)
-    settings = '{"heddle_settings": {"layer2_topology": "gateway-router"}}'
     return [
-        Stage("walkthroughs: no hosts", [*LAB, "down"], environment),
-        Stage("walkthroughs: hosts", [*LAB, "up"], environment),
-        play("walkthroughs: site with the old topology", "site", environment, "-e", settings),
-        Stage("walkthroughs", [sys.executable, "-m", "scripts.walkthroughs", "--long"], environment),
+        *old_topology("walkthroughs"),
+        Stage("walkthroughs: all", [sys.executable, "-m", "scripts.walkthroughs", "--long"], environment),
+        pytest("walkthroughs: tests", "tests/walkthroughs", environment=environment),
     ]
 
 

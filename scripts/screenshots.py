@@ -49,9 +49,9 @@ def main() -> int:
             for name, (page, drawing) in pages.items():
                 browser.get(page.as_uri())
                 if drawing is not None:
-                    # The cell that drew it, and what is above.
+                    # The end of the cell that drew it is above.
                     browser.execute_script(
-                        "arguments[0].closest('.jp-Cell').scrollIntoView(); window.scrollBy(0, -60)",
+                        "arguments[0].scrollIntoView(); window.scrollBy(0, -360)",
                         browser.find_elements(By.CSS_SELECTOR, ".jp-OutputArea-output svg")[drawing],
                     )
                 picture = PICTURES / f"{name}.png"

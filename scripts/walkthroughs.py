@@ -1,43 +1,62 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run the walkthroughs on the lab by papermill; the executed copies are the record, in the report's directory."""
+"""Run walkthroughs by papermill, on the lab or with `-p inventory PATH` on any inventory.
+
+The executed copies are the record, as notebooks and as HTML, in walkthroughs/ of the report's directory.
+"""
 
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import sys
+import time
 from pathlib import Path
 
+import nbformat
 import papermill
+import yaml
+from nbconvert import HTMLExporter
 
 PROJECT = Path(__file__).resolve().parent.parent
 SOURCES = PROJECT / "notebooks" / "walkthroughs"
-# Not in `make test`: in the order in which they can follow each other on one cluster, as --long runs them.
-LONG = ("10_layer2_upgrade", "91_operations", "92_chaos")
+# In the order in which they can follow each other: those of `make test`, from hosts without Heddle, ...
+FAST = ("01_first_light", "90_audit")
+# ... and all of them, on a cluster that begins with the old Layer2 topology.
+LONG = (
+    "10_layer2_upgrade", "01_first_light", "02_user_defined_networks", "03_gateways", "04_services_and_policies",
+    "05_address_pools", "91_operations", "92_chaos", "90_audit",
+)  # fmt: skip
 # What a page needs to run without a person.
 PARAMETERS = {"91_operations": {"operator": "test", "confirmed": ["add", "drain", "restore", "release"]}}
 REPORT = Path(os.environ.get("LAB_REPORT") or PROJECT / "report").resolve()
 
 
 def main() -> int:
-    """Execute those named, or all that do not take long; returns 1 when a cell failed."""
+    """Execute those named, or the fast ones; returns 1 when a cell failed."""
     names = sorted(path.stem for path in SOURCES.glob("*.ipynb"))
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--long", action="store_true", help=f"those that take long: {', '.join(LONG)}")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--long", action="store_true", help=f"all: {', '.join(LONG)}")
     parser.add_argument(
-        "walkthroughs", nargs="*", metavar="NAME", help=f"any of {', '.join(names)}; default: the others"
+        "walkthroughs", nargs="*", metavar="NAME", help=f"any of {', '.join(names)}; default: {', '.join(FAST)}"
+    )
+    parser.add_argument(
+        "-p", "--parameter", nargs=2, action="append", default=[], metavar=("NAME", "YAML"), help="of the page"
     )
     options = parser.parse_args()
-    chosen = options.walkthroughs or (LONG if options.long else [name for name in names if name not in LONG])
+    chosen = options.walkthroughs or (LONG if options.long else FAST)
     unknown = [name for name in chosen if name not in names]
     if unknown:
         parser.error(f"unknown walkthrough {', '.join(unknown)}; there are {', '.join(names)}")
+    logging.getLogger("papermill").setLevel(logging.WARNING)
     directory = REPORT / "walkthroughs"
     directory.mkdir(parents=True, exist_ok=True)
     failed = False
     for name in chosen:
         executed = directory / f"{name}.ipynb"
-        parameters = {"report": str(REPORT), **PARAMETERS.get(name, {})}
+        given = {key: yaml.safe_load(text) for key, text in options.parameter}
+        parameters = {"report": str(REPORT), **PARAMETERS.get(name, {}), **given}
+        began = time.monotonic()
         try:
             papermill.execute_notebook(
                 str(SOURCES / f"{name}.ipynb"), str(executed), parameters=parameters, progress_bar=False,
@@ -46,8 +65,10 @@ def main() -> int:
         except papermill.PapermillExecutionError as error:
             failed = True
             print(f"error: {name}: cell {error.exec_count}: {error.ename}: {error.evalue}", flush=True)
-        else:
-            print(f"wrote {executed}", flush=True)
+        # A page that failed is kept as far as it came, with the failure in it.
+        page, _resources = HTMLExporter().from_notebook_node(nbformat.read(executed, as_version=4))
+        executed.with_suffix(".html").write_text(page, encoding="utf-8")
+        print(f"{time.monotonic() - began:7.1f} s  {executed.with_suffix('.html')}", flush=True)
     return 1 if failed else 0
 
 

@@ -7,7 +7,6 @@ import importlib
 
 from .collection import COLLECTIONS
 from .gateways import Gateways
-from .lab import Lab
 from .problem import HeddleError, Interrupted, PlayFailed
 from .report import Markup, Picture, Report
 from .upgrade import Upgrade
@@ -18,7 +17,8 @@ __all__ = [
 ]  # fmt: skip
 # They need pandas, which takes longer to load than the notebooks of reports to run.
 _LATE = {
-    "Capture": "capture", "Chaos": "chaos", "Fleet": "fleet", "Operation": "confirmation", "Recorder": "recorder",
+    "Capture": "capture", "Chaos": "chaos", "Fleet": "fleet", "Lab": "lab", "Operation": "confirmation",
+    "Recorder": "recorder",
 }  # fmt: skip
 
 

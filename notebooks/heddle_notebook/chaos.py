@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from html import escape
 
 import pandas
 
@@ -85,3 +86,6 @@ class Chaos:
         """Return what was done, found and repaired; `seconds` is how long the host itself took."""
         columns = ["damage", "command", "found at once", "audited as drift", "repaired by", "seconds"]
         return pandas.DataFrame(self._rows, columns=columns)
+
+    def _repr_html_(self) -> str:
+        return f"<p><b>Damage to {escape(self.host)}</b></p>" + self.results.to_html(index=False)

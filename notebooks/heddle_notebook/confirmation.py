@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
+from html import escape
 
 import pandas
 
@@ -48,3 +49,6 @@ class Operation:
     def record(self) -> pandas.DataFrame:
         """Return all lines."""
         return pandas.DataFrame(self._rows, columns=["time", "step", "text"])
+
+    def _repr_html_(self) -> str:
+        return f"<p><b>Operation</b> by {escape(self.operator)}</p>" + self.record.to_html(index=False)

@@ -19,6 +19,7 @@ import yaml
 from . import frames, play
 from .capture import Capture
 from .collection import PLAYBOOKS, REPOSITORY, naming, packets_between, plain, read_manifests, trace_text
+from .lab import ABSENT
 from .logical import logical
 from .path import path
 from .physical import physical
@@ -29,6 +30,7 @@ from .trace import Trace, read_traces
 # Characters of a capture filter; see pcap-filter(7).
 _FILTER = re.compile(r"[\w\s.:/()<>=!&|\[\]+*-]*")
 _FOREVER = 3600
+_LAB_INVENTORY = REPOSITORY / "inventories" / "lab"
 _TOPOLOGIES = {"1.0": "gateway-router", "2.0": "transit-router"}
 
 
@@ -41,7 +43,7 @@ class Fleet:
     def __init__(
         self, inventory: str | Path = "", report: str | Path = "", *, live: bool | None = None, **variables
     ) -> None:
-        self.inventory = Path(inventory or REPOSITORY / "inventories" / "lab").expanduser().resolve()
+        self.inventory = Path(inventory or _LAB_INVENTORY).expanduser().resolve()
         if not self.inventory.exists():
             raise HeddleError(f"there is no inventory {self.inventory}; name its directory")
         chosen = report or os.environ.get("LAB_REPORT") or self.inventory.parents[1] / "report"
@@ -54,6 +56,7 @@ class Fleet:
         if not playbook.is_file():
             names = ", ".join(sorted(one.stem for one in PLAYBOOKS.glob("*.yml")))
             raise HeddleError(f"there is no playbook {name}; there are {names}")
+        self._require_lab()
         flags = {"cmdline": "--check --diff"} if check else {}
         return play.run(
             f"{name} (check)" if check else name, self.runs_directory, live=self.live, stop_after=stop_after,
@@ -61,6 +64,11 @@ class Fleet:
             inventory=str(self.inventory), extravars={**self.variables, **variables},
             **({"limit": limit} if limit else {}), **flags,
         )  # fmt: skip
+
+    def _require_lab(self) -> None:
+        lab = Path(os.environ.get("LAB_DIR") or REPOSITORY / ".lab")
+        if self.inventory == _LAB_INVENTORY and not (lab / "ssh_config").exists():
+            raise HeddleError(ABSENT)
 
     @property
     def runs_directory(self) -> Path:
@@ -78,8 +86,12 @@ class Fleet:
 
     def check(self, name: str = "networks", manifests: str | Path | None = None, **variables) -> pandas.DataFrame:
         """Return what a playbook would change, a row for each object; nothing is changed."""
+        return self.preview(name, manifests, **variables).changes
+
+    def preview(self, name: str = "networks", manifests: str | Path | None = None, **variables) -> play.Run:
+        """Run a playbook in check mode; its `messages` are what it says besides changes."""
         with _manifests(manifests) as more:
-            return play.required(self._run(name, check=True, **more, **variables)).changes
+            return play.required(self._run(name, check=True, **more, **variables))
 
     def validate(self, manifests: str | Path | None = None) -> pandas.DataFrame:
         """Return the mistakes of manifests (YAML text, a file or a directory); no host is touched."""
@@ -113,9 +125,13 @@ class Fleet:
         """Send packets between all workloads; the result says what is wrong, it raises only without a result."""
         return frames.Verify(self._tested("verify", heddle_verify_pairs=pairs))
 
-    def audit(self) -> frames.Audit:
-        """Compare each host with its plan; the result says what differs, it raises only without a result."""
-        return frames.Audit(self._tested("audit"))
+    def audit(self, hosts: Sequence[str] = ()) -> frames.Audit:
+        """Compare each host, or those named, with its plan; the result says what differs.
+
+        It raises only without a result.
+        """
+        chosen = {"heddle_audit_hosts": list(hosts)} if hosts else {}
+        return frames.Audit(self._tested("audit", **chosen))
 
     def _tested(self, name: str, **variables) -> dict:
         """Run a playbook that fails when what it found is wrong, and return what it found."""
@@ -172,10 +188,14 @@ class Fleet:
 
     def commands(self, hosts: Sequence[str], argv: Sequence[str], name: str = "") -> dict[str, dict]:
         """Run a command on several hosts at once; return the result of each."""
-        task = {"name": name or f"Run {argv[0]}", "ansible.builtin.command": {"argv": list(argv)}}
-        return self._task(hosts, name or argv[0], {**task, "changed_when": False})
+        return self._task(hosts, name or argv[0], _command(argv, name))
 
-    def _task(self, hosts: Sequence[str], name: str, task: dict) -> dict[str, dict]:
+    def answers(self, hosts: Sequence[str], argv: Sequence[str], name: str = "") -> dict[str, dict]:
+        """Do the same; hosts that are down have no result."""
+        return self._task(hosts, name or argv[0], _command(argv, name), all_up=False)
+
+    def _task(self, hosts: Sequence[str], name: str, task: dict, *, all_up: bool = True) -> dict[str, dict]:
+        self._require_lab()
         with tempfile.TemporaryDirectory() as work:
             file = Path(work) / "command.yml"
             content = {"name": name, "hosts": ",".join(hosts), "gather_facts": False, "tasks": [task]}
@@ -184,21 +204,9 @@ class Fleet:
         if not run.results and run.state == "successful":
             named = ", ".join(hosts)
             raise HeddleError(f"the inventory has no host {named}; name one of heddle_nodes or heddle_external")
-        play.required(run)
-        found = {one["host"]: one["res"] for one in run.results}
-        for host, result in found.items():
-            # ansible-runner leaves out a result of some 100 KiB.
-            if not result:
-                raise HeddleError(f"{host}: {name} printed too much to be read; let it run for a shorter time")
-        return found
-
-    def read_files(self, hosts: Sequence[str], path: str) -> dict[str, bytes]:
-        """Return the content of a file of each host."""
-        script = (
-            "import base64, sys, zlib; print(base64.b64encode(zlib.compress(open(sys.argv[1], 'rb').read())).decode())"
-        )
-        found = self.commands(hosts, ["python3", "-c", script, path], f"read {Path(path).name}")
-        return {host: unpacked(one["stdout"]) for host, one in found.items()}
+        if all_up or not set(run.failures["result"]) <= {"unreachable"}:
+            play.required(run)
+        return {one["host"]: one["res"] for one in run.results if one["result"] != "unreachable"}
 
     def host_address(self, host: str) -> str:
         """Return the preferred address of a host in the provider network, as the inventory has it."""
@@ -270,19 +278,21 @@ class Fleet:
         return Capture(file)
 
     def address(self, workload: str, network: str = "") -> str:
-        """Return the first address of a workload in its primary network, or in the one named."""
+        """Return the first address of a workload in its primary network or address pool, or in the network named."""
         plan = self.plan()
         self._require_workload(plan, workload)
-        for one in plan["workloads"][workload]["interfaces"]:
+        pooled = pooled_workloads(plan).get(workload)
+        if pooled and not network:
+            return plain(pooled["addresses"][0])
+        for one in plan["workloads"].get(workload, {}).get("interfaces", ()):
             if (one["network"] == network if network else one["role"] == "primary") and one["addresses"]:
                 return plain(one["addresses"][0])
         raise HeddleError(f"{workload} has no address in {network or 'its primary network'}; see status().workloads")
 
     def _require_workload(self, plan: dict, name: str) -> None:
-        if name not in plan["workloads"]:
-            raise HeddleError(
-                f"there is no workload {name}; write NAMESPACE/NAME, as {next(iter(plan['workloads']), '')}"
-            )
+        known = [*plan["workloads"], *pooled_workloads(plan)]
+        if name not in known:
+            raise HeddleError(f"there is no workload {name}; write NAMESPACE/NAME, as {next(iter(known), '')}")
 
     def history(self) -> pandas.DataFrame:
         """Return the runs from notebooks, the last one first."""
@@ -290,6 +300,11 @@ class Fleet:
 
     def _repr_html_(self) -> str:
         return f"<p><b>Fleet</b> {self.inventory}<br><span style='opacity: 0.65'>{self.report}</span></p>"
+
+
+def _command(argv: Sequence[str], name: str) -> dict:
+    task = {"name": name or f"Run {argv[0]}", "ansible.builtin.command": {"argv": list(argv)}}
+    return {**task, "changed_when": False}
 
 
 class Traced:
@@ -311,6 +326,11 @@ class Traced:
 def unpacked(text: str) -> bytes:
     """Return bytes that a host compressed for the way here."""
     return zlib.decompress(base64.b64decode(text))
+
+
+def pooled_workloads(plan: dict) -> dict[str, dict]:
+    """Return the workloads whose addresses are of a pool, by name."""
+    return plan.get("coil", {}).get("workloads", {})
 
 
 def _changed(file: Path) -> int | None:

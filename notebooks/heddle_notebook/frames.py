@@ -4,14 +4,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
 import pandas
 
+from ansible_collections.heddle.ovn.plugins.plugin_utils.pages.colors import BAD, GOOD
+from ansible_collections.heddle.ovn.plugins.plugin_utils.pages.markup import badge
+
 from .collection import attention, cause_lines
 from .matrix import matrix
 from .play import RESULT
+from .pools import NODE, POOL, of_kind, pools
 from .report import Picture
 
 _MOST = 20
@@ -33,10 +38,10 @@ def history(directory: Path) -> pandas.DataFrame:
 
 
 def _headline(title: str, good: bool, lines: list[str]) -> str:
-    color, word = ("#1b7f5a", "passed") if good else ("#c81e1e", "needs attention")
     more = [f"and {len(lines) - _MOST} more"] if len(lines) > _MOST else []
     items = "".join(f"<li>{escape(line)}</li>" for line in [*lines[:_MOST], *more])
-    return f"<p><b>{escape(title)}</b> <span style='color: {color}; font-weight: 600'>{word}</span></p><ul>{items}</ul>"
+    result = badge("passed", GOOD) if good else badge("needs attention", BAD)
+    return f"<p><b>{escape(title)}</b> {result}</p><ul>{items}</ul>"
 
 
 class Status:
@@ -84,6 +89,21 @@ class Status:
         columns = ["workload", "host", "interface", "network", "role", "addresses", "mac"]
         return pandas.DataFrame(rows, columns=columns)
 
+    @property
+    def blocks(self) -> pandas.DataFrame:
+        """Return a row for each block of an address pool, with its host."""
+        rows = [
+            [labels.get(POOL, ""), one["index"], labels.get(NODE, ""), one.get("ipv4"), one.get("ipv6")]
+            for one in of_kind(self.content, "AddressBlock")
+            for labels in [one["metadata"].get("labels", {})]
+        ]
+        columns = ["pool", "index", "host", "ipv4", "ipv6"]
+        return pandas.DataFrame(rows, columns=columns).sort_values(["pool", "index"], ignore_index=True)
+
+    def pools(self) -> Picture:
+        """Return the picture of the address pools and their blocks."""
+        return Picture(pools(self.content))
+
     def _repr_html_(self) -> str:
         head = _headline(f"Status, {self.content['time']}", self.ready, self.attention)
         return head + self.hosts.to_html(index=False) + self.networks.to_html(index=False)
@@ -102,9 +122,23 @@ class Verify:
         """Return, for each network and family, what was reached and isolated."""
         return pandas.DataFrame(self.content["networks"])
 
-    def matrix(self, plan: dict) -> Picture:
-        """Return the picture of the reachability of all workloads."""
-        return Picture(matrix(plan, self.content))
+    @property
+    def flows(self) -> pandas.DataFrame:
+        """Return each flow to and from hosts, services and beyond, with what had to happen, why, and what did."""
+        columns = ["kind", "source", "target", "family", "address", "protocol", "port", "reach", "reason", "result"]
+        found = self.content["north_south"]["flows"]
+        return pandas.DataFrame([{name: one[name] for name in columns} for one in found], columns=columns)
+
+    @property
+    def pairs(self) -> pandas.DataFrame:
+        """Return each question from one workload to an address of another one, with why, and what happened."""
+        columns = ["source", "target", "network", "family", "address", "reach", "reason", "result"]
+        rows = [{name: one[name] for name in columns} for one in self.content["pairs"]]
+        return pandas.DataFrame(rows, columns=columns)
+
+    def matrix(self, plan: dict, within: Sequence[str] = ()) -> Picture:
+        """Return the picture of the reachability of all workloads, or of those in some namespaces."""
+        return Picture(matrix(plan, self.content, within))
 
     def _repr_html_(self) -> str:
         counts = ", ".join(f"{count} {name}" for name, count in self.content["counts"].items())
@@ -143,8 +177,9 @@ class Audit:
         return pandas.DataFrame(rows, columns=["severity", "host", "finding"])
 
     def since(self, before: Audit) -> pandas.DataFrame:
-        """Return findings that an earlier audit had not (`new`), and those that are gone."""
-        both = before.findings.merge(self.findings, how="outer", indicator="change")
+        """Return findings that an earlier audit had not (`new`), and those that are gone; only of hosts in both."""
+        earlier = before.findings[before.findings["host"].isin(["", *self.content["hosts"]])]
+        both = earlier.merge(self.findings, how="outer", indicator="change")
         both["change"] = both["change"].map({"left_only": "gone", "right_only": "new", "both": "same"}).astype(str)
         return both[both["change"] != "same"].reset_index(drop=True)
 

@@ -8,8 +8,12 @@ import os
 import subprocess
 import sys
 
+import pandas
+
 from .collection import REPOSITORY
 from .problem import HeddleError
+
+ABSENT = "there is no lab; call Lab().up(), or run make lab"
 
 
 class Lab:
@@ -39,7 +43,8 @@ class Lab:
             raise HeddleError(f"lab {words[0]} was interrupted; call it again, or down()") from None
         # The status of a lab that does not run is 3.
         if process.returncode not in (0, 3):
-            raise HeddleError(f"lab {words[0]} failed: {said[-1].strip() if said else 'no output'}")
+            reason = said[-1].strip().removeprefix("error: ") if said else "it printed nothing"
+            raise HeddleError(f"lab {words[0]} failed: {reason}")
         return "".join(said)
 
     def up(self) -> None:
@@ -54,11 +59,20 @@ class Lab:
         """Return what runs."""
         return json.loads(self._verb("status", "--json", quiet=True))
 
+    @property
+    def hosts(self) -> pandas.DataFrame:
+        """Return a row for each host."""
+        rows = [
+            [one["name"], one["running"], *(" ".join(one.get(name, ())) for name in ("underlay", "provider"))]
+            for one in self.status()["hosts"]
+        ]
+        return pandas.DataFrame(rows, columns=["name", "running", "underlay", "provider"])
+
     def require(self) -> None:
         """Raise HeddleError unless all hosts run."""
         found = self.status()
         if not found["hosts"]:
-            raise HeddleError("there is no lab; call Lab().up(), or run make lab")
+            raise HeddleError(ABSENT)
         stopped = [host["name"] for host in found["hosts"] if not host["running"]]
         if stopped:
             raise HeddleError(f"{', '.join(stopped)} of the lab not running; call Lab().up()")
@@ -88,7 +102,5 @@ class Lab:
         self._verb("load", name)
 
     def _repr_html_(self) -> str:
-        hosts = "".join(
-            f"<li>{host['name']} {'running' if host['running'] else 'stopped'}</li>" for host in self.status()["hosts"]
-        )
-        return f"<p><b>Lab</b></p><ul>{hosts or '<li>there is none; call up()</li>'}</ul>"
+        found = self.hosts
+        return "<p><b>Lab</b></p>" + (found.to_html(index=False) if len(found) else f"<p>{ABSENT}</p>")

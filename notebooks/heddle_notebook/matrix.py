@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ansible_collections.heddle.ovn.plugins.plugin_utils.pages.colors import (
     BAD,
     GOOD,
@@ -25,11 +27,12 @@ LEGEND = (
 )
 
 
-def matrix(plan: dict, verify: dict) -> str:
-    """Return the table of all workloads as SVG; rows send, columns answer."""
+def matrix(plan: dict, verify: dict, within: Sequence[str] = ()) -> str:
+    """Return the table of all workloads, or those of some namespaces, as SVG; rows send, columns answer."""
     drawing = Drawing("Who reaches whom")
     colors = network_colors(plan)
-    names = sorted(plan["workloads"], key=lambda name: (_network_id(plan, name), name))
+    shown = [name for name in plan["workloads"] if not within or name.partition("/")[0] in within]
+    names = sorted(shown, key=lambda name: (_network_id(plan, name), name))
     place = {name: number for number, name in enumerate(verify["workloads"])}
     slowest = _slowest(verify)
     label = max((width_of(name, 12) for name in names), default=0)
@@ -40,6 +43,8 @@ def matrix(plan: dict, verify: dict) -> str:
         f"{counts['pairs']} addresses asked: {counts['reached']} reached, {counts['isolated']} silent as they must be, "
         f"{counts['failed']} wrong, {counts['not tested']} not tested"
     )
+    if within:
+        subtitle = f"of all, {subtitle}"
     drawing.text(24, 56, subtitle, size=12.5, color=FAINT)
     for number, name in enumerate(names):
         color = colors[primary_network(plan["workloads"][name])]

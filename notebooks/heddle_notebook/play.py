@@ -8,6 +8,7 @@ import json
 import os
 import queue
 import re
+import shutil
 import sys
 import tempfile
 import time
@@ -24,6 +25,14 @@ from .progress import Progress
 
 RESULT = "result.json"
 _INTERVAL = 0.1
+_LARGEST_RESULT = 2**30
+# In place of ansible-playbook, which ansible-runner starts so that it outlives the process that did: ends with the
+# thread that started it (PR_SET_PDEATHSIG, prctl(2)), also when a kernel is killed.
+_WRAPPER = """#!{python}
+import ctypes, os, signal, sys
+ctypes.CDLL(None).prctl(1, int(signal.SIGTERM))
+os.execv({program!r}, [{program!r}, *sys.argv[1:]])
+"""
 _RESULTS = {"runner_on_ok": "ok", "runner_on_failed": "failed", "runner_on_unreachable": "unreachable"}
 
 
@@ -47,8 +56,8 @@ class Run:
 
     @property
     def failures(self) -> pandas.DataFrame:
-        """Return what failed, without what the playbook ignores."""
-        columns = ["host", "task", "message"]
+        """Return what failed, without what the playbook ignores; `result` is failed or unreachable."""
+        columns = ["host", "task", "result", "message"]
         rows = [{name: one[name] for name in columns} for one in self.results if one["result"] != "ok"]
         return pandas.DataFrame(rows, columns=columns)
 
@@ -66,6 +75,15 @@ class Run:
                     for found in differences
                 ]  # fmt: skip
         return pandas.DataFrame(rows, columns=columns)
+
+    @property
+    def messages(self) -> dict[str, str]:
+        """Return what the playbook showed, by task."""
+        return {
+            one["task"]: str(one["res"].get("msg", ""))
+            for one in self.results
+            if one["action"].endswith("debug") and not one["res"].get("failed")
+        }
 
     def summary(self) -> dict:
         """Return what the history has of the run."""
@@ -101,13 +119,19 @@ class _Follower:
         return True
 
 
-def environment() -> dict[str, str]:
-    """Return the environment of ansible-playbook: collection, the project's settings, Mitogen if it is there."""
+def environment(first: Path | None = None) -> dict[str, str]:
+    """Return the environment of ansible-playbook: collection, the project's settings, Mitogen if it is there.
+
+    `first` is a directory of programs that stands before all others.
+    """
+    # The kernel of a notebook may run without the PATH of its virtual environment.
+    places = [*((str(first),) if first else ()), str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
     found = {
         "ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS),
         "ANSIBLE_FORCE_COLOR": "false",
-        # The kernel of a notebook may run without the PATH of its virtual environment.
-        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
+        # ansible-runner leaves out larger results (700,000 characters by default), such as packets of a capture.
+        "MAX_EVENT_RES": str(_LARGEST_RESULT),
+        "PATH": os.pathsep.join(places),
     }
     settings = REPOSITORY / "ansible.cfg"
     if settings.is_file() and "ANSIBLE_CONFIG" not in os.environ:
@@ -123,6 +147,20 @@ def environment() -> dict[str, str]:
             "ANSIBLE_DEPRECATION_WARNINGS": "false",
         }
     return found
+
+
+def _programs(private: Path) -> Path:
+    """Return a directory with the program that ansible-runner starts."""
+    directory = private / "programs"
+    directory.mkdir()
+    program = shutil.which("ansible-playbook", path=environment()["PATH"])
+    if program is None:
+        raise HeddleError("ansible-playbook is missing; run pip install ./notebooks")
+    if sys.platform == "linux":
+        wrapper = directory / "ansible-playbook"
+        wrapper.write_text(_WRAPPER.format(python=sys.executable, program=program), encoding="utf-8")
+        wrapper.chmod(0o700)
+    return directory
 
 
 def run(name: str, artifacts: Path, *, live: bool | None = None, stop_after: str = "", **arguments) -> Run:
@@ -144,7 +182,8 @@ def run(name: str, artifacts: Path, *, live: bool | None = None, stop_after: str
     with tempfile.TemporaryDirectory(prefix="heddle-run-") as private:
         thread, runner = ansible_runner.run_async(
             private_data_dir=private, artifact_dir=str(artifacts), ident=identifier, quiet=True,
-            event_handler=follower.event, cancel_callback=lambda: follower.canceled, envvars=environment(),
+            event_handler=follower.event, cancel_callback=lambda: follower.canceled,
+            envvars=environment(_programs(Path(private))),
             settings={"pexpect_timeout": 1, "suppress_env_files": False}, **arguments,
         )  # fmt: skip
         while thread.is_alive() or not follower.waiting.empty():
@@ -182,6 +221,7 @@ def _follow(follower: _Follower, progress: Progress, result: Run) -> None:
         diff = [one for item in [res, *(res.get("results") or ())] if isinstance(item, dict) for one in _diff(item)]
         result.results.append({
             "play": data.get("play", ""), "task": data.get("task", ""), "host": data.get("host", ""),
+            "action": data.get("resolved_action") or data.get("task_action") or "",
             "result": "ok" if ignored else _RESULTS[kind], "changed": bool(res.get("changed")),
             "seconds": round(data.get("duration") or 0.0, 2), "diff": diff, "message": _message(res), "res": res,
         })  # fmt: skip
@@ -197,7 +237,8 @@ def _message(result: dict) -> str:
     said = result.get("msg") or ""
     if result.get("rc"):
         # Of a command, what it said is more than that it failed.
-        said = (result.get("stderr") or result.get("stdout") or said).strip().splitlines()[-1]
+        said = next((line for line in map(result.get, ("stderr", "stdout")) if line and line.strip()), said)
+        said = said.strip().splitlines()[-1]
     failed = [one for one in result.get("results") or () if isinstance(one, dict) and one.get("failed")]
     return _message(failed[0]) if failed and not result.get("stderr") else str(said).strip()
 
@@ -211,6 +252,9 @@ def required(run_: Run) -> Run:
         first = rows[0]
         more = f" (and {len(rows) - 1} more)" if len(rows) > 1 else ""
         reason = f"{first.host}: {first.task}: {first.message.splitlines()[0] if first.message else 'no message'}{more}"
+        absent = list(dict.fromkeys(row.host for row in rows if row.result == "unreachable"))
+        if absent:
+            reason += f"; bring {', '.join(absent)} up and run it again, it completes what it began"
     else:
         reason = _not_started(run_.stdout)
     raise PlayFailed(f"{run_.name} failed: {reason}; all output is in {run_.directory}/stdout", run_)

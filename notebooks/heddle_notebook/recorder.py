@@ -12,7 +12,7 @@ import pandas
 from ansible_collections.heddle.ovn.plugins.plugin_utils.pages.svg import FAINT, INK, RULE, Drawing
 
 from .collection import naming, plain
-from .fleet import Fleet
+from .fleet import Fleet, pooled_workloads, unpacked
 from .problem import HeddleError
 from .report import Picture
 
@@ -20,14 +20,37 @@ _ANSWER = re.compile(r"^\[(\d+\.\d+)\] .*icmp_seq=(\d+) .*time=([\d.]+) ms")
 # ping's option -O; its time is that of the next echo.
 _LATE = re.compile(r"^\[(\d+\.\d+)\] no answer yet for icmp_seq=(\d+)")
 _LONGEST = 3600
-# Sends echoes on each host for as long as the workload is there.
+# Sends echoes on a host for as long as the workload is there, whose namespace lives on as long as a process is in it.
+# One that is never stopped ends by itself.
 _FOLLOW = """
 import os, subprocess, sys, time
-inside, ping = sys.argv[1], sys.argv[2:]
-while True:
-    if os.path.exists("/run/netns/" + inside):
-        subprocess.run(["ip", "netns", "exec", inside, *ping])
-    time.sleep(0.1)
+log, longest, inside, ping = sys.argv[1], float(sys.argv[2]), "/run/netns/" + sys.argv[3], sys.argv[4:]
+def found():
+    try:
+        return os.stat(inside).st_ino
+    except FileNotFoundError:
+        return None
+end = time.monotonic() + longest
+while time.monotonic() < end:
+    if there := found():
+        run = subprocess.Popen(["ip", "netns", "exec", os.path.basename(inside), *ping])
+        while run.poll() is None and found() == there and time.monotonic() < end:
+            time.sleep(0.05)
+        run.kill()
+        run.wait()
+    time.sleep(0.05)
+os.remove(log)
+"""
+# A host that was started again meanwhile has neither the unit nor the log.
+_STOP = """
+import base64, os, subprocess, sys, zlib
+unit, log = sys.argv[1:]
+subprocess.run(["systemctl", "stop", unit], stderr=subprocess.DEVNULL)
+text = b""
+if os.path.exists(log):
+    text = open(log, "rb").read()
+    os.remove(log)
+print(base64.b64encode(zlib.compress(text)).decode())
 """
 _WIDTH, _HEIGHT, _LEFT, _TOP = 900, 180, 60, 50
 
@@ -42,13 +65,16 @@ class Recorder:
     def __init__(self, fleet: Fleet, source: str, target: str, *, network: str = "", interval: float = 0.1) -> None:
         if not 0.002 <= interval <= 60:
             raise HeddleError(f"interval is {interval} s; it can be 0.002 to 60")
-        workload = fleet.plan()["workloads"].get(source)
+        plan = fleet.plan()
+        kind = "netns" if source in pooled_workloads(plan) else plan["workloads"].get(source, {}).get("kind")
         self.address = fleet.address(target, network) if "/" in target else plain(target)
-        if workload is None or workload["kind"] != "netns":
+        if kind != "netns":
             raise HeddleError(f"{source} is no network namespace that could send echoes; name another workload")
         # The workload may move meanwhile.
-        self.fleet, self.hosts, self.interval = fleet, list(fleet.plan()["nodes"]), interval
+        self.fleet, self.hosts, self.interval = fleet, list(plan["nodes"]), interval
         self.source, self.target = source, target
+        # Hosts that were down at the end; what was sent from them is not in `echoes`.
+        self.down: list[str] = []
         self.events: list[tuple[float, str]] = []
         self.echoes = pandas.DataFrame(columns=["time", "sequence", "milliseconds"])
         self._unit = f"heddle-recorder-{uuid.uuid4().hex[:12]}"
@@ -59,15 +85,15 @@ class Recorder:
         ping = ["ping", "-D", "-O", "-n", "-i", str(self.interval), "-w", str(_LONGEST), self.address]
         self.fleet.commands(self.hosts, [
             "systemd-run", f"--unit={self._unit}", "--collect", f"--property=StandardOutput=file:{self._log}",
-            "python3", "-c", _FOLLOW, inside, *ping,
+            "python3", "-c", _FOLLOW, self._log, str(_LONGEST), inside, *ping,
         ], "start echoes")  # fmt: skip
         return self
 
     def __exit__(self, *_error) -> None:
-        self.fleet.commands(self.hosts, ["systemctl", "stop", f"{self._unit}.service"], "stop echoes")
-        found = self.fleet.read_files(self.hosts, self._log)
-        self.fleet.commands(self.hosts, ["rm", "-f", self._log], "remove the record")
-        self.echoes = read_echoes("\n".join(text.decode() for text in found.values()))
+        stop = ["python3", "-c", _STOP, f"{self._unit}.service", self._log]
+        found = self.fleet.answers(self.hosts, stop, "stop echoes")
+        self.down = [host for host in self.hosts if host not in found]
+        self.echoes = read_echoes("\n".join(unpacked(one["stdout"]).decode() for one in found.values()))
 
     def wait(self, seconds: float) -> None:
         """Let echoes be sent for some time."""
@@ -93,6 +119,7 @@ class Recorder:
         drawing = Drawing(f"Echoes from {self.source} to {self.target}")
         drawing.text(_LEFT, 24, f"{self.source} → {self.target} {self.address}", size=15, bold=True)
         facts = f"{len(self.echoes)} echoes, {self.lost} lost, longest gap {self.longest_gap:.2f} s"
+        facts += f"; without those of {', '.join(self.down)}, down at the end" if self.down else ""
         drawing.text(_LEFT, 42, facts, size=12, color=FAINT)
         if len(self.echoes):
             self._plot(drawing)

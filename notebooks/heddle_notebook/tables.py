@@ -18,7 +18,7 @@ def _code(items) -> str:
 def network(plan: dict, name: str) -> str:
     """Return a network's name in its color."""
     color = network_colors(plan)[name].strong
-    return f'<span style="color: {color}; font-weight: bold">&#9679;&nbsp;{escape(name)}</span>'
+    return f'<span style="font-weight: bold"><span style="color: {color}">&#9679;</span>&nbsp;{escape(name)}</span>'
 
 
 def hosts(plan: dict) -> str:

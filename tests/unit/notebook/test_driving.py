@@ -59,6 +59,11 @@ def test_a_run_has_tasks_changes_and_artifacts(tmp_path: Path, capsys: pytest.Ca
     assert "test: successful, 1 hosts, 1 tasks, 1 changed, 0 failed" in capsys.readouterr().out
 
 
+def test_what_a_playbook_shows_in_check_mode(tmp_path: Path) -> None:
+    show = {"name": "Show", "ansible.builtin.debug": {"msg": "two hosts"}}
+    assert ran(tmp_path, copying(tmp_path), show, cmdline="--check --diff").messages == {"Show": "two hosts"}
+
+
 def test_a_failed_run_is_one_sentence(tmp_path: Path) -> None:
     failing = {"name": "Break", "ansible.builtin.command": {"argv": ["sh", "-c", "echo no disk >&2; exit 3"]}}
     run = ran(tmp_path, failing)
@@ -148,6 +153,15 @@ def test_frames_of_results(tmp_path: Path) -> None:
     verify = Verify(json.loads((SAMPLE / "verify.json").read_text()))
     assert verify.passed
     assert len(verify.networks)
+    flow = {
+        "kind": "workload to service", "source": "red/w1", "target": "red/web TCP 80", "family": 4, "port": 80,
+        "address": "10.96.0.9", "protocol": "TCP", "reach": True, "reason": "same network", "result": "reached",
+    }  # fmt: skip
+    flows = Verify({**verify.content, "north_south": {"flows": [{**flow, "mac": ""}]}}).flows
+    assert flows.to_dict("records") == [flow]
+    pair = {"source": "red/w1", "target": "red/w2", "network": "red_net", "family": 4, "address": "10.0.0.4",
+            "reach": True, "reason": "same network", "result": "reached"}  # fmt: skip
+    assert Verify({**verify.content, "pairs": [{**pair, "mtu": 0}]}).pairs.to_dict("records") == [pair]
 
 
 def test_an_audit_is_compared_with_an_earlier_one() -> None:
@@ -157,6 +171,9 @@ def test_an_audit_is_compared_with_an_earlier_one() -> None:
 
     changes = audit("kept", "added").since(audit("kept", "fixed"))
     assert sorted(changes[["finding", "change"]].to_numpy().tolist()) == [["added", "new"], ["fixed", "gone"]]
+    # One of another host is not gone.
+    other = Audit({**audit("a note").content, "hosts": {"node2": audit("a note").content["hosts"]["node1"]}})
+    assert not (other.since(audit("kept"))["change"] == "gone").any()
 
 
 def test_echoes_are_read_with_those_that_were_lost() -> None:

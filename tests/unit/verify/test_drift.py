@@ -139,6 +139,8 @@ def test_differing_plans_and_older_plans_than_the_manifests_fail() -> None:
 
 
 def test_no_host_is_a_failure() -> None:
-    assert not audit_report({}, [], None, foreign_fails=False)["passed"]
+    nothing = audit_report({}, [], None, foreign_fails=False)
+    message = "no host was audited; name hosts of the group heddle_nodes in heddle_audit_hosts"
+    assert (nothing["passed"], nothing["problems"]) == (False, [message])
     failed = audit_report({"node1": {"error": "no plan"}}, ["node1"], None, foreign_fails=False)
     assert (failed["passed"], failed["problems"]) == (False, ["node1: no plan"])

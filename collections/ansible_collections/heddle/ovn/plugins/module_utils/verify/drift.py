@@ -69,6 +69,8 @@ def audit_report(hosts: dict[str, dict], wanted: list[str], intended: str | None
     digest of the plan built from the stored manifests, if known.
     """
     problems = [f"{name}: did not answer" for name in wanted if name not in hosts]
+    if not wanted:
+        problems.append("no host was audited; name hosts of the group heddle_nodes in heddle_audit_hosts")
     answered = {}
     for name, host in hosts.items():
         if host.get("error"):

@@ -8,8 +8,8 @@ from html import escape
 from .colors import BAD, GOOD
 
 _STYLE = "border-collapse: collapse; font-size: 13px; margin: 4px 0 16px"
-_HEAD = "text-align: left; padding: 4px 14px 4px 0; border-bottom: 2px solid #1f2933; white-space: nowrap"
-_CELL = "text-align: left; padding: 3px 14px 3px 0; border-bottom: 1px solid #e4e7eb; vertical-align: top"
+_HEAD = "text-align: left; padding: 4px 14px 4px 0; border-bottom: 2px solid #7b8794; white-space: nowrap"
+_CELL = "text-align: left; padding: 3px 14px 3px 0; border-bottom: 1px solid #7b879455; vertical-align: top"
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
@@ -19,11 +19,18 @@ def table(head: list[str], rows: list[list[str]]) -> str:
     return f'<table style="{_STYLE}"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
 
 
+def badge(word: str, color: str) -> str:
+    """Return a word on a color, readable on light and dark pages."""
+    return (
+        f'<span style="background: {color}; color: #ffffff; padding: 1px 8px; border-radius: 9px; font-weight: 600">'
+        f"{escape(word)}</span>"
+    )
+
+
 def result_box(title: str, passed: bool, lines: list[str]) -> str:
     """Return a headline with the result, and lines under it."""
-    color, word = (GOOD, "passed") if passed else (BAD, "failed")
     items = "".join(f"<li>{escape(line)}</li>" for line in lines)
-    headline = f'{escape(title)}: <span style="color: {color}">{word}</span>'
+    headline = f"{escape(title)}: {badge('passed', GOOD) if passed else badge('failed', BAD)}"
     return f'<p style="font-size: 16px"><b>{headline}</b></p><ul>{items}</ul>'
 
 
