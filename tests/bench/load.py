@@ -42,10 +42,10 @@ def resources(text: str) -> list[Resource]:
     return found
 
 
-def admitted(found: list[Resource], before: Snapshot | None = None) -> Snapshot:
-    """Return the state after the manifests, with everything allocated."""
+def admitted(found: list[Resource], before: Snapshot | None = None, chosen: dict | None = None) -> Snapshot:
+    """Return the state after the manifests, with everything allocated; `chosen` are settings."""
     after, problems = admit(
-        before or Snapshot(), found, THREE_NODES, settings=settings.complete(None), manifest_set="bench", name="bench"
+        before or Snapshot(), found, THREE_NODES, settings=settings.complete(chosen), manifest_set="bench", name="bench"
     )
     if problems:
         raise ValueError("\n".join(map(str, problems[:10])))

@@ -26,6 +26,8 @@ from .northd import Stopwatch, write_chassis
 from .servers import NORTHBOUND, SOUTHBOUND, served, translating
 
 WORKLOADS, POLICIES, APPS = 20, 10, 10
+# Room for the workloads in the default network.
+SETTINGS = {"cluster_subnets": ["10.128.0.0/14/20", "fd00:10:244::/48/64"]}
 ADMIN_API = "policy.networking.k8s.io/v1alpha1"
 
 
@@ -85,8 +87,9 @@ def manifests(count: int, *, moved: int | None = None, with_policies: bool = Tru
 def rows_of(clock: Clock, label: str, text: str) -> tuple[dict, list[Row]]:
     """Return plan and rows of one node, with the time that each step takes."""
     found = clock.measure(f"{label}validate", load.resources, text)
-    after = clock.measure(f"{label}admit", load.admitted, found)
+    after = clock.measure(f"{label}admit", load.admitted, found, None, SETTINGS)
     plan = clock.measure(f"{label}plan", build_plan, after)
+    assert len(plan["workloads"]) == text.count('"kind": "Workload"')
     return plan, clock.measure(f"{label}render", render_northbound, plan, load.NODE)
 
 
