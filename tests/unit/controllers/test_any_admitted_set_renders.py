@@ -137,8 +137,18 @@ SERVICES = st.builds(
         ports=st.just([{"name": "a", "port": 80}, {"name": "b", "port": 53, "protocol": "UDP", "targetPort": "dns"}]),
         sessionAffinity=st.just("ClientIP"),
         internalTrafficPolicy=st.just("Local"),
+        type=st.sampled_from(["NodePort", "LoadBalancer"]),
+        externalTrafficPolicy=st.just("Local"),
+        externalIPs=st.sampled_from([["198.51.100.80"], ["2001:db8:99::80", "192.0.2.11"]]),
+        allocateLoadBalancerNodePorts=st.just(False),
+        loadBalancerSourceRanges=st.just(["192.0.2.0/24", "2001:db8::/64"]),
     ),
 )  # fmt: skip
+POOLS = st.builds(
+    lambda name, subnets: manifest("LoadBalancerPool", name, {"subnets": subnets}).replace("k8s.ovn.org", "heddle.dev"),
+    st.sampled_from(["m", "n"]),
+    st.lists(st.sampled_from(["192.0.2.200/31", "2001:db8::a00/126", "198.51.100.0/30"]), min_size=1, max_size=3),
+)
 SLICES = st.builds(
     lambda where, name, family: (
         f"---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {{name: {name}-{family.lower()}, "
@@ -240,9 +250,13 @@ def valid(one: str) -> bool:
     st.sampled_from([None, {"mtu": 1300}, {"layer2_topology": "gateway-router"}]),
     st.lists(WORKLOADS.filter(valid), max_size=3, unique=True),
     st.lists(
+<<<<<<< HEAD
         (SERVICES | SLICES | POLICIES | MULTI_POLICIES | ADMIN_POLICIES | EGRESS_IPS | EGRESS_RULES | EGRESSES).filter(
             valid
         ),
+=======
+        (SERVICES | POOLS | SLICES | POLICIES | EGRESS_IPS | EGRESS_RULES | EGRESSES).filter(valid),
+>>>>>>> nodeport
         max_size=4,
         unique=True,
     ),

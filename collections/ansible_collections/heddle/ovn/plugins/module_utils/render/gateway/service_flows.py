@@ -107,7 +107,7 @@ def _ask_host(bridge: Bridge, view: NodeNetwork, address: str) -> None:
     if not view.is_default:
         own = next(item for item in view.masquerade_addresses(0) if family(item) == 6)
     question = f"set_field:{own}->ipv6_src,{bridge.to_host}"
-    bridge.add(0, _NEIGHBOURS, f"{port},{solicitation},nd_target={address}", question, view.name)
+    bridge.add(0, _NEIGHBOURS, f"{port},{solicitation},nd_target={address}{bridge.in_vlan}", question, view.name)
     answer = f"in_port=LOCAL,icmp6,icmp_type={ADVERTISEMENT},icmp_code=0,nd_target={address},ipv6_dst={own}"
     with_mac = f"set_field:{mac_of_address(address)}->nd_tll,{bridge.host_to_router[view.name]}"
     bridge.add(0, _NEIGHBOURS + 1, answer, with_mac, view.name)
