@@ -250,13 +250,17 @@ def valid(one: str) -> bool:
     st.sampled_from([None, {"mtu": 1300}, {"layer2_topology": "gateway-router"}]),
     st.lists(WORKLOADS.filter(valid), max_size=3, unique=True),
     st.lists(
-<<<<<<< HEAD
-        (SERVICES | SLICES | POLICIES | MULTI_POLICIES | ADMIN_POLICIES | EGRESS_IPS | EGRESS_RULES | EGRESSES).filter(
-            valid
-        ),
-=======
-        (SERVICES | POOLS | SLICES | POLICIES | EGRESS_IPS | EGRESS_RULES | EGRESSES).filter(valid),
->>>>>>> nodeport
+        (
+            SERVICES
+            | POOLS
+            | SLICES
+            | POLICIES
+            | MULTI_POLICIES
+            | ADMIN_POLICIES
+            | EGRESS_IPS
+            | EGRESS_RULES
+            | EGRESSES
+        ).filter(valid),
         max_size=4,
         unique=True,
     ),
