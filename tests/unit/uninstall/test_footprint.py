@@ -12,7 +12,13 @@ import yaml
 from ansible_collections.heddle.ovn.plugins.module_utils.uninstall.footprint import FOOTPRINTS, LIBRARY, STATE_DATABASE
 
 ROLES = Path(__file__).resolve().parents[3] / "roles"
-ROLES_OF = {"node": ("chassis", "host"), "state": ("state",), "hypervisor": ("hypervisor",), "bird": ("bird",)}
+ROLES_OF = {
+    "node": ("chassis", "host"),
+    "state": ("state",),
+    "hypervisor": ("hypervisor",),
+    "bird": ("bird",),
+    "mesh": ("mesh",),
+}
 
 
 def tasks(kind: str) -> str:
