@@ -3,13 +3,20 @@
 
 from __future__ import annotations
 
+import socket
+import time
+
 import pytest
 
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.datagram import PORT, SIZE, answer, read_question
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.exchange import Exchange, Question
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.external_expectations import external_flows
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.external_flow import (
     EXTERNAL_TO_ENTRANCE,
     HOST_TO_ENTRANCE,
+    ExternalFlow,
 )
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.listening import Place
 from tests.pipeline import layer2, namespace, plan_of, with_gateways, workload
 
 EXTERNAL = {"external": ["192.0.2.20", "2001:db8::20"]}
@@ -64,3 +71,24 @@ def test_source_ranges_are_for_load_balancer_addresses(ranges, reach):
 
 def test_ports_that_lead_elsewhere_are_not_tested():
     assert flows(text=TEXT.replace("port: 7654", "port: 53")) == {}
+
+
+@pytest.mark.parametrize(("workload_name", "is_answer"), [("red/web1", True), ("blue/other", False)])
+def test_only_an_endpoint_s_answer_counts(workload_name, is_answer):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as endpoint:
+        endpoint.bind(("127.0.0.1", 0))
+        row = ExternalFlow(
+            HOST_TO_ENTRANCE, "node1", "node1", "red/web", "", "", 4, "127.0.0.1", True, "", protocol="UDP",
+            port=endpoint.getsockname()[1], through="node1", responders=BOTH,
+        )  # fmt: skip
+        with Exchange([Question(row, [0], row)], {"node1": Place()}, PORT) as exchange:
+            exchange.ask(0)
+            data, sender = endpoint.recvfrom(SIZE)
+            asked = read_question(data)
+            # Packets of the sender to workloads themselves are expected not to arrive.
+            assert asked["source"] != "node1"
+            endpoint.sendto(answer(asked["ask"], workload_name, "red_net", sender[0]), sender)
+            replies = exchange.receive(time.monotonic() + 10)
+            assert bool(replies) == is_answer
+            if is_answer:
+                assert exchange.asked[0].answers[("red/web", "")][1] == "127.0.0.1"

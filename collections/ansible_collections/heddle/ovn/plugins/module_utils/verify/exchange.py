@@ -203,7 +203,8 @@ class Exchange:
             with contextlib.suppress(BlockingIOError):
                 opened.connect((row.address, row.port))
             if row.kind in ENTRANCES:
-                opened.send(question(f"{self.run}/{number}/{attempt}", row.source, 0))
+                # Not as the sender itself: its packets to workloads' own addresses are expected not to arrive.
+                opened.send(question(f"{self.run}/{number}/{attempt}", f"{row.source} by {row.target}", 0))
             elif row.protocol != "TCP":
                 opened.send(dns_question(number & 0xFFFF))
             self._selector.register(opened, event, (number, attempt))
