@@ -10,7 +10,6 @@ from __future__ import annotations
 import difflib
 import os
 import re
-import shutil
 from pathlib import Path
 
 import pexpect
@@ -45,27 +44,6 @@ COMMANDS = {
         "-o -type d -printf '%p %M %u %g\\n' -o -printf '%p %M %u %g %s %l\\n' | sort"
     ),
 }
-# Kernel routes, BIRD, and a router of an Egress, whose tunnels are there where the kernel has them.
-POOL = f"""---
-apiVersion: coil.cybozu.com/v2
-kind: AddressPool
-metadata: {{name: routed}}
-spec: {{subnets: [{{ipv4: 10.200.0.0/24, ipv6: "fd00:10:200::/120"}}]}}
----
-apiVersion: v1
-kind: Namespace
-metadata: {{name: coil, annotations: {{coil.cybozu.com/pool: routed}}}}
----
-apiVersion: heddle.dev/v1
-kind: Workload
-metadata: {{name: c3, namespace: coil}}
-spec: {{node: {NODE}}}
----
-apiVersion: coil.cybozu.com/v2
-kind: Egress
-metadata: {{name: nat, namespace: coil}}
-spec: {{destinations: [0.0.0.0/0], template: {{spec: {{nodeSelector: {{kubernetes.io/hostname: {NODE}}}}}}}}}
-"""
 # The lab's own servers, which start with the first workload, and neighbour tables that devices fill by themselves.
 PASSING = re.compile(r"standin-|\bsession-|\buser(?:-runtime-dir)?@|run-netns|/run/(?:systemd|log|user)|stable_secret")
 # An operator's own, which are there before Heddle and after it.
@@ -136,12 +114,8 @@ def installed_and_removed(lab, directory: Path) -> None:
     # This host's part of the provider network has a tag.
     more = directory / "more.yml"
     more.write_text(yaml.safe_dump({"all": {"hosts": {NODE: {"heddle_provider_vlan": 7}}}}))
-    manifests = shutil.copytree(MANIFESTS, directory / "manifests")
-    (manifests / "pool.yml").write_text(POOL)
-    lab.play("site.yml", "-i", "inventories/lab", "-i", str(more), manifests=manifests)
+    lab.play("site.yml", "-i", "inventories/lab", "-i", str(more))
     installed = state(lab)
-    assert any("/etc/bird/heddle.conf" in line for line in installed["files"])
-    assert any("10.200.0." in line and "table 119" in line for line in installed["routes"])
     assert any("br-ex" in line for line in installed["links"])
     assert any("heddle-host" in line for line in installed["unit files"])
 
