@@ -62,7 +62,9 @@ def matrix(plan: dict, verify: dict, within: Sequence[str] = ()) -> str:
                 radius=4,
                 hint=f"{name} → {target}",
             )
-            text = f"{slowest[name, target]:.2g}" if symbol == "+" else {"!": "✗", "?": "?"}.get(symbol, "")
+            slow = slowest.get((name, target), 0.0)
+            text = f"{slow:.2g}" if slow < 9.5 else f"{slow:.0f}"
+            text = text if symbol == "+" else {"!": "✗", "?": "?"}.get(symbol, "")
             ink = "#ffffff" if symbol in "+!" else INK
             drawing.text(x + CELL / 2 - 1, y + CELL / 2 + 3.5, text, size=10.5, bold=True, color=ink, anchor="middle")
     _groups(drawing, plan, names, left, top, colors)

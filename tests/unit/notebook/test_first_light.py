@@ -152,6 +152,18 @@ def test_the_matrix_has_a_cell_for_each_pair() -> None:
     assert sorted(cells) == sorted((source, target) for source in names for target in names)
 
 
+def test_slow_answers_fit_into_the_matrix() -> None:
+    slow = {**VERIFY, "pairs": [{**pair, "milliseconds": 130.4} for pair in VERIFY["pairs"]]}
+    svg = matrix(PLAN, slow)
+    assert ">130<" in svg and "e+" not in svg
+
+
+def test_the_matrix_of_some_namespaces() -> None:
+    namespace = next(iter(PLAN["workloads"])).partition("/")[0]
+    cells = re.findall(r"<title>(\S+) → (\S+)</title>", matrix(PLAN, VERIFY, [namespace]))
+    assert cells and {name.partition("/")[0] for cell in cells for name in cell} == {namespace}
+
+
 def test_networks_have_different_colors() -> None:
     colors = network_colors(PLAN)
     assert len({color.strong for color in colors.values()}) == len(colors)
