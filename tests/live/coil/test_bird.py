@@ -77,7 +77,7 @@ def test_workloads_of_all_hosts_and_outside_reach_each_other(birds):
 
     # Without pools BIRD has what it had.
     bring(plan_of("", hosts={name: HOSTS[name] for name in birds}), birds)
-    assert Path(birds["node1"].main).read_text(encoding="utf-8").strip() == FOREIGN.strip()
+    assert Path(birds["node1"].main).read_text(encoding="utf-8") == FOREIGN
     assert not os.path.exists(birds["node1"].own)
     with Control(birds["node1"].socket) as control:
         assert control.sessions("heddle*") == []

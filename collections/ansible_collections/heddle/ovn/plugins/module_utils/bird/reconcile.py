@@ -75,9 +75,14 @@ def reconcile_bird(wanted: Configuration | None, *, write: bool, places: Places 
     lines = (main or "").splitlines()
     included = places.include in lines
     if wanted is None:
-        changed = "\n".join(line for line in lines if line not in (places.include, _COMMENT)) + "\n"
+        # As it was, to the byte, unless the lines were moved.
+        without = (main or "").replace(f"\n{_COMMENT}\n{places.include}\n", "")
+        changed = "".join(
+            line for line in without.splitlines(keepends=True) if line.rstrip("\n") not in (places.include, _COMMENT)
+        )
     else:
-        changed = main if included else f"{main.rstrip(chr(10))}\n\n{_COMMENT}\n{places.include}\n"
+        end = "" if main.endswith("\n") or not main else "\n"
+        changed = main if included else f"{main}{end}\n{_COMMENT}\n{places.include}\n"
     changes = []
     if wanted is None and templated is not None:
         changes.append(_change("delete", "configuration", places.templated, templated, None))
