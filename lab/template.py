@@ -23,7 +23,8 @@ HOST = Host("template", 254, SEGMENTS)
 # interfaces of their own (ipip, ip6_tunnel) stay out: a host must look the same before and after a reboot.
 WARM_UP = """
 systemctl is-system-running --wait
-modprobe -a openvswitch vport_geneve geneve vport_vxlan vxlan vrf fou tun veth nf_tables nft_chain_nat nft_ct nft_masq nf_conncount
+modprobe -a openvswitch vport_geneve geneve vport_vxlan vxlan vrf fou tun veth
+modprobe -a nf_tables nft_chain_nat nft_ct nft_masq nf_conncount
 python3 -c 'import apt, ctypes, json, netaddr, nftables, ovs.db.idl, ovsdbapp, pyroute2, tempfile, yaml, zipfile'
 cat /usr/bin/ovn-* /usr/bin/ovs-* /usr/sbin/ovs* /usr/lib/*/libopenvswitch* /usr/lib/*/libovn* > /dev/null 2>&1
 sync
