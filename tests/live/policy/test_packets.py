@@ -85,7 +85,8 @@ def test_policy_decides_about_connections_in_both_directions(host, topology, fam
 
     # Labels change who may connect; a connection that may not exist any more ends.
     both.apply(manifests(topology, "other"))
-    both.send("api", both.packet("api", "web", (5000, 53), "not any more"))
+    for number in range(4):
+        both.send("api", both.packet("api", "web", (5000, 53), f"not any more {number}"))
     both.send("other", both.packet("other", "web", (5000, 53), "now"))
     both.wait("web", "now")
     assert both.received("web") == {"before", "echo before", "allowed", "now"}

@@ -10,6 +10,7 @@ from .common.ovn_rows import COPP_NAME
 from .egress.firewall import render_egress_firewalls
 from .egress.quality import render_egress_qos
 from .egress.routers import render_egress_ips
+from .policy.blocked_connections import render_blocked_connections
 from .policy.isolation import render_isolation
 from .policy.network_policy import render_policies
 from .policy.policy_rows import LOGGING_METER
@@ -49,8 +50,9 @@ def render_northbound(plan: dict, node: str) -> list[Row]:
         view = NodeNetwork(plan, name, node, attached.get(name, []))
         rows += _TOPOLOGIES[network["topology"]](view)
         rows += render_workload_switch_ports(view) + render_network_services(view) + render_names(view)
-        rows += render_policies(view) + render_egress_ips(view)
-        rows += render_egress_firewalls(view) + render_egress_qos(view)
+        rules = render_policies(view) + render_egress_firewalls(view)
+        rows += rules + render_blocked_connections(view, rules)
+        rows += render_egress_ips(view) + render_egress_qos(view)
         if name == DEFAULT_NETWORK:
             rows += render_isolation(view) + render_services(view)
     if any(row.table == "ACL" and row.columns["log"] for row in rows):
