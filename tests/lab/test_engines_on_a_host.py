@@ -15,6 +15,7 @@ from .conftest import ROOT
 SOURCES = (
     "collections/ansible_collections/heddle/ovn/plugins",
     "tests/conftest.py",
+    "tests/golden",
     "tests/pipeline.py",
     "tests/live",
     "pyproject.toml",
