@@ -9,9 +9,13 @@ from __future__ import annotations
 
 import asyncio
 
-from os_ken.ofproto import ofproto_parser
-from os_ken.ofproto import ofproto_v1_3 as ofproto
-from os_ken.ofproto import ofproto_v1_3_parser as parser
+try:
+    from os_ken.ofproto import ofproto_parser
+    from os_ken.ofproto import ofproto_v1_3 as ofproto
+    from os_ken.ofproto import ofproto_v1_3_parser as parser
+except ImportError:
+    # The role `mesh` installs it where the daemon runs.
+    ofproto = ofproto_parser = parser = None
 
 _HEADER = 8
 # A service connection gets packets from the bridge only when it has asked for bytes of them.

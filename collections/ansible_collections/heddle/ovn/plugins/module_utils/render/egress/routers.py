@@ -124,8 +124,13 @@ class _EgressIps:
         rows = []
         for version in view.network["families"]:
             served = address_set_name(view, SERVED_SET, _SERVED, version)
-            near = [*view.network["subnets"], *view.network["join_subnets"]]
-            beyond = "".join(f" && ip{version}.dst != {one}" for one in near if family(one) == version)
+            target = f"ip{version}.dst"
+            near = [f"{target} != {one}" for one in view.network["subnets"] if family(one) == version]
+            own = [plain(one) for one in view.join_interfaces() if family(one) == version and self._on_switch]
+            for join in (one for one in view.network["join_subnets"] if family(one) == version):
+                # Before the transit router, policies come after the translation of the gateway router's own address.
+                near += [f"({target} != {join} || {target} == {one})" for one in own] or [f"{target} != {join}"]
+            beyond = "".join(f" && {one}" for one in near)
             match = f"ip{version}.src == ${served} && ct.trk && ct.rpl{beyond}"
             columns = {
                 "direction": "from-lport",
