@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.certificates import ask, install, sign
+from ansible_collections.heddle.ovn.plugins.module_utils.agent import certificates
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.certificates import ask, install, lasts, sign
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import UserError
 from ansible_collections.heddle.ovn.plugins.module_utils.common import subprocesses
 
@@ -47,6 +48,17 @@ def test_second_run_changes_nothing(deployment):
     before = {path: path.read_bytes() for path in deployment.folder.rglob("*.pem")}
     assert not deployment.enrol("node1")
     assert {path: path.read_bytes() for path in deployment.folder.rglob("*.pem")} == before
+
+
+def test_certificate_lasts_until_its_renewal_is_due(deployment, monkeypatch):
+    path = deployment.folder / "node1" / "cert.pem"
+    assert not lasts(str(path))
+    deployment.enrol("node1")
+    assert lasts(str(path))
+    path.unlink()
+    monkeypatch.setattr(certificates, "_DAYS", 89)
+    deployment.enrol("node1")
+    assert not lasts(str(path))
 
 
 def test_certificate_is_of_the_host_and_of_the_authority(deployment):

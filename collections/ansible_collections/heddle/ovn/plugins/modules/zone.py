@@ -87,6 +87,12 @@ audit:
   returned: success, with O(audit), not in check mode
   type: dict
   sample: {"digest": "3b0c44298fc1c149", "drift": [], "problems": []}
+mesh_ready:
+  description:
+    - Whether the daemon of the mesh runs with a certificate that lasts, so that the role C(heddle.ovn.mesh) has nothing
+      to do.
+  returned: success, when the plan has a network of the mesh
+  type: bool
 changes:
   description: The number of objects created, updated and deleted, and the first hundred of them.
   returned: success

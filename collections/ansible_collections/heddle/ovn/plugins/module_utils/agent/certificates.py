@@ -119,14 +119,24 @@ def _signed(node: str, text: str, files: tuple[str, str, str], run: subprocesses
     )  # fmt: skip
 
 
+def lasts(certificate: str, run: subprocesses.Run = subprocesses.run) -> bool:
+    """Whether there is such a certificate, and it need not be made anew yet."""
+    try:
+        run(["openssl", "x509", "-noout", "-checkend", str(_RENEWAL_SECONDS), "-in", certificate], "")
+    except ProgramError:
+        return False
+    return True
+
+
 def _will_do(directory: str, node: str, authority: str, run: subprocesses.Run) -> bool:
     """Whether the host has its key, and a certificate for it by this authority that does not end soon."""
     key, certificate, trusted = (os.path.join(directory, name) for name in ("key.pem", "cert.pem", "ca.pem"))
     if not all(map(os.path.exists, (key, certificate, trusted))) or not authority or _read(trusted) != authority:
         return False
+    if not lasts(certificate, run):
+        return False
     try:
         run(["openssl", "verify", "-CAfile", trusted, certificate], "")
-        run(["openssl", "x509", "-noout", "-checkend", str(_RENEWAL_SECONDS), "-in", certificate], "")
         subject = run(["openssl", "x509", "-noout", "-subject", "-nameopt", "RFC2253", "-in", certificate], "")
         same = run(["openssl", "x509", "-noout", "-pubkey", "-in", certificate], "")
         return same == run(["openssl", "pkey", "-pubout", "-in", key], "") and subject.strip() == f"subject=CN={node}"

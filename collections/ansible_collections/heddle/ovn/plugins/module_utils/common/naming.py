@@ -19,6 +19,8 @@ ROUTER_MARK = "k8s-cluster-router"
 INTEGRATION_BRIDGE = "br-int"
 # The bridge of the mesh on a host, and its port for tunnels.
 MESH_BRIDGE, MESH_TUNNELS = "br-mesh", "heddle-vxlan"
+# Where a host has its key and certificate for the mesh.
+MESH_CERTIFICATES = "/var/lib/heddle/mesh"
 # Bridges whose flows are those of a controller only, so that no other flows of Heddle are looked for there.
 CONTROLLED_BRIDGES = frozenset({INTEGRATION_BRIDGE, MESH_BRIDGE})
 # The topology of a network of the mesh, which OVN does not know.

@@ -6,18 +6,17 @@ from __future__ import annotations
 import asyncio
 import os
 
-from ..common.naming import MESH_BRIDGE
+from ..common.naming import MESH_BRIDGE, MESH_CERTIFICATES
 from .asking import STATUS_SOCKET
 from .configuration import configuration_of
 from .daemon import Certificates, Daemon, Paths
 
 OPEN_VSWITCH_SOCKETS = "/run/openvswitch"
-CERTIFICATES = "/var/lib/heddle/mesh"
 
 
 def host_paths():
     """Return where things are on an installed host."""
-    files = Certificates(f"{CERTIFICATES}/key.pem", f"{CERTIFICATES}/cert.pem", f"{CERTIFICATES}/ca.pem")
+    files = Certificates(*(f"{MESH_CERTIFICATES}/{name}.pem" for name in ("key", "cert", "ca")))
     return Paths(f"{OPEN_VSWITCH_SOCKETS}/{MESH_BRIDGE}.mgmt", STATUS_SOCKET, files)
 
 
