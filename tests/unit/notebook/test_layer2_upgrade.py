@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.filter.layer2_upgrade_files import layer2_upgrade_files
+from ansible_collections.heddle.ovn.plugins.plugin_utils.pages.layer2_upgrade import layer2_upgrade_files
 from ansible_collections.heddle.ovn.plugins.plugin_utils.pages.losses import LANES, losses
 
 ROOT = Path(__file__).parents[3]

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.filter.reachability_report import reachability_report
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack, unpack
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.evaluation import evaluate, unconfirmed
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectation import expected
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.prober import Expectations
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.report_tables import reachability_table
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.selection import ALL, Selection
+from ansible_collections.heddle.ovn.plugins.plugin_utils.reachability import reachability_report
 from tests.pipeline import layer2, namespace, nodes, plan_of, workload
 
 PLAN = plan_of(

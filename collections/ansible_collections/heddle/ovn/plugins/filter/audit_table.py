@@ -33,7 +33,7 @@ _value:
   elements: str
 """
 
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.report_tables import audit_table
+from ansible_collections.heddle.ovn.plugins.plugin_utils.deferred import deferred
 
 
 class FilterModule:
@@ -41,4 +41,4 @@ class FilterModule:
 
     def filters(self):
         """Return the filters by name."""
-        return {"audit_table": audit_table}
+        return {"audit_table": deferred("module_utils.verify.report_tables", "audit_table")}

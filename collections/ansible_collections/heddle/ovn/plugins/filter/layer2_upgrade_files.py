@@ -38,12 +38,7 @@ _value:
   type: dict
 """
 
-from ansible_collections.heddle.ovn.plugins.plugin_utils.pages.layer2_upgrade import UpgradePage
-
-
-def layer2_upgrade_files(report: dict) -> dict[str, str]:
-    """Return the text of each file by its name."""
-    return UpgradePage(report).files() if report["traffic"] else {}
+from ansible_collections.heddle.ovn.plugins.plugin_utils.deferred import deferred
 
 
 class FilterModule:
@@ -51,4 +46,4 @@ class FilterModule:
 
     def filters(self):
         """Return the filters by name."""
-        return {"layer2_upgrade_files": layer2_upgrade_files}
+        return {"layer2_upgrade_files": deferred("plugin_utils.pages.layer2_upgrade", "layer2_upgrade_files")}

@@ -31,7 +31,7 @@ _value:
   elements: str
 """
 
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.report_tables import reachability_table
+from ansible_collections.heddle.ovn.plugins.plugin_utils.deferred import deferred
 
 
 class FilterModule:
@@ -39,4 +39,4 @@ class FilterModule:
 
     def filters(self):
         """Return the filters by name."""
-        return {"reachability_table": reachability_table}
+        return {"reachability_table": deferred("module_utils.verify.report_tables", "reachability_table")}

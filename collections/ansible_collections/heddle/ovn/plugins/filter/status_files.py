@@ -31,7 +31,7 @@ _value:
   type: dict
 """
 
-from ansible_collections.heddle.ovn.plugins.module_utils.operations.status_files import status_files
+from ansible_collections.heddle.ovn.plugins.plugin_utils.deferred import deferred
 
 
 class FilterModule:
@@ -39,4 +39,4 @@ class FilterModule:
 
     def filters(self):
         """Return the filters by name."""
-        return {"status_files": status_files}
+        return {"status_files": deferred("module_utils.operations.status_files", "status_files")}

@@ -37,7 +37,7 @@ _value:
   type: str
 """
 
-from ansible_collections.heddle.ovn.plugins.module_utils.operations.status_text import status_table
+from ansible_collections.heddle.ovn.plugins.plugin_utils.deferred import deferred
 
 
 class FilterModule:
@@ -45,4 +45,4 @@ class FilterModule:
 
     def filters(self):
         """Return the filters by name."""
-        return {"status_table": status_table}
+        return {"status_table": deferred("module_utils.operations.status_text", "status_table")}

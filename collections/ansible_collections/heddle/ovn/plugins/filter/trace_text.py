@@ -33,7 +33,7 @@ _value:
   type: str
 """
 
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.packets import trace_text
+from ansible_collections.heddle.ovn.plugins.plugin_utils.deferred import deferred
 
 
 class FilterModule:
@@ -41,4 +41,4 @@ class FilterModule:
 
     def filters(self):
         """Return the filters by name."""
-        return {"trace_text": trace_text}
+        return {"trace_text": deferred("module_utils.verify.packets", "trace_text")}

@@ -31,7 +31,7 @@ _value:
   elements: str
 """
 
-from ansible_collections.heddle.ovn.plugins.module_utils.traffic.loss_table import traffic_table
+from ansible_collections.heddle.ovn.plugins.plugin_utils.deferred import deferred
 
 
 class FilterModule:
@@ -39,4 +39,4 @@ class FilterModule:
 
     def filters(self):
         """Return the filters by name."""
-        return {"traffic_table": traffic_table}
+        return {"traffic_table": deferred("module_utils.traffic.loss_table", "traffic_table")}

@@ -45,7 +45,7 @@ _value:
   sample: {"node": "node2", "lost": false}
 """
 
-from ansible_collections.heddle.ovn.plugins.module_utils.controllers.move import vm_location
+from ansible_collections.heddle.ovn.plugins.plugin_utils.deferred import deferred
 
 
 class FilterModule:
@@ -53,4 +53,4 @@ class FilterModule:
 
     def filters(self):
         """Return the filters by name."""
-        return {"vm_location": vm_location}
+        return {"vm_location": deferred("module_utils.controllers.move", "vm_location")}

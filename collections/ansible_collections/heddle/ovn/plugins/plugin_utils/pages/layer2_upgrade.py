@@ -110,3 +110,8 @@ class UpgradePage:
         ]  # fmt: skip
         page = document("Upgrade of Layer2 networks", "\n".join(parts))
         return {"upgrade_layer2.html": page, "upgrade-losses.svg": picture}
+
+
+def layer2_upgrade_files(report: dict) -> dict[str, str]:
+    """Return the text of each file by its name."""
+    return UpgradePage(report).files() if report["traffic"] else {}

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report of reachability, from what the hosts returned in a play."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack, unpack
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.evaluation import evaluate, unconfirmed
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.packets import traced_packets
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.prober import Expectations, expand, expand_again
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.selection import Selection
+
+EMPTY = {"deployment": "", "digest": "", "revision": 0, "nodes": {}, "networks": {}, "workloads": {}, "settings": {}}
+STEPS = ("responding", "probed", "confirmed", "stopped")
+
+
+def _host(results: dict, asked: Expectations | None) -> dict:
+    for name in STEPS:
+        result = results.get(name) or {}
+        if result.get("failed") or result.get("msg") or (name == "probed" and "record" not in result):
+            return {"error": str(result.get("msg", f"it could not be {name}"))}
+    if asked is None:
+        return {"error": "it is not in the plan of the other hosts"}
+    probed, again = unpack(results["probed"]["record"]), None
+    if "record" in (results.get("confirmed") or {}):
+        again = unpack(results["confirmed"]["record"])
+    try:
+        seen = expand(probed, asked)
+        alone = expand_again(again, asked, seen) if again else {}
+    except ValueError as error:
+        return {"error": str(error)}
+    received = (results.get("stopped") or {}).get("received")
+    return {
+        "seen": seen,
+        "again": alone,
+        "slowest": probed["slowest"],
+        "digest": results["probed"]["digest"],
+        "received": unpack(received) if received else [],
+        "problems": sorted({*results["responding"].get("problems", []), *results["probed"]["problems"]}),
+    }
+
+
+def _again(report: dict, asked: dict[str, Expectations], hosts: dict[str, dict]) -> dict[str, str]:
+    """Return, for each host with unconfirmed results, the module's option `again`."""
+    wanted, found = set(unconfirmed(report)), {}
+    slowest = report["slowest_milliseconds"] / 1000
+    for name, one in asked.items():
+        keys = [(row.source, row.target, row.network, row.address) for row in one.rows]
+        numbers = [number for number, key in enumerate(keys) if key in wanted]
+        if numbers and "seen" in hosts[name]:
+            found[name] = pack(
+                {"unconfirmed": numbers, "good": one.known_good(hosts[name]["seen"]), "slowest": slowest}
+            )
+    return found
+
+
+def _results(variables: dict, prefix: str) -> dict | None:
+    """Return the module's results of a host, None when it could not be reached."""
+    found = {step: dict(variables.get(f"{prefix}{step}") or {}) for step in STEPS}
+    if not found["responding"] or not found["probed"] or any("unreachable" in one for one in found.values()):
+        return None
+    return found
+
+
+def reachability_report(
+    hostvars: dict,
+    nodes: list,
+    external: dict | None = None,
+    pairs: str = "classes",
+    seed: str = "",
+    prefix: str = "heddle_",
+) -> dict:
+    """Return report, plan, packets worth tracing, and the questions to ask again."""
+    external, selection = external or {}, Selection(pairs, seed)
+    found = {name: _results(hostvars[name], prefix) for name in dict.fromkeys([*nodes, *external]) if name in hostvars}
+    results = {name: one for name, one in found.items() if one is not None}
+    documents = [one["probed"]["document"] for one in results.values() if "document" in one["probed"]]
+    plans = [unpack(document) for document in dict.fromkeys(documents)]
+    plan = max(plans, key=lambda one: one["revision"], default=None) or EMPTY
+    known = [name for name in results if name in plan["nodes"] or name in external]
+    asked = {name: Expectations.of(plan, name, external, selection) for name in known}
+    hosts = {name: _host(result, asked.get(name)) for name, result in results.items()}
+    report = evaluate(plan, hosts, external, selection)
+    time = datetime.now(UTC).isoformat(timespec="seconds")
+    return {
+        "report": {"time": time, **report},
+        "plan": plan if plan is not EMPTY else None,
+        "packets": traced_packets(plan),
+        "again": _again(report, asked, hosts),
+    }
