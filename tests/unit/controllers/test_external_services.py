@@ -10,15 +10,19 @@ from ansible_collections.heddle.ovn.plugins.module_utils.controllers.address_ass
     assigned_hosts,
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.conditions import condition
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.layer2_steps import change_version, drain
+from ansible_collections.heddle.ovn.plugins.module_utils.operations.readiness import update_between_runs
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.plan.held_addresses import moved_addresses
 from ansible_collections.heddle.ovn.plugins.module_utils.render.common.entrances import (
     held_addresses,
     without_addresses,
 )
+from ansible_collections.heddle.ovn.plugins.module_utils.store.layer2_version import TRANSIT_ROUTER
 from tests.pipeline import decide, layer2, namespace, stored, with_gateways, workload
 
 HOSTS = with_gateways("shared")
+LATE = "2026-01-02T00:00:00Z"
 TENANTS = "".join(
     namespace(name) + layer2(name, "net", "10.0.0.0/24", "fd00:10::/64")
     + workload(name, "a", "node2").replace(f": {name}}}", f": {name}, labels: {{app: web}}}}")
@@ -199,3 +203,21 @@ def test_an_address_stays_with_its_host_and_the_others_are_balanced():
     assert found == {"192.0.2.1": "a", "192.0.2.2": "b", "192.0.2.3": "a", "2001:db8::1": "b"}
     moved = assigned_hosts({**dict.fromkeys(found), "192.0.2.1": ["b"], "192.0.2.9": []}, hosts, found)
     assert moved == {**found, "192.0.2.1": "b"}
+
+
+def test_the_steps_of_an_upgrade_leave_the_status_that_the_next_run_finds():
+    old = {"layer2_topology": "gateway-router"}
+    text = TENANTS + pool("192.0.2.192/28") + service("type: LoadBalancer")
+    before = stored(text, hosts=HOSTS, settings=old)
+    [holder] = before.objects["Service/red/web"].status["announcers"].values()
+    drained, _moves, blockers = drain(before, [holder], TRANSIT_ROUTER)
+    assert not blockers
+    update_between_runs(before, drained, LATE)
+    [target] = drained.objects["Service/red/web"].status["announcers"].values()
+    assert target != holder
+    assert condition(drained.objects["Service/red/web"], "Announced")["message"] == f"192.0.2.192 by {target}"
+    changed, blockers = change_version(drained, [holder], TRANSIT_ROUTER)
+    assert not blockers
+    update_between_runs(drained, changed, LATE)
+    again = stored(text, changed, hosts=HOSTS, settings=old, now=LATE)
+    assert again.objects["Service/red/web"] == changed.objects["Service/red/web"]

@@ -19,7 +19,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.controllers.network_nod
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.networks import networks
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.readiness import (
-    select_nodes_between_runs,
+    update_between_runs,
     with_readiness,
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.status_view import attention, state_view
@@ -283,14 +283,14 @@ def test_the_end_of_a_migration_leaves_the_readiness_that_the_next_run_finds():
     text += namespace("blue") + layer2("blue", "net", "10.1.0.0/24") + workload("blue", "w", "node3")
     before = stored(text, settings=AT_ONCE)
     moving, _move = begin_move(before, "red/vm", "node2")
-    select_nodes_between_runs(before, moving, START)
+    update_between_runs(before, moving, START)
     moving.revision = 1
     good = {"digest": build_plan(moving)["digest"], "drift": [], "problems": []}
     ready = with_readiness(moving, dict.fromkeys(THREE_NODES, good), START)
     assert ready.objects[NET].status["hosts"] == {"node1": "ready", "node2": "ready"}
 
     over = end_move(ready, "red/vm", "node2")
-    select_nodes_between_runs(ready, over, LATE)
+    update_between_runs(ready, over, LATE)
     found = condition(over.objects[NET], "NetworkReady")
     assert (found["message"], found["lastTransitionTime"]) == ("every host has the network: node2", START)
     good["digest"] = build_plan(over)["digest"]

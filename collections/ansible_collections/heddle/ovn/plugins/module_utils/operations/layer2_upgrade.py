@@ -17,7 +17,7 @@ from ..store.database import read
 from ..store.layer2_version import GATEWAY_ROUTERS, TRANSIT_ROUTER, is_open, version_of
 from ..store.snapshot import Snapshot
 from .admission_service import state_changes
-from .readiness import now, select_nodes_between_runs
+from .readiness import now, update_between_runs
 
 TOPOLOGIES = {"transit-router": TRANSIT_ROUTER, "gateway-router": GATEWAY_ROUTERS}
 # The state after a step, the workloads that it moves, and what blocks it.
@@ -104,7 +104,7 @@ def run_step(client, params: dict, *, write: bool) -> dict:
             raise UserError("the state database is empty; run heddle.ovn.networks")
         after, moves[:], blockers = _DECISIONS[params["step"]](before, params["nodes"], TOPOLOGIES[params["topology"]])
         if after is not before and not blockers:
-            select_nodes_between_runs(before, after, now())
+            update_between_runs(before, after, now())
         return after, blockers
 
     try:

@@ -29,7 +29,7 @@ from ..qemu.qmp import Qmp, QmpAbsent, QmpError
 from ..render.announcement import render_announcements
 from ..render.common.hosting_nodes import hosting_nodes
 from ..store.snapshot import Snapshot
-from .readiness import now, select_nodes_between_runs
+from .readiness import now, update_between_runs
 
 STATE_ARGUMENTS = {
     "workload": {"type": "str", "required": True},
@@ -65,7 +65,7 @@ def record_move(params: dict, client, *, write: bool) -> tuple[Snapshot, Snapsho
         else:
             after = end_move(before, params["workload"], params["node"])
         if after is not before:
-            select_nodes_between_runs(before, after, now())
+            update_between_runs(before, after, now())
         return after, []
 
     if client is None:

@@ -12,6 +12,7 @@ from ..controllers.apply_manifests import ConflictError, store
 from ..controllers.conditions import WAITING_FOR_HOSTS, ready_on, with_ready
 from ..controllers.network_nodes import nodes_of_networks, select_nodes
 from ..controllers.networks import networks
+from ..controllers.service_status import update_services
 from ..plan import build_plan
 from ..store.snapshot import Snapshot
 
@@ -114,12 +115,13 @@ def with_changes_unconfirmed(before: Snapshot, after: Snapshot, moment: str) -> 
     return dataclasses.replace(after, objects=objects)
 
 
-def select_nodes_between_runs(before: Snapshot, after: Snapshot, moment: str) -> None:
-    """Select the nodes of networks after a step beside networks.yml, which records no reports of hosts.
+def update_between_runs(before: Snapshot, after: Snapshot, moment: str) -> None:
+    """Select the nodes of networks, and update Services, after a step beside networks.yml that moves something.
 
-    What hosts reported stays, without those that a network is not on any more.
+    Such a step records no reports of hosts: what they reported stays, without those that a network is not on any more.
     """
     select_nodes(before, after, moment)
+    update_services(after, moment)
     found = networks(after)
     for name, nodes in nodes_of_networks(after, found).items():
         entry = after.objects[found[name].object_key]
