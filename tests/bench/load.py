@@ -13,7 +13,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.render import render_no
 from ansible_collections.heddle.ovn.plugins.module_utils.store import settings
 from ansible_collections.heddle.ovn.plugins.module_utils.store.snapshot import Snapshot
 from ansible_collections.heddle.ovn.plugins.module_utils.types.ovsdb_row import Row
-from tests.pipeline import THREE_NODES, namespace
+from tests.pipeline import EVERYWHERE, THREE_NODES, namespace
 
 NODE = "node1"
 OWNER = "bench:topology"
@@ -43,9 +43,13 @@ def resources(text: str) -> list[Resource]:
 
 
 def admitted(found: list[Resource], before: Snapshot | None = None, chosen: dict | None = None) -> Snapshot:
-    """Return the state after the manifests, with everything allocated; `chosen` are settings."""
+    """Return the state after the manifests, with everything allocated; `chosen` are settings.
+
+    Dynamic networks are off unless `chosen` has them: without workloads no node would have a row of these networks.
+    """
+    complete = settings.complete({**EVERYWHERE, **(chosen or {})})
     after, problems = admit(
-        before or Snapshot(), found, THREE_NODES, settings=settings.complete(chosen), manifest_set="bench", name="bench"
+        before or Snapshot(), found, THREE_NODES, settings=complete, manifest_set="bench", name="bench"
     )
     if problems:
         raise ValueError("\n".join(map(str, problems[:10])))
