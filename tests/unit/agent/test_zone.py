@@ -88,7 +88,7 @@ def test_withdrawn_address_is_gone_while_the_rest_of_the_plan_stays(monkeypatch,
 def test_network_with_a_missing_port_is_left_out_of_flows(monkeypatch, write):
     tried = []
 
-    def flows(plan, _node, *, write):
+    def flows(plan, _node, *, write, trace):
         tried.append(set(plan["networks"]))
         if "red_net" in plan["networks"]:
             raise OpenFlowError("no port", frozenset({"red_net"}))

@@ -9,6 +9,8 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from .comparison_record import ComparisonRecord
+
 LOCK_FILE = "/run/heddle/lock"
 
 
@@ -18,7 +20,8 @@ class NodeContext:
 
     `node` is the node's name in the plan and `plan_path` the file that keeps the plan there. `document` is the plan
     itself as `serialization.pack` makes it; without one the file is read. OVN may take `timeout` seconds to realise a
-    change, 0 does not wait. Without `write` changes are computed only, as in Ansible's check mode.
+    change, 0 does not wait. Without `write` changes are computed only, as in Ansible's check mode. With `record`, what
+    is read as in a recorded comparison that found no difference is not compared again.
     """
 
     node: str
@@ -26,6 +29,7 @@ class NodeContext:
     write: bool
     document: str | None = None
     timeout: int = 0
+    record: ComparisonRecord | None = None
 
 
 @contextlib.contextmanager

@@ -39,11 +39,15 @@ _PLAN_PARTS = {"deployment", "digest", "networks", "nodes", "revision", "setting
 
 @dataclass(frozen=True)
 class Request:
-    """What a module is called with, by Ansible or by the program of the host (`program/calls.py`)."""
+    """What a module is called with, by Ansible or by the program of the host (`program/calls.py`).
+
+    `sources` identifies the sources of that program; "" when Ansible runs the module.
+    """
 
     params: dict
     check_mode: bool
     diff: bool = False
+    sources: str = ""
 
 
 @contextlib.contextmanager

@@ -15,6 +15,7 @@ from ..netlink.reconcile import planned_host_network, reconcile_host_network
 from ..openflow.packet_out import send_out
 from ..openflow.reconcile import planned_flows, reconcile_flows
 from ..openflow.switch import Switch
+from ..openflow.trace import SwitchTrace, program_identity, replies_equal
 from ..render.common.entrances import held_addresses
 from ..render.common.provider import provider_of
 from ..render.egress.announcements import render_egress_announcements
@@ -33,6 +34,8 @@ from .workloads import integration_bridge
 
 # Holds the digest of the plan that was last applied to the gateway; lost on reboot, like flows and routes.
 APPLIED_FILE = "/run/heddle/applied"
+# Name of the record of their comparison, and how many seconds the database may be silent.
+FLOWS, _DATABASE_TIMEOUT = "flows", 60.0
 
 
 def apply_gateway(context: NodeContext, plan: dict) -> Outcome:
@@ -41,7 +44,7 @@ def apply_gateway(context: NodeContext, plan: dict) -> Outcome:
     owner = f"{plan['deployment']}:gateway"
     outcome = _management_ports(plan, node, owner, write=write)
     outcome += _host_network(plan, node, owner, write=write)
-    outcome += _flows(plan, node, write=write)
+    outcome += _recorded_flows(context, plan)
     outcome += apply_firewall(plan, node, write=write)
     if write:
         _announce(plan, node, outcome)
@@ -68,27 +71,44 @@ def _host_network(plan: dict, node: str, owner: str, *, write: bool) -> Outcome:
     return planned_host_network(desired)
 
 
-def _flows(plan: dict, node: str, *, write: bool) -> Outcome:
+def _recorded_flows(context: NodeContext, plan: dict) -> Outcome:
+    """Apply the flows, unless a record shows that this changes nothing."""
+    record, node = context.record, context.node
+    if record is None:
+        return _flows(plan, node, write=context.write)
+    key = record.key(plan["digest"], node, program_identity())
+    if record.holds(FLOWS, key, lambda read: replies_equal(VSWITCH_REMOTE, read, _DATABASE_TIMEOUT)):
+        return Outcome()
+    trace = SwitchTrace()
+    outcome = _flows(plan, node, write=context.write, trace=trace)
+    if not outcome.changed and not outcome.refused:
+        record.keep(FLOWS, key, trace.read())
+    return outcome
+
+
+def _flows(plan: dict, node: str, *, write: bool, trace: SwitchTrace | None = None) -> Outcome:
     """Apply the flows; a network whose flows or ports are rejected is left out, with its ports in common flows."""
     refused: dict[str, str] = {}
     while True:
         try:
             kept = plan_of_networks(plan, plan["networks"].keys() - refused.keys()) if refused else plan
-            return _flows_of(kept, node, write=write) + Outcome(refused=tuple(refused.items()))
+            return _flows_of(kept, node, write=write, trace=trace) + Outcome(refused=tuple(refused.items()))
         except OpenFlowError as error:
             if not write or not error.networks or error.networks <= refused.keys() | {DEFAULT_NETWORK}:
                 raise
             refused |= dict.fromkeys(sorted(error.networks), str(error))
 
 
-def _flows_of(plan: dict, node: str, *, write: bool) -> Outcome:
+def _flows_of(plan: dict, node: str, *, write: bool, trace: SwitchTrace | None = None) -> Outcome:
     provider = provider_of(plan["nodes"][node])
     flows = render_bridge_flows(plan, node)
     flood_ports, static_macs = render_flood_ports(plan, node), render_static_macs(plan, node)
     with connected(VSWITCH_REMOTE, write=write) as client:
         if client is None:
             return planned_flows(flows, flood_ports, static_macs)
-        switch = Switch(client)
+        if trace:
+            client.trace(trace.database)
+        switch = Switch(client, trace.run) if trace else Switch(client)
         bridges = {provider.bridge} if provider else set()
         bridges |= switch.bridges_with(OWN_COOKIES, without={*CONTROLLED_BRIDGES, *bridges})
         return reconcile_flows(switch, sorted(bridges), flows, flood_ports, static_macs, write=write)

@@ -8,6 +8,7 @@ from ..common.databases import NORTHBOUND_REMOTE, OVN_NORTHBOUND, OVN_SOUTHBOUND
 from ..ovsdb.additional_chassis import reconcile_additional_chassis
 from ..ovsdb.empty_database import planned
 from ..ovsdb.reconcile import reconcile
+from ..ovsdb.trace import replies_equal, traced
 from ..ovsdb.values import Scope
 from ..ovsdb.wait import Announcement, caught_up, synchronise
 from ..render import northbound, render_additional_chassis, render_northbound, render_southbound, southbound
@@ -25,6 +26,23 @@ def apply_rows(
         return planned(database, rows)
     scope = Scope(tables=frozenset(tables))
     return reconcile(client, database, rows, owner=owner, scope=scope, write=write, closing=closing)
+
+
+def _apply_northbound(context: NodeContext, client, plan: dict, owner: str, closing: Announcement) -> Outcome:
+    """Reconcile the Northbound, which has most of a host's rows, unless a record shows that this changes nothing."""
+    record, node, write = context.record, context.node, context.write
+    if record is None or client is None:
+        rows = render_northbound(plan, node)
+        return apply_rows(client, OVN_NORTHBOUND, rows, owner, northbound.TABLES, write=write, closing=closing)
+    key = record.key(plan["digest"], node, owner)
+    if record.holds(OVN_NORTHBOUND, key, lambda read: replies_equal(client.server, read, client.timeout)):
+        return Outcome()
+    rows = render_northbound(plan, node)
+    with traced(client) as trace:
+        outcome = apply_rows(client, OVN_NORTHBOUND, rows, owner, northbound.TABLES, write=write, closing=closing)
+    if not outcome.changed and not outcome.refused:
+        record.keep(OVN_NORTHBOUND, key, trace.read())
+    return outcome
 
 
 def apply_topology(context: NodeContext, plan: dict) -> Outcome:
@@ -48,9 +66,8 @@ def apply_topology(context: NodeContext, plan: dict) -> Outcome:
         rows = render_southbound(plan, node)
         outcome += apply_rows(client, OVN_SOUTHBOUND, rows, owner, southbound.TABLES, write=write)
     with connected(NORTHBOUND_REMOTE, write=write) as client:
-        rows = render_northbound(plan, node)
         change = Announcement()
-        outcome += apply_rows(client, OVN_NORTHBOUND, rows, owner, northbound.TABLES, write=write, closing=change)
+        outcome += _apply_northbound(context, client, plan, owner, change)
         # The server is silent while it commits what northd made of many networks.
         with connected(SOUTHBOUND_REMOTE, write=write, timeout=max(60.0, context.timeout)) as southbound_client:
             chassis = own["chassis"] or ""

@@ -59,6 +59,10 @@ class Client:
         """The server in use, as a remote (ovsdb(7)): one of those that the client was given."""
         return str(self._connection.remote)
 
+    def trace(self, trace):
+        """Note in a `Trace` what is sent to this server and received from it; None ends that."""
+        self._connection.trace(trace)
+
     def list_dbs(self):
         """Return the names of the databases on this server (RFC 7047 section 4.1.1). Raises Unreachable."""
         return self._call("list_dbs", [], None, self.remote)

@@ -6,11 +6,15 @@ from __future__ import annotations
 import contextlib
 import json
 from collections import deque
+from typing import TYPE_CHECKING
 
 from .errors import Unreachable, error_of
 from .framing import Framer, FramingError
 from .remotes import Remote, Tls, open_stream
 from .stream import CHUNK
+
+if TYPE_CHECKING:
+    from .trace import Trace
 
 _encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
@@ -31,6 +35,7 @@ class Connection:
         self._echoes: deque = deque()
         self._framer = Framer()
         self._failure: Unreachable | None = None
+        self._trace: Trace | None = None
         self._stream = open_stream(remote, connect_timeout or timeout, tls)
 
     def fileno(self) -> int:
@@ -41,6 +46,11 @@ class Connection:
         """End the connection; harmless when repeated."""
         self._stream.close()
 
+    def trace(self, trace: Trace | None) -> None:
+        """Note what is sent and received from now on; None ends that."""
+        self._trace = trace
+        self._framer.observe = trace and (lambda message, text: trace.received(message.get("id"), text))
+
     def call(self, method: str, params: list, database: str):
         """Send a request and return its result; an `OvsdbError` about `database` when the server refuses it."""
         return self.collect(self.submit(method, params), database)
@@ -48,6 +58,8 @@ class Connection:
     def submit(self, method: str, params: list) -> int:
         """Send a request; returns what `collect` wants. When this raises, the server has not got the request whole."""
         self._next_id += 1
+        if self._trace:
+            self._trace.sent(self._next_id, method, params)
         self._send({"method": method, "params": params, "id": self._next_id})
         self.outstanding += 1
         # The request is sent: what breaks now shows when its reply is collected.

@@ -15,9 +15,10 @@ class FramingError(ValueError):
 
 
 class Framer:
-    """Collects bytes and returns whole messages."""
+    """Collects bytes and returns whole messages. `observe`, if set, is called with each and its text."""
 
     def __init__(self):
+        self.observe = None
         self._buffer = bytearray()
         self._failed_at = 0
         self._decode = json.JSONDecoder().raw_decode
@@ -47,8 +48,11 @@ class Framer:
                     break
                 if text[position] != "{":
                     raise FramingError(f"expected a JSON object, got {text[position : position + 40]!r}")
-                message, position = self._decode(text, position)
+                start = position
+                message, position = self._decode(text, start)
                 messages.append(message)
+                if self.observe:
+                    self.observe(message, text[start:position])
         except json.JSONDecodeError:
             rest = text[position:].encode()
             self._buffer[:] = rest

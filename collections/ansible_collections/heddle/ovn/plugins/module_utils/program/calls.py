@@ -38,13 +38,13 @@ def answered(version: str, request: bytes) -> bytes:
     wanted = json.loads(request)
     reply: dict = {"program": version}
     if wanted["program"] == version:
-        reply["result"] = call(wanted["module"], wanted["params"], wanted["check_mode"], wanted["diff"])
+        reply["result"] = call(wanted["module"], wanted["params"], wanted["check_mode"], wanted["diff"], version)
     return f"{json.dumps(reply)}\n".encode()
 
 
-def call(module: str, params: dict, check_mode: bool, diff: bool) -> dict:
-    """Return the result of a module."""
+def call(module: str, params: dict, check_mode: bool, diff: bool, version: str = "") -> dict:
+    """Return the result of a module; `version` as in `answered`."""
     file, function = CALLS[module]
     runner = importlib.import_module(f"{_PACKAGE}.agent.module_runner")
-    request = runner.Request(params, check_mode, diff)
+    request = runner.Request(params, check_mode, diff, version)
     return runner.answer(getattr(importlib.import_module(f"{_PACKAGE}.{file}"), function), request)

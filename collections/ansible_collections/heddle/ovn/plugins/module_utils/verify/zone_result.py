@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..agent.certificates import lasts
+from ..agent.comparison_record import ComparisonRecord
 from ..agent.context import only_writer
 from ..agent.health import stopped_mesh
 from ..agent.module_options import ZONE_PARTS
@@ -17,11 +20,14 @@ from .compare import Comparison
 def zone_result(request: Request) -> dict:
     """Apply the plan; with the option `audit`, compare the host with it afterwards. With `withdraw`, only give up.
 
-    When nothing had to be changed, the run itself has compared all that it covers, and only the rest is read.
+    When nothing had to be changed, the run itself has compared all that it covers, and only the rest is read. With
+    `--diff` nothing that is recorded about an earlier comparison is used.
     """
     context = node_context(request)
     plan = load_plan(context)
     withdraw = request.params["withdraw"]
+    if context.write and not request.diff:
+        context = replace(context, record=ComparisonRecord(request.sources))
     with only_writer(write=context.write):
         outcome = withdraw_addresses(context, plan) if withdraw else apply_zone(context, plan, request.params["parts"])
     if outcome.refused:

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Comparisons that found no difference, so that the next one with equal input has nothing to compute.
+
+What an engine decides depends on its sources, the plan, the node, and what it reads. A record has digests of all of
+these, of a comparison without a difference. The next run reads the same again; when every digest is equal, so is the
+result, and it renders, decodes and compares nothing. Whatever changes the host changes what is read. There is nothing
+that could be out of date: a record that does not fit, is damaged, or was lost in a reboot means a full comparison.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..common.atomic_file import replace_file
+from ..common.serialization import digest
+
+RECORD_FILE = "/run/heddle/compared.json"
+
+
+@dataclass(frozen=True)
+class ComparisonRecord:
+    """The records of this host. `sources` identifies the program; without it nothing is recorded."""
+
+    sources: str
+    path: str = RECORD_FILE
+
+    def key(self, *inputs: str) -> str:
+        """Return the digest of what a comparison depends on besides what it reads."""
+        return digest([self.sources, *inputs])
+
+    def holds(self, name: str, key: str, replies_equal: Callable[[dict], bool]) -> bool:
+        """Whether a comparison would find no difference; `replies_equal` reads again what the recorded one read."""
+        entry = self._entries().get(name)
+        # Malformed content raises any of these.
+        with contextlib.suppress(KeyError, TypeError, ValueError, AttributeError):
+            return bool(self.sources) and entry["key"] == key and replies_equal(entry["read"])
+        return False
+
+    def keep(self, name: str, key: str, read: dict | None) -> None:
+        """Record a comparison that found no difference, and what it read; nothing when `read` is None."""
+        entries = self._entries()
+        entry = {"key": key, "read": read}
+        if not self.sources or read is None or entries.get(name) == entry:
+            return
+        # The record only saves time: a full disk is no reason to fail.
+        with contextlib.suppress(OSError):
+            text = json.dumps({**entries, name: entry})
+            replace_file(self.path, text, mode=0o600, durable=False, single_writer=True)
+
+    def _entries(self) -> dict:
+        try:
+            with open(self.path, encoding="utf-8") as text:
+                found = json.load(text)
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
