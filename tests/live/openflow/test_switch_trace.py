@@ -62,7 +62,7 @@ def test_every_drift_of_the_switch_changes_what_is_read(compared, vswitchd):
         ),
         "flow too many": lambda: vswitchd.ofctl("add-flow", "br-ex", "cookie=0xdeff105,table=3,actions=drop"),
         "all flows": lambda: vswitchd.ofctl("del-flows", "br-ex"),
-        "flooding": lambda: vswitchd.run(["ovs-ofctl", "mod-port", "br-ex", PATCH, "flood"]),
+        "flooding": lambda: Switch(None, vswitchd.run).set_flooding("br-ex", "2", flood=True),
         "static MAC": lambda: vswitchd.run(["ovs-appctl", "fdb/del", "br-ex", "0", MAC]),
         "port number": lambda: vswitchd.vsctl("del-port", PATCH),
         "restart": vswitchd.restart,

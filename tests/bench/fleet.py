@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a fleet costs by its size: the state on a real ovsdb-server, admission, the plan, and what one host renders.
+
+    python -m tests.bench.fleet [--full] [--hosts 10 50 100 500] [--churn 1000]
+
+A host has 100 workloads on average, and there are 8.192 networks for each host: 4,096 networks and 50,000 workloads on
+500 hosts. Networks are primary, dual stack, half Layer2 and half Layer3, and only where they are used (dynamic
+networks). A step's processor seconds are those of the client; the server's are in `state server`. Every size runs in a
+process of its own, so that its memory is its own. The second table has the cost for each workload, as a multiple of
+that of the smallest fleet: 1.0 is linear. Without `--full` the largest fleet has 100 hosts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+from ansible_collections.heddle.ovn.plugins.module_utils.api import read_manifests
+from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack
+from ansible_collections.heddle.ovn.plugins.module_utils.common.text_table import table
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.admission import admit
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.apply_manifests import store
+from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
+from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
+from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.bridge_flows import render_bridge_flows
+from ansible_collections.heddle.ovn.plugins.module_utils.render.host.links_and_routes import render_host_network
+from ansible_collections.heddle.ovn.plugins.module_utils.store import settings
+from ansible_collections.heddle.ovn.plugins.module_utils.store.snapshot import Snapshot
+
+from . import ROOT, load
+from .servers import STATE, processor_seconds, resident_megabytes, served
+
+WORKLOADS_OF_HOST, MOST_NETWORKS, MOST_HOSTS = 100, 4096, 500
+# Room for that many hosts and workloads, and for the default network besides the others.
+SETTINGS = {"cluster_subnets": ["10.128.0.0/11/23", "fd10::/32/64"], "networks_total": MOST_NETWORKS + 1}
+SIZES, FULL = (10, 50, 100), (10, 50, 100, 500)
+# Per host, so that it should not grow with the fleet.
+OF_ONE_HOST = ("render one host", "rows of one host")
+
+
+def sizes_of(hosts: int) -> tuple[int, int]:
+    """Return the numbers of networks and workloads of a fleet."""
+    return round(hosts * MOST_NETWORKS / MOST_HOSTS), hosts * WORKLOADS_OF_HOST
+
+
+def manifests(hosts: int, churned: int = 0) -> str:
+    """Return the YAML; the first `churned` workloads have another name, which replaces them."""
+    networks, workloads = sizes_of(hosts)
+    text = [load.manifests(networks)]
+    for number in range(workloads):
+        network, index = number % networks, number // networks
+        name = f"{'new' if number < churned else 'w'}{index}"
+        text.append(
+            f"---\napiVersion: heddle.dev/v1\nkind: Workload\nmetadata: {{name: {name}, namespace: tenant{network}}}\n"
+            f"spec: {{node: node{(network + index) % hosts + 1}}}\n"
+        )
+    return "".join(text)
+
+
+def descriptions(hosts: int) -> dict[str, dict]:
+    """Return what the hosts of a fleet report, each with a provider network."""
+    found = {}
+    for number in range(1, hosts + 1):
+        low = f"{number // 250}.{number % 250 + 3}"
+        found[f"node{number}"] = {
+            "chassis": f"chassis-of-node{number}",
+            "encap_ips": [f"198.18.{low}"],
+            "addresses": [f"198.19.{low}"],
+            "gateway": {
+                "mode": "shared", "bridge": "breth1", "uplink": "eth1",
+                "mac": f"02:00:00:00:{number // 256:02x}:{number % 256:02x}",
+                "addresses": [f"198.19.{low}/16", f"2001:db8::{number + 2:x}/64"],
+                "next_hops": ["198.19.0.1", "2001:db8::1"],
+            },
+        }  # fmt: skip
+    return found
+
+
+class Steps:
+    """Seconds and processor seconds of each step, from a clean heap and with the collector off."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self.processor: dict[str, float] = {}
+
+    def measure(self, label: str, function: Callable, *arguments, **options):
+        """Call a function and return its result."""
+        gc.collect()
+        gc.disable()
+        try:
+            began, used = time.perf_counter(), time.process_time()
+            result = function(*arguments, **options)
+            self.seconds[label], self.processor[label] = time.perf_counter() - began, time.process_time() - used
+        finally:
+            gc.enable()
+        return result
+
+
+def render(plan: dict, node: str) -> int:
+    """Render one host; return its rows, flows and routes."""
+    rows, flows = render_northbound(plan, node), render_bridge_flows(plan, node)
+    return len(rows) + len(flows) + len(render_host_network(plan, node).routes)
+
+
+def one_size(hosts: int, churn: int) -> dict:
+    """Return all figures of one fleet."""
+    steps, described = Steps(), descriptions(hosts)
+    networks, workloads = sizes_of(hosts)
+    churn = min(churn, workloads)
+
+    def apply(client, found: list) -> tuple[Snapshot, Snapshot]:
+        def decide(before: Snapshot):
+            return admit(
+                before, found, described, settings=settings.complete(SETTINGS), manifest_set="bench", name="bench"
+            )
+
+        return store(client, decide, write=True)
+
+    found, problems = steps.measure("validate", read_manifests, [("fleet.yml", manifests(hosts))])
+    others, more = read_manifests([("fleet.yml", manifests(hosts, churn))])
+    assert not problems + more, problems[:3]
+    with served(STATE) as (server,), server.client(timeout=600) as client:
+        steps.measure("admit and store", apply, client, found)
+        size = server.file.stat().st_size
+        before, again = steps.measure("no change", apply, client, found)
+        assert again.revision == before.revision
+        plan = steps.measure("plan", build_plan, again)
+        assert (len(plan["workloads"]), len(plan["networks"])) == (workloads, networks + 1)
+        packed = steps.measure("pack the plan", pack, plan)
+        rows = steps.measure("render one host", render, plan, f"node{hosts // 2}")
+        steps.measure(f"replace {churn}", apply, client, others)
+        server_seconds, server_memory = processor_seconds(server.process.pid), resident_megabytes(server.process.pid)
+    return {
+        "hosts": hosts,
+        "networks": networks,
+        "workloads": workloads,
+        "churn": churn,
+        "processor": {**steps.processor, "state server": server_seconds},
+        "seconds": steps.seconds,
+        "sizes": {
+            "state, MB": size / 1e6,
+            "plan, MB": len(json.dumps(plan)) / 1e6,
+            "plan packed, MB": len(packed) / 1e6,
+            "rows of one host": rows,
+            "memory, MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+            "memory of the server, MB": server_memory,
+        },
+    }
+
+
+def figures(hosts: int, churn: int) -> dict:
+    """Measure one fleet in a process of its own."""
+    command = [sys.executable, "-m", "tests.bench.fleet", "--one", str(hosts), "--churn", str(churn)]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def costs(one: dict) -> dict[str, float]:
+    """Return what a fleet costs by name; churn by operation, and independent of how many there were."""
+    found = {**one["processor"], **one["sizes"]}
+    name = f"replace {one['churn']}"
+    found["replace"] = found.pop(name)
+    return found
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--hosts", type=int, nargs="+")
+    parser.add_argument("--full", action="store_true", help="up to 500 hosts, 4,096 networks and 50,000 workloads")
+    parser.add_argument("--churn", type=int, default=1000, help="workloads that are replaced in one run")
+    parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one:
+        print(json.dumps(one_size(options.one, options.churn)))
+        return
+    fleets = [figures(hosts, options.churn) for hosts in options.hosts or (FULL if options.full else SIZES)]
+    columns = [f"{one['hosts']} hosts, {one['networks']:,} networks, {one['workloads']:,} workloads" for one in fleets]
+    every = [costs(one) for one in fleets]
+    title = f"processor seconds, megabytes, rows; load {os.getloadavg()[0]:.1f}"
+    print("\n".join(table(title, ["", *columns], [[n, *(f"{cost[n]:,.1f}" for cost in every)] for n in every[0]])))
+    shown = [
+        [name, *(f"{growth(name, fleets, every, place):.2f}" for place in range(len(fleets)))] for name in every[0]
+    ]
+    print("\n".join(table("\ncost of a workload, as a multiple of the smallest fleet's", ["", *columns], shown)))
+
+
+def growth(name: str, fleets: list[dict], every: list[dict], place: int) -> float:
+    """Return how much more a workload costs than in the smallest fleet; one host, than one host there."""
+    ratio = every[place][name] / (every[0][name] or 1e-9)
+    return ratio if name in OF_ONE_HOST else ratio * fleets[0]["workloads"] / fleets[place]["workloads"]
+
+
+if __name__ == "__main__":
+    main()
