@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a fleet costs by its size: the state on a real ovsdb-server, admission, the plan, and what one host renders.
 
-    python -m tests.bench.fleet [--full] [--hosts 10 50 100 500] [--churn 1000]
+    python -m tests.bench.fleet [--full] [--hosts 10 50 100 500] [--churn 1000] [--layer2]
 
 A host has 100 workloads on average, and there are 8.192 networks for each host: 4,096 networks and 50,000 workloads on
-500 hosts. Networks are primary, dual stack, half Layer2 and half Layer3, and only where they are used (dynamic
-networks). A step's processor seconds are those of the client; the server's are in `state server`. Every size runs in a
-process of its own, so that its memory is its own. The second table has the cost for each workload, as a multiple of
-that of the smallest fleet: 1.0 is linear. Without `--full` the largest fleet has 100 hosts.
+500 hosts. Networks are primary, dual stack, half Layer2 and half Layer3 (with `--layer2` all Layer2), and only where
+they are used (dynamic networks). A step's processor seconds are those of the client; the server's are in `state
+server`. Every size runs in a process of its own, so that its memory is its own. The second table has the cost for each
+workload, as a multiple of that of the smallest fleet: 1.0 is linear. Without `--full` the largest fleet has 100 hosts.
 """
 
 from __future__ import annotations
@@ -50,10 +50,11 @@ def sizes_of(hosts: int) -> tuple[int, int]:
     return round(hosts * MOST_NETWORKS / MOST_HOSTS), hosts * WORKLOADS_OF_HOST
 
 
-def manifests(hosts: int, churned: int = 0) -> str:
+def manifests(hosts: int, churned: int = 0, *, layer2: bool = False) -> str:
     """Return the YAML; the first `churned` workloads have another name, which replaces them."""
     networks, workloads = sizes_of(hosts)
-    text = [load.manifests(networks)]
+    # A Layer3 network has a subnet for each host.
+    text = [load.manifests(networks, layer2=layer2).replace("10.201.0.0/16", "10.160.0.0/12")]
     for number in range(workloads):
         network, index = number % networks, number // networks
         name = f"{'new' if number < churned else 'w'}{index}"
@@ -109,7 +110,7 @@ def render(plan: dict, node: str) -> int:
     return len(rows) + len(flows) + len(render_host_network(plan, node).routes)
 
 
-def one_size(hosts: int, churn: int) -> dict:
+def one_size(hosts: int, churn: int, *, layer2: bool) -> dict:
     """Return all figures of one fleet."""
     steps, described = Steps(), descriptions(hosts)
     networks, workloads = sizes_of(hosts)
@@ -123,8 +124,8 @@ def one_size(hosts: int, churn: int) -> dict:
 
         return store(client, decide, write=True)
 
-    found, problems = steps.measure("validate", read_manifests, [("fleet.yml", manifests(hosts))])
-    others, more = read_manifests([("fleet.yml", manifests(hosts, churn))])
+    found, problems = steps.measure("validate", read_manifests, [("fleet.yml", manifests(hosts, layer2=layer2))])
+    others, more = read_manifests([("fleet.yml", manifests(hosts, churn, layer2=layer2))])
     assert not problems + more, problems[:3]
     with served(STATE) as (server,), server.client(timeout=600) as client:
         steps.measure("admit and store", apply, client, found)
@@ -155,9 +156,10 @@ def one_size(hosts: int, churn: int) -> dict:
     }
 
 
-def figures(hosts: int, churn: int) -> dict:
+def figures(hosts: int, options: argparse.Namespace) -> dict:
     """Measure one fleet in a process of its own."""
-    command = [sys.executable, "-m", "tests.bench.fleet", "--one", str(hosts), "--churn", str(churn)]
+    command = [sys.executable, "-m", "tests.bench.fleet", "--one", str(hosts), "--churn", str(options.churn)]
+    command += ["--layer2"] if options.layer2 else []
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -176,12 +178,13 @@ def main() -> None:
     parser.add_argument("--hosts", type=int, nargs="+")
     parser.add_argument("--full", action="store_true", help="up to 500 hosts, 4,096 networks and 50,000 workloads")
     parser.add_argument("--churn", type=int, default=1000, help="workloads that are replaced in one run")
+    parser.add_argument("--layer2", action="store_true", help="no Layer3 networks")
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
-        print(json.dumps(one_size(options.one, options.churn)))
+        print(json.dumps(one_size(options.one, options.churn, layer2=options.layer2)))
         return
-    fleets = [figures(hosts, options.churn) for hosts in options.hosts or (FULL if options.full else SIZES)]
+    fleets = [figures(hosts, options) for hosts in options.hosts or (FULL if options.full else SIZES)]
     columns = [f"{one['hosts']} hosts, {one['networks']:,} networks, {one['workloads']:,} workloads" for one in fleets]
     every = [costs(one) for one in fleets]
     title = f"processor seconds, megabytes, rows; load {os.getloadavg()[0]:.1f}"

@@ -24,12 +24,12 @@ _LAYER3 = (
 )
 
 
-def manifests(count: int) -> str:
-    """Return the YAML of that many namespaces, each with its network."""
+def manifests(count: int, *, layer2: bool = False) -> str:
+    """Return the YAML of that many namespaces, each with its network; with `layer2` none is a Layer3 one."""
     return "".join(
         namespace(f"tenant{number}") + "---\napiVersion: k8s.ovn.org/v1\nkind: UserDefinedNetwork\n"
         f"metadata: {{name: net, namespace: tenant{number}}}\n"
-        f"spec: {{{_LAYER3 if number % 2 else _LAYER2}}}\n"
+        f"spec: {{{_LAYER3 if number % 2 and not layer2 else _LAYER2}}}\n"
         for number in range(count)
     )
 

@@ -22,7 +22,7 @@ from .attachment_definition import (
 )
 from .finalizers import why_it_stays
 from .networks import Network, attached_networks, is_pending, wanted_networks
-from .overlaps import missing_families, with_provider_networks, with_shared_subnets
+from .overlaps import ProviderNetworks, missing_families, with_shared_subnets
 
 
 @dataclass
@@ -66,7 +66,7 @@ class _Claiming:
         self.using = using
         self.now = now
         self.wanted = wanted_networks(snapshot)
-        self._nodes = snapshot.of_kind("Node")
+        self._provider = ProviderNetworks(snapshot.of_kind("Node"))
         self.namespaces = {entry.name: _Namespace(entry.labels) for entry in snapshot.of_kind("Namespace")}
         self.claims = Claims()
         self.leaving: dict[str, list[StoredObject]] = {}
@@ -103,7 +103,7 @@ class _Claiming:
         mistakes += missing_families(network, self.wanted)
         # A network keeps its definitions when a rule is broken later: workloads may run on it.
         unrendered = [self.unrendered[network.object_key]] if network.object_key in self.unrendered else []
-        beside = with_provider_networks(network, self._nodes)
+        beside = self._provider.overlaps(network)
         errors = mistakes + unrendered + beside
         entry = self.snapshot.objects[network.object_key]
         if entry.namespace and not network.namespaces and not entry.is_deleting:
