@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.reconcile import Scope, reconcile
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.trace import replies_equal, traced
 from ansible_collections.heddle.ovn.plugins.module_utils.render.northbound import TABLES
 
 from . import load, raw
@@ -52,6 +53,13 @@ def apply(server, rows: list, scope: Scope = EVERYTHING) -> tuple[int, int]:
     return len(outcome.changes), counting.writes
 
 
+def read_by(server, rows: list) -> dict:
+    """Return what a comparison without a change reads, as a host records it."""
+    with server.client() as client, traced(client) as trace:
+        reconcile(client, NORTHBOUND, rows, owner=load.OWNER, scope=EVERYTHING)
+        return trace.read()
+
+
 def write_raw(client: raw.RawClient, networks: list[list[dict]]) -> None:
     """Create everything, one transaction per network."""
     for operations in networks:
@@ -74,6 +82,7 @@ def one_round(clock: Clock, rows: list, count: int) -> dict[str, int]:
         for _read in range(READS_PER_ROUND):
             clock.measure("raw read", client.transact, selects)
             unchanged = clock.measure("no change", apply, server, rows)
+            assert clock.measure("no change, as recorded", replies_equal, server.remote, read_by(server, rows), 600.0)
         for _again in range(READS_PER_ROUND):
             scope = Scope(networks=only, former=former)
             checked = clock.measure("one network, no change", apply, server, own, scope)

@@ -60,6 +60,9 @@ def _lines(sizes: dict) -> Iterator[tuple[str, ...]]:
         yield line(label, "", seconds("engine", label))
     yield line("create over raw", "<= 1.25 x", ratio("engine", "create", "raw create"))
     yield line("no change over raw read", "<= 1.25 x", ratio("engine", "no change", "raw read"))
+    yield line(
+        "no change, as recorded, over raw read", "<= 1.25 x", ratio("engine", "no change, as recorded", "raw read")
+    )
     yield line("no change, transactions", "0", lambda figures: str(figures["engine"]["transactions"]["no change"]))
     for label in ("one network, no change", "one network, changed", "one network, removed"):
         yield line(
