@@ -184,7 +184,10 @@ def main() -> None:
     if options.one:
         print(json.dumps(one_size(options.one, options.churn, layer2=options.layer2)))
         return
-    fleets = [figures(hosts, options) for hosts in options.hosts or (FULL if options.full else SIZES)]
+    fleets = []
+    for hosts in options.hosts or (FULL if options.full else SIZES):
+        fleets.append(figures(hosts, options))
+        print(json.dumps(fleets[-1]), file=sys.stderr, flush=True)
     columns = [f"{one['hosts']} hosts, {one['networks']:,} networks, {one['workloads']:,} workloads" for one in fleets]
     every = [costs(one) for one in fleets]
     title = f"processor seconds, megabytes, rows; load {os.getloadavg()[0]:.1f}"
