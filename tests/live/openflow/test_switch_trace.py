@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a comparison of flows read is the same as long as nobody changes the switch, and not after any drift."""
+"""What a comparison of flows read is the same as long as no client changes the switch, and not after any drift."""
 
 from __future__ import annotations
 
