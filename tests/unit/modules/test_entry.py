@@ -88,7 +88,9 @@ CASES = [
     refused("gateway_announcement", ON_NODE1, "missing required arguments: workload"),
     refused("guest_image", {"release": "6.12"}, "Unsupported parameters for"),
     refused("host_info", {**ON_NODE1, "node": "elsewhere"}, ELSEWHERE),
-    refused("host_record", {"role": "switch"}, "value of role must be one of: node, state, bird, mesh, hypervisor"),
+    refused(
+        "host_record", {"role": "switch"}, "value of role must be one of: node, state, bird, metrics, mesh, hypervisor"
+    ),
     refused("host_removal", {}, "missing required arguments: node"),
     # Without an inventory; with one it is in tests/golden/inventory and tests/unit/playbooks.
     refused("inventory", {"allowed": []}, "group heddle_nodes: has no hosts; put the hosts that run workloads into it"),
