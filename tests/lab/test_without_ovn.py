@@ -19,6 +19,10 @@ pytestmark = pytest.mark.long
 TEXTFILE = "/var/lib/prometheus/node-exporter/heddle.prom"
 METRICS = {"textfile": TEXTFILE, "interval": 5, "listen": "127.0.0.1:9384"}
 WITHOUT = ("-e", json.dumps({"heddle_settings": {"ovn": False}, "heddle_metrics": METRICS}))
+OWN = (
+    "/etc/bird/heddle* /etc/systemd/system/heddle* /var/lib/prometheus /var/lib/heddle /usr/local/sbin/heddle-host "
+    "/run/heddle"
+)
 FETCH = "import urllib.request as http; print(http.urlopen('http://127.0.0.1:9384/metrics').read().decode())"
 FORCE = ("-e", "heddle_uninstall_force=true")
 ADDRESSES = {
@@ -125,6 +129,5 @@ def test_uninstall_leaves_nothing_of_pools(lab, manifests, empty):
     lab.play("uninstall.yml", *FORCE, *WITHOUT, manifests=manifests)
     assert {node: (packages(lab, node), kernel_state(lab, node)) for node in NODES} == empty
     for node in NODES:
-        left = lab.ssh(node, "ls -d /etc/bird/heddle* /etc/systemd/system/heddle* /var/lib/prometheus /var/lib/heddle /usr/local/sbin/heddle-host 2>/dev/null; true")
-        assert not left
+        assert not lab.ssh(node, f"ls -d {OWN} 2>/dev/null; true")
     lab.play("site.yml", *WITHOUT, manifests=manifests)
