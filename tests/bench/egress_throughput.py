@@ -4,7 +4,7 @@
     python -m tests.bench.egress_throughput
 
 One host with a client and a router of an Egress, and workloads in which `ip` and `nft` make the same tunnel, listener
-and translation; all have the same links and way out. It runs in a guest of User Mode Linux, whose kernel has FoU,
+and translation; all have the same links and routes. It runs in a guest of User Mode Linux, whose kernel has FoU,
 without root. TCP by one connection, median of rounds that take turns. `ratio` is Heddle's throughput by that of the
 commands.
 """
