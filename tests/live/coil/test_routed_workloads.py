@@ -138,6 +138,30 @@ def test_own_tables_and_foreign_routes(node):
     assert exchange(node, inside(0), "10.2.0.0")
 
 
+def test_workloads_of_coil_v1_are_reached_until_they_are_replaced(node):
+    """Coil v1 has the same protocol and tables: its routes stay in reserved blocks, and go with the reservation."""
+    run(node, "ip", "link", "add", "veth0v1", "type", "veth", "peer", "name", "eth0v1")
+    run(node, "ip", "link", "set", "veth0v1", "up")
+    run(node, "ip", "link", "set", "eth0v1", "up")
+    for table, to, device in (("116", "10.2.0.1", "veth0v1"), ("119", "10.2.0.0/31", "lo")):
+        run(node, "ip", "route", "add", to, "dev", device, "table", table, "proto", "30")
+    block = (
+        "---\napiVersion: coil.cybozu.com/v2\nkind: AddressBlock\nmetadata:\n  name: pool1-0-v1\n  labels: "
+        "{coil.cybozu.com/pool: pool1, coil.cybozu.com/node: node1, coil.cybozu.com/reserved: 'true'}\nindex: 0\n"
+    )
+    plan = plan_of(manifests(1) + block)
+    apply(plan, "node1", node)
+    assert not apply(plan, "node1", node).changed
+    assert "10.2.0.1 dev veth0v1 proto 30 scope link" in routes(116)
+    assert routes(119) == ["10.2.0.0/31 dev lo proto 30", "10.2.0.2/31 dev lo proto 30"]
+    named = manifests(1).replace("{node: node1}", "{node: node1, addresses: [10.2.0.1]}")
+    assert "addresses" in named
+    apply(plan_of(named), "node1", node)
+    (route,) = [line for line in routes(116) if line.startswith("10.2.0.1 ")]
+    assert "veth0v1" not in route
+    assert exchange(node, inside(0), "10.2.0.1")
+
+
 def test_a_workload_that_goes_takes_its_routes(node):
     apply(plan_of(manifests(3)), "node1", node)
     apply(plan_of(manifests(1)), "node1", node)

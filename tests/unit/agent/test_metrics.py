@@ -3,11 +3,18 @@
 
 from __future__ import annotations
 
+import io
+import json
 import re
+from pathlib import Path
+
+import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.metrics import Observed, metrics_text
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.metrics_http import answer
 from tests.pipeline import layer2, namespace, nodes, plan_of, workload
 
+DASHBOARD = Path(__file__).resolve().parents[3] / "roles" / "metrics" / "files" / "dashboard.json"
 # Coil's tests of its pool manager have these subnets: six blocks of two addresses.
 POOL = """---
 apiVersion: coil.cybozu.com/v2
@@ -89,3 +96,48 @@ def test_each_metric_is_described_once_and_in_one_piece():
     assert len(names) == len(set(names)) == text.count("# HELP ")
     order = [re.match(r"[a-z_]+", line)[0] for line in text.splitlines() if line[0] != "#"]
     assert [name for name, following in zip(order, [*order[1:], ""], strict=True) if name != following] == names
+
+
+def test_every_metric_of_the_dashboard_is_printed():
+    """Metrics in expressions and variables, and the labels that they use."""
+    board = json.loads(DASHBOARD.read_text())
+    texts = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+    texts += [one["query"] for one in board["templating"]["list"] if one["type"] == "query"]
+    used = {name for text in texts for name in re.findall(r"\b(?:heddle|coil)_[a-z_]+", text)}
+    pools = namespace("a", primary=False).rstrip() + "\n  annotations: {coil.cybozu.com/pool: default}\n"
+    both = namespace("internet", primary=False) + namespace("red", primary=False) + EGRESS + CLIENT
+    neighbour = {
+        "name": "heddle_node1_4", "title": "node1", "address": "192.0.2.1", "information": "Established",
+        "learned": 1, "advertised": 1,
+    }  # fmt: skip
+    observed = Observed({"topology": 0, "gateway": None}, {"bird": True}, [neighbour], {"internet_nat-0": (7, 262144)})
+    text = metrics_text(plan_of(POOL + pools + both, hosts=HOSTS), "node2", observed)
+    printed = {re.split(r"[{ ]", line)[0] for line in text.splitlines() if not line.startswith("#")}
+    assert used == printed
+    labels = set(re.findall(r'(\w+)="', text)) | {"instance"}
+    shown = {name for panel in board["panels"] for one in panel["targets"]
+             for name in re.findall(r"\{\{(\w+)\}\}", one["legendFormat"])}  # fmt: skip
+    grouped = {
+        name.strip() for text in texts for names in re.findall(r"by \(([^)]*)\)", text) for name in names.split(",")
+    }
+    assert shown | grouped <= labels
+
+
+@pytest.mark.parametrize(
+    ("request_text", "status", "body"),
+    [
+        (b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", b"200 OK", b"a 1\n"),
+        (b"GET /metrics?x=1 HTTP/1.1\r\n\r\n", b"200 OK", b"a 1\n"),
+        (b"HEAD /metrics HTTP/1.1\r\n\r\n", b"200 OK", b""),
+        (b"GET / HTTP/1.1\r\n\r\n", b"404 Not Found", b"metrics are at /metrics\n"),
+        (b"POST /metrics HTTP/1.1\r\n\r\n", b"405 Method Not Allowed", b""),
+        (b"", b"400 Bad Request", b""),
+        (b"GET /metrics HTTP/1.1\r\n" + b"X: y\r\n" * 9000, b"400 Bad Request", b""),
+    ],
+)
+def test_an_http_request_is_answered(request_text, status, body):
+    written = io.BytesIO()
+    answer(io.BytesIO(request_text), written, lambda: "a 1\n")
+    head, _empty, text = written.getvalue().partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 " + status)
+    assert text == body

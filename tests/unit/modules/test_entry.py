@@ -57,6 +57,12 @@ CHASSIS = {"name": "node1", "encap_ips": ["198.18.1.11"], "datapath": "system"}
 MOVE = {"workload": "nowhere/vm", "node": "node2"}
 WATCH = {**ON_NODE1, "state": "started"}
 SENDERS = {"nowhere_net": ["nowhere/w1", "nowhere/w2"]}
+V1 = {
+    "src": str(ROOT / "tests" / "unit" / "controllers" / "coil" / "v1_dump.json"),
+    "dest": "TMP/coil_v1.yml",
+    "nodes": ["node1", "node2"],
+    "replaced": ["node1", "node2"],
+}
 CASES = [
     done("audit", ON_NODE1, changed=False, drift=[], causes=[], foreign=[], digest=PLAN["digest"]),
     refused("audit", {**ON_NODE1, "node": "elsewhere"}, ELSEWHERE),
@@ -72,6 +78,9 @@ CASES = [
         "certificate", {"state": "requested", "node": "no/node", "directory": "TMP"}, "no/node is no name of a node"
     ),
     done("certificate", {"state": "installed", "directory": "TMP", "authority_certificate": "text"}, changed=True),
+    done("coil_v1_manifests", V1, changed=True, waiting={}),
+    refused("coil_v1_manifests", {**V1, "src": "/nonexistent"}, "1 problem(s), nothing was written\n/nonexistent: "),
+    refused("coil_v1_manifests", {**V1, "nodes": ["node1"]}, "node node2 is not in the inventory"),
     done("file_set", {"files": {"TMP/a/b": "text"}}, changed=True),
     refused("file_set", {"files": {"a": "text"}}, "files: a: not an absolute path"),
     done("gateway_announcement", {**ON_NODE1, "workload": "nowhere/w1"}, changed=False, announced=[]),
@@ -79,7 +88,9 @@ CASES = [
     refused("gateway_announcement", ON_NODE1, "missing required arguments: workload"),
     refused("guest_image", {"release": "6.12"}, "Unsupported parameters for"),
     refused("host_info", {**ON_NODE1, "node": "elsewhere"}, ELSEWHERE),
-    refused("host_record", {"role": "switch"}, "value of role must be one of: node, state, bird, mesh, hypervisor"),
+    refused(
+        "host_record", {"role": "switch"}, "value of role must be one of: node, state, bird, metrics, mesh, hypervisor"
+    ),
     refused("host_removal", {}, "missing required arguments: node"),
     # Without an inventory; with one it is in tests/golden/inventory and tests/unit/playbooks.
     refused("inventory", {"allowed": []}, "group heddle_nodes: has no hosts; put the hosts that run workloads into it"),

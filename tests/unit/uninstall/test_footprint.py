@@ -17,6 +17,7 @@ ROLES_OF = {
     "state": ("state",),
     "hypervisor": ("hypervisor",),
     "bird": ("bird",),
+    "metrics": ("metrics",),
     "mesh": ("mesh",),
 }
 

@@ -147,6 +147,32 @@ def test_a_full_pool_is_a_condition_with_numbers():
     assert grown.objects["BlockRequest/req-pool1-node2"].status["addressBlockName"] == "pool1-1"
 
 
+def test_a_freed_block_is_the_next_one_and_a_seventh_is_refused():
+    """Coil's test of its pool manager: six blocks over two subnets, index 4 is freed and given again."""
+    text = BASE + on(1, 1, 2, 2, 3, 3)
+    six = stored(text.replace("blockSizeBits: 1", "blockSizeBits: 0"))
+    assert [index for index, _node in of_nodes(six)] == [0, 1, 2, 3, 4, 5]
+    full = stored(BASE + "".join(workload("a", f"w{n}", f"node{n % 3 + 1}") for n in range(12)))
+    assert [index for index, _node in of_nodes(full)] == [0, 1, 2, 3, 4, 5]
+    assert full.objects["AddressBlock/pool1-4"].spec["ipv4"] == "10.3.0.0/31"
+    more = "".join(workload("a", f"w{n}", f"node{n % 3 + 1}") for n in range(13))
+    assert ready(stored(BASE + more, full), "Workload/a/w12")[0] == "AllocationFailed"
+    holder = full.objects["AddressBlock/pool1-4"].spec["node"][-1]
+    gone = {name for name, found in addresses(full).items() if found[0] in ("10.3.0.0", "10.3.0.1")}
+    left = "".join(workload("a", f"w{n}", f"node{n % 3 + 1}") for n in range(12) if f"w{n}" not in gone)
+    freed = stored(BASE + left, full)
+    assert [index for index, _node in of_nodes(freed)] == [0, 1, 2, 3, 5]
+    again = stored(BASE + left + workload("a", "x", f"node{int(holder) % 3 + 1}"), freed)
+    assert addresses(again)["x"] == ["10.3.0.0", "fd02::300"]
+
+
+def test_blocks_of_one_address():
+    """Coil's first scenario: blockSizeBits 0, and each address is a block of its own."""
+    snapshot = stored(pool(bits=0) + member() + on(1, 2))
+    assert addresses(snapshot) == {"w0": ["10.2.0.0", "fd02::200"], "w1": ["10.2.0.1", "fd02::201"]}
+    assert build_plan(snapshot)["coil"]["blocks"]["node2"] == ["10.2.0.1/32", "fd02::201/128"]
+
+
 def test_blocks_of_a_removed_host_are_collected():
     first = stored(BASE + on(1, 2))
     second = stored(BASE + on(1), first, hosts=nodes("node1", "node3"))

@@ -52,6 +52,19 @@ def test_without_hosts_there_are_no_routers():
     assert placed(2, {}) == {}
 
 
+def test_a_budget_limits_how_many_leave_at_a_time():
+    running = {"nat-0": "a", "nat-1": "a", "nat-2": "a"}
+    rest = {"b": {}, "c": {}}
+    first = placed(3, rest, running, leaving="abc", may_leave=1)
+    assert first == {"nat-0": "b", "nat-1": "a", "nat-2": "a"}
+    second = placed(3, rest, first, leaving="abc", may_leave=1)
+    assert second == {"nat-0": "b", "nat-1": "c", "nat-2": "a"}
+    assert placed(3, rest, running, leaving="abc", may_leave=0) == running
+    # Fewer replicas: those that have to leave go first. A host that is gone has none.
+    assert placed(1, rest, second, leaving="abc", may_leave=0) == {"nat-0": "b"}
+    assert placed(3, rest, running, leaving="bc", may_leave=0) == {"nat-0": "b", "nat-1": "c", "nat-2": "b"}
+
+
 counts, names = st.integers(1, 8), st.lists(st.sampled_from("abcdefgh"), unique=True, min_size=1)
 
 

@@ -20,8 +20,9 @@ options:
     required: true
   datapath:
     description: Datapath of the bridges; V(auto) chooses V(system) where the kernel has Open vSwitch, else V(netdev).
+      V(none) is a host without Open vSwitch and OVN.
     type: str
-    choices: [auto, system, netdev]
+    choices: [auto, system, netdev, none]
     default: auto
   underlay_interface:
     description: NIC of the underlay; needed for the userspace datapath only.

@@ -28,6 +28,8 @@ from .plan_file import keep_host
 from .prober import CGROUPS
 from .topology import apply_rows
 
+# The datapath of a host that has neither Open vSwitch nor OVN.
+WITHOUT_SWITCH = "none"
 UNKNOWN_IN_CHECK_MODE = "(known once pyroute2 is installed)"
 
 
@@ -39,6 +41,8 @@ def apply_chassis(params: dict, *, write: bool) -> tuple[Outcome, dict]:
     Bridges are made first, then uplinks are attached; the uplink of a bridge that is no longer wanted is detached
     first.
     """
+    if params["datapath"] == WITHOUT_SWITCH:
+        return _without_switch(params, write=write)
     datapath = kernel.datapath_type() if params["datapath"] == "auto" else params["datapath"]
     ready = kernel.PYROUTE2_IMPORT_ERROR is None
     if not ready and write:
@@ -81,6 +85,17 @@ def apply_chassis(params: dict, *, write: bool) -> tuple[Outcome, dict]:
         "underlay_mtu": _underlay_mtu(params["encap_ips"]) if ready else None,
         "kernel_lacks": known_lacking() if ready else None,
     }
+
+
+def _without_switch(params: dict, *, write: bool) -> tuple[Outcome, dict]:
+    """Store what the service needs on a host without Open vSwitch, where the kernel alone forwards."""
+    outcome = keep_host({"node": params["name"], "chassis": dict(params)}, HOST_FILE, write=write)
+    ready = kernel.PYROUTE2_IMPORT_ERROR is None
+    lacking = known_lacking() if ready else None
+    mtu = _underlay_mtu(params["encap_ips"]) if ready else None
+    return outcome, {
+        "chassis": "", "datapath": WITHOUT_SWITCH, "gateway": {}, "underlay_mtu": mtu, "kernel_lacks": lacking
+    }  # fmt: skip
 
 
 def _underlay_mtu(encap_ips: list[str]) -> int | None:
@@ -132,6 +147,8 @@ def wanted_bridges(params: dict, datapath: str | None = None) -> list[dict]:
 
     Without `datapath` it is detected from the kernel. UserError when the arguments contradict each other.
     """
+    if params["datapath"] == WITHOUT_SWITCH:
+        return []
     if datapath is None:
         datapath = kernel.datapath_type() if params["datapath"] == "auto" else params["datapath"]
     wanted: dict[str, dict] = {}

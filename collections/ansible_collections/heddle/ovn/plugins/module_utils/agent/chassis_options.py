@@ -15,7 +15,7 @@ _PROVIDER = {
 CHASSIS_OPTIONS = {
     "name": {"type": "str", "required": True},
     "encap_ips": {"type": "list", "elements": "str", "required": True},
-    "datapath": {"type": "str", "choices": ["auto", "system", "netdev"], "default": "auto"},
+    "datapath": {"type": "str", "choices": ["auto", "system", "netdev", "none"], "default": "auto"},
     "underlay_interface": {"type": "str"},
     "provider": {"type": "dict", "options": _PROVIDER},
     "physical_networks": {"type": "dict", "default": {}},

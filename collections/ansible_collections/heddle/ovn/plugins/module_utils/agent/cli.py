@@ -13,12 +13,14 @@ from typing import TextIO
 from ..common import bytecode_cache
 from ..common.atomic_file import replace_file
 from ..common.change import Outcome
+from ..common.plan_format import has_ovn
 from .components import parts, read_host, read_plan
 from .context import only_writer
 from .event_loop import Calls
-from .health import DAEMONS, other_chassis, routing, stopped_bird, stopped_daemons, stopped_units
+from .health import DAEMONS, other_chassis, routing, stopped_daemons, stopped_of
 from .mesh import mesh_status, run_mesh
 from .metrics import Observed, connections, metrics_text
+from .metrics_http import answer
 from .module_runner import UserError, refusal
 from .service import ERRORS, watch
 
@@ -37,6 +39,7 @@ def main(arguments: list[str] | None = None, calls: Callable[[], Calls] | None =
     verbs.add_parser("diff", help="show what differs and change nothing")
     metrics = verbs.add_parser("metrics", help="print metrics as text of Prometheus")
     metrics.add_argument("--output", help="write them to this file at once, such as one that node_exporter reads")
+    metrics.add_argument("--http", action="store_true", help="answer an HTTP request on standard input and output")
     verbs.add_parser("apply", help="bring this host to the plan")
     verbs.add_parser("watch", help="apply, then keep it in place; the service runs this")
     mesh = verbs.add_parser("mesh", help="the mesh, on a host with a MeshNetwork")
@@ -80,6 +83,16 @@ def _outcomes(*, write: bool) -> dict[str, Outcome]:
 
 
 def _metrics(chosen: argparse.Namespace) -> int:
+    if chosen.http:
+        answer(sys.stdin.buffer, sys.stdout.buffer, _metrics_text)
+    elif chosen.output:
+        replace_file(chosen.output, _metrics_text(), mode=0o644)
+    else:
+        _write(_metrics_text().rstrip("\n"))
+    return EXIT_CLEAN
+
+
+def _metrics_text() -> str:
     plan, host = read_plan(), read_host()
     if plan is None:
         raise UserError("no plan yet; run heddle.ovn.networks")
@@ -90,22 +103,21 @@ def _metrics(chosen: argparse.Namespace) -> int:
                 differences[name] = len(part().changes)
             except ERRORS:
                 differences[name] = None
-    stopped = {**stopped_units(), **stopped_bird(plan)}
-    units = [unit for _file, _process, unit in DAEMONS] + (["bird"] if "coil" in plan else [])
+    stopped = stopped_of(plan)
+    units = [unit for _file, _process, unit in (DAEMONS if has_ovn(plan) else ())] + ["bird"] * ("coil" in plan)
     daemons = {unit: unit not in stopped for unit in units}
     node = host["node"]
     observed = Observed(differences, daemons, routing(plan), connections(plan, node))
-    text = metrics_text(plan, node, observed)
-    if chosen.output:
-        replace_file(chosen.output, text, mode=0o644)
-    else:
-        _write(text.rstrip("\n"))
-    return EXIT_CLEAN
+    return metrics_text(plan, node, observed)
 
 
 def _problems() -> list[str]:
     """Return what prevents this host from following any plan; the differences report what cannot be determined."""
-    found = stopped_daemons()
+    found = []
+    with contextlib.suppress(*ERRORS):
+        if not has_ovn(read_plan() or {}):
+            return found
+    found += stopped_daemons()
     with contextlib.suppress(*ERRORS):
         found += other_chassis(read_host()["node"], read_plan() or {"nodes": {}})
     return found

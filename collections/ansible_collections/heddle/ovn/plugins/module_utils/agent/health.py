@@ -9,6 +9,7 @@ from pathlib import Path
 from ..bird.control import BirdError, Control, NotRunning
 from ..bird.reconcile import OWN
 from ..common.databases import VSWITCH_REMOTE
+from ..common.plan_format import has_ovn
 from ..mesh_daemon.asking import ask
 from ..render.host.mesh import mesh_networks
 from .chassis import chassis_id
@@ -32,6 +33,11 @@ _OWN_FACTS = ("addresses", "next_hops", "mac", "translated_ports")
 def stopped_daemons(run: Path = Path("/run"), proc: Path = Path("/proc")) -> list[str]:
     """Return a line with the remedy for each daemon of this host that does not run."""
     return list(stopped_units(run, proc).values())
+
+
+def stopped_of(plan: dict) -> dict[str, str]:
+    """Return such lines for the daemons that a plan needs: those of OVN, and BIRD."""
+    return {**(stopped_units() if has_ovn(plan) else {}), **stopped_bird(plan)}
 
 
 def stopped_units(run: Path = Path("/run"), proc: Path = Path("/proc")) -> dict[str, str]:
@@ -91,8 +97,8 @@ def other_chassis(node: str, plan: dict, remote: str = VSWITCH_REMOTE) -> list[s
 
     It is a new one when /etc/openvswitch/system-id.conf was lost. Raises OvsdbError when the database does not answer.
     """
-    planned, found = plan["nodes"].get(node, {}).get("chassis"), chassis_id(remote)
-    if not planned or found == planned:
+    planned = plan["nodes"].get(node, {}).get("chassis")
+    if not planned or (found := chassis_id(remote)) == planned:
         return []
     return [
         f"the system-id of Open vSwitch is {found or 'missing'}, in the plan it is {planned}: heddle-host apply "

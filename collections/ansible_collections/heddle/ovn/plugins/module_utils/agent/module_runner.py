@@ -15,7 +15,7 @@ from typing import TypeVar
 from ..common import bytecode_cache
 from ..common.change import Outcome
 from ..common.errors import EngineError
-from ..common.plan_format import PLAN_FORMAT
+from ..common.plan_format import PLAN_FORMAT, has_ovn
 from ..common.serialization import unpack
 from ..ovsdb.client import Client, OvsdbError, Unreachable
 from ..ovsdb.remotes import parse_remotes
@@ -176,7 +176,7 @@ def known_node(plan: dict, name: str) -> str:
     node = plan["nodes"].get(name)
     if node is None:
         raise UserError(f"node {name} is not in the plan; it has {', '.join(plan['nodes'])}")
-    if not node["chassis"]:
+    if has_ovn(plan) and not node["chassis"]:
         raise UserError(
             f"the plan has no chassis for node {name}; run heddle.ovn.install on it, then heddle.ovn.networks"
         )

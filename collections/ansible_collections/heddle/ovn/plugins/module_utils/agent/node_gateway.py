@@ -10,6 +10,7 @@ from ..common.change import Outcome
 from ..common.databases import OPEN_VSWITCH, VSWITCH_REMOTE
 from ..common.errors import OpenFlowError
 from ..common.naming import CONTROLLED_BRIDGES, DEFAULT_NETWORK
+from ..common.plan_format import has_ovn
 from ..netlink import kernel
 from ..netlink.reconcile import planned_host_network, reconcile_host_network
 from ..openflow.packet_out import send_out
@@ -41,11 +42,12 @@ FLOWS, _DATABASE_TIMEOUT = "flows", 60.0
 def apply_gateway(context: NodeContext, plan: dict) -> Outcome:
     """Apply the node's part of all gateways; a host without a provider network has none."""
     node, write = known_node(plan, context.node), context.write
-    owner = f"{plan['deployment']}:gateway"
-    outcome = _management_ports(plan, node, owner, write=write)
-    outcome += _host_network(plan, node, owner, write=write)
-    outcome += _recorded_flows(context, plan)
-    outcome += apply_firewall(plan, node, write=write)
+    owner, outcome = f"{plan['deployment']}:gateway", Outcome()
+    if has_ovn(plan):
+        outcome += _management_ports(plan, node, owner, write=write)
+        outcome += _host_network(plan, node, owner, write=write)
+        outcome += _recorded_flows(context, plan)
+        outcome += apply_firewall(plan, node, write=write)
     if write:
         _announce(plan, node, outcome)
         _remember(plan["digest"])
@@ -140,6 +142,8 @@ def applied_digest() -> str:
 
 def gateway_size(plan: dict, node: str) -> int:
     """Return the number of objects in the node's part of the gateways."""
+    if not has_ovn(plan):
+        return 0
     network = render_host_network(plan, node)
     kinds = (network.links, network.vrfs, network.addresses, network.routes, network.rules, network.neighbours)
     firewall = render_firewall(plan, node)

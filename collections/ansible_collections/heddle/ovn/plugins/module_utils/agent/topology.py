@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from ..common.change import Outcome
 from ..common.databases import NORTHBOUND_REMOTE, OVN_NORTHBOUND, OVN_SOUTHBOUND, SOUTHBOUND_REMOTE, VSWITCH_REMOTE
+from ..common.plan_format import has_ovn
 from ..ovsdb.additional_chassis import reconcile_additional_chassis
 from ..ovsdb.empty_database import planned
 from ..ovsdb.reconcile import reconcile
@@ -55,6 +56,8 @@ def apply_topology(context: NodeContext, plan: dict) -> Outcome:
     port remote only if its chassis is known to be (OVN, `northd.c`).
     """
     node = known_node(plan, context.node)
+    if not has_ovn(plan):
+        return Outcome()
     owner, write = f"{plan['deployment']}:topology", context.write
     own, outcome = plan["nodes"][node], Outcome()
     with connected(VSWITCH_REMOTE, write=write) as client:

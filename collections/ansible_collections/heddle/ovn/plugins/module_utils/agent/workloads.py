@@ -9,6 +9,7 @@ from ..bird.reconcile import reconcile_bird
 from ..common.change import Outcome
 from ..common.databases import NORTHBOUND_REMOTE, OPEN_VSWITCH, VSWITCH_REMOTE
 from ..common.naming import INTEGRATION_BRIDGE
+from ..common.plan_format import has_ovn
 from ..netlink import kernel
 from ..netlink.routed_workloads import planned_routed_workloads, reconcile_routed_workloads, uplink_mtu
 from ..netlink.workload_links import planned_endpoints, reconcile_endpoints
@@ -40,8 +41,7 @@ def apply_workloads(context: NodeContext, plan: dict, refused: Set[str] = frozen
     endpoints, vms = node_endpoints(plan, node), render_virtual_machines(plan, node)
     outcome = end_vms(vms, owner=owner, write=write)
     if kernel.PYROUTE2_IMPORT_ERROR is None:
-        with connected(VSWITCH_REMOTE, write=write) as client:
-            userspace = uses_userspace(client)
+        userspace = _uses_userspace(plan, write=write)
         outcome += reconcile_endpoints(endpoints, owner=owner, userspace=userspace, write=write)
         outcome += apply_routed_workloads(context, plan)
         outcome += apply_egress(plan, node, owner, write=write)
@@ -50,20 +50,32 @@ def apply_workloads(context: NodeContext, plan: dict, refused: Set[str] = frozen
         outcome += planned_endpoints(endpoints) + planned_routed_workloads(render_routed_workloads(plan, node))
     else:
         raise UserError("pyroute2 is missing on this host; run heddle.ovn.install")
+    if has_ovn(plan):
+        outcome += _switch_ports(plan, node, owner, write=write)
+    outcome += reconcile_vms(vms, owner=owner, write=write)
+    if write and context.timeout and has_ovn(plan):
+        _wait_for_workloads(plan, node, context.timeout, refused | {network for network, _reason in outcome.refused})
+    if write and outcome.changed:
+        # While ovs-vswitchd adds links, it writes back flags that it read before: one of them may be down again.
+        reconcile_endpoints(endpoints, owner=owner, userspace=userspace, write=True)
+    return outcome
+
+
+def _uses_userspace(plan: dict, *, write: bool) -> bool:
+    if not has_ovn(plan):
+        return False
+    with connected(VSWITCH_REMOTE, write=write) as client:
+        return uses_userspace(client)
+
+
+def _switch_ports(plan: dict, node: str, owner: str, *, write: bool) -> Outcome:
     with connected(VSWITCH_REMOTE, write=write) as client:
         rows = render_switch_rows(client, plan, node)
         if client is not None and integration_bridge(client) is None:
             if write:
                 raise UserError(f"there is no bridge {INTEGRATION_BRIDGE}; run heddle.ovn.install on this host")
             client = None
-        outcome += apply_rows(client, OPEN_VSWITCH, rows, owner, vswitch.TABLES, write=write)
-    outcome += reconcile_vms(vms, owner=owner, write=write)
-    if write and context.timeout:
-        _wait_for_workloads(plan, node, context.timeout, refused | {network for network, _reason in outcome.refused})
-    if write and outcome.changed:
-        # While ovs-vswitchd adds links, it writes back flags that it read before: one of them may be down again.
-        reconcile_endpoints(endpoints, owner=owner, userspace=userspace, write=True)
-    return outcome
+        return apply_rows(client, OPEN_VSWITCH, rows, owner, vswitch.TABLES, write=write)
 
 
 def render_switch_rows(client, plan: dict, node: str) -> list[Row]:

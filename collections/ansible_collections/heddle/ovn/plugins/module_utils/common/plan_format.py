@@ -5,6 +5,8 @@
    `node_port` and `external` of Services: it would not let in what is sent to them.
    `coil` has `routing` instead of `bgp`: it would not find what it advertises with.
    Networks may have the topology Mesh: it would fail at them.
+   `coil` may have `reserved`: it would remove routes to workloads of Coil v1.
+   `ovn` False: it would wait for databases of OVN that are not there.
 7: `coil` (workloads with addresses of pools) and `egress`. An older agent would leave clients without their routers.
 6: `egress_ips`, `egress_firewalls`, `egress_qos`. An older agent would let workloads leave as they did without.
 5: `policies` by network. An older agent would leave their workloads open.
@@ -17,3 +19,8 @@ from __future__ import annotations
 
 # Raised by whatever a `heddle-host` that was installed before cannot read.
 PLAN_FORMAT = 8
+
+
+def has_ovn(plan: dict) -> bool:
+    """Return whether hosts have Open vSwitch and OVN; without them there are address pools alone."""
+    return plan.get("ovn", True)

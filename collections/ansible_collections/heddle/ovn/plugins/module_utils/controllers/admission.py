@@ -23,6 +23,7 @@ from .coil.egress_routers import place_routers
 from .coil.egress_status import update_egresses
 from .coil.rules import check_pools
 from .coil.status import update_pools
+from .coil.without_ovn import check_without_ovn
 from .conditions import WORKLOAD_READY, condition
 from .egress_ips import assign_egress_ips, update_egress_ips
 from .egress_rules import update_egress_rules
@@ -95,6 +96,7 @@ def admit(
         *check_load_balancer_pools(after),
         *check_external_ips(after),
         *check_pools(before, after),
+        *check_without_ovn(before, after),
     ]
     if not problems and not found:
         before = release_addresses(before, released)

@@ -21,6 +21,7 @@ from ..common.naming import (
     nad_key,
 )
 from ..store.snapshot import Snapshot, StoredObject
+from .coil.membership import pools_of_namespaces
 from .networks import Network, running_workloads
 from .placement import node_of
 from .pools import AllocationFailure
@@ -155,9 +156,11 @@ def own_mistakes(snapshot: Snapshot, attachments: Attachments) -> list[Allocatio
 
 
 def _asking(snapshot: Snapshot, attachments: Attachments) -> Iterator[tuple[StoredObject, Network | None]]:
-    """Workloads that ask for an address or a MAC, with the network that they ask it of."""
+    """Workloads that ask for an address or a MAC, with the network that they ask it of; not for one of a pool."""
+    pools = pools_of_namespaces(snapshot)
     for workload in running_workloads(snapshot):
-        if workload.spec.get("addresses") or workload.spec.get("mac"):
+        asks = workload.spec.get("addresses") and workload.namespace not in pools
+        if asks or workload.spec.get("mac"):
             primary = attachments.primary(workload)
             yield workload, primary if primary is not None and primary.is_transit_routed else None
 

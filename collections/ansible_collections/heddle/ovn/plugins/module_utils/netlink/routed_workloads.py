@@ -2,7 +2,8 @@
 """The engine for routed workloads: gateway addresses, routes to workloads, exported blocks, and the rules for them.
 
 Coil v2, "Routing". Table 119 is Coil's as a whole; in table 116 own are routes of protocol 30, as rules of that
-protocol. As long as no rule of it is there and none is wanted, nothing else is read.
+protocol, but for routes to addresses of reserved blocks: pods of Coil v1 have these until they are replaced. As long as
+no rule of it is there and none is wanted, nothing else is read.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from ..common.addressing import family, host_route
+from ..common.addressing import family, host_route, overlapping
 from ..common.change import Change, Foreign, Outcome
 from ..types.routed_workloads import (
     EXPORT_TABLE,
@@ -54,7 +55,7 @@ def reconcile_routed_workloads(desired: RoutedWorkloads, *, write: bool) -> Outc
     steps = [*_rules_that_go(desired, rules), *(forwarding_steps() if desired.is_used else ())]
     for link in desired.links:
         steps += _addresses(link)
-    steps += _table(WORKLOAD_TABLE, _workload_routes(desired), whole=False)
+    steps += _table(WORKLOAD_TABLE, _workload_routes(desired), whole=False, kept=desired.reserved)
     steps += _table(EXPORT_TABLE, _exported_routes(desired), whole=True)
     if not desired.is_used:
         steps += _table(LEARNED_TABLE, {}, whole=True)
@@ -108,17 +109,21 @@ def _text(route: TableRoute) -> dict:
     return {"device": route.device} if route.device else {"kind": "unreachable"}
 
 
-def _table(table: int, wanted: dict[TableRoute, str], *, whole: bool) -> Iterator[Step]:
+def _table(
+    table: int, wanted: dict[TableRoute, str], *, whole: bool, kept: tuple[str, ...] = ()
+) -> Iterator[Step]:  # fmt: skip
+    """Steps to the routes that are wanted; others that lead to a device in a block of `kept` stay."""
     there = [route for route in read_table(table) if whole or route.protocol == PROTOCOL]
+    foreign = {route for route in there if route.device and any(overlapping(route.to, block) for block in kept)}
     places = {(route.to, route.metric): route for route in there}
-    kept = {(route.to, route.metric) for route in wanted}
+    named = {(route.to, route.metric) for route in wanted}
 
     def step(action: str, route: TableRoute, network: str, before: dict, after: dict, *, remove: bool) -> Step:
         change = _change(action, "route", f"table {table} {route}", network, before, after)
         return Step(change, partial(write_route, table, route, remove=remove))
 
     for route in sorted(there):
-        if (route.to, route.metric) not in kept:
+        if (route.to, route.metric) not in named and route not in foreign:
             yield step("delete", route, "", _text(route), {}, remove=True)
     for route, network in wanted.items():
         present = places.get((route.to, route.metric))

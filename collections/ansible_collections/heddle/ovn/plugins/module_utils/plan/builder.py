@@ -28,7 +28,7 @@ from ..controllers.placement import node_of
 from ..controllers.router_addresses import gateway_address, management_address
 from ..controllers.transit import chosen_transit_subnets
 from ..store.layer2_version import is_open, version_of, was_on_link
-from ..store.settings import NOT_IN_PLAN, cluster_subnets
+from ..store.settings import NOT_IN_PLAN, OVN, cluster_subnets
 from ..store.snapshot import Snapshot, StoredObject
 from .coil_entries import coil_entries
 from .egress_entries import egress_ip_entries, networks_of
@@ -46,6 +46,7 @@ def build_plan(snapshot: Snapshot) -> dict:
     nodes = snapshot.of_kind("Node")
     egress = egress_ip_entries(snapshot, found)
     leaving = networks_of(egress)
+    has_ovn = snapshot.settings.get(OVN, True)
     plan = {
         "format": PLAN_FORMAT,
         "deployment": snapshot.name,
@@ -58,7 +59,7 @@ def build_plan(snapshot: Snapshot) -> dict:
                 **({"nodes": selected[network.name]} if network.name in selected else {}),
                 **({"egress_ips": leaving[network.name]} if network.name in leaving else {}),
             }
-            for network in found.values()
+            for network in (found.values() if has_ovn else ())
         },
         "workloads": {
             f"{workload.namespace}/{workload.name}": {
@@ -78,6 +79,7 @@ def build_plan(snapshot: Snapshot) -> dict:
         "egress_firewalls": egress_firewalls(snapshot, found),
         "egress_qos": egress_qos(snapshot, found),
         **coil_entries(snapshot),
+        **({} if has_ovn else {"ovn": False}),
     }
     plan |= egress_nat_entries(snapshot, plan)
     return {**plan, "digest": digest(plan), "revision": snapshot.revision}

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ..controllers.coil.allocation import pool_addresses
-from ..controllers.coil.membership import POOL, block_pool, blocks, pools_of_namespaces
+from ..controllers.coil.membership import POOL, block_pool, blocks, pools_of_namespaces, reserved_blocks
 from ..controllers.coil.pool_space import PoolSpace
 from ..controllers.networks import running_workloads
 from ..controllers.placement import node_of
@@ -17,10 +17,14 @@ def coil_entries(snapshot: Snapshot) -> dict:
     pools = {pool.name: pool for pool in snapshot.of_kind(POOL)}
     if not pools:
         return {}
+    kept = {(entry.spec["pool"], entry.spec["index"]) for entry in reserved_blocks(snapshot)}
     exported: dict[str, list[str]] = {}
+    reserved: dict[str, list[str]] = {}
     for block in blocks(snapshot):
         described = PoolSpace.of(pools[block.pool].spec).block(block.index)
         exported.setdefault(block.node, []).extend(described.values())
+        if (block.pool, block.index) in kept:
+            reserved.setdefault(block.node, []).extend(described.values())
     chosen = pools_of_namespaces(snapshot)
     workloads = {
         f"{workload.namespace}/{workload.name}": {
@@ -47,6 +51,7 @@ def coil_entries(snapshot: Snapshot) -> dict:
                 for name, pool in sorted(pools.items())
             },
             "blocks": exported,
+            **({"reserved": reserved} if reserved else {}),
             "workloads": workloads,
             "routing": coil_settings.complete(snapshot.settings.get(coil_settings.SETTING, {})),
         }

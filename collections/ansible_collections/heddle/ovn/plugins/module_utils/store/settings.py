@@ -32,6 +32,8 @@ DEFAULT_NETWORK_KINDS = ("ovn", "coil")
 # Whether what answers a connection to a client of an Egress leaves as if there was no Egress (Coil,
 # enable-originating-only).
 ORIGINATING_ONLY = "egress_originating_only"
+# Whether hosts have Open vSwitch and OVN. Without them there are address pools alone, by default the pool `default`.
+OVN = "ovn"
 DEFAULTS = {
     "cluster_subnets": ["10.244.0.0/16/24", "fd00:10:244::/48/64"],
     "service_subnets": ["10.96.0.0/16", "fd00:10:96::/112"],
@@ -50,6 +52,7 @@ DEFAULTS = {
     DEFAULT_NETWORK_KIND: "ovn",
     COIL: {},
     ORIGINATING_ONLY: False,
+    OVN: True,
 }
 # Hosts and routers have one address of each range, so there is one range per family.
 _ONE_OF_A_FAMILY = ("join_subnets", "network_join_subnets", "transit_subnets", "masquerade_subnets")
@@ -57,7 +60,7 @@ _HOST_PREFIXES = {4: 24, 6: 64}
 # Maximum number of networks; 0 is no limit.
 LIMITS = ("networks_total", "networks_per_namespace")
 # What the plan is made with; no host needs it.
-NOT_IN_PLAN = (*LIMITS, DYNAMIC_NETWORKS, GRACE_PERIOD, DEFAULT_NETWORK_KIND, COIL, ORIGINATING_ONLY)
+NOT_IN_PLAN = (*LIMITS, DYNAMIC_NETWORKS, GRACE_PERIOD, DEFAULT_NETWORK_KIND, COIL, ORIGINATING_ONLY, OVN)
 
 
 def complete(given: dict | None) -> dict:
@@ -111,7 +114,7 @@ def _dynamic_mistakes(settings: dict) -> list[str]:
     period = settings[GRACE_PERIOD]
     found = [
         f"setting {name}: must be true or false, not {settings[name]!r}"
-        for name in (DYNAMIC_NETWORKS, ORIGINATING_ONLY)
+        for name in (DYNAMIC_NETWORKS, ORIGINATING_ONLY, OVN)
         if not isinstance(settings[name], bool)
     ]
     if not isinstance(period, int) or isinstance(period, bool) or period < 0:

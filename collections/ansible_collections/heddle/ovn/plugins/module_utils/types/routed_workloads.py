@@ -29,8 +29,12 @@ class RoutedLink:
 
 @dataclass(frozen=True, slots=True)
 class RoutedWorkloads:
-    """All of a host's. `blocks` are the CIDRs of the host's blocks; `is_used` is False when nothing is to be there."""
+    """All of a host's. `blocks` are the CIDRs of the host's blocks; `is_used` is False when nothing is to be there.
+
+    `reserved` are those of `blocks` whose addresses something else has, which makes the routes to them.
+    """
 
     links: tuple[RoutedLink, ...] = ()
     blocks: tuple[str, ...] = ()
+    reserved: tuple[str, ...] = ()
     is_used: bool = False

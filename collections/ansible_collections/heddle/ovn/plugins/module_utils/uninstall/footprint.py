@@ -10,6 +10,14 @@ DAEMONS = ("ovsdb-server", "ovs-vswitchd", "ovn-ovsdb-server-nb", "ovn-ovsdb-ser
 HOST_UNIT, STATE_UNIT, VM_UNIT, MESH_UNIT = (
     f"{SYSTEMD}/{name}.service" for name in ("heddle-host", "heddle-state", "heddle-vm@", "heddle-mesh")
 )
+METRICS_UNITS = tuple(
+    f"{SYSTEMD}/{name}"
+    for name in (
+        "heddle-metrics.service", "heddle-metrics.timer", "heddle-metrics-http.socket", "heddle-metrics-http@.service"
+    )
+)  # fmt: skip
+# Where node_exporter of Debian reads.
+METRICS_FILE = "/var/lib/prometheus/node-exporter/heddle.prom"
 PROGRAM = "/usr/local/sbin/heddle-host"
 LIBRARY = "/var/lib/heddle"
 BIRD_FILE, BIRD_TEMPLATED = "/etc/bird/heddle.conf", "/etc/bird/heddle_template.conf"
@@ -73,6 +81,11 @@ FOOTPRINTS = {
     "state": Footprint(sign=STATE_UNIT, own=(STATE_UNIT, "/usr/share/heddle.ovsschema"), users=("heddle",)),
     # Files of BIRD itself, bird.conf among them, come and go with its package.
     "bird": Footprint(sign=BIRD_FILE, own=(BIRD_FILE, BIRD_TEMPLATED), units=("bird",)),
+    "metrics": Footprint(
+        sign=METRICS_UNITS[0],
+        own=(*METRICS_UNITS, METRICS_FILE),
+        folders=("/var/lib/prometheus/node-exporter", "/var/lib/prometheus"),
+    ),
     "mesh": Footprint(sign=MESH_UNIT, own=(MESH_UNIT,)),
     "hypervisor": Footprint(
         sign=VM_UNIT,

@@ -14,7 +14,7 @@ from ..common.atomic_file import replace_file
 from ..common.change import Change, Outcome
 from ..common.errors import EngineError
 from .footprint import FOOTPRINTS, LIBRARY, STATE_DATABASE
-from .record import RECORD_FILE, SETTINGS, Before, has_user, read_sysctl, unit_state
+from .record import RECORD_FILE, SETTINGS, Before, full_name, has_user, read_sysctl, unit_state
 
 SUBSTRATE = "host"
 _ACTIVE = ("active", "activating", "reloading")
@@ -22,12 +22,12 @@ _GONE = "not-found"
 
 
 def stop_own_unit(unit: str, *, write: bool, run: subprocesses.Run = subprocesses.run) -> Outcome:
-    """Stop and disable a service of Heddle's."""
+    """Stop and disable a unit of Heddle's."""
     enabled, active = unit_state(unit, run)
     if enabled == _GONE or (active not in _ACTIVE and enabled != "enabled"):
         return Outcome()
     if write:
-        run(["systemctl", "disable", "--now", f"{unit}.service"])
+        run(["systemctl", "disable", "--now", full_name(unit)])
     before = {"enabled": enabled, "active": active}
     return Outcome((Change(SUBSTRATE, "delete", "unit", unit, "", before, {}),))
 

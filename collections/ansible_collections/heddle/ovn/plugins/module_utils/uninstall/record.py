@@ -202,11 +202,16 @@ def installed_packages(run: subprocesses.Run = subprocesses.run) -> tuple[str, .
 def unit_state(unit: str, run: subprocesses.Run = subprocesses.run) -> list[str]:
     """Return whether a unit is enabled and active, as systemctl(1) prints it; "not-found" when there is none."""
     properties = dict.fromkeys(("LoadState", "UnitFileState", "ActiveState"), "")
-    text = _output(run, ["systemctl", "show", f"--property={','.join(properties)}", f"{unit}.service"])
+    text = _output(run, ["systemctl", "show", f"--property={','.join(properties)}", full_name(unit)])
     properties |= dict(line.partition("=")[::2] for line in text.splitlines())
     if properties["LoadState"] == "not-found":
         return ["not-found", properties["ActiveState"]]
     return [properties["UnitFileState"], properties["ActiveState"]]
+
+
+def full_name(unit: str) -> str:
+    """Return the name of a unit with its suffix; without one it is a service."""
+    return unit if unit.endswith((".timer", ".socket")) else f"{unit}.service"
 
 
 def has_user(name: str) -> bool:

@@ -47,7 +47,10 @@ def removal_result(request: Request) -> dict:
 
 def _stopped(*, write: bool) -> Outcome:
     """Stop the services first: that of the host would bring back what is removed."""
-    return host_parts.stop_own_unit("heddle-mesh", write=write) + host_parts.stop_own_unit("heddle-host", write=write)
+    outcome = Outcome()
+    for unit in ("heddle-metrics.timer", "heddle-metrics-http.socket", "heddle-mesh", "heddle-host"):
+        outcome += host_parts.stop_own_unit(unit, write=write)
+    return outcome
 
 
 def _removed(params: dict, before: Before, deployments: list[str], *, write: bool) -> Outcome:

@@ -12,7 +12,7 @@ from ..agent.chassis import apply_chassis
 from ..agent.components import read_host
 from ..agent.context import NodeContext
 from ..agent.egress import apply_egress
-from ..agent.health import other_chassis, other_facts, routing, stopped_bird, stopped_mesh, stopped_units
+from ..agent.health import other_chassis, other_facts, routing, stopped_mesh, stopped_of
 from ..agent.module_runner import KNOWN_ERRORS, Request, UserError, connected, known_node, load_plan, node_context
 from ..agent.node_gateway import apply_gateway, gateway_size
 from ..agent.workloads import (
@@ -33,6 +33,7 @@ from ..common.databases import (
     VSWITCH_REMOTE,
 )
 from ..common.naming import INTEGRATION_BRIDGE
+from ..common.plan_format import has_ovn
 from ..netlink import kernel
 from ..netlink.workload_links import foreign_namespaces, reconcile_endpoints
 from ..openflow.switch import Switch
@@ -83,16 +84,18 @@ class Comparison:
     @functools.cached_property
     def northbound_rows(self) -> list[Row]:
         """The rows that the Northbound database should have."""
-        return render_northbound(self.plan, self.node)
+        return render_northbound(self.plan, self.node) if has_ovn(self.plan) else []
 
     @functools.cached_property
     def southbound_rows(self) -> list[Row]:
         """The rows that the Southbound database should have."""
-        return render_southbound(self.plan, self.node)
+        return render_southbound(self.plan, self.node) if has_ovn(self.plan) else []
 
     @functools.cached_property
     def port_rows(self) -> list[Row]:
         """The ports of workloads, and the bridge of the mesh."""
+        if not has_ovn(self.plan):
+            return []
         with connected(VSWITCH_REMOTE, write=False) as client:
             return render_switch_rows(client, self.plan, self.node)
 
@@ -114,6 +117,8 @@ class Comparison:
         return _Compared(outcome, list(dict.fromkeys([*problems, *other])), next(iter(other), ""))
 
     def _parts(self) -> list[Callable[[], Outcome]]:
+        if not has_ovn(self.plan):
+            return [self._endpoints]
         return [self._northbound, self._southbound, self._ports, self._gateway, self._endpoints]
 
     def summary(self, *, applied: bool) -> dict:
@@ -122,7 +127,7 @@ class Comparison:
         `applied`: the plan was applied just now and changed nothing, so what it covers is not read again.
         """
         # Without the mesh's daemon, which starts after the plan was applied.
-        stopped = {**stopped_units(), **stopped_bird(self.plan)}
+        stopped = stopped_of(self.plan)
         compared = self._compared([self._chassis, *([] if applied else self._parts())], stopped)
         networks = dict.fromkeys(change["network"] for change in drift(compared.outcome))
         return {
@@ -134,13 +139,14 @@ class Comparison:
 
     def result(self) -> dict:
         """Compare all parts."""
-        stopped = {**stopped_units(), **stopped_bird(self.plan), **stopped_mesh(self.plan)}
+        stopped = {**stopped_of(self.plan), **stopped_mesh(self.plan)}
         compared = self._compared([self._chassis, *self._parts()], stopped)
         outcome = compared.outcome
         rows = self.northbound_rows + self.southbound_rows + self.port_rows
+        management = render_management_ports(self.plan, self.node) if has_ovn(self.plan) else []
         entries = drift(outcome)
         known = causes.Host(
-            parents=causes.parents_of([*rows, *render_management_ports(self.plan, self.node)]),
+            parents=causes.parents_of([*rows, *management]),
             ports=_ports_of_bridges(),
             networks=frozenset(name for name, one in self.plan["networks"].items() if is_on(one, self.node)),
             stopped=stopped,
@@ -165,8 +171,9 @@ class Comparison:
 
     def _chassis(self) -> Outcome:
         """What the install playbook sets: what ovn-controller reads, the bridges, and the uplinks attached to them."""
-        with Client(VSWITCH_REMOTE, read_only=True):
-            outcome, facts = apply_chassis(read_host()["chassis"], write=False)
+        host = read_host()["chassis"]
+        with Client(VSWITCH_REMOTE, read_only=True) if has_ovn(self.plan) else contextlib.nullcontext():
+            outcome, facts = apply_chassis(host, write=False)
         return outcome + Outcome(notes=tuple(other_facts(self.node, facts["gateway"], self.plan)))
 
     def _northbound(self) -> Outcome:
@@ -198,8 +205,10 @@ class Comparison:
     def _endpoints(self) -> Outcome:
         if kernel.PYROUTE2_IMPORT_ERROR is not None:
             raise UserError("pyroute2 is missing on this host; run heddle.ovn.install")
-        with Client(VSWITCH_REMOTE, read_only=True) as client:
-            userspace = uses_userspace(client)
+        userspace = False
+        if has_ovn(self.plan):
+            with Client(VSWITCH_REMOTE, read_only=True) as client:
+                userspace = uses_userspace(client)
         found = reconcile_endpoints(self.endpoints, owner=self.workload_owner, userspace=userspace, write=False)
         found += apply_routed_workloads(NodeContext(self.node, "", write=False), self.plan)
         found += apply_egress(self.plan, self.node, self.workload_owner, write=False)

@@ -101,6 +101,23 @@ def remotes(text: str) -> Mistake | None:
     return None
 
 
+def textfile(text: str) -> Mistake | None:
+    """A file that node_exporter reads (its documentation, "Textfile Collector")."""
+    if text.startswith("/") and text.endswith(".prom") and not set(text) & set(" \"'\n%"):
+        return None
+    return f"{text!r} is no file of node_exporter", "write an absolute path that ends with .prom"
+
+
+def local_listener(text: str) -> Mistake | None:
+    """Where something listens for the host itself: a unix socket, or a port of the loopback interface."""
+    host, _colon, port = text.rpartition(":")
+    if host in ("127.0.0.1", "[::1]") and port.isdecimal() and 0 < int(port) < 65536:
+        return None
+    if text.startswith("/") and not set(text) & set(" \n%"):
+        return None
+    return f"{text!r} is not on the host itself", "write 127.0.0.1:PORT, [::1]:PORT, or the path of a unix socket"
+
+
 def watched(value) -> Mistake | None:
     """True, false, or addresses to ping."""
     if isinstance(value, list):

@@ -4,6 +4,8 @@
 Coil v2, "Address blocks" and "Garbage Collection": a workload keeps its address; one without has the next one of a
 block of its node. A node without a free address gets the first free block of the pool. A block without addresses is
 released, and so is that of a node that is no longer in the inventory. Reserved blocks stay as they are.
+
+A workload may name its addresses, as those that were imported from Coil v1 do; it gets them before others get any.
 """
 
 from __future__ import annotations
@@ -73,9 +75,15 @@ class _Allocating:
         self._node_of[index] = node
 
     def serve(self, workloads: list[StoredObject]) -> list[AllocationFailure]:
-        """Give each workload its address: the one it has, else of a block of its node, else of a new block."""
+        """Give each workload its address: the one it has or names, else of a block of its node, else of a new block."""
         held = self._snapshot.allocations.get(address_numbers(self._pool.name), {})
         waiting = [workload for workload in workloads if not self._keep(workload, held)]
+        named = [(workload, self._give_named(workload)) for workload in waiting if workload.spec.get("addresses")]
+        failures = [(workload.key, *refusal) for workload, refusal in named if refusal]
+        waiting = [workload for workload in waiting if not workload.spec.get("addresses")]
+        return failures + self._serve_any(waiting)
+
+    def _serve_any(self, waiting: list[StoredObject]) -> list[AllocationFailure]:
         waiting = [workload for workload in waiting if not self._give(workload)]
         free = self._free_blocks() if waiting else iter(())
         missing = [workload for workload in waiting if not self._give(workload) and not self._extend(workload, free)]
@@ -83,7 +91,7 @@ class _Allocating:
 
     def _keep(self, workload: StoredObject, held: dict[str, str]) -> bool:
         number = held.get(_owner(workload))
-        if number is None:
+        if number is None or not set(workload.spec.get("addresses", ())) <= set(self._addresses(int(number))):
             return False
         index, place = divmod(int(number), self._space.block_size)
         if self._node_of.get(index) != node_of(workload):
@@ -91,6 +99,36 @@ class _Allocating:
         self._taken[index].add(place)
         self._held[_owner(workload)] = int(number)
         return True
+
+    def _addresses(self, number: int) -> list[str]:
+        return self._space.addresses(number) if number >> self._space.bits < self._space.block_count else []
+
+    def _give_named(self, workload: StoredObject) -> tuple[str, str] | None:
+        """Give a workload the addresses that it names; return what is wrong and the remedy if it cannot have them."""
+        named, node, name = workload.spec["addresses"], node_of(workload), self._pool.name
+        number = self._space.number_of(named[0])
+        if number is None:
+            return f"address {named[0]} is in no subnet of pool {name}", "name one of the pool, or none"
+        if not set(named) <= set(found := self._addresses(number)):
+            return f"asks for {' and '.join(named)}, but {' and '.join(found)} belong together", "name these, or none"
+        index, place = divmod(number, self._space.block_size)
+        if index in self._reserved:
+            return f"address {named[0]} is in block {index} of pool {name}, which is reserved", "name another one"
+        holder = self._node_of.get(index)
+        if holder not in (None, node) and self._taken[index]:
+            return f"address {named[0]} is in block {index} of pool {name}, which node {holder} has", f"use {holder}"
+        if place in self._taken.get(index, ()):
+            owner = next(owner for owner, other in self._held.items() if other == number)
+            return f"address {named[0]} is that of workload {owner}", "name another one"
+        if holder is None and self._pool.is_deleting:
+            return self._exhausted(node)
+        if holder != node:
+            if holder is not None:
+                self._of_node[holder].remove(index)
+            self._add(index, node, -1)
+        self._taken[index].add(place)
+        self._held[_owner(workload)] = number
+        return None
 
     def _give(self, workload: StoredObject) -> bool:
         node = node_of(workload)

@@ -11,6 +11,7 @@ from collections import Counter
 from ...api import matches
 from ...store.snapshot import Snapshot, StoredObject
 from ..cluster_ips import EGRESS
+from .disruption import may_be_down
 from .router_placement import place
 
 _OWNER = "router_of"
@@ -61,6 +62,7 @@ def place_routers(before: Snapshot, after: Snapshot, now: str) -> None:
         after.objects.pop(one.key, None)
     nodes = after.of_kind("Node")
     known = {node.name for node in nodes}
+    working = {node.name for node in nodes if not kernel_lacks(node)}
     load = Counter(one.spec["node"] for owned in running.values() for one in owned if one.spec["node"] in known)
     for egress in egresses:
         owner = f"{egress.namespace}/{egress.name}"
@@ -69,6 +71,9 @@ def place_routers(before: Snapshot, after: Snapshot, now: str) -> None:
         taken = {one.name for one in after.of_kind("Workload") if one.namespace == egress.namespace}
         labels = router_labels(egress)
         apart = [term["topologyKey"] for term in egress.spec["template"]["apart"] if matches(term["selector"], labels)]
+        budget = may_be_down(egress)
+        # Routers without an address are down already, and those that are not there yet.
+        waiting = egress.spec["replicas"] - sum(one.status.get("attachments") is not None for one in there.values())
         placed = place(
             egress.name,
             egress.spec["replicas"],
@@ -77,6 +82,8 @@ def place_routers(before: Snapshot, after: Snapshot, now: str) -> None:
             load=load,
             taken=taken,
             apart=apart,
+            leaving=working,
+            may_leave=None if budget is None else max(0, budget - waiting),
         )
         load.update(placed.values())
         for name, host in placed.items():

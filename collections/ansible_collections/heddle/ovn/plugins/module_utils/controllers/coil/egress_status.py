@@ -6,6 +6,7 @@ from __future__ import annotations
 from ...store.snapshot import Snapshot, StoredObject
 from ..cluster_ips import EGRESS
 from ..conditions import FALSE, SERVICE_READY, TRUE, condition, described, with_conditions
+from .disruption import may_be_down
 from .egress_routers import kernel_lacks, possible_hosts, router_labels, routers
 
 
@@ -39,6 +40,13 @@ def _readiness(
     if waiting is not None:
         return FALSE, "RouterWaits", f"{count}: {waiting.name}: {condition(waiting, SERVICE_READY)['message']}"
     places = ", ".join(f"{one.name} on {one.spec['node']}" for one in running)
+    hosts = possible_hosts(egress, snapshot.of_kind("Node"))
+    staying = [one.name for one in running if one.spec["node"] not in hosts]
+    if staying:
+        down = may_be_down(egress)
+        rule = f"podDisruptionBudget lets {down} of them be down at a time"
+        then = "run heddle.ovn.networks again" if down else "raise it"
+        return FALSE, "RoutersLeave", f"{count}: {', '.join(staying)} may not be on its host any more; {rule}: {then}"
     return TRUE, "RoutersRun", f"{count}: {places}"
 
 

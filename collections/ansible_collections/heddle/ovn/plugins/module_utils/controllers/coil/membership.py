@@ -2,7 +2,7 @@
 """Which namespaces have their addresses of which pool, and the names under which blocks and addresses are stored.
 
 Coil v2, "Choosing the pool": the annotation of the namespace names it. Without one a namespace has the pool `default`
-when the setting `default_network` says `coil`, and otherwise OVN's default network.
+when the setting `default_network` says `coil` or hosts have no OVN, and otherwise OVN's default network.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ...api import DEFAULT_POOL
 from ...common.naming import PRIMARY_NETWORK_LABEL
-from ...store.settings import DEFAULT_NETWORK_KIND
+from ...store.settings import DEFAULT_NETWORK_KIND, OVN
 from ...store.snapshot import Snapshot, StoredObject
 
 POOL, BLOCK, REQUEST = "AddressPool", "AddressBlock", "BlockRequest"
@@ -31,7 +31,8 @@ class Block:
 def pool_of(namespace: StoredObject, settings: dict) -> str | None:
     """Return the pool of a namespace's workloads; None where they are on OVN's default network."""
     named = namespace.spec.get("pool")
-    if named or settings.get(DEFAULT_NETWORK_KIND) != "coil" or PRIMARY_NETWORK_LABEL in namespace.labels:
+    is_default = settings.get(DEFAULT_NETWORK_KIND) == "coil" or not settings.get(OVN, True)
+    if named or not is_default or PRIMARY_NETWORK_LABEL in namespace.labels:
         return named
     return DEFAULT_POOL
 

@@ -64,6 +64,16 @@ class PoolSpace:
             for _name, network, offset in self._places(number)
         ]
 
+    def number_of(self, address: str) -> int | None:
+        """Return the number of an address, None for one that is in no subnet of the pool."""
+        wanted = ipaddress.ip_address(address)
+        for position, entry in enumerate(self.subnets):
+            for network in map(network_of, entry.values()):
+                if network.version == wanted.version and wanted in network:
+                    first = self._ends[position - 1] if position else 0
+                    return (first << self.bits) + int(wanted) - int(network.network_address)
+        return None
+
     def _places(self, number: int) -> Iterator[tuple[str, ipaddress.IPv4Network | ipaddress.IPv6Network, int]]:
         index = number >> self.bits
         if not 0 <= index < self.block_count:

@@ -17,6 +17,8 @@ def place(
     load: Mapping[str, int],
     taken: Collection[str] = (),
     apart: Collection[str] = (),
+    leaving: Collection[str] = (),
+    may_leave: int | None = None,
 ) -> dict[str, str]:
     """Return the host of each router by its name, `name` and a number; fewer than `count` where hosts are missing.
 
@@ -25,14 +27,21 @@ def place(
     least `load` (routers of others), then the first by name. When there are too many, those of the host with most of
     them go first, the highest number among them. `taken` are names of other workloads. Two routers are never on hosts
     that have the same value of a label of `apart`; a host without the label counts as one of its own.
+
+    `leaving` are hosts that work and may not be chosen any more: at most `may_leave` routers leave them now, None for
+    all, and the others stay.
     """
     found: dict[str, str] = {}
-    for router, host in sorted(running.items(), key=lambda item: _number(item[0])):
+    ordered = sorted(running.items(), key=lambda item: _number(item[0]))
+    for router, host in ordered:
         if host in hosts and _is_apart(host, found.values(), hosts, apart):
             found[router] = host
+    if may_leave is not None:
+        drained = [router for router, host in ordered if router not in found and host in leaving]
+        found |= {router: running[router] for router in drained[may_leave:]}
     while len(found) > count:
         number_on = Counter(found.values())
-        del found[max(found, key=lambda router: (number_on[found[router]], _number(router)))]
+        del found[max(found, key=lambda one: (found[one] not in hosts, number_on[found[one]], _number(one)))]
     while len(found) < count:
         number_on = Counter(found.values())
         free = [host for host in hosts if _is_apart(host, found.values(), hosts, apart)]
@@ -53,5 +62,5 @@ def _is_apart(host: str, used: Collection[str], hosts: Mapping[str, Mapping[str,
 
 
 def _value(host: str, key: str, hosts: Mapping[str, Mapping[str, str]]) -> tuple:
-    labels = hosts[host]
+    labels = hosts.get(host, {})
     return (True, labels[key]) if key in labels else (False, host)

@@ -34,7 +34,9 @@ def render_routed_workloads(plan: dict, node: str) -> RoutedWorkloads:
         RoutedLink(_host_end(workload), tuple(workload["addresses"]), _network(workload))
         for workload in _workloads(plan, node)
     )
-    return RoutedWorkloads(links, tuple(plan["coil"]["blocks"].get(node, ())), is_used=True)
+    coil = plan["coil"]
+    blocks, reserved = (tuple(coil.get(name, {}).get(node, ())) for name in ("blocks", "reserved"))
+    return RoutedWorkloads(links, blocks, reserved, is_used=True)
 
 
 def _workloads(plan: dict, node: str) -> Iterator[dict]:
