@@ -41,11 +41,18 @@ def measure(fleet: Fleet) -> dict:
     for event, (happens, overlay) in events.items():
         since = time.monotonic()
         happens()
-        stream.run(lambda overlay=overlay: first.overlay("node2") == overlay, event, 1)
-        changed = time.monotonic() - since
+        changed: list[float] = []
+
+        def happened(overlay: str = overlay, since: float = since, changed: list[float] = changed) -> bool:
+            if first.overlay("node2") != overlay:
+                return False
+            changed.append(time.monotonic() - since)
+            return True
+
+        stream.run(happened, event, 1)
         until = time.monotonic() + 5
         stream.run(lambda until=until: time.monotonic() > until, event)
-        found[event] = {"gap": round(stream.longest_gap(since), 3), "changed after": round(changed, 3)}
+        found[event] = {"gap": round(stream.longest_gap(since), 3), "changed after": round(changed[0], 3)}
         if event in ("nothing", "UDP 6784 lost"):
             found[event]["Mbit/s"] = round(throughput(stream), 1)
             found[event]["rtt ms"] = round(first.connection("node2")["rtt"] * 1000, 2)

@@ -62,5 +62,4 @@ class Datagrams:
                 data, sender = self._socket.recvfrom(_LONGEST)
             except OSError:
                 return
-            if sender[1] == self._port:
-                self._received(sender[0], data)
+            self._received(sender[0], data)
