@@ -57,7 +57,7 @@ class Datagrams:
         return one
 
     def _read(self):
-        for _ in range(_BATCH):
+        for _datagram in range(_BATCH):
             try:
                 data, sender = self._socket.recvfrom(_LONGEST)
             except OSError:
