@@ -54,6 +54,7 @@ class Host:
         self.netns = f"{prefix}{node}"
         self.database, self.process, self.daemon = None, None, None
         self.wires: dict[str, Wire] = {}
+        self.stations: list[str] = []
         self.plan_file = self.folder / "plan.json"
 
     def boot(self, underlay: str, address: str, length: int) -> None:
@@ -135,6 +136,14 @@ class Host:
         except (OSError, ValueError):
             return {}
 
+    def connection(self, node: str) -> dict:
+        """What the daemon reports of the connection to another host; empty while it does not answer."""
+        return next((one for one in self.status().get("connections", ()) if one["node"] == node), {})
+
+    def overlay(self, node: str) -> str | None:
+        """The overlay that carries what this host sends to another one."""
+        return self.connection(node).get("overlay")
+
     def states(self) -> dict[str, str]:
         """The state of each connection by the other host."""
         return {one["node"]: one["state"] for one in self.status().get("connections", ())}
@@ -150,6 +159,37 @@ class Host:
         text = self.tools.run("ovs-ofctl", "-O", "OpenFlow13", "dump-flows", f"unix:{self.folder}/{MESH_BRIDGE}.mgmt")
         return [line.strip() for line in text.splitlines() if "priority=100" in line]
 
+    def impair(self, *flows: str) -> None:
+        """Change what this host's end of the underlay lets through, by flows of its bridge; without any, everything."""
+        switch = f"unix:{self.folder}/br-phy.mgmt"
+        self.tools.run("ovs-ofctl", "-O", "OpenFlow13", "del-flows", switch)
+        for flow in ("priority=0,actions=NORMAL", *flows):
+            self.tools.run("ovs-ofctl", "-O", "OpenFlow13", "add-flow", switch, flow)
+
+    def swallow(self, size: int) -> None:
+        """Drop received frames that are longer than `size`, without a notice."""
+        self.impair(
+            f"priority=10,in_port=eth1,actions=check_pkt_larger({size})->NXM_NX_REG0[0],resubmit(,1)",
+            "table=1,priority=10,reg0=0x1/0x1,actions=drop",
+            "table=1,priority=0,actions=NORMAL",
+        )
+
+    def station(self, workload: str, mtu: int) -> str:
+        """Give a workload a kernel of its own in place of the wire; the name of its namespace."""
+        wire = self.wires.pop(workload)
+        wire.close()
+        netns = f"{self.netns}-{wire.name}"
+        kernel.create_namespace(netns, "")
+        self.stations.append(netns)
+        self.ip("link", "set", wire.name, "netns", netns)
+        # Open vSwitch in user space gets frames as they are: with their checksums, and none longer than the MTU.
+        ip("netns", "exec", netns, "ethtool", "-K", wire.name, "tx", "off")
+        ip("-n", netns, "link", "set", wire.name, "arp", "on", "mtu", str(mtu), "up")
+        for one in wire.addresses:
+            length, flags = ("64", ["nodad"]) if ":" in one else ("24", [])
+            ip("-n", netns, "address", "add", f"{one}/{length}", "dev", wire.name, *flags)
+        return netns
+
     def end(self) -> None:
         """End everything of the host."""
         for process in (self.daemon, self.process, self.database and self.database.process):
@@ -157,7 +197,8 @@ class Host:
                 stop(process)
         for wire in self.wires.values():
             wire.close()
-        kernel.remove_namespace(self.netns)
+        for netns in (*self.stations, self.netns):
+            kernel.remove_namespace(netns)
 
 
 class Fleet:

@@ -20,6 +20,7 @@ class Wire:
     """A veth pair in a host: `port` for the bridge, and an end that only this socket uses."""
 
     def __init__(self, netns: str, port: str, name: str, interface: dict) -> None:
+        self.name = name
         self.mac, self.addresses = interface["mac"], [one.partition("/")[0] for one in interface["addresses"]]
         for arguments in (
             ["link", "add", port, "type", "veth", "peer", "name", name, "address", self.mac],

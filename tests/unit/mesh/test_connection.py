@@ -15,6 +15,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.mesh.codec import (
     HeartbeatReceived,
     Hello,
     Keepalive,
+    ProbeReceived,
     ProtocolError,
     Records,
     encode,
@@ -23,6 +24,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.mesh.connection import 
 from ansible_collections.heddle.ovn.plugins.module_utils.mesh.peers import Peer
 
 FIRST, SECOND = "02:00:00:00:00:01", "02:00:00:00:00:02"
+READ = Keepalive | HeartbeatReceived | ProbeReceived | Records | Hello
 OPENING = PROTOCOL + b"\x01\x01"
 
 names = st.binary(min_size=6, max_size=6).map(lambda name: name.hex(":"))
@@ -39,7 +41,8 @@ peers = st.builds(
 )
 messages = st.one_of(
     st.just(Keepalive()),
-    st.just(HeartbeatReceived("fastdp")),
+    st.builds(HeartbeatReceived, st.just("fastdp"), st.integers(0, 2**32 - 1)),
+    st.builds(ProbeReceived, st.integers(0, 2**16 - 1)),
     st.builds(Hello, names, st.just("node1"), numbers, numbers, st.just(("fastdp",))),
     st.lists(peers, max_size=4, unique_by=lambda peer: peer.name).map(lambda records: Records(tuple(records))),
 )
@@ -95,7 +98,7 @@ def test_any_bytes_are_messages_or_an_error_of_the_protocol(data):
         except ProtocolError as error:
             assert str(error)
         else:
-            assert all(isinstance(message, Keepalive | HeartbeatReceived | Records | Hello) for message in read)
+            assert all(isinstance(message, READ) for message in read)
 
 
 def _fresh():

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.heddle.ovn.plugins.module_utils.mesh import heartbeat
+from ansible_collections.heddle.ovn.plugins.module_utils.mesh.forwarding import Tunnel
 from ansible_collections.heddle.ovn.plugins.module_utils.mesh.gossip import Gossip
 from ansible_collections.heddle.ovn.plugins.module_utils.mesh.peers import vni
 from ansible_collections.heddle.ovn.plugins.module_utils.mesh_daemon import flows
@@ -31,20 +32,25 @@ class Bridge:
     """A datapath with two workloads and a neighbour; `messages` are those that it sent since the last `take`."""
 
     def __init__(self):
-        self.messages, self.heartbeats = [], []
+        self.messages, self.heartbeats, self.fallbacks = [], [], []
+        self.answer = None
         self.gossip, far = (Gossip(name, number, random.Random(number)) for number, name in ((1, OWN), (2, OTHER)))
         for one, other in ((self.gossip, far), (far, self.gossip)):
             one.established(other.name)
         self.gossip.receive(far.everything())
         self.datapath = Datapath(
             self.gossip, "192.0.2.1", lambda *messages: self.messages.extend(messages),
-            lambda *received: self.heartbeats.append(received),
+            lambda *received: self.heartbeats.append(received), self._over_fallback,
         )  # fmt: skip
         self.datapath.set_peers(["192.0.2.2"])
         self.datapath.set_networks({NETWORK: {"a": A, "b": B}})
         self.ports(**{"heddle-vxlan": VXLAN, "a": PORT_A, "b": PORT_B})
         self.datapath.set_neighbours({OTHER: "192.0.2.2"})
         self.take()
+
+    def _over_fallback(self, *sent):
+        self.fallbacks.append(sent)
+        return self.answer
 
     def ports(self, **numbers):
         body = [SimpleNamespace(name=name.encode(), port_no=number) for name, number in numbers.items()]
@@ -111,14 +117,18 @@ def test_frames_of_other_networks_and_senders_are_dropped():
 
 def test_heartbeats_make_no_flow():
     bridge = Bridge()
-    frame = heartbeat.frame(5, 1400)
+    frame = heartbeat.frame(5, 1400, 1)
     assert bridge.frame("", "", data=frame) == []
     assert bridge.heartbeats == [("192.0.2.2", bridge.vni(), frame)]
 
 
 def test_change_of_the_mesh_deletes_the_learned_flows_only():
     bridge = Bridge()
+    bridge.frame(A, FAR, port=PORT_A)
+    bridge.frame(FAR, A, tag=TAG)
+    assert bridge.datapath.flows_of("192.0.2.2") == 1
     bridge.datapath.set_neighbours({})
+    assert bridge.datapath.flows_of("192.0.2.2") == 0
     (deleted,) = bridge.take()
     assert (deleted.command, deleted.cookie) == (ofproto.OFPFC_DELETE, flows.COOKIE | NETWORK)
 
@@ -129,6 +139,32 @@ def test_new_port_makes_all_flows_anew():
     first, *others = bridge.take()
     assert (first.command, first.cookie_mask) == (ofproto.OFPFC_DELETE, 0)
     assert sorted(one.match["in_port"] for one in others) == [VXLAN, VXLAN, PORT_B, 5]
+
+
+def test_frames_to_a_neighbour_over_the_fallback_make_no_flow_and_have_no_tag():
+    bridge = Bridge()
+    bridge.frame(FAR, A, tag=TAG)
+    bridge.datapath.set_neighbours({OTHER: "192.0.2.2"}, frozenset({OTHER}))
+    bridge.take()
+    assert bridge.frame(A, FAR, port=PORT_A) == []
+    ((tunnel, network, frame, notify),) = bridge.fallbacks
+    assert (tunnel.destination, network, frame[12:14], notify) == ("192.0.2.2", NETWORK, b"\x08\x00", True)
+    # The answer to a packet that is too big goes to the port that it came from.
+    bridge.answer = b"answer"
+    (sent,) = bridge.frame(A, FAR, port=PORT_A)
+    assert (sent.data, [one.port for one in sent.actions]) == (b"answer", [PORT_A])
+
+
+def test_frame_of_the_fallback_goes_to_its_port_and_makes_no_flow():
+    bridge = Bridge()
+    bridge.frame(A, FAR, port=PORT_A)
+    frame = bytes.fromhex((A + FAR).replace(":", "")) + b"\x08\x00" + bytes(46)
+    bridge.datapath.from_fallback(Tunnel(bridge.vni(), "192.0.2.2", "192.0.2.1"), NETWORK, frame, 0)
+    (sent,) = bridge.take()
+    assert (kinds([sent]), sent.data, [one.port for one in sent.actions]) == (["PacketOut"], frame, [PORT_A])
+    assert bridge.datapath.where(NETWORK, FAR) == ("peer", OTHER)
+    bridge.datapath.from_fallback(Tunnel(bridge.vni(), "192.0.2.2", "192.0.2.1"), 99, frame, 0)
+    assert bridge.take() == []
 
 
 def test_sweep_deletes_flows_without_packets():

@@ -198,9 +198,10 @@ def test_flow_without_a_packet_in_an_interval_expires():
 
 
 def test_heartbeat_has_the_size_of_the_largest_frame():
-    frame = heartbeat.frame(0x1122334455667788, 1376)
+    frame = heartbeat.frame(0x1122334455667788, 1376, 5)
     assert len(frame) == 14 + 1376
-    assert frame[:24].hex() == "00" * 14 + "1122334455667788" + "056e"
+    assert frame[:28].hex() == "00" * 14 + "1122334455667788" + "056e" + "00000005"
+    assert heartbeat.number_of(frame) == 5
     assert heartbeat.is_heartbeat(frame)
     assert not heartbeat.is_heartbeat(b"\x02" + frame[1:])
 
@@ -211,23 +212,41 @@ def test_heartbeat_has_the_size_of_the_largest_frame():
         (lambda frame: frame, None),
         (lambda frame: frame[:-1], "1389 of 1390 bytes"),
         (lambda frame: frame + b"\0", "1391 of 1390 bytes"),
-        (lambda frame: frame[:23], "23 bytes; at least 24 are required"),
+        (lambda frame: frame[:27], "27 bytes; at least 28 are required"),
         (lambda frame: frame[:14] + b"\1" * 8 + frame[22:], "of another connection"),
     ],
 )
 def test_heartbeat_that_is_not_valid(change, expected):
-    assert heartbeat.problem(change(heartbeat.frame(7, 1376)), 7) == expected
+    assert heartbeat.problem(change(heartbeat.frame(7, 1376, 1)), 7) == expected
 
 
-def test_heartbeats_are_fast_until_acknowledged_and_go_on_after_a_timeout():
+def test_heartbeats_have_numbers_and_measure_the_round_trip():
     beats = heartbeat.Heartbeats(0)
-    assert [now for now in (0, 0.4, 0.5, 0.9, 1.0) if beats.due(now)] == [0, 0.5, 1.0]
-    assert beats.received(1)
-    assert not beats.received(2)
-    beats.acknowledged(2)
-    assert [now for now in (2, 11.9, 12, 22) if beats.due(now)] == [12, 22]
-    assert beats.due(61.9) and beats.healthy
-    assert beats.due(72) and not beats.healthy
-    beats.received(73)
-    assert beats.healthy
-    assert beats.established
+    assert [beats.due(now) for now in (0, 0.1, 0.2, 0.3, 0.4)] == [1, None, 2, None, 3]
+    beats.acknowledged(2, 0.25)
+    assert (beats.confirmed, round(beats.rtt, 3), beats.lost) == (0.2, 0.05, 1)
+    # One that was lost, one that was never sent, and the same one again.
+    for number in (1, 9, 2):
+        beats.acknowledged(number, 0.3)
+    assert (beats.confirmed, round(beats.rtt, 3)) == (0.2, 0.05)
+    # Without any acknowledgement it goes on, and keeps a bounded number in mind.
+    assert all(beats.due(1 + number) for number in range(1000))
+    assert beats.lost > 900
+
+
+def test_decision_over_the_fallback_is_no_flow():
+    net, names = hosts(CHAIN)
+    for number, name in enumerate(names):
+        net.send(name, net.mac(number), BROADCAST)
+    relay = net.bridges[names[1]]
+    remotes = {name: net.address(name) for name in (names[0], names[2])}
+    before = relay.generation
+    relay.set_remotes(remotes, frozenset({names[2]}))
+    assert relay.generation > before
+    to_third = relay.decide(Key("port", None, net.mac(1), net.mac(2)), 0)
+    assert (to_third.tunnels, to_third.flow) == ((), False)
+    assert [tunnel.destination for tunnel in to_third.fallbacks] == [net.address(names[2])]
+    to_first = relay.decide(Key("port", None, net.mac(1), net.mac(0)), 0)
+    assert (len(to_first.tunnels), to_first.fallbacks, to_first.flow) == (1, (), True)
+    to_all = relay.decide(Key("port", None, net.mac(1), BROADCAST), 0)
+    assert (len(to_all.tunnels), len(to_all.fallbacks), to_all.flow) == (1, 1, False)

@@ -13,6 +13,7 @@ import struct
 from dataclasses import dataclass
 
 from ..common.errors import EngineError
+from .heartbeat import NUMBERS
 from .peers import SHORT_IDS, Peer
 
 MAX_MESSAGE = 10 * 1024 * 1024
@@ -52,9 +53,17 @@ class Records:
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatReceived:
-    """The first valid heartbeat of a connection has arrived over this overlay."""
+    """A valid heartbeat has arrived over this overlay."""
 
     overlay: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeReceived:
+    """A probe of the fallback's path has arrived, a datagram of this size."""
+
+    size: int
 
 
 def encode(message):
@@ -188,9 +197,26 @@ def _keepalive(value):
 
 
 def _heartbeat_received(value):
-    (overlay,) = _fields(value, "heartbeat", "overlay")
-    return HeartbeatReceived(_text(overlay, _OVERLAY, "an overlay"))
+    overlay, number = _fields(value, "heartbeat", "overlay", "number")
+    return HeartbeatReceived(_text(overlay, _OVERLAY, "an overlay"), _number(number, NUMBERS, "number"))
 
 
-_TYPES = {Hello: "hello", Keepalive: "keepalive", Records: "records", HeartbeatReceived: "heartbeat"}
-_READERS = {"hello": _hello, "keepalive": _keepalive, "records": _records, "heartbeat": _heartbeat_received}
+def _probe_received(value):
+    (size,) = _fields(value, "probe", "size")
+    return ProbeReceived(_number(size, 1 << 16, "size"))
+
+
+_TYPES = {
+    Hello: "hello",
+    Keepalive: "keepalive",
+    Records: "records",
+    HeartbeatReceived: "heartbeat",
+    ProbeReceived: "probe",
+}
+_READERS = {
+    "hello": _hello,
+    "keepalive": _keepalive,
+    "records": _records,
+    "heartbeat": _heartbeat_received,
+    "probe": _probe_received,
+}

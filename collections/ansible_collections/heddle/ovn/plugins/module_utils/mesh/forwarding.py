@@ -38,6 +38,8 @@ class Key:
 class Decision:
     """Actions for a frame: local ports, then tunnels. `flow` is whether a flow may repeat them.
 
+    `fallbacks` are the tunnels whose next hop is reached over the fallback overlay: the daemon itself sends there, so
+    no flow can.
     `generation` is that of the bridge when the decision was made: a flow must not be made when it has risen since.
     `reason` says why a frame is dropped.
     """
@@ -47,6 +49,7 @@ class Decision:
     flow: bool
     generation: int
     reason: str = ""
+    fallbacks: tuple[Tunnel, ...] = ()
 
 
 class Bridge:
@@ -60,6 +63,7 @@ class Bridge:
         self._gossip = gossip
         self._address = address
         self._remotes = {}
+        self._fallback = frozenset()
         self._ports = {}
         self._changes = 0
         self._local = {}
@@ -76,10 +80,10 @@ class Bridge:
             self._ports = dict(ports)
             self._changes += 1
 
-    def set_remotes(self, remotes):
-        """The neighbours whose fast datapath works, {name: address on the underlay}."""
-        if remotes != self._remotes:
-            self._remotes = dict(remotes)
+    def set_remotes(self, remotes, fallback=frozenset()):
+        """The neighbours that an overlay works to, {name: address on the underlay}, and those over the fallback."""
+        if (remotes, fallback) != (self._remotes, self._fallback):
+            self._remotes, self._fallback = dict(remotes), frozenset(fallback)
             self._changes += 1
 
     def decide(self, key, now):
@@ -153,7 +157,7 @@ class Bridge:
             return self._drop(f"no route to peer {destination}", flow=True)
         tunnel = self._tunnel(source_id, destination, hop)
         if tunnel is None:
-            return self._drop(f"no short id, or no fast datapath to peer {hop}")
+            return self._drop(f"no short id, or no overlay to peer {hop}")
         if key.tunnel == Tunnel(tunnel.vni, tunnel.destination, tunnel.source):
             return self._drop("the frame would return to the peer that it came from")
         return self._decision((), (tunnel,))
@@ -175,7 +179,10 @@ class Bridge:
         return Tunnel(vni(source_id, destination_id), self._address, self._remotes[hop])
 
     def _decision(self, ports, tunnels, flow=True):
-        return Decision(ports, tunnels, flow, self.generation)
+        slow = {self._remotes[name] for name in self._fallback & self._remotes.keys()}
+        fallbacks = tuple(tunnel for tunnel in tunnels if tunnel.destination in slow)
+        direct = tuple(tunnel for tunnel in tunnels if tunnel.destination not in slow)
+        return Decision(ports, direct, flow and not fallbacks, self.generation, fallbacks=fallbacks)
 
     def _drop(self, reason, flow=False):
         return Decision((), (), flow, self.generation, reason)

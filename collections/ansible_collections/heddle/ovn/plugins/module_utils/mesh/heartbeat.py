@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Heartbeats of the fast datapath (weave, docs/fastdp.md, "Heartbeats via vxlan" and "PMTU Discovery").
+"""Heartbeats of an overlay (weave, docs/fastdp.md, "Heartbeats via vxlan" and "PMTU Discovery").
 
-A heartbeat is a frame of the largest size that the datapath may carry, so its arrival shows the path's MTU too. The
-first valid one is acknowledged over the control channel.
+Those of the fast datapath are frames of the largest size that it may carry, so their arrival shows the path's MTU too.
+Weave acknowledges the first one only and sends every 10 s after that. Here each has a number and is acknowledged over
+the control channel: that gives the time of a round trip, and shows within a second that a path has failed.
 """
 
 from __future__ import annotations
 
 import struct
 
-FAST_SECONDS = 0.5
-SLOW_SECONDS = 10
-TIMEOUT_SECONDS = 6 * SLOW_SECONDS
+INTERVAL_SECONDS = 0.2
+NUMBERS = 1 << 32
 ETHERNET_HEADER = 14
 _NO_MAC = bytes(12)
-_FRAME = struct.Struct("!12sHQH")
+_FRAME = struct.Struct("!12sHQHI")
+# Heartbeats whose acknowledgement is still waited for, and the weight of a new round trip in the average (RFC 6298).
+_OUTSTANDING, _WEIGHT = 64, 1 / 8
 
 
 def is_heartbeat(frame):
@@ -22,17 +24,22 @@ def is_heartbeat(frame):
     return frame[:12] == _NO_MAC
 
 
-def frame(uid, mtu):
-    """The heartbeat of a connection."""
+def frame(uid, mtu, number):
+    """A heartbeat of the fast datapath for a connection."""
     size = ETHERNET_HEADER + mtu
-    return _FRAME.pack(_NO_MAC, 0, uid, size).ljust(size, b"\0")
+    return _FRAME.pack(_NO_MAC, 0, uid, size, number).ljust(size, b"\0")
+
+
+def number_of(received):
+    """The number of a valid heartbeat."""
+    return _FRAME.unpack_from(received)[-1]
 
 
 def problem(received, uid):
     """Why a heartbeat is not valid for the connection `uid`; None for a valid one."""
     if len(received) < _FRAME.size:
         return f"{len(received)} bytes; at least {_FRAME.size} are required"
-    _macs, _type, sent_uid, size = _FRAME.unpack_from(received)
+    _macs, _type, sent_uid, size, _number = _FRAME.unpack_from(received)
     if sent_uid != uid:
         return "of another connection"
     if size != len(received):
@@ -41,38 +48,41 @@ def problem(received, uid):
 
 
 class Heartbeats:
-    """When to send on one forwarder, and whether it works. `now` is any clock that does not jump.
+    """When to send over one overlay, and what came back. `now` is any clock that does not jump.
 
-    `established` once the peer acknowledged; `healthy` while heartbeats of the peer arrive. A forwarder that is not
-    healthy goes on sending, so that it is used again when its path is back.
+    `confirmed` is when the latest heartbeat that the peer acknowledged was sent, `heard` when the latest one of the
+    peer arrived, `rtt` the average round trip in seconds; None before the first. `lost` counts those without an answer.
     """
 
     def __init__(self, now):
-        self.established = False
-        self.healthy = True
-        self._acknowledged_peer = False
+        self.confirmed = None
+        self.heard = None
+        self.rtt = None
+        self.lost = 0
+        self._sent = {}
+        self._number = 0
         self._next = now
-        self._silent_until = now + TIMEOUT_SECONDS
 
     def due(self, now):
-        """True when a heartbeat has to be sent; counts it as sent."""
-        if now >= self._silent_until:
-            self.healthy = False
+        """The number of the heartbeat that has to be sent by now, None for none; counts it as sent."""
         if now < self._next:
-            return False
-        self._next = now + (SLOW_SECONDS if self.established or not self.healthy else FAST_SECONDS)
-        return True
+            return None
+        self._next = now + INTERVAL_SECONDS
+        self._number = (self._number + 1) % NUMBERS
+        self._sent[self._number] = now
+        if len(self._sent) > _OUTSTANDING:
+            del self._sent[next(iter(self._sent))]
+            self.lost += 1
+        return self._number
 
-    def received(self, now):
-        """A valid heartbeat has arrived: True when it has to be acknowledged, which is once."""
-        self._silent_until = now + TIMEOUT_SECONDS
-        self.healthy = True
-        first = not self._acknowledged_peer
-        self._acknowledged_peer = True
-        return first
-
-    def acknowledged(self, now):
-        """The peer received a heartbeat."""
-        if not self.established:
-            self.established = True
-            self._next = now + SLOW_SECONDS
+    def acknowledged(self, number, now):
+        """The peer received a heartbeat. Earlier ones are lost: neither an overlay nor TCP changes the order."""
+        sent = self._sent.pop(number, None)
+        if sent is None:
+            return
+        earlier = [one for one, when in self._sent.items() if when < sent]
+        for one in earlier:
+            del self._sent[one]
+        self.lost += len(earlier)
+        self.confirmed = sent
+        self.rtt = now - sent if self.rtt is None else self.rtt + _WEIGHT * (now - sent - self.rtt)

@@ -12,6 +12,7 @@ import time
 from dataclasses import dataclass
 
 from .channel import HANDSHAKE_SECONDS, converse, tls
+from .datagrams import Datagrams
 from .host import MeshHost
 from .status import describe
 from .switch import open_switch
@@ -54,7 +55,14 @@ class Daemon:
         configuration = self._read()
         if configuration is None:
             return
-        self.host = MeshHost(configuration, random.SystemRandom(), self._send, time.monotonic())
+        datagrams = Datagrams(
+            configuration.address, configuration.control_port,
+            lambda address, data: self.host.datagram(address, data, time.monotonic()),
+        )  # fmt: skip
+        self.host = MeshHost(
+            configuration, random.SystemRandom(), self._send, datagrams.send, datagrams.limit, self._say,
+            time.monotonic(),
+        )  # fmt: skip
         certificates = self._paths.certificates
         servers = [
             await asyncio.start_server(
@@ -67,6 +75,7 @@ class Daemon:
         try:
             await self._keep(configuration, tls(certificates, server=False), bridge)
         finally:
+            datagrams.close()
             for server in servers:
                 server.close()
             for task in self._tasks:

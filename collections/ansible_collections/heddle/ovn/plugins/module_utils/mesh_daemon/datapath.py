@@ -6,7 +6,7 @@ from __future__ import annotations
 from ..common.naming import MESH_TUNNELS
 from ..mesh import heartbeat
 from ..mesh.flows import Expiry
-from ..mesh.forwarding import Bridge, Tunnel
+from ..mesh.forwarding import Bridge, Key, Tunnel
 from ..mesh.peers import vni
 from . import flows
 from .switch import ofproto, parser
@@ -16,15 +16,17 @@ class Datapath:
     """Frames of the bridge in, messages for it out.
 
     `gossip` is this host's, `address` its address of the underlay, `send` takes messages for the bridge,
-    `heartbeat_received` takes (address of the sender, VNI, frame).
+    `heartbeat_received` takes (address of the sender, VNI, frame). `send_fallback` takes (tunnel, network, frame,
+    whether the sender can be notified that its packet is too big) for the fallback overlay; it returns that notice.
     """
 
-    def __init__(self, gossip, address, send, heartbeat_received):
+    def __init__(self, gossip, address, send, heartbeat_received, send_fallback):
         self._gossip, self._address = gossip, address
-        self._send, self._heartbeat_received = send, heartbeat_received
+        self._send, self._heartbeat_received, self._send_fallback = send, heartbeat_received, send_fallback
         self._numbers, self._networks_of = {}, {}
         self._bridges, self._expiry, self._generations = {}, {}, {}
-        self._peers, self._neighbours = (), {}
+        self._peers, self._neighbours, self._fallback = (), {}, frozenset()
+        self._learned = {}
         self._base = None
         self._counters = {}
         self.dropped = {}
@@ -34,11 +36,11 @@ class Datapath:
         """The networks of the mesh, {id: {name of a local port: MAC address of its workload}}."""
         for network in self._bridges.keys() - networks.keys():
             del self._bridges[network], self._expiry[network], self._generations[network]
-            self._send(flows.forgotten(network))
+            self._forget(network)
         for network, ports in networks.items():
             if network not in self._bridges:
                 self._bridges[network] = Bridge(self._gossip, self._address)
-                self._bridges[network].set_remotes(self._neighbours)
+                self._bridges[network].set_remotes(self._neighbours, self._fallback)
                 self._expiry[network], self._generations[network] = Expiry(), None
             self._bridges[network].set_ports(ports)
         self._networks_of = {port: network for network, ports in networks.items() for port in ports}
@@ -49,12 +51,16 @@ class Datapath:
         self._peers = tuple(sorted(addresses))
         self.refresh()
 
-    def set_neighbours(self, neighbours):
-        """The neighbours whose fast datapath works, {name: address}."""
-        self._neighbours = dict(neighbours)
+    def set_neighbours(self, neighbours, fallback=frozenset()):
+        """The neighbours that an overlay works to, {name: address}, and those of them over the fallback."""
+        self._neighbours, self._fallback = dict(neighbours), fallback
         for bridge in self._bridges.values():
-            bridge.set_remotes(self._neighbours)
+            bridge.set_remotes(self._neighbours, self._fallback)
         self.refresh()
+
+    def flows_of(self, address):
+        """How many learned flows receive from a neighbour or send to it."""
+        return sum(address in addresses for keys in self._learned.values() for addresses in keys.values())
 
     @property
     def is_ready(self):
@@ -80,13 +86,14 @@ class Datapath:
         elif isinstance(message, parser.OFPFlowStatsReply):
             self._counted(message, now)
         elif isinstance(message, parser.OFPErrorMsg):
-            self._count_drop(f"the bridge refused a message: error {message.type}, {message.code}")
+            self.count_drop(f"the bridge refused a message: error {message.type}, {message.code}")
 
     def refresh(self):
         """Delete the flows that a change has made wrong; call it after every change of the mesh."""
         base = self._wanted_base()
         if base != self._base:
             self._base = base
+            self._learned.clear()
             self._send(flows.cleared())
             if base is not None:
                 self._send(*flows.base_flows(*base))
@@ -95,7 +102,7 @@ class Datapath:
         for network, bridge in self._bridges.items():
             if bridge.generation != self._generations[network]:
                 self._generations[network] = bridge.generation
-                self._send(flows.forgotten(network))
+                self._forget(network)
 
     def heartbeat(self, tunnel, frame):
         """Send a heartbeat through a tunnel, as any frame of a workload would go."""
@@ -131,24 +138,47 @@ class Datapath:
         return {self._numbers[port]: port for port in self._networks_of if port in self._numbers}
 
     def _frame(self, match, frame, now):
-        self.misses += 1
         if len(frame) < heartbeat.ETHERNET_HEADER:
             return
         key = flows.key_of(match, (frame[6:12].hex(":"), frame[:6].hex(":")), self._names())
         if key is None or not self.is_ready:
             return
-        if not key.tunnel:
-            network = self._networks_of[key.port]
-        elif heartbeat.is_heartbeat(frame):
+        if key.tunnel and heartbeat.is_heartbeat(frame):
             self._heartbeat_received(key.tunnel.source, key.tunnel.vni, frame)
             return
-        else:
-            network = flows.network_of(frame)
+        self.misses += 1
+        network = flows.network_of(frame) if key.tunnel else self._networks_of[key.port]
         decision = self._decided(network, key, now)
         if decision is None:
             return
         if decision.ports or decision.tunnels:
             self._send(flows.sent(network, key, self._numbers, self._numbers[MESH_TUNNELS], decision, frame))
+        if decision.fallbacks:
+            self._over_fallback(network, key, decision, flows.untagged(frame) if key.tunnel else frame)
+
+    def from_fallback(self, tunnel, network, frame, now):
+        """Handle a frame of a workload that arrived over the fallback; it makes no flow."""
+        bridge = self._bridges.get(network)
+        if bridge is None or not self.is_ready or len(frame) < heartbeat.ETHERNET_HEADER:
+            return
+        key = Key(None, tunnel, frame[6:12].hex(":"), frame[:6].hex(":"))
+        decision = bridge.decide(key, now)
+        if decision.reason:
+            self.count_drop(decision.reason)
+        self.refresh()
+        if decision.ports or decision.tunnels:
+            self._send(flows.injected(network, self._numbers, self._numbers[MESH_TUNNELS], decision, frame))
+        self._over_fallback(network, key, decision, frame)
+
+    def _over_fallback(self, network, key, decision, frame):
+        for tunnel in decision.fallbacks:
+            answer = self._send_fallback(tunnel, network, frame, key.port is not None)
+            if answer is not None:
+                self._send(flows.delivered(self._numbers[key.port], answer))
+
+    def _forget(self, network):
+        self._learned.pop(network, None)
+        self._send(flows.forgotten(network))
 
     def _decided(self, network, key, now):
         """Decide, and make the flow that repeats it; None for a network that is not here."""
@@ -157,14 +187,17 @@ class Datapath:
             return None
         decision = bridge.decide(key, now)
         if decision.reason:
-            self._count_drop(decision.reason)
+            self.count_drop(decision.reason)
         # The frame may have shown that an address moved: older flows are deleted before this one is made.
         self.refresh()
         if decision.flow and decision.generation == bridge.generation:
+            ends = {tunnel.destination for tunnel in decision.tunnels} | ({key.tunnel.source} if key.tunnel else set())
+            self._learned.setdefault(network, {})[key] = ends
             self._send(flows.learned(network, key, self._numbers, self._numbers[MESH_TUNNELS], decision))
         return decision
 
-    def _count_drop(self, reason):
+    def count_drop(self, reason):
+        """Count what is dropped by its reason."""
         self.dropped[reason] = self.dropped.get(reason, 0) + 1
 
     def _counted(self, message, now):
@@ -181,6 +214,8 @@ class Datapath:
             unused, used = self._expiry[network].sweep(packets)
             vxlan = self._numbers[MESH_TUNNELS]
             self._send(*(flows.removed(network, key, self._numbers, vxlan) for key in unused))
+            for key in unused:
+                self._learned.get(network, {}).pop(key, None)
             for key in used:
                 self._decided(network, key, now)
 

@@ -75,6 +75,18 @@ def sent(network, key, numbers, vxlan, decision, frame):
     return parser.OFPPacketOut(DIALECT, ofproto.OFP_NO_BUFFER, port, chosen, frame)
 
 
+def injected(network, numbers, vxlan, decision, frame):
+    """The message that sends a frame without the mesh's tag, which the bridge has not seen yet, as decided."""
+    chosen = actions(network, Key(None, None, "", ""), numbers, vxlan, decision)
+    return parser.OFPPacketOut(DIALECT, ofproto.OFP_NO_BUFFER, ofproto.OFPP_CONTROLLER, chosen, frame)
+
+
+def delivered(port, frame):
+    """The message that sends a frame of the mesh itself to the port of a workload."""
+    chosen = [parser.OFPActionOutput(port)]
+    return parser.OFPPacketOut(DIALECT, ofproto.OFP_NO_BUFFER, ofproto.OFPP_CONTROLLER, chosen, frame)
+
+
 def sent_through(tunnel, vxlan, frame):
     """The message that sends a frame of the mesh itself through a tunnel."""
     chosen = [*_set_tunnel(tunnel), parser.OFPActionOutput(vxlan)]
@@ -99,6 +111,11 @@ def network_of(frame):
     if len(frame) < _TAGGED or int.from_bytes(frame[12:14], "big") != _TAG:
         return 0
     return int.from_bytes(frame[14:16], "big") & ofproto.OFPVID_PRESENT - 1
+
+
+def untagged(frame):
+    """A frame of a tunnel without the mesh's tag."""
+    return frame[:12] + frame[16:]
 
 
 def key_of(match, macs, names):

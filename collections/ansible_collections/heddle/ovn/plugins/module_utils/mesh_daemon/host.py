@@ -3,48 +3,43 @@
 
 from __future__ import annotations
 
-from ..mesh import heartbeat
-from ..mesh.codec import HeartbeatReceived, Hello, ProtocolError, Records, encode
+from ..mesh import heartbeat, sleeve
+from ..mesh.codec import HeartbeatReceived, Hello, ProbeReceived, ProtocolError, Records, encode
 from ..mesh.connection import Connection, surviving
 from ..mesh.flows import SWEEP_SECONDS
+from ..mesh.forwarding import Tunnel
 from ..mesh.gossip import PERIODIC_SECONDS, Gossip
 from .datapath import Datapath, tunnel_to
+from .link import FAST_DATAPATH, OVERLAYS, SLEEVE, Link
 
-FAST_DATAPATH = "fastdp"
 _EXPIRE_SECONDS = 60
-
-
-class Link:
-    """A connection to a neighbour after its hello, and the heartbeats of the fast datapath beside it."""
-
-    def __init__(self, connection, channel, now):
-        self.connection, self.channel = connection, channel
-        self.heartbeats = heartbeat.Heartbeats(now)
-        self.since = now
-        self.problem = ""
-
-    @property
-    def name(self):
-        """The neighbour's name in the mesh."""
-        return self.connection.remote.name
-
-    @property
-    def works(self):
-        """Whether the fast datapath carries frames in both directions."""
-        return self.heartbeats.established and self.heartbeats.healthy
+# A longer pause between two ticks is this process's own, not a silence of its neighbours.
+_LONGEST_PAUSE = 1
+# A daemon that is restarted connects again within this time.
+_HOLD_SECONDS = 3
 
 
 class MeshHost:
-    """`random` is a random.Random; `send` takes OpenFlow messages, and is called while there is a bridge."""
+    """`random` is a random.Random; `send` takes OpenFlow messages, and is called while there is a bridge.
 
-    def __init__(self, configuration, random, send, now):
+    `transmit(data, address)` sends a datagram of the fallback, `limit(address)` is the size of the largest one that the
+    interface takes, `say` takes lines for the log.
+    """
+
+    def __init__(self, configuration, random, send, transmit, limit, say, now):
         self.configuration = configuration
         self._random = random
         self._uid = random.getrandbits(64)
+        self._transmit, self._limit, self._say = transmit, limit, say
         self.gossip = Gossip(configuration.name, self._uid, random, configuration.node)
-        self.datapath = Datapath(self.gossip, configuration.address, send, self._heartbeat_received)
+        self.datapath = Datapath(
+            self.gossip, configuration.address, send, self._heartbeat_received, self._over_fallback
+        )
         self.links = {}
         self.failures = {}
+        # Links whose connection has just ended: their flows stay, since the neighbour's bridge forwards without its
+        # daemon. {name: (link, until when)}
+        self._held = {}
         self._now = now
         self._due = {"gossip": now, "expire": now + _EXPIRE_SECONDS, "sweep": now + SWEEP_SECONDS}
         self.configure(configuration)
@@ -54,6 +49,8 @@ class MeshHost:
         self.configuration = configuration
         for name in self.links.keys() - configuration.neighbours:
             self.ended(self.links[name], "the host is no neighbour any more")
+        for link in self.links.values():
+            link.path.restart(self._ceiling(link.address), self._now)
         self.datapath.set_peers(peer.address for peer in configuration.peers.values())
         self.datapath.set_networks(configuration.networks)
 
@@ -63,9 +60,7 @@ class MeshHost:
         """A connection whose peer has a certificate with this name; ProtocolError for one that is not expected."""
         if certified not in self.configuration.neighbours:
             raise ProtocolError(f"{certified} is no neighbour by the plan")
-        hello = Hello(
-            self.gossip.name, self.configuration.node, self._uid, self._random.getrandbits(64), (FAST_DATAPATH,)
-        )
+        hello = Hello(self.gossip.name, self.configuration.node, self._uid, self._random.getrandbits(64), OVERLAYS)
         return Connection(hello, certified, outbound, now)
 
     def received(self, connection, channel, data, now):
@@ -79,20 +74,39 @@ class MeshHost:
                 raise ProtocolError("another connection to this peer stays")
             if isinstance(message, Records):
                 self.gossip.receive(message.peers)
+                self.datapath.refresh()
             elif isinstance(message, HeartbeatReceived):
-                link.heartbeats.acknowledged(now)
-                self._judge(link)
-        self.datapath.refresh()
+                if message.overlay not in link.selection.beats:
+                    raise ProtocolError(f"a heartbeat over {message.overlay}, which this connection does not have")
+                link.selection.beats[message.overlay].acknowledged(message.number, now)
+                self._evaluate(link)
+            elif isinstance(message, ProbeReceived):
+                link.path.acknowledged(message.size, now)
 
     def ended(self, link, reason):
         """The connection of a link has ended."""
         self.failures[link.name] = reason
         if self.links.get(link.name) is link:
             del self.links[link.name]
-            self.gossip.disconnected(link.name)
-            self.gossip.collect()
-            self._neighbours_changed()
+            if link.overlay and link.name in self.configuration.neighbours:
+                self._held[link.name] = link, self._now + _HOLD_SECONDS
+            else:
+                self._disconnected(link.name)
         link.channel.close()
+
+    def _disconnected(self, name):
+        self.gossip.disconnected(name)
+        self.gossip.collect()
+        self._neighbours_changed()
+
+    def _release(self, name):
+        """The neighbour of a held link has no working connection yet."""
+        del self._held[name]
+        if name not in self.links:
+            self._disconnected(name)
+        elif not self.links[name].overlay:
+            self.gossip.connected(name)
+            self._neighbours_changed()
 
     def link_of(self, connection):
         """The link that uses a connection, None when none does."""
@@ -100,7 +114,8 @@ class MeshHost:
 
     def _greeted(self, connection, channel, now):
         name = connection.remote.name
-        link = Link(connection, channel, now)
+        address = self.configuration.peers[name].address
+        link = Link(connection, channel, address, self._transmit, self._ceiling(address), now)
         other = self.links.get(name)
         if other is not None:
             stays = surviving(other.connection, connection)
@@ -109,32 +124,75 @@ class MeshHost:
             self.ended(other, "replaced by another connection")
         self.links[name] = link
         self.failures.pop(name, None)
-        self.gossip.connected(name)
-        link.channel.write(encode(Records(self.gossip.everything())))
+        if name not in self._held:
+            self.gossip.connected(name)
+            self.datapath.refresh()
+        channel.write(encode(Records(self.gossip.everything())))
 
-    # Heartbeats
+    def _link_at(self, address):
+        return next((link for link in self.links.values() if link.address == address), None)
+
+    # Overlays
+
+    def datagram(self, address, data, now):
+        """Handle a datagram of the fallback."""
+        self._now = now
+        link = self._link_at(address)
+        if link is None or SLEEVE not in link.selection.beats:
+            self.datapath.count_drop("a datagram of no neighbour")
+            return
+        try:
+            message = link.receiver.read(data)
+        except ProtocolError as error:
+            self.datapath.count_drop(str(error))
+            return
+        if isinstance(message, sleeve.Heartbeat):
+            self._heard(link, SLEEVE, message.number)
+        elif isinstance(message, sleeve.Probe):
+            link.channel.write(encode(ProbeReceived(message.size)))
+        elif isinstance(message, sleeve.Frame):
+            tunnel = Tunnel(message.vni, address, self.configuration.address)
+            self.datapath.from_fallback(tunnel, message.network, message.data, now)
+
+    def _over_fallback(self, tunnel, network, frame, notify):
+        link = self._link_at(tunnel.destination)
+        return link and link.carry(sleeve.Frame(tunnel.vni, network, frame), notify=notify)
 
     def _heartbeat_received(self, address, _vni, frame):
-        for link in self.links.values():
-            if self.configuration.peers[link.name].address == address:
-                link.problem = heartbeat.problem(frame, link.connection.uid) or ""
-                if not link.problem:
-                    if link.heartbeats.received(self._now):
-                        link.channel.write(encode(HeartbeatReceived(FAST_DATAPATH)))
-                    self._judge(link)
+        link = self._link_at(address)
+        if link is None:
+            return
+        link.problem = heartbeat.problem(frame, link.connection.uid) or ""
+        if not link.problem:
+            self._heard(link, FAST_DATAPATH, heartbeat.number_of(frame))
 
-    def _judge(self, link):
-        """Report a change of a link's fast datapath to the mesh and to the flows."""
-        established = self.gossip.peers[self.gossip.name].links.get(link.name)
-        if established is not None and established != link.works:
-            (self.gossip.established if link.works else self.gossip.connected)(link.name)
+    def _heard(self, link, overlay, number):
+        link.selection.beats[overlay].heard = self._now
+        link.channel.write(encode(HeartbeatReceived(overlay, number)))
+        self._evaluate(link)
+
+    def _evaluate(self, link):
+        """Choose a link's overlay; report a change to the mesh and to the flows."""
+        before = link.overlay
+        if self.links.get(link.name) is not link or not link.evaluate(self._now, self._ceiling(link.address)):
+            return
+        node = self.configuration.peers[link.name].node
+        self._say(f"{node}: over {link.overlay or 'nothing'}, before over {before or 'nothing'}")
+        self._held.pop(link.name, None)
+        (self.gossip.established if link.overlay else self.gossip.connected)(link.name)
         self._neighbours_changed()
 
     def _neighbours_changed(self):
-        peers = self.configuration.peers
+        working = {name: link for name, (link, _until) in self._held.items()}
+        working |= {name: link for name, link in self.links.items() if link.overlay}
         self.datapath.set_neighbours(
-            {name: peers[name].address for name, link in self.links.items() if link.works and name in peers}
+            {name: link.address for name, link in working.items()},
+            frozenset(name for name, link in working.items() if link.overlay == SLEEVE),
         )
+
+    def _ceiling(self, address):
+        """The size of the largest datagram of the fallback to a neighbour."""
+        return min(self._limit(address), sleeve.OVERHEAD + heartbeat.ETHERNET_HEADER + self.configuration.mtu)
 
     # Time
 
@@ -153,6 +211,8 @@ class MeshHost:
                 self.ended(link, str(error))
                 continue
             self._beat(link, now)
+        for name in [name for name, (_link, until) in self._held.items() if now >= until]:
+            self._release(name)
         records = self.gossip.changes()
         if records:
             self._tell(self.links, records)
@@ -166,12 +226,16 @@ class MeshHost:
         self.datapath.refresh()
 
     def _beat(self, link, now):
-        due = link.heartbeats.due(now)
-        self._judge(link)
-        address = self.configuration.peers[link.name].address
-        tunnel = tunnel_to(self.gossip, link.name, self.configuration.address, address)
-        if due and tunnel is not None:
-            self.datapath.heartbeat(tunnel, heartbeat.frame(link.connection.uid, self.configuration.mtu))
+        link.selection.tick(now, _LONGEST_PAUSE)
+        self._evaluate(link)
+        link.tick(now)
+        tunnel = tunnel_to(self.gossip, link.name, self.configuration.address, link.address)
+        if tunnel is None or not self.datapath.is_ready:
+            return
+        number = link.selection.beats[FAST_DATAPATH].due(now) if FAST_DATAPATH in link.selection.beats else None
+        if number is not None:
+            frame = heartbeat.frame(link.connection.uid, self.configuration.mtu, number)
+            self.datapath.heartbeat(tunnel, frame)
 
     def _tell(self, names, records):
         data = encode(Records(tuple(records)))

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from .host import FAST_DATAPATH
+from ..mesh.heartbeat import ETHERNET_HEADER
+from .link import FAST_DATAPATH, SLEEVE
 
 
 def describe(host, now):
@@ -36,14 +37,55 @@ def _connection(host, name, now):
     if link is None:
         failure = host.failures.get(name, "")
         return {**entry, "outbound": True, "state": "failed" if failure else "connecting", "why": failure}
-    outbound = link.connection.outbound
-    if link.works:
-        return {
-            **entry, "outbound": outbound, "state": "established", "overlay": FAST_DATAPATH,
-            "mtu": host.configuration.mtu, "seconds": round(now - link.since),
-        }  # fmt: skip
-    why = link.problem or ("no heartbeat of the peer arrives" if not link.heartbeats.healthy else "")
-    return {**entry, "outbound": outbound, "state": "pending", "why": why or "waiting for a heartbeat"}
+    entry |= {
+        "outbound": link.connection.outbound,
+        "state": "established" if link.overlay else "pending",
+        "overlay": link.overlay,
+        "why": _why(host, link, now),
+        "seconds": round(now - link.since),
+        "overlays": {overlay: _overlay(link, overlay, now) for overlay in link.selection.beats},
+    }
+    if link.overlay is not None:
+        entry["rtt"] = entry["overlays"][link.overlay]["rtt"]
+        entry["mtu"] = host.configuration.mtu
+        entry["flows"] = host.datapath.flows_of(link.address)
+        entry["chosen_seconds"] = round(now - link.chosen_since, 1)
+    if SLEEVE in link.selection.beats:
+        entry["fallback"] = {"mtu": link.fallback_mtu, "searching": not link.path.finished}
+    return entry
+
+
+def _overlay(link, overlay, now):
+    """Heartbeats of one overlay: the round trip in seconds, and how long ago one arrived, or was acknowledged."""
+    beats = link.selection.beats[overlay]
+    return {
+        "works": link.selection.sends(overlay),
+        "rtt": None if beats.rtt is None else round(beats.rtt, 6),
+        "heard": _ago(beats.heard, now),
+        "confirmed": _ago(beats.confirmed, now),
+        "lost": beats.lost,
+    }
+
+
+def _why(host, link, now):
+    """Why the preferred overlay does not carry the frames; empty when it does."""
+    if link.overlay == FAST_DATAPATH:
+        return ""
+    if link.overlay is None and not any(beats.heard is not None for beats in link.selection.beats.values()):
+        return link.problem or "waiting for a heartbeat"
+    if link.overlay is None:
+        return "no heartbeat of the peer arrives"
+    if FAST_DATAPATH not in link.selection.beats:
+        return f"the peer has no {FAST_DATAPATH}"
+    if not host.datapath.is_ready:
+        return f"{FAST_DATAPATH}: no bridge on this host"
+    confirmed = link.selection.beats[FAST_DATAPATH].confirmed
+    since = "" if confirmed is None else f" for {now - confirmed:.0f} s"
+    return f"{FAST_DATAPATH}: no packet of {host.configuration.mtu + ETHERNET_HEADER} bytes arrives{since}"
+
+
+def _ago(moment, now):
+    return None if moment is None else round(now - moment, 3)
 
 
 def _node(configuration):

@@ -12,7 +12,7 @@ def text_of(state):
     ]
     for one in state["connections"]:
         mark = "->" if one["outbound"] else "<-"
-        what = f"{one['overlay']} mtu={one['mtu']}" if one["state"] == "established" else one["why"]
+        what = _carried(one) if one["state"] == "established" else one["why"]
         lines.append(f"{mark} {one['address']:<30} {one['state']:<12} {one['node']} {what}".rstrip())
     lines += [
         f"   {name}: short id {peer['short_id']}, over {peer['next_hop']}"
@@ -20,6 +20,16 @@ def text_of(state):
         if peer["next_hop"] not in (name, None)
     ]
     return "\n".join(lines)
+
+
+def _carried(one):
+    """The overlay, why it is not the preferred one, and what it carries."""
+    because = f" ({one['why']})" if one["why"] else ""
+    fallback = one.get("fallback")
+    pieces = ""
+    if one["overlay"] == "sleeve" and fallback["mtu"] < one["mtu"]:
+        pieces = f" path={fallback['mtu']}{'...' if fallback['searching'] else ''}"
+    return f"{one['overlay']} mtu={one['mtu']}{pieces} rtt={one['rtt'] * 1000:.1f}ms flows={one['flows']}{because}"
 
 
 def is_well(state):

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A connection to a neighbour after its hello, and the overlays beside it."""
+
+from __future__ import annotations
+
+from ..mesh import heartbeat, sleeve, too_big
+from ..mesh.path_mtu import PathMtu
+from ..mesh.selection import Selection
+
+FAST_DATAPATH, SLEEVE = "fastdp", "sleeve"
+# In order of preference.
+OVERLAYS = (FAST_DATAPATH, SLEEVE)
+
+
+class Link:
+    """`address` is the neighbour's, `channel` writes to its control channel.
+
+    `transmit(data, address)` sends a datagram of the fallback, `ceiling` is the size of the largest one that is needed
+    and that the interface takes.
+    """
+
+    def __init__(self, connection, channel, address, transmit, ceiling, now):
+        self.connection, self.channel, self.address = connection, channel, address
+        self._transmit = transmit
+        self.selection = Selection(connection.overlays, now)
+        self.path = PathMtu(ceiling, now)
+        self._sender = sleeve.Sender(connection.uid)
+        self.receiver = sleeve.Receiver(connection.uid)
+        self.since = self.chosen_since = now
+        self.problem = ""
+
+    @property
+    def name(self):
+        """The neighbour's name in the mesh."""
+        return self.connection.remote.name
+
+    @property
+    def overlay(self):
+        """The overlay that carries what is sent to the neighbour, None while none does."""
+        return self.selection.chosen
+
+    def evaluate(self, now, ceiling):
+        """Choose the overlay anew; True when it is another one. After a failure the fallback's path is not known."""
+        before = self.overlay
+        if not self.selection.evaluate(now):
+            return False
+        self.chosen_since = now
+        if before == FAST_DATAPATH:
+            self.path.restart(ceiling, now)
+        return True
+
+    def tick(self, now):
+        """Send the heartbeats and probes of the fallback that are due."""
+        uid = self.connection.uid
+        if SLEEVE not in self.selection.beats:
+            return
+        number = self.selection.beats[SLEEVE].due(now)
+        if number is not None:
+            self._transmit(sleeve.heartbeat(uid, number), self.address)
+        # Probes wait until the fallback is known to work at all.
+        if self.selection.beats[SLEEVE].confirmed is not None:
+            size = self.path.due(now)
+            if size is not None:
+                self._transmit(sleeve.probe(uid, size), self.address)
+
+    @property
+    def fallback_mtu(self):
+        """The size of the largest IP packet that the fallback carries in one datagram."""
+        return self.path.size - sleeve.OVERHEAD - heartbeat.ETHERNET_HEADER
+
+    def carry(self, frame, *, notify):
+        """Send a frame over the fallback. With `notify`, return the answer to a sender whose packets are too big."""
+        if notify and self.path.finished:
+            answer = too_big.answer(frame.data, self.fallback_mtu)
+            if answer is not None:
+                return answer
+        for datagram in self._sender.datagrams(frame, self.path.size):
+            self._transmit(datagram, self.address)
+        return None

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The fallback overlay: paths that swallow large packets, or those of VXLAN, and what becomes of traffic."""
+
+from __future__ import annotations
+
+import random
+import socket
+
+from ansible_collections.heddle.ovn.plugins.module_utils.mesh import sleeve
+from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel
+from tests.live.conftest import wait_for
+from tests.live.mesh.conftest import ip
+from tests.live.mesh.stream import Stream
+from tests.live.mesh.test_mesh import exchange, hosts, manifests, mesh_network, packet
+from tests.pipeline import namespace, plan_of, workload
+
+MTU = 1400
+# Ethernet and IPv4 with UDP around a datagram, Ethernet again within.
+OUTER, INNER = 14 + 20 + 8, 14
+
+
+def two_hosts():
+    described = hosts(4)
+    del described["node3"]
+    text = namespace("red", primary=False) + mesh_network("net", "10.9.0.0/24", "fd00:9::/64")
+    text += workload("red", "a1", "node1", "net") + workload("red", "a2", "node2", "net")
+    return plan_of(text, hosts=described)
+
+
+def wait_overlay(fleet, overlays: dict[tuple[str, str], str]) -> None:
+    def chosen() -> bool:
+        return all(fleet.hosts[one].overlay(other) == overlay for (one, other), overlay in overlays.items())
+
+    wait_for(chosen, f"overlays {overlays}")
+
+
+def test_path_that_swallows_large_packets_in_one_direction(fleet):
+    """A TCP stream goes on: over the fallback in this direction, over the fast datapath in the other, and back."""
+    fleet.start(two_hosts())
+    first, second = fleet.hosts["node1"], fleet.hosts["node2"]
+    wait_overlay(fleet, {("node1", "node2"): "fastdp", ("node2", "node1"): "fastdp"})
+    addresses = fleet.wire("red/a2").addresses
+    ends = first.station("red/a1", MTU), second.station("red/a2", MTU)
+    streams = [Stream(*ends, address) for address in addresses]
+    try:
+        for stream in streams:
+            stream.run(lambda: True, "the undisturbed stream")
+        second.swallow(1000)
+        for stream in streams:
+            stream.run(lambda: first.overlay("node2") == "sleeve", "the stream over the fallback")
+        wait_overlay(fleet, {("node1", "node2"): "sleeve", ("node2", "node1"): "fastdp"})
+        assert "no packet of" in first.connection("node2")["why"]
+
+        # The search ends with the size that the path takes. IPv4 senders get a notice; IPv6 has no MTU below 1280.
+        expected = 1000 - OUTER - sleeve.OVERHEAD - INNER
+        streams[0].run(
+            lambda: first.connection("node2")["fallback"] == {"mtu": expected, "searching": False}, "the size"
+        )
+        assert f"mtu {expected}" in kernel_route(ends[0], addresses[0])
+        for stream in streams:
+            stream.run(lambda: True, "the stream over the known path")
+
+        second.impair()
+        for stream in streams:
+            stream.run(lambda: first.overlay("node2") == "fastdp", "the stream after the path was healed")
+    finally:
+        for stream in streams:
+            stream.close()
+
+
+def kernel_route(netns: str, address: str) -> str:
+    return ip("-n", netns, "route", "get", address)
+
+
+def test_path_without_vxlan(fleet):
+    """Frames of all kinds over the fallback, also where a relay has it on one side only."""
+    chain = {"node1": {"mesh_neighbours": ["node2"]}, "node3": {"mesh_neighbours": ["node2"]}}
+    fleet.start(plan_of(manifests(), hosts=hosts(6, **chain)), apart=("node1", "node3"))
+    first, second = fleet.hosts["node1"], fleet.hosts["node2"]
+    wait_overlay(fleet, {("node1", "node2"): "fastdp", ("node2", "node1"): "fastdp", ("node2", "node3"): "fastdp"})
+    exchange(fleet, "red/a1", "red/a3")
+    assert first.flows()
+
+    first.impair("priority=100,udp6,tp_dst=6784,actions=drop")
+    wait_overlay(fleet, {("node1", "node2"): "sleeve", ("node2", "node1"): "sleeve", ("node2", "node3"): "fastdp"})
+    # Flows of the failed path are gone, and no others come.
+    assert first.flows() == []
+    for family in (4, 6):
+        for other in ("red/a2", "red/a3"):
+            exchange(fleet, "red/a1", other, family)
+    assert first.flows() == []
+    fleet.receive_all()
+    frame = packet(fleet, "red/a1", "red/a3").encode()
+    tagged = frame[:12] + bytes.fromhex("8100 0064") + frame[12:]
+    large = packet(fleet, "red/a1", "red/a3", payload=bytes(MTU - 28)).encode()
+    broadcast = b"\xff" * 6 + frame[6:]
+    for sent, expected in ((tagged, {"red/a3"}), (large, {"red/a3"}), (broadcast, {"red/a2", "red/a3"})):
+        fleet.wire("red/a1").send(sent)
+        received = fleet.receive_all()
+        assert {name: [one[: len(sent)] for one in frames] for name, frames in received.items()} == {
+            name: [sent] for name in expected
+        }
+
+    # Bytes of no connection change nothing, although they are of a neighbour's address: at the port of the fallback,
+    # and within VXLAN, which the bridge hands to the daemon.
+    chance = random.Random(1)
+    before = second.status()
+    with kernel.in_netns(fleet.hosts["node3"].netns), socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as client:
+        for _time in range(1000):
+            data = chance.randbytes(chance.randrange(1, 200))
+            client.sendto(data, ("2001:db8:9::2", 6783))
+            client.sendto(b"\x08\0\0\0" + data, ("2001:db8:9::2", 6784))
+    wait_for(lambda: sum(second.status()["dropped"].values()) > sum(before["dropped"].values()), "refused datagrams")
+    wait_for(lambda: second.status()["misses"] > before["misses"], "refused frames")
+    exchange(fleet, "red/a1", "red/a3")
+
+    first.impair()
+    wait_overlay(fleet, {("node1", "node2"): "fastdp", ("node2", "node1"): "fastdp"})
+    for _time in range(2):
+        exchange(fleet, "red/a1", "red/a3")
+    assert first.flows()
+    assert second.connection("node1")["flows"]
