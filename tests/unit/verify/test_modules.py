@@ -49,7 +49,7 @@ def test_a_node_that_is_not_in_the_plan_is_a_clear_error(tmp_path: Path) -> None
 def test_unreadable_parts_are_problems_and_no_drift(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("NORTHBOUND_REMOTE", "SOUTHBOUND_REMOTE", "VSWITCH_REMOTE"):
         monkeypatch.setattr(compare, name, f"unix:{tmp_path / name}")
-    monkeypatch.setattr(compare, "stopped_units", lambda: {"ovn-northd": "ovn-northd does not run"})
+    monkeypatch.setattr(compare, "stopped_of", lambda _plan: {"ovn-northd": "ovn-northd does not run"})
     result = compare.Comparison(PLAN, "node1").result()
     assert result["stopped"] == ["ovn-northd"]
     assert result["problems"] == [

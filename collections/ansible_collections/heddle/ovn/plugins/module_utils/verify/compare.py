@@ -171,9 +171,8 @@ class Comparison:
 
     def _chassis(self) -> Outcome:
         """What the install playbook sets: what ovn-controller reads, the bridges, and the uplinks attached to them."""
-        host = read_host()["chassis"]
         with Client(VSWITCH_REMOTE, read_only=True) if has_ovn(self.plan) else contextlib.nullcontext():
-            outcome, facts = apply_chassis(host, write=False)
+            outcome, facts = apply_chassis(read_host()["chassis"], write=False)
         return outcome + Outcome(notes=tuple(other_facts(self.node, facts["gateway"], self.plan)))
 
     def _northbound(self) -> Outcome:
