@@ -45,7 +45,7 @@ def audited(northbound, southbound, vswitch, monkeypatch):
         monkeypatch.setattr(compare, name, server.remote)
     monkeypatch.setattr(chassis, "VSWITCH_REMOTE", vswitch.remote)
     monkeypatch.setattr(compare, "read_host", lambda: {"node": "node1", "chassis": ARGUMENTS})
-    monkeypatch.setattr(compare, "stopped_units", dict)
+    monkeypatch.setattr(compare, "stopped_of", lambda _plan: {})
     return lambda: compare.Comparison(PLAN, "node1").result()
 
 

@@ -137,7 +137,7 @@ def parts(monkeypatch) -> list[str]:
 
     for name in ("_chassis", "_northbound", "_southbound", "_ports", "_gateway", "_endpoints"):
         monkeypatch.setattr(compare.Comparison, name, part(name))
-    monkeypatch.setattr(compare, "stopped_units", dict)
+    monkeypatch.setattr(compare, "stopped_of", lambda _plan: {})
     monkeypatch.setattr(compare, "other_chassis", lambda *_arguments: ["another chassis"])
     return read
 

@@ -5,11 +5,16 @@ from __future__ import annotations
 
 import os
 
-import yaml
-
 from ..api.coil_v1 import read_v1_dump
 from ..common.atomic_file import replace_file
 from ..controllers.coil.v1_manifests import convert
+
+try:
+    import yaml
+except ImportError as error:
+    YAML_IMPORT_ERROR = error
+else:
+    YAML_IMPORT_ERROR = None
 
 ARGUMENTS = {
     "src": {"type": "path", "required": True},
@@ -32,6 +37,8 @@ class Refused(Exception):
 
 def manifests_result(params: dict, *, write: bool) -> dict:
     """Bring the file of manifests to the dump; return what the module returns."""
+    if YAML_IMPORT_ERROR is not None:
+        raise Refused(["PyYAML is required to write manifests (Debian package python3-yaml)"])
     src, dest = params["src"], params["dest"]
     try:
         with open(src, encoding="utf-8") as file:
