@@ -11,7 +11,17 @@ import pytest
 
 from tests.live.gateway.conftest import UPLINK, interface_of
 from tests.live.gateway.packets import Packet
-from tests.live.gateway.test_services import HTTP, NAMES, TENANTS, address, cluster_ip, received, request, service
+from tests.live.gateway.test_services import (
+    HTTP,
+    NAMES,
+    TENANTS,
+    address,
+    cluster_ip,
+    received,
+    request,
+    server,
+    service,
+)
 
 DOMAIN = "lab.example"
 SETTINGS = {"cluster_domain": DOMAIN}
@@ -81,6 +91,27 @@ def test_names_are_answered_in_their_network_only(host, family):
 
             machine.exchange(forwarded, f"the query of {where} for {name}")
             assert not [one for one in received(machine, where, "a") if one.target_port == asked.source_port]
+
+
+@pytest.mark.parametrize("where", ["flat", "plain"])
+def test_name_of_a_headless_service_has_all_endpoints(host, where):
+    """An endpoint that is not ready is left out. The names of addresses stay those of their workloads."""
+    last = server(where, "d").replace("spec: {", "spec: {ready: false, ")
+    text = TENANTS + server(where, "c") + last + service(where, "all", "web", HTTP, more=", clusterIP: None")
+    machine, zone = host(text, settings=SETTINGS)
+    for token, family in enumerate((4, 6), start=1):
+        ready = {ipaddress.ip_address(address(zone, where, name, family)).packed for name in "bc"}
+        name = f"all.{where}.svc.{DOMAIN}"
+        code, count, rest = answer(machine, zone, where, query(zone, where, name, TYPES[family], family, token))
+        # RFC 1035, section 4.1.3: name, type, class, lifetime and length precede each address.
+        size, first = len(rest) // count, len(encoded(name)) + 10
+        records = [rest[size * number : size * (number + 1)] for number in range(count)]
+        assert (code, {one[first:] for one in records}) == (0, ready)
+        pointer = ipaddress.ip_address(address(zone, where, "c", family)).reverse_pointer
+        code, count, rest = answer(machine, zone, where, query(zone, where, pointer, PTR, family, 10 + token))
+        assert (code, count) == (0, 1)
+        assert rest.endswith(encoded(f"c.{where}.pod.{DOMAIN}"))
+    assert not zone.apply(text).changed
 
 
 def test_names_follow_the_manifests(host):

@@ -66,17 +66,43 @@ class ServiceEndpoints:
         network = self.network(service)
         if network is None:
             return [[] for _port in service.spec["ports"]]
-        families = {*families_of(service, self._snapshot)} & {*network.families}
-        unready = service.spec["publishNotReadyAddresses"]
-        chosen = [
-            (workload, [one for one in self._addresses(workload, network) if family(one) in families])
-            for workload in self.selected(service)
-            if unready or workload.spec.get("ready", True)
-        ]
-        slices = self._slices.get((service.namespace, service.name), ())
+        families, chosen = self._families(service, network), self._chosen(service, network)
+        slices, unready = self._slices_of(service), service.spec["publishNotReadyAddresses"]
         return [
             list(dict.fromkeys([*_of_workloads(port, chosen), *_of_slices(port, slices, families, unready=unready)]))
             for port in service.spec["ports"]
+        ]
+
+    def addresses(self, service: StoredObject) -> list[str]:
+        """Return the addresses of ready endpoints whatever their ports, which a headless Service need not have."""
+        network = self.network(service)
+        if network is None:
+            return []
+        families, unready = self._families(service, network), service.spec["publishNotReadyAddresses"]
+        of_slices = (
+            address
+            for entry in self._slices_of(service)
+            for endpoint in entry.spec["endpoints"]
+            if unready or endpoint["ready"]
+            for address in endpoint["addresses"]
+            if family(address) in families
+        )
+        of_workloads = (address for _workload, own in self._chosen(service, network) for address in own)
+        return list(dict.fromkeys([*of_workloads, *of_slices]))
+
+    def _families(self, service: StoredObject, network: Network) -> set[int]:
+        return {*families_of(service, self._snapshot)} & {*network.families}
+
+    def _slices_of(self, service: StoredObject) -> list[StoredObject]:
+        return self._slices.get((service.namespace, service.name), [])
+
+    def _chosen(self, service: StoredObject, network: Network) -> list[tuple[StoredObject, list[str]]]:
+        """Return the workloads that are endpoints, each with its addresses on the network."""
+        families, unready = self._families(service, network), service.spec["publishNotReadyAddresses"]
+        return [
+            (workload, [one for one in self._addresses(workload, network) if family(one) in families])
+            for workload in self.selected(service)
+            if unready or workload.spec.get("ready", True)
         ]
 
     def _addresses(self, workload: StoredObject, network: Network) -> list[str]:

@@ -34,7 +34,7 @@ from .coil_entries import coil_entries
 from .egress_entries import egress_ip_entries, networks_of
 from .egress_nat_entries import egress_nat_entries
 from .policy_entries import policy_entries
-from .service_entries import service_entries
+from .service_entries import headless_entries, service_entries
 from .workload_entries import workload_interfaces
 
 
@@ -74,6 +74,7 @@ def build_plan(snapshot: Snapshot) -> dict:
             if workload.namespace not in pools
         },
         "services": service_entries(snapshot, found),
+        **headless_entries(snapshot, found),
         "policies": policy_entries(snapshot, found),
         "egress_ips": egress,
         "egress_firewalls": egress_firewalls(snapshot, found),

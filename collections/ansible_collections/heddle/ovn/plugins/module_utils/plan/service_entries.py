@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan's entry for each Service with a cluster IP: its network, addresses, and the endpoints of each port."""
+"""The plan's entry for each Service: its network, addresses and endpoints; of a headless one the addresses alone."""
 
 from __future__ import annotations
 
@@ -48,6 +48,22 @@ def service_entries(snapshot: Snapshot, found: dict[str, Network]) -> dict[str, 
             **_external(service, snapshot, {family(text) for text in addresses}),
         }
     return entries
+
+
+def headless_entries(snapshot: Snapshot, found: dict[str, Network]) -> dict[str, dict]:
+    """Return `headless`: addresses of endpoints by network and Service, for names; nothing without such a Service.
+
+    A Service without a ready endpoint has no name, as in Kubernetes.
+    """
+    services = [service for service in snapshot.of_kind(SERVICE) if is_headless(service)]
+    if not services or not snapshot.settings.get("cluster_domain"):
+        return {}
+    endpoints = ServiceEndpoints(snapshot, found)
+    entries: dict[str, dict] = {}
+    for service in services:
+        if addresses := endpoints.addresses(service):
+            entries.setdefault(endpoints.network(service).name, {})[service_owner(service)] = addresses
+    return {"headless": entries} if entries else {}
 
 
 def _external(service: StoredObject, snapshot: Snapshot, families: set[int]) -> dict:

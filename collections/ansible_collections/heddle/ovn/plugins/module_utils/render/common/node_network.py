@@ -168,6 +168,11 @@ class NodeNetwork:
         return self.plan.get("services", {}).get(self.name, {})
 
     @property
+    def headless_services(self) -> dict[str, list[str]]:
+        """Return the addresses of endpoints of the network's headless Services, by `namespace/name`."""
+        return self.plan.get("headless", {}).get(self.name, {})
+
+    @property
     def has_load_balancer_group(self) -> bool:
         """Return whether a Service of the network is the same on all nodes; these are in one group."""
         return any(not is_of_node(self.network, service) for service in self.services.values())

@@ -27,7 +27,7 @@ def render_names(view: NodeNetwork) -> list[Row]:
     if not named:
         return []
     columns = {
-        "records": _records(named, domain),
+        "records": _records(named, domain, {(_SERVICE, name) for name in view.headless_services}),
         # A name without an address of the family that was asked for has an empty answer at once.
         "options": {"ovn-owned": "true"},
     }
@@ -37,9 +37,10 @@ def render_names(view: NodeNetwork) -> list[Row]:
 
 def _named(view: NodeNetwork) -> Iterator[tuple[str, str, str, list[str]]]:
     """Kind, namespace, name and addresses of all that has a name, Services first."""
-    for service, described in view.services.items():
+    addresses_of = {name: described["addresses"] for name, described in view.services.items()}
+    for service, addresses in {**addresses_of, **view.headless_services}.items():
         namespace, _slash, name = service.partition("/")
-        yield _SERVICE, namespace, name, described["addresses"]
+        yield _SERVICE, namespace, name, addresses
     for workload, interface in view.workloads:
         addresses = [plain(address) for address in interface["addresses"]]
         # A workload whose primary network is another one is locked here.
@@ -47,8 +48,10 @@ def _named(view: NodeNetwork) -> Iterator[tuple[str, str, str, list[str]]]:
             yield _WORKLOAD, workload["namespace"], workload["name"], addresses
 
 
-def _records(named: list[tuple[str, str, str, list[str]]], domain: str) -> dict[str, str]:
-    """Return addresses by name, and names by address.
+def _records(
+    named: list[tuple[str, str, str, list[str]]], domain: str, endpoints: set[tuple[str, str]]
+) -> dict[str, str]:
+    """Return addresses by name, and names by address; `endpoints` are Services whose addresses have other names.
 
     Without `svc` or `pod` a name is that of the Service where a workload has the same one; without a namespace it is
     left out when several namespaces of the network have it.
@@ -63,6 +66,6 @@ def _records(named: list[tuple[str, str, str, list[str]]], domain: str) -> dict[
         records.setdefault(f"{name}.{namespace}", text)
         if len(namespaces[name]) == 1:
             records.setdefault(name, text)
-        for address in addresses:
+        for address in addresses if (kind, f"{namespace}/{name}") not in endpoints else ():
             records.setdefault(ipaddress.ip_address(address).reverse_pointer, full)
     return records
