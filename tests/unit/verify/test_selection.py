@@ -102,6 +102,48 @@ def test_every_workload_sends_to_an_external_host():
     assert asked == set(plan["workloads"])
 
 
+POLICY = """---
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: web, namespace: n0}
+spec:
+  podSelector: {matchLabels: {app: web}}
+  ingress: [{from: [{podSelector: {matchLabels: {app: api}}}]}]
+"""
+LABELS = ("web", "api", "other")
+
+
+def plan_with_policies() -> tuple[dict, dict[str, str]]:
+    """Return a plan of one network and host with four workloads of each label, and the label of each workload."""
+    labels = {f"n0/w{number}": LABELS[number % 3] for number in range(12)}
+    text = namespace("n0") + layer2("n0", "net", "10.0.0.0/16") + POLICY
+    for name, label in labels.items():
+        one = workload("n0", name.removeprefix("n0/"), "node1")
+        text += one.replace("namespace: n0}", f"namespace: n0, labels: {{app: {label}}}}}")
+    return plan_of(text), labels
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.text("abc", max_size=4))
+def test_each_group_that_policies_distinguish_asks_each_other_one(seed):
+    plan, labels = plan_with_policies()
+    chosen = {
+        (labels[one.source], labels[one.target], one.reach)
+        for one in expected(plan, None, Selection(seed=seed))
+        if one.network == "n0_net"
+    }
+    assert chosen == {(source, target, target != "web" or source == "api") for source in LABELS for target in LABELS}
+
+
+def test_questions_for_policies_grow_with_their_groups(monkeypatch):
+    plan, _labels = plan_with_policies()
+    monkeypatch.setattr(selection, "MOST_POLICY_GROUPS", 2)
+    groups = Groups(plan, Selection())
+    keys = [key for one in groups.chosen() for key in one.classes if key[0] == "policy"]
+    assert len({key[2] for key in keys}) == len(keys) == len(LABELS)
+    assert any("policies: 3 of 9 pairs of groups" in line for line in groups.left_out())
+
+
 def test_report_counts_classes_without_a_result_and_untested_workloads(monkeypatch):
     plan = plan_with([(0, "node1"), (0, "node2"), (1, "node1"), (3, "node3")])
     report = evaluate(plan, {})

@@ -14,6 +14,7 @@ from .selection import Groups, Selection
 SORTS = {
     "network": "network x host pair x direction x family",
     "workload": "workload as target x network x family",
+    "policy": "policies of source x policies of target x network x family",
     "isolation": "network x host against each other network x family",
     "flow": "north-south flow x network x host x family",
 }

@@ -2,8 +2,9 @@
 """Selection of test questions, so that their number grows with workloads and not with their square. Pure.
 
 Workloads of one network on one host with one role are equivalent: OVN gives their ports the same rows but for
-addresses. So one of them stands for all, and a network is covered when every pair of such groups has exchanged
-packets. A seed decides the choice within a group, so all hosts make the same one, and another seed makes another.
+addresses. So one of them stands for all, and a network is covered when every pair of such groups has exchanged packets.
+Where policies apply, workloads that the same policies select are such groups as well. A seed decides the choice within
+a group, so all hosts make the same one, and another seed makes another.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ CLASSES, ALL = "classes", "all"
 # For each network and host, isolation of one workload is tested against this many other networks. The number of pairs
 # of networks grows with their square and would dominate; the report counts what is left out.
 MOST_NETWORKS = 128
+# With more groups that policies distinguish on a network, each asks one other group only.
+MOST_POLICY_GROUPS = 12
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,22 @@ class Groups:
             # One that is attached to a network twice is one workload of it.
             for network, role in dict.fromkeys((end["network"], end["role"]) for end in one["interfaces"]):
                 self.members.setdefault(network, {}).setdefault((one["node"], role), []).append(name)
+        policies = plan.get("policies", {})
+        self.alike = {
+            name: self._selected_alike(name, policies[name]["selections"]) for name in self.members if name in policies
+        }
+
+    def _selected_alike(self, network: str, selections: dict[str, list[str]]) -> dict[str, list[str]]:
+        """Return the workloads of a network by the names of what selects them."""
+        selecting: dict[str, list[str]] = {}
+        for selection in sorted(selections):
+            for name in selections[selection]:
+                selecting.setdefault(name, []).append(selection)
+        groups: dict[str, list[str]] = {}
+        for (_node, role), members in self.members[network].items():
+            for name in members if role != LOCKED_ROLE else ():
+                groups.setdefault(" ".join(selecting.get(name, ())), []).append(name)
+        return groups
 
     def chosen(self, node: str | None = None) -> list[Chosen]:
         """Return the questions of one node's workloads, or of all; each pair and network once."""
@@ -75,7 +94,8 @@ class Groups:
 
     def _questions(self, node: str | None) -> Iterator[tuple]:
         for network in self.members:
-            for source, target, key in (*self._within(network), *self._every_workload(network)):
+            within = (*self._within(network), *self._every_workload(network), *self._by_policies(network))
+            for source, target, key in within:
                 if node in (None, self.node[source]):
                     yield source, target, network, key
         for one in self.members:
@@ -108,6 +128,21 @@ class Groups:
                 if following != name:
                     yield name, following, ("workload", network, following)
 
+    def _by_policies(self, network: str) -> Iterator[tuple]:
+        """One question from each group that policies distinguish to each other one, whatever their hosts are."""
+        groups = self.alike.get(network, {})
+        names = list(groups)
+        for place, mine in enumerate(names):
+            targets = names
+            if len(names) > MOST_POLICY_GROUPS:
+                step = 1 + self.selection.number("policy", network) % (len(names) - 1)
+                targets = [names[(place + step) % len(names)]]
+            for other in targets:
+                key = ("policy", network, mine, other)
+                source = self.selection.one_of(groups[mine], *key, "source")
+                if others := [name for name in groups[other] if name != source]:
+                    yield source, self.selection.one_of(others, *key, "target"), key
+
     def _isolation(self, network: str, node: str | None) -> Iterator[tuple]:
         """One workload of a network on each host against every other network, on a host that the seed chooses."""
         hosts = self._sources(network)
@@ -138,6 +173,11 @@ class Groups:
         alone = [name for name, groups in self.members.items() if sum(map(len, groups.values())) == 1]
         if alone:
             lines.append(f"{_some(alone)}: one workload only, which has no peer on its network")
+        lines += [
+            f"policies: {len(groups)} of {len(groups) ** 2} pairs of groups that policies distinguish on {network}"
+            for network, groups in self.alike.items()
+            if len(groups) > MOST_POLICY_GROUPS
+        ]
         others = len(self.members) - 1
         if others > MOST_NETWORKS:
             lines.append(f"isolation: each network was tested against {MOST_NETWORKS} of the {others} others")
