@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many objects of one kind: from manifests to one node's rows, beside the bare protocol, and northd's logical flows."""
+
+from __future__ import annotations
+
+import json
+
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.reconcile import Scope
+from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
+from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
+from ansible_collections.heddle.ovn.plugins.module_utils.render.northbound import TABLES
+from ansible_collections.heddle.ovn.plugins.module_utils.types.ovsdb_row import Row
+
+from . import load, raw
+from .clock import Clock
+from .engine import EVERYTHING, READS_PER_ROUND, apply, write_raw
+from .northd import Stopwatch, write_chassis
+from .servers import NORTHBOUND, SOUTHBOUND, served, translating
+
+# Room for the workloads in the default network.
+SETTINGS = {"cluster_subnets": ["10.128.0.0/14/20", "fd00:10:244::/48/64"]}
+CHANGE = "one change"
+
+
+def document(kind: str, api: str, name: str, namespace: str | None, spec: dict, labels: dict | None = None) -> str:
+    """Return a manifest."""
+    metadata: dict = {"name": name, "labels": labels or {}}
+    if namespace:
+        metadata["namespace"] = namespace
+    return f"---\n{json.dumps({'apiVersion': api, 'kind': kind, 'metadata': metadata, 'spec': spec})}\n"
+
+
+def rows_of(clock: Clock, label: str, text: str) -> tuple[dict, list[Row]]:
+    """Return plan and rows of one node, with the time that each step takes."""
+    found = clock.measure(f"{label}validate", load.resources, text)
+    after = clock.measure(f"{label}admit", load.admitted, found, None, SETTINGS)
+    plan = clock.measure(f"{label}plan", build_plan, after)
+    assert len(plan["workloads"]) == text.count('"kind": "Workload"')
+    return plan, clock.measure(f"{label}render", render_northbound, plan, load.NODE)
+
+
+def one_round(clock: Clock, rows: list[Row], changed: list[Row], network: str) -> int:
+    """Measure engine and bare protocol once; return the writing transactions of one change."""
+    before, after = ([row for row in some if row.network in ("", network)] for some in (rows, changed))
+    with served(NORTHBOUND, NORTHBOUND) as (plain, server), raw.RawClient(plain.remote, NORTHBOUND) as client:
+        networks, selects = raw.operations(client, rows, load.OWNER)
+        clock.measure("raw create", write_raw, client, networks)
+        clock.measure("create", apply, server, rows)
+        for _read in range(READS_PER_ROUND):
+            clock.measure("raw read", client.transact, selects)
+            assert clock.measure("no change", apply, server, rows) == (0, 0)
+        former = tuple(row for row in before if row.network)
+        scope = Scope(tables=frozenset(TABLES), networks=frozenset({network}), former=former)
+        changes, transactions = clock.measure(CHANGE, apply, server, after, scope)
+        assert changes > 0
+        assert apply(server, changed, EVERYTHING) == (0, 0)
+    return transactions
+
+
+def flows(plan: dict, rows: list[Row]) -> int:
+    """Return the logical flows that northd makes of rows."""
+    with served(NORTHBOUND, SOUTHBOUND) as (northbound, southbound), translating(northbound, southbound) as process:
+        write_chassis(southbound, plan)
+        Stopwatch(northbound, southbound, process).step("all", rows)
+        return len(southbound.rows("Logical_Flow"))
+
+
+def print_figures(seconds: dict[str, float], without: str, rows: list[Row], tables: tuple[str, ...]) -> None:
+    """Print what the steps took, with and `without` the objects that were measured."""
+    for label in ("validate", "admit", "plan", "render"):
+        print(f"{label:28} {seconds[label]:8.3f} s, {without} {seconds[f'{without}: {label}']:.3f} s")
+    print(f"{'rows of one node':28} {len(rows):8,}")
+    for table in tables:
+        print(f"{'  ' + table:28} {sum(row.table == table for row in rows):8,}")
+    for name, over in (("create", "raw create"), ("no change", "raw read")):
+        print(f"{f'{name} over {over}':28} {seconds[name] / seconds[over]:8.2f} x ({seconds[name]:.3f} s)")
