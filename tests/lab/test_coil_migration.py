@@ -36,6 +36,7 @@ def reaches(lab: Lab, address: str) -> bool:
     return lab.try_ssh("node1", "ping", "-n", "-c", "1", "-W", "2", address).returncode == 0
 
 
+@pytest.mark.long
 def test_host_by_host(lab, manifests):
     more = ("-e", f"heddle_coil_dump={DUMP}")
     assert reaches(lab, "10.64.0.5")
