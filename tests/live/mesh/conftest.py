@@ -64,6 +64,9 @@ class Host:
            "peer", "name", "eth1", "netns", self.netns)  # fmt: skip
         ip("-n", underlay, "link", "set", f"u-{self.node}", "master", "underlay", "up")
         self.ip("link", "set", "lo", "up")
+        # Open vSwitch in user space sees eth1's frames beside the kernel, which must not answer ARP requests for the
+        # address of br-phy with eth1's MAC address: frames to that one reach the daemon past the bridge and its flows.
+        ip("netns", "exec", self.netns, "sysctl", "-qw", "net.ipv4.conf.eth1.arp_ignore=1")
         self.ip("link", "set", "eth1", "up")
         self.database = Server(self.tools, self.folder, "Open_vSwitch", self.tools.schema("Open_vSwitch"))
         self.vsctl("--no-wait", "init")
