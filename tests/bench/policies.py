@@ -78,9 +78,9 @@ def main() -> None:
         transactions = one_round(clock, rows, changed, f"tenant{count // 2}_net")
     seconds = clock.best()
     print_figures(seconds, "without policies", rows, ("ACL", "Port_Group", "Address_Set"))
-    print(f"{'one label changed':28} {seconds[CHANGE] * 1000:8.1f} ms, {transactions} transactions")
+    print(f"{'one label changed':36} {seconds[CHANGE] * 1000:8.1f} ms, {transactions} transactions")
     more = (flows(plan, rows) - flows(open_plan, open_rows)) / (count * POLICIES)
-    print(f"{'logical flows of a policy':28} {more:8.1f}")
+    print(f"{'logical flows of a policy':36} {more:8.1f}")
 
 
 if __name__ == "__main__":

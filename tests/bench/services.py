@@ -47,9 +47,9 @@ def main() -> None:
         transactions = one_round(clock, rows, changed, f"tenant{count // 2}_net")
     seconds = clock.best()
     print_figures(seconds, "without Services", rows, ("Load_Balancer", "Load_Balancer_Group"))
-    print(f"{'one workload not ready':28} {seconds[CHANGE] * 1000:8.1f} ms, {transactions} transactions")
+    print(f"{'one workload not ready':36} {seconds[CHANGE] * 1000:8.1f} ms, {transactions} transactions")
     more = (flows(plan, rows) - flows(bare_plan, bare_rows)) / (count * SERVICES)
-    print(f"{'logical flows of a Service':28} {more:8.1f}")
+    print(f"{'logical flows of a Service':36} {more:8.1f}")
 
 
 if __name__ == "__main__":
