@@ -172,6 +172,7 @@ def test_the_last_node_and_the_clean_up(lab):
         ("north-south", "udp"),
         ("north-south", "new tcp"),
         ("to join address", "icmp"),
+        ("to service", "new tcp"),
     } <= set(found)
     sent, lost = found["comparison", "udp"]
     tolerated = TOLERATED / 100 + UNEVEN * lost / sent

@@ -22,6 +22,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.traffic.flows import (
     NEW,
     NORTH_SOUTH,
     TO_JOIN,
+    TO_SERVICE,
     UDP,
     Answerer,
     Flow,
@@ -77,6 +78,31 @@ def test_each_workload_sends_to_the_next_to_external_hosts_and_to_a_join_address
     # Its network has no other workload, and no IPv6.
     assert {(one.kind, one.family) for one in found if one.source == "small/alone"} == {(NORTH_SOUTH, 4), (TO_JOIN, 4)}
     assert {one.interval for one in found if one.protocol == UDP} == {10}
+
+
+def test_connections_to_a_service_of_the_network() -> None:
+    text = namespace("red") + layer2("red", "net", "10.0.0.0/16", "fd00:1::/64")
+    for number in (1, 2):
+        made = workload("red", f"w{number}", f"node{number}")
+        text += made.replace("namespace: red", "namespace: red, labels: {app: web}") if number == 1 else made
+    web = """---
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: red}
+spec:
+  ipFamilyPolicy: PreferDualStack
+  selector: {app: SELECTED}
+  ports: [{port: 53, protocol: UDP, name: dns}, {port: 80, targetPort: 8080, name: http}]
+"""
+    found = plan_of(text + web.replace("SELECTED", "web"))
+    sent = [one for one in flows(found, chosen_workloads(found), {}) if one.kind == TO_SERVICE]
+    assert {(one.protocol, one.source, one.target, one.family, one.port, one.endpoints) for one in sent} == {
+        (NEW, source, "red/web", number, 80, ("red/w1",)) for source in ("red/w1", "red/w2") for number in (4, 6)
+    }
+    assert {one.address for one in sent} == {*found["services"]["red_net"]["red/web"]["addresses"]}
+    # Without endpoints the connections are rejected by the Service itself, which says nothing of a path.
+    empty = plan_of(text + web.replace("SELECTED", "none"))
+    assert not [one for one in flows(empty, chosen_workloads(empty), {}) if one.kind == TO_SERVICE]
 
 
 def test_a_network_that_does_not_change_is_measured_for_comparison() -> None:
@@ -163,7 +189,7 @@ def segment(**changed) -> dict:
     base = {
         "kind": EAST_WEST, "protocol": UDP, "network": "n", "source": "n/a", "target": "n/b", "family": 4,
         "address": "10.0.0.4", "interval": 10, "name": "flow", "began": 100.0, "ended": 130.0, "sent": 3000,
-        "late": 0, "retried": 0, "slowest": 0.01, "gaps": [], "losses": {}, "slow": {},
+        "late": 0, "retried": 0, "slowest": 0.01, "gaps": [], "losses": {}, "slow": {}, "endpoints": [],
     }  # fmt: skip
     return {**base, "lost": sum(changed.get("losses", {}).values()), **changed}
 
@@ -186,15 +212,18 @@ STEPS = [
 def test_loss_is_attributed_to_a_move_only_during_it() -> None:
     lossy = segment(losses={"1050": 40, "1150": 3}, gaps=[[105.0, 105.4, 40], [115.0, 115.03, 3]])
     still = segment(name="still", source="n/c", target="n/d", losses={"1050": 2}, gaps=[[105.0, 105.02, 2]])
-    report = evaluate({"h1": host(lossy, still)}, STEPS)
-    flow, other = report["flows"]
+    endpoint = segment(name="service", kind=TO_SERVICE, protocol=NEW, source="n/c", target="n/web", losses={"1050": 1},
+                       endpoints=["n/b", "n/d"])  # fmt: skip
+    report = evaluate({"h1": host(lossy, still, endpoint)}, STEPS)
+    flow, other, to_service = report["flows"]
+    assert (to_service["lost"], to_service["lost_by_moves"]) == (1, 1)
     assert (flow["lost"], flow["lost_by_moves"]) == (43, 40)
     assert (flow["longest_gap"], flow["longest_gap_by_moves"]) == (0.03, 0.4)
     assert (other["lost"], other["lost_by_moves"]) == (2, 0)
     phases = {phase["step"]: phase for phase in report["phases"]}
     assert list(phases) == ["before", "drain", "change", "end"]
     assert phases["drain"]["lost"] == {EAST_WEST: 2}
-    assert phases["drain"]["lost_by_moves"] == 40
+    assert phases["drain"]["lost_by_moves"] == 41
     assert phases["change"]["lost"] == {EAST_WEST: 3}
     assert "n/b" in json.dumps(report["moves"])
 
@@ -292,6 +321,16 @@ def test_missing_responder_is_loss_and_a_failed_connection(tmp_path, monkeypatch
     assert found[UDP]["lost"] == found[UDP]["sent"] > 0
     assert found[NEW]["lost"] == found[NEW]["sent"] > 0
     assert found[LONG]["connections"] == 0
+
+
+def test_an_endpoint_that_refuses_a_connection_to_a_service_was_reached(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(loop, "HEAD_START", 0.0)
+    flow = replace(loopback(NEW).flows[0], kind=TO_SERVICE, port=free_port(), endpoints=("n/b",))
+    work = loop.Traffic(loop.Task([flow], [], {"n/a": None}, free_port()), str(tmp_path / "figures.json"))
+    work.run(PATIENCE + 1)
+    (found,) = json.loads((tmp_path / "figures.json").read_text())["segments"]
+    assert (found["lost"], found["kind"]) == (0, TO_SERVICE)
+    assert found["sent"] > 0
 
 
 ON_OUTSIDE = NodeContext("external", "/nonexistent", write=True)

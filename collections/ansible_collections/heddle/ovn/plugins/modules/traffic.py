@@ -15,8 +15,8 @@ description:
   - With O(state=started) a background process sends and answers for some workloads of primary Layer2
     networks, in their network namespaces. When a workload moves, the process of its new host continues.
   - Every 10 milliseconds a UDP packet goes to the next workload and to each host of O(external), every 50 an ICMP echo
-    to a join address; one TCP connection of each kind carries a line every 100, and a new one to external hosts is
-    made every 100. All of it is done in both address families.
+    to a join address; one TCP connection of each kind carries a line every 100, and a new one to external hosts and to
+    a Service of the network is made every 100. All of it is done in both address families.
   - External hosts send only replies, as a network of Heddle has no address there.
   - The same workloads are chosen on all hosts, up to four of the two Layer2 networks with the most of them. Virtual
     machines are not included.

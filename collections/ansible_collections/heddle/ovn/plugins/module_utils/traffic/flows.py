@@ -8,7 +8,10 @@ All hosts choose the same flows. A flow belongs to workloads, not to hosts: whic
 | probe | UDP, answered | 10 ms | workload | next workload; external host |
 | probe | ICMP echo | 50 ms | workload | join address of a node's gateway router |
 | long | one TCP connection, a line and its echo | 100 ms | workload | next workload; external host |
-| new | a TCP connection each time | 100 ms | workload | external host |
+| new | a TCP connection each time | 100 ms | workload | external host; address of a Service of its network |
+
+Nothing is bound to the ports of Services, which are those of applications: a refused connection has reached an
+endpoint as well.
 
 Beside the Layer2 networks, which an upgrade changes, one Layer3 network is measured, which it does not change: what is
 lost there is lost by the hosts themselves (kind "comparison").
@@ -17,13 +20,14 @@ lost there is lost by the hosts themselves (kind "comparison").
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..common.addressing import family, nth_interface, plain
 from ..common.naming import DEFAULT_NETWORK, workload_namespace
 
 UDP, ICMP, LONG, NEW = "udp", "icmp", "long tcp", "new tcp"
 EAST_WEST, NORTH_SOUTH, TO_JOIN, COMPARISON = "east-west", "north-south", "to join address", "comparison"
+TO_SERVICE = "to service"
 # Milliseconds from one packet to the next.
 INTERVALS = {UDP: 10, ICMP: 50, LONG: 100, NEW: 100}
 # How many networks and how many workloads of each are measured: limited by one processor.
@@ -32,7 +36,10 @@ NETWORKS, WORKLOADS = 2, 4
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """Packets from a workload to an address; `target` is the workload, node or host that has it."""
+    """Packets from a workload to an address; `target` is the workload, node, host or Service that has it.
+
+    Of a Service `port` is its own one, and `endpoints` are its workloads.
+    """
 
     kind: str
     protocol: str
@@ -42,6 +49,8 @@ class Flow:
     family: int
     address: str
     interval: int
+    port: int | None = None
+    endpoints: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -110,12 +119,33 @@ def flows(plan: dict, chosen: dict[str, list[str]], external: dict[str, list[str
                     found += _flows(NORTH_SOUTH, (UDP, LONG, NEW), network, source, host, address)
             for node, address in _join_addresses(plan, network, place + 1):
                 found += _flows(TO_JOIN, (ICMP,), network, source, node, address)
+            found += _to_service(plan, network, source)
     return found
 
 
 def _flows(kind: str, protocols: tuple, network: str, source: str, target: str, address: str) -> Iterator[Flow]:
     for protocol in protocols:
         yield Flow(kind, protocol, network, source, target, family(address), address, INTERVALS[protocol])
+
+
+def _to_service(plan: dict, network: str, source: str) -> Iterator[Flow]:
+    """Yield the flows to the network's first Service with a TCP port, in the families that its endpoints have."""
+    owners = {
+        plain(address): name
+        for name, workload in plan["workloads"].items()
+        for interface in workload["interfaces"]
+        if interface["network"] == network
+        for address in interface["addresses"]
+    }
+    for name, service in sorted(plan.get("services", {}).get(network, {}).items()):
+        for port in (one for one in service["ports"] if one["protocol"] == "TCP" and one["endpoints"]):
+            for address in service["addresses"]:
+                behind = {one["address"] for one in port["endpoints"] if family(one["address"]) == family(address)}
+                if behind:
+                    endpoints = tuple(sorted({owners[one] for one in behind if one in owners}))
+                    for flow in _flows(TO_SERVICE, (NEW,), network, source, name, address):
+                        yield replace(flow, port=port["port"], endpoints=endpoints)
+            return
 
 
 def _addresses(plan: dict, workload: str, network: str) -> list[str]:

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from ..common.text_table import shortened, table
-from .flows import COMPARISON, EAST_WEST, NORTH_SOUTH, TO_JOIN
+from .flows import COMPARISON, EAST_WEST, NORTH_SOUTH, TO_JOIN, TO_SERVICE
 
-KINDS = (EAST_WEST, NORTH_SOUTH, TO_JOIN, COMPARISON)
+KINDS = (EAST_WEST, NORTH_SOUTH, TO_JOIN, TO_SERVICE, COMPARISON)
 
 
 def traffic_table(report: dict) -> list[str]:

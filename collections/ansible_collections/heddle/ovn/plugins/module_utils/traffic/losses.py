@@ -90,7 +90,7 @@ class _Windows:
                 if back:
                     self.of.setdefault(owner, []).append((went, min(back)))
 
-    def during(self, ends: tuple[str, str], start: float, end: float) -> bool:
+    def during(self, ends: tuple[str, ...], start: float, end: float) -> bool:
         """Return whether one of the ends was being moved at some time in between."""
         return any(begin <= end and start <= finish for one in ends for begin, finish in self.of.get(one, []))
 
@@ -105,7 +105,7 @@ class _Flow:
     def __init__(self, segment: dict) -> None:
         keys = ("name", "kind", "protocol", "network", "source", "target", "family", "address", "interval")
         self.base = {key: segment[key] for key in keys}
-        self.ends = (segment["source"], segment["target"])
+        self.ends = (segment["source"], segment["target"], *segment["endpoints"])
         self.hosts: list[list] = []
         self.counts: Counter[str] = Counter()
         self.gap = {True: 0.0, False: 0.0}

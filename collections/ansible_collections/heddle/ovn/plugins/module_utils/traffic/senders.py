@@ -8,11 +8,12 @@ of its sockets can be read or written. Nothing here blocks or raises once a send
 from __future__ import annotations
 
 import contextlib
+import errno
 import socket
 import struct
 
 from ..netlink import kernel
-from .flows import ICMP, LONG, NEW, UDP, Flow
+from .flows import ICMP, LONG, NEW, TO_SERVICE, UDP, Flow
 from .tally import PATIENCE, Tally
 
 # The magic bytes of a request; an answer begins with other bytes, so that answers are never answered.
@@ -192,13 +193,17 @@ class LongConnection:
 
 
 class NewConnections:
-    """A new TCP connection each time, closed once established."""
+    """A new TCP connection each time, closed once established.
+
+    One to a Service has reached an endpoint also when that refuses it: its application may not be running.
+    """
 
     def __init__(self, flow: Flow, port: int, namespace: str | None, watch) -> None:
-        self.flow, self.port, self.namespace = flow, port, namespace
+        self.flow, self.port, self.namespace = flow, flow.port or port, namespace
         self.tally, self.watch = Tally(), watch
         self.waiting: dict[socket.socket, tuple[int, float]] = {}
-        _tcp(flow, port).close()
+        self.answers = (0, errno.ECONNREFUSED) if flow.kind == TO_SERVICE else (0,)
+        _tcp(flow, self.port).close()
 
     def send(self, now: float) -> None:
         """Start a connection, and abort those that have waited long enough."""
@@ -211,8 +216,8 @@ class NewConnections:
             self.watch(self, opened, True)
 
     def ready(self, opened: socket.socket, now: float) -> None:
-        """Check whether a connection was established; a rejected one counts as lost."""
-        if opened.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0:
+        """Check whether a connection was established; otherwise a rejected one counts as lost."""
+        if opened.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) in self.answers:
             self.tally.answer(self.waiting[opened][0], now)
         self._end(opened)
 

@@ -15,6 +15,7 @@ LANES = (
     ("east-west", "udp", "packets lost"), ("east-west", "long tcp", "lines stuck"),
     ("north-south", "udp", "packets lost"), ("north-south", "new tcp", "connections failed"),
     ("north-south", "long tcp", "lines stuck"), ("to join address", "icmp", "echoes lost"),
+    ("to service", "new tcp", "connections without an answer"),
     ("comparison", "udp", "packets lost where nothing changes"),
 )  # fmt: skip
 
