@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from ansible_collections.heddle.ovn.plugins.module_utils.render import render_endpoints
 from tests.live.gateway.conftest import UPLINK, interface_of
 from tests.live.gateway.packets import Packet
 from tests.live.gateway.test_services import (
@@ -125,6 +126,22 @@ def test_names_follow_the_manifests(host):
     zone.settings = {}
     zone.apply(without)
     assert not zone.northbound.rows("DNS", "records")
+
+
+@pytest.mark.parametrize("family", [4, 6])
+def test_the_resolver_of_a_workload_works_without_a_server(host, family):
+    """Its name server is the gateway, on the way to which OVN answers for the names of the network."""
+    machine, zone = host(TENANTS + SERVICES, settings=SETTINGS)
+    files = {one.namespace: one.resolver.splitlines() for one in render_endpoints(zone.plan, "node1")}
+    for token, where in enumerate(NAMES):
+        search, *servers = files[f"{where}_a"]
+        assert search.split() == ["search", f"{where}.svc.{DOMAIN}", f"svc.{DOMAIN}", DOMAIN]
+        target = next(one.split()[1] for one in servers if (":" in one) == (family == 6))
+        name = f"web.{search.split()[1]}"
+        asked = replace(query(zone, where, name, TYPES[family], family, token), target=target)
+        code, count, rest = answer(machine, zone, where, asked)
+        assert (code, count) == (0, 1)
+        assert rest.endswith(ipaddress.ip_address(cluster_ip(zone, where, "web", family)).packed)
 
 
 def test_a_service_for_dns_does_not_change_the_answers(host):

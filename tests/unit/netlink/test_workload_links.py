@@ -3,12 +3,14 @@
 
 import contextlib
 import os
+from dataclasses import replace
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel
+from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel, resolver_files
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink.workload_links import (
     NetlinkError,
+    planned_endpoints,
     reconcile_endpoints,
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.types.netns_workload import Endpoint, Link
@@ -227,3 +229,49 @@ def test_entering_a_missing_namespace_does_not_create_it(host):
     with pytest.raises(FileNotFoundError), kernel.in_netns(f"{PREFIX}_missing"):
         pass
     assert f"{PREFIX}_missing" not in kernel.namespaces()
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    monkeypatch.setattr(resolver_files, "DIRECTORY", f"{tmp_path}/netns")
+    return tmp_path / "netns"
+
+
+def test_resolver_file_is_created_changed_and_removed(host, files):
+    first, second = (
+        replace(endpoint(), resolver=f"search {name}.svc.example\nnameserver 10.244.0.1\n") for name in "ab"
+    )
+    path = files / f"{PREFIX}_a" / "resolv.conf"
+    assert any(one.kind == "resolv.conf" for one in planned_endpoints([first], owner=PREFIX).changes)
+    assert apply(first, write=False).changed
+    assert not files.exists()
+    assert apply(first).changed
+    assert not apply(first).changed
+    assert path.read_text() == f"# heddle:{PREFIX}\n{first.resolver}"
+    (change,) = apply(second, write=False).changes
+    assert (change.action, change.kind) == ("update", "resolv.conf")
+    assert apply(second).changed
+    assert path.read_text().endswith(second.resolver)
+    # Damaged by hand: it is repaired. With another workload's file beside it, only this one goes.
+    path.write_text(f"# heddle:{PREFIX}\nnameserver 192.0.2.1\n")
+    assert apply(second).changed
+    other = files / "theirs" / "resolv.conf"
+    other.parent.mkdir()
+    other.write_text("nameserver 192.0.2.1\n")
+    assert apply(endpoint()).changed
+    assert not path.parent.exists()
+    assert other.exists()
+
+
+def test_foreign_resolver_file_stays_and_is_reported(host, files):
+    wanted = replace(endpoint(), resolver="search svc.example\nnameserver 10.244.0.1\n")
+    path = files / wanted.namespace / "resolv.conf"
+    path.parent.mkdir(parents=True)
+    path.symlink_to("/nonexistent")
+    for _run in range(2):
+        outcome = apply(wanted)
+        assert not any(one.kind == "resolv.conf" for one in outcome.changes)
+        (note,) = outcome.notes
+        assert str(path) in note
+    apply()
+    assert path.is_symlink()

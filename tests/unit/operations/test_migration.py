@@ -181,6 +181,14 @@ def test_vm_gets_the_cluster_dns_by_dhcp():
         rows = render_northbound(plan_of(text, settings={"shared_services": list(services)}), "node1")
         return {row.key[-2:]: row.columns["options"].get("dns_server") for row in rows if row.table == "DHCP_Options"}
 
+    def domains(**settings):
+        rows = render_northbound(plan_of(text, settings=settings), "node1")
+        keys = ("domain_search_list", "domain_search")
+        options = [row.columns["options"] for row in rows if row.table == "DHCP_Options"]
+        return [found[key] for found in options for key in keys if key in found]
+
+    assert domains() == []
+    assert domains(cluster_domain="lab.example") == ['"red.svc.lab.example,svc.lab.example,lab.example"'] * 2
     assert servers() == {"v4": None, "v6": None}
     assert servers({**dns, "name": "default/kubernetes"}) == {"v4": None, "v6": None}
     assert servers(dns) == {"v4": "10.96.0.10", "v6": None}

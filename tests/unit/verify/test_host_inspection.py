@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from ansible_collections.heddle.ovn.plugins.module_utils.verify import host_inspection
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.egress import egress_packet, overlapping
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.host_inspection import (
     MOST_ENTRIES,
@@ -90,3 +91,18 @@ def test_entries_of_the_pair_come_first_and_each_once() -> None:
     )
     assert found[:4] == [marked, closing, inner, others[0]]
     assert len(found) == len(set(found)) == MOST_ENTRIES
+
+
+def test_datagrams_of_a_pair_are_sent_until_open_vswitch_tracks_both(monkeypatch) -> None:
+    """A busy host loses the first ones; without a way to send nothing is waited for."""
+    pair, sent, marks = overlapping(SAME, "node1"), [], {"blue_net": "0x1", "red_net": "0x2"}
+    monkeypatch.setattr(host_inspection, "connection_mark", lambda view: marks[view.name])
+    lines = [f"udp,orig=(src=10.0.0.3,dst=192.0.2.200),zone=64000,mark={mark}" for mark in marks.values()]
+    monkeypatch.setattr(host_inspection, "run", lambda _command: "\n".join(lines[: max(0, len(sent) - 2)]))
+    monkeypatch.setattr(host_inspection, "_send", lambda *_arguments: sent.append(1) or True)
+    assert host_inspection._tracked(SAME, "node1", pair, ["192.0.2.200"], local=False) == lines
+    assert len(sent) == 4
+    sent.clear()
+    monkeypatch.setattr(host_inspection, "_send", lambda *_arguments: bool(sent.append(1)))
+    assert host_inspection._tracked(SAME, "node1", pair, [], local=False) == []
+    assert len(sent) == 1

@@ -47,7 +47,9 @@ def apply_workloads(context: NodeContext, plan: dict, refused: Set[str] = frozen
         outcome += apply_egress(plan, node, owner, write=write)
         outcome += reconcile_taps(vms, owner=f"{plan['deployment']}:vm", write=write)
     elif not write:
-        outcome += planned_endpoints(endpoints) + planned_routed_workloads(render_routed_workloads(plan, node))
+        outcome += planned_endpoints(endpoints, owner=owner) + planned_routed_workloads(
+            render_routed_workloads(plan, node)
+        )
     else:
         raise UserError("pyroute2 is missing on this host; run heddle.ovn.install")
     if has_ovn(plan):

@@ -14,6 +14,7 @@ from ..common.change import Change, Outcome
 from ..common.errors import NetlinkError
 from ..types.netns_workload import Endpoint, Link
 from . import kernel
+from .resolver_files import foreign_resolvers, resolver_steps
 from .step import Step, perform
 
 SUBSTRATE = "kernel"
@@ -35,7 +36,9 @@ def reconcile_endpoints(endpoints: list[Endpoint], *, owner: str, userspace: boo
     """
     refused: dict[str, str] = {}
     steps = _steps(endpoints, owner, userspace, refused if write else None)
-    return perform(steps, write=write) + Outcome(refused=tuple(refused.items()))
+    steps += resolver_steps(endpoints, mark(owner))
+    notes = tuple(foreign_resolvers(endpoints, mark(owner)))
+    return perform(steps, write=write) + Outcome(refused=tuple(refused.items()), notes=notes)
 
 
 def foreign_namespaces(owner: str) -> list[str]:
@@ -44,9 +47,10 @@ def foreign_namespaces(owner: str) -> list[str]:
     return [name for name in kernel.namespaces() if kernel.read_alias(name, "lo") != own_mark]
 
 
-def planned_endpoints(endpoints: list[Endpoint]) -> Outcome:
+def planned_endpoints(endpoints: list[Endpoint], *, owner: str) -> Outcome:
     """Return the changes on an empty host, for check mode before the libraries are installed: all is created."""
-    return Outcome(tuple(_creation(endpoint) for endpoint in endpoints))
+    files = (step.change for step in resolver_steps(endpoints, mark(owner)))
+    return Outcome((*map(_creation, endpoints), *files))
 
 
 def _change(action: str, kind: str, name: str, network: str, before: dict, after: dict) -> Change:

@@ -27,7 +27,8 @@ class Link:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A workload's network namespace and its links."""
+    """A workload's network namespace and its links; `resolver` is the text of its resolv.conf, "" for none."""
 
     namespace: str
     links: tuple[Link, ...]
+    resolver: str = ""

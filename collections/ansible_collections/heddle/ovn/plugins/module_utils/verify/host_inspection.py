@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Collects the actual state of a host: bridges, VRFs, rules, routes, nftables, conntrack entries.
 
-Read-only, except for one datagram to an external host from each workload whose connections are shown.
+Read-only, except for datagrams to an external host from each workload whose connections are shown.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ from .listening import open_sender, places
 FORMAT = 1
 MOST_ENTRIES = 300
 _ON_BRIDGE = "zone=64000"
-# Seconds within which Open vSwitch has set up a new connection, also on a slow host.
-_PATIENCE = 3.0
+# Seconds within which Open vSwitch has set up a new connection, also on a host that is slow and busy; in local gateway
+# mode, where connections leave through the host and carry no marks to wait for, another number.
+_PATIENCE, _PATIENCE_LOCAL = 30.0, 3.0
 _TABLES = ("Bridge:name,ports,datapath_type", "Port:_uuid,name,interfaces", "Interface:_uuid,name,type,options,mtu")
 
 
@@ -58,7 +59,7 @@ def inspect_host(context: NodeContext, external: list[str]) -> dict:
             **_kernel(plan),
             "flows": _flow_counts(run(["ovs-ofctl", "dump-flows", provider.bridge])) if provider else {},
             "pair": [list(one) for one in pair],
-            "conntrack": _tracked(plan, node, pair, external) if provider else [],
+            "conntrack": _tracked(plan, node, pair, external, local=provider.is_local) if provider else [],
             "egress": _traced(packet) if packet else None,
         }
     except ProgramError as error:
@@ -145,19 +146,19 @@ def _flow_counts(text: str) -> dict[str, int]:
     return counts
 
 
-def _tracked(plan: dict, node: str, pair: list[tuple[str, str, str]], external: list[str]) -> list[str]:
+def _tracked(plan: dict, node: str, pair: list[tuple[str, str, str]], external: list[str], *, local: bool) -> list[str]:
     """Return entries with an address of the pair, and those of the provider bridge with translated addresses.
 
-    Earlier connections of the pair may have expired, so each begins a new one, both from the same port.
+    Earlier connections of the pair may have expired, so each begins a new one, both from the same port. A host that is
+    busy loses datagrams, so they are sent again.
     """
-    _send(plan, node, pair, external)
     marks = [f"mark={connection_mark(NodeNetwork(plan, network, node, []))}" for _workload, network, _address in pair]
     entries: list[str] = []
-    for _attempt in attempts(_PATIENCE, shortest=0.1):
+    for _attempt in attempts(_PATIENCE_LOCAL if local else _PATIENCE, shortest=0.1, longest=1.0):
+        is_sent = _send(plan, node, pair, external)
         entries = run(["ovs-appctl", "dpctl/dump-conntrack"]).splitlines()
         on_bridge = [line for line in entries if _ON_BRIDGE in line]
-        # In local gateway mode connections leave through the host and carry no such marks.
-        if all(_having(mark, on_bridge) for mark in marks):
+        if not is_sent or all(_having(mark, on_bridge) for mark in marks):
             break
     return distinguished(entries, marks, [address for _workload, _network, address in pair])
 
@@ -174,15 +175,19 @@ def _having(mark: str, entries: list[str]) -> list[str]:
     return [line for line in entries if line.endswith(mark) or f"{mark}," in line]
 
 
-def _send(plan: dict, node: str, pair: list[tuple[str, str, str]], external: list[str]) -> None:
+def _send(plan: dict, node: str, pair: list[tuple[str, str, str]], external: list[str]) -> bool:
+    """Send a datagram from each of the pair; return whether both have a way to."""
     found = places(plan, node)
+    ready = 0
     for workload, _network, address in pair:
         target = next((one for one in external if family(one) == family(address)), None)
         # A connection of a virtual machine cannot be started from the host.
         if target and workload in found:
+            ready += 1
             with contextlib.suppress(OSError), open_sender(found[workload], family(address)) as sender:
                 sender.bind((address, SOURCE_PORT))
                 sender.sendto(b"", (target, TARGET_PORT))
+    return ready == len(pair)
 
 
 def _traced(packet: dict) -> dict:

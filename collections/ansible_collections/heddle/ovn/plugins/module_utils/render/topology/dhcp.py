@@ -11,12 +11,12 @@ from ...common.addressing import family, mac_of_address, plain
 from ...types.ovsdb_row import Ref, Row
 from ..common.dhcp_server import SERVER, SERVER6
 from ..common.hosting_nodes import hosting_nodes
+from ..common.name_resolution import search_domains, shared_name_server
 from ..common.node_network import NodeNetwork
 
 DHCP_OPTIONS = "DHCP_Options"
 _LEASE_SECONDS = "3500"
 _OWNER_TYPE = "VirtualMachine"
-_NAME_SERVICE = "kube-system/kube-dns"
 
 
 def dhcp_rows(view: NodeNetwork, workload: dict, interface: dict) -> list[Row]:
@@ -59,7 +59,7 @@ def _options(view: NodeNetwork, workload: dict, interface: dict, address: str) -
         }
     else:
         options = {"server_id": mac_of_address(SERVER6), "fqdn": f'"{workload["name"]}"'}
-    options |= _name_servers(view, family(address))
+    options |= _names(view, workload, family(address))
     ids = {
         "k8s.ovn.org/owner-controller": f"{view.name}-network-controller",
         "k8s.ovn.org/owner-type": _OWNER_TYPE,
@@ -71,11 +71,12 @@ def _options(view: NodeNetwork, workload: dict, interface: dict, address: str) -
     return Row(DHCP_OPTIONS, _key(interface, address), columns, view.name)
 
 
-def _name_servers(view: NodeNetwork, version: int) -> dict:
-    """The cluster's DNS if it is a shared service; otherwise none, as queries would time out."""
-    found = [
-        service["address"]
-        for service in view.settings.get("shared_services", [])
-        if service["name"] == _NAME_SERVICE and family(service["address"]) == version
-    ]
-    return {"dns_server": found[0]} if found else {}
+def _names(view: NodeNetwork, workload: dict, version: int) -> dict:
+    """The cluster's DNS if it is a shared service; otherwise none, as queries would time out. And search domains."""
+    server = shared_name_server(view.settings, version)
+    domains = search_domains(view.settings, workload["namespace"])
+    key = "domain_search_list" if version == 4 else "domain_search"
+    return {
+        **({"dns_server": server} if server else {}),
+        **({key: f'"{",".join(domains)}"'} if domains else {}),
+    }
