@@ -18,6 +18,7 @@ from ..netlink.monitor import UplinkMonitor, host_network_monitor
 from ..ovsdb.errors import OvsdbError
 from ..ovsdb.monitor import Monitor
 from .convergence import Converged
+from .health_check_ports import HealthCheckPorts
 from .prober import ProberCgroup
 from .removals import Removals
 
@@ -51,8 +52,9 @@ class Events:
         database: str = VSWITCH_REMOTE,
         converged: Callable[[], bool] | None = None,
         calls: Calls | None = None,
+        health_checks: HealthCheckPorts | None = None,
     ) -> None:
-        self._calls = calls
+        self._calls, self._health_checks = calls, health_checks
         self._process_file, self._remote = process_file, database
         self._converged = converged or Converged()
         self._database: Monitor | None = None
@@ -78,6 +80,8 @@ class Events:
             self._calls.reap()
             if self._calls in readable:
                 self._calls.answer()
+        if self._health_checks:
+            self._health_checks.ready(readable)
         if self._database in readable:
             self._read()
         process = self._identity()
@@ -104,6 +108,9 @@ class Events:
             self._connect()
         sources = [self._uplinks, self._host_network, *self._removals.sources, *self._prober.sources]
         sources += [source for source in (self._database, self._calls) if source]
+        if self._health_checks:
+            self._health_checks.follow()
+            sources += self._health_checks.sources
         return select.select(sources, [], [], POLL_SECONDS)[0]
 
     def _identity(self) -> tuple | None:

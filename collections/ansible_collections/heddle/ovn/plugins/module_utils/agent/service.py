@@ -14,6 +14,7 @@ from ..netlink.kernel import NetlinkFailure
 from .components import PARTS, attached_uplinks, host_version, parts, prober_cgroup, read_host
 from .context import only_writer
 from .event_loop import Calls, Events
+from .health_check_ports import HealthCheckPorts
 from .module_runner import KNOWN_ERRORS, refusal
 
 RETRY_SECONDS, LONGEST_RETRY_SECONDS = 1.0, 10.0
@@ -36,9 +37,9 @@ ERRORS = (*KNOWN_ERRORS, NetlinkFailure, OSError)
 def watch(calls: Calls | None = None) -> None:
     """Apply everything, notify systemd that the service is ready, and watch for events. Never returns.
 
-    Between events, `calls` of Ansible are answered.
+    Between events, `calls` of Ansible and health checks of Services are answered.
     """
-    reconciler = Reconciler(Events(calls=calls))
+    reconciler = Reconciler(Events(calls=calls, health_checks=HealthCheckPorts(say)))
     while True:
         reconciler.step()
 

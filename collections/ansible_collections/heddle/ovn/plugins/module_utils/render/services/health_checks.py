@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Health check ports of Services with the external traffic policy Local: which nodes a load balancer should use."""
+
+from __future__ import annotations
+
+from ...common.addressing import family
+from ...types.health_check import HealthCheck
+from ..common.provider import provider_of
+
+
+def render_health_checks(plan: dict, node: str) -> dict[tuple[str, int], HealthCheck]:
+    """Return what a node answers by its own address and port; nothing on a node without a provider network.
+
+    Every node answers, as in Kubernetes: one without an endpoint that packets must not come to it.
+    """
+    provider = provider_of(plan["nodes"][node])
+    if provider is None:
+        return {}
+    found: dict[tuple[str, int], HealthCheck] = {}
+    addresses = [text for text in map(provider.address, (4, 6)) if text]
+    for services in plan.get("services", {}).values():
+        for service, described in services.items():
+            port = described.get("external", {}).get("health_check_port")
+            namespace, _slash, name = service.partition("/")
+            for address in addresses if port else ():
+                found[address, port] = HealthCheck(namespace, name, _local_endpoints(described, node))
+    return found
+
+
+def _local_endpoints(service: dict, node: str) -> int:
+    """Return how many endpoints are on the node; one with addresses of both families counts once."""
+    found = {one["address"] for port in service["ports"] for one in port["endpoints"] if one["node"] == node}
+    return max(sum(family(address) == version for address in found) for version in (4, 6))
