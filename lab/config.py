@@ -168,6 +168,8 @@ class Lab:
             names += [f"{address.split('/')[0]} {other.name}" for address in network.addresses(segment, other.number)]
         return {
             "etc/hostname": f"{host.name}\n",
+            # Without servers; ip-netns(8) puts the file of a workload's namespace over it.
+            "etc/resolv.conf": "",
             "etc/hosts": "\n".join(names) + "\n",
             "etc/machine-id": uuid.uuid5(uuid.NAMESPACE_URL, f"{self.directory}/{host.name}/machine").hex + "\n",
             "etc/openvswitch/system-id.conf": f"{uuid.uuid5(uuid.NAMESPACE_URL, f'{self.directory}/{host.name}')}\n",

@@ -234,6 +234,7 @@ def test_entering_a_missing_namespace_does_not_create_it(host):
 @pytest.fixture
 def files(tmp_path, monkeypatch):
     monkeypatch.setattr(resolver_files, "DIRECTORY", f"{tmp_path}/netns")
+    monkeypatch.setattr(resolver_files, "OF_HOST", "/etc/passwd")
     return tmp_path / "netns"
 
 
@@ -275,3 +276,13 @@ def test_foreign_resolver_file_stays_and_is_reported(host, files):
         assert str(path) in note
     apply()
     assert path.is_symlink()
+
+
+def test_host_without_a_resolver_file_of_its_own_is_reported(host, files, tmp_path, monkeypatch):
+    monkeypatch.setattr(resolver_files, "OF_HOST", f"{tmp_path}/resolv.conf")
+    wanted = replace(endpoint(), resolver="search svc.example\nnameserver 10.244.0.1\n")
+    assert not apply(endpoint()).notes
+    (note,) = apply(wanted).notes
+    assert f"no {tmp_path}/resolv.conf" in note
+    (tmp_path / "resolv.conf").touch()
+    assert not apply(wanted).notes

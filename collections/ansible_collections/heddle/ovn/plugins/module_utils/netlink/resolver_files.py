@@ -18,6 +18,8 @@ from ..types.netns_workload import Endpoint
 from .step import Step
 
 DIRECTORY = "/etc/netns"
+# ip-netns(8) puts a namespace's file over this one, and leaves it out where there is none.
+OF_HOST = "/etc/resolv.conf"
 _SUBSTRATE, _KIND = "files", "resolv.conf"
 
 
@@ -38,9 +40,11 @@ def resolver_steps(endpoints: list[Endpoint], mark: str) -> list[Step]:
     return steps
 
 
-def foreign_resolvers(endpoints: list[Endpoint], mark: str) -> Iterator[str]:
-    """Yield a note for each file that is not Heddle's where one of Heddle's is wanted."""
+def resolver_notes(endpoints: list[Endpoint], mark: str) -> Iterator[str]:
+    """Yield a note for each file that is not Heddle's where one of Heddle's is wanted, and for files without effect."""
     found = _found()
+    if any(one.resolver for one in endpoints) and not os.path.exists(OF_HOST):
+        yield f"this host has no {OF_HOST}, so programs of workloads resolve no names: create it, it may be empty"
     for one in endpoints:
         if one.resolver and one.namespace in found and not _is_own(found[one.namespace], mark):
             yield (

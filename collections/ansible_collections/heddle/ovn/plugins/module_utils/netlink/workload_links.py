@@ -14,7 +14,7 @@ from ..common.change import Change, Outcome
 from ..common.errors import NetlinkError
 from ..types.netns_workload import Endpoint, Link
 from . import kernel
-from .resolver_files import foreign_resolvers, resolver_steps
+from .resolver_files import resolver_notes, resolver_steps
 from .step import Step, perform
 
 SUBSTRATE = "kernel"
@@ -37,7 +37,7 @@ def reconcile_endpoints(endpoints: list[Endpoint], *, owner: str, userspace: boo
     refused: dict[str, str] = {}
     steps = _steps(endpoints, owner, userspace, refused if write else None)
     steps += resolver_steps(endpoints, mark(owner))
-    notes = tuple(foreign_resolvers(endpoints, mark(owner)))
+    notes = tuple(resolver_notes(endpoints, mark(owner)))
     return perform(steps, write=write) + Outcome(refused=tuple(refused.items()), notes=notes)
 
 
