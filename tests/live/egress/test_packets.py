@@ -10,6 +10,11 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.egress import apply_egress
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.egress_counters import (
+    INVALID,
+    MASQUERADED,
+    egress_counters,
+)
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink import egress as engine
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink import fou, kernel
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink.step import perform
@@ -75,6 +80,11 @@ def test_outside_sees_the_router(node, version):
     assert exchange(CLIENT, OUTSIDE, FAR[version]) == node.of(router(), version)
     # Not a client: no external host has a route to it.
     assert exchange(OTHER, OUTSIDE, FAR[version]) is None
+    with kernel.in_netns(NODE):
+        found = {(one.kind, one.version): one for one in egress_counters(wanted, "node1")[router()]}
+    assert {(kind, number) for kind in (MASQUERADED, INVALID) for number in (4, 6)} == {*found}
+    assert found[MASQUERADED, version].packets > 0 < found[MASQUERADED, version].octets
+    assert not found[MASQUERADED, 10 - version].packets
 
 
 def test_second_run_changes_nothing(node):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.egress_counters import counters
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.metrics import Observed, metrics_text
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.metrics_http import answer
 from tests.pipeline import layer2, namespace, nodes, plan_of, workload
@@ -36,6 +37,23 @@ CLIENT = workload("red", "web", "node1").replace(
 HOSTS = nodes("node1", "node2")
 
 
+def rule(left: dict, right: str, packets: int, octets: int, verdict: str) -> dict:
+    """A rule as nft(8) prints it in JSON."""
+    match = {"match": {"op": "==", "left": left, "right": right}}
+    other = {"match": {"op": "==", "left": {"meta": {"key": "oifname"}}, "right": "eth0"}}
+    return {"rule": {"expr": [match, other, {"counter": {"packets": packets, "bytes": octets}}, {verdict: None}]}}
+
+
+NFPROTO = {"meta": {"key": "nfproto"}}
+TABLE = json.dumps({"nftables": [
+    {"metainfo": {"json_schema_version": 1}}, {"table": {"family": "inet", "name": "heddle-egress"}},
+    rule(NFPROTO, "ipv4", 1, 40, "drop"), rule(NFPROTO, "ipv6", 0, 0, "drop"),
+    {"rule": {"expr": [{"match": {"op": "==", "left": {"&": [1, 2]}, "right": 2}}, {"mangle": {}}]}},
+    rule({"payload": {"protocol": "ip", "field": "saddr"}}, "10.2.0.1", 12, 1020, "masquerade"),
+    rule({"payload": {"protocol": "ip6", "field": "saddr"}}, "fd02::1", 3, 300, "masquerade"),
+]})  # fmt: skip
+
+
 def samples(text: str) -> dict[str, float]:
     return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in text.splitlines() if line[0] != "#"}
 
@@ -54,7 +72,9 @@ def test_egress_has_coils_names_on_the_host_of_a_router():
     plan = plan_of(
         namespace("internet", primary=False) + namespace("red", primary=False) + EGRESS + CLIENT, hosts=HOSTS
     )
-    found = samples(metrics_text(plan, "node2", Observed(connections={"internet_nat-0": (7, 262144)})))
+    counted = {"internet_nat-0": counters(TABLE)}
+    observed = Observed(connections={"internet_nat-0": (7, 262144)}, counters=counted)
+    found = samples(metrics_text(plan, "node2", observed))
     assert found['coil_egress_client_pod_count{namespace="internet",egress="nat"}'] == 1
     own = plan["egress"]["workloads"]["red/web"]["addresses"]
     for address in own:
@@ -64,6 +84,12 @@ def test_egress_has_coils_names_on_the_host_of_a_router():
     labels = 'namespace="internet",pod="nat-0",egress="nat"'
     assert found[f"coil_egress_nf_conntrack_entries_count{{{labels}}}"] == 7
     assert found[f"coil_egress_nf_conntrack_entries_limit{{{labels}}}"] == 262144
+    totals = {"masqueraded": {4: (12, 1020), 6: (3, 300)}, "invalid": {4: (1, 40), 6: (0, 0)}}
+    for kind, by_version in totals.items():
+        for version, values in by_version.items():
+            for unit, value in zip(("packets", "bytes"), values, strict=True):
+                shown = f'{{{labels},protocol="ipv{version}"}}'
+                assert found[f"coil_egress_nftables_{kind}_{unit}_total{shown}"] == value
     assert "coil_" not in metrics_text(plan, "node1", Observed())
 
 
@@ -72,10 +98,18 @@ def test_what_a_host_reports():
     neighbour = {"name": "heddle_node2_4", "title": 'a "b"', "address": "192.0.2.2", "information": "Established",
                  "learned": 3, "advertised": 1}  # fmt: skip
     down = {**neighbour, "name": "heddle_router1_4", "title": "router", "information": "Active", "learned": 0}
-    observed = Observed({"topology": 2, "gateway": None}, {"ovn-northd": False}, [neighbour, down])
+    observed = Observed(
+        {"topology": 2, "gateway": None}, {"ovn-northd": False}, [neighbour, down], rows=1234567,
+        applied=(plan["digest"], 1795437546.25),
+    )  # fmt: skip
     text = metrics_text(plan, "node1", observed)
     found = samples(text)
     assert found["heddle_networks"] == 2
+    assert found["heddle_northbound_rows"] == 1234567
+    assert (found["heddle_plan_applied"], found["heddle_last_apply_timestamp_seconds"]) == (1, 1795437546.25)
+    older = samples(metrics_text(plan, "node1", Observed(applied=("another", 1.0))))
+    assert (older["heddle_plan_applied"], older["heddle_last_apply_timestamp_seconds"]) == (0, 1)
+    assert samples(metrics_text(plan, "node1", Observed()))["heddle_plan_applied"] == 0
     assert found['heddle_part_differences{part="topology"}'] == 2
     assert found['heddle_part_compared{part="gateway"}'] == 0
     assert 'heddle_part_differences{part="gateway"}' not in found
@@ -110,7 +144,10 @@ def test_every_metric_of_the_dashboard_is_printed():
         "name": "heddle_node1_4", "title": "node1", "address": "192.0.2.1", "information": "Established",
         "learned": 1, "advertised": 1,
     }  # fmt: skip
-    observed = Observed({"topology": 0, "gateway": None}, {"bird": True}, [neighbour], {"internet_nat-0": (7, 262144)})
+    observed = Observed(
+        {"topology": 0, "gateway": None}, {"bird": True}, [neighbour], {"internet_nat-0": (7, 262144)},
+        {"internet_nat-0": counters(TABLE)}, 5, ("digest", 1.0),
+    )  # fmt: skip
     text = metrics_text(plan_of(POOL + pools + both, hosts=HOSTS), "node2", observed)
     printed = {re.split(r"[{ ]", line)[0] for line in text.splitlines() if not line.startswith("#")}
     assert used == printed

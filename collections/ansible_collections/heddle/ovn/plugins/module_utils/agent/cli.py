@@ -14,14 +14,17 @@ from ..common import bytecode_cache
 from ..common.atomic_file import replace_file
 from ..common.change import Outcome
 from ..common.plan_format import has_ovn
+from ..render import render_northbound
 from .components import parts, read_host, read_plan
 from .context import only_writer
+from .egress_counters import egress_counters
 from .event_loop import Calls
 from .health import DAEMONS, other_chassis, routing, stopped_daemons, stopped_of
 from .mesh import mesh_status, run_mesh
 from .metrics import Observed, connections, metrics_text
 from .metrics_http import answer
 from .module_runner import UserError, refusal
+from .node_gateway import last_applied
 from .service import ERRORS, watch
 
 EXIT_CLEAN, EXIT_DRIFT, EXIT_FAILED = 0, 1, 2
@@ -107,7 +110,10 @@ def _metrics_text() -> str:
     units = [unit for _file, _process, unit in (DAEMONS if has_ovn(plan) else ())] + ["bird"] * ("coil" in plan)
     daemons = {unit: unit not in stopped for unit in units}
     node = host["node"]
-    observed = Observed(differences, daemons, routing(plan), connections(plan, node))
+    observed = Observed(
+        differences, daemons, routing(plan), connections(plan, node), egress_counters(plan, node),
+        rows=len(render_northbound(plan, node)) if has_ovn(plan) else None, applied=last_applied(),
+    )  # fmt: skip
     return metrics_text(plan, node, observed)
 
 

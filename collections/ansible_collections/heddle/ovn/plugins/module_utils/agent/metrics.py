@@ -15,6 +15,7 @@ from ..common.naming import workload_namespace
 from ..netlink import kernel
 from ..render.common.node_network import is_on
 from ..types.egress import UPLINK
+from .egress_counters import INVALID, MASQUERADED, Counter
 
 _CONNECTIONS = "/proc/sys/net/netfilter/nf_conntrack_"
 Sample = tuple[str, str, dict[str, str], float]
@@ -26,13 +27,18 @@ class Observed:
     """What was found on a host.
 
     `differences` by part, None for one that could not be compared; `daemons`: whether each runs; `routing` as
-    `health.routing` returns it; `connections` and their limit by the network namespace of a router.
+    `health.routing` returns it; `connections` and their limit, and `counters`, by the network namespace of a router;
+    `rows` that the plan has in OVN's Northbound database; `applied`, the digest of the plan that the host applied last
+    since it booted, and when, in seconds since the epoch.
     """
 
     differences: dict[str, int | None] = field(default_factory=dict)
     daemons: dict[str, bool] = field(default_factory=dict)
     routing: list[dict] = field(default_factory=list)
     connections: dict[str, tuple[int, int]] = field(default_factory=dict)
+    counters: dict[str, list[Counter]] = field(default_factory=dict)
+    rows: int | None = None
+    applied: tuple[str, float] | None = None
 
 
 def connections(plan: dict, node: str) -> dict[str, tuple[int, int]]:
@@ -64,7 +70,7 @@ def metrics_text(plan: dict, node: str, observed: Observed) -> str:
             known.add(name)
             lines += [f"# HELP {name} {description}", f"# TYPE {name} gauge"]
         shown = ",".join(f'{key}="{text.translate(_ESCAPED)}"' for key, text in labels.items())
-        lines.append(f"{name}{{{shown}}} {value:g}" if shown else f"{name} {value:g}")
+        lines.append(f"{name}{{{shown}}} {value:.15g}" if shown else f"{name} {value:.15g}")
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -75,6 +81,23 @@ def _host(plan: dict, node: str, observed: Observed) -> Iterator[Sample]:
     yield "heddle_networks", "Networks on the host.", {}, len(on_node)
     workloads = [*plan["workloads"].values(), *plan.get("coil", {}).get("workloads", {}).values()]
     yield "heddle_workloads", "Workloads on the host.", {}, sum(one["node"] == node for one in workloads)
+    if observed.rows is not None:
+        yield (
+            "heddle_northbound_rows",
+            "Rows that the host has in OVN's Northbound database by its plan.",
+            {},
+            observed.rows,
+        )
+    digest, when = observed.applied or ("", 0.0)
+    yield (
+        "heddle_plan_applied",
+        "Whether the host has applied its plan since it booted.",
+        {},
+        int(digest == plan["digest"]),
+    )
+    if digest:
+        text = "When the host has applied a plan for the last time, in seconds since the epoch."
+        yield "heddle_last_apply_timestamp_seconds", text, {}, when
     for part, count in observed.differences.items():
         text = "Whether a part of the host could be compared with the plan."
         yield "heddle_part_compared", text, {"part": part}, int(count is not None)
@@ -123,6 +146,23 @@ def _coil(plan: dict, node: str, observed: Observed) -> Iterator[Sample]:
                 labels = {"namespace": one["namespace"], "pod": one["name"], "egress": _name(one["router_of"])}
                 text = f"{'Number' if kind == 'count' else 'Limit'} of connections that a router tracks."
                 yield f"coil_egress_nf_conntrack_entries_{kind}", text, labels, found[place]
+    yield from _counted(routers, observed)
+
+
+def _counted(routers: list[dict], observed: Observed) -> Iterator[Sample]:
+    """The counters of routers' packet filters, which begin again when a router is made anew."""
+    texts = {MASQUERADED: "that a router has translated", INVALID: "that a router has dropped as part of no connection"}
+    for kind, text in texts.items():
+        for unit, what in (("packets", "Packets"), ("bytes", "Bytes")):
+            for one in routers:
+                for found in observed.counters.get(workload_namespace(one["namespace"], one["name"]), ()):
+                    if found.kind == kind:
+                        labels = {
+                            "namespace": one["namespace"], "pod": one["name"], "egress": _name(one["router_of"]),
+                            "protocol": f"ipv{found.version}",
+                        }  # fmt: skip
+                        value = found.packets if unit == "packets" else found.octets
+                        yield f"coil_egress_nftables_{kind}_{unit}_total", f"{what} {text}.", labels, value
 
 
 def _clients(routers: Iterable[dict], workloads: dict) -> Iterator[tuple[str, dict, str]]:

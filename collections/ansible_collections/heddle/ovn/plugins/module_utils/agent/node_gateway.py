@@ -140,6 +140,14 @@ def applied_digest() -> str:
         return ""
 
 
+def last_applied() -> tuple[str, float] | None:
+    """Return that digest and when it was applied, in seconds since the epoch; None when there is none."""
+    try:
+        return applied_digest(), os.stat(APPLIED_FILE).st_mtime
+    except OSError:
+        return None
+
+
 def gateway_size(plan: dict, node: str) -> int:
     """Return the number of objects in the node's part of the gateways."""
     if not has_ovn(plan):

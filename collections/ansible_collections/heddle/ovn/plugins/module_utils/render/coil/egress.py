@@ -108,7 +108,7 @@ def _router_firewall(own: dict[int, str]) -> Firewall:
         f'{_WORDS[version]} saddr != {address} oifname "{UPLINK}" counter masquerade'
         for version, address in own.items()
     ]
-    forward = [f'oifname "{UPLINK}" ct state invalid counter drop']
+    forward = [f'meta nfproto ipv{version} oifname "{UPLINK}" ct state invalid counter drop' for version in own]
     forward += [
         f"meta nfproto ipv{version} tcp flags & (syn | rst) == syn tcp option maxseg size set rt mtu" for version in own
     ]
