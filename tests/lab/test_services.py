@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Services on the lab's hosts: names as programs of workloads resolve them, health check ports as seen from outside."""
+"""Services on the lab's hosts: names as programs of workloads resolve them, and health check ports."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def plan(lab):
     return json.loads(lab.ssh("node1", "cat", "/var/lib/heddle/plan.json"))
 
 
-def test_health_check_ports_tell_where_endpoints_are(lab, plan):
+def test_health_check_ports_answer_by_local_endpoints(lab, plan):
     service = next(found[SERVICE] for found in plan["services"].values() if SERVICE in found)
     here = {one["node"] for port in service["ports"] for one in port["endpoints"]}
     assert set() < here < {*NODES}

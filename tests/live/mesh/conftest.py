@@ -110,6 +110,11 @@ class Host:
                 stdin=subprocess.DEVNULL, stderr=log, env={**os.environ, "PYTHONPATH": str(PROJECT / "collections")},
             )  # fmt: skip
 
+    def memory(self) -> int:
+        """The daemon's resident memory in bytes (proc_pid_statm(5))."""
+        text = Path(f"/proc/{self.daemon.pid}/statm").read_text()
+        return int(text.split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
     def apply(self, plan: dict) -> None:
         """Write the plan and make the bridge; the wires of the host's workloads come first, as a host has them."""
         for network, ports in mesh_ports(plan, self.node).items():
@@ -229,6 +234,12 @@ class Fleet:
             host.apply(plan)
             host.start_daemon(self.authority)
         self.wait_established()
+
+    def apply(self, plan: dict) -> None:
+        """Apply another plan of the same hosts to all of them."""
+        self.plan = plan
+        for host in self.hosts.values():
+            host.apply(plan)
 
     def wait_established(self) -> None:
         """Wait until each connection of each host carries frames, and all know the routes."""

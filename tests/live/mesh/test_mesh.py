@@ -121,6 +121,35 @@ def test_relay_between_hosts_without_a_path(fleet):
     assert fleet.hosts["node2"].status()["misses"] - misses < 50
 
 
+def test_a_workload_moves_to_another_host(fleet):
+    """Its first frame there moves its MAC address on all hosts: nothing more goes to the host that it has left."""
+    fleet.start(plan_of(manifests(), hosts=hosts(4)))
+    for other in ("red/a1", "red/a2"):
+        exchange(fleet, other, "red/a3")
+    before = fleet.wire("red/a3").mac
+    fleet.hosts["node3"].wires.pop("red/a3").close()
+    fleet.apply(plan_of(manifests().replace("spec: {node: node3}", "spec: {node: node2}"), hosts=hosts(4)))
+    moved = fleet.hosts["node2"].wires["red/a3"]
+    assert moved.mac == before
+    fleet.receive_all()
+
+    announcement = Packet(moved.mac, BROADCAST, moved.addresses[0], "10.9.0.255", UDP, 1, 2).encode()
+
+    def is_there() -> bool:
+        """The daemon of the new host has to have its port first; until then frames are dropped."""
+        moved.send(announcement)
+        return "red/a1" in fleet.receive_all(0.1)
+
+    wait_for(is_there, "a frame from the new host")
+    fleet.receive_all()
+    for source in ("red/a1", "red/a2"):
+        for _time in range(10):
+            fleet.wire(source).send(packet(fleet, source, "red/a3").encode())
+        assert {name: len(frames) for name, frames in fleet.receive_all().items()} == {"red/a3": 10}, source
+        exchange(fleet, source, "red/a3", 6)
+    assert fleet.hosts["node3"].status()["connections"]
+
+
 def test_interruptions(fleet):
     """A daemon that was killed, a restarted switch, unknown clients at the control port."""
     fleet.start(plan_of(manifests(), hosts=hosts(4)))

@@ -37,11 +37,11 @@ CLIENT = workload("red", "web", "node1").replace(
 HOSTS = nodes("node1", "node2")
 
 
-def rule(left: dict, right: str, packets: int, octets: int, verdict: str) -> dict:
+def rule(left: dict, right: str, packets: int, octets: int, action: str) -> dict:
     """A rule as nft(8) prints it in JSON."""
     match = {"match": {"op": "==", "left": left, "right": right}}
     other = {"match": {"op": "==", "left": {"meta": {"key": "oifname"}}, "right": "eth0"}}
-    return {"rule": {"expr": [match, other, {"counter": {"packets": packets, "bytes": octets}}, {verdict: None}]}}
+    return {"rule": {"expr": [match, other, {"counter": {"packets": packets, "bytes": octets}}, {action: None}]}}
 
 
 NFPROTO = {"meta": {"key": "nfproto"}}
