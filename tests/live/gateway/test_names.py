@@ -108,10 +108,17 @@ def test_name_of_a_headless_service_has_all_endpoints(host, where):
         size, first = len(rest) // count, len(encoded(name)) + 10
         records = [rest[size * number : size * (number + 1)] for number in range(count)]
         assert (code, {one[first:] for one in records}) == (0, ready)
+        # A single endpoint has a name below the Service's; one that is not ready has none.
+        one = query(zone, where, f"c.{name}", TYPES[family], family, 20 + token)
+        code, count, rest = answer(machine, zone, where, one)
+        assert (code, count) == (0, 1)
+        assert rest.endswith(ipaddress.ip_address(address(zone, where, "c", family)).packed)
         pointer = ipaddress.ip_address(address(zone, where, "c", family)).reverse_pointer
         code, count, rest = answer(machine, zone, where, query(zone, where, pointer, PTR, family, 10 + token))
         assert (code, count) == (0, 1)
         assert rest.endswith(encoded(f"c.{where}.pod.{DOMAIN}"))
+    assert f"c.{name}" in str(zone.northbound.rows("DNS"))
+    assert f"d.{name}" not in str(zone.northbound.rows("DNS"))
     assert not zone.apply(text).changed
 
 

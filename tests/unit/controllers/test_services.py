@@ -190,6 +190,18 @@ def test_endpoint_slices_are_added_by_port_name_and_family():
     assert endpoints(RED + service(spec=named) + both) == [[]]
 
 
+def test_endpoints_of_headless_services_by_name():
+    spec = "selector: {app: web}, clusterIP: None, ipFamilyPolicy: PreferDualStack"
+    both = endpoint_slice("192.0.2.9", more=", hostname: old") + endpoint_slice("'2001:db8::9'", "IPv6", name="web-2")
+    text = RED + service(spec=spec) + server("a") + both
+    plan = build_plan(stored(text, settings={"cluster_domain": "cluster.local"}))
+    assert plan["headless"]["red_net"]["red/web"] == {
+        "a": ["10.0.0.3", "fd00:10::3"],
+        "old": ["192.0.2.9"],
+        "": ["2001:db8::9"],
+    }
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -73,22 +73,24 @@ class ServiceEndpoints:
             for port in service.spec["ports"]
         ]
 
-    def addresses(self, service: StoredObject) -> list[str]:
-        """Return the addresses of ready endpoints whatever their ports, which a headless Service need not have."""
+    def addresses(self, service: StoredObject) -> dict[str, list[str]]:
+        """Return the addresses of ready endpoints whatever their ports, which a headless Service need not have.
+
+        By the name of the endpoint: a workload's, or `hostname` of an EndpointSlice; "" for those without any.
+        """
         network = self.network(service)
         if network is None:
-            return []
+            return {}
         families, unready = self._families(service, network), service.spec["publishNotReadyAddresses"]
-        of_slices = (
-            address
-            for entry in self._slices_of(service)
-            for endpoint in entry.spec["endpoints"]
-            if unready or endpoint["ready"]
-            for address in endpoint["addresses"]
-            if family(address) in families
-        )
-        of_workloads = (address for _workload, own in self._chosen(service, network) for address in own)
-        return list(dict.fromkeys([*of_workloads, *of_slices]))
+        found: dict[str, list[str]] = {}
+        for workload, addresses in self._chosen(service, network):
+            found.setdefault(workload.name, []).extend(addresses)
+        for entry in self._slices_of(service):
+            for endpoint in entry.spec["endpoints"]:
+                if unready or endpoint["ready"]:
+                    addresses = [one for one in endpoint["addresses"] if family(one) in families]
+                    found.setdefault(endpoint.get("hostname", ""), []).extend(addresses)
+        return {name: list(dict.fromkeys(addresses)) for name, addresses in found.items() if addresses}
 
     def _families(self, service: StoredObject, network: Network) -> set[int]:
         return {*families_of(service, self._snapshot)} & {*network.families}

@@ -51,7 +51,7 @@ def service_entries(snapshot: Snapshot, found: dict[str, Network]) -> dict[str, 
 
 
 def headless_entries(snapshot: Snapshot, found: dict[str, Network]) -> dict[str, dict]:
-    """Return `headless`: addresses of endpoints by network and Service, for names; nothing without such a Service.
+    """Return `headless`: addresses by network, Service and name of the endpoint; nothing without such a Service.
 
     A Service without a ready endpoint has no name, as in Kubernetes.
     """

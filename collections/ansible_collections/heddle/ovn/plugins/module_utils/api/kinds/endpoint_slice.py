@@ -44,9 +44,9 @@ def _endpoint(node: Node, version: int | None) -> dict:
     items = addresses.sequence(most=_MOST_ADDRESSES) if addresses else []
     if addresses and addresses.value == []:
         addresses.refuse("Required value: must contain at least 1 address")
-    if hostname:
-        read_dns_label(hostname)
+    name = read_dns_label(hostname) if hostname else None
     return {
+        **({"hostname": name} if name else {}),
         "addresses": [text for item in items if (text := _address(item, version))],
         # Kubernetes: an unknown state counts as ready.
         "ready": ready.boolean() if ready else True,

@@ -168,8 +168,8 @@ class NodeNetwork:
         return self.plan.get("services", {}).get(self.name, {})
 
     @property
-    def headless_services(self) -> dict[str, list[str]]:
-        """Return the addresses of endpoints of the network's headless Services, by `namespace/name`."""
+    def headless_services(self) -> dict[str, dict[str, list[str]]]:
+        """Return the endpoints of the network's headless Services, by `namespace/name`: addresses by name, or by ""."""
         return self.plan.get("headless", {}).get(self.name, {})
 
     @property

@@ -27,7 +27,8 @@ def render_names(view: NodeNetwork) -> list[Row]:
     if not named:
         return []
     columns = {
-        "records": _records(named, domain, {(_SERVICE, name) for name in view.headless_services}),
+        "records": _records(named, domain, {(_SERVICE, name) for name in view.headless_services})
+        | _endpoint_records(view.headless_services, domain),
         # A name without an address of the family that was asked for has an empty answer at once.
         "options": {"ovn-owned": "true"},
     }
@@ -38,7 +39,9 @@ def render_names(view: NodeNetwork) -> list[Row]:
 def _named(view: NodeNetwork) -> Iterator[tuple[str, str, str, list[str]]]:
     """Kind, namespace, name and addresses of all that has a name, Services first."""
     addresses_of = {name: described["addresses"] for name, described in view.services.items()}
-    for service, addresses in {**addresses_of, **view.headless_services}.items():
+    for name, endpoints in view.headless_services.items():
+        addresses_of[name] = list(dict.fromkeys(address for own in endpoints.values() for address in own))
+    for service, addresses in addresses_of.items():
         namespace, _slash, name = service.partition("/")
         yield _SERVICE, namespace, name, addresses
     for workload, interface in view.workloads:
@@ -46,6 +49,17 @@ def _named(view: NodeNetwork) -> Iterator[tuple[str, str, str, list[str]]]:
         # A workload whose primary network is another one is locked here.
         if addresses and interface["role"] == "primary":
             yield _WORKLOAD, workload["namespace"], workload["name"], addresses
+
+
+def _endpoint_records(headless: dict[str, dict[str, list[str]]], domain: str) -> dict[str, str]:
+    """Return the addresses of single endpoints of headless Services, by names below those of the Services."""
+    records = {}
+    for service, endpoints in headless.items():
+        namespace, _slash, name = service.partition("/")
+        for endpoint, addresses in endpoints.items():
+            if endpoint:
+                records[f"{endpoint}.{name}.{namespace}.{_SERVICE}.{domain}"] = " ".join(sorted(addresses, key=family))
+    return records
 
 
 def _records(
