@@ -16,7 +16,8 @@ class Stages:
         self.began = time.monotonic()
 
     def line(self, name, text, seconds):
-        print(f"{name:<10} {text:<58} {seconds:6.1f} s", file=self.stream, flush=True)
+        # One write: stages that run side by side print whole lines.
+        print(f"{name:<10} {text:<58} {seconds:6.1f} s\n", end="", file=self.stream, flush=True)
 
     def progress(self, name):
         """A function that shows what a stage does now: in place on a terminal, else a line for each first word."""

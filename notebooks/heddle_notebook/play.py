@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import os
 import queue
 import re
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -33,6 +35,8 @@ import ctypes, os, signal, sys
 ctypes.CDLL(None).prctl(1, int(signal.SIGTERM))
 os.execv({program!r}, [{program!r}, *sys.argv[1:]])
 """
+# In the environment of a run's processes: its identifier.
+_MARK = "HEDDLE_NOTEBOOK_RUN"
 _RESULTS = {"runner_on_ok": "ok", "runner_on_failed": "failed", "runner_on_unreachable": "unreachable"}
 
 
@@ -163,6 +167,16 @@ def _programs(private: Path) -> Path:
     return directory
 
 
+def _kill_workers(identifier: str) -> None:
+    """Kill what ansible-playbook left: its workers are in sessions of their own, which ansible-runner does not know."""
+    mark = f"{_MARK}={identifier}".encode()
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            is_worker = b"ansible-playbook" in (process / "cmdline").read_bytes()
+            if is_worker and mark in (process / "environ").read_bytes().split(b"\0"):
+                os.kill(int(process.name), signal.SIGKILL)
+
+
 def run(name: str, artifacts: Path, *, live: bool | None = None, stop_after: str = "", **arguments) -> Run:
     """Run what the arguments of `ansible_runner.run` name, and return its result, whatever it is.
 
@@ -183,7 +197,7 @@ def run(name: str, artifacts: Path, *, live: bool | None = None, stop_after: str
         thread, runner = ansible_runner.run_async(
             private_data_dir=private, artifact_dir=str(artifacts), ident=identifier, quiet=True,
             event_handler=follower.event, cancel_callback=lambda: follower.canceled,
-            envvars=environment(_programs(Path(private))),
+            envvars={**environment(_programs(Path(private))), _MARK: identifier},
             settings={"pexpect_timeout": 1, "suppress_env_files": False}, **arguments,
         )  # fmt: skip
         while thread.is_alive() or not follower.waiting.empty():
@@ -194,6 +208,8 @@ def run(name: str, artifacts: Path, *, live: bool | None = None, stop_after: str
             except KeyboardInterrupt:
                 follower.canceled = True
         interrupted = follower.canceled
+        if interrupted:
+            _kill_workers(identifier)
         result.state = "canceled" if interrupted else runner.status
         result.stdout = _text(result.directory / "stdout")
     result.seconds = time.monotonic() - progress.began

@@ -4,7 +4,7 @@
 `serve` answers TCP, UDP and, where the kernel has it, SCTP with the client's address, and prints its input. `talk`
 asks from one address and port in several ways, prints the answers as one line of JSON, waits for a line of input,
 repeats all questions on what is still open, and prints once more. So a test can have several of them open at the same
-time, without clocks.
+time, without clocks. `hold` keeps many TCP connections open, and asks on them again whenever it is asked to.
 """
 
 import contextlib
@@ -110,6 +110,32 @@ def talk(name, target, port, own_port, identifier):
         sys.stdin.readline()
 
 
+def hold(name, target, port, count):
+    """Open TCP connections and print the address of each as the other end sees it.
+
+    Each line of input is a JSON list of such addresses, whose connections are left alone from then on. On the others a
+    question is asked; the number of answers and the errors are printed.
+    """
+    kept = []
+    for _number in range(count):
+        opened = socket.create_connection((target, port), timeout=60)
+        opened.sendall(f"{name} hold".encode())
+        kept.append((opened, json.loads(opened.recv(65535))[1][0]))
+    print(json.dumps([source for _opened, source in kept]), flush=True)
+    gone = set()
+    for line in sys.stdin:
+        gone |= {*json.loads(line)}
+        answers, errors = 0, []
+        for opened, source in kept:
+            try:
+                if source not in gone:
+                    opened.sendall(f"{name} again".encode())
+                    answers += json.loads(opened.recv(65535))[1][0] == source
+            except (OSError, ValueError) as error:
+                errors.append(f"{source}: {error}")
+        print(json.dumps([answers, errors]), flush=True)
+
+
 def associate(name, target, port):
     """Ask over SCTP, and print the answer; prints null where the kernel has no SCTP."""
     try:
@@ -170,4 +196,6 @@ def receive(name, target, port, size):
 
 if __name__ == "__main__":
     verb, *words = json.loads(os.environ["WORDS"])
-    {"serve": serve, "talk": talk, "associate": associate, "fetch": fetch, "receive": receive}[verb](*words)
+    {"serve": serve, "talk": talk, "hold": hold, "associate": associate, "fetch": fetch, "receive": receive}[verb](
+        *words
+    )

@@ -31,8 +31,9 @@ class RemoteProgram:
         assert text, self.process.stderr.read()
         return json.loads(text)
 
-    def go_on(self) -> None:
-        self.process.stdin.write("\n")
+    def go_on(self, *words) -> None:
+        """Write a line of input: words as a JSON list, or an empty one."""
+        self.process.stdin.write(f"{json.dumps(words) if words else ''}\n")
         self.process.stdin.flush()
 
     def end(self) -> list:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A fleet without OVN: hosts with address pools alone, from the installation to `uninstall.yml`.
 
-It takes Heddle off the lab's hosts first, and installs it as it was at the end.
+It takes Heddle off the lab's hosts first, and installs it as it was at the end. Where the kernel has FoU, as that of
+User Mode Linux has, there is an Egress as well.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from pathlib import Path
 import pytest
 
 from tests.lab.conftest import NODES, REPORT, Lab
+from tests.lab.remote_program import RemoteProgram
 from tests.lab.test_coil import POOL, WORKLOAD, kernel_state, wait_for
+from tests.lab.test_egress import CLIENT, egress, has_fou
 
 pytestmark = pytest.mark.long
 TEXTFILE = "/var/lib/prometheus/node-exporter/heddle.prom"
@@ -28,12 +31,17 @@ FORCE = ("-e", "heddle_uninstall_force=true")
 ADDRESSES = {
     f"node{number}": (f"10.200.0.{2 * number - 2}", f"fd00:10:200::{2 * number - 2:x}") for number in (1, 2, 3)
 }
+PORT = 7700
 NETWORK = """---
 apiVersion: k8s.ovn.org/v1
 kind: UserDefinedNetwork
 metadata: {name: net, namespace: coil}
 spec: {topology: Layer2, layer2: {role: Secondary, subnets: [10.77.0.0/24]}}
 """
+
+
+# Where the client, the router and the external end of the test of Egress are.
+CLIENTS_NODE, ROUTERS_NODE, TARGETS_NODE = NODES
 
 
 def packages(lab: Lab, node: str) -> str:
@@ -54,9 +62,21 @@ def manifests(lab: Lab, empty: dict, tmp_path_factory) -> Path:
     directory = tmp_path_factory.mktemp("without") / "manifests"
     directory.mkdir()
     text = POOL + "".join(WORKLOAD.format(name=f"c{node[-1]}", node=node) for node in NODES)
+    if has_fou(lab):
+        selector = {"kubernetes.io/hostname": ROUTERS_NODE}
+        destinations = [f"{one}/{128 if ':' in one else 32}" for one in underlay_addresses(lab)]
+        text += egress("coil", destinations, 1, selector) + CLIENT.format(
+            name="client", node=CLIENTS_NODE, where="coil"
+        )
     (directory / "coil.yml").write_text(text)
     lab.play("site.yml", *WITHOUT, manifests=directory)
     return directory
+
+
+def underlay_addresses(lab: Lab) -> list[str]:
+    """Return the underlay addresses of the host that clients reach through the Egress, IPv4 and IPv6."""
+    lines = lab.ssh(TARGETS_NODE, "ip -o address show dev eth1 scope global").splitlines()
+    return sorted((line.split()[3].partition("/")[0] for line in lines), key=lambda address: ":" in address)
 
 
 def pairs() -> list[tuple[str, str, str]]:
@@ -110,6 +130,24 @@ def test_metrics_are_written_and_asked_for_on_the_host_itself(lab, manifests):
         # On the loopback interface alone.
         listening = lab.ssh(node, "ss -Hltn 'sport = :9384'").split()
         assert [one for one in listening if one.endswith(":9384")] == ["127.0.0.1:9384"]
+
+
+def test_egress_without_ovn(lab, manifests):
+    if not has_fou(lab):
+        pytest.skip("this kernel has no FoU; User Mode Linux has")
+    wait_for(lab, pairs())
+    plan = json.loads(lab.ssh(CLIENTS_NODE, "cat /var/lib/heddle/plan.json"))
+    router = plan["coil"]["workloads"]["coil/nat-0"]
+    assert router["node"] == ROUTERS_NODE
+    for address, seen in zip(underlay_addresses(lab), router["addresses"], strict=True):
+        server = RemoteProgram(lab, TARGETS_NODE, "conversation.py", "serve", PORT, address)
+        assert server.process.stdout.readline() == "ready\n"
+        client = RemoteProgram(
+            lab, CLIENTS_NODE, "conversation.py", "hold", "client", address, PORT, 3, namespace="coil_client"
+        )
+        assert client.line() == [seen] * 3
+        client.end()
+        server.end()
 
 
 def test_a_manifest_that_needs_ovn_is_refused(lab, manifests, tmp_path):

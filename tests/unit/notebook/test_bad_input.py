@@ -22,7 +22,7 @@ if str(ROOT / "notebooks") not in sys.path:
 
 from heddle_notebook import Fleet, HeddleError, Lab, PlayFailed, Recorder, play  # noqa: E402
 from lab.config import Network  # noqa: E402
-from tests.unit.notebook.test_driving import LOCAL, VARIABLES, ran  # noqa: E402
+from tests.unit.notebook.test_driving import LOCAL, VARIABLES, ran, running  # noqa: E402
 
 PATIENCE = 60
 # A port that nothing listens on.
@@ -125,19 +125,6 @@ def until(condition) -> None:
     while not condition():
         assert time.monotonic() < end, "it did not happen"
         time.sleep(0.05)
-
-
-def running(*words: str) -> list[str]:
-    """Return the processes whose command has all words."""
-    found = []
-    for place in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            command = place.read_bytes().decode(errors="replace")
-        except OSError:
-            continue
-        if all(word in command for word in words):
-            found.append(place.parent.name)
-    return found
 
 
 def test_a_mistake_in_a_cell_is_one_sentence(no_lab: Path, tmp_path: Path) -> None:

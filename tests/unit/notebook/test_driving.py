@@ -30,6 +30,19 @@ LOCAL = json.dumps({"all": {"hosts": {"here": VARIABLES}}})
 SAMPLE = ROOT / "tests" / "data" / "first_light"
 
 
+def running(*words: str) -> list[str]:
+    """Return the processes whose command has all words."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            command = place.read_bytes().decode(errors="replace")
+        except OSError:
+            continue
+        if all(word in command for word in words):
+            found.append(place.parent.name)
+    return found
+
+
 def ran(directory: Path, *tasks: dict, **arguments) -> play.Run:
     """Run tasks on this machine."""
     (directory / "hosts.yml").write_text(LOCAL)
@@ -231,6 +244,7 @@ def test_a_run_that_is_stopped_after_a_task_is_completed_by_the_next(tmp_path: P
     with pytest.raises(Interrupted, match=r"^test was interrupted; run it again, it completes what it began$"):
         ran(tmp_path, *tasks, stop_after="Write")
     assert (tmp_path / "target").read_text() == "new\n"
+    assert running("ansible-playbook", str(tmp_path)) == []
     assert not ran(tmp_path, copying(tmp_path)).tasks["changed"].any()
 
 

@@ -9,6 +9,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -276,6 +277,28 @@ def test_reused_process_id_is_not_killed(tmp_path: Path) -> None:
     finally:
         other.kill()
         other.wait()
+
+
+@pytest.mark.parametrize(("answerer", "by"), [("10.0.0.4", "red/2"), ("10.0.0.9", None)])
+def test_an_answer_counts_from_the_address_that_was_asked(wires, answerer, by) -> None:
+    """As for any application: NAT on the way back is no answer."""
+    place = namespace_of("red", "2")
+    kernel.change_addresses(place, "wire", {"10.0.0.9/24"}, set())
+    with kernel.in_netns(place):
+        asked, answering = (socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _number in range(2))
+    with asked, answering:
+        asked.bind(("10.0.0.4", PORT))
+        answering.bind((answerer, PORT + 1))
+
+        def respond() -> None:
+            data, sender = asked.recvfrom(2048)
+            answering.sendto(answer(read_question(data)["ask"], "red/2", "red_net", sender[0]), sender)
+
+        thread = threading.Thread(target=respond)
+        thread.start()
+        host, _problems = ask(timeout=5 if by else 1)
+        thread.join()
+    assert host["seen"]["red/1", "red/2", "red_net", "10.0.0.4"]["answered_by"] == by
 
 
 def test_only_well_formed_questions_are_answered() -> None:

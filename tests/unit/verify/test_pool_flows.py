@@ -146,3 +146,17 @@ def test_a_router_on_a_pool_is_seen_with_its_own_address():
     router = plan["coil"]["workloads"]["routed/nat-0"]["addresses"][0]
     found = [one for one in flows(plan) if one.kind == THROUGH_EGRESS]
     assert [(one.target, one.sources) for one in found] == [("outside", (router,))]
+
+
+def test_a_client_of_a_pool_reaches_destinations_by_its_router_only():
+    egress = EGRESS.replace("namespace: plain", "namespace: routed").replace("198.18.0.0/15", "0.0.0.0/0")
+    client = workload("routed", "client", "node1").replace(
+        "name: client,", "name: client, annotations: {egress.coil.cybozu.com/routed: nat},"
+    )
+    plan = plan_of(TEXT + PLAIN + egress + client, hosts=HOSTS, settings=ROUTERS)
+    found = [one for one in flows(plan) if one.workload == "routed/client"]
+    assert {(one.kind, one.target) for one in found if one.family == 4} == {(THROUGH_EGRESS, "outside")}
+    # Hosts have private addresses of the other family.
+    kinds = {(one.kind, one.source, one.target) for one in found if one.family == 6}
+    to = {(POOL_TO_HOST, "routed/client", node) for node in ("node1", "node2")}
+    assert kinds == to | {(POOL_FROM_HOST, node, "routed/client") for node in ("node1", "node2")}

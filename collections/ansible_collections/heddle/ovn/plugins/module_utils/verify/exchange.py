@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import ipaddress
 import secrets
 import select
 import selectors
@@ -237,7 +238,7 @@ class Exchange:
     def _read(self, sender: socket.socket, replies: list[Reply]) -> None:
         while True:
             try:
-                data, _address = sender.recvfrom(SIZE)
+                data, (answerer, *_port) = sender.recvfrom(SIZE)
             except OSError:
                 return
             answer = read_answer(data)
@@ -249,7 +250,7 @@ class Exchange:
                 continue
             if answer["workload"] == UNSOLICITED:
                 self.asked[number].unsolicited = True
-            else:
+            elif self.asked[number].wanted is None or _same(answerer, self.asked[number].row.address):
                 self._note(number, attempt, (answer["workload"], answer["network"]), answer["asker"], replies)
 
     def _token(self, text: str) -> tuple[int | None, int]:
@@ -268,6 +269,11 @@ class Exchange:
         if one.wanted is not None and giver == (one.wanted.target, one.wanted.network):
             one.large = one.large or large
             replies.append(Reply(number, attempt, took, large))
+
+
+def _same(answerer: str, address: str) -> bool:
+    """Return whether an answer is from the address that was asked; a connected socket gets no other."""
+    return ipaddress.ip_address(answerer.partition("%")[0]) == ipaddress.ip_address(address.partition("%")[0])
 
 
 def _answered_by_endpoint(opened: socket.socket, row: ExternalFlow) -> tuple[bool, str | None]:

@@ -3,7 +3,8 @@
 
 Coil v2: addresses of pools are routed without NAT, so the other end sees the address of the workload. A client of an
 Egress is seen with an address of one of its routers, or with that of the router's host where the router is on OVN's
-default network, whose gateway router translates once more.
+default network, whose gateway router translates once more. That is so for all of its destinations, hosts among them;
+connections that these open to the client are not expected to work, as its answers are translated too.
 """
 
 from __future__ import annotations
@@ -39,13 +40,20 @@ def pool_flows(
         near = dict.fromkeys((node, names[(names.index(node) + 1) % len(names)]))
         for address in workload["addresses"]:
             for host in near:
-                yield from _both_ways(name, node, host, address, hosts[host], runner, POOL_TO_HOST, POOL_FROM_HOST)
+                direct = _direct(plan, name, hosts[host])
+                yield from _both_ways(name, node, host, address, direct, runner, POOL_TO_HOST, POOL_FROM_HOST)
             for router, known in _routers(plan, node, external).items():
-                yield from _both_ways(name, node, router, address, known, runner, POOL_TO_ROUTER, POOL_FROM_ROUTER)
+                direct = _direct(plan, name, known)
+                yield from _both_ways(name, node, router, address, direct, runner, POOL_TO_ROUTER, POOL_FROM_ROUTER)
     for name, client in plan.get("egress", {}).get("workloads", {}).items():
         for router, addresses in external.items() if runner in (None, client["node"]) else ():
             for address in addresses:
                 yield from _through_egress(plan, hosts, name, router, address)
+
+
+def _direct(plan: dict, name: str, addresses: list[str]) -> list[str]:
+    """Return the addresses that a workload does not reach through an Egress."""
+    return [address for address in addresses if through_egress(plan, name, address) is None]
 
 
 def _both_ways(
