@@ -24,6 +24,7 @@ OVN_ROOT = (sys.executable, "-m", "scripts.ovn_root")
 LAB = [sys.executable, "-m", "lab"]
 MOLECULE = [str(BIN / "molecule")]
 NOTEBOOKS = [sys.executable, "-m", "scripts.report"]
+WALKTHROUGHS = [sys.executable, "-m", "scripts.walkthroughs"]
 SECOND = "second"
 SECOND_LAB = ("test_localnet.py", "test_playbooks.py", "test_provider.py", "test_state.py", "test_virtual_machine.py")
 # Before the first installation, in the second lab.
@@ -95,9 +96,14 @@ def sanity() -> list[Stage]:
 def unit() -> list[Stage]:
     """Tests without servers; the notebook on sample data is among them."""
     return [
-        pytest("unit, golden, notebook", "-n", "2", "tests/unit", "tests/golden"),
+        pytest("unit, golden, notebook", "-n", "2", "tests/unit", "tests/golden", *SHORT),
         pytest("collection from its tarball", "tests/standalone/test_tarball.py"),
     ]
+
+
+def unit_long() -> list[Stage]:
+    """Those without servers that run whole playbooks."""
+    return [pytest("long unit tests", "-n", "2", "tests/unit", "-m", "long")]
 
 
 def browser() -> list[Stage]:
@@ -181,7 +187,7 @@ def second_lab() -> list[Stage]:
         Stage("second lab: hosts", [*LAB, "up"], environment),
         pytest("second lab: uninstall", f"tests/lab/{EMPTY_LAB}", environment=environment),
         # The first of them installs.
-        Stage("second lab: walkthroughs", [sys.executable, "-m", "scripts.walkthroughs"], environment),
+        Stage("second lab: walkthroughs", WALKTHROUGHS, environment),
         pytest("second lab: lab tests", *(f"tests/lab/{name}" for name in SECOND_LAB), *SHORT, environment=environment),
     ]
 
@@ -245,6 +251,7 @@ def uml_tests() -> list[Stage]:
     return [
         Stage("User Mode Linux: hosts again", [*LAB, "up"], environment),
         play("User Mode Linux: site again", "site", environment),
+        Stage("User Mode Linux: walkthrough of Egress", [*WALKTHROUGHS, "07_egress_nat"], environment),
         pytest("User Mode Linux: lab tests", "tests/lab", environment={**environment, "HEDDLE_REPEAT": "10"}),
     ]
 
@@ -265,7 +272,7 @@ def walkthroughs() -> list[Stage]:
     environment = lab_environment(SECOND)
     return [
         *old_topology("walkthroughs"),
-        Stage("walkthroughs: all", [sys.executable, "-m", "scripts.walkthroughs", "--long"], environment),
+        Stage("walkthroughs: all", [*WALKTHROUGHS, "--long"], environment),
         pytest("walkthroughs: tests", "tests/walkthroughs", environment=environment),
     ]
 
@@ -333,6 +340,7 @@ GROUPS = {
     "uml-tests": Group(uml_tests, after=("image", "kernel"), hosts_first=True, labs=("uml",), long=True),
     "policies": Group(policies, after=("image",), long=True),
     "docs": Group(docs, long=True),
+    "unit-long": Group(unit_long, long=True),
     "lab-long": Group(lab_long, after=("image",), hosts_first=True, labs=("nspawn",), long=True),
     "standalone": Group(standalone, after=("image", "lab-long"), labs=("nspawn",), long=True),
     "walkthroughs": Group(walkthroughs, after=("image", "policies"), labs=(SECOND,), long=True),

@@ -177,11 +177,17 @@ def test_responders_leave_no_traces(lab):
 
 
 def test_only_tunnels_and_ssh_listen_on_the_network(lab):
-    """And on node1 the lab's stand-in of an API server; the mesh on the underlay's address only."""
+    """And on node1 the lab's stand-in of an API server; the mesh on the underlay's address only.
+
+    Services with `healthCheckNodePort` ask for a port on the provider network.
+    """
     plan = json.loads(lab.ssh("node1", "cat", "/var/lib/heddle/plan.json"))
+    services = [one for found in plan["services"].values() for one in found.values()]
+    asked = {str(port) for one in services if (port := one.get("external", {}).get("health_check_port"))}
+    assert len(asked) == 1
     for node in NODES:
         lines = lab.ssh(node, "ss", "-Hlntu").splitlines()
         mesh = f"{plan['nodes'][node]['encap_ips'][0]}:6783"
         addresses = {line.split()[4] for line in lines} - {mesh}
         ports = {one.rpartition(":")[2] for one in addresses if not one.startswith(("127.", "[::1]"))}
-        assert ports <= {"22", "6081", "6784", *(["6443"] if node == "node1" else [])}, lines
+        assert ports <= {"22", "6081", "6784", *asked, *(["6443"] if node == "node1" else [])}, lines

@@ -100,6 +100,7 @@ def test_a_lost_system_id_is_restored_by_the_playbook(lab):
     lab.play("verify.yml")
 
 
+@pytest.mark.long
 def test_install_playbook_starts_stopped_databases(lab):
     lab.ssh(NODE, "systemctl", "stop", "ovn-ovsdb-server-nb", "ovn-ovsdb-server-sb")
     assert not is_as_planned(lab)

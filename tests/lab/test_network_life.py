@@ -127,6 +127,7 @@ def test_network_in_use_works_until_its_last_workload_is_deleted(lab, manifests)
     assert (lab.dump(), kernel(lab)) == (before, hosts)
 
 
+@pytest.mark.long
 def test_two_cluster_networks_that_select_one_namespace(lab, manifests):
     before, hosts = lab.dump(), kernel(lab)
     text = "".join(SPACE % f"space-{name}" for name in "abcde")

@@ -54,6 +54,7 @@ def traces(lab, node: str) -> list[str]:
     return [line for line in (northbound + ports).splitlines() if any(name in line for name in wanted)]
 
 
+@pytest.mark.long
 def test_a_network_follows_its_workloads(lab, manifests):
     own = manifests / "nodes.yml"
     before = hosts_of(lab)

@@ -62,6 +62,7 @@ def uplink_comes_back(lab):
     lab.play("site.yml")
 
 
+@pytest.mark.long
 def test_uplink_is_detached_and_attached_again_by_separate_playbooks(lab, uplink_comes_back, over_the_uplink):
     """Attach and detach while the uplink carries the SSH session."""
     before, own = lab.dump(), {node: addresses(lab, node, "br-ex") for node in NODES}

@@ -54,6 +54,7 @@ def assert_right(report: dict) -> None:
     assert all(one["covered"] == one["of"] > 0 for one in report["coverage"]["sorts"].values())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("percent", [10] if REPEAT == 1 else [10, 5])
 def test_slow_hosts_cause_no_failures(impaired: Lab, percent: int, seed: str) -> None:

@@ -98,6 +98,7 @@ def test_guest_gets_its_identity_by_dhcp_and_renews_leases(lab, vm):
         assert ("dns" in leased) == ("kube-system/kube-dns" in services), leased
 
 
+@pytest.mark.long
 def test_migration_keeps_connections_and_identity(lab, vm, capsys):
     before = identity(vm, "node1")
     watchers = Watchers(lab)
@@ -138,6 +139,7 @@ def test_vm_restarts_after_qemu_death_and_host_reboot(lab, vm):
     reach(lab)
 
 
+@pytest.mark.long
 def test_failed_migration_leaves_the_vm_on_the_source(lab, vm):
     (here,) = vm.runs_on()
     lab.ssh("node3", "systemctl", "mask", "--runtime", UNIT)

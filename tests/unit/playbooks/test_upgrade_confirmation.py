@@ -11,6 +11,8 @@ import subprocess
 import time
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[3]
 ASK_DRAIN, ASK_CLEAN_UP = "Drain node1 and change to transit-router?", "Remove the legacy topology, without rollback?"
 DEADLINE = 300
@@ -90,6 +92,7 @@ def run(command: list[str], environment: dict) -> subprocess.CompletedProcess:
     )
 
 
+@pytest.mark.long
 def test_steps_wait_for_a_yes_and_another_answer_stops(upgrade):
     command, environment, steps = upgrade([["node1"]], heddle_upgrade_confirm=True)
     with Terminal(command, environment) as terminal:
@@ -112,6 +115,7 @@ def test_confirmation_without_a_terminal_stops_before_anything_changes(upgrade):
     assert steps() == []
 
 
+@pytest.mark.long
 def test_pause_between_batches(upgrade):
     command, environment, steps = upgrade([["node1"], ["node2"]], heddle_upgrade_pause=2)
     done = run(command, environment)
