@@ -95,6 +95,24 @@ def test_what_a_host_has(node):
     assert "mtu 1500" in run(inside(0), "ip", "link", "show", "eth0")
 
 
+def test_the_gateway_may_be_the_address_of_the_node(node):
+    """Newer versions of Coil have it so. The setting may change while workloads run."""
+    with_address = plan_of(manifests(1), settings={"coil": {"gateway": "node_address"}})
+    with_address["nodes"]["node1"]["addresses"] = ["192.0.2.1/24", "2001:db8::1/64"]
+    (address, _six) = with_address["coil"]["workloads"][f"{NAMES}/w0"]["addresses"]
+    for plan, gateway in (
+        (plan_of(manifests(1)), "169.254.1.1"), (with_address, "192.0.2.1"), (plan_of(manifests(1)), "169.254.1.1")
+    ):  # fmt: skip
+        assert apply(plan, "node1", node).changed
+        assert run(inside(0), "ip", "-4", "route").split("\n")[0] == f"default via {gateway} dev eth0 proto 85 "
+        assert "default via fe80::1 dev eth0" in run(inside(0), "ip", "-6", "route")
+        # The host reaches the workload by that address, and the other way round.
+        seen = exchange(node, inside(0), address)
+        assert seen == gateway
+        assert exchange(inside(0), node, "192.0.2.1") == address
+        assert not apply(plan, "node1", node).changed
+
+
 def test_links_have_the_mtu_of_the_uplink(node):
     run(node, "ip", "link", "set", "eth1", "mtu", "1400")
     apply(plan_of(manifests(1)), "node1", node)

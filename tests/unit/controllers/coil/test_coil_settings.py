@@ -25,7 +25,7 @@ NODES = tuple(f"node{number}" for number in range(1, 5))
     [
         {},
         {"as_number": 1, "hold_time": 3, "bfd": True},
-        {"bfd": False},
+        {"bfd": False, "gateway": "node_address"},
         {"bfd": {"interval": 10, "multiplier": 255}},
         {"protocol": "ospf", "ospf": {"area": "0.0.0.1", "interfaces": ["eth1", "bond*"]}},
         {"protocol": "none"},
@@ -43,6 +43,7 @@ def test_accepted(value):
         ([], "must be a mapping"),
         ({"as": 1}, "unknown field as; known are protocol, as_number"),
         ({"protocol": "rip"}, "protocol: must be one of bgp, ospf, none, not 'rip'"),
+        ({"gateway": "veth"}, "gateway: must be one of link_local, node_address, not 'veth'"),
         ({"as_number": 0}, "as_number: must be a number from 1 to 4294967295, not 0"),
         ({"hold_time": 2}, "hold_time: must be a number of seconds from 3 to 65535, not 2"),
         ({"route_reflectors": "node1"}, "route_reflectors: must be a list of hosts"),

@@ -15,7 +15,6 @@ from ..common.addressing import family, host_route, overlapping
 from ..common.change import Change, Foreign, Outcome
 from ..types.routed_workloads import (
     EXPORT_TABLE,
-    GATEWAYS,
     LEARNED_TABLE,
     PROTOCOL,
     RULES,
@@ -133,13 +132,16 @@ def _table(
 
 
 def _addresses(link: RoutedLink) -> Iterator[Step]:
-    """The gateways of a workload, of the families that it has."""
+    """The gateways of a workload, and no other IPv4 address: the setting may have changed."""
     there = read_addresses(link.name)
-    for version in sorted(set(map(family, link.addresses))):
-        address = GATEWAYS[version]
+    for address in link.gateways:
         if address not in there:
             change = _change("create", "address", f"{link.name} {address}", link.network, {}, {"scope": "link"})
             yield Step(change, partial(write_address, link.name, address))
+    for address in sorted(there.difference(link.gateways)):
+        if family(address) == 4:
+            change = _change("delete", "address", f"{link.name} {address}", link.network, {"scope": "link"}, {})
+            yield Step(change, partial(kernel.change_addresses, None, link.name, set(), {address}))
 
 
 def _wanted_rules(desired: RoutedWorkloads) -> list[TableRule]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The setting `coil`: how hosts advertise the blocks of address pools to each other and to routers.
+"""The setting `coil`: how hosts advertise the blocks of address pools, and the gateway of workloads with an address.
 
 BGP (RFC 4271) with a full mesh or route reflectors (RFC 4456), an autonomous system for each rack (RFC 7938), or OSPF
 (RFC 2328, RFC 5340); BFD for all of them (RFC 5880, RFC 5881).
@@ -11,6 +11,7 @@ import ipaddress
 from collections.abc import Iterator
 
 from ..types.bird_configuration import BGP, OSPF, PROTOCOLS
+from ..types.routed_workloads import LINK_LOCAL, NODE_ADDRESS
 
 SETTING = "coil"
 BFD_DEFAULTS = {"interval": 100, "multiplier": 3}
@@ -25,6 +26,7 @@ DEFAULTS = {
     "hold_time": 90,
     "ospf": None,
     "bfd": None,
+    "gateway": LINK_LOCAL,
 }
 _MOST_AS = 2**32 - 1
 _RACK = {"as_number", "nodes"}
@@ -45,9 +47,10 @@ def complete(value: dict) -> dict:
 def mistakes(value) -> list[str]:
     """Return the errors in the setting, one line each.
 
-    `as_number` is that of the hosts; hosts in `racks` have the one of their rack. Within an autonomous system all hosts
-    are neighbours (`mesh`), or with `route_reflectors` only of those. Each of `routers` has an `address`, its
-    `as_number` (that of the host if left out), and the `nodes` that it is a neighbour of (all if left out).
+    `gateway` is the IPv4 gateway of workloads. `as_number` is that of the hosts; hosts in `racks` have the one of their
+    rack. Within an autonomous system all hosts are neighbours (`mesh`), or with `route_reflectors` only of those. Each
+    of `routers` has an `address`, its `as_number` (that of the host if left out), and the `nodes` that it is a
+    neighbour of (all if left out).
     """
     if not isinstance(value, dict):
         return [f"must be a mapping, not {value!r}"]
@@ -55,6 +58,8 @@ def mistakes(value) -> list[str]:
     whole = {**DEFAULTS, **value}
     if whole["protocol"] not in PROTOCOLS:
         found.append(f"protocol: must be one of {', '.join(PROTOCOLS)}, not {whole['protocol']!r}")
+    if whole["gateway"] not in (LINK_LOCAL, NODE_ADDRESS):
+        found.append(f"gateway: must be one of {LINK_LOCAL}, {NODE_ADDRESS}, not {whole['gateway']!r}")
     if not _is_number(whole["as_number"], 1, _MOST_AS):
         found.append(f"as_number: must be a number from 1 to {_MOST_AS}, not {whole['as_number']!r}")
     if not isinstance(whole["mesh"], bool):

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...common.addressing import family, plain
+from ...common.addressing import family
+from .node_address import node_address
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class _Neighbour:
 
 def sessions(plan: dict, node: str, version: int) -> Iterator[str]:
     """Yield BIRD's protocols for the neighbours of a node in a family; none without an address of that family."""
-    own = _address(plan["nodes"][node], version)
+    own = node_address(plan["nodes"][node], version)
     if own is not None:
         for neighbour in (*_hosts(plan, node, version), *_routers(plan, node, version)):
             yield _session(plan, node, own, neighbour)
@@ -38,7 +39,7 @@ def as_number(plan: dict, node: str) -> int:
 def router_id(plan: dict, node: str) -> str:
     """Return an identifier that is the node's alone (RFC 6286): its IPv4 address, else a number of the node."""
     described = plan["nodes"][node]
-    return _address(described, 4) or f"0.0.{described['id'] >> 8}.{described['id'] & 255}"
+    return node_address(described, 4) or f"0.0.{described['id'] >> 8}.{described['id'] & 255}"
 
 
 def _reflectors(plan: dict, node: str) -> list[str]:
@@ -55,7 +56,7 @@ def _hosts(plan: dict, node: str, version: int) -> Iterator[_Neighbour]:
     if not reflectors and not plan["coil"]["routing"]["mesh"]:
         return
     for name, other in sorted(plan["nodes"].items()):
-        address = _address(other, version)
+        address = node_address(other, version)
         if name == node or address is None or as_number(plan, name) != as_number(plan, node):
             continue
         if not reflectors or node in reflectors or name in reflectors:
@@ -100,9 +101,3 @@ protocol bgp {neighbour.protocol} {{
   }};
 }}
 """
-
-
-def _address(node: dict, version: int) -> str | None:
-    """Return the address that a node is a neighbour with: on the provider network, else where its tunnels end."""
-    found = [plain(text) for text in [*node["addresses"], *node["encap_ips"]]]
-    return next((text for text in found if family(text) == version), None)

@@ -2,7 +2,7 @@
 """Workloads with an address of a pool: their network namespaces, and what the host needs to reach them.
 
 Coil v2, "Intra-node routing": the workload has its addresses as /32 and /128 and its default routes through
-link-local addresses of the host's end; there is no bridge.
+addresses of the host's end: link-local ones, or for IPv4 that of the node (setting `coil.gateway`). There is no bridge.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from ...common.addressing import family, host_route, mac_of_address, plain
 from ...common.naming import DEFAULT_INTERFACE, host_interface, workload_namespace, workload_port
 from ...types.netns_workload import Endpoint, Link
-from ...types.routed_workloads import GATEWAYS, RoutedLink, RoutedWorkloads
+from ...types.routed_workloads import GATEWAYS, NODE_ADDRESS, RoutedLink, RoutedWorkloads
+from .node_address import node_address
 
 _HOST_END = "_c"
 _EVERYWHERE = {4: "0.0.0.0/0", 6: "::/0"}
@@ -21,7 +22,7 @@ _EVERYWHERE = {4: "0.0.0.0/0", 6: "::/0"}
 def render_routed_endpoints(plan: dict, node: str, mtu: int) -> list[Endpoint]:
     """Return the network namespaces of a node's workloads on pools; `mtu` is that of the host's uplink."""
     return [
-        Endpoint(workload_namespace(workload["namespace"], workload["name"]), (_link(workload, mtu),))
+        Endpoint(workload_namespace(workload["namespace"], workload["name"]), (_link(plan, workload, mtu),))
         for workload in _workloads(plan, node)
     ]
 
@@ -31,7 +32,12 @@ def render_routed_workloads(plan: dict, node: str) -> RoutedWorkloads:
     if "coil" not in plan:
         return RoutedWorkloads()
     links = tuple(
-        RoutedLink(_host_end(workload), tuple(workload["addresses"]), _network(workload))
+        RoutedLink(
+            _host_end(workload),
+            tuple(workload["addresses"]),
+            _network(workload),
+            tuple(_gateways(plan, workload).values()),
+        )
         for workload in _workloads(plan, node)
     )
     coil = plan["coil"]
@@ -52,8 +58,17 @@ def _network(workload: dict) -> str:
     return f"AddressPool/{workload['pool']}"
 
 
-def _link(workload: dict, mtu: int) -> Link:
-    gateways = {version: plain(GATEWAYS[version]) for version in map(family, workload["addresses"])}
+def _gateways(plan: dict, workload: dict) -> dict[int, str]:
+    """Return the addresses of the host's end by family, with prefix length."""
+    found = {version: GATEWAYS[version] for version in sorted(map(family, workload["addresses"]))}
+    if 4 in found and plan["coil"]["routing"].get("gateway") == NODE_ADDRESS:
+        own = node_address(plan["nodes"][workload["node"]], 4)
+        found[4] = host_route(own) if own else found[4]
+    return found
+
+
+def _link(plan: dict, workload: dict, mtu: int) -> Link:
+    gateways = {version: plain(address) for version, address in _gateways(plan, workload).items()}
     # IPv6 needs no route to a link-local gateway.
     on_link = [(host_route(gateways[4]), None)] if 4 in gateways else []
     return Link(
