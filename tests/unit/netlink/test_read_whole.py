@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from pyroute2.netlink.exceptions import NetlinkDumpInterrupted
 
-from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel
+from ansible_collections.heddle.ovn.plugins.module_utils.netlink import device, kernel
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink.raw_socket import DumpInterrupted, RawSocket
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink.reader import read_state
 
@@ -51,3 +51,10 @@ def test_permanently_interrupted_list_is_an_error(monkeypatch):
     monkeypatch.setattr(kernel, "_PAUSE_SECONDS", 0)
     with pytest.raises(NetlinkDumpInterrupted):
         read_state(Busy(1000))
+
+
+@pytest.mark.parametrize("read", [device.read_device, device.read_device_mac])
+def test_a_link_that_goes_while_it_is_read_is_not_there(monkeypatch, read):
+    """Open vSwitch removes the device of a bridge some time after the bridge."""
+    monkeypatch.setattr(device.IPRoute, "link_lookup", lambda _netlink, **_name: [2**30])
+    assert read("gone") is None

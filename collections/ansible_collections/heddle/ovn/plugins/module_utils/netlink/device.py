@@ -8,7 +8,9 @@ identically on another device.
 from __future__ import annotations
 
 import errno
+import functools
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..types.host_network import PROTOCOL
@@ -75,6 +77,22 @@ class Device:
         return {"addresses": [item.text for item in self.addresses], "routes": [item.text for item in self.routes]}
 
 
+def _none_when_gone(read: Callable) -> Callable:
+    """Return None where the link goes while it is read, as Open vSwitch removes the devices of its bridges."""
+
+    @functools.wraps(read)
+    def tried(name: str):
+        try:
+            return read(name)
+        except NetlinkFailure as error:
+            if error.code != errno.ENODEV:
+                raise
+            return None
+
+    return tried
+
+
+@_none_when_gone
 @read_whole
 def read_device_mac(name: str) -> str | None:
     """Return the MAC of a NIC, or None when there is none of that name."""
@@ -83,6 +101,7 @@ def read_device_mac(name: str) -> str | None:
         return netlink.get_links(found[0])[0].get_attr("IFLA_ADDRESS") if found else None
 
 
+@_none_when_gone
 @read_whole
 def read_device(name: str) -> Device | None:
     """Return a link of the current namespace with its global addresses and its routes; None when there is none.
