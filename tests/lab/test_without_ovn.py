@@ -116,6 +116,8 @@ def test_the_same_verbs(lab, manifests):
         ("address pools", 6),
     }
     assert all(row["reached"] == row["must_reach"] > 0 for row in report["networks"])
+    kinds = {(row["kind"], row["family"]): row["reached"] for row in report["north_south"]["counts"]}
+    assert all(kinds[kind, version] for kind in ("pool to host", "host to pool") for version in (4, 6))
     metrics = lab.ssh("node1", "heddle-host metrics")
     assert 'heddle_daemon_up{unit="bird"} 1' in metrics
     assert 'unit="ovn-controller"' not in metrics

@@ -160,3 +160,15 @@ def test_a_client_of_a_pool_reaches_destinations_by_its_router_only():
     kinds = {(one.kind, one.source, one.target) for one in found if one.family == 6}
     to = {(POOL_TO_HOST, "routed/client", node) for node in ("node1", "node2")}
     assert kinds == to | {(POOL_FROM_HOST, node, "routed/client") for node in ("node1", "node2")}
+
+
+def test_without_ovn_hosts_are_reached_by_their_own_addresses():
+    plan = plan_of(TEXT, hosts=nodes("node1", "node2", "node3"), settings={"ovn": False})
+    found = {(one.kind, one.source, one.target, one.address) for one in flows(plan) if one.workload == "routed/w1"}
+    own = plan["coil"]["workloads"]["routed/w1"]["addresses"][0]
+    hosts = ("node1", "198.18.2.11"), ("node2", "198.18.2.12")
+    assert {(POOL_TO_HOST, "routed/w1", *host) for host in hosts} <= found
+    assert {(POOL_FROM_HOST, name, "routed/w1", own) for name, _address in hosts} <= found
+    answered = {(one.workload, one.address) for one in listeners(plan, "node1")}
+    assert {("node1", "198.18.2.11"), ("routed/w1", own)} <= answered
+    assert left_out(with_pools(plan), {}) == []

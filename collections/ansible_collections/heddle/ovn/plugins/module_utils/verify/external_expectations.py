@@ -29,6 +29,7 @@ from collections.abc import Iterator
 
 from ..common.addressing import family, plain
 from ..common.naming import DEFAULT_NETWORK, LOCKED_ROLE
+from ..render.coil.node_address import node_address
 from ..render.common.node_network import NodeNetwork, is_of_node
 from ..render.common.provider import Provider, provider_of
 from ..render.host.links_and_routes import render_host_network
@@ -70,9 +71,16 @@ def vrf_devices(plan: dict, node: str) -> dict[str, str]:
 
 
 def host_addresses(plan: dict, node: str) -> list[str]:
-    """Return a node's address on the provider network of each family; none without an uplink."""
-    provider = provider_of(plan["nodes"].get(node, {}))
-    return [address for version in (4, 6) if provider and (address := provider.address(version))]
+    """Return a node's address on the provider network of each family.
+
+    Without an uplink, those by which workloads with an address of a pool reach it; none where there are none.
+    """
+    described = plan["nodes"].get(node, {})
+    provider = provider_of(described)
+    if provider is None and not plan.get("coil", {}).get("workloads"):
+        return []
+    found = (provider.address(version) if provider else node_address(described, version) for version in (4, 6))
+    return [address for address in found if address]
 
 
 def external_flows(
@@ -127,7 +135,8 @@ def left_out(plan: dict, external: dict[str, list[str]]) -> list[str]:
     """Return one line for each kind of packet that could not be tested, with the reason."""
     providers = {name: provider_of(node) for name, node in plan["nodes"].items()}
     if not any(providers.values()):
-        return ["no host has external connectivity"]
+        pools = untested_pools(plan, external)
+        return pools if not without_pools(plan)["networks"] else ["no host has external connectivity", *pools]
     lines = []
     if not any(external.values()):
         lines.append("external: the inventory has no group heddle_external with heddle_addresses")
