@@ -251,7 +251,7 @@ def uml_tests() -> list[Stage]:
     return [
         Stage("User Mode Linux: hosts again", [*LAB, "up"], environment),
         play("User Mode Linux: site again", "site", environment),
-        Stage("User Mode Linux: walkthrough of Egress", [*WALKTHROUGHS, "07_egress_nat"], environment),
+        Stage("User Mode Linux: walkthrough of Egress", [*WALKTHROUGHS, "--tunnels"], environment),
         pytest("User Mode Linux: lab tests", "tests/lab", environment={**environment, "HEDDLE_REPEAT": "10"}),
     ]
 

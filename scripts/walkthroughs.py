@@ -27,6 +27,8 @@ LONG = (
     "10_layer2_upgrade", "01_first_light", "02_user_defined_networks", "03_gateways", "04_services_and_policies",
     "05_address_pools", "91_operations", "92_chaos", "90_audit",
 )  # fmt: skip
+# On hosts whose kernel has FoU.
+TUNNELS = ("07_egress_nat",)
 # What a page needs to run without a person.
 PARAMETERS = {"91_operations": {"operator": "test", "confirmed": ["add", "drain", "restore", "release"]}}
 REPORT = Path(os.environ.get("LAB_REPORT") or PROJECT / "report").resolve()
@@ -37,6 +39,7 @@ def main() -> int:
     names = sorted(path.stem for path in SOURCES.glob("*.ipynb"))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--long", action="store_true", help=f"all: {', '.join(LONG)}")
+    parser.add_argument("--tunnels", action="store_true", help=f"for kernels with FoU: {', '.join(TUNNELS)}")
     parser.add_argument(
         "walkthroughs", nargs="*", metavar="NAME", help=f"any of {', '.join(names)}; default: {', '.join(FAST)}"
     )
@@ -44,7 +47,7 @@ def main() -> int:
         "-p", "--parameter", nargs=2, action="append", default=[], metavar=("NAME", "YAML"), help="of the page"
     )
     options = parser.parse_args()
-    chosen = options.walkthroughs or (LONG if options.long else FAST)
+    chosen = options.walkthroughs or (LONG if options.long else TUNNELS if options.tunnels else FAST)
     unknown = [name for name in chosen if name not in names]
     if unknown:
         parser.error(f"unknown walkthrough {', '.join(unknown)}; there are {', '.join(names)}")

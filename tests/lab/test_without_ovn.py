@@ -48,11 +48,16 @@ def packages(lab: Lab, node: str) -> str:
     return lab.ssh(node, "dpkg-query -W -f '${Package} ${db:Status-Abbrev}\\n' | sort")
 
 
+def units(lab: Lab, node: str) -> str:
+    """Return what is in the way of the units of Debian's packages, and the links by which these are enabled."""
+    return lab.ssh(node, "ls /etc/systemd/system | grep -E '^(ovn|ovs)'; true")
+
+
 @pytest.fixture(scope="module")
-def empty(lab: Lab) -> Iterator[dict[str, tuple[str, str]]]:
-    """Hosts without Heddle: their packages, and what the kernel has of tables and namespaces."""
+def empty(lab: Lab) -> Iterator[dict[str, tuple[str, str, str]]]:
+    """Hosts without Heddle: packages, units of OVN, and what the kernel has of tables and namespaces."""
     lab.play("uninstall.yml", *FORCE)
-    yield {node: (packages(lab, node), kernel_state(lab, node)) for node in NODES}
+    yield {node: (packages(lab, node), kernel_state(lab, node), units(lab, node)) for node in NODES}
     lab.play("uninstall.yml", *FORCE)
     lab.play("site.yml")
 
@@ -97,7 +102,7 @@ def test_hosts_have_neither_ovn_nor_its_bridges(lab, manifests, empty):
         assert set(lab.try_ssh(node, "systemctl", "is-active", "ovn-controller", "ovn-northd").stdout.split()) == {
             "inactive"
         }
-        assert not lab.ssh(node, "ls /etc/systemd/system | grep -E '^(ovn|ovs)'; true")
+        assert units(lab, node) == empty[node][2]
         links = lab.ssh(node, "ip -o -brief link")
         assert "br-int" not in links
         assert "br-ex" not in links
@@ -168,7 +173,7 @@ def test_a_rebooted_host_comes_back_without_a_playbook(lab, manifests):
 def test_uninstall_leaves_nothing_of_pools(lab, manifests, empty):
     wait_for(lab, pairs())
     lab.play("uninstall.yml", *FORCE, *WITHOUT, manifests=manifests)
-    assert {node: (packages(lab, node), kernel_state(lab, node)) for node in NODES} == empty
+    assert {node: (packages(lab, node), kernel_state(lab, node), units(lab, node)) for node in NODES} == empty
     for node in NODES:
         assert not lab.ssh(node, f"ls -d {OWN} 2>/dev/null; true")
     lab.play("site.yml", *WITHOUT, manifests=manifests)

@@ -14,7 +14,7 @@ PAGES = {path.stem: nbformat.read(path, as_version=4) for path in sorted(walkthr
 
 
 def test_all_are_run() -> None:
-    assert sorted(walkthroughs.LONG) == list(PAGES)
+    assert sorted([*walkthroughs.LONG, *walkthroughs.TUNNELS]) == list(PAGES)
     assert set(walkthroughs.FAST) <= set(PAGES)
 
 
