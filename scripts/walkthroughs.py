@@ -25,7 +25,7 @@ FAST = ("01_first_light", "90_audit")
 # ... and all of them, on a cluster that begins with the old Layer2 topology.
 LONG = (
     "10_layer2_upgrade", "01_first_light", "02_user_defined_networks", "03_gateways", "04_services_and_policies",
-    "05_address_pools", "91_operations", "92_chaos", "90_audit",
+    "05_address_pools", "06_mesh", "91_operations", "92_chaos", "90_audit",
 )  # fmt: skip
 # On hosts whose kernel has FoU.
 TUNNELS = ("07_egress_nat",)
