@@ -69,6 +69,32 @@ def test_path_that_swallows_large_packets_in_one_direction(fleet):
             stream.close()
 
 
+def test_a_cut_control_channel_stops_no_traffic(fleet):
+    """Heartbeats still arrive, only their acknowledgements do not: nothing better is known, so nothing changes."""
+    fleet.start(two_hosts())
+    first, second = fleet.hosts["node1"], fleet.hosts["node2"]
+    both = {("node1", "node2"): "fastdp", ("node2", "node1"): "fastdp"}
+    wait_overlay(fleet, both)
+    address = fleet.wire("red/a2").addresses[0]
+    stream = Stream(first.station("red/a1", MTU), second.station("red/a2", MTU), address)
+
+    def silence() -> float:
+        """Seconds since the last acknowledgement."""
+        return first.connection("node2").get("overlays", {}).get("fastdp", {}).get("confirmed") or 0.0
+
+    try:
+        stream.run(lambda: True, "the undisturbed stream")
+        first.impair(*(f"priority=100,tcp,{port}=6783,actions=drop" for port in ("tp_src", "tp_dst")))
+        # Longer than the 3 s after which a host that is silent counts as gone.
+        stream.run(lambda: silence() > 4, "the stream without a control channel")
+        wait_overlay(fleet, both)
+        first.impair()
+        stream.run(lambda: 0 < silence() < 1, "the stream after the control channel was healed")
+        wait_overlay(fleet, both)
+    finally:
+        stream.close()
+
+
 def kernel_route(netns: str, address: str) -> str:
     return ip("-n", netns, "route", "get", address)
 
