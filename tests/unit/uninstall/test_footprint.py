@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ansible_collections.heddle.ovn.plugins.module_utils.uninstall.footprint import FOOTPRINTS, LIBRARY, STATE_DATABASE
+from ansible_collections.heddle.ovn.plugins.module_utils.uninstall.footprint import (
+    FOOTPRINTS,
+    LIBRARY,
+    STATE_DATABASE,
+    SYSTEMD,
+)
+from ansible_collections.heddle.ovn.plugins.module_utils.uninstall.record import full_name
+from ansible_collections.heddle.ovn.plugins.module_utils.uninstall.removal import SERVICES
 
 ROLES = Path(__file__).resolve().parents[3] / "roles"
 ROLES_OF = {
@@ -57,3 +64,10 @@ def test_users_that_tasks_create_are_removed(kind):
 def test_role_records_before_its_first_change(kind):
     first = yaml.safe_load((ROLES / ROLES_OF[kind][0] / "tasks" / "main.yml").read_text())[0]
     assert first["heddle.ovn.host_record"]["role"] == kind
+
+
+def test_all_services_are_stopped_before_their_files_go():
+    """One that runs on may write again what was removed; that of the state is stopped with its database."""
+    units = {path.rpartition("/")[2] for found in FOOTPRINTS.values() for path in found.own if path.startswith(SYSTEMD)}
+    there = {name for name in units if "@" not in name and name.endswith((".service", ".timer", ".socket"))}
+    assert there - {"heddle-state.service"} == set(map(full_name, SERVICES))

@@ -18,6 +18,7 @@ from .footprint import STATE_DATABASE, VSWITCH_DATABASES
 from .packages import remove_packages
 from .record import Before, read_record
 
+SERVICES = ("heddle-metrics.timer", "heddle-metrics", "heddle-metrics-http.socket", "heddle-mesh", "heddle-host")
 _STATE_SOCKET = STATE_REMOTE.removeprefix("unix:")
 _UNRECORDED = (
     "{} has no record of what it was before Heddle, because it was installed by a release without: only what is marked "
@@ -46,9 +47,12 @@ def removal_result(request: Request) -> dict:
 
 
 def _stopped(*, write: bool) -> Outcome:
-    """Stop the services first: that of the host would bring back what is removed."""
+    """Stop the services first: that of the host would bring back what is removed, and so would that of metrics.
+
+    A timer that is stopped does not stop what it has started.
+    """
     outcome = Outcome()
-    for unit in ("heddle-metrics.timer", "heddle-metrics-http.socket", "heddle-mesh", "heddle-host"):
+    for unit in SERVICES:
         outcome += host_parts.stop_own_unit(unit, write=write)
     return outcome
 
