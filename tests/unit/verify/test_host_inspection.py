@@ -24,9 +24,10 @@ SAME = two(layer2("red", "net", "10.0.0.0/24"), layer2("blue", "net", "10.0.0.0/
 
 
 def test_networks_with_one_subnet_are_a_pair() -> None:
-    assert overlapping(SAME, "node1") == [("blue/b1", "blue_net", "10.0.0.3"), ("red/r1", "red_net", "10.0.0.3")]
-    assert overlapping(SAME, "node2") == []
-    assert overlapping(two(layer2("red", "net", "10.0.0.0/24"), layer2("blue", "net", "10.1.0.0/24")), "node1") == []
+    assert overlapping(SAME, "node1", []) == [("blue/b1", "blue_net", "10.0.0.3"), ("red/r1", "red_net", "10.0.0.3")]
+    assert overlapping(SAME, "node2", []) == []
+    apart = two(layer2("red", "net", "10.0.0.0/24"), layer2("blue", "net", "10.1.0.0/24"))
+    assert overlapping(apart, "node1", []) == []
 
 
 def test_trace_enters_at_the_workload_and_has_the_masquerade_address_on_the_bridge() -> None:
@@ -93,9 +94,28 @@ def test_entries_of_the_pair_come_first_and_each_once() -> None:
     assert len(found) == len(set(found)) == MOST_ENTRIES
 
 
+def test_workloads_that_may_not_send_are_not_chosen() -> None:
+    """A datagram that is dropped begins no connection, and there would be none to show."""
+    names = ("blue", "green", "red")
+    text = "".join(
+        namespace(name) + layer2(name, "net", "10.0.0.0/24") + workload(name, "w1", "node1") for name in names
+    )
+    firewall = (
+        "---\napiVersion: k8s.ovn.org/v1\nkind: EgressFirewall\nmetadata: {name: default, namespace: blue}\n"
+        "spec: {egress: [{type: Deny, to: {cidrSelector: 0.0.0.0/0}}]}\n"
+    )
+    external = ["192.0.2.200"]
+    plan = plan_of(text + firewall, hosts=with_gateways("shared"))
+    assert [name for name, _network, _address in overlapping(plan, "node1", external)] == ["green/w1", "red/w1"]
+    assert egress_packet(plan, "node1", external)["network"] == "green_net"
+    everything = plan_of(text, hosts=with_gateways("shared"))
+    assert [name for name, _network, _address in overlapping(everything, "node1", external)] == ["blue/w1", "green/w1"]
+    assert egress_packet(everything, "node1", external)["network"] == "blue_net"
+
+
 def test_datagrams_of_a_pair_are_sent_until_open_vswitch_tracks_both(monkeypatch) -> None:
     """A busy host loses the first ones; without a way to send nothing is waited for."""
-    pair, sent, marks = overlapping(SAME, "node1"), [], {"blue_net": "0x1", "red_net": "0x2"}
+    pair, sent, marks = overlapping(SAME, "node1", []), [], {"blue_net": "0x1", "red_net": "0x2"}
     monkeypatch.setattr(host_inspection, "connection_mark", lambda view: marks[view.name])
     lines = [f"udp,orig=(src=10.0.0.3,dst=192.0.2.200),zone=64000,mark={mark}" for mark in marks.values()]
     monkeypatch.setattr(host_inspection, "run", lambda _command: "\n".join(lines[: max(0, len(sent) - 2)]))

@@ -7,21 +7,42 @@ from ..common.addressing import family, mac_of_address, plain
 from ..common.naming import layer2_switch, node_switch, patch_port
 from ..render.common.node_network import NodeNetwork
 from ..render.common.provider import provider_of
+from .firewall_permissions import FirewallPermissions
+from .policy_permissions import PolicyPermissions
 
 SOURCE_PORT, TARGET_PORT = 40000, 80
 
 
-def overlapping(plan: dict, node: str) -> list[tuple[str, str, str]]:
+class _Permissions:
+    """Whether workloads may send to external hosts, by policies and firewalls."""
+
+    def __init__(self, plan: dict, external: list[str]) -> None:
+        self._policies, self._firewalls = PolicyPermissions(plan), FirewallPermissions(plan)
+        self._external = external
+
+    def permit(self, name: str, network: str, version: int, protocol: str) -> bool:
+        """Return whether a workload may send to TARGET_PORT of the first external host of a family, if there is one."""
+        target = next((one for one in self._external if family(one) == version), None)
+        return target is None or not (
+            self._policies.refusal(network, name, "", ("", target), protocol, TARGET_PORT)
+            or self._firewalls.refusal(network, name, target, protocol, TARGET_PORT)
+        )
+
+
+def overlapping(plan: dict, node: str, external: list[str]) -> list[tuple[str, str, str]]:
     """Return (workload, network, address) of two networks of a node with the same subnet; empty if there are none.
 
-    Those whose workloads have the same address come first.
+    Those whose workloads have the same address come first. Their workloads may send to the external hosts.
     """
     found: dict[str, tuple[str, str, str]] = {}
+    permissions = _Permissions(plan, external)
     for name, workload in plan["workloads"].items():
         for interface in workload["interfaces"] if workload["node"] == node else ():
-            if interface["role"] == "primary" and interface["addresses"]:
+            network = interface["network"]
+            if interface["role"] == "primary" and interface["addresses"] and network not in found:
                 address = plain(interface["addresses"][0])
-                found.setdefault(interface["network"], (name, interface["network"], address))
+                if permissions.permit(name, network, family(address), "UDP"):
+                    found[network] = name, network, address
     pairs = [
         (one, two)
         for one in found.values()
@@ -38,13 +59,15 @@ def egress_packet(plan: dict, node: str, external: list[str]) -> dict | None:
     It has `title`, ovn-trace's `datapath` and `microflow`, and the same packet after the gateway router: `bridge` and
     `flow` for ofproto/trace.
     """
-    provider = provider_of(plan["nodes"][node])
+    provider, permissions = provider_of(plan["nodes"][node]), _Permissions(plan, external)
     for name, workload in plan["workloads"].items():
         for interface in workload["interfaces"] if provider and workload["node"] == node else ():
             network = plan["networks"][interface["network"]]
             target = next((one for one in external if family(one) == 4), None)
             source = next((plain(one) for one in interface["addresses"] if family(one) == 4), None)
-            if interface["role"] == "primary" and network["id"] and source and target:
+            if not (interface["role"] == "primary" and network["id"] and source and target):
+                continue
+            if permissions.permit(name, interface["network"], 4, "TCP"):
                 return _packet(NodeNetwork(plan, interface["network"], node, []), name, interface, (source, target))
     return None
 

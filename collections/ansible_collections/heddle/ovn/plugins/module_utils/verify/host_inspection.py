@@ -47,7 +47,7 @@ def inspect_host(context: NodeContext, external: list[str]) -> dict:
     plan = load_plan(context)
     node = known_node(plan, context.node)
     provider = provider_of(plan["nodes"][node])
-    pair = overlapping(plan, node)
+    pair = overlapping(plan, node, external)
     packet = egress_packet(plan, node, external)
     try:
         host = {
