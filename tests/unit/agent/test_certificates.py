@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import stat
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,15 @@ def test_request_for_another_host_is_not_signed(deployment):
     request = deployment.ask("node2")["request"]
     with pytest.raises(UserError, match="the request of node1 is for node2"):
         deployment.sign({"node1": request})
+
+
+def test_hosts_that_ask_at_once_all_get_certificates(deployment):
+    """Ansible signs for several hosts at the same time, on the host with the authority."""
+    requests = {node: deployment.ask(node)["request"] for node in (f"node{number}" for number in range(16))}
+    with ThreadPoolExecutor(len(requests)) as pool:
+        signed = list(pool.map(lambda node: deployment.sign({node: requests[node]}), requests))
+    assert [list(one["certificates"]) for one in signed] == [[node] for node in requests]
+    assert sorted(path.name for path in Path(deployment.authority).iterdir()) == ["ca.pem", "key.pem", "leaf.cnf"]
 
 
 def test_new_authority_replaces_certificates(deployment):

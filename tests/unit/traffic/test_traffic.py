@@ -100,6 +100,15 @@ spec:
         (NEW, source, "red/web", number, 80, ("red/w1",)) for source in ("red/w1", "red/w2") for number in (4, 6)
     }
     assert {one.address for one in sent} == {*found["services"]["red_net"]["red/web"]["addresses"]}
+    # Of networks with as many workloads those with Services are measured first.
+    others = ("alpha", "beta")
+    text += "".join(
+        namespace(name) + layer2(name, "net", "10.0.0.0/16", "fd00:1::/64")
+        + "".join(workload(name, f"w{number}", f"node{number}") for number in (1, 2))
+        for name in others
+    )  # fmt: skip
+    assert list(chosen_workloads(plan_of(text))) == ["alpha_net", "beta_net"]
+    assert list(chosen_workloads(plan_of(text + web.replace("SELECTED", "web")))) == ["red_net", "alpha_net"]
     # Without endpoints the connections are rejected by the Service itself, which says nothing of a path.
     empty = plan_of(text + web.replace("SELECTED", "none"))
     assert not [one for one in flows(empty, chosen_workloads(empty), {}) if one.kind == TO_SERVICE]

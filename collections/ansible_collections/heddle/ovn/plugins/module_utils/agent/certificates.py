@@ -14,6 +14,7 @@ from ..common import subprocesses
 from ..common.atomic_file import replace_file
 from ..common.errors import ProgramError
 from ..common.naming import NODE_NAME
+from .context import locked
 from .module_runner import Request, UserError
 
 _CURVE = ["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"]
@@ -61,11 +62,18 @@ def sign(directory: str, requests: dict, deployment: str, run: subprocesses.Run,
 
     A request has to name the node that it came from: nothing else of it is used but the public key.
     """
+    if not write and not os.path.exists(os.path.join(directory, "ca.pem")):
+        return {"changed": True, "certificates": {}, "authority_certificate": ""}
+    os.makedirs(directory, mode=0o700, exist_ok=True)
+    # Ansible signs for all hosts at once.
+    with locked(directory):
+        return _sign(directory, requests, deployment, run, write=write)
+
+
+def _sign(directory: str, requests: dict, deployment: str, run: subprocesses.Run, *, write: bool) -> dict:
     key, certificate = os.path.join(directory, "key.pem"), os.path.join(directory, "ca.pem")
     wanted = {node: text for node, text in requests.items() if text}
     changed = not os.path.exists(certificate)
-    if changed and not write:
-        return {"changed": True, "certificates": {}, "authority_certificate": ""}
     if changed:
         _make_authority(key, certificate, deployment, run)
     extensions = os.path.join(directory, "leaf.cnf")
@@ -90,7 +98,6 @@ def install(directory: str, certificate: str, authority: str, *, write: bool) ->
 
 
 def _make_authority(key: str, certificate: str, deployment: str, run: subprocesses.Run) -> None:
-    os.makedirs(os.path.dirname(key), mode=0o700, exist_ok=True)
     if not os.path.exists(key):
         replace_file(key, run(["openssl", "genpkey", *_CURVE], ""), mode=_SECRET, single_writer=True)
     subject = f"/CN=Heddle {re.sub(r'[^A-Za-z0-9._-]', '-', deployment)}"

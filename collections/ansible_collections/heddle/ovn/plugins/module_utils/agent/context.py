@@ -42,3 +42,14 @@ def only_writer(*, write: bool) -> Iterator[None]:
     with open(LOCK_FILE, "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+@contextlib.contextmanager
+def locked(directory: str) -> Iterator[None]:
+    """Wait until no other process of this host is in such a block for the directory (flock(2))."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

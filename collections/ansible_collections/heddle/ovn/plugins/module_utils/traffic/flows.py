@@ -70,12 +70,13 @@ class Answerer:
 def chosen_workloads(plan: dict, networks: int = NETWORKS, workloads: int = WORKLOADS) -> dict[str, list[str]]:
     """Return workloads by primary network, on as many nodes as possible, in an order independent of moves.
 
-    Networks with more workloads come first; of equal ones those with more families. The last network is the first
-    Layer3 one with several workloads.
+    Networks with more workloads come first; of equal ones those with Services, then those with more families. The last
+    network is the first Layer3 one with several workloads.
     """
     found = {topology: _primary(plan, topology) for topology in ("Layer2", "Layer3")}
     count = {network: sum(map(len, nodes.values())) for network, nodes in found["Layer2"].items()}
-    order = sorted(count, key=lambda one: (-count[one], -len(plan["networks"][one]["families"]), one))
+    served, families = plan.get("services", {}), {name: one["families"] for name, one in plan["networks"].items()}
+    order = sorted(count, key=lambda one: (-count[one], one not in served, -len(families[one]), one))
     compared = sorted(network for network, nodes in found["Layer3"].items() if sum(map(len, nodes.values())) > 1)
     placed = found["Layer2"] | found["Layer3"]
     return {network: sorted(_spread(placed[network])[:workloads]) for network in [*order[:networks], *compared[:1]]}
