@@ -89,7 +89,9 @@ CASES = [
     refused("guest_image", {"release": "6.12"}, "Unsupported parameters for"),
     refused("host_info", {**ON_NODE1, "node": "elsewhere"}, ELSEWHERE),
     refused(
-        "host_record", {"role": "switch"}, "value of role must be one of: node, state, bird, metrics, mesh, hypervisor"
+        "host_record",
+        {"role": "switch"},
+        "value of role must be one of: node, state, bird, metrics, mesh, probes, hypervisor",
     ),
     refused("host_removal", {}, "missing required arguments: node"),
     # Without an inventory; with one it is in tests/golden/inventory and tests/unit/playbooks.
@@ -117,6 +119,8 @@ CASES = [
         "migration_watch", {**ON_NODE1, "workload": "nowhere/w1", "state": "started"}, changed=False, peer="nowhere/w2"
     ),
     refused("migration_watch", {**ON_NODE1, "workload": "nowhere/w9", "state": "started"}, UNKNOWN),
+    done("probe_info", {"node": "node1", "plan": "/nonexistent"}, changed=False, readiness={}),
+    refused("probe_info", {}, "missing required arguments: node"),
     done("reachability", {**ON_NODE1, "state": "started"}),
     refused("reachability", {**ON_NODE1, "state": "probed", "node": "elsewhere"}, ELSEWHERE),
     refused(

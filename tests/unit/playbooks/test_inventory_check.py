@@ -63,7 +63,8 @@ def test_a_playbook_begins_with_the_check(path: Path):
 
 
 def test_playbooks_and_roles_use_only_listed_variables():
-    files = [*PLAYBOOKS, *(COLLECTION / "playbooks" / "vars").glob("*.yml"), *(COLLECTION / "roles").rglob("*.yml")]
+    parts = [path for folder in ("vars", "tasks") for path in (COLLECTION / "playbooks" / folder).glob("*.yml")]
+    files = [*PLAYBOOKS, *parts, *(COLLECTION / "roles").rglob("*.yml")]
     documents = [yaml.safe_load(path.read_text()) for path in files]
     texts = ["\n".join(line for line in path.read_text().splitlines() if line.lstrip()[:1] != "#") for path in files]
     used = {name for text in texts for name in NAME.findall(text)}

@@ -26,6 +26,7 @@ ROLES_OF = {
     "bird": ("bird",),
     "metrics": ("metrics",),
     "mesh": ("mesh",),
+    "probes": ("probes",),
 }
 
 

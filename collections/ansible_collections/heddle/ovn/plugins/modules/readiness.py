@@ -15,6 +15,7 @@ description:
   - Writes the condition C(NetworkReady) of every network that is in effect. It is true when every host has the plan
     of the stored manifests, has applied it, and nothing of the network differs there.
   - The state of every host is stored in the network's status.
+  - Writes the condition C(Serving) of workloads with a readiness probe, and the endpoints of Services that follow.
   - Runs on the state host, after M(heddle.ovn.zone) ran on all hosts.
 extends_documentation_fragment:
   - heddle.ovn.attributes
@@ -28,8 +29,17 @@ options:
         and keeps what it reported since the network changed last.
     type: dict
     required: true
+  probes:
+    description:
+      - By host, C(readiness) as M(heddle.ovn.probe_info) returned it. Workloads of other hosts keep what is stored.
+      - When Services have other endpoints then, RV(plan) has to be applied, and the module called again with new
+        results.
+    type: dict
+    default: {}
+    version_added: 0.4.0
 seealso:
   - module: heddle.ovn.audit
+  - module: heddle.ovn.probe_info
   - module: heddle.ovn.resource_info
 """
 
@@ -55,6 +65,17 @@ files:
   returned: success
   type: str
   sample: eJyLjgUAARUAuQ==
+plan:
+  description: The plan with other endpoints, as M(heddle.ovn.resource) returns one.
+  returned: when O(probes) changed the plan
+  type: str
+  sample: eJyLjgUAARUAuQ==
+moved_addresses:
+  description: As RV(heddle.ovn.resource#module:moved_addresses), from the former plan to RV(plan).
+  returned: when O(probes) changed the plan
+  type: list
+  elements: str
+  sample: []
 revision:
   description: Revision of the state; grows with every change.
   returned: success

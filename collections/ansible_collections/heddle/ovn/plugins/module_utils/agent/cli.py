@@ -19,12 +19,13 @@ from .components import parts, read_host, read_plan
 from .context import only_writer
 from .egress_counters import egress_counters
 from .event_loop import Calls
-from .health import DAEMONS, other_chassis, routing, stopped_daemons, stopped_of
+from .health import DAEMONS, other_chassis, routing, stopped_daemons, stopped_of, stopped_probes
 from .mesh import mesh_status, run_mesh
 from .metrics import Observed, connections, metrics_text
 from .metrics_http import answer
 from .module_runner import UserError, refusal
 from .node_gateway import last_applied
+from .probes import readiness_of, run_probes
 from .service import ERRORS, watch
 
 EXIT_CLEAN, EXIT_DRIFT, EXIT_FAILED = 0, 1, 2
@@ -48,6 +49,7 @@ def main(arguments: list[str] | None = None, calls: Callable[[], Calls] | None =
     mesh = verbs.add_parser("mesh", help="the mesh, on a host with a MeshNetwork")
     mesh.add_argument("action", choices=["status", "run"], help="report connections and peers; run: its service does")
     mesh.add_argument("--json", action="store_true", help="as JSON")
+    verbs.add_parser("probes", help="run readiness probes of workloads; their service does this")
     chosen = parser.parse_args(arguments)
     if chosen.verb == "mesh":
         return _mesh(chosen)
@@ -57,6 +59,9 @@ def main(arguments: list[str] | None = None, calls: Callable[[], Calls] | None =
     try:
         if chosen.verb == "watch":
             watch(calls() if calls else None)
+        if chosen.verb == "probes":
+            run_probes()
+            return EXIT_CLEAN
         if chosen.verb == "metrics":
             return _metrics(chosen)
         outcomes = _outcomes(write=chosen.verb == "apply")
@@ -112,6 +117,7 @@ def _metrics_text() -> str:
     node = host["node"]
     observed = Observed(
         differences, daemons, routing(plan), connections(plan, node), egress_counters(plan, node),
+        readiness={name: one["ready"] for name, one in readiness_of(plan, node).items()},
         rows=len(render_northbound(plan, node)) if has_ovn(plan) else None, applied=last_applied(),
     )  # fmt: skip
     return metrics_text(plan, node, observed)
@@ -121,7 +127,9 @@ def _problems() -> list[str]:
     """Return what prevents this host from following any plan; the differences report what cannot be determined."""
     found = []
     with contextlib.suppress(*ERRORS):
-        if not has_ovn(read_plan() or {}):
+        plan = read_plan() or {}
+        found += stopped_probes(plan).values()
+        if not has_ovn(plan):
             return found
     found += stopped_daemons()
     with contextlib.suppress(*ERRORS):
@@ -131,12 +139,13 @@ def _problems() -> list[str]:
 
 def _status(outcomes: dict[str, Outcome], chosen: argparse.Namespace, problems: list[str]) -> int:
     plan = read_plan() or {}
+    readiness = readiness_of(plan, read_host()["node"])
     problems = [*problems, *(text for outcome in outcomes.values() for text in outcome.notes)]
     differs = {name: [str(change) for change in outcome.changes] for name, outcome in outcomes.items()}
     clean = bool(plan) and not any(differs.values()) and not problems
     status = {
         "plan": plan.get("digest"), "revision": plan.get("revision"), "clean": clean, "differs": differs,
-        "problems": problems,
+        "problems": problems, "readiness": readiness,
     }  # fmt: skip
     if chosen.json:
         _write(json.dumps(status, indent=1))
@@ -148,6 +157,8 @@ def _status(outcomes: dict[str, Outcome], chosen: argparse.Namespace, problems: 
             _write(f"{name:<10} {'as planned' if not changes else f'{len(changes)} differences'}")
             for change in changes:
                 _write(f"           {change}")
+        for name, one in readiness.items():
+            _write(f"{name:<10} {'ready' if one['ready'] else 'not ready: ' + one['message']}")
     if not chosen.json:
         _write_lines("", "\n".join(problems))
     return EXIT_CLEAN if clean else EXIT_DRIFT

@@ -11,7 +11,9 @@ from ..bird.reconcile import OWN
 from ..common.databases import VSWITCH_REMOTE
 from ..common.plan_format import has_ovn
 from ..mesh_daemon.asking import ask
+from ..probe_daemon.report import is_running
 from ..render.host.mesh import mesh_networks
+from ..render.services.readiness import has_probes
 from .chassis import chassis_id
 
 # Files with the process ids of daemons (ovn-ctl(8), ovs-ctl(8)): file below /run, process, unit of Debian's packages.
@@ -81,6 +83,14 @@ def stopped_mesh(plan: dict) -> dict[str, str]:
         line = "heddle-mesh does not run: systemctl start heddle-mesh (its log: journalctl -u heddle-mesh)"
         return {"heddle-mesh": line}
     return {}
+
+
+def stopped_probes(plan: dict) -> dict[str, str]:
+    """Return such a line when the plan has readiness probes and their daemon does not run."""
+    if not has_probes(plan) or is_running():
+        return {}
+    line = "heddle-probes does not run: systemctl start heddle-probes (its log: journalctl -u heddle-probes)"
+    return {"heddle-probes": line}
 
 
 def _runs(file: Path, process: str, proc: Path) -> bool:

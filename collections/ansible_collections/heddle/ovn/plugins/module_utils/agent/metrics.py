@@ -28,8 +28,8 @@ class Observed:
 
     `differences` by part, None for one that could not be compared; `daemons`: whether each runs; `routing` as
     `health.routing` returns it; `connections` and their limit, and `counters`, by the network namespace of a router;
-    `rows` that the plan has in OVN's Northbound database; `applied`, the digest of the plan that the host applied last
-    since it booted, and when, in seconds since the epoch.
+    `readiness`: whether each workload with a probe is ready; `rows` that the plan has in OVN's Northbound database;
+    `applied`, the digest of the plan that the host applied last since it booted, and when, in seconds since the epoch.
     """
 
     differences: dict[str, int | None] = field(default_factory=dict)
@@ -37,6 +37,7 @@ class Observed:
     routing: list[dict] = field(default_factory=list)
     connections: dict[str, tuple[int, int]] = field(default_factory=dict)
     counters: dict[str, list[Counter]] = field(default_factory=dict)
+    readiness: dict[str, bool] = field(default_factory=dict)
     rows: int | None = None
     applied: tuple[str, float] | None = None
 
@@ -106,6 +107,10 @@ def _host(plan: dict, node: str, observed: Observed) -> Iterator[Sample]:
             yield "heddle_part_differences", "Objects of a part that differ from the plan.", {"part": part}, count
     for unit, runs in observed.daemons.items():
         yield "heddle_daemon_up", "Whether a daemon runs.", {"unit": unit}, int(runs)
+    for name, ready in observed.readiness.items():
+        namespace, _slash, workload = name.partition("/")
+        text = "Whether the readiness probe of a workload on the host succeeds."
+        yield "heddle_workload_ready", text, {"namespace": namespace, "workload": workload}, int(ready)
     for metric, text, key in (
         ("heddle_bird_neighbour_up", "Whether BIRD routes blocks with a neighbour.", None),
         ("heddle_bird_learned_routes", "Blocks that BIRD learned from a neighbour.", "learned"),

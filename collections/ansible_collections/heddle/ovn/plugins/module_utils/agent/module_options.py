@@ -40,4 +40,9 @@ RESOURCE_ARGUMENTS = {
     "released": {"type": "list", "elements": "str", "default": []},
     **STATE_DATABASE,
 }
-READINESS_ARGUMENTS = {"hosts": {"type": "dict", "required": True}, **STATE_DATABASE}
+READINESS_ARGUMENTS = {
+    "hosts": {"type": "dict", "required": True},
+    "probes": {"type": "dict", "default": {}},
+    **STATE_DATABASE,
+}
+PROBE_INFO_ARGUMENTS = {"node": PLAN_ARGUMENTS["node"], "plan": PLAN_ARGUMENTS["plan"]}

@@ -11,6 +11,8 @@ READY = "NetworkReady"
 NODES_SELECTED = "NodesSelected"
 CONFLICT = "PrimaryNetworkConflict"
 WORKLOAD_READY = SERVICE_READY = "Ready"
+# Of a workload with a readiness probe; Kubernetes has the word for endpoints (discovery/v1, EndpointConditions).
+SERVING = "Serving"
 MANAGED = "Managed"
 
 TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"

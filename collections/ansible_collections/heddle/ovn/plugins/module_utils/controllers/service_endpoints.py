@@ -17,6 +17,7 @@ from .attachment import Attachments
 from .cluster_ips import families_of
 from .networks import Network, running_workloads
 from .placement import node_of
+from .workload_readiness import is_serving
 
 ENDPOINT_SLICE = "EndpointSlice"
 SERVICE_NAME_LABEL = "kubernetes.io/service-name"
@@ -104,7 +105,7 @@ class ServiceEndpoints:
         return [
             (workload, [one for one in self._addresses(workload, network) if family(one) in families])
             for workload in self.selected(service)
-            if unready or workload.spec.get("ready", True)
+            if unready or is_serving(workload)
         ]
 
     def _addresses(self, workload: StoredObject, network: Network) -> list[str]:

@@ -17,6 +17,7 @@ from .network_selection import impossible_selection, unresolved_selection
 from .networks import DEFINITION_KIND, Network, is_pending
 from .placement import node_of
 from .vm_placement import why_it_waits
+from .workload_readiness import known_serving
 
 
 def update_workloads(
@@ -56,7 +57,9 @@ def update_workloads(
         known = workload.with_status(conditions=stored.status.get("conditions") if stored else None)
         ready = described(WORKLOAD_READY, FALSE if waits or lacks else TRUE, reason, message)
         names = None if waits else sorted(one.nad for one in interfaces if one.nad)
-        snapshot.objects[workload.key] = with_conditions(known, [ready], now).with_status(attachments=names)
+        serving = None if waits else known_serving(workload, stored if is_running else None)
+        conditions = [ready, *([serving] if serving else [])]
+        snapshot.objects[workload.key] = with_conditions(known, conditions, now).with_status(attachments=names)
 
 
 def _joined(snapshot: Snapshot, workload: StoredObject, interfaces: list[Attachment]) -> list[str]:

@@ -10,13 +10,18 @@ from ..common.serialization import pack
 from ..plan import build_plan
 from ..plan.held_addresses import moved_addresses
 from ..render.host.mesh import mesh_networks
+from ..render.services.readiness import has_probes
 from .admission_service import next_state, state_changes
 from .status_view import changes_text, objects_text
 
 
 def _further(plan: dict) -> set[str]:
-    """Return what the plan uses besides workloads that needs packages of its own."""
-    return ({"coil"} & plan.keys()) | ({"mesh"} if mesh_networks(plan) else set())
+    """Return what the plan uses besides workloads that needs packages or daemons of its own."""
+    return (
+        ({"coil"} & plan.keys())
+        | ({"mesh"} if mesh_networks(plan) else set())
+        | ({"probes"} if has_probes(plan) else set())
+    )
 
 
 def resource_result(request: Request) -> dict:
@@ -32,7 +37,7 @@ def resource_result(request: Request) -> dict:
         "plan": pack(plan),
         "digest": plan["digest"],
         "moved_addresses": moved_addresses(build_plan(before), plan) if before.revision else [],
-        # What hosts need further packages for.
+        # What hosts need further packages or daemons for.
         "kinds": sorted({workload["kind"] for workload in plan["workloads"].values()} | _further(plan)),
         "changes": changes_text(before, after),
         "table": objects_text(after),

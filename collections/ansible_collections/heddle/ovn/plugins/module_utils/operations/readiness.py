@@ -10,9 +10,11 @@ from ..agent.module_runner import UserError
 from ..api import Problem
 from ..controllers.apply_manifests import ConflictError, store
 from ..controllers.conditions import WAITING_FOR_HOSTS, ready_on, with_ready
+from ..controllers.load_balancers import assign_announcers
 from ..controllers.network_nodes import nodes_of_networks, select_nodes
 from ..controllers.networks import networks
 from ..controllers.service_status import update_services
+from ..controllers.workload_readiness import record_probes
 from ..plan import build_plan
 from ..store.snapshot import Snapshot
 
@@ -76,6 +78,20 @@ def network_states(name: str, described: dict, digest: str, reports: dict[str, d
             state = "ready"
         states[host] = state
     return states
+
+
+def with_probes(before: Snapshot, probes: dict[str, dict], moment: str) -> Snapshot:
+    """Return the snapshot after the reports of readiness probes, `{host: {workload: entry}}`, and what follows of them.
+
+    Workloads that became ready or not are endpoints of Services, or are not any more.
+    """
+    after = dataclasses.replace(before, objects=dict(before.objects))
+    record_probes(after, probes, moment)
+    if after.objects == before.objects:
+        return before
+    assign_announcers(after)
+    update_between_runs(before, after, moment)
+    return after
 
 
 def with_readiness(before: Snapshot, reports: dict[str, dict], moment: str) -> Snapshot:
@@ -159,12 +175,22 @@ def now() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
-def record(client, reports: dict[str, dict], *, write: bool) -> tuple[Snapshot, Snapshot]:
-    """Update the stored readiness from the reports; return the state before and after."""
+def record(
+    client, reports: dict[str, dict], probes: dict[str, dict], *, write: bool
+) -> tuple[Snapshot, Snapshot]:  # fmt: skip
+    """Update the stored readiness of workloads and networks from the reports; return the state before and after.
+
+    When Services have other endpoints then, hosts have to apply a new plan, and no network is ready until they have.
+    """
     moment = now()
 
     def decide(before: Snapshot) -> tuple[Snapshot, list[Problem]]:
-        return with_readiness(before, reports, moment), []
+        probed = with_probes(before, probes, moment) if before.revision else before
+        if probed is not before:
+            waiting = with_changes_unconfirmed(before, probed, moment)
+            if waiting is not probed:
+                return waiting, []
+        return with_readiness(probed, reports, moment), []
 
     try:
         return store(client, decide, write=write)

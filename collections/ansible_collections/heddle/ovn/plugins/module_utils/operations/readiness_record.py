@@ -7,6 +7,9 @@ from ..agent.module_runner import Request
 from ..agent.state_connection import state_database
 from ..common.change import Outcome
 from ..common.serialization import pack
+from ..plan import build_plan
+from ..plan.held_addresses import moved_addresses
+from ..store.snapshot import Snapshot
 from .admission_service import state_changes
 from .readiness import record
 from .status_files import status_files
@@ -15,13 +18,17 @@ from .status_view import changes_text, state_view
 
 
 def readiness_result(request: Request) -> dict:
-    """Record the readiness; return what changed, what needs attention, and the files of the report."""
+    """Record the readiness; return what changed, what needs attention, and the files of the report.
+
+    With `probes`, a plan that differs by them is returned as the module `resource` returns one.
+    """
     write = not request.check_mode
     hosts = request.params["hosts"]
     with state_database(request, write=write) as client:
-        before, after = record(client, hosts, write=write)
+        before, after = record(client, hosts, request.params["probes"], write=write)
     outcome, view = Outcome(state_changes(before, after)), state_view(after)
     return {
+        **_plan(before, after),
         "changed": outcome.changed,
         **({"diff": outcome.diff()} if request.diff else {}),
         "revision": after.revision,
@@ -29,3 +36,12 @@ def readiness_result(request: Request) -> dict:
         "attention": status_table(view, hosts, summary=True),
         "files": pack(status_files(view, hosts)),
     }
+
+
+def _plan(before: Snapshot, after: Snapshot) -> dict:
+    if not after.revision:
+        return {}
+    old, new = build_plan(before), build_plan(after)
+    if old["digest"] == new["digest"]:
+        return {}
+    return {"plan": pack(new), "moved_addresses": moved_addresses(old, new)}

@@ -35,7 +35,7 @@ from .egress_entries import egress_ip_entries, networks_of
 from .egress_nat_entries import egress_nat_entries
 from .policy_entries import policy_entries
 from .service_entries import headless_entries, service_entries
-from .workload_entries import workload_interfaces
+from .workload_entries import probe_of, workload_interfaces
 
 
 def build_plan(snapshot: Snapshot) -> dict:
@@ -69,6 +69,7 @@ def build_plan(snapshot: Snapshot) -> dict:
                 "name": workload.name,
                 "interfaces": workload_interfaces(workload, attachments.of(workload), snapshot),
                 **_virtual_machine(workload),
+                **probe_of(workload),
             }
             for workload in running_workloads(snapshot)
             if workload.namespace not in pools

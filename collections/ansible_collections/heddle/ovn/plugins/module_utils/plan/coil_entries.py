@@ -10,6 +10,7 @@ from ..controllers.networks import running_workloads
 from ..controllers.placement import node_of
 from ..store import coil_settings
 from ..store.snapshot import Snapshot
+from .workload_entries import probe_of
 
 
 def coil_entries(snapshot: Snapshot) -> dict:
@@ -33,6 +34,7 @@ def coil_entries(snapshot: Snapshot) -> dict:
             "name": workload.name,
             "pool": chosen[workload.namespace],
             "addresses": pool_addresses(snapshot, pools[chosen[workload.namespace]], workload),
+            **probe_of(workload),
         }
         for workload in running_workloads(snapshot)
         if workload.namespace in chosen and workload.spec["kind"] == "netns"

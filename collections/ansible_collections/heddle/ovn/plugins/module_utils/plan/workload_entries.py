@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan's entry for each interface of a workload: name, port, MAC, addresses, routes, role."""
+"""The plan's entries of a workload: its readiness probe, and each interface with name, port, MAC, addresses, routes."""
 
 from __future__ import annotations
 
@@ -14,6 +14,11 @@ from ..controllers.workload_macs import workload_mac
 from ..store.snapshot import Snapshot, StoredObject
 
 _EVERYWHERE = {4: "0.0.0.0/0", 6: "::/0"}
+
+
+def probe_of(workload: StoredObject) -> dict:
+    """Return a workload's readiness probe as the entry `readiness`; nothing for one without."""
+    return {"readiness": workload.spec["readiness"]} if "readiness" in workload.spec else {}
 
 
 def workload_interfaces(workload: StoredObject, attachments: list[Attachment], snapshot: Snapshot) -> list[dict]:

@@ -19,6 +19,7 @@ CALLS = {
     "chassis": ("agent.chassis_calls", "chassis_result"),
     "chassis_info": ("agent.chassis_calls", "chassis_info_result"),
     "host_record": ("uninstall.recording", "record_result"),
+    "probe_info": ("agent.probes", "probe_info_result"),
     "readiness": ("operations.readiness_record", "readiness_result"),
     "resource": ("operations.admission_result", "resource_result"),
     "resource_info": ("operations.state_result", "resource_info_result"),

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 SYSTEMD = "/etc/systemd/system"
 DAEMONS = ("ovsdb-server", "ovs-vswitchd", "ovn-ovsdb-server-nb", "ovn-ovsdb-server-sb", "ovn-northd", "ovn-controller")
-HOST_UNIT, STATE_UNIT, VM_UNIT, MESH_UNIT = (
-    f"{SYSTEMD}/{name}.service" for name in ("heddle-host", "heddle-state", "heddle-vm@", "heddle-mesh")
+HOST_UNIT, STATE_UNIT, VM_UNIT, MESH_UNIT, PROBES_UNIT = (
+    f"{SYSTEMD}/heddle-{name}.service" for name in ("host", "state", "vm@", "mesh", "probes")
 )
 METRICS_UNITS = tuple(
     f"{SYSTEMD}/{name}"
@@ -87,6 +87,7 @@ FOOTPRINTS = {
         folders=("/var/lib/prometheus/node-exporter", "/var/lib/prometheus"),
     ),
     "mesh": Footprint(sign=MESH_UNIT, own=(MESH_UNIT,)),
+    "probes": Footprint(sign=PROBES_UNIT, own=(PROBES_UNIT,)),
     "hypervisor": Footprint(
         sign=VM_UNIT,
         own=(VM_UNIT, "/run/heddle-vm"),

@@ -18,7 +18,10 @@ from .footprint import STATE_DATABASE, VSWITCH_DATABASES
 from .packages import remove_packages
 from .record import Before, read_record
 
-SERVICES = ("heddle-metrics.timer", "heddle-metrics", "heddle-metrics-http.socket", "heddle-mesh", "heddle-host")
+SERVICES = (
+    "heddle-metrics.timer", "heddle-metrics", "heddle-metrics-http.socket", "heddle-mesh", "heddle-probes",
+    "heddle-host",
+)  # fmt: skip
 _STATE_SOCKET = STATE_REMOTE.removeprefix("unix:")
 _UNRECORDED = (
     "{} has no record of what it was before Heddle, because it was installed by a release without: only what is marked "

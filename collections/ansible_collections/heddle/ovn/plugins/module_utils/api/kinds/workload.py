@@ -14,6 +14,7 @@ from ..names import read_dns_label, read_dns_subdomain
 from ..network_selection import read_network_selection
 from ..node import Node
 from ..ports import read_workload_ports
+from ..readiness_probe import read_readiness_probe
 
 _NETWORK_NAMESPACE = "netns"
 _VIRTUAL_MACHINE = "vm"
@@ -26,7 +27,7 @@ def _read_spec(node: Node) -> dict | None:
     if node.value is None:
         node.refuse("is required", "add it with node")
         return None
-    fields = node.mapping(("node", "kind", "memory", "movable", "addresses", "mac", "ports", "ready"))
+    fields = node.mapping(("node", "kind", "memory", "movable", "addresses", "mac", "ports", "ready", "readiness"))
     host = fields.require("node", "name the host that it runs on")
     kind, memory = fields.get("kind"), fields.get("memory")
     movable, ready = fields.get("movable"), fields.get("ready")
@@ -40,10 +41,18 @@ def _read_spec(node: Node) -> dict | None:
         "mac": read_mac(fields.get("mac")),
     }
     # What Services know of it: named ports, and whether it is one of their endpoints.
-    if ports := read_workload_ports(fields.get("ports")):
+    ports = read_workload_ports(fields.get("ports"))
+    if ports:
         spec["ports"] = ports
     if ready and ready.boolean() is False:
         spec["ready"] = False
+    if (readiness := fields.get("readiness")) and spec["kind"] == _VIRTUAL_MACHINE:
+        # The host has no network namespace of a virtual machine to send the probe from.
+        readiness.refuse(
+            "is for network namespaces", "remove it; `ready` says whether a virtual machine is an endpoint"
+        )
+    elif readiness and (probe := read_readiness_probe(readiness, ports)):
+        spec["readiness"] = probe
     if spec["kind"] == _VIRTUAL_MACHINE:
         spec["memory"] = memory.integer(*_MEMORY) if memory else _DEFAULT_MEMORY
     elif memory:

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Readiness probes of this host: the daemon, its report, and whether it runs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+from ..common.replaced_file import ReplacedFile
+from ..probe_daemon.daemon import Daemon
+from ..probe_daemon.report import REPORT, current_report, only_daemon, wait_for_report
+from ..render.services.readiness import has_probes, render_probes
+from ..types.readiness_probe import Probe
+from .components import read_host
+from .module_runner import PLAN_FILE, Request, read_plan_file
+from .service import say
+
+# Seconds that the daemon may need to read the plan and to report.
+_PATIENCE = 5.0
+
+
+def run_probes() -> None:
+    """Run the daemon until the plan has no probes, on any host."""
+    os.makedirs(os.path.dirname(REPORT), mode=0o755, exist_ok=True)
+    node = read_host()["node"]
+    with only_daemon():
+        asyncio.run(Daemon(ReplacedFile(PLAN_FILE, lambda path: _probes(path, node)), REPORT, say).run())
+
+
+def _probes(path: str, node: str) -> dict[str, Probe] | None:
+    plan = read_plan_file(path)
+    return render_probes(plan, node) if has_probes(plan) else None
+
+
+def readiness_of(plan: dict, node: str) -> dict[str, dict]:
+    """Return `ready` and `message` for each workload of the node with a probe; one that was not probed is not ready."""
+    probes = render_probes(plan, node) if node in plan.get("nodes", {}) else {}
+    found = current_report(probes) if probes else {}
+    return {name: found.get(name, {"ready": False, "message": "not probed yet"}) for name in sorted(probes)}
+
+
+def probe_info_result(request: Request) -> dict:
+    """Return the result of the module `probe_info`: the report, once each workload was probed."""
+    plan = read_plan_file(request.params["plan"]) if os.path.exists(request.params["plan"]) else {}
+    node = request.params["node"]
+    if node in plan.get("nodes", {}) and not request.check_mode:
+        wait_for_report(render_probes(plan, node), _PATIENCE)
+    return {"changed": False, "readiness": readiness_of(plan, node)}
