@@ -91,7 +91,7 @@ def test_restored_networks_are_not_ready(database, empty, tmp_path):
     with database.client() as client:
         described = read(client)
         digest = build_plan(described)["digest"]
-        record(client, {name: {"digest": digest, "drift": []} for name in THREE_NODES}, write=True)
+        record(client, {name: {"digest": digest, "drift": []} for name in THREE_NODES}, {}, write=True)
         document = backup_of(read(client))
     path = tmp_path / "state.json"
     keep_backup(document, str(path), write=True)
