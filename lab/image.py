@@ -21,7 +21,7 @@ PACKAGES = (
     "ovn-host", "ovn-common", "python3", "python3-yaml", "python3-netaddr", "python3-ovsdbapp", "python3-openvswitch",
     "python3-pyroute2", "python3-nftables", "python3-apt", "nftables", "ethtool", "procps", "kmod", "tcpdump",
     "linux-image-cloud-amd64", "bird2", "conntrack", "dnsmasq-base", "busybox-static", "cpio", "qemu-system-x86",
-    "libjemalloc2", "python3-os-ken", "openssl",
+    "libjemalloc2", "python3-os-ken", "python3-cryptography", "python3-dnspython", "openssl",
 )  # fmt: skip
 BUILD_OPTIONS = (
     "--variant=minbase",

@@ -37,6 +37,10 @@ FEATURES = {
     "nft 'add chain inet t c { type filter hook output priority 0; }' && "
     "nft add rule inet t c socket cgroupv2 level 1 '\"user\"' accept",
     "conntrack": "conntrack -L",
+    "esp": "for pair in '127.0.0.1 127.0.0.2' '::1 ::2'; do set -- $pair; "
+    "ip xfrm state add src $1 dst $2 proto esp spi 300 reqid 1 mode transport aead 'rfc4106(gcm(aes))' "
+    "0x000102030405060708090a0b0c0d0e0f10111213 128 || exit 1; done",
+    "sctp": "python3 -c 'import socket; socket.socket(socket.AF_INET6, socket.SOCK_STREAM, socket.IPPROTO_SCTP)'",
     "netem": "tc qdisc add dev lo root netem loss 2%",
     "htb": "tc qdisc add dev lo root handle 1: htb && tc class add dev lo parent 1: classid 1:1 htb rate 1mbit",
     "police": "tc qdisc add dev lo ingress && "

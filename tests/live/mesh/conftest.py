@@ -30,7 +30,12 @@ from tests.live.tls import Authority
 
 PROJECT = Path(__file__).parents[3]
 _RUN = """
-import json, sys
+import json, os, random, sys
+if os.environ.get("FIRST_SHORT_ID"):
+    ids, any_number = [int(os.environ["FIRST_SHORT_ID"])], random.SystemRandom.randrange
+    def randrange(self, *limits):
+        return ids.pop() if ids and limits == (4096,) else any_number(self, *limits)
+    random.SystemRandom.randrange = randrange
 from ansible_collections.heddle.ovn.plugins.module_utils.mesh_daemon import daemon, service
 plan, node, bridge, status, key, certificate, authority = sys.argv[1:]
 paths = daemon.Paths(bridge, status, daemon.Certificates(key, certificate, authority))
@@ -99,15 +104,16 @@ class Host:
             )  # fmt: skip
         wait_for(lambda: (self.folder / "vswitchd.ctl").exists(), "ovs-vswitchd", self.process)
 
-    def start_daemon(self, authority: Authority) -> None:
-        """Start the daemon of the mesh, with a certificate of the authority."""
+    def start_daemon(self, authority: Authority, short_id: str = "") -> None:
+        """Start the daemon of the mesh, with a certificate of the authority. It chooses this short id first."""
         files = authority.issue(self.node)
         arguments = [str(self.plan_file), self.node, str(self.folder / f"{MESH_BRIDGE}.mgmt"), str(self.status_socket),
                      files.private_key, files.certificate, files.ca_certificate]  # fmt: skip
         with (self.folder / "mesh.log").open("a") as log, kernel.in_netns(self.netns):
             self.daemon = subprocess.Popen(
                 [sys.executable, "-c", _RUN, *arguments],
-                stdin=subprocess.DEVNULL, stderr=log, env={**os.environ, "PYTHONPATH": str(PROJECT / "collections")},
+                stdin=subprocess.DEVNULL, stderr=log,
+                env={**os.environ, "PYTHONPATH": str(PROJECT / "collections"), "FIRST_SHORT_ID": short_id},
             )  # fmt: skip
 
     def memory(self) -> int:
@@ -222,8 +228,11 @@ class Fleet:
         ip("-n", self.underlay, "link", "add", "name", "underlay", "type", "bridge", "mcast_snooping", "0")
         ip("-n", self.underlay, "link", "set", "underlay", "up")
 
-    def start(self, plan: dict, apart: tuple[str, ...] = ()) -> None:
-        """Boot the hosts of a plan, `apart` without a path between them, and wait until connections carry frames."""
+    def start(self, plan: dict, apart: tuple[str, ...] = (), short_id: str = "") -> None:
+        """Boot the hosts of a plan, `apart` without a path between them, and wait until connections carry frames.
+
+        All daemons choose `short_id` first, if one is given.
+        """
         self.plan = plan
         for node, described in plan["nodes"].items():
             address = described["encap_ips"][0]
@@ -232,7 +241,7 @@ class Fleet:
         self.isolate(*apart)
         for host in self.hosts.values():
             host.apply(plan)
-            host.start_daemon(self.authority)
+            host.start_daemon(self.authority, short_id)
         self.wait_established()
 
     def apply(self, plan: dict) -> None:

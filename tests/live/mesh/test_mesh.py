@@ -202,3 +202,18 @@ def test_interruptions(fleet):
                 while plain.recv(4096):
                     pass
     exchange(fleet, "red/a1", "red/a2")
+
+
+def test_hosts_that_chose_the_same_short_id(fleet):
+    """The host of the lowest name keeps it, the others choose again, and tunnels are for the new ids."""
+    fleet.start(plan_of(manifests(), hosts=hosts(4)), short_id="5")
+    found = {node: host.status() for node, host in fleet.hosts.items()}
+    ids = {node: state["short_id"] for node, state in found.items()}
+    assert len(set(ids.values())) == len(HOSTS)
+    assert ids[min(found, key=lambda node: found[node]["name"])] == 5
+    for node, state in found.items():
+        assert {other: one["short_id"] for other, one in state["peers"].items()} == {
+            other: one for other, one in ids.items() if other != node
+        }
+    for one, other in (("red/a1", "red/a2"), ("red/a1", "red/a3"), ("red/a2", "red/a3")):
+        exchange(fleet, one, other)

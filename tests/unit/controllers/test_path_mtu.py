@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.types.encapsulation import GENEVE, VXLAN
-from tests.pipeline import THREE_NODES, decide
+from tests.pipeline import THREE_NODES, decide, namespace
 
 RED = """
 apiVersion: v1
@@ -56,3 +58,23 @@ def test_default_network_has_the_same_limit():
 
 def test_host_without_reported_mtu_does_not_count():
     assert not problems(9000, THREE_NODES)
+
+
+def mesh(**spec) -> str:
+    return (
+        "---\napiVersion: heddle.dev/v1\nkind: MeshNetwork\nmetadata: {name: woven, namespace: red}\n"
+        f"spec: {json.dumps({'role': 'Secondary', 'subnets': ['10.9.0.0/24'], **spec})}\n"
+    )
+
+
+def test_encryption_of_one_network_leaves_less_room_to_all_of_the_mesh():
+    settings = {"hosts": hosts("198.18.1.1"), "settings": {"mtu": 1409}}
+    text = namespace("red", primary=False) + mesh(mtu=1410)
+    assert not decide(text, **settings)[1]
+    (problem,) = decide(text + mesh(encryption="esp").replace("woven", "other"), **settings)[1]
+    assert "MeshNetwork" in str(problem)
+    assert "1410 does not fit into the encrypted tunnels of node2, whose underlay has room for 1409" in str(problem)
+    # What has no MTU of its own takes the setting's.
+    settings["settings"] = {"mtu": 1440}
+    (problem,) = decide(namespace("red", primary=False) + mesh(encryption="esp"), **settings)[1]
+    assert "1440 does not fit into the encrypted tunnels" in str(problem)

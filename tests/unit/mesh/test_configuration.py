@@ -90,9 +90,21 @@ def test_neighbours_are_those_that_both_hosts_name(chosen, expected):
     assert len(found.peers) == 2
 
 
-def test_networks_are_immutable():
+def test_networks_are_immutable_but_for_encryption():
     (*_others, stored), _problems = read_manifests([("a.yml", MESH)])
     (*_others, changed), _problems = read_manifests([("a.yml", MESH.replace("1300", "1400"))])
     assert check_update(stored, stored) == []
     (problem,) = check_update(stored, changed)
     assert "MeshNetwork is immutable: mtu changed" in str(problem)
+    (*_others, sealed), problems = read_manifests([("a.yml", MESH.replace("mtu:", "encryption: esp, mtu:"))])
+    assert problems == []
+    assert sealed.spec["encryption"] == "esp"
+    assert check_update(stored, sealed) == check_update(sealed, stored) == []
+
+
+def test_one_encrypted_network_encrypts_the_mesh():
+    hosts = nodes("node1", "node2")
+    assert not configuration_of(plan_of(MANIFESTS, hosts=hosts), "node1").encrypted
+    assert configuration_of(
+        plan_of(MANIFESTS.replace("mtu:", "encryption: esp, mtu:", 1), hosts=hosts), "node1"
+    ).encrypted

@@ -4,12 +4,18 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.mesh import sleeve
-from ansible_collections.heddle.ovn.plugins.module_utils.mesh.codec import HeartbeatReceived, ProtocolError, encode
+from ansible_collections.heddle.ovn.plugins.module_utils.mesh.codec import (
+    HeartbeatReceived,
+    Keys,
+    ProtocolError,
+    encode,
+)
 from ansible_collections.heddle.ovn.plugins.module_utils.mesh_daemon.configuration import (
     Configuration,
     Neighbour,
@@ -23,20 +29,48 @@ ADDRESSES = {"node1": "192.0.2.1", "node2": "192.0.2.2"}
 MTU = 1400
 
 
-class Pair:
-    """Both hosts with an open connection; datagrams longer than `limit` are lost, of hosts in `cut` all."""
+class Kernel:
+    """Security associations as the daemon asks for them: keys by the other host's address."""
 
     def __init__(self):
+        self.inbound, self.outbound = {}, {}
+
+    def receive_from(self, address, spi, key, _now):
+        self.inbound[address] = spi, key
+
+    def send_to(self, address, spi, key, _now):
+        self.outbound[address] = spi, key
+
+    def forget(self, address, _now):
+        self.inbound.pop(address, None)
+        self.outbound.pop(address, None)
+
+    def tick(self, now):
+        """Nothing is due."""
+
+
+class Pair:
+    """Both hosts with an open connection; datagrams longer than `limit` are lost, of hosts in `cut` all.
+
+    `encrypted` are those whose plan encrypts, `esp` those whose kernel has ESP. `wire` are all datagrams.
+    """
+
+    def __init__(self, encrypted=(), esp=(), rekey_seconds=3600):
         self.now, self.limit, self.cut = 0.0, 9000, set()
-        self.lines = []
+        self.lines, self.wire = [], []
+        self.encrypted, self.rekey_seconds = encrypted, rekey_seconds
+        self.esp = {node: Kernel() for node in esp}
         self.hosts = {node: self._host(node) for node in ADDRESSES}
         self.connect()
 
     def _host(self, node):
         peers = {peer_name(other): Neighbour(other, address) for other, address in ADDRESSES.items() if other != node}
-        configuration = Configuration(node, ADDRESSES[node], peers, frozenset(peers), {1: {}}, MTU)
+        configuration = Configuration(
+            node, ADDRESSES[node], peers, frozenset(peers), {1: {}}, MTU, node in self.encrypted
+        )
 
         def transmit(data, address):
+            self.wire.append(data)
             other = next(other for other, one in ADDRESSES.items() if one == address)
             if len(data) <= self.limit and node not in self.cut:
                 self.hosts[other].datagram(ADDRESSES[node], data, self.now)
@@ -45,7 +79,10 @@ class Pair:
             """There is no bridge."""
 
         chance = random.Random(node)
-        return MeshHost(configuration, chance, send, transmit, lambda _address: 1472, self.lines.append, 0.0)
+        return MeshHost(
+            configuration, chance, send, transmit, lambda _address: 1472, self.lines.append, 0.0,
+            esp=self.esp.get(node), rekey_seconds=self.rekey_seconds,
+        )  # fmt: skip
 
     def connect(self):
         """Open the control channel; `self.waiting` are its bytes on their way, by the host that they go to."""
@@ -141,3 +178,59 @@ def test_acknowledgement_of_an_overlay_that_the_connection_does_not_have():
     pair = Pair()
     with pytest.raises(ProtocolError, match="over other, which"):
         pair.hosts["node1"].received(*pair.ends["node1"], encode(HeartbeatReceived("other", 1)), pair.now)
+
+
+def test_fallback_of_an_encrypted_mesh_sends_nothing_in_clear():
+    pair = Pair(encrypted=ADDRESSES)
+    pair.run(1)
+    (one,) = pair.status()["connections"]
+    assert (one["state"], one["overlay"], one["encrypted"]) == ("established", "sleeve", True)
+    assert one["fallback"] == {"mtu": MTU, "searching": False}
+    state = describe(pair.hosts["node1"], pair.now, "no ESP in the kernel")
+    assert "node2 encrypted sleeve mtu=1400" in text_of(state)
+    assert state["connections"][0]["why"] == "fastdp: no ESP in the kernel"
+    clear = sleeve.heartbeat(pair.link().connection.uid, 1)[1:9]
+    assert pair.wire
+    assert not [data for data in pair.wire if clear in data]
+
+
+def test_what_is_not_sealed_is_dropped():
+    pair = Pair(encrypted=ADDRESSES)
+    pair.run(1)
+    before = pair.link().selection.beats["sleeve"].heard
+    pair.hosts["node1"].datagram(ADDRESSES["node2"], sleeve.heartbeat(pair.link().connection.uid, 99), pair.now + 1)
+    assert pair.link().selection.beats["sleeve"].heard == before
+    assert sum(pair.status()["dropped"].values()) == 1
+
+
+def test_both_directions_have_keys_of_their_own_that_are_replaced():
+    pair = Pair(encrypted=ADDRESSES, esp=ADDRESSES, rekey_seconds=10)
+    one, other = pair.esp["node1"], pair.esp["node2"]
+    pair.run(1)
+    first = one.outbound[ADDRESSES["node2"]]
+    assert first == other.inbound[ADDRESSES["node1"]] != one.inbound[ADDRESSES["node2"]]
+    pair.run(10)
+    second = one.outbound[ADDRESSES["node2"]]
+    assert second == other.inbound[ADDRESSES["node1"]] != first
+    assert pair.status()["connections"][0]["state"] == "established"
+    assert pair.status()["dropped"] == {}
+    pair.hosts["node1"].configure(replace(pair.hosts["node1"].configuration, neighbours=frozenset()))
+    assert (one.inbound, one.outbound) == ({}, {})
+
+
+def test_without_esp_at_one_end_both_use_the_fallback():
+    pair = Pair(encrypted=ADDRESSES, esp=["node1"])
+    pair.run(1)
+    assert pair.status()["connections"][0]["why"] == "the peer has no fastdp"
+    assert pair.esp["node1"].outbound == {}
+
+
+def test_host_that_does_not_encrypt_yet_is_named():
+    pair = Pair()
+    pair.hosts["node1"].configure(replace(pair.hosts["node1"].configuration, encrypted=True))
+    with pytest.raises(ProtocolError, match="the plan of this host has no encryption"):
+        pair.connect()
+
+
+def test_keys_are_not_shown():
+    assert "77" not in repr(Keys(1, 300, "77" * 36, "77" * 32))

@@ -4,10 +4,14 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 
+from ..common.change import Change, Outcome
 from ..mesh_daemon.asking import ask
+from ..mesh_daemon.esp import lacking, own_entries, remove_all
 from ..mesh_daemon.status_text import is_well, text_of
+from ..netlink import kernel
 from .components import read_host
 from .module_runner import PLAN_FILE, UserError, read_plan_file
 from .service import say
@@ -17,10 +21,28 @@ def run_mesh() -> None:
     """Run the daemon until the plan has no MeshNetwork."""
     # os-ken is on hosts with a MeshNetwork only.
     try:
-        from ..mesh_daemon.service import host_paths, run
+        from ..mesh_daemon.service import REKEY_SECONDS, host_paths, run
     except ModuleNotFoundError as error:
         raise UserError(f"{error.name} is missing on this host; run heddle.ovn.networks") from error
-    run(PLAN_FILE, read_host()["node"], read_plan_file, host_paths(), say)
+    rekey_seconds = int(os.environ.get("HEDDLE_MESH_REKEY_SECONDS", REKEY_SECONDS))
+    host = read_host()
+    run(PLAN_FILE, host["node"], read_plan_file, host_paths(), say, lambda: _no_esp(host), rekey_seconds)
+
+
+def remove_encryption(*, write: bool) -> Outcome:
+    """Remove the policies and security associations of the mesh, which a daemon that was stopped has left."""
+    found = own_entries()
+    if write and found:
+        remove_all()
+    return Outcome(tuple(Change("kernel", "delete", "xfrm", one, "", {"entry": one}, {}) for one in found))
+
+
+def _no_esp(host: dict) -> str:
+    """Return why tunnels of this host cannot be encrypted; empty when they can."""
+    chosen = host["chassis"]["datapath"]
+    if (kernel.datapath_type() if chosen == "auto" else chosen) != "system":
+        return "Open vSwitch forwards in user space here, past the ESP of the kernel"
+    return lacking()
 
 
 def mesh_status(*, as_json: bool) -> bool:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..api import matches
+from ..api.kinds.mesh_network import ESP
 from ..common.naming import DEFAULT_NETWORK, MESH_TOPOLOGY, cluster_network, namespaced_network
 from ..store.settings import cluster_subnets
 from ..store.snapshot import Snapshot, StoredObject
@@ -13,7 +14,8 @@ from .coil.membership import pool_of
 
 NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
 DEFINITION_KIND = "NetworkAttachmentDefinition"
-NETWORK_KINDS = ("UserDefinedNetwork", "ClusterUserDefinedNetwork", "MeshNetwork")
+MESH_KIND = "MeshNetwork"
+NETWORK_KINDS = ("UserDefinedNetwork", "ClusterUserDefinedNetwork", MESH_KIND)
 _NAMESPACED = ("UserDefinedNetwork", "MeshNetwork")
 # ovn-kubernetes: Localnet traffic does not use tunnels, for whose headers the default MTU leaves room.
 LOCALNET_MTU_SURPLUS = 100
@@ -44,6 +46,7 @@ class Network:
     is_persistent: bool = False
     physical_network: str | None = None
     vlan: int | None = None
+    is_encrypted: bool = False
 
     @property
     def is_default(self) -> bool:
@@ -158,6 +161,7 @@ def _network(entry: StoredObject, namespaces: tuple, settings: dict) -> Network:
         is_persistent=spec["ipam"]["lifecycle"] == "Persistent",
         physical_network=_physical_network(spec, name),
         vlan=spec["vlan"],
+        is_encrypted=spec.get("encryption") == ESP,
     )
 
 

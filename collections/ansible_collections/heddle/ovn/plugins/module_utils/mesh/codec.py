@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..common.errors import EngineError
 from .heartbeat import NUMBERS
@@ -22,6 +22,12 @@ _LENGTH = struct.Struct("!I")
 _NAME = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}", re.ASCII)
 _NICKNAME = re.compile(r"[A-Za-z0-9._-]{0,253}", re.ASCII)
 _OVERLAY = re.compile(r"[a-z0-9]{1,16}", re.ASCII)
+# AES-256-GCM with its salt (RFC 4106, section 8.1), or none; ChaCha20-Poly1305.
+ESP_KEY_BYTES, SLEEVE_KEY_BYTES = 36, 32
+_ESP_KEY = re.compile(rf"([0-9a-f]{{{2 * ESP_KEY_BYTES}}})?", re.ASCII)
+_SLEEVE_KEY = re.compile(rf"[0-9a-f]{{{2 * SLEEVE_KEY_BYTES}}}", re.ASCII)
+# RFC 4303, section 2.1.
+RESERVED_SPIS = 256
 
 
 class ProtocolError(EngineError):
@@ -64,6 +70,20 @@ class ProbeReceived:
     """A probe of the fallback's path has arrived, a datagram of this size."""
 
     size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """What the sender accepts from now on: the keys of the direction towards it, in hexadecimal digits.
+
+    `spi` and `esp` are of its ESP security association, 0 and empty without one; `sleeve` is the key of the fallback,
+    `generation` its number.
+    """
+
+    generation: int
+    spi: int
+    esp: str = field(repr=False)
+    sleeve: str = field(repr=False)
 
 
 def encode(message):
@@ -206,12 +226,27 @@ def _probe_received(value):
     return ProbeReceived(_number(size, 1 << 16, "size"))
 
 
+def _keys(value):
+    generation, spi, esp, sleeve = _fields(value, "keys", "generation", "spi", "esp", "sleeve")
+    if bool(spi) != bool(esp):
+        raise ProtocolError("spi without its key")
+    if spi and spi in range(RESERVED_SPIS):
+        raise ProtocolError(f"spi is below {RESERVED_SPIS}")
+    return Keys(
+        _number(generation, 1 << 32, "generation"),
+        _number(spi, 1 << 32, "spi"),
+        _text(esp, _ESP_KEY, "the key of ESP"),
+        _text(sleeve, _SLEEVE_KEY, "the key of the fallback"),
+    )
+
+
 _TYPES = {
     Hello: "hello",
     Keepalive: "keepalive",
     Records: "records",
     HeartbeatReceived: "heartbeat",
     ProbeReceived: "probe",
+    Keys: "keys",
 }
 _READERS = {
     "hello": _hello,
@@ -219,4 +254,5 @@ _READERS = {
     "records": _records,
     "heartbeat": _heartbeat_received,
     "probe": _probe_received,
+    "keys": _keys,
 }

@@ -30,7 +30,8 @@ class Neighbour:
 class Configuration:
     """`peers` are all other hosts by their names in the mesh, `neighbours` those to connect to, a part of them.
 
-    `networks` has by id the local ports and their MAC addresses, `mtu` is the largest of any network.
+    `networks` has by id the local ports and their MAC addresses, `mtu` is the largest of any network. The mesh is
+    `encrypted` when one of its networks is, since all share the tunnels between two hosts.
     """
 
     node: str
@@ -39,6 +40,7 @@ class Configuration:
     neighbours: frozenset[str]
     networks: dict[int, dict[str, str]]
     mtu: int
+    encrypted: bool = False
     control_port: int = CONTROL_PORT
 
     @property
@@ -73,6 +75,7 @@ def configuration_of(plan, node):
         neighbours=frozenset(name for name, peer in peers.items() if _are_neighbours(plan, node, peer.node)),
         networks={network["id"]: ports.get(name, {}) for name, network in networks.items()},
         mtu=max(network["mtu"] for network in networks.values()),
+        encrypted=any(network.get("encrypted") for network in networks.values()),
     )
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from .channel import HANDSHAKE_SECONDS, converse, tls
 from .datagrams import Datagrams
+from .esp import Esp
 from .host import MeshHost
 from .status import describe
 from .switch import open_switch
@@ -40,10 +41,15 @@ class Paths:
 
 
 class Daemon:
-    """`read` returns the present configuration, None when the mesh has gone; it is asked every second."""
+    """`read` returns the present configuration, None when the mesh has gone; it is asked every second.
 
-    def __init__(self, read, paths, say):
+    `no_esp` says why the kernel's ESP cannot be used for an encrypted mesh, empty when it can. Keys are good for
+    `rekey_seconds`.
+    """
+
+    def __init__(self, read, paths, say, no_esp="", rekey_seconds=3600):
         self._read, self._paths, self._say = read, paths, say
+        self._no_esp, self._rekey_seconds = no_esp, rekey_seconds
         self._switch = None
         self._tasks = set()
         self._dialling = {}
@@ -51,7 +57,7 @@ class Daemon:
         self.host = None
 
     async def run(self):
-        """Run until the plan has no mesh any more, or another name or address of this host."""
+        """Run until the plan has no mesh any more, encrypts or not, or has another name or address of this host."""
         configuration = self._read()
         if configuration is None:
             return
@@ -61,7 +67,7 @@ class Daemon:
         )  # fmt: skip
         self.host = MeshHost(
             configuration, random.SystemRandom(), self._send, datagrams.send, datagrams.limit, self._say,
-            time.monotonic(),
+            time.monotonic(), esp=self._esp(configuration), rekey_seconds=self._rekey_seconds,
         )  # fmt: skip
         certificates = self._paths.certificates
         servers = [
@@ -91,7 +97,7 @@ class Daemon:
             if now >= following:
                 following = now + 1
                 wanted = self._read()
-                if wanted is None or (wanted.node, wanted.address) != (configuration.node, configuration.address):
+                if wanted is None or _basis(wanted) != _basis(configuration):
                     return
                 if wanted != self.host.configuration:
                     self.host.configure(wanted)
@@ -99,6 +105,12 @@ class Daemon:
             self.host.tick(now)
             await asyncio.sleep(_TICK_SECONDS)
         bridge.result()
+
+    def _esp(self, configuration):
+        """The kernel's ESP; None for a mesh that is not encrypted, or a host that cannot."""
+        if not configuration.encrypted or self._no_esp:
+            return None
+        return Esp(configuration.address, time.monotonic())
 
     def _start(self, work):
         task = asyncio.get_running_loop().create_task(work)
@@ -179,7 +191,12 @@ class Daemon:
             os.umask(before)
 
     async def _asked(self, _reader, writer):
-        writer.write(json.dumps(describe(self.host, time.monotonic())).encode())
+        writer.write(json.dumps(describe(self.host, time.monotonic(), self._no_esp)).encode())
         with contextlib.suppress(OSError):
             await writer.drain()
         writer.close()
+
+
+def _basis(configuration):
+    """What a running daemon cannot change."""
+    return configuration.node, configuration.address, configuration.encrypted

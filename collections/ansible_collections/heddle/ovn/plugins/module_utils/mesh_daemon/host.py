@@ -3,8 +3,22 @@
 
 from __future__ import annotations
 
-from ..mesh import heartbeat, sleeve
-from ..mesh.codec import HeartbeatReceived, Hello, ProbeReceived, ProtocolError, Records, encode
+import contextlib
+
+from ..common.errors import ProgramError
+from ..mesh import heartbeat, sealing, sleeve
+from ..mesh.codec import (
+    ESP_KEY_BYTES,
+    RESERVED_SPIS,
+    SLEEVE_KEY_BYTES,
+    HeartbeatReceived,
+    Hello,
+    Keys,
+    ProbeReceived,
+    ProtocolError,
+    Records,
+    encode,
+)
 from ..mesh.connection import Connection, surviving
 from ..mesh.flows import SWEEP_SECONDS
 from ..mesh.forwarding import Tunnel
@@ -23,14 +37,18 @@ class MeshHost:
     """`random` is a random.Random; `send` takes OpenFlow messages, and is called while there is a bridge.
 
     `transmit(data, address)` sends a datagram of the fallback, `limit(address)` is the size of the largest one that the
-    interface takes, `say` takes lines for the log.
+    interface takes, `say` takes lines for the log. `esp` is the kernel's ESP for an encrypted mesh, None where it
+    cannot be used: then the fallback carries everything.
     """
 
-    def __init__(self, configuration, random, send, transmit, limit, say, now):
+    def __init__(self, configuration, random, send, transmit, limit, say, now, *, esp=None, rekey_seconds=3600):
         self.configuration = configuration
         self._random = random
         self._uid = random.getrandbits(64)
         self._transmit, self._limit, self._say = transmit, limit, say
+        self._esp, self._rekey_seconds = esp, rekey_seconds
+        # Addresses of the neighbours that the kernel may have security associations for.
+        self._secured = {}
         self.gossip = Gossip(configuration.name, self._uid, random, configuration.node)
         self.datapath = Datapath(
             self.gossip, configuration.address, send, self._heartbeat_received, self._over_fallback
@@ -51,8 +69,14 @@ class MeshHost:
             self.ended(self.links[name], "the host is no neighbour any more")
         for link in self.links.values():
             link.path.restart(self._ceiling(link.address), self._now)
-        self.datapath.set_peers(peer.address for peer in configuration.peers.values())
+        # Of an encrypted mesh nothing is accepted that passed a tunnel without ESP.
+        self.datapath.set_peers(peer.address for peer in configuration.peers.values() if FAST_DATAPATH in self.overlays)
         self.datapath.set_networks(configuration.networks)
+
+    @property
+    def overlays(self):
+        """The overlays that this host can use, in order of preference."""
+        return OVERLAYS if self._esp is not None or not self.configuration.encrypted else (SLEEVE,)
 
     # Links
 
@@ -60,7 +84,7 @@ class MeshHost:
         """A connection whose peer has a certificate with this name; ProtocolError for one that is not expected."""
         if certified not in self.configuration.neighbours:
             raise ProtocolError(f"{certified} is no neighbour by the plan")
-        hello = Hello(self.gossip.name, self.configuration.node, self._uid, self._random.getrandbits(64), OVERLAYS)
+        hello = Hello(self.gossip.name, self.configuration.node, self._uid, self._random.getrandbits(64), self.overlays)
         return Connection(hello, certified, outbound, now)
 
     def received(self, connection, channel, data, now):
@@ -82,6 +106,8 @@ class MeshHost:
                 self._evaluate(link)
             elif isinstance(message, ProbeReceived):
                 link.path.acknowledged(message.size, now)
+            elif isinstance(message, Keys):
+                self._take_keys(link, message)
 
     def ended(self, link, reason):
         """The connection of a link has ended."""
@@ -95,6 +121,8 @@ class MeshHost:
         link.channel.close()
 
     def _disconnected(self, name):
+        if name in self._secured:
+            self._esp.forget(self._secured.pop(name), self._now)
         self.gossip.disconnected(name)
         self.gossip.collect()
         self._neighbours_changed()
@@ -115,7 +143,10 @@ class MeshHost:
     def _greeted(self, connection, channel, now):
         name = connection.remote.name
         address = self.configuration.peers[name].address
-        link = Link(connection, channel, address, self._transmit, self._ceiling(address), now)
+        link = Link(
+            connection, channel, address, self._transmit, self._ceiling(address), now,
+            encrypted=self.configuration.encrypted,
+        )  # fmt: skip
         other = self.links.get(name)
         if other is not None:
             stays = surviving(other.connection, connection)
@@ -128,6 +159,38 @@ class MeshHost:
             self.gossip.connected(name)
             self.datapath.refresh()
         channel.write(encode(Records(self.gossip.everything())))
+        if link.is_encrypted:
+            self._rekey(link)
+
+    # Keys
+
+    def _rekey(self, link):
+        """Make the keys of the direction towards this host, accept them, and send them to the neighbour."""
+        link.generation += 1
+        link.rekey_due = self._now + self._rekey_seconds
+        spi, secret = 0, b""
+        if self._uses_esp(link):
+            spi, secret = self._random.randrange(RESERVED_SPIS, 1 << 32), self._random.randbytes(ESP_KEY_BYTES)
+            self._secured[link.name] = link.address
+            with _closing("the kernel does not take a key"):
+                self._esp.receive_from(link.address, spi, secret.hex(), self._now)
+        key = self._random.randbytes(SLEEVE_KEY_BYTES)
+        link.openers.add(link.generation, key)
+        link.channel.write(encode(Keys(link.generation, spi, secret.hex(), key.hex())))
+
+    def _take_keys(self, link, keys):
+        """Encrypt what is sent to the neighbour with its keys."""
+        if not link.is_encrypted:
+            raise ProtocolError("the peer encrypts, and the plan of this host has no encryption")
+        if self._uses_esp(link):
+            if not keys.spi:
+                raise ProtocolError(f"the peer has no key for {FAST_DATAPATH}")
+            with _closing("the kernel does not take the peer's key"):
+                self._esp.send_to(link.address, keys.spi, keys.esp, self._now)
+        link.send_with(keys.generation, bytes.fromhex(keys.sleeve))
+
+    def _uses_esp(self, link):
+        return FAST_DATAPATH in link.selection.beats
 
     def _link_at(self, address):
         return next((link for link in self.links.values() if link.address == address), None)
@@ -142,7 +205,7 @@ class MeshHost:
             self.datapath.count_drop("a datagram of no neighbour")
             return
         try:
-            message = link.receiver.read(data)
+            message = link.read(data)
         except ProtocolError as error:
             self.datapath.count_drop(str(error))
             return
@@ -192,7 +255,9 @@ class MeshHost:
 
     def _ceiling(self, address):
         """The size of the largest datagram of the fallback to a neighbour."""
-        return min(self._limit(address), sleeve.OVERHEAD + heartbeat.ETHERNET_HEADER + self.configuration.mtu)
+        sealed = sealing.OVERHEAD if self.configuration.encrypted else 0
+        largest = sealed + sleeve.OVERHEAD + heartbeat.ETHERNET_HEADER + self.configuration.mtu
+        return min(self._limit(address), largest)
 
     # Time
 
@@ -207,12 +272,16 @@ class MeshHost:
         for link in list(self.links.values()):
             try:
                 link.channel.write(link.connection.tick(now))
+                if link.is_encrypted and now >= link.rekey_due:
+                    self._rekey(link)
             except ProtocolError as error:
                 self.ended(link, str(error))
                 continue
             self._beat(link, now)
         for name in [name for name, (_link, until) in self._held.items() if now >= until]:
             self._release(name)
+        if self._esp is not None:
+            self._esp.tick(now)
         records = self.gossip.changes()
         if records:
             self._tell(self.links, records)
@@ -248,3 +317,12 @@ class MeshHost:
             return False
         self._due[what] = now + interval
         return True
+
+
+@contextlib.contextmanager
+def _closing(what):
+    """Let a failure of the kernel end the connection, which is then tried again."""
+    try:
+        yield
+    except ProgramError as error:
+        raise ProtocolError(f"{what}: {error}") from error

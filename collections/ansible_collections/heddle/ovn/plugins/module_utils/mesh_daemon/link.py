@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ..mesh import heartbeat, sleeve, too_big
+from ..mesh import heartbeat, sealing, sleeve, too_big
 from ..mesh.path_mtu import PathMtu
 from ..mesh.selection import Selection
 
@@ -16,16 +16,22 @@ class Link:
     """`address` is the neighbour's, `channel` writes to its control channel.
 
     `transmit(data, address)` sends a datagram of the fallback, `ceiling` is the size of the largest one that is needed
-    and that the interface takes.
+    and that the interface takes. Of an `encrypted` link nothing is sent over the fallback before the neighbour's key is
+    there, and nothing is accepted that is not sealed.
     """
 
-    def __init__(self, connection, channel, address, transmit, ceiling, now):
+    def __init__(self, connection, channel, address, transmit, ceiling, now, *, encrypted=False):
         self.connection, self.channel, self.address = connection, channel, address
         self._transmit = transmit
         self.selection = Selection(connection.overlays, now)
         self.path = PathMtu(ceiling, now)
         self._sender = sleeve.Sender(connection.uid)
         self.receiver = sleeve.Receiver(connection.uid)
+        self.openers = sealing.Openers() if encrypted else None
+        self._sealer = None
+        self._overhead = sealing.OVERHEAD if encrypted else 0
+        # The number of the newest key for what is received, and when another one is due.
+        self.generation, self.rekey_due = 0, now
         self.since = self.chosen_since = now
         self.problem = ""
 
@@ -33,6 +39,11 @@ class Link:
     def name(self):
         """The neighbour's name in the mesh."""
         return self.connection.remote.name
+
+    @property
+    def is_encrypted(self):
+        """Whether all that is sent to the neighbour is encrypted."""
+        return self.openers is not None
 
     @property
     def overlay(self):
@@ -56,17 +67,32 @@ class Link:
             return
         number = self.selection.beats[SLEEVE].due(now)
         if number is not None:
-            self._transmit(sleeve.heartbeat(uid, number), self.address)
+            self._send(sleeve.heartbeat(uid, number))
         # Probes wait until the fallback is known to work at all.
         if self.selection.beats[SLEEVE].confirmed is not None:
             size = self.path.due(now)
             if size is not None:
-                self._transmit(sleeve.probe(uid, size), self.address)
+                self._send(sleeve.probe(uid, size - self._overhead))
 
     @property
     def fallback_mtu(self):
         """The size of the largest IP packet that the fallback carries in one datagram."""
-        return self.path.size - sleeve.OVERHEAD - heartbeat.ETHERNET_HEADER
+        return self.path.size - self._overhead - sleeve.OVERHEAD - heartbeat.ETHERNET_HEADER
+
+    def send_with(self, generation, key):
+        """Seal what is sent from now on with this key of the neighbour."""
+        self._sealer = sealing.Sealer(generation, key)
+
+    def read(self, data):
+        """What a datagram carries, as `sleeve.Receiver.read`; the size of a probe is that of the datagram."""
+        message = self.receiver.read(self.openers.open(data) if self.openers else data)
+        return sleeve.Probe(len(data)) if isinstance(message, sleeve.Probe) else message
+
+    def _send(self, data):
+        if self.openers is None:
+            self._transmit(data, self.address)
+        elif self._sealer is not None:
+            self._transmit(self._sealer.seal(data), self.address)
 
     def carry(self, frame, *, notify):
         """Send a frame over the fallback. With `notify`, return the answer to a sender whose packets are too big."""
@@ -74,6 +100,6 @@ class Link:
             answer = too_big.answer(frame.data, self.fallback_mtu)
             if answer is not None:
                 return answer
-        for datagram in self._sender.datagrams(frame, self.path.size):
-            self._transmit(datagram, self.address)
+        for datagram in self._sender.datagrams(frame, self.path.size - self._overhead):
+            self._send(datagram)
         return None

@@ -7,8 +7,11 @@ from ..mesh.heartbeat import ETHERNET_HEADER
 from .link import FAST_DATAPATH, SLEEVE
 
 
-def describe(host, now):
-    """Return the state of a host's mesh as JSON: its peers, its connections, its routes and what it dropped."""
+def describe(host, now, no_esp=""):
+    """Return the state of a host's mesh as JSON: its peers, its connections, its routes and what it dropped.
+
+    `no_esp` says why this host has no ESP for an encrypted mesh.
+    """
     own = host.configuration
     return {
         "node": own.node,
@@ -17,7 +20,8 @@ def describe(host, now):
         "short_id": host.gossip.short_id(own.name),
         "bridge": host.datapath.is_ready,
         "mtu": own.mtu,
-        "connections": [_connection(host, name, now) for name in sorted(own.neighbours, key=_node(own))],
+        "encrypted": own.encrypted,
+        "connections": [_connection(host, name, now, no_esp) for name in sorted(own.neighbours, key=_node(own))],
         "peers": {
             peer.nickname: {
                 "short_id": host.gossip.short_id(name),
@@ -31,7 +35,7 @@ def describe(host, now):
     }
 
 
-def _connection(host, name, now):
+def _connection(host, name, now, no_esp):
     peer, link = host.configuration.peers[name], host.links.get(name)
     entry = {"node": peer.node, "address": f"{peer.address}:{host.configuration.control_port}"}
     if link is None:
@@ -41,7 +45,8 @@ def _connection(host, name, now):
         "outbound": link.connection.outbound,
         "state": "established" if link.overlay else "pending",
         "overlay": link.overlay,
-        "why": _why(host, link, now),
+        "encrypted": link.is_encrypted,
+        "why": _why(host, link, now, no_esp),
         "seconds": round(now - link.since),
         "overlays": {overlay: _overlay(link, overlay, now) for overlay in link.selection.beats},
     }
@@ -67,7 +72,7 @@ def _overlay(link, overlay, now):
     }
 
 
-def _why(host, link, now):
+def _why(host, link, now, no_esp):
     """Why the preferred overlay does not carry the frames; empty when it does."""
     if link.overlay == FAST_DATAPATH:
         return ""
@@ -75,6 +80,8 @@ def _why(host, link, now):
         return link.problem or "waiting for a heartbeat"
     if link.overlay is None:
         return "no heartbeat of the peer arrives"
+    if FAST_DATAPATH not in host.overlays:
+        return f"{FAST_DATAPATH}: {no_esp}"
     if FAST_DATAPATH not in link.selection.beats:
         return f"the peer has no {FAST_DATAPATH}"
     if not host.datapath.is_ready:

@@ -29,7 +29,8 @@ def _carried(one):
     pieces = ""
     if one["overlay"] == "sleeve" and fallback["mtu"] < one["mtu"]:
         pieces = f" path={fallback['mtu']}{'...' if fallback['searching'] else ''}"
-    return f"{one['overlay']} mtu={one['mtu']}{pieces} rtt={one['rtt'] * 1000:.1f}ms flows={one['flows']}{because}"
+    overlay = f"encrypted {one['overlay']}" if one["encrypted"] else one["overlay"]
+    return f"{overlay} mtu={one['mtu']}{pieces} rtt={one['rtt'] * 1000:.1f}ms flows={one['flows']}{because}"
 
 
 def is_well(state):

@@ -137,6 +137,8 @@ def _network(network: Network, nodes: list[StoredObject], snapshot: Snapshot) ->
         ]
     if network.topology in ("Localnet", MESH_TOPOLOGY):
         described["tunnel_keys"] = []
+    if network.is_encrypted:
+        described["encrypted"] = True
     if network.topology == "Localnet":
         described |= {"physical_network": network.physical_network, "vlan": network.vlan}
     if network.is_transit_routed:

@@ -10,7 +10,7 @@ from ..network_fields import read_fields
 from ..network_transport import read_transport
 from ..node import Node
 
-_NO_ENCRYPTION, _ESP = "none", "esp"
+NO_ENCRYPTION, ESP = "none", "esp"
 
 
 def _read_spec(node: Node) -> dict | None:
@@ -26,11 +26,7 @@ def _read_spec(node: Node) -> dict | None:
             "set it to Secondary, and select the network by the workloads' annotation k8s.v1.cni.cncf.io/networks",
         )  # fmt: skip
     encryption = fields.get("encryption")
-    chosen = encryption.choice((_NO_ENCRYPTION, _ESP)) if encryption else _NO_ENCRYPTION
-    if chosen == _ESP:
-        encryption.refuse(
-            "encryption esp is not available yet", "set it to none, or encrypt the underlay outside of Heddle"
-        )
+    chosen = encryption.choice((NO_ENCRYPTION, ESP)) if encryption else NO_ENCRYPTION
     return {**network.normal_form(), **read_transport(None), "encryption": chosen}
 
 
