@@ -12,7 +12,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.agent import cli, compo
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import UserError
 from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Outcome
 
-PLAN = {"digest": "d", "revision": 3, "nodes": {"node1": {"chassis": "planned"}}}
+PLAN = {"digest": "d", "revision": 3, "networks": {}, "nodes": {"node1": {"chassis": "planned"}}}
 
 
 @pytest.fixture(name="host")

@@ -140,3 +140,15 @@ def test_heddle_host_runs_from_the_cache(tmp_path):
     ]
     assert counts[0] > 50
     assert counts[1] == 0
+
+
+def test_home_directory_that_cannot_be_read_is_no_error(tmp_path, monkeypatch):
+    """Services run as root without its rights over files."""
+
+    def denied(_path):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    assert bytecode_cache._may_be_used(tmp_path / "missing")
+    assert bytecode_cache._may_be_used(tmp_path)
+    monkeypatch.setattr(Path, "lstat", denied)
+    assert not bytecode_cache._may_be_used(tmp_path)

@@ -15,12 +15,11 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.heddle.ovn.plugins.module_utils.common.daemon_report import is_running, only_daemon
 from ansible_collections.heddle.ovn.plugins.module_utils.probe_daemon import attempt, daemon
 from ansible_collections.heddle.ovn.plugins.module_utils.probe_daemon.daemon import Daemon
 from ansible_collections.heddle.ovn.plugins.module_utils.probe_daemon.report import (
     current_report,
-    is_running,
-    only_daemon,
     wait_for_report,
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.types.readiness_probe import Probe, Request

@@ -27,6 +27,7 @@ ROLES_OF = {
     "metrics": ("metrics",),
     "mesh": ("mesh",),
     "probes": ("probes",),
+    "dns_names": ("dns_names",),
 }
 
 

@@ -12,6 +12,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.verify.external_expecta
     TO_OTHER_HOST,
     TO_SERVICE,
     external_flows,
+    left_out,
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.firewall_permissions import FirewallPermissions
 from tests.pipeline import labelled, layer2, namespace, plan_of, with_gateways, workload
@@ -84,3 +85,25 @@ def test_first_rule_that_matches(address, protocol, port, refused):
     )
     assert bool(FirewallPermissions(plan).refusal("red_net", "red/a", address, protocol, port)) is refused
     assert not FirewallPermissions(plan).refusal("blue_net", "blue/a", address, protocol, port)
+
+
+def named(kind: str, name: str, *ports: int) -> dict:
+    return {**rule(kind, "", *ports), "to": {"dnsName": name}}
+
+
+def test_what_a_rule_with_a_name_may_decide_is_left_out_and_listed():
+    plan = planned(firewall(rule("Allow", "192.0.2.200/32", 7654), named("Allow", "www.example.com"),
+                            rule("Deny", "0.0.0.0/0")))  # fmt: skip
+    to_external = flows(plan, TO_EXTERNAL)
+    # A rule before it decides about IPv4; about the other addresses nothing is known.
+    assert to_external["red/a", 4].reach
+    assert ("red/a", 6) not in to_external
+    assert ("red/a", 4) not in flows(plan, TO_OTHER_HOST)
+    assert ("red/a", 4) not in flows(plan, TO_SERVICE)
+    assert flows(plan, TO_SERVICE)["blue/a", 4].reach
+    assert "red: not tested where rules about www.example.com decide, which hosts resolve" in left_out(plan, EXTERNAL)
+
+
+def test_a_name_with_other_ports_decides_nothing():
+    plan = planned(firewall(named("Allow", "www.example.com", 443), rule("Deny", "0.0.0.0/0")))
+    assert not flows(plan, TO_EXTERNAL)["red/a", 4].reach

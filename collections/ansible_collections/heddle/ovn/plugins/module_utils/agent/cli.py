@@ -17,9 +17,10 @@ from ..common.plan_format import has_ovn
 from ..render import render_northbound
 from .components import parts, read_host, read_plan
 from .context import only_writer
+from .dns_names import dns_names_of, run_dns_names
 from .egress_counters import egress_counters
 from .event_loop import Calls
-from .health import DAEMONS, other_chassis, routing, stopped_daemons, stopped_of, stopped_probes
+from .health import DAEMONS, other_chassis, routing, stopped_daemons, stopped_of, stopped_services
 from .mesh import mesh_status, run_mesh
 from .metrics import Observed, connections, metrics_text
 from .metrics_http import answer
@@ -50,6 +51,7 @@ def main(arguments: list[str] | None = None, calls: Callable[[], Calls] | None =
     mesh.add_argument("action", choices=["status", "run"], help="report connections and peers; run: its service does")
     mesh.add_argument("--json", action="store_true", help="as JSON")
     verbs.add_parser("probes", help="run readiness probes of workloads; their service does this")
+    verbs.add_parser("dns-names", help="resolve the DNS names of EgressFirewalls; their service does this")
     chosen = parser.parse_args(arguments)
     if chosen.verb == "mesh":
         return _mesh(chosen)
@@ -59,8 +61,8 @@ def main(arguments: list[str] | None = None, calls: Callable[[], Calls] | None =
     try:
         if chosen.verb == "watch":
             watch(calls() if calls else None)
-        if chosen.verb == "probes":
-            run_probes()
+        if chosen.verb in _DAEMONS:
+            _DAEMONS[chosen.verb]()
             return EXIT_CLEAN
         if chosen.verb == "metrics":
             return _metrics(chosen)
@@ -128,7 +130,7 @@ def _problems() -> list[str]:
     found = []
     with contextlib.suppress(*ERRORS):
         plan = read_plan() or {}
-        found += stopped_probes(plan).values()
+        found += stopped_services(plan).values() if plan else ()
         if not has_ovn(plan):
             return found
     found += stopped_daemons()
@@ -145,7 +147,7 @@ def _status(outcomes: dict[str, Outcome], chosen: argparse.Namespace, problems: 
     clean = bool(plan) and not any(differs.values()) and not problems
     status = {
         "plan": plan.get("digest"), "revision": plan.get("revision"), "clean": clean, "differs": differs,
-        "problems": problems, "readiness": readiness,
+        "problems": problems, "readiness": readiness, "dns_names": dns_names_of(plan),
     }  # fmt: skip
     if chosen.json:
         _write(json.dumps(status, indent=1))
@@ -159,6 +161,8 @@ def _status(outcomes: dict[str, Outcome], chosen: argparse.Namespace, problems: 
                 _write(f"           {change}")
         for name, one in readiness.items():
             _write(f"{name:<10} {'ready' if one['ready'] else 'not ready: ' + one['message']}")
+        for name, one in status["dns_names"].items():
+            _write(f"{name:<10} {one['problem'] or ', '.join(one['addresses']) or 'no address'}")
     if not chosen.json:
         _write_lines("", "\n".join(problems))
     return EXIT_CLEAN if clean else EXIT_DRIFT
@@ -192,4 +196,5 @@ def _write(text: str, stream: TextIO | None = None) -> None:
     (stream or sys.stdout).write(text + "\n")
 
 
+_DAEMONS = {"probes": run_probes, "dns-names": run_dns_names}
 _VERBS = {"diff": _diff, "apply": _apply}

@@ -8,10 +8,13 @@ from pathlib import Path
 
 from ..bird.control import BirdError, Control, NotRunning
 from ..bird.reconcile import OWN
+from ..common.daemon_report import is_running
 from ..common.databases import VSWITCH_REMOTE
 from ..common.plan_format import has_ovn
+from ..dns_daemon.report import DNS_NAMES_REPORT
 from ..mesh_daemon.asking import ask
-from ..probe_daemon.report import is_running
+from ..probe_daemon.report import READINESS_REPORT
+from ..render.egress.firewall import has_dns_names
 from ..render.host.mesh import mesh_networks
 from ..render.services.readiness import has_probes
 from .chassis import chassis_id
@@ -87,10 +90,23 @@ def stopped_mesh(plan: dict) -> dict[str, str]:
 
 def stopped_probes(plan: dict) -> dict[str, str]:
     """Return such a line when the plan has readiness probes and their daemon does not run."""
-    if not has_probes(plan) or is_running():
+    if not has_probes(plan) or is_running(READINESS_REPORT):
         return {}
     line = "heddle-probes does not run: systemctl start heddle-probes (its log: journalctl -u heddle-probes)"
     return {"heddle-probes": line}
+
+
+def stopped_dns_names(plan: dict) -> dict[str, str]:
+    """Return such a line when a firewall has rules with DNS names and their daemon does not run."""
+    if not has_dns_names(plan) or is_running(DNS_NAMES_REPORT):
+        return {}
+    line = "heddle-dns-names does not run: systemctl start heddle-dns-names (its log: journalctl -u heddle-dns-names)"
+    return {"heddle-dns-names": line}
+
+
+def stopped_services(plan: dict) -> dict[str, str]:
+    """Return such lines for the services of Heddle that a plan needs besides heddle-host."""
+    return {**stopped_mesh(plan), **stopped_probes(plan), **stopped_dns_names(plan)}
 
 
 def _runs(file: Path, process: str, proc: Path) -> bool:

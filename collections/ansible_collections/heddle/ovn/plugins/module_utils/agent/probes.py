@@ -6,9 +6,10 @@ from __future__ import annotations
 import asyncio
 import os
 
+from ..common.daemon_report import only_daemon
 from ..common.replaced_file import ReplacedFile
 from ..probe_daemon.daemon import Daemon
-from ..probe_daemon.report import REPORT, current_report, only_daemon, wait_for_report
+from ..probe_daemon.report import READINESS_REPORT, current_report, wait_for_report
 from ..render.services.readiness import has_probes, render_probes
 from ..types.readiness_probe import Probe
 from .components import read_host
@@ -21,10 +22,10 @@ _PATIENCE = 5.0
 
 def run_probes() -> None:
     """Run the daemon until the plan has no probes, on any host."""
-    os.makedirs(os.path.dirname(REPORT), mode=0o755, exist_ok=True)
+    os.makedirs(os.path.dirname(READINESS_REPORT), mode=0o755, exist_ok=True)
     node = read_host()["node"]
-    with only_daemon():
-        asyncio.run(Daemon(ReplacedFile(PLAN_FILE, lambda path: _probes(path, node)), REPORT, say).run())
+    with only_daemon(READINESS_REPORT):
+        asyncio.run(Daemon(ReplacedFile(PLAN_FILE, lambda path: _probes(path, node)), READINESS_REPORT, say).run())
 
 
 def _probes(path: str, node: str) -> dict[str, Probe] | None:

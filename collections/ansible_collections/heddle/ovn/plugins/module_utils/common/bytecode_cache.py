@@ -105,6 +105,17 @@ def trusted(directory: Path) -> bool:
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022
 
 
+def _may_be_used(directory: Path) -> bool:
+    """Whether the directory is trusted, or may be created; services without access to the home directory have none."""
+    try:
+        directory.lstat()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return trusted(directory)
+
+
 def _start() -> Compiled | None:
     archive = getattr(__loader__, "archive", None)
     if archive is None:
@@ -113,7 +124,7 @@ def _start() -> Compiled | None:
         directory = Path(pwd.getpwuid(os.geteuid()).pw_dir) / ".cache/heddle/compiled"
     except KeyError:
         return None
-    if directory.exists() and not trusted(directory):
+    if not _may_be_used(directory):
         return None
     found = Compiled(archive, __package__.removesuffix(".common"), directory)
     sys.meta_path.insert(0, found)

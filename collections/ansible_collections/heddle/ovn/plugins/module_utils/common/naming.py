@@ -29,6 +29,8 @@ MESH_TOPOLOGY = "Mesh"
 PHYSICAL_NETWORK = "physnet"
 # The role of an interface on the default network whose workload has another primary network.
 LOCKED_ROLE = "infrastructure-locked"
+# The type of owner of address sets with the addresses of a DNS name (ovn-kubernetes, `DbObjectIDs`).
+EGRESS_FIREWALL_DNS = "EgressFirewallDNS"
 # The version of a node's Layer2 topology (OKEP-5094): with gateway routers, with a transit router.
 GATEWAY_ROUTERS, TRANSIT_ROUTER = "1.0", "2.0"
 # Interfaces of a workload on the default network and on its primary one (OKEP-5193).

@@ -25,7 +25,8 @@ EGRESS_FIREWALL, EGRESS_QOS = "EgressFirewall", "EgressQoS"
 def egress_firewalls(snapshot: Snapshot, found: dict[str, Network]) -> dict[str, list[dict]]:
     """Return the firewalls in effect by network; `found` are the networks in effect.
 
-    A firewall has `namespace`, `workloads` and `rules` in their order: `allow`, `targets` (CIDRs) and `ports`.
+    A firewall has `namespace`, `workloads` and `rules` in their order: `allow`, `ports`, and `targets` (CIDRs) or
+    `dns_name`, whose addresses hosts find out.
     """
     result: dict[str, list[dict]] = {}
     for firewall, network, workloads in _in_effect(snapshot, found, EGRESS_FIREWALL):
@@ -37,9 +38,7 @@ def egress_firewalls(snapshot: Snapshot, found: dict[str, Network]) -> dict[str,
                 "rules": [
                     {
                         "allow": rule["type"] == "Allow",
-                        "targets": [rule["cidr"]]
-                        if rule["cidr"]
-                        else addresses_of_nodes(snapshot, rule["nodeSelector"]),
+                        **_destination(snapshot, rule),
                         "ports": rule["ports"],
                     }
                     for rule in firewall.spec["egress"]
@@ -47,6 +46,12 @@ def egress_firewalls(snapshot: Snapshot, found: dict[str, Network]) -> dict[str,
             }
         )
     return result
+
+
+def _destination(snapshot: Snapshot, rule: dict) -> dict:
+    if rule.get("dnsName"):
+        return {"targets": [], "dns_name": rule["dnsName"]}
+    return {"targets": [rule["cidr"]] if rule["cidr"] else addresses_of_nodes(snapshot, rule["nodeSelector"])}
 
 
 def egress_qos(snapshot: Snapshot, found: dict[str, Network]) -> list[dict]:

@@ -9,6 +9,7 @@ from ..common.change import Outcome
 from ..common.serialization import pack
 from ..plan import build_plan
 from ..plan.held_addresses import moved_addresses
+from ..render.egress.firewall import has_dns_names
 from ..render.host.mesh import mesh_networks
 from ..render.services.readiness import has_probes
 from .admission_service import next_state, state_changes
@@ -21,6 +22,7 @@ def _further(plan: dict) -> set[str]:
         ({"coil"} & plan.keys())
         | ({"mesh"} if mesh_networks(plan) else set())
         | ({"probes"} if has_probes(plan) else set())
+        | ({"dns_names"} if has_dns_names(plan) else set())
     )
 
 

@@ -11,10 +11,10 @@ import random
 from collections.abc import Callable
 
 from ..common.atomic_file import replace_file
+from ..common.daemon_report import read_report
 from ..types.readiness_probe import EXEC, Probe
 from .attempt import attempt
 from .readiness import Readiness
-from .report import read_report
 
 _LOOK_SECONDS = 0.2
 # Connections and commands that are under way at once: more wait for their turn.

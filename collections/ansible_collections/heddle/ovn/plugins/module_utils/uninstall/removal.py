@@ -8,6 +8,7 @@ import os
 
 from ..agent.components import read_plan
 from ..agent.context import LOCK_FILE, only_writer
+from ..agent.mesh import remove_encryption
 from ..agent.module_runner import Request, UserError, result
 from ..common.change import Outcome
 from ..common.databases import STATE_REMOTE
@@ -20,7 +21,7 @@ from .record import Before, read_record
 
 SERVICES = (
     "heddle-metrics.timer", "heddle-metrics", "heddle-metrics-http.socket", "heddle-mesh", "heddle-probes",
-    "heddle-host",
+    "heddle-dns-names", "heddle-host",
 )  # fmt: skip
 _STATE_SOCKET = STATE_REMOTE.removeprefix("unix:")
 _UNRECORDED = (
@@ -62,6 +63,7 @@ def _stopped(*, write: bool) -> Outcome:
 
 def _removed(params: dict, before: Before, deployments: list[str], *, write: bool) -> Outcome:
     outcome = network.remove_networks(deployments, write=write)
+    outcome += remove_encryption(write=write)
     outcome += host_parts.restore_sysctls(before, write=write)
     outcome += network.remove_ovn_rows(deployments, before, write=write)
     keep_database = params["databases"] == "keep"

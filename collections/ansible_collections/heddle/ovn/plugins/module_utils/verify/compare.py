@@ -12,7 +12,7 @@ from ..agent.chassis import apply_chassis
 from ..agent.components import read_host
 from ..agent.context import NodeContext
 from ..agent.egress import apply_egress
-from ..agent.health import other_chassis, other_facts, routing, stopped_mesh, stopped_of, stopped_probes
+from ..agent.health import other_chassis, other_facts, routing, stopped_of, stopped_services
 from ..agent.module_runner import KNOWN_ERRORS, Request, UserError, connected, known_node, load_plan, node_context
 from ..agent.node_gateway import apply_gateway, gateway_size
 from ..agent.workloads import (
@@ -139,7 +139,7 @@ class Comparison:
 
     def result(self) -> dict:
         """Compare all parts."""
-        stopped = {**stopped_of(self.plan), **stopped_mesh(self.plan), **stopped_probes(self.plan)}
+        stopped = {**stopped_of(self.plan), **stopped_services(self.plan)}
         compared = self._compared([self._chassis, *self._parts()], stopped)
         outcome = compared.outcome
         rows = self.northbound_rows + self.southbound_rows + self.port_rows

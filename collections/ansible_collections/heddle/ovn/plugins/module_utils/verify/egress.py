@@ -26,6 +26,7 @@ class _Permissions:
         return target is None or not (
             self._policies.refusal(network, name, "", ("", target), protocol, TARGET_PORT)
             or self._firewalls.refusal(network, name, target, protocol, TARGET_PORT)
+            or self._firewalls.by_name(network, name, target, protocol, TARGET_PORT)
         )
 
 

@@ -160,7 +160,7 @@ def left_out(plan: dict, external: dict[str, list[str]]) -> list[str]:
     for name, workload in askers(plan)["workloads"].items():
         for number, interface in default_elsewhere(workload).items():
             lines.append(f"{name}: its IPv{number} default route leads out of {interface}, which is not tested")
-    return lines + untested_pools(plan, external)
+    return lines + found.firewalls.untested() + untested_pools(plan, external)
 
 
 class _ExternalFlows:
@@ -248,6 +248,8 @@ class _ExternalFlows:
             for address in addresses:
                 if family(address) in elsewhere or through_egress(self.plan, name, address):
                     continue
+                if self.firewalls.by_name(network, name, address, "UDP", PORT):
+                    continue
                 sources = self.egress.of(name, family(address))
                 results = [self._leaves(network, one, address) for one in sources.values() or [provider]]
                 # Connections are distributed over the holders of addresses: they pass where all of them can send.
@@ -263,7 +265,7 @@ class _ExternalFlows:
         elsewhere = default_elsewhere(self.plan["workloads"][name])
         for address in host_addresses(self.plan, node):
             version = family(address)
-            if version in elsewhere:
+            if version in elsewhere or self.firewalls.by_name(network, name, address, "UDP", PORT):
                 continue
             if network != DEFAULT_NETWORK:
                 result = False, f"in {network} the host's own address is its gateway router's"
@@ -272,7 +274,7 @@ class _ExternalFlows:
             yield ExternalFlow(TO_OWN_HOST, node, name, node, name, "", version, address, *result)
         for other in self._next_to(node):
             for address in host_addresses(self.plan, other):
-                if family(address) in elsewhere:
+                if family(address) in elsewhere or self.firewalls.by_name(network, name, address, "UDP", PORT):
                     continue
                 result = self._permitted(name, network, address, self._leaves(network, provider, address))
                 yield ExternalFlow(
@@ -378,6 +380,8 @@ class _ExternalFlows:
                 result = False, "the node has no external connectivity"
             for port in (one for one in service["ports"] if one["protocol"] != "SCTP"):
                 target = f"{service['name']} {port['protocol']} {port['port']}"
+                if self.firewalls.by_name(network, name, service["address"], port["protocol"], port["port"]):
+                    continue
                 # On the default network a firewall is about the endpoint, which the address has become by then.
                 ends = (name, network, service["address"], result, port["protocol"], port["port"])
                 wanted = result if network == DEFAULT_NETWORK else self._permitted(*ends)

@@ -21,6 +21,33 @@ class FirewallPermissions:
             for workload in firewall["workloads"]
         }
 
+    def by_name(self, network: str, workload: str, address: str, protocol: str, port: int) -> str:
+        """Return which rule's DNS name may decide about a destination, "" when none does.
+
+        The plan does not have the addresses of a name, so what such a rule decides is not known from it.
+        """
+        namespace, rules = self._rules.get((network, workload), ("", []))
+        if not rules or self._inside(network, address):
+            return ""
+        for number, rule in enumerate(rules):
+            about = not rule["ports"] or {"protocol": protocol, "port": port} in rule["ports"]
+            if about and "dns_name" in rule:
+                return f"rule {number} of the EgressFirewall of {namespace} is about {rule['dns_name']}"
+            if about and any(_is_in(address, target) for target in rule["targets"]):
+                return ""
+        return ""
+
+    def untested(self) -> list[str]:
+        """Return one line for each namespace whose firewall has rules about DNS names."""
+        names: dict[str, set[str]] = {}
+        for namespace, rules in self._rules.values():
+            names.setdefault(namespace, set()).update(rule["dns_name"] for rule in rules if "dns_name" in rule)
+        return [
+            f"{namespace}: not tested where rules about {', '.join(sorted(found))} decide, which hosts resolve"
+            for namespace, found in sorted(names.items())
+            if found
+        ]
+
     def refusal(self, network: str, workload: str, address: str, protocol: str, port: int) -> str:
         """Return why a workload (`namespace/name`) may not send to an address, "" when it may."""
         namespace, rules = self._rules.get((network, workload), ("", []))

@@ -8,11 +8,12 @@ from dataclasses import replace
 from ..agent.certificates import lasts
 from ..agent.comparison_record import ComparisonRecord
 from ..agent.context import only_writer
-from ..agent.health import stopped_mesh, stopped_probes
+from ..agent.health import stopped_dns_names, stopped_mesh, stopped_probes
 from ..agent.module_options import ZONE_PARTS
 from ..agent.module_runner import Request, load_plan, node_context, refusal, result
 from ..agent.zone import apply_zone, withdraw_addresses
 from ..common.naming import MESH_CERTIFICATES
+from ..render.egress.firewall import has_dns_names
 from ..render.host.mesh import mesh_networks
 from ..render.services.readiness import has_probes
 from .compare import Comparison
@@ -44,6 +45,8 @@ def zone_result(request: Request) -> dict:
         found["mesh_ready"] = not stopped_mesh(plan) and lasts(f"{MESH_CERTIFICATES}/cert.pem")
     if has_probes(plan):
         found["probes_ready"] = not stopped_probes(plan)
+    if has_dns_names(plan):
+        found["dns_names_ready"] = not stopped_dns_names(plan)
     if request.params["audit"] and context.write and not withdraw:
         complete = set(request.params["parts"]) == set(ZONE_PARTS)
         found["audit"] = Comparison(plan, context.node).summary(applied=complete and not outcome.changed)

@@ -4,15 +4,22 @@
 As ovn-kubernetes has them: one port group for each namespace, one ACL for each rule and without connection tracking,
 evaluated at the end of the switch, where a Service's address has become that of an endpoint. What stays in the network
 is no rule's subject, and neither are its routers, by which replies to external hosts return.
+
+A rule with a DNS name refers to address sets that the service heddle-dns-names fills on each host, so rows leave out
+their addresses.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 from ...common.addressing import family, overlapping
+from ...common.naming import EGRESS_FIREWALL_DNS
 from ...types.ovsdb_row import Row
 from ..common.hosting_nodes import hosting_nodes
 from ..common.node_network import NodeNetwork
-from ..policy.policy_rows import INGRESS, acl, on_group, port_group
+from ..policy.policy_rows import INGRESS, acl, address_set, address_set_name, on_group, port_group
 
 FIRST_PRIORITY = 10000
 _OWNER = "EgressFirewall"
@@ -35,12 +42,24 @@ def render_egress_firewalls(view: NodeNetwork) -> list[Row]:
     return rows
 
 
+def has_dns_names(plan: dict) -> bool:
+    """Return whether a firewall has a rule with a DNS name."""
+    return any(
+        "dns_name" in rule
+        for firewalls in plan.get("egress_firewalls", {}).values()
+        for firewall in firewalls
+        for rule in firewall["rules"]
+    )
+
+
 def _firewall(view: NodeNetwork, firewall: dict, ports: set[str]) -> list[Row]:
     namespace = firewall["namespace"]
     group = port_group(view, "Namespace", {"name": namespace}, ports)
     rows = [group]
+    for name in sorted({rule["dns_name"] for rule in firewall["rules"] if "dns_name" in rule}):
+        rows += [_names_addresses(view, name, version) for version in view.network["families"]]
     for index, rule in enumerate(firewall["rules"]):
-        targets = _targets(view, rule["targets"])
+        targets = _named_targets(view, rule["dns_name"]) if "dns_name" in rule else _targets(view, rule["targets"])
         if not targets:
             continue
         parts = [f"({targets})", f"inport == @{group.key}", _transports(rule["ports"])]
@@ -57,17 +76,40 @@ def _firewall(view: NodeNetwork, firewall: dict, ports: set[str]) -> list[Row]:
 
 def _targets(view: NodeNetwork, targets: list[str]) -> str:
     """Return the match of destinations, "" when the network has the family of none."""
-    inside = [*view.network["subnets"], *view.network["join_subnets"], *_ON_LINK]
     found = []
     for target in targets:
         version = family(target)
         if version not in view.network["families"]:
             continue
         field = f"ip{version}.dst"
-        left_out = [f"{field} != {subnet}" for subnet in inside if overlapping(_subnet(target), subnet)]
+        left_out = [f"{field} != {subnet}" for subnet in _inside(view, version) if overlapping(_subnet(target), subnet)]
         match = " && ".join([f"{field} == {target}", *left_out])
         found.append(f"({match})" if left_out and len(targets) > 1 else match)
     return " || ".join(found)
+
+
+def _named_targets(view: NodeNetwork, name: str) -> str:
+    """Return the match of the addresses of a DNS name."""
+    found = []
+    for version in view.network["families"]:
+        field = f"ip{version}.dst"
+        left_out = [f"{field} != {subnet}" for subnet in _inside(view, version)]
+        addresses = address_set_name(view, EGRESS_FIREWALL_DNS, name, version)
+        found.append(f"({' && '.join([f'{field} == ${addresses}', *left_out])})")
+    return " || ".join(found)
+
+
+def _names_addresses(view: NodeNetwork, name: str, version: int) -> Row:
+    """Return the address set of a DNS name, without the addresses, which are not part of the plan."""
+    row = address_set(view, EGRESS_FIREWALL_DNS, name, version, ())
+    return replace(row, columns={column: value for column, value in row.columns.items() if column != "addresses"})
+
+
+def _inside(view: NodeNetwork, version: int) -> Iterator[str]:
+    """Yield the subnets of a family that are no rule's subject."""
+    for subnet in (*view.network["subnets"], *view.network["join_subnets"], *_ON_LINK):
+        if family(subnet) == version:
+            yield subnet
 
 
 def _subnet(target: str) -> str:

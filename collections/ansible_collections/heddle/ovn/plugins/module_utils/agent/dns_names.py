@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DNS names in EgressFirewalls: the daemon of this host, and what it has found."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+from ..common.daemon_report import only_daemon, read_report
+from ..common.databases import NORTHBOUND_REMOTE
+from ..common.replaced_file import ReplacedFile
+from ..dns_daemon.report import DNS_NAMES_REPORT
+from ..render.egress.firewall import has_dns_names
+from .module_runner import PLAN_FILE, UserError, read_plan_file
+from .service import say
+
+
+def run_dns_names() -> None:
+    """Run the daemon until no firewall of the plan has a rule with a name."""
+    # dnspython is on hosts with such rules only.
+    try:
+        from ..dns_daemon.daemon import Daemon
+    except ModuleNotFoundError as error:
+        raise UserError(f"{error.name} is missing on this host; run heddle.ovn.networks") from error
+    os.makedirs(os.path.dirname(DNS_NAMES_REPORT), mode=0o755, exist_ok=True)
+    plan = ReplacedFile(PLAN_FILE, lambda path: has_dns_names(read_plan_file(path)))
+    with only_daemon(DNS_NAMES_REPORT):
+        asyncio.run(Daemon(lambda: bool(plan()), NORTHBOUND_REMOTE, DNS_NAMES_REPORT, say).run())
+
+
+def dns_names_of(plan: dict) -> dict[str, dict]:
+    """Return `addresses` and `problem` of each name that this host resolves; none without such rules."""
+    return read_report(DNS_NAMES_REPORT) if has_dns_names(plan) else {}

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The daemon that resolves the DNS names of EgressFirewalls and fills their address sets."""

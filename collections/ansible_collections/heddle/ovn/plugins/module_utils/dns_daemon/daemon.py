@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tasks of the daemon: one for each name and family, and one that follows the database."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import random
+import time
+from collections.abc import Awaitable, Callable
+
+from ..common.atomic_file import replace_file
+from ..common.daemon_report import read_report
+from ..ovsdb.errors import OvsdbError, Unreachable
+from .address_sets import AddressSet, AddressSets
+from .lookup import Answer, LookupFailed, lookup
+from .resolved_name import ResolvedName
+
+_LOOK_SECONDS = 0.5
+_RECONNECT_SECONDS = 2.0
+# Questions under way at once: more wait for their turn.
+_MOST_QUESTIONS = 64
+
+
+class Daemon:
+    """`is_wanted` returns whether the plan has names; `remote` is that of this host's Northbound database.
+
+    `ask` returns the addresses of a name, `say` takes lines for the log.
+    """
+
+    def __init__(
+        self,
+        is_wanted: Callable[[], bool],
+        remote: str,
+        report: str,
+        say: Callable[[str], None],
+        ask: Callable[[str, int], Awaitable[Answer]] = lookup,
+    ) -> None:
+        self._is_wanted, self._remote, self._path = is_wanted, remote, report
+        self._say, self._ask = say, ask
+        self._names: dict[str, ResolvedName] = {}
+        self._tasks: dict[tuple[str, int], asyncio.Task] = {}
+        self._sets: list[AddressSet] = []
+        self._reported: dict | None = None
+        self._wake = asyncio.Event()
+
+    async def run(self) -> None:
+        """Run until no firewall has a rule with a name; then there is no report either."""
+        known = read_report(self._path)
+        self._turns = asyncio.Semaphore(_MOST_QUESTIONS)
+        try:
+            while self._is_wanted():
+                try:
+                    await self._connected(known)
+                except (OvsdbError, Unreachable) as error:
+                    self._say(f"the Northbound database: {error}; trying again")
+                    await asyncio.sleep(_RECONNECT_SECONDS)
+        finally:
+            for task in self._tasks.values():
+                task.cancel()
+            await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._path)
+
+    async def _connected(self, known: dict[str, dict]) -> None:
+        with contextlib.closing(AddressSets(self._remote)) as database:
+            loop = asyncio.get_running_loop()
+            loop.add_reader(database.fileno(), self._wake.set)
+            try:
+                self._follow(database.read(), known)
+                while self._is_wanted():
+                    if database.changed():
+                        self._follow(database.read(), known)
+                    now = time.monotonic()
+                    changes = {one: found for one in self._sets if (found := self._wanted(one, now)) != one.addresses}
+                    if changes:
+                        database.write(changes)
+                        self._sets = database.read()
+                    self._report(now)
+                    self._wake.clear()
+                    with contextlib.suppress(asyncio.TimeoutError):
+                        await asyncio.wait_for(self._wake.wait(), _LOOK_SECONDS)
+            finally:
+                loop.remove_reader(database.fileno())
+
+    def _follow(self, sets: list[AddressSet], known: dict[str, dict]) -> None:
+        """Begin and end questions; `known` is the report of an earlier run of the daemon."""
+        self._sets = sets
+        wanted = {(one.name, one.version) for one in sets}
+        for key in self._tasks.keys() - wanted:
+            self._tasks.pop(key).cancel()
+        names = {name for name, _version in wanted}
+        for name in self._names.keys() - names:
+            del self._names[name]
+        for name in names - self._names.keys():
+            self._names[name] = ResolvedName()
+            self._names[name].restored(known.pop(name, {}).get("addresses", []), time.monotonic())
+        for key in wanted - self._tasks.keys():
+            self._tasks[key] = asyncio.ensure_future(self._repeat(*key, self._names[key[0]]))
+
+    async def _repeat(self, name: str, version: int, state: ResolvedName) -> None:
+        while True:
+            async with self._turns:
+                pause = await self._asked(name, version, state)
+            self._wake.set()
+            # Names with the same TTL are not asked for all at once.
+            await asyncio.sleep(pause * random.uniform(0.9, 1.0))
+
+    async def _asked(self, name: str, version: int, state: ResolvedName) -> float:
+        try:
+            answer = await self._ask(name, version)
+        except LookupFailed as error:
+            before = state.failure
+            pause = state.failed(version, str(error), time.monotonic())
+            if state.failure != before:
+                self._say(f"{name}: {state.failure}")
+            return pause
+        return state.answered(version, answer.addresses, answer.seconds, time.monotonic())
+
+    def _wanted(self, one: AddressSet, now: float) -> frozenset[str]:
+        found = self._names[one.name].addresses(now)
+        return frozenset(address for address in found if (":" in address) == (one.version == 6))
+
+    def _report(self, now: float) -> None:
+        """Write the report when it has changed."""
+        report = {
+            name: {"addresses": sorted(state.addresses(now)), "problem": state.failure}
+            for name, state in sorted(self._names.items())
+        }
+        if report != self._reported or not os.path.exists(self._path):
+            replace_file(self._path, json.dumps(report), mode=0o644, durable=False, single_writer=True)
+            self._reported = report

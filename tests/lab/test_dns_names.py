@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A firewall with a DNS name on the lab: a server outside, the service of a host, packets, and nothing left."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.module_utils.common.polling import attempts
+from tests.lab.conftest import MANIFESTS, ROOT
+from tests.lab.test_coil import own
+
+__all__ = ["own"]
+NAME = "www.example.com"
+UNIT, TABLE, PROGRAM = "heddle-test-dns", "/run/heddle-test-dns.json", "/run/heddle-test-dns.py"
+RESOLVERS = "/etc/resolv.conf"
+GREEN = """---
+apiVersion: v1
+kind: Namespace
+metadata: {name: green, labels: {k8s.ovn.org/primary-user-defined-network: ""}}
+---
+apiVersion: k8s.ovn.org/v1
+kind: UserDefinedNetwork
+metadata: {name: net, namespace: green}
+spec: {topology: Layer2, layer2: {role: Primary, subnets: [10.0.0.0/24, "fd00:10::/64"]}}
+---
+apiVersion: heddle.dev/v1
+kind: Workload
+metadata: {name: tool, namespace: green}
+spec: {node: node2}
+---
+apiVersion: k8s.ovn.org/v1
+kind: EgressFirewall
+metadata: {name: default, namespace: green}
+spec:
+  egress:
+    - {type: Allow, to: {dnsName: www.example.com}}
+    - {type: Deny, to: {cidrSelector: 0.0.0.0/0}}
+    - {type: Deny, to: {cidrSelector: "::/0"}}
+"""
+pytestmark = pytest.mark.long
+
+
+def publish(lab, *records: list) -> None:
+    """Let the name have these records; the server reads them for each question."""
+    table = json.dumps({NAME: records} if records else {})
+    lab.ssh("external", f"echo '{table}' > {TABLE}.new && mv {TABLE}.new {TABLE}")
+
+
+@pytest.fixture
+def named(lab, own, tmp_path):
+    """The server, on the external host, is the resolver of node2."""
+    server = f"{own['prefix']}.2.20"
+    text = base64.b64encode((ROOT / "tests" / "dns_server.py").read_bytes()).decode()
+    lab.ssh("external", f"echo {text} | base64 -d > {PROGRAM}")
+    publish(lab)
+    lab.ssh("external", "systemd-run", "--quiet", f"--unit={UNIT}", "python3", PROGRAM, server, TABLE)
+    lab.ssh("node2", f"cp --dereference {RESOLVERS} {RESOLVERS}.before && echo nameserver {server} > {RESOLVERS}")
+    directory = shutil.copytree(MANIFESTS, tmp_path / "manifests")
+    (directory / "green.yml").write_text(GREEN)
+    yield directory
+    lab.ssh("node2", f"cp {RESOLVERS}.before {RESOLVERS} && rm {RESOLVERS}.before")
+    lab.ssh("external", f"systemctl stop {UNIT}; rm -f {PROGRAM} {TABLE}")
+    lab.play("networks.yml")
+    for _attempt in attempts(30):
+        if lab.try_ssh("node2", "systemctl is-active heddle-dns-names").returncode:
+            break
+    assert lab.ssh("node2", "ls /run/heddle").split().count("dns-names.json") == 0
+
+
+def status(lab) -> dict:
+    return json.loads(lab.try_ssh("node2", "heddle-host", "status", "--json").stdout)["dns_names"].get(NAME, {})
+
+
+def answers(lab, address: str) -> bool:
+    inside = ("ip", "netns", "exec", "green_tool")
+    return not lab.try_ssh("node2", *inside, "ping", "-nc1", "-W2", address).returncode
+
+
+def test_a_name_opens_the_firewall_for_its_addresses(lab, own, named):
+    targets = (f"{own['prefix']}.2.20", f"{own['prefix6']}:2::20")
+    lab.play("networks.yml", manifests=named)
+    assert [answers(lab, address) for address in targets] == [False, False]
+    assert status(lab) == {"addresses": [], "problem": ""}
+    publish(lab, *(["AAAA" if ":" in one else "A", 5, one] for one in targets))
+    for _attempt in attempts(90):
+        if all(answers(lab, address) for address in targets):
+            break
+    assert status(lab) == {"addresses": sorted(targets), "problem": ""}
+
+    run = lab.play("networks.yml", "--diff", manifests=named)
+    assert set(run.changed.values()) == {0}, run.output[-8000:]
+    assert all(answers(lab, address) for address in targets)
+    lab.play("audit.yml", manifests=named)
+    lab.play("verify.yml", manifests=named)
+
+    # What the name has no more counts until its answer has expired, and for a minute.
+    publish(lab, ["A", 5, f"{own['prefix']}.2.77"])
+    for _attempt in attempts(180):
+        if not any(answers(lab, address) for address in targets):
+            break
+    assert status(lab) == {"addresses": [f"{own['prefix']}.2.77"], "problem": ""}

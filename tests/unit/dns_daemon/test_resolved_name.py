@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The addresses of one name over time."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.module_utils.dns_daemon.resolved_name import (
+    GRACE_SECONDS,
+    LONGEST_EMPTY_SECONDS,
+    LONGEST_RETRY_SECONDS,
+    LONGEST_SECONDS,
+    RETRY_SECONDS,
+    SHORTEST_SECONDS,
+    ResolvedName,
+)
+
+ONE, TWO, SIX = "192.0.2.1", "192.0.2.2", "2001:db8::1"
+
+
+@pytest.mark.parametrize(("ttl", "pause"), [(0, SHORTEST_SECONDS), (300, 300), (86400, LONGEST_SECONDS)])
+def test_the_next_question_follows_the_ttl_within_limits(ttl, pause):
+    assert ResolvedName().answered(4, frozenset({ONE}), ttl, 0) == pause
+
+
+def test_a_name_without_an_address_is_asked_for_again_soon():
+    assert ResolvedName().answered(6, frozenset(), 86400, 0) == LONGEST_EMPTY_SECONDS
+
+
+def test_an_address_counts_until_its_answer_has_expired_and_a_moment_longer():
+    name = ResolvedName()
+    name.answered(4, frozenset({ONE}), 100, 0)
+    name.answered(4, frozenset({TWO}), 100, 100)
+    assert name.addresses(100 + GRACE_SECONDS - 1) == {ONE, TWO}
+    assert name.addresses(100 + GRACE_SECONDS) == {TWO}
+    name.answered(4, frozenset(), 100, 200)
+    assert name.addresses(200 + GRACE_SECONDS) == frozenset()
+
+
+def test_addresses_go_on_to_count_while_resolvers_do_not_answer():
+    name = ResolvedName()
+    name.answered(4, frozenset({ONE}), 100, 0)
+    name.answered(6, frozenset({SIX}), 100, 0)
+    now, pauses = 100.0, []
+    for _time in range(50):
+        pauses.append(name.failed(4, "SERVFAIL", now))
+        now += pauses[-1]
+    assert pauses[:3] == [RETRY_SECONDS, 2 * RETRY_SECONDS, 4 * RETRY_SECONDS]
+    assert pauses[-1] == LONGEST_RETRY_SECONDS
+    assert name.addresses(now) == {ONE}
+    assert name.failure == "SERVFAIL"
+    name.answered(4, frozenset({ONE}), 100, now)
+    assert name.failure == ""
+
+
+def test_addresses_of_an_earlier_process_count_for_a_moment():
+    name = ResolvedName()
+    name.restored([ONE], 0)
+    assert name.addresses(GRACE_SECONDS - 1) == {ONE}
+    assert name.addresses(GRACE_SECONDS) == frozenset()
