@@ -12,18 +12,13 @@ commands, measured before it and after it: the median over the rounds.
 from __future__ import annotations
 
 import contextlib
-import json
-import re
-import socket
 import statistics
-import sys
-import tempfile
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel
+from tests.bench import guest
+from tests.bench.rate import rate
 from tests.live.coil.hosts import OUTSIDE, OWNER, apply, fleet, host, run
 from tests.live.egress.manifests import CLIENT, OTHER, TENANT, text
 from tests.pipeline import plan_of, workload
@@ -31,13 +26,11 @@ from tests.pipeline import plan_of, workload
 _FAR = {4: "9.9.9.9", 6: "2606:4700:4700::9999"}
 _HAND = f"{TENANT}_hand"
 _ROUNDS, _SECONDS = 15, 0.6
-_BUFFER = bytes(1 << 18)
-_MARK = "figures: "
 
 
 def test_throughput(tmp_path):
     """In the guest, where pytest runs it: print the figures."""
-    sys.stdout.write(_MARK + json.dumps(figures(tmp_path)) + "\n")
+    guest.show(figures(tmp_path))
 
 
 def figures(scratch: Path) -> dict[str, float]:
@@ -68,18 +61,18 @@ def _measured(workloads: dict) -> dict[str, float]:
 
     def by_hand(kind: str, version: int) -> float:
         with _by_hand(kind, version, *ends[version]):
-            rate = _rate(OTHER, version)
-        found.setdefault(f"{kind} by hand IPv{version}", []).append(rate)
-        return rate
+            found_rate = rate(OTHER, OUTSIDE, _FAR[version], _SECONDS)
+        found.setdefault(f"{kind} by hand IPv{version}", []).append(found_rate)
+        return found_rate
 
     for _round in range(_ROUNDS):
         for version in (4, 6):
-            found.setdefault(f"route IPv{version}", []).append(_rate(OTHER, version))
+            found.setdefault(f"route IPv{version}", []).append(rate(OTHER, OUTSIDE, _FAR[version], _SECONDS))
             by_hand("ipip", version)
             before = by_hand("fou", version)
-            rate = _rate(CLIENT, version)
-            found.setdefault(f"Egress IPv{version}", []).append(rate)
-            found.setdefault(f"ratio IPv{version}", []).append(2 * rate / (before + by_hand("fou", version)))
+            own = rate(CLIENT, OUTSIDE, _FAR[version], _SECONDS)
+            found.setdefault(f"Egress IPv{version}", []).append(own)
+            found.setdefault(f"ratio IPv{version}", []).append(2 * own / (before + by_hand("fou", version)))
     return {name: round(statistics.median(one), 3) for name, one in found.items()}
 
 
@@ -115,60 +108,5 @@ def _by_hand(kind: str, version: int, client: str, router: str) -> Iterator[None
                 run(where, "ip", family, "fou", "del", "port", "5555")
 
 
-def _rate(source: str, version: int) -> float:
-    """Return Mbit/s of one TCP connection from a workload to the external host, in the second half of its time."""
-    family = socket.AF_INET if version == 4 else socket.AF_INET6
-    with kernel.in_netns(OUTSIDE):
-        listening = socket.create_server((_FAR[version], 0), family=family)
-    with kernel.in_netns(source):
-        sending = socket.socket(family)
-    with listening, sending:
-        sending.settimeout(20)
-        sending.connect(listening.getsockname()[:2])
-        receiving = listening.accept()[0]
-        marks: list[tuple[float, int]] = []
-        reader = threading.Thread(target=_read, args=(receiving, marks))
-        reader.start()
-        end = time.monotonic() + _SECONDS
-        while time.monotonic() < end:
-            sending.sendall(_BUFFER)
-        sending.shutdown(socket.SHUT_WR)
-        reader.join()
-        receiving.close()
-    half = next(mark for mark in marks if mark[0] >= marks[0][0] + _SECONDS / 2)
-    return 8e-6 * (marks[-1][1] - half[1]) / (marks[-1][0] - half[0])
-
-
-def _read(receiving: socket.socket, marks: list[tuple[float, int]]) -> None:
-    total, buffer = 0, bytearray(len(_BUFFER))
-    while count := receiving.recv_into(buffer):
-        total += count
-        marks.append((time.monotonic(), total))
-
-
-def main() -> int:
-    """Run it in a guest and print a table."""
-    # The guest does not have the lab's code.
-    from lab import kernel as kernels
-    from lab.config import Lab
-    from lab.image import Image, digest
-    from tests.lab.suite import run_in_guest
-
-    cache = Lab().cache
-    found, image = kernels.cached(cache), Image(cache, digest())
-    if found is None or not image.exists():
-        raise SystemExit(
-            "there is no kernel or image of driver uml in the cache: python -m lab kernel; python -m lab image"
-        )
-    with tempfile.TemporaryDirectory() as folder:
-        report = run_in_guest(found, image, ["tests/bench/egress_throughput.py"], Path(folder))
-    line = re.search(rf"{_MARK}(.*)", report.console)
-    if line is None:
-        raise SystemExit(report.console[-8000:])
-    for name, value in json.loads(line[1]).items():
-        print(f"{name:<22} {value:>10}")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    guest.main("tests/bench/egress_throughput.py")

@@ -53,6 +53,8 @@ def ip(*arguments: str) -> str:
 class Host:
     """One host. `wires` are its workloads' ends by `namespace/name`."""
 
+    datapath = "netdev"
+
     def __init__(self, tools, folder, prefix: str, node: str) -> None:
         self.tools, self.node, self.folder = tools, node, folder / node
         self.folder.mkdir()
@@ -132,7 +134,7 @@ class Host:
                 key = names[0][0]
                 if key not in self.wires:
                     self.wires[key] = Wire(self.netns, port, f"w{len(self.wires)}", names[0][1])
-        rows = render_mesh_bridge(plan, self.node, "netdev")
+        rows = render_mesh_bridge(plan, self.node, self.datapath)
         with self.database.client() as client:
             apply_rows(client, "Open_vSwitch", rows, "test:workload", TABLES, write=True)
         temporary = self.plan_file.with_suffix(".new")
@@ -218,8 +220,8 @@ class Host:
 class Fleet:
     """The hosts of a test by name, and the workloads on them."""
 
-    def __init__(self, tools, folder, prefix: str) -> None:
-        self._tools, self.folder, self._prefix = tools, folder, prefix
+    def __init__(self, tools, folder, prefix: str, host: type[Host] = Host) -> None:
+        self._tools, self.folder, self._prefix, self._host = tools, folder, prefix, host
         self.underlay = f"{prefix}underlay"
         self.hosts: dict[str, Host] = {}
         self.authority = Authority(folder, "authority")
@@ -236,7 +238,7 @@ class Fleet:
         self.plan = plan
         for node, described in plan["nodes"].items():
             address = described["encap_ips"][0]
-            host = self.hosts[node] = Host(self._tools, self.folder, self._prefix, node)
+            host = self.hosts[node] = self._host(self._tools, self.folder, self._prefix, node)
             host.boot(self.underlay, address, 64 if ":" in address else 24)
         self.isolate(*apart)
         for host in self.hosts.values():

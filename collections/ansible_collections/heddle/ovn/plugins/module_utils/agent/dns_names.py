@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 
 from ..common.daemon_report import only_daemon, read_report
@@ -17,11 +16,14 @@ from .service import say
 
 def run_dns_names() -> None:
     """Run the daemon until no firewall of the plan has a rule with a name."""
-    # dnspython is on hosts with such rules only.
-    try:
-        from ..dns_daemon.daemon import Daemon
-    except ModuleNotFoundError as error:
-        raise UserError(f"{error.name} is missing on this host; run heddle.ovn.networks") from error
+    # Imported here, since other verbs need neither asyncio nor dnspython.
+    import asyncio
+
+    from ..dns_daemon.daemon import Daemon
+    from ..dns_daemon.lookup import is_available
+
+    if not is_available():
+        raise UserError("python3-dnspython is missing on this host; run heddle.ovn.networks")
     os.makedirs(os.path.dirname(DNS_NAMES_REPORT), mode=0o755, exist_ok=True)
     plan = ReplacedFile(PLAN_FILE, lambda path: has_dns_names(read_plan_file(path)))
     with only_daemon(DNS_NAMES_REPORT):

@@ -19,11 +19,12 @@ from .service import say
 
 def run_mesh() -> None:
     """Run the daemon until the plan has no MeshNetwork."""
-    # os-ken is on hosts with a MeshNetwork only.
-    try:
-        from ..mesh_daemon.service import REKEY_SECONDS, host_paths, run
-    except ModuleNotFoundError as error:
-        raise UserError(f"{error.name} is missing on this host; run heddle.ovn.networks") from error
+    # Imported here, since other verbs need neither asyncio nor os-ken.
+    from ..mesh_daemon.service import REKEY_SECONDS, host_paths, run
+    from ..mesh_daemon.switch import is_available
+
+    if not is_available():
+        raise UserError("python3-os-ken is missing on this host; run heddle.ovn.networks")
     rekey_seconds = int(os.environ.get("HEDDLE_MESH_REKEY_SECONDS", REKEY_SECONDS))
     host = read_host()
     run(PLAN_FILE, host["node"], read_plan_file, host_paths(), say, lambda: _no_esp(host), rekey_seconds)

@@ -5,10 +5,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import dns.asyncresolver
-import dns.exception
-import dns.flags
-import dns.resolver
+try:
+    import dns.asyncresolver
+    import dns.exception
+    import dns.resolver
+except ImportError:
+    # The role `dns_names` installs it where the daemon runs.
+    dns = None
 
 RESOLVERS = "/etc/resolv.conf"
 _KINDS = {4: "A", 6: "AAAA"}
@@ -26,6 +29,11 @@ class Answer:
 
 class LookupFailed(Exception):
     """No resolver gave an answer; the text is the reason."""
+
+
+def is_available() -> bool:
+    """Return whether dnspython is installed on this host."""
+    return dns is not None
 
 
 async def lookup(name: str, version: int, resolvers: str = RESOLVERS, port: int = 53) -> Answer:

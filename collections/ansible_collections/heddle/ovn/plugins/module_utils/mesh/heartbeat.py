@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 
-INTERVAL_SECONDS = 0.2
+INTERVAL_SECONDS = 0.15
 NUMBERS = 1 << 32
 ETHERNET_HEADER = 14
 _NO_MAC = bytes(12)

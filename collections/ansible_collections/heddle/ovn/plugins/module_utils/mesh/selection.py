@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from .heartbeat import Heartbeats
 
-LOST_SECONDS = 0.6
+LOST_SECONDS = 0.45
 SILENT_SECONDS = 3
 
 

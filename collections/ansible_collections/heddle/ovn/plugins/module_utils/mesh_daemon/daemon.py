@@ -18,7 +18,7 @@ from .host import MeshHost
 from .status import describe
 from .switch import open_switch
 
-_TICK_SECONDS = 0.1
+_TICK_SECONDS = 0.05
 _FIRST_RETRY, _LONGEST_RETRY = 0.5, 10
 
 

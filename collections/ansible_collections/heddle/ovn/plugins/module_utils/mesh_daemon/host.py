@@ -267,7 +267,7 @@ class MeshHost:
         self.datapath.received(message, now)
 
     def tick(self, now):
-        """Do what is due; call it every 0.1 s or so."""
+        """Do what is due; call it every 0.05 s or so."""
         self._now = now
         for link in list(self.links.values()):
             try:

@@ -22,6 +22,11 @@ _HEADER = 8
 _WHOLE_PACKET = 0xFFFF
 
 
+def is_available():
+    """Whether os-ken is installed on this host."""
+    return ofproto is not None
+
+
 class Dialect:
     """What os-ken's messages have to know of the connection that they are for."""
 
