@@ -41,7 +41,10 @@ spec: {{node: {node}, ready: {ready}}}
 """
 HOSTS = ("node1", "node3")
 UNIT = "heddle-test-web"
-SERVE = "import socket; s = socket.create_server(('::', 8080), family=socket.AF_INET6, dualstack_ipv6=True, backlog=128)\nwhile True: s.accept()"
+SERVE = (
+    "import socket; s = socket.create_server(('::', 8080), family=socket.AF_INET6, dualstack_ipv6=True, backlog=128)\n"
+    "while True: s.accept()"
+)
 pytestmark = pytest.mark.long
 
 

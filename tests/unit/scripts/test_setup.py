@@ -112,3 +112,17 @@ def test_existing_environment_is_not_changed(clone, tmp_path):
     texts = [(clone / name).read_bytes() for name in ("requirements.txt", "requirements-test.txt")]
     (clone / ".venv/heddle-stamp").write_text(hashlib.sha256(b"".join(texts)).hexdigest()[:16])
     assert setup(clone, tmp_path) == (0, [])
+
+
+@pytest.mark.usefixtures("programs")
+def test_environment_of_other_requirements_is_replaced(clone, tmp_path):
+    """make has it first in the path, and it is removed before the new one is made."""
+    binaries = clone / ".venv/bin"
+    binaries.mkdir(parents=True)
+    (clone / ".venv/heddle-stamp").write_text("of other requirements\n")
+    (binaries / "python3").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    (binaries / "python3").chmod(0o755)
+    path = f"{binaries}:{tmp_path / 'programs'}:{os.environ['PATH']}"
+    code, (line,) = setup(clone, tmp_path, PATH=path)
+    assert code == 1
+    assert line.startswith("setup: cannot install the requirements: ERROR: ")
