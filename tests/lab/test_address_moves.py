@@ -9,20 +9,14 @@ import shutil
 import pytest
 
 from tests.lab.conftest import MANIFESTS
+from tests.lab.green_network import GREEN
 from tests.lab.remote_program import RemoteProgram
 from tests.lab.test_coil import own
 
 __all__ = ["own"]
-NETWORK = """---
-apiVersion: v1
-kind: Namespace
-metadata: {name: green, labels: {k8s.ovn.org/primary-user-defined-network: ""}}
----
-apiVersion: k8s.ovn.org/v1
-kind: UserDefinedNetwork
-metadata: {name: net, namespace: green}
-spec: {topology: Layer2, layer2: {role: Primary, subnets: [10.0.0.0/24, "fd00:10::/64"]}}
----
+NETWORK = (
+    GREEN
+    + """---
 apiVersion: v1
 kind: Service
 metadata: {name: web, namespace: green}
@@ -33,6 +27,7 @@ spec:
   selector: {app: web}
   ports: [{port: 80, targetPort: 8080}]
 """
+)
 WORKLOAD = """---
 apiVersion: heddle.dev/v1
 kind: Workload

@@ -11,22 +11,16 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.polling import attempts
 from tests.lab.conftest import MANIFESTS, ROOT
+from tests.lab.green_network import GREEN
 from tests.lab.test_coil import own
 
 __all__ = ["own"]
 NAME = "www.example.com"
 UNIT, TABLE, PROGRAM = "heddle-test-dns", "/run/heddle-test-dns.json", "/run/heddle-test-dns.py"
 RESOLVERS = "/etc/resolv.conf"
-GREEN = """---
-apiVersion: v1
-kind: Namespace
-metadata: {name: green, labels: {k8s.ovn.org/primary-user-defined-network: ""}}
----
-apiVersion: k8s.ovn.org/v1
-kind: UserDefinedNetwork
-metadata: {name: net, namespace: green}
-spec: {topology: Layer2, layer2: {role: Primary, subnets: [10.0.0.0/24, "fd00:10::/64"]}}
----
+TENANT = (
+    GREEN
+    + """---
 apiVersion: heddle.dev/v1
 kind: Workload
 metadata: {name: tool, namespace: green}
@@ -41,6 +35,7 @@ spec:
     - {type: Deny, to: {cidrSelector: 0.0.0.0/0}}
     - {type: Deny, to: {cidrSelector: "::/0"}}
 """
+)
 pytestmark = pytest.mark.long
 
 
@@ -60,7 +55,7 @@ def named(lab, own, tmp_path):
     lab.ssh("external", "systemd-run", "--quiet", f"--unit={UNIT}", "python3", PROGRAM, server, TABLE)
     lab.ssh("node2", f"cp --dereference {RESOLVERS} {RESOLVERS}.before && echo nameserver {server} > {RESOLVERS}")
     directory = shutil.copytree(MANIFESTS, tmp_path / "manifests")
-    (directory / "green.yml").write_text(GREEN)
+    (directory / "green.yml").write_text(TENANT)
     yield directory
     lab.ssh("node2", f"cp {RESOLVERS}.before {RESOLVERS} && rm {RESOLVERS}.before")
     lab.ssh("external", f"systemctl stop {UNIT}; rm -f {PROGRAM} {TABLE}")

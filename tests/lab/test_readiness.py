@@ -10,17 +10,11 @@ import shutil
 import pytest
 
 from tests.lab.conftest import MANIFESTS
+from tests.lab.green_network import GREEN
 
-GREEN = """---
-apiVersion: v1
-kind: Namespace
-metadata: {name: green, labels: {k8s.ovn.org/primary-user-defined-network: ""}}
----
-apiVersion: k8s.ovn.org/v1
-kind: UserDefinedNetwork
-metadata: {name: net, namespace: green}
-spec: {topology: Layer2, layer2: {role: Primary, subnets: [10.0.0.0/24, "fd00:10::/64"]}}
----
+TENANT = (
+    GREEN
+    + """---
 apiVersion: heddle.dev/v1
 kind: Workload
 metadata: {name: web, namespace: green, labels: {app: web}}
@@ -34,6 +28,7 @@ kind: Workload
 metadata: {name: tool, namespace: green, labels: {app: tool}}
 spec: {node: node3, readiness: {exec: {command: [test, -d, /proc]}, timeoutSeconds: 60}}
 """
+)
 SERVICES = "".join(
     f"---\napiVersion: v1\nkind: Service\nmetadata: {{name: {name}, namespace: green}}\n"
     f"spec: {{selector: {{app: {name}}}, ports: [{{port: 80, targetPort: 8080}}]}}\n"
@@ -46,7 +41,7 @@ CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], 80), 30); 
 @pytest.fixture
 def manifests(lab, tmp_path):
     copy = shutil.copytree(MANIFESTS, tmp_path / "manifests")
-    (copy / "green.yml").write_text(GREEN + SERVICES)
+    (copy / "green.yml").write_text(TENANT + SERVICES)
     yield copy
     lab.try_ssh("node1", "systemctl", "stop", UNIT)
     lab.play("networks.yml")

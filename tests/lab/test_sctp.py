@@ -10,17 +10,11 @@ import shutil
 import pytest
 
 from tests.lab.conftest import MANIFESTS
+from tests.lab.green_network import GREEN
 
-GREEN = """---
-apiVersion: v1
-kind: Namespace
-metadata: {name: green, labels: {k8s.ovn.org/primary-user-defined-network: ""}}
----
-apiVersion: k8s.ovn.org/v1
-kind: UserDefinedNetwork
-metadata: {name: net, namespace: green}
-spec: {topology: Layer2, layer2: {role: Primary, subnets: [10.0.0.0/24, "fd00:10::/64"]}}
----
+TENANT = (
+    GREEN
+    + """---
 apiVersion: heddle.dev/v1
 kind: Workload
 metadata: {name: web, namespace: green, labels: {app: web}}
@@ -47,6 +41,7 @@ spec:
   policyTypes: [Ingress]
   ingress: [{from: [{podSelector: {matchLabels: {app: tool}}}], ports: [{protocol: SCTP, port: 8080}]}]
 """
+)
 UNIT = "heddle-test-sctp"
 # Answers each association with the address of its peer, on both ports.
 SERVE = """
@@ -80,7 +75,7 @@ def service(lab, tmp_path):
     if lab.try_ssh("node1", "modprobe -n sctp").returncode:
         pytest.skip("this kernel has no SCTP; User Mode Linux has")
     directory = shutil.copytree(MANIFESTS, tmp_path / "manifests")
-    (directory / "green.yml").write_text(GREEN)
+    (directory / "green.yml").write_text(TENANT)
     lab.play("networks.yml", manifests=directory)
     lab.ssh("node1", "systemd-run", "--quiet", f"--unit={UNIT}", "--property=NetworkNamespacePath=/run/netns/green_web",
             "python3", "-c", shlex.quote(SERVE))  # fmt: skip
