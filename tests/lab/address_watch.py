@@ -2,9 +2,10 @@
 """Runs on an external host by `remote_program.py`: who answers for addresses, and are connections accepted?
 
 Words: an interface, its address of each family, a port, the addresses to watch. Every 20 ms each address is asked
-for by ARP or a neighbour solicitation, broadcast or multicast, and every 50 ms a connection to it is begun. Until the
-input ends; then it prints a JSON object: for each address `hosts`, the MAC addresses of answers, in their order with
-repetitions left out, and `gap_ms`, the longest time between two accepted connections.
+for by ARP or a neighbour solicitation, broadcast or multicast, and every 50 ms a connection to it is begun. After a line
+of input it goes on until each address has accepted a further connection, and prints a JSON object: for each address
+`hosts`, the MAC addresses of answers, in their order with repetitions left out, `gap_ms`, the longest time between two
+accepted connections, and `accepted`, whether there was that further one.
 """
 
 import contextlib
@@ -17,6 +18,8 @@ import sys
 import time
 
 ASK, CONNECT, PATIENCE = 0.02, 0.05, 1.0
+# Seconds until a further connection counts as missing; only an address that no host has reaches it.
+LIMIT = 120
 ARP, IPV6 = 0x0806, 0x86DD
 
 
@@ -65,8 +68,8 @@ def main(interface, owns, port, addresses):
     raw.setblocking(False)
     with open(f"/sys/class/net/{interface}/address", encoding="ascii") as file:
         own_mac = bytes.fromhex(file.read().strip().replace(":", ""))
-    found = {address: {"hosts": [], "gap_ms": 0} for address in addresses}
-    accepted, pending = {}, {}
+    found = {address: {"hosts": [], "gap_ms": 0, "accepted": False} for address in addresses}
+    accepted, pending, ending = {}, {}, None
     asking = connecting = time.monotonic()
     print('"ready"', flush=True)
     while True:
@@ -82,14 +85,15 @@ def main(interface, owns, port, addresses):
                 del pending[opened]
                 opened.close()
             pending.update((begin(address, port), (address, now)) for address in addresses)
-        readable, writable, _ = select.select([raw, sys.stdin], list(pending), [], 0.005)
+        readable, writable, _ = select.select([raw] if ending else [raw, sys.stdin], list(pending), [], 0.005)
         now = time.monotonic()
         for opened in writable:
-            address, _since = pending.pop(opened)
+            address, since = pending.pop(opened)
             if opened.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0:
                 gap = 1000 * (now - accepted.get(address, now))
                 found[address]["gap_ms"] = max(found[address]["gap_ms"], round(gap))
                 accepted[address] = now
+                found[address]["accepted"] |= ending is not None and since > ending
             opened.close()
         if raw in readable:
             with contextlib.suppress(struct.error, IndexError, BlockingIOError):
@@ -98,7 +102,9 @@ def main(interface, owns, port, addresses):
                     hosts = found[said[0]]["hosts"]
                     if hosts[-1:] != [said[1]]:
                         hosts.append(said[1])
-        if sys.stdin in readable:
+        if ending is None and sys.stdin in readable:
+            ending = now
+        if ending is not None and (all(one["accepted"] for one in found.values()) or now > ending + LIMIT):
             print(json.dumps(found), flush=True)
             return
 

@@ -76,8 +76,7 @@ def test_an_address_is_on_one_host_at_a_time(lab, own, tmp_path):
         macs = {node: plan["nodes"][node]["gateway"]["mac"] for node in HOSTS}
         for address, seen in found.items():
             assert seen["hosts"] == [macs["node1"], macs["node3"]], address
-            # Connections were accepted, by the second host too: the longest pause between two is the move.
-            assert seen["gap_ms"] > 0, address
+            assert seen["accepted"], f"{address}: no connection after the move"
         # Without an assertion on time: a host applies its part of the plan between giving up and announcing.
         print({address: seen["gap_ms"] for address, seen in found.items()})
     finally:

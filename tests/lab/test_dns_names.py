@@ -60,7 +60,7 @@ def named(lab, own, tmp_path):
     lab.ssh("node2", f"cp {RESOLVERS}.before {RESOLVERS} && rm {RESOLVERS}.before")
     lab.ssh("external", f"systemctl stop {UNIT}; rm -f {PROGRAM} {TABLE}")
     lab.play("networks.yml")
-    for _attempt in attempts(30):
+    for _attempt in attempts(600):
         if lab.try_ssh("node2", "systemctl is-active heddle-dns-names").returncode:
             break
     assert lab.ssh("node2", "ls /run/heddle").split().count("dns-names.json") == 0
@@ -81,7 +81,7 @@ def test_a_name_opens_the_firewall_for_its_addresses(lab, own, named):
     assert [answers(lab, address) for address in targets] == [False, False]
     assert status(lab) == {"addresses": [], "problem": ""}
     publish(lab, *(["AAAA" if ":" in one else "A", 5, one] for one in targets))
-    for _attempt in attempts(90):
+    for _attempt in attempts(600):
         if all(answers(lab, address) for address in targets):
             break
     assert status(lab) == {"addresses": sorted(targets), "problem": ""}
@@ -94,7 +94,7 @@ def test_a_name_opens_the_firewall_for_its_addresses(lab, own, named):
 
     # What the name has no more counts until its answer has expired, and for a minute.
     publish(lab, ["A", 5, f"{own['prefix']}.2.77"])
-    for _attempt in attempts(180):
+    for _attempt in attempts(600):
         if not any(answers(lab, address) for address in targets):
             break
     assert status(lab) == {"addresses": [f"{own['prefix']}.2.77"], "problem": ""}

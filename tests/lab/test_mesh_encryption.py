@@ -15,7 +15,7 @@ from tests.lab.conftest import MANIFESTS, NODES
 
 DROP_IN = "/etc/systemd/system/heddle-mesh.service.d/test.conf"
 REKEY_SECONDS = 3
-ECHOES = 1000
+ECHOES = 500
 # AF_PACKET sees neither a packet before ESP was put around it nor one after it was removed.
 ON_THE_WIRE = "esp or udp port 6784"
 pytestmark = pytest.mark.long
@@ -37,7 +37,7 @@ def connections(lab, node: str) -> dict[str, dict]:
 def wait_overlays(lab, wanted: dict[tuple[str, str], str], encrypted: bool) -> None:
     """Wait until each pair sends over an overlay."""
     found = {}
-    for _attempt in attempts(120):
+    for _attempt in attempts(600):
         states = {node: connections(lab, node) for node in {one for one, _other in wanted}}
         found = {
             (one, other): (states[one].get(other, {}).get("overlay"), states[one].get(other, {}).get("encrypted"))

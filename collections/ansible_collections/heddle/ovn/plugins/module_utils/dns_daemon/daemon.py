@@ -67,7 +67,9 @@ class Daemon:
     async def _connected(self, known: dict[str, dict]) -> None:
         with contextlib.closing(AddressSets(self._remote)) as database:
             loop = asyncio.get_running_loop()
-            loop.add_reader(database.fileno(), self._wake.set)
+            # A connection that was lost has none any more.
+            descriptor = database.fileno()
+            loop.add_reader(descriptor, self._wake.set)
             try:
                 self._follow(database.read(), known)
                 while self._is_wanted():
@@ -83,7 +85,7 @@ class Daemon:
                     with contextlib.suppress(asyncio.TimeoutError):
                         await asyncio.wait_for(self._wake.wait(), _LOOK_SECONDS)
             finally:
-                loop.remove_reader(database.fileno())
+                loop.remove_reader(descriptor)
 
     def _follow(self, sets: list[AddressSet], known: dict[str, dict]) -> None:
         """Begin and end questions; `known` is the report of an earlier run of the daemon."""

@@ -43,7 +43,7 @@ class FirewallPermissions:
         for namespace, rules in self._rules.values():
             names.setdefault(namespace, set()).update(rule["dns_name"] for rule in rules if "dns_name" in rule)
         return [
-            f"{namespace}: not tested where rules about {', '.join(sorted(found))} decide, which hosts resolve"
+            f"{namespace}: packets to {', '.join(sorted(found))} are not tested, the plan has no addresses of DNS names"
             for namespace, found in sorted(names.items())
             if found
         ]
