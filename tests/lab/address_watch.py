@@ -2,8 +2,8 @@
 """Runs on an external host by `remote_program.py`: who answers for addresses, and are connections accepted?
 
 Words: an interface, its address of each family, a port, the addresses to watch. Every 20 ms each address is asked
-for by ARP or a neighbour solicitation, broadcast or multicast, and every 50 ms a connection to it is begun. After a line
-of input it goes on until each address has accepted a further connection, and prints a JSON object: for each address
+for by ARP or a neighbour solicitation, broadcast or multicast, and every 50 ms a connection to it is begun. After a
+line of input it goes on until each address has accepted a further connection, and prints a JSON object: by address
 `hosts`, the MAC addresses of answers, in their order with repetitions left out, `gap_ms`, the longest time between two
 accepted connections, and `accepted`, whether there was that further one.
 """

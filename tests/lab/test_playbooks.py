@@ -12,17 +12,11 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.polling import attempts
 from tests.lab.conftest import MANIFESTS, ROOT
+from tests.lab.green_network import GREEN
 
-SEPARATE = """
-apiVersion: v1
-kind: Namespace
-metadata: {name: green, labels: {k8s.ovn.org/primary-user-defined-network: ""}}
----
-apiVersion: k8s.ovn.org/v1
-kind: UserDefinedNetwork
-metadata: {name: net, namespace: green}
-spec: {topology: Layer2, layer2: {role: Primary, subnets: [10.0.0.0/24, "fd00:10::/64"]}}
----
+SEPARATE = (
+    GREEN
+    + """---
 apiVersion: heddle.dev/v1
 kind: Workload
 metadata: {name: g1, namespace: green}
@@ -33,6 +27,7 @@ kind: Workload
 metadata: {name: g3, namespace: green}
 spec: {node: node3}
 """
+)
 
 
 @pytest.fixture

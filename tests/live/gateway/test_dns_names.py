@@ -7,6 +7,7 @@ import asyncio
 import json
 import threading
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,7 +15,8 @@ from ansible_collections.heddle.ovn.plugins.module_utils.dns_daemon import resol
 from ansible_collections.heddle.ovn.plugins.module_utils.dns_daemon.daemon import Daemon
 from ansible_collections.heddle.ovn.plugins.module_utils.dns_daemon.lookup import lookup
 from tests.dns_server import Server
-from tests.live.conftest import wait_for
+from tests.live.conftest import Server as Database
+from tests.live.conftest import stop, wait_for
 from tests.live.gateway.external_host import EXTERNAL, MANIFESTS, request_of
 from tests.live.gateway.packets import UDP
 from tests.live.gateway.test_egress_rules import document, sent_out, to
@@ -119,3 +121,28 @@ def test_a_second_apply_changes_nothing_and_names_that_go_end(resolving, dns):
     zone.apply(MANIFESTS)
     wait_for(lambda: daemon.found() == {}, "no names")
     assert filled() == []
+
+
+def test_a_database_that_restarts_is_followed_again(serve, dns, tmp_path):
+    """Packages of OVN restart it when they are upgraded."""
+    northbound = serve("OVN_Northbound")
+    ids = [["k8s.ovn.org/owner-type", "EgressFirewallDNS"], ["k8s.ovn.org/name", NAME], ["ip-family", "v4"]]
+    row = {"name": "a1", "external_ids": ["map", ids]}
+    northbound.transact({"op": "insert", "table": "Address_Set", "row": row})
+    dns.records[NAME] = answers({4: "192.0.2.1"})
+    zone = SimpleNamespace(northbound=northbound)
+    daemon = Resolving(zone, dns, tmp_path / "dns-names.json")
+    try:
+
+        def holds(address: str) -> bool:
+            return northbound.rows("Address_Set", "addresses")[0]["addresses"] == address
+
+        wait_for(lambda: holds("192.0.2.1"), "the address")
+        stop(northbound.process)
+        dns.records[NAME] = answers({4: "192.0.2.2"})
+        wait_for(lambda: any("trying again" in line for line in daemon.lines), "the end of the connection")
+        northbound = Database(northbound.tools, northbound.folder, northbound.database, None)
+        wait_for(lambda: holds("192.0.2.2"), "the other address")
+        stop(northbound.process)
+    finally:
+        daemon.end()

@@ -67,7 +67,6 @@ class Daemon:
     async def _connected(self, known: dict[str, dict]) -> None:
         with contextlib.closing(AddressSets(self._remote)) as database:
             loop = asyncio.get_running_loop()
-            # A connection that was lost has none any more.
             descriptor = database.fileno()
             loop.add_reader(descriptor, self._wake.set)
             try:
