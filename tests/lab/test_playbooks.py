@@ -12,10 +12,11 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.polling import attempts
 from tests.lab.conftest import MANIFESTS, ROOT
-from tests.lab.green_network import GREEN
+from tests.lab.green_network import NAMESPACE, NETWORK
 
-SEPARATE = (
-    GREEN
+# What is in the namespace: its network, and a workload on each of two nodes.
+CONTENT = (
+    NETWORK
     + """---
 apiVersion: heddle.dev/v1
 kind: Workload
@@ -28,6 +29,7 @@ metadata: {name: g3, namespace: green}
 spec: {node: node3}
 """
 )
+SEPARATE = NAMESPACE + CONTENT
 
 
 @pytest.fixture
@@ -79,7 +81,7 @@ def test_admission_errors_are_found_before_anything_is_written(lab, manifests):
     label = 'labels: {k8s.ovn.org/primary-user-defined-network: ""}'
     plain = (manifests / "default.yml").read_text().replace("name: plain\n", f"name: plain\n  {label}\n", 1)
     (manifests / "default.yml").write_text(plain)
-    (manifests / "bad.yml").write_text(SEPARATE.split("---", 1)[1])
+    (manifests / "bad.yml").write_text(CONTENT)
     run = lab.play("networks.yml", manifests=manifests, success=False)
     assert run.code == 2
     for fragment in ("label cannot be added/removed after the namespace was created", "namespace green does not exist"):
