@@ -40,7 +40,7 @@ class Bridge:
         self.gossip.receive(far.everything())
         self.datapath = Datapath(
             self.gossip, "192.0.2.1", lambda *messages: self.messages.extend(messages),
-            lambda *received: self.heartbeats.append(received), self._over_fallback,
+            lambda *received: self.heartbeats.append(received), self._over_fallback, 0,
         )  # fmt: skip
         self.datapath.set_peers(["192.0.2.2"])
         self.datapath.set_networks({NETWORK: {"a": A, "b": B}})
@@ -95,7 +95,7 @@ def test_known_destination_makes_a_flow_before_its_frame_is_sent():
     assert bridge.datapath.where(NETWORK, FAR) == ("peer", OTHER)
     made, sent = bridge.frame(A, FAR, port=PORT_A)
     assert kinds([made, sent]) == ["FlowMod", "PacketOut"]
-    assert (made.cookie, made.match["in_port"], made.match["eth_dst"]) == (flows.COOKIE | NETWORK, PORT_A, FAR)
+    assert (made.cookie, made.match["in_port"], made.match["eth_dst"]) == (flows.LEARNED_COOKIE | NETWORK, PORT_A, FAR)
 
 
 def test_frames_of_a_tunnel_lose_the_tag_of_the_mesh():
@@ -122,6 +122,28 @@ def test_heartbeats_make_no_flow():
     assert bridge.heartbeats == [("192.0.2.2", bridge.vni(), frame)]
 
 
+def test_use_is_seen_in_frames_and_in_counters_of_learned_flows():
+    bridge = Bridge()
+
+    def count(packets, now):
+        bridge.datapath.ask_use()
+        (asked,) = bridge.take()
+        # Flows of heartbeats have the cookie without the bit of learned ones.
+        assert asked.cookie & asked.cookie_mask != flows.COOKIE & asked.cookie_mask
+        body = parser.OFPAggregateStats(packet_count=packets, byte_count=0, flow_count=1)
+        bridge.datapath.received(parser.OFPAggregateStatsReply(DIALECT, body=body), now)
+        return bridge.datapath.used
+
+    assert [count(0, 1), count(7, 2), count(7, 3), count(5, 4), count(5, 5)] == [0, 2, 2, 4, 4]
+    frame = heartbeat.frame(7, 1400, 1)
+    message = parser.OFPMatch(in_port=VXLAN, tun_ipv4_src="192.0.2.2", tunnel_id=bridge.vni())
+    bridge.datapath.received(parser.OFPPacketIn(DIALECT, match=message, data=frame), 6)
+    assert bridge.datapath.used == 4
+    data = bytes.fromhex((B + A).replace(":", "")) + b"\x08\x00" + bytes(46)
+    bridge.datapath.received(parser.OFPPacketIn(DIALECT, match=parser.OFPMatch(in_port=PORT_A), data=data), 7)
+    assert bridge.datapath.used == 7
+
+
 def test_change_of_the_mesh_deletes_the_learned_flows_only():
     bridge = Bridge()
     bridge.frame(A, FAR, port=PORT_A)
@@ -130,7 +152,7 @@ def test_change_of_the_mesh_deletes_the_learned_flows_only():
     bridge.datapath.set_neighbours({})
     assert bridge.datapath.flows_of("192.0.2.2") == 0
     (deleted,) = bridge.take()
-    assert (deleted.command, deleted.cookie) == (ofproto.OFPFC_DELETE, flows.COOKIE | NETWORK)
+    assert (deleted.command, deleted.cookie) == (ofproto.OFPFC_DELETE, flows.LEARNED_COOKIE | NETWORK)
 
 
 def test_new_port_makes_all_flows_anew():

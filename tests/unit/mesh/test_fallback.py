@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.heddle.ovn.plugins.module_utils.mesh import sleeve, too_big
 from ansible_collections.heddle.ovn.plugins.module_utils.mesh.codec import ProtocolError
+from ansible_collections.heddle.ovn.plugins.module_utils.mesh.heartbeat import IDLE_INTERVAL_SECONDS, INTERVAL_SECONDS
 from ansible_collections.heddle.ovn.plugins.module_utils.mesh.path_mtu import FLOOR, PathMtu
 from ansible_collections.heddle.ovn.plugins.module_utils.mesh.selection import Selection
 from tests.live.gateway.packets import checksum
@@ -23,7 +24,7 @@ class Ends:
     def __init__(self):
         self.selection = Selection(("fastdp", "sleeve"), 0.0)
         self.passing = self.heard = {"fastdp", "sleeve"}
-        self.now = 0.0
+        self.now, self.interval = 0.0, INTERVAL_SECONDS
 
     def run(self, seconds):
         """The choices of some time, each with the moment when it was made."""
@@ -31,10 +32,12 @@ class Ends:
         while self.now < end:
             self.now += TICK
             self.selection.tick(self.now, 1)
+            number = self.selection.due(self.now, self.interval)
             for name, beats in self.selection.beats.items():
-                number = beats.due(self.now)
-                if number is not None and name in self.passing:
-                    beats.acknowledged(number, self.now)
+                if number is not None:
+                    beats.sent(number, self.now)
+                    if name in self.passing:
+                        beats.acknowledged(number, self.now)
                 if name in self.heard:
                     beats.heard = self.now
             if self.selection.evaluate(self.now):
@@ -54,6 +57,18 @@ def test_best_overlay_that_works_is_chosen_within_a_second_and_left_again_with_t
     # Nothing depends on the fallback.
     ends.passing = {"fastdp"}
     assert ends.run(5) == []
+
+
+def test_change_of_the_interval_is_no_failure():
+    ends = Ends()
+    ends.run(2)
+    for interval in (IDLE_INTERVAL_SECONDS, INTERVAL_SECONDS, IDLE_INTERVAL_SECONDS):
+        ends.interval = interval
+        assert ends.run(5) == []
+    # An idle connection loses the heartbeats of one overlay: as many of them as of one in use.
+    ends.passing = {"sleeve"}
+    ((chosen, when),) = ends.run(5)
+    assert (chosen, when <= 3 * IDLE_INTERVAL_SECONDS + TICK) == ("sleeve", True)
 
 
 def test_missing_acknowledgements_alone_change_nothing_and_a_silent_peer_does():

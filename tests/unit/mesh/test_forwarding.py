@@ -221,16 +221,18 @@ def test_heartbeat_that_is_not_valid(change, expected):
 
 
 def test_heartbeats_have_numbers_and_measure_the_round_trip():
-    beats = heartbeat.Heartbeats(0)
-    assert [beats.due(now) for now in (0, 0.1, 0.2, 0.3, 0.4)] == [1, None, 2, None, 3]
+    beats = heartbeat.Heartbeats()
+    for number, now in ((1, 0), (2, 0.2), (3, 0.4)):
+        beats.sent(number, now)
     beats.acknowledged(2, 0.25)
-    assert (beats.confirmed, round(beats.rtt, 3), beats.lost) == (0.2, 0.05, 1)
+    assert (beats.latest, beats.confirmed, round(beats.rtt, 3), beats.lost) == (2, 0.2, 0.05, 1)
     # One that was lost, one that was never sent, and the same one again.
     for number in (1, 9, 2):
         beats.acknowledged(number, 0.3)
     assert (beats.confirmed, round(beats.rtt, 3)) == (0.2, 0.05)
-    # Without any acknowledgement it goes on, and keeps a bounded number in mind.
-    assert all(beats.due(1 + number) for number in range(1000))
+    # Without any acknowledgement a bounded number is kept.
+    for number in range(4, 1004):
+        beats.sent(number, number)
     assert beats.lost > 900
 
 

@@ -132,6 +132,24 @@ def test_fallback_alone_carries_frames_and_says_why():
     assert "node2 sleeve mtu=1400 rtt=0.0ms flows=0 (fastdp: no bridge on this host)" in text_of(state)
 
 
+def test_idle_mesh_sends_fewer_heartbeats_until_a_frame_passes():
+    pair = Pair()
+    pair.run(20)
+    assert pair.hosts["node1"].is_idle
+
+    def sent_in(seconds):
+        before = len(pair.wire)
+        pair.run(seconds)
+        return len(pair.wire) - before
+
+    idle = sent_in(6)
+    message = sleeve.Frame(1, 1, bytes(60))
+    for datagram in sleeve.Sender(pair.link().connection.uid).datagrams(message, 1400):
+        pair.hosts["node1"].datagram(ADDRESSES["node2"], datagram, pair.now)
+    assert sent_in(6) > 1.5 * idle
+    assert pair.status()["connections"][0]["overlay"] == "sleeve"
+
+
 def test_path_that_becomes_smaller_is_measured_again():
     pair = Pair()
     pair.run(1)

@@ -18,7 +18,7 @@ from .host import MeshHost
 from .status import describe
 from .switch import open_switch
 
-_TICK_SECONDS = 0.05
+_TICK_SECONDS, _IDLE_TICK_SECONDS = 0.05, 0.2
 _FIRST_RETRY, _LONGEST_RETRY = 0.5, 10
 
 
@@ -103,7 +103,7 @@ class Daemon:
                     self.host.configure(wanted)
             self._dial(context, now)
             self.host.tick(now)
-            await asyncio.sleep(_TICK_SECONDS)
+            await asyncio.sleep(_IDLE_TICK_SECONDS if self.host.is_idle else _TICK_SECONDS)
         bridge.result()
 
     def _esp(self, configuration):

@@ -20,7 +20,7 @@ class Datapath:
     whether the sender can be notified that its packet is too big) for the fallback overlay; it returns that notice.
     """
 
-    def __init__(self, gossip, address, send, heartbeat_received, send_fallback):
+    def __init__(self, gossip, address, send, heartbeat_received, send_fallback, now):
         self._gossip, self._address = gossip, address
         self._send, self._heartbeat_received, self._send_fallback = send, heartbeat_received, send_fallback
         self._numbers, self._networks_of = {}, {}
@@ -31,6 +31,8 @@ class Datapath:
         self._counters = {}
         self.dropped = {}
         self.misses = 0
+        # When a frame of a workload has last been seen, and how many packets the learned flows had counted by then.
+        self.used, self._passed = now, 0
 
     def set_networks(self, networks):
         """The networks of the mesh, {id: {name of a local port: MAC address of its workload}}."""
@@ -85,6 +87,10 @@ class Datapath:
             self._set_ports(others if gone else {**others, name: number})
         elif isinstance(message, parser.OFPFlowStatsReply):
             self._counted(message, now)
+        elif isinstance(message, parser.OFPAggregateStatsReply):
+            # Flows that were deleted are not in the sum any more, so a smaller one is a sign of use, too.
+            if message.body.packet_count != self._passed:
+                self.used, self._passed = now, message.body.packet_count
         elif isinstance(message, parser.OFPErrorMsg):
             self.count_drop(f"the bridge refused a message: error {message.type}, {message.code}")
 
@@ -112,6 +118,10 @@ class Datapath:
     def ask_counters(self):
         """Begin a sweep (docs/fastdp.md, "Flow Invalidation"): flows without packets since the last one are deleted."""
         self._send(*map(flows.asked_counters, self._bridges))
+
+    def ask_use(self):
+        """Ask how many packets the learned flows have forwarded, for `used`."""
+        self._send(flows.asked_total())
 
     def expire(self, now):
         """Forget MAC addresses that were not seen for long."""
@@ -147,6 +157,7 @@ class Datapath:
             self._heartbeat_received(key.tunnel.source, key.tunnel.vni, frame)
             return
         self.misses += 1
+        self.used = now
         network = flows.network_of(frame) if key.tunnel else self._networks_of[key.port]
         decision = self._decided(network, key, now)
         if decision is None:
@@ -158,6 +169,7 @@ class Datapath:
 
     def from_fallback(self, tunnel, network, frame, now):
         """Handle a frame of a workload that arrived over the fallback; it makes no flow."""
+        self.used = now
         bridge = self._bridges.get(network)
         if bridge is None or not self.is_ready or len(frame) < heartbeat.ETHERNET_HEADER:
             return

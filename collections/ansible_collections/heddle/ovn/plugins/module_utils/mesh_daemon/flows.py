@@ -11,9 +11,10 @@ from __future__ import annotations
 from ..mesh.forwarding import Key, Tunnel
 from .switch import DIALECT, ofproto, parser
 
-# "mesh", then the id of the network; 0 for the flows that are there without any traffic.
+# "mesh"; a learned flow has one more bit, and the id of its network in the last 16.
 COOKIE = 0x6D65736800000000
-_ALL_BITS = 0xFFFFFFFFFFFFFFFF
+LEARNED_COOKIE = COOKIE | 0x10000
+_ALL_BITS, _ALL_NETWORKS = 0xFFFFFFFFFFFFFFFF, 0xFFFFFFFFFFFF0000
 _LEARNED, _KNOWN_SOURCE, _HEARTBEAT = 100, 10, 200
 # 802.1Q; and the shortest frame with a tag.
 _TAG, _TAGGED = 0x8100, 18
@@ -47,25 +48,33 @@ def cleared():
 
 def forgotten(network):
     """Delete the learned flows of a network."""
-    return _deleted(COOKIE | network, _ALL_BITS)
+    return _deleted(LEARNED_COOKIE | network, _ALL_BITS)
 
 
 def learned(network, key, numbers, vxlan, decision):
     """The flow that repeats a decision; `numbers` are the ports' by name."""
     match = _match(network, key, numbers, vxlan)
-    return _added(COOKIE | network, _LEARNED, match, actions(network, key, numbers, vxlan, decision))
+    return _added(LEARNED_COOKIE | network, _LEARNED, match, actions(network, key, numbers, vxlan, decision))
 
 
 def removed(network, key, numbers, vxlan):
     """Delete one learned flow."""
-    return _deleted(COOKIE | network, _ALL_BITS, _match(network, key, numbers, vxlan), _LEARNED)
+    return _deleted(LEARNED_COOKIE | network, _ALL_BITS, _match(network, key, numbers, vxlan), _LEARNED)
 
 
 def asked_counters(network):
     """Ask for the learned flows of a network with their counters."""
     return parser.OFPFlowStatsRequest(
-        DIALECT, 0, ofproto.OFPTT_ALL, ofproto.OFPP_ANY, ofproto.OFPG_ANY, COOKIE | network, _ALL_BITS
+        DIALECT, 0, ofproto.OFPTT_ALL, ofproto.OFPP_ANY, ofproto.OFPG_ANY, LEARNED_COOKIE | network, _ALL_BITS
     )
+
+
+def asked_total():
+    """Ask for the number of packets of all learned flows together."""
+    return parser.OFPAggregateStatsRequest(
+        DIALECT, 0, ofproto.OFPTT_ALL, ofproto.OFPP_ANY, ofproto.OFPG_ANY, LEARNED_COOKIE, _ALL_NETWORKS,
+        parser.OFPMatch(),
+    )  # fmt: skip
 
 
 def sent(network, key, numbers, vxlan, decision, frame):

@@ -27,6 +27,8 @@ from .datapath import Datapath, tunnel_to
 from .link import FAST_DATAPATH, OVERLAYS, SLEEVE, Link
 
 _EXPIRE_SECONDS = 60
+# Between two looks at whether packets have passed; without any for longer than two of them the mesh is idle.
+_USE_SECONDS, _IDLE_SECONDS = 4, 10
 # A longer pause between two ticks is this process's own, not a silence of its neighbours.
 _LONGEST_PAUSE = 1
 # A daemon that is restarted connects again within this time.
@@ -51,7 +53,7 @@ class MeshHost:
         self._secured = {}
         self.gossip = Gossip(configuration.name, self._uid, random, configuration.node)
         self.datapath = Datapath(
-            self.gossip, configuration.address, send, self._heartbeat_received, self._over_fallback
+            self.gossip, configuration.address, send, self._heartbeat_received, self._over_fallback, now
         )
         self.links = {}
         self.failures = {}
@@ -59,7 +61,9 @@ class MeshHost:
         # daemon. {name: (link, until when)}
         self._held = {}
         self._now = now
-        self._due = {"gossip": now, "expire": now + _EXPIRE_SECONDS, "sweep": now + SWEEP_SECONDS}
+        self._due = {
+            "gossip": now, "expire": now + _EXPIRE_SECONDS, "sweep": now + SWEEP_SECONDS, "use": now + _USE_SECONDS,
+        }  # fmt: skip
         self.configure(configuration)
 
     def configure(self, configuration):
@@ -266,8 +270,13 @@ class MeshHost:
         self._now = now
         self.datapath.received(message, now)
 
+    @property
+    def is_idle(self):
+        """Whether no frame of a workload has passed for a while: then little is due."""
+        return self._now - self.datapath.used > _IDLE_SECONDS
+
     def tick(self, now):
-        """Do what is due; call it every 0.05 s or so."""
+        """Do what is due; call it every 0.05 s or so, of an idle mesh every 0.2 s."""
         self._now = now
         for link in list(self.links.values()):
             try:
@@ -292,17 +301,21 @@ class MeshHost:
             self.datapath.expire(now)
         if self._is_due("sweep", SWEEP_SECONDS, now):
             self.datapath.ask_counters()
+        if self._is_due("use", _USE_SECONDS, now):
+            self.datapath.ask_use()
         self.datapath.refresh()
 
     def _beat(self, link, now):
         link.selection.tick(now, _LONGEST_PAUSE)
         self._evaluate(link)
-        link.tick(now)
-        tunnel = tunnel_to(self.gossip, link.name, self.configuration.address, link.address)
-        if tunnel is None or not self.datapath.is_ready:
+        interval = heartbeat.IDLE_INTERVAL_SECONDS if self.is_idle else heartbeat.INTERVAL_SECONDS
+        number = link.selection.due(now, interval)
+        link.tick(now, number)
+        if number is None or FAST_DATAPATH not in link.selection.beats:
             return
-        number = link.selection.beats[FAST_DATAPATH].due(now) if FAST_DATAPATH in link.selection.beats else None
-        if number is not None:
+        tunnel = tunnel_to(self.gossip, link.name, self.configuration.address, link.address)
+        if tunnel is not None and self.datapath.is_ready:
+            link.selection.beats[FAST_DATAPATH].sent(number, now)
             frame = heartbeat.frame(link.connection.uid, self.configuration.mtu, number)
             self.datapath.heartbeat(tunnel, frame)
 

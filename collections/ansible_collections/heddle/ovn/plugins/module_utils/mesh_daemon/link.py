@@ -60,13 +60,13 @@ class Link:
             self.path.restart(ceiling, now)
         return True
 
-    def tick(self, now):
-        """Send the heartbeats and probes of the fallback that are due."""
+    def tick(self, now, number):
+        """Send what is due over the fallback: the heartbeat with this number, unless it is None, and a probe."""
         uid = self.connection.uid
         if SLEEVE not in self.selection.beats:
             return
-        number = self.selection.beats[SLEEVE].due(now)
         if number is not None:
+            self.selection.beats[SLEEVE].sent(number, now)
             self._send(sleeve.heartbeat(uid, number))
         # Probes wait until the fallback is known to work at all.
         if self.selection.beats[SLEEVE].confirmed is not None:
