@@ -214,7 +214,15 @@ def upgrade() -> list[Stage]:
     """The upgrade of Layer2 networks on containers that began with the old topology."""
     return [
         *old_topology("upgrade", "verify"),
-        pytest("upgrade: tests", "tests/upgrade", environment=lab_environment(SECOND)),
+        pytest("upgrade: tests", "tests/upgrade", *SHORT, environment=lab_environment(SECOND)),
+    ]
+
+
+def upgrade_long() -> list[Stage]:
+    """The same with all tests, which build on each other."""
+    return [
+        *old_topology("whole upgrade", "verify"),
+        pytest("whole upgrade: tests", "tests/upgrade", environment=lab_environment(SECOND)),
     ]
 
 
@@ -320,7 +328,7 @@ class Group:
 # Groups that start hosts, or take programs from their image.
 _HOSTS = (
     "live", "lab", "upgrade", "uml", "fresh-quick", "vm", "uml-tests", "lab-long", "standalone", "fresh",
-    "policies", "walkthroughs",
+    "policies", "walkthroughs", "upgrade-long",
 )  # fmt: skip
 # Of the stages that can begin, the first one here does: what fails quickly, then the longest chains.
 GROUPS = {
@@ -344,8 +352,9 @@ GROUPS = {
     "lab-long": Group(lab_long, after=("image",), hosts_first=True, labs=("nspawn",), long=True),
     "standalone": Group(standalone, after=("image", "lab-long"), labs=("nspawn",), long=True),
     "walkthroughs": Group(walkthroughs, after=("image", "policies"), labs=(SECOND,), long=True),
+    "upgrade-long": Group(upgrade_long, after=("image", "walkthroughs"), labs=(SECOND,), long=True),
     # Emulation leaves no time for others.
-    "vm": Group(vm, after=("uml-tests", "standalone", "walkthroughs"), hosts_first=True, labs=("vm",), long=True),
+    "vm": Group(vm, after=("uml-tests", "standalone", "upgrade-long"), hosts_first=True, labs=("vm",), long=True),
     "fresh": Group(fresh, after=("vm",), long=True),
 }
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The whole upgrade of Layer2 networks on real hosts: cut off, completed, rolled back, completed with clean-up.
 
-The tests build on each other, in this order. After each stage every workload of one network is asked to reach its
-neighbours, its gateway, the join addresses of all nodes and the external host, in both families; the playbook itself
-sends packets between all workloads besides, and keeps traffic going (heddle.ovn.traffic) from its first step to its
-last.
+The tests build on each other, in this order; those with the mark `long` may be left out. After each stage every
+workload of one network is asked to reach its neighbours, its gateway, the join addresses of all nodes and the external
+host, in both families; the playbook itself sends packets between all workloads besides, and keeps traffic going
+(heddle.ovn.traffic) from its first step to its last.
 """
 
 from __future__ import annotations
@@ -109,7 +109,11 @@ def kill_it(process):
 
 
 @pytest.mark.parametrize(
-    "cut", ["Move the workloads of the nodes in the state", "Apply the plan to the nodes that go first"]
+    "cut",
+    [
+        pytest.param("Move the workloads of the nodes in the state", marks=pytest.mark.long),
+        "Apply the plan to the nodes that go first",
+    ],
 )
 def test_killed_run(lab, cut):
     disturbed(lab, cut, kill_it, "-e", ONLY.format("node1"))
@@ -139,6 +143,7 @@ def test_rollback_of_a_node_is_kept_by_the_same_manifests(lab):
     assert not any(again.changed.values()), again.output[-4000:]
 
 
+@pytest.mark.long
 def test_node_failure_is_reported_and_the_next_run_continues(lab):
     nodes = '{"heddle_upgrade_nodes": ["node1", "node2"]}'
     output = disturbed(
