@@ -8,8 +8,10 @@ from collections.abc import Collection
 
 from ..common.change import Outcome
 from ..common.naming import DEFAULT_NETWORK
+from ..render.common.egress_services import translates_for_services
 from ..render.common.entrances import held_addresses, without_addresses
 from .context import NodeContext
+from .host_firewall import apply_firewall
 from .module_runner import KNOWN_ERRORS, UserError, known_node, read_plan_file, refusal
 from .node_gateway import apply_gateway
 from .plan_file import keep_plan
@@ -29,6 +31,9 @@ def apply_zone(context: NodeContext, plan: dict, parts: Collection[str]) -> Outc
     """
     known_node(plan, context.node)
     outcome = keep_plan(plan, context.plan_path, write=context.write)
+    if context.write and {"topology", "gateway"} <= {*parts} and translates_for_services(plan, context.node):
+        # Before router policies lead packets here: the kernel would forward them with the addresses of workloads.
+        outcome += apply_firewall(plan, context.node, write=True)
     for name, apply in PARTS.items():
         if name in parts:
             refused = frozenset(network for network, _reason in outcome.refused)
@@ -54,10 +59,13 @@ def withdraw_addresses(context: NodeContext, plan: dict) -> Outcome:
     given_up = set(held_addresses(stored, context.node)) - set(held_addresses(plan, context.node))
     if not given_up or context.node not in stored["nodes"]:
         return Outcome()
-    # On the default network the gateway router answers for them too.
+    # On the default network the gateway router answers for them too, and policies lead to this host.
     routed = any(
         DEFAULT_NETWORK in entry["workloads"] and given_up & {one["address"] for one in entry["addresses"]}
         for entry in stored["egress_ips"].values()
+    ) or any(
+        given_up.intersection(entry["addresses"])
+        for entry in stored.get("egress_services", {}).get(DEFAULT_NETWORK, {}).values()
     )
     parts = ("topology", "gateway") if routed else ("gateway",)
     return apply_zone(context, without_addresses(stored, given_up), parts)
