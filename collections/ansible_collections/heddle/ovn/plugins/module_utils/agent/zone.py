@@ -33,7 +33,7 @@ def apply_zone(context: NodeContext, plan: dict, parts: Collection[str]) -> Outc
     outcome = keep_plan(plan, context.plan_path, write=context.write)
     if context.write and {"topology", "gateway"} <= {*parts} and translates_for_services(plan, context.node):
         # Before router policies lead packets here: the kernel would forward them with the addresses of workloads.
-        outcome += apply_firewall(plan, context.node, write=True)
+        outcome += Outcome(apply_firewall(plan, context.node, write=True).changes)
     for name, apply in PARTS.items():
         if name in parts:
             refused = frozenset(network for network, _reason in outcome.refused)
