@@ -30,10 +30,11 @@ def apply_zone(context: NodeContext, plan: dict, parts: Collection[str]) -> Outc
     The plan is stored first: after an interruption, `heddle-host` continues with it.
     """
     known_node(plan, context.node)
+    before = _translating(context, plan) if {"topology", "gateway"} <= {*parts} else None
     outcome = keep_plan(plan, context.plan_path, write=context.write)
-    if context.write and {"topology", "gateway"} <= {*parts} and translates_for_services(plan, context.node):
-        # Before router policies lead packets here: the kernel would forward them with the addresses of workloads.
-        outcome += Outcome(apply_firewall(plan, context.node, write=True).changes)
+    if before:
+        # Without its translation the kernel would forward what router policies lead to it with addresses of workloads.
+        outcome += Outcome(apply_firewall(plan, context.node, write=True, before=before).changes)
     for name, apply in PARTS.items():
         if name in parts:
             refused = frozenset(network for network, _reason in outcome.refused)
@@ -44,6 +45,17 @@ def apply_zone(context: NodeContext, plan: dict, parts: Collection[str]) -> Outc
                     raise
                 raise UserError(f"{refusal(outcome)}\n{error}") from error
     return outcome
+
+
+def _translating(context: NodeContext, plan: dict) -> dict | None:
+    """Return the stored plan where this host's kernel translates for EgressServices by the given one, else None."""
+    if not context.write or not translates_for_services(plan, context.node):
+        return None
+    try:
+        return read_plan_file(context.plan_path)
+    except UserError:
+        # What is wrong with it is for `keep_plan`; a host without a plan has no management port either.
+        return None
 
 
 def withdraw_addresses(context: NodeContext, plan: dict) -> Outcome:

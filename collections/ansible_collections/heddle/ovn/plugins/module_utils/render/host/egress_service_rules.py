@@ -4,7 +4,7 @@
 As in ovn-kubernetes (`node/controllers/egressservice`): router policies lead the packets of endpoints to the management
 port of the host, whose rules give them the address of the load balancer; rules of priority 5000 route what has the
 address of an endpoint, or of the Service, by the table that `network` names. Two things differ: what is sent to nodes
-is told apart by their addresses, since a userspace datapath does not set the kernel's marks, and connections get ports
+is recognised by their addresses, since a userspace datapath does not set the kernel's marks, and connections get ports
 apart from those of Services, which the load balancer has at the same address.
 """
 
