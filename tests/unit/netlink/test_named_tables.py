@@ -6,7 +6,9 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink.named_tables import named_table, ports_of
+from ansible_collections.heddle.ovn.plugins.module_utils.netlink.policy_rules import forwarding, wanted_rules
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink.reader import LinkState
+from ansible_collections.heddle.ovn.plugins.module_utils.types.host_network import Rule
 
 LINKS = {
     "blue": LinkState(7, "", 0, up=True, kind="vrf", table=1007),
@@ -38,3 +40,11 @@ def test_tables(text, expected, folders):
 def test_only_a_vrf_has_ports():
     assert ports_of("blue", LINKS) == ["eth5"]
     assert ports_of("eth6", LINKS) == ports_of("nothing", LINKS) == []
+
+
+def test_tables_of_networks_are_not_for_others():
+    asked = [Rule(4, "", source=f"10.0.0.{end}/32", table=text) for end, text in enumerate(("17", "1003", "blue"))]
+    found, notes = wanted_rules(asked, LINKS, {1003}, lambda vrf, what: 254)
+    assert [(one.source, one.table) for one in found] == [("10.0.0.0/32", 17), ("10.0.0.2/32", 1007)]
+    assert [note.split(" on ")[0] for note in notes] == ["there is no routing table 1003"]
+    assert [one.name for one in forwarding(asked, LINKS)] == ["net/ipv4/conf/eth5/forwarding"]

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from ..types.host_network import Rule, Sysctl
 from .messages import MAIN_TABLE
@@ -12,27 +12,29 @@ from .reader import LinkState, RuleState
 
 
 def wanted_rules(
-    rules: Iterable[Rule], links: Mapping[str, LinkState], table_of: Callable[[str, str], int]
+    rules: Iterable[Rule],
+    links: Mapping[str, LinkState],
+    own_tables: Collection[int],
+    table_of: Callable[[str, str], int],
 ) -> tuple[dict[RuleState, Rule], tuple[str, ...]]:
     """Return the desired rules by their state, and notes about those for tables that the host does not have.
 
-    `table_of(vrf, what)` returns the table of one of Heddle's VRFs, or the main one for "".
+    `links` are those of others, `own_tables` the tables of Heddle's VRFs: through these, packets would get into other
+    networks. `table_of(vrf, what)` returns the table of one of Heddle's VRFs, or the main one for "".
     """
     wanted: dict[RuleState, Rule] = {}
     unknown: dict[str, None] = {}
     for rule in rules:
-        if rule.table:
-            table = named_table(rule.table, links)
-        else:
-            table = table_of(rule.vrf, f"rule of priority {rule.priority}")
-        if table is None:
+        table = (
+            named_table(rule.table, links) if rule.table else table_of(rule.vrf, f"rule of priority {rule.priority}")
+        )
+        if rule.table and (table is None or table in own_tables):
             unknown[rule.table] = None
             continue
         matched = (rule.family, rule.priority, rule.to, rule.fwmark)
         wanted[RuleState(*matched, table, rule.source, rule.source_port)] = rule
-    return wanted, tuple(
-        f"there is no routing table {name} on this host: rules for it are left out" for name in unknown
-    )
+    left_out = "besides those of networks: rules for it are left out"
+    return wanted, tuple(f"there is no routing table {name} on this host {left_out}" for name in unknown)
 
 
 def forwarding(rules: Iterable[Rule], links: Mapping[str, LinkState]) -> list[Sysctl]:

@@ -116,12 +116,15 @@ class _Decision:
         self._desired, self._owner, self._kernel, self._state = desired, owner, kernel, state
         self._steps: list[Step] = []
         self._tables = {vrf.name: self._table(vrf) for vrf in desired.vrfs}
-        self._rules, self.notes = wanted_rules(desired.rules, state.links, self._table_of)
         self._vrf_names = {number: name for name, number in self._tables.items() if number}
         own = mark(owner) + ":"
         self._own_vrfs = {
             name for name, link in state.links.items() if link.kind == "vrf" and link.alias.startswith(own)
         }
+        # What is not Heddle's, of which rules may name the tables.
+        self._foreign_links = {name: link for name, link in state.links.items() if name not in self._own_vrfs}
+        own_tables = {*self._vrf_names, *(state.links[name].table for name in self._own_vrfs)}
+        self._rules, self.notes = wanted_rules(desired.rules, self._foreign_links, own_tables, self._table_of)
         self._copies = copies(desired, state, self._tables)
         # Links that lose addresses, routes and neighbours by these changes: those are set again.
         self._disturbed: set[str] = set()
@@ -226,7 +229,7 @@ class _Decision:
             )  # fmt: skip
 
     def _sysctls(self) -> None:
-        for sysctl in (*self._desired.sysctls, *forwarding(self._desired.rules, self._state.links)):
+        for sysctl in (*self._desired.sysctls, *forwarding(self._desired.rules, self._foreign_links)):
             value = self._kernel.read_sysctl(sysctl.name)
             if value == sysctl.value or (value is None and sysctl.optional):
                 continue
