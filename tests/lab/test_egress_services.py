@@ -75,11 +75,11 @@ def apply(lab: Lab, tmp_path: Path) -> Iterator[Callable[..., dict]]:
     """Apply the tenant with a spec; returns the plan."""
     directory = shutil.copytree(MANIFESTS, tmp_path / "manifests")
 
-    def run(*, twice: bool = False, **spec) -> dict:
+    def run(*arguments: str, twice: bool = False, **spec) -> dict:
         (directory / "mint.yml").write_text(manifests(**spec))
-        lab.play("networks.yml", manifests=directory)
+        lab.play("networks.yml", *arguments, manifests=directory)
         if twice:
-            again = lab.play("networks.yml", manifests=directory)
+            again = lab.play("networks.yml", *arguments, manifests=directory)
             assert not any(again.changed.values()), again.output[-6000:]
         return json.loads(lab.ssh("node1", "cat", "/var/lib/heddle/plan.json"))
 
@@ -186,3 +186,13 @@ def test_a_vrf_of_the_host_leads_to_a_network_of_its_own(lab, apply, partners):
     assert "5000:" not in lab.ssh("node2", "ip rule; ip -6 rule")
     for family in (4, 6):
         lab.ssh("external", f"ip -{family} route delete {external[family]}")
+
+
+def test_endpoints_leave_by_their_own_hosts_in_local_gateway_mode(lab, apply, partners):
+    plan = apply("-e", "heddle_gateway_mode=local", twice=True, sourceIPBy="Network", network=VRF)
+    assert plan["egress_services"]["default"]["mint/web"]["host"] == "ALL"
+    for family, network in ((4, "10.77.0."), (6, "fd77::")):
+        for name, node in ENDPOINTS.items():
+            assert seen(lab, name, FAR[family]) == f"{network}{NODES.index(node) + 1}", (name, family)
+            assert seen(lab, name, target(plan, family)) == node_address(plan, node, family)
+        assert not seen(lab, BESIDE, FAR[family]).startswith(network)
