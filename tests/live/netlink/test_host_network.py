@@ -103,6 +103,41 @@ def test_kernel_state_equals_desired_state(host):
     assert "mtu 1400" in link
 
 
+SOURCES = HostNetwork(
+    rules=(
+        Rule(4, "", source="10.100.0.3/32", table="4711", priority=5000),
+        Rule(6, "", source="fd00:100::3/128", table="4711", priority=5000),
+        Rule(4, "", source="169.254.0.3/32", source_port=30080, table="4711", priority=5000),
+        Rule(6, "", to="2001:db8::b/128", table="main", priority=4999),
+    )
+)
+
+
+def test_rules_by_source_for_tables_of_others(host):
+    assert [change.action for change in apply(SOURCES).changes] == ["create"] * 4
+    assert not apply(SOURCES).changed
+    found = ip("rule")
+    assert "5000:\tfrom 10.100.0.3 lookup 4711 proto 85" in found
+    assert "5000:\tfrom 169.254.0.3 sport 30080 lookup 4711 proto 85" in found
+    assert "5000:\tfrom fd00:100::3 lookup 4711 proto 85" in ip("-6", "rule")
+    ip("rule", "del", "from", "10.100.0.3", "priority", "5000")
+    ip("rule", "add", "from", "10.100.0.4", "priority", "5000", "lookup", "4711", "protocol", "85")
+    ip("rule", "add", "from", "10.100.0.3", "dport", "80", "priority", "5000", "lookup", "4711", "protocol", "85")
+    repaired = apply(SOURCES)
+    assert sorted(change.action for change in repaired.changes) == ["create", "delete", "delete"]
+    assert not apply(SOURCES).changed
+    assert {change.action for change in apply().changes} == {"delete"}
+    assert "5000" not in ip("rule") + ip("-6", "rule")
+
+
+def test_rules_for_a_table_that_the_host_lacks_are_left_out_with_a_note(host):
+    there, missing = replace(SOURCES.rules[0], table="4712"), replace(SOURCES.rules[1], table="no-such-table")
+    outcome = apply(HostNetwork(rules=(there, missing)))
+    assert [change.name for change in outcome.changes] == ["IPv4 5000 from 10.100.0.3/32 table 4712"]
+    [note] = outcome.notes
+    assert note.startswith("there is no routing table no-such-table on this host")
+
+
 REMOVE = [
     ("address", "del", "10.100.0.2/24", "dev", "mp1"),
     ("address", "del", "fd69::2/112", "dev", "br-ex"),

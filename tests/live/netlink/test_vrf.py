@@ -101,3 +101,22 @@ def test_a_host_without_the_libraries_gets_the_same_list_in_check_mode(host):
     planned = planned_host_network(replace(WITH_VRF, sysctls=()))
     assert {change.action for change in planned.changes} == {"create", "update"}
     assert len(planned.changes) == size(WITH_VRF) + 1
+
+
+def test_rules_name_vrfs_of_others_only(vrf, host):
+    """By the table of a network, packets of another one would get into it."""
+    ip("link", "add", "partners", "type", "vrf", "table", "4711")
+    ip("link", "set", "partners", "up")
+    make_port("eth9")
+    ip("link", "set", "eth9", "master", "partners")
+    apply(WITH_VRF)
+    table = str(HostKernel().read().links["mp1-udn-vrf"].table)
+    named = [Rule(4, "", source=f"10.100.0.{end}/32", table=text, priority=5000)
+             for end, text in enumerate(("partners", "mp1-udn-vrf", table), start=3)]  # fmt: skip
+    outcome = apply(replace(WITH_VRF, rules=(*WITH_VRF.rules, *named)))
+    assert [change.name for change in outcome.changes if change.kind == "rule"] == [
+        "IPv4 5000 from 10.100.0.3/32 table 4711"
+    ]
+    assert len(outcome.notes) == 2
+    assert HostKernel().read_sysctl("net/ipv4/conf/eth9/forwarding") == "1"
+    assert not apply(replace(WITH_VRF, rules=(*WITH_VRF.rules, *named))).changed

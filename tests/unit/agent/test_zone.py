@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.agent import node_gateway, zone
+from ansible_collections.heddle.ovn.plugins.module_utils.agent import host_firewall, node_gateway, zone
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.context import NodeContext
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import UserError, refusal
 from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Outcome
@@ -49,6 +49,44 @@ def test_failure_after_a_refusal_reports_both(monkeypatch, tmp_path):
             monkeypatch, tmp_path, topology=lambda _context, _plan: Outcome(refused=(("red_net", "a row"),)),
             gateway=fail,
         )  # fmt: skip
+
+
+def service_plan(*workloads: str) -> dict:
+    text = namespace("plain", primary=False)
+    for name in workloads:
+        text += workload("plain", name, "node2").replace("plain}", "plain, labels: {app: web}}")
+    text += "---\napiVersion: heddle.dev/v1\nkind: LoadBalancerPool\nmetadata: {name: p}\n"
+    text += "spec: {subnets: [192.0.2.200/31]}\n"
+    text += "---\napiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: plain}\n"
+    text += "spec: {type: LoadBalancer, selector: {app: web}, ports: [{port: 80}]}\n"
+    text += "---\napiVersion: k8s.ovn.org/v1\nkind: EgressService\nmetadata: {name: web, namespace: plain}\n"
+    return plan_of(text, hosts=with_gateways("shared"))
+
+
+def test_translation_is_there_before_and_after_router_policies(monkeypatch, tmp_path):
+    """A workload that is no endpoint any more is translated until no policy leads it to this host."""
+    before, after = service_plan("a", "b"), service_plan("b", "c")
+    addresses = {
+        name: next(one for one in plan["workloads"][f"plain/{name}"]["interfaces"][0]["addresses"] if "." in one)[:-3]
+        for name, plan in (("a", before), ("b", after), ("c", after))
+    }
+    seen = []
+
+    def load(firewall, *, write, run):
+        [found] = [one.elements for one in firewall.maps if one.name == "egress-services-snat-v4"]
+        seen.append([one.partition(" : ")[0] for one in found])
+        return Outcome()
+
+    monkeypatch.setattr(host_firewall, "reconcile_firewall", load)
+    parts = {name: lambda _context, _plan, *_refused, name=name: seen.append(name) or Outcome() for name in zone.PARTS}
+    monkeypatch.setattr(zone, "PARTS", parts)
+    path = tmp_path / "plan.json"
+    context = NodeContext("node1", str(path), write=True, document=pack(after))
+    zone.apply_zone(context, after, list(zone.PARTS))
+    assert seen == [*zone.PARTS]
+    path.write_text(json.dumps(before))
+    zone.apply_zone(context, after, list(zone.PARTS))
+    assert seen[3:] == [sorted(set(addresses.values())), *zone.PARTS]
 
 
 def egress_plan(*labels: str, primary: bool = True) -> dict:

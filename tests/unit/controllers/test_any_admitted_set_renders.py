@@ -188,6 +188,23 @@ EGRESS_IPS = st.builds(
     st.lists(st.sampled_from(["192.0.2.100", "192.0.2.11", "2001:db8::100", "198.51.100.9"]), max_size=2),
     optional(podSelector=st.just({"matchLabels": {"app": "web"}}), namespaceSelector=SELECTORS),
 )  # fmt: skip
+# Each with its Service and addresses for it.
+EGRESS_SERVICES = st.builds(
+    lambda where, policy, spec: (
+        manifest("EgressService", "e", spec, where)
+        + manifest("LoadBalancerPool", f"e-{where}", {"subnets": [f"192.0.2.{200 + TENANTS.index(where)}/32"]}).replace(
+            "k8s.ovn.org", "heddle.dev"
+        )
+        + "---\n" + json.dumps({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "e", "namespace": where},
+                                "spec": {"type": "LoadBalancer", "selector": {"app": "web"}, "ports": [{"port": 80}],
+                                         "externalTrafficPolicy": policy}}) + "\n"
+    ),
+    st.sampled_from(TENANTS), st.sampled_from(["Cluster", "Local"]),
+    optional(
+        sourceIPBy=st.sampled_from(["LoadBalancerIP", "Network"]), network=st.sampled_from(["100", "blue"]),
+        nodeSelector=st.just({"matchLabels": {"kubernetes.io/hostname": "node2"}}),
+    ),
+)  # fmt: skip
 TARGETS = st.sampled_from(
     [{"cidrSelector": "0.0.0.0/0"}, {"cidrSelector": "10.20.0.0/25"}, {"cidrSelector": "::/0"}, {"nodeSelector": {}}]
 )
@@ -258,6 +275,7 @@ def valid(one: str) -> bool:
             | MULTI_POLICIES
             | ADMIN_POLICIES
             | EGRESS_IPS
+            | EGRESS_SERVICES
             | EGRESS_RULES
             | EGRESSES
         ).filter(valid),

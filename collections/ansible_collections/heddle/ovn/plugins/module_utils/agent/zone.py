@@ -8,8 +8,10 @@ from collections.abc import Collection
 
 from ..common.change import Outcome
 from ..common.naming import DEFAULT_NETWORK
+from ..render.common.egress_services import translates_for_services
 from ..render.common.entrances import held_addresses, without_addresses
 from .context import NodeContext
+from .host_firewall import apply_firewall
 from .module_runner import KNOWN_ERRORS, UserError, known_node, read_plan_file, refusal
 from .node_gateway import apply_gateway
 from .plan_file import keep_plan
@@ -28,7 +30,11 @@ def apply_zone(context: NodeContext, plan: dict, parts: Collection[str]) -> Outc
     The plan is stored first: after an interruption, `heddle-host` continues with it.
     """
     known_node(plan, context.node)
+    before = _translating(context, plan) if {"topology", "gateway"} <= {*parts} else None
     outcome = keep_plan(plan, context.plan_path, write=context.write)
+    if before:
+        # Without its translation the kernel would forward what router policies lead to it with addresses of workloads.
+        outcome += Outcome(apply_firewall(plan, context.node, write=True, before=before).changes)
     for name, apply in PARTS.items():
         if name in parts:
             refused = frozenset(network for network, _reason in outcome.refused)
@@ -39,6 +45,17 @@ def apply_zone(context: NodeContext, plan: dict, parts: Collection[str]) -> Outc
                     raise
                 raise UserError(f"{refusal(outcome)}\n{error}") from error
     return outcome
+
+
+def _translating(context: NodeContext, plan: dict) -> dict | None:
+    """Return the stored plan where this host's kernel translates for EgressServices by the given one, else None."""
+    if not context.write or not translates_for_services(plan, context.node):
+        return None
+    try:
+        return read_plan_file(context.plan_path)
+    except UserError:
+        # What is wrong with it is for `keep_plan`; a host without a plan has no management port either.
+        return None
 
 
 def withdraw_addresses(context: NodeContext, plan: dict) -> Outcome:
@@ -54,10 +71,13 @@ def withdraw_addresses(context: NodeContext, plan: dict) -> Outcome:
     given_up = set(held_addresses(stored, context.node)) - set(held_addresses(plan, context.node))
     if not given_up or context.node not in stored["nodes"]:
         return Outcome()
-    # On the default network the gateway router answers for them too.
+    # On the default network the gateway router answers for them too, and policies lead to this host.
     routed = any(
         DEFAULT_NETWORK in entry["workloads"] and given_up & {one["address"] for one in entry["addresses"]}
         for entry in stored["egress_ips"].values()
+    ) or any(
+        given_up.intersection(entry["addresses"])
+        for entry in stored.get("egress_services", {}).get(DEFAULT_NETWORK, {}).values()
     )
     parts = ("topology", "gateway") if routed else ("gateway",)
     return apply_zone(context, without_addresses(stored, given_up), parts)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The format of the plan document.
 
+9: `egress_services`. An older agent would let workloads leave as they did without.
 8: `admin` of `policies`, and policies of secondary networks: an older agent would leave their workloads open.
    `node_port` and `external` of Services: it would not let in what is sent to them.
    `coil` has `routing` instead of `bgp`: it would not find what it advertises with.
@@ -18,7 +19,7 @@
 from __future__ import annotations
 
 # Raised by whatever a `heddle-host` that was installed before cannot read.
-PLAN_FORMAT = 8
+PLAN_FORMAT = 9
 
 
 def has_ovn(plan: dict) -> bool:

@@ -27,6 +27,7 @@ from .coil.without_ovn import check_without_ovn
 from .conditions import WORKLOAD_READY, condition
 from .egress_ips import assign_egress_ips, update_egress_ips
 from .egress_rules import update_egress_rules
+from .egress_services import update_egress_services
 from .finalizers import asked_to_go, has_finalizer, release, users
 from .load_balancer_addresses import check_external_ips, check_load_balancer_pools
 from .load_balancers import assign_announcers
@@ -188,6 +189,7 @@ def _run_controllers(
             update_services(after, now)
             update_policies(after, now)
             update_egress_ips(after, egress, now)
+            update_egress_services(after, now)
             update_egress_rules(after, now)
             update_pools(before, after, now)
             update_egresses(after, now)

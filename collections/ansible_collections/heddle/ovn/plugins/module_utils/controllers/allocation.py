@@ -12,7 +12,7 @@ from ..store.snapshot import Snapshot, StoredObject
 from .attachment import Attachment, Attachments, asked_addresses, own_mistakes
 from .cluster_ips import cluster_ip_pools
 from .coil.allocation import allocate_pools
-from .egress_ips import EGRESS_IP, egress_mark_pool
+from .egress_ips import egress_mark_pool
 from .load_balancer_addresses import load_balancer_pools
 from .network_selection import unreachable_gateway
 from .networks import Network, running_workloads
@@ -169,8 +169,8 @@ def _number_pools(snapshot: Snapshot, found: dict[str, Network]) -> Iterator[Poo
     ):
         candidates = numbers(first, last, snapshot.cursors.get(name, first))
         yield Pool(name, f"{holds} {first} to {last}", advice, candidates, owners, round_robin=True)
-    if snapshot.of_kind(EGRESS_IP):
-        yield egress_mark_pool(snapshot)
+    if (marks := egress_mark_pool(snapshot)).owners:
+        yield marks
 
 
 def _host_subnet_pools(snapshot: Snapshot, found: dict[str, Network]) -> Iterator[Pool]:

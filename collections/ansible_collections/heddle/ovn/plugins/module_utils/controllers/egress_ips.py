@@ -11,12 +11,14 @@ from ipaddress import ip_interface
 
 from ..api import matches
 from ..common.addressing import family
+from ..common.naming import PRIMARY_NETWORK_LABEL
 from ..store.snapshot import Snapshot, StoredObject
 from .attachment import Attachments, workload_key
 from .conditions import FALSE, TRUE, described, with_conditions
 from .egress_assignment import ASSIGNABLE_LABEL, Assignment, Host, assigned
 from .host_addresses import addresses_of_hosts
 from .networks import Network, namespace_labels, networks, running_workloads
+from .node_labels import EGRESS_SERVICE
 from .pools import Pool, numbers
 
 EGRESS_IP = "EgressIP"
@@ -28,8 +30,12 @@ MARKS = (50000, 55000)
 
 
 def egress_mark_pool(snapshot: Snapshot) -> Pool:
-    """Return the pool of marks, one for each EgressIP."""
+    """Return the pool of marks, one for each EgressIP, and for each EgressService of a user-defined network."""
     owners = {entry.name: entry.key for entry in snapshot.of_kind(EGRESS_IP)}
+    for entry in snapshot.of_kind(EGRESS_SERVICE):
+        # On the default network the host's kernel translates, by the addresses of workloads.
+        if PRIMARY_NETWORK_LABEL in snapshot.objects[f"Namespace/{entry.namespace}"].labels:
+            owners[f"{entry.namespace}/{entry.name}"] = entry.key
     holds = f"marks of egress addresses {MARKS[0]} to {MARKS[1]}"
     return Pool(MARK_POOL, holds, "put addresses of several objects into one", numbers(*MARKS), owners)
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which host announces which load balancer address of a Service, and what the status of the Service says about it.
 
+All addresses of a Service with an EgressService are at one host, by which its endpoints leave.
+
 `status.loadBalancer.ingress` of a Service has its addresses; `status.announcers`, which is Heddle's own, the host of
 each, which the next assignment keeps as far as possible.
 """
@@ -17,6 +19,7 @@ from .address_assignment import Candidate, assigned_hosts
 from .allocation import host_subnets
 from .cluster_ips import SERVICE, families_of, is_headless, service_owner
 from .conditions import FALSE, TRUE, described
+from .egress_services import egress_service_of, selected_nodes, store_hosts
 from .load_balancer_addresses import (
     CLASS,
     LOAD_BALANCER_POOL,
@@ -27,6 +30,7 @@ from .load_balancer_addresses import (
     requested_address,
 )
 from .networks import Network, networks
+from .node_labels import EGRESS_SERVICE
 from .node_ports import has_node_ports
 from .service_endpoints import ServiceEndpoints
 
@@ -46,14 +50,20 @@ def assign_announcers(snapshot: Snapshot, live: Collection[str] | None = None) -
     `live` are the hosts that may hold addresses, None for all of the inventory.
     """
     services = [entry for entry in snapshot.of_kind(SERVICE) if entry.spec.get("type") == LOAD_BALANCER]
-    if not services:
+    if not services and not snapshot.of_kind(EGRESS_SERVICE):
         return
     endpoints = ServiceEndpoints(snapshot, networks(snapshot))
     wanted: dict[str, list[str]] = {}
     owners: dict[str, StoredObject] = {}
+    together: list[list[str]] = []
     for service in services:
         network = endpoints.network(service)
         nodes = _able(snapshot, network) if network else []
+        selected = selected_nodes(snapshot, service, network)
+        if selected is not None:
+            nodes = [name for name in nodes if name in selected]
+            own = load_balancer_addresses(snapshot, service) if is_load_balancer(service) else ()
+            together.append([address for address in own if family(address) in network.families])
         if service.spec["externalTrafficPolicy"] == LOCAL:
             local = {one.node for port in endpoints.of(service) for one in port}
             nodes = [name for name in nodes if name in local]
@@ -62,10 +72,11 @@ def assign_announcers(snapshot: Snapshot, live: Collection[str] | None = None) -
             owners[address] = service
     before = {address: node for service in services for address, node in announcers(service).items()}
     hosts = [one for one in map(_candidate, snapshot.of_kind("Node")) if one and (live is None or one.name in live)]
-    holders = assigned_hosts(wanted, hosts, before)
+    holders = assigned_hosts(wanted, hosts, before, together)
     for service in services:
         own = {address: node for address, node in holders.items() if owners[address] is service}
         snapshot.objects[service.key] = service.with_status(announcers=own or None)
+    store_hosts(snapshot, endpoints)
 
 
 def service_nodes(snapshot: Snapshot, found: dict[str, Network]) -> Iterator[tuple[str, list[str]]]:
@@ -142,6 +153,9 @@ def _without_host(service: StoredObject, address: str, snapshot: Snapshot) -> tu
     hosts = [one for one in map(_candidate, snapshot.of_kind("Node")) if one]
     if not assigned_hosts({address: None}, hosts, {}):
         return "NoMatchingNodeFound", f"{address} is in the provider subnets of no host that may announce it"
+    if egress_service_of(snapshot, service):
+        message = f"no host that the EgressService of this name permits may announce {address} with the others"
+        return "NoMatchingNodeFound", message
     if service.spec["externalTrafficPolicy"] == LOCAL:
         return "NoLocalEndpoints", f"no host that may announce {address} has a ready endpoint (externalTrafficPolicy)"
     return "NoMatchingNodeFound", f"the network of the Service is on no host that may announce {address}"

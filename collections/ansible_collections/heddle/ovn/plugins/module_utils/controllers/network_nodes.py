@@ -19,6 +19,7 @@ from .allocation import host_subnets
 from .attachment import Attachments
 from .conditions import FALSE, NODES_SELECTED, TRUE, described, with_condition
 from .egress_ips import EGRESS_IP, EgressSelection, holders
+from .egress_services import EgressServiceSelection
 from .load_balancers import service_nodes
 from .move import ends
 from .networks import NETWORK_KINDS, Network, networks, running_workloads
@@ -72,6 +73,9 @@ def roles(snapshot: Snapshot, found: dict[str, Network]) -> Roles:
         for network in selection.networks(entry.name):
             for node in holders(entry).values():
                 held[network].setdefault(node, set()).add(EGRESS)
+    leaving = EgressServiceSelection(snapshot, found)
+    for name, host in leaving.hosts.items():
+        held[leaving.networks[name].name].setdefault(host, set()).add(EGRESS)
     for network, nodes in service_nodes(snapshot, found):
         for node in nodes:
             held[network].setdefault(node, set()).add(SERVICE_ENTRANCE)

@@ -11,9 +11,8 @@ from ..common.addressing import family, plain
 from ..store.snapshot import Snapshot, StoredObject
 from .attachment import workload_key
 from .networks import namespace_labels
+from .node_labels import labels_of_nodes
 
-# Kubernetes puts this label on every node by itself.
-_HOST_NAME_LABEL = "kubernetes.io/hostname"
 _EVERYTHING = {"matchLabels": {}, "matchExpressions": []}
 _DIRECTIONS = ((INGRESS, "ingress"), (EGRESS, "egress"))
 
@@ -38,8 +37,9 @@ class NetworkPolicies:
 def addresses_of_nodes(snapshot: Snapshot, selector: dict) -> list[str]:
     """Return the addresses of the nodes that a selector selects, each once."""
     found: dict[str, None] = {}
+    labels = labels_of_nodes(snapshot)
     for node in snapshot.of_kind("Node"):
-        if matches(selector, {_HOST_NAME_LABEL: node.name, **node.spec.get("labels", {})}):
+        if matches(selector, labels[node.name]):
             gateway = node.spec.get("gateway") or {}
             for address in (*gateway.get("addresses", ()), *node.spec.get("addresses", ())):
                 found[plain(address)] = None

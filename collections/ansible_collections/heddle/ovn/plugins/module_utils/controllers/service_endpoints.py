@@ -62,6 +62,26 @@ class ServiceEndpoints:
             return []
         return [one for one in self._workloads.get(service.namespace, ()) if wanted <= one.labels.items()]
 
+    def backing(self, service: StoredObject) -> list[StoredObject]:
+        """Return the running workloads that are endpoints of a Service on its network, ready or not.
+
+        Those of its selector, and those whose addresses are in EndpointSlices.
+        """
+        network = self.network(service)
+        if network is None:
+            return []
+        found = {workload.key: workload for workload in self.selected(service) if self._addresses(workload, network)}
+        listed = {
+            address
+            for entry in self._slices_of(service)
+            for endpoint in entry.spec["endpoints"]
+            for address in endpoint["addresses"]
+        }
+        for workload in running_workloads(self._snapshot) if listed else ():
+            if not listed.isdisjoint(self._addresses(workload, network)):
+                found[workload.key] = workload
+        return list(found.values())
+
     def of(self, service: StoredObject) -> list[list[Endpoint]]:
         """Return the ready endpoints of each port of a Service, of the families that it shares with its network."""
         network = self.network(service)

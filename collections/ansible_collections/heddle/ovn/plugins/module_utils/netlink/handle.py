@@ -162,6 +162,12 @@ class HostKernel:
         attributes = [("FRA_PRIORITY", rule.priority), ("FRA_TABLE", rule.table), ("FRA_PROTOCOL", PROTOCOL)]
         if rule.to:
             attributes.append(("FRA_DST", text))
+        if rule.source:
+            address, _slash, length = rule.source.partition("/")
+            message["src_len"] = int(length)
+            attributes.append(("FRA_SRC", address))
+        if rule.source_port:
+            attributes.append(("FRA_SPORT_RANGE", f"{rule.source_port}:{rule.source_port}"))
         if rule.fwmark:
             attributes += [("FRA_FWMARK", rule.fwmark), ("FRA_FWMASK", ALL_BITS)]
         message["attrs"] = attributes

@@ -103,13 +103,18 @@ class RouteState:
 
 @dataclass(frozen=True)
 class RuleState:
-    """A rule: packets `to` a prefix and with a mark (0 for any) are looked up in a table."""
+    """A rule: packets `to` a prefix and with a mark (0 for any) are looked up in a table.
+
+    `source` is a prefix or "", `source_port` 0 for any.
+    """
 
     family: int
     priority: int
     to: str
     fwmark: int
     table: int
+    source: str = ""
+    source_port: int = 0
 
 
 @dataclass(frozen=True)
@@ -208,25 +213,30 @@ def _rules(netlink) -> tuple[tuple, tuple[str, ...]]:
     own, foreign = [], []
     for family, number in FAMILIES.items():
         for message in netlink.get_rules(family=number):
-            prefix = message.get_attr("FRA_DST")
+            prefix, source = message.get_attr("FRA_DST"), message.get_attr("FRA_SRC")
+            ports = (message.get_attr("FRA_SPORT_RANGE") or ":").partition(":")
             state = RuleState(
                 family,
                 message.get_attr("FRA_PRIORITY") or 0,
                 f"{prefix}/{message['dst_len']}" if prefix else "",
                 message.get_attr("FRA_FWMARK") or 0,
                 message.get_attr("FRA_TABLE") or message["table"],
+                f"{source}/{message['src_len']}" if source else "",
+                int(ports[0]) if ports[0] and ports[0] == ports[2] else 0,
             )
             protocol = message.get_attr("FRA_PROTOCOL")
             if protocol == PROTOCOL:
-                own.append((state if _is_plain(message) else None, message))
+                own.append((state if _is_plain(message, state) else None, message))
             elif protocol not in (KERNEL, ROUTED):
                 foreign.append(f"IPv{family} {state.priority} to {state.to or 'any'} table {state.table}")
     return tuple(own), tuple(foreign)
 
 
-def _is_plain(message) -> bool:
+def _is_plain(message, state: RuleState) -> bool:
     """Return whether a rule has no selectors besides those of `RuleState`."""
-    others = any(message.get_attr(name) for name in ("FRA_SRC", "FRA_IIFNAME", "FRA_OIFNAME", "FRA_IP_PROTO"))
+    names = ("FRA_IIFNAME", "FRA_OIFNAME", "FRA_IP_PROTO", "FRA_DPORT_RANGE")
+    others = any(message.get_attr(name) for name in names)
+    others |= bool(message.get_attr("FRA_SPORT_RANGE")) != bool(state.source_port)
     whole = message.get_attr("FRA_FWMASK") in (None, ALL_BITS) or not message.get_attr("FRA_FWMARK")
     return not others and whole and message["action"] == LOOK_UP
 

@@ -18,7 +18,8 @@ from ..types.host_network import TABLE_OFFSET, HostNetwork, HostRoute, Vrf
 from .handle import HostKernel
 from .main_table import copies, essentials
 from .messages import MAIN_TABLE
-from .reader import DEFAULT_METRIC, HostState, LinkState, RuleState, comparable, route_state, route_text
+from .policy_rules import forwarding, rule_name, wanted_rules
+from .reader import DEFAULT_METRIC, HostState, LinkState, comparable, route_state, route_text
 from .step import Step, perform
 from .workload_links import mark
 
@@ -43,7 +44,7 @@ def reconcile_host_network(
     state = kernel.read()
     decision = _Decision(desired, owner, kernel, state, refused if write else None)
     steps = decision.steps()
-    return perform(steps, write=write) + Outcome((), _foreign(state, owner), tuple(refused.items()))
+    return perform(steps, write=write) + Outcome((), _foreign(state, owner), tuple(refused.items()), decision.notes)
 
 
 def planned_host_network(desired: HostNetwork) -> Outcome:
@@ -120,6 +121,10 @@ class _Decision:
         self._own_vrfs = {
             name for name, link in state.links.items() if link.kind == "vrf" and link.alias.startswith(own)
         }
+        # What is not Heddle's, of which rules may name the tables.
+        self._foreign_links = {name: link for name, link in state.links.items() if name not in self._own_vrfs}
+        own_tables = {*self._vrf_names, *(state.links[name].table for name in self._own_vrfs)}
+        self._rules, self.notes = wanted_rules(desired.rules, self._foreign_links, own_tables, self._table_of)
         self._copies = copies(desired, state, self._tables)
         # Links that lose addresses, routes and neighbours by these changes: those are set again.
         self._disturbed: set[str] = set()
@@ -224,7 +229,7 @@ class _Decision:
             )  # fmt: skip
 
     def _sysctls(self) -> None:
-        for sysctl in self._desired.sysctls:
+        for sysctl in (*self._desired.sysctls, *forwarding(self._desired.rules, self._foreign_links)):
             value = self._kernel.read_sysctl(sysctl.name)
             if value == sysctl.value or (value is None and sysctl.optional):
                 continue
@@ -335,37 +340,24 @@ class _Decision:
 
     # Rules
 
-    def _rule_name(self, state: RuleState, vrf: str = "") -> str:
-        to = f" to {state.to}" if state.to else ""
-        fwmark = f" mark {state.fwmark:#x}" if state.fwmark else ""
-        names = {MAIN_TABLE: "main", **self._vrf_names}
-        return f"IPv{state.family} {state.priority}{to}{fwmark} table {vrf or names.get(state.table, state.table)}"
-
-    def _wanted_rules(self) -> dict[RuleState, object]:
-        wanted = {}
-        for rule in self._desired.rules:
-            table = self._table_of(rule.vrf, f"rule of priority {rule.priority}")
-            wanted[RuleState(rule.family, rule.priority, rule.to, rule.fwmark, table)] = rule
-        return wanted
-
     def _rules_that_go(self) -> None:
-        wanted, seen = self._wanted_rules(), set()
+        seen = set()
         for state, message in self._state.rules:
-            if state not in wanted or state in seen:
-                name = self._rule_name(state) if state else "of a form that is not Heddle's"
+            if state not in self._rules or state in seen:
+                name = rule_name(state, self._vrf_names) if state else "of a form that is not Heddle's"
                 before = {"table": state.table} if state else {}
                 self._step("delete", "rule", name, "", before, {}, self._kernel.remove_rule, message)
             seen.add(state)
 
     def _rules_that_come(self) -> None:
         there = {state for state, _message in self._state.rules}
-        for state, rule in self._wanted_rules().items():
+        for state, rule in self._rules.items():
             if state not in there:
                 after = {"table": state.table or f"of {rule.vrf}"}
                 self._step(
                     "create",
                     "rule",
-                    self._rule_name(state, rule.vrf),
+                    rule_name(state, self._vrf_names, rule.vrf),
                     rule.network,
                     {},
                     after,

@@ -10,6 +10,7 @@ from ..agent.module_runner import UserError
 from ..api import Problem
 from ..controllers.apply_manifests import ConflictError, store
 from ..controllers.conditions import WAITING_FOR_HOSTS, ready_on, with_ready
+from ..controllers.egress_services import update_egress_services
 from ..controllers.load_balancers import assign_announcers
 from ..controllers.network_nodes import nodes_of_networks, select_nodes
 from ..controllers.networks import networks
@@ -132,12 +133,13 @@ def with_changes_unconfirmed(before: Snapshot, after: Snapshot, moment: str) -> 
 
 
 def update_between_runs(before: Snapshot, after: Snapshot, moment: str) -> None:
-    """Select the nodes of networks, and update Services, after a step beside networks.yml that moves something.
+    """Select the nodes of networks, and update Services and EgressServices, after a step beside networks.yml.
 
     Such a step records no reports of hosts: what they reported stays, without those that a network is not on any more.
     """
     select_nodes(before, after, moment)
     update_services(after, moment)
+    update_egress_services(after, moment)
     found = networks(after)
     for name, nodes in nodes_of_networks(after, found).items():
         entry = after.objects[found[name].object_key]

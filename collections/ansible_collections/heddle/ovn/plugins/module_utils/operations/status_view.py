@@ -24,6 +24,7 @@ _SHOWN_KINDS = (
     "EgressFirewall",
     "EgressIP",
     "EgressQoS",
+    "EgressService",
     "Egress",
     "AddressPool",
     DEFINITION_KIND,

@@ -31,7 +31,7 @@ from ..store.layer2_version import is_open, version_of, was_on_link
 from ..store.settings import NOT_IN_PLAN, OVN, cluster_subnets
 from ..store.snapshot import Snapshot, StoredObject
 from .coil_entries import coil_entries
-from .egress_entries import egress_ip_entries, networks_of
+from .egress_entries import egress_ip_entries, egress_service_entries, networks_of
 from .egress_nat_entries import egress_nat_entries
 from .policy_entries import policy_entries
 from .service_entries import headless_entries, service_entries
@@ -78,6 +78,7 @@ def build_plan(snapshot: Snapshot) -> dict:
         **headless_entries(snapshot, found),
         "policies": policy_entries(snapshot, found),
         "egress_ips": egress,
+        **egress_service_entries(snapshot, found),
         "egress_firewalls": egress_firewalls(snapshot, found),
         "egress_qos": egress_qos(snapshot, found),
         **coil_entries(snapshot),

@@ -1,10 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan's entry for each EgressIP: the host of each address, the mark of its packets, and the workloads."""
+"""The plan's entry for each EgressIP and EgressService: hosts of addresses, the mark of packets, and the workloads."""
 
 from __future__ import annotations
 
+from ..api.external_access import LOCAL
+from ..common.addressing import family
+from ..controllers.cluster_ips import SERVICE, cluster_ips
 from ..controllers.egress_ips import EGRESS_IP, MARK_POOL, EgressSelection, holders
+from ..controllers.egress_services import ALL_HOSTS, EgressServiceSelection
+from ..controllers.load_balancers import announcers
 from ..controllers.networks import Network
+from ..controllers.node_labels import EGRESS_SERVICE
+from ..controllers.node_ports import node_ports
 from ..store.snapshot import Snapshot
 
 
@@ -29,3 +36,34 @@ def networks_of(entries: dict[str, dict]) -> dict[str, list[str]]:
         for network in entry["workloads"]:
             found.setdefault(network, []).append(name)
     return found
+
+
+def egress_service_entries(snapshot: Snapshot, found: dict[str, Network]) -> dict[str, dict]:
+    """Return `egress_services`: EgressServices by network and `namespace/name`; nothing where none is in effect.
+
+    `host` is the node by which `workloads` leave with `addresses` of the load balancer, or `ALL`: by their own nodes,
+    with the addresses of these. `table` is a routing table, "" for that of the host; replies of the Service's own
+    addresses (`cluster_ips`) and node ports use it, too. `mark` is that of packets on a user-defined network.
+    """
+    selection = EgressServiceSelection(snapshot, found)
+    entries: dict[str, dict] = {}
+    for entry in snapshot.of_kind(EGRESS_SERVICE):
+        name = f"{entry.namespace}/{entry.name}"
+        network = selection.networks.get(name)
+        if network is None or not selection.workloads.get(name):
+            continue
+        service, host = snapshot.objects[f"{SERVICE}/{name}"], entry.status["host"]
+        mark = snapshot.get(MARK_POOL, name)
+        addresses = [text for text in announcers(service) if family(text) in network.families]
+        entries.setdefault(network.name, {})[name] = {
+            "host": host,
+            "addresses": addresses if host != ALL_HOSTS else [],
+            "table": entry.spec["network"],
+            "cluster_ips": [text for text in cluster_ips(snapshot, service) if family(text) in network.families],
+            "node_ports": sorted({port for port in node_ports(snapshot, service) if port})
+            if service.spec["externalTrafficPolicy"] == LOCAL
+            else [],
+            "workloads": selection.workloads[name],
+            **({"mark": int(mark)} if mark and not network.is_default else {}),
+        }
+    return {"egress_services": entries} if entries else {}

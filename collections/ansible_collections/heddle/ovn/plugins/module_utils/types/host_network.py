@@ -11,6 +11,9 @@ from dataclasses import dataclass
 # Owner's mark of addresses, routes, rules and neighbours: their kernel attribute `protocol`.
 PROTOCOL = 85
 RULE_PRIORITY = 2000
+# Of ovn-kubernetes's rules for EgressServices.
+EGRESS_SERVICE_PRIORITY = 5000
+MAIN_TABLE_NAME = "main"
 TABLE_OFFSET = 1000
 UNREACHABLE_METRIC = 4278198272
 
@@ -79,7 +82,12 @@ class HostRoute:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A policy rule that looks up a VRF's table; `family` is 4 or 6, `to` a prefix or "", `fwmark` 0 for any."""
+    """A policy rule that looks up a VRF's table; `family` is 4 or 6, `to` a prefix or "", `fwmark` 0 for any.
+
+    `source` is a prefix or "", `source_port` a port, 0 for any. With `table` it is a table that is not Heddle's: a
+    number, or a name as `netlink/named_tables.py` resolves it; a host without such a table has no rule. Links of a VRF
+    device of that name forward IPv4, as replies need.
+    """
 
     family: int
     vrf: str
@@ -87,6 +95,9 @@ class Rule:
     fwmark: int = 0
     priority: int = RULE_PRIORITY
     network: str = ""
+    source: str = ""
+    source_port: int = 0
+    table: str = ""
 
 
 @dataclass(frozen=True, slots=True)

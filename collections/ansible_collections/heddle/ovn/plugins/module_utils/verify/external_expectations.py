@@ -160,7 +160,7 @@ def left_out(plan: dict, external: dict[str, list[str]]) -> list[str]:
     for name, workload in askers(plan)["workloads"].items():
         for number, interface in default_elsewhere(workload).items():
             lines.append(f"{name}: its IPv{number} default route leads out of {interface}, which is not tested")
-    return lines + found.firewalls.untested() + untested_pools(plan, external)
+    return lines + found.firewalls.untested() + found.egress.untested() + untested_pools(plan, external)
 
 
 class _ExternalFlows:
@@ -247,6 +247,8 @@ class _ExternalFlows:
         for target, addresses in self.external.items():
             for address in addresses:
                 if family(address) in elsewhere or through_egress(self.plan, name, address):
+                    continue
+                if self.egress.has_table(name):
                     continue
                 if self.firewalls.by_name(network, name, address, "UDP", PORT):
                     continue

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What one node has to do with the EgressIPs of a network: the workloads concerned, and the addresses that it holds.
 
-Shared by rows, flows of the provider bridge and addresses of the host.
+Packets of an EgressService take the same way on user-defined networks. Shared by rows, flows of the provider bridge and
+addresses of the host.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 
 from ...common.addressing import family, plain
 from ...common.naming import LOCKED_ROLE
+from .egress_services import steered
 from .hosting_nodes import hosting_nodes
 from .node_network import NodeNetwork, is_on
 
@@ -21,7 +23,8 @@ NODE_ADDRESS_MARK = 1008
 class Leaving:
     """One address of a workload with an EgressIP: its object's name and mark, and the holders of the address's family.
 
-    `holders` are pairs of EgressIP and node. `local`: the workload is, or may soon be, on this node.
+    `holders` are pairs of EgressIP and node. `local`: the workload is, or may soon be, on this node. `by_service`: the
+    object is an EgressService, and the holder its host.
     """
 
     name: str
@@ -29,6 +32,7 @@ class Leaving:
     address: str
     holders: tuple[tuple[str, str], ...]
     local: bool
+    by_service: bool = False
 
     def held_by(self, node: str) -> list[str]:
         """Return the addresses of the EgressIP that a node holds."""
@@ -36,10 +40,19 @@ class Leaving:
 
 
 def leaving(view: NodeNetwork) -> list[Leaving]:
-    """Return the addresses on the network of all workloads with an EgressIP, wherever they run.
+    """Return the addresses on the network of all workloads with an EgressIP or EgressService, wherever they run.
 
     Holders without the network are left out; there is always one where an address has a holder at all.
     """
+    services = [
+        Leaving(one.name, one.mark, one.address, ((one.external, one.host),), one.local, by_service=True)
+        for one in steered(view)
+    ]
+    return services + _with_egress_ips(view, {one.address for one in services})
+
+
+def _with_egress_ips(view: NodeNetwork, elsewhere: set[str]) -> list[Leaving]:
+    """Return the addresses of workloads with an EgressIP, but for those `elsewhere`."""
     nodes = view.plan["nodes"]
     owners = {
         workload: (name, entry) for name, entry in _entries(view).items() for workload in entry["workloads"][view.name]
@@ -60,7 +73,7 @@ def leaving(view: NodeNetwork) -> list[Leaving]:
                 and nodes[one["node"]]["gateway"]
                 and is_on(view.network, one["node"])
             )
-            if holders:
+            if holders and address not in elsewhere:
                 local = view.node in hosting_nodes(workload)
                 found.append(Leaving(name, entry["mark"], address, holders, local))
     return found

@@ -114,7 +114,18 @@ def without_addresses(plan: dict, addresses: set[str]) -> dict:
         network: {name: _without(service, addresses) for name, service in services.items()}
         for network, services in plan["services"].items()
     }
+    if "egress_services" in plan:
+        left["egress_services"] = _without_hosts(plan["egress_services"], addresses)
     return {**left, "digest": digest(left), "revision": plan["revision"]}
+
+
+def _without_hosts(by_network: dict, addresses: set[str]) -> dict:
+    """Return the EgressServices without those that leave with one of these addresses, which have one host."""
+    kept = {
+        network: {name: entry for name, entry in entries.items() if addresses.isdisjoint(entry["addresses"])}
+        for network, entries in by_network.items()
+    }
+    return {network: entries for network, entries in kept.items() if entries}
 
 
 def _without(service: dict, addresses: set[str]) -> dict:

@@ -168,6 +168,11 @@ class NodeNetwork:
         return self.plan.get("services", {}).get(self.name, {})
 
     @property
+    def egress_services(self) -> dict[str, dict]:
+        """Return the network's EgressServices of the plan, by `namespace/name`."""
+        return self.plan.get("egress_services", {}).get(self.name, {})
+
+    @property
     def headless_services(self) -> dict[str, dict[str, list[str]]]:
         """Return the endpoints of the network's headless Services, by `namespace/name`: addresses by name, or by ""."""
         return self.plan.get("headless", {}).get(self.name, {})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Northbound rows of EgressIPs: which node a workload's packets leave by, and that the gateway router there marks them.
+"""Northbound rows of EgressIPs and EgressServices: which node packets leave by, and their mark at its gateway router.
 
 Policies are on the router next to the workloads: the cluster router (Layer3), the transit router (Layer2; OKEP-5094,
 "As an EIP L2 UDN user"). They lead to the gateway router of each node that holds an address, so that connections are
@@ -8,6 +8,7 @@ balanced also for workloads of such a node. Priorities and marks are ovn-kuberne
 | priority | router | packets |
 |---|---|---|
 | 102 | next to workloads | within the network, replies, to join addresses, nodes, shared services: as without |
+| 101 | next to workloads | of a workload with an EgressService: to its host |
 | 100 | next to workloads | of a workload of this node: to the holders |
 | 95 | gateway router of a holder | of a workload of any node: marked; the provider bridge has a flow for each mark |
 
@@ -16,32 +17,36 @@ a tunnel is marked: Open vSwitch's userspace datapath looks up the tunnel's rout
 the packet. On the default network the gateway router translates, as ovn-kubernetes has it. A gateway router on the
 switch (Layer2 before the transit router) is the router next to the workloads, too: a workload of a node that holds an
 address leaves by that node only.
+
+An EgressService of the default network leads to the management port of its host, whose kernel translates and chooses
+the route (`render/host/egress_service_rules.py`). On user-defined networks, which may have equal subnets, it is like an
+EgressIP with one address.
 """
 
 from __future__ import annotations
 
-from ipaddress import ip_address, ip_network
 from itertools import product
 
 from ...common.addressing import family, plain
 from ...common.naming import cluster_router, gateway_router, layer2_switch, management_port, transit_router
 from ...types.ovsdb_row import Parent, Row
 from ..common.egress_ips import NODE_ADDRESS_MARK, Leaving, leaving
+from ..common.egress_services import addresses_of_nodes
 from ..common.node_network import NodeNetwork
 from ..common.ovn_rows import ROUTER, SWITCH, route
 from ..policy.policy_rows import address_set, address_set_name, object_ids
 from ..topology.layer2_legacy import has_transit_router
 from ..topology.layer2_transition import is_open
 
-ALLOW_PRIORITY, REROUTE_PRIORITY, MARK_PRIORITY = 102, 100, 95
+ALLOW_PRIORITY, SERVICE_PRIORITY, REROUTE_PRIORITY, MARK_PRIORITY = 102, 101, 100, 95
 REPLY_MARK, REPLY_PRIORITY = 42, 103
 # Owner types of the address sets; that of nodes is the default network's, since nodes are the same for all.
-NODES_SET, SERVED_SET = "ClusterNodeIPs", "EgressIP"
-_NODES, _SERVED = "node-ips", "egressip-served-pods"
+NODES_SET, SERVED_SET, STEERED_SET = "ClusterNodeIPs", "EgressIP", "EgressService"
+_NODES, _SERVED, _STEERED = "node-ips", "egressip-served-pods", "egresssvc-served-pods"
 
 
 def render_egress_ips(view: NodeNetwork) -> list[Row]:
-    """Return the rows of a network in this node's zone; none where no EgressIP concerns it."""
+    """Return the rows of a network in this node's zone; none where no EgressIP and no EgressService concerns it."""
     if not view.is_primary or view.provider is None:
         return []
     found = leaving(view)
@@ -62,11 +67,20 @@ class _EgressIps:
         """Return all rows."""
         local = [one for one in self._found if one.local]
         held = [one for one in self._found if one.held_by(self._view.node)]
-        rows = [*self._sets(local), *self._exceptions(local), *self._replies()] if local else []
+        to_host = [one for one in held if self._is_translated_by_host(one)]
+        by_router = [one for one in held if not self._is_translated_by_host(one)]
+        rows = [*self._sets(local), *self._exceptions(local), *self._replies(local)] if local else []
         rows += [row for one in local for row in self._reroute(one)]
-        rows += [row for one in held for row in self._leave(one)]
-        rows += self._catch_all() if held else []
+        rows += [row for one in to_host if not one.local for row in self._reroute(one)]
+        # What workloads of other nodes send to this one passes its router as well.
+        inside = {family(one.address) for one in to_host} - {family(one.address) for one in local}
+        rows += [row for version in sorted(inside) for row in self._inside(version)]
+        rows += [row for one in by_router for row in self._leave(one)]
+        rows += self._catch_all() if by_router else []
         return rows
+
+    def _is_translated_by_host(self, one: Leaving) -> bool:
+        return one.by_service and self._view.is_default
 
     def _sets(self, local: list[Leaving]) -> list[Row]:
         """Addresses of nodes, and of the workloads that leave by EgressIPs."""
@@ -74,8 +88,11 @@ class _EgressIps:
         return [
             address_set(view, owner_type, name, version, addresses)
             for owner_type, name, addresses in (
-                (NODES_SET, _NODES, _addresses_of_nodes(view)),
-                (SERVED_SET, _SERVED, [one.address for one in local]),
+                (NODES_SET, _NODES, addresses_of_nodes(view)),
+                *(
+                    (owner_type, name, [one.address for one in local if one.by_service == by_service])
+                    for owner_type, name, by_service in _served_sets(local)
+                ),
             )
             for version in view.network["families"]
         ]
@@ -85,12 +102,13 @@ class _EgressIps:
         view = self._view
         rows = [self._allow(f"pkt.mark == {REPLY_MARK}", "ReplyMark")]
         for version in sorted({family(one.address) for one in local}):
-            source, target = f"ip{version}.src", f"ip{version}.dst"
-            own = [subnet for subnet in view.network["subnets"] if family(subnet) == version]
-            join = [subnet for subnet in view.network["join_subnets"] if family(subnet) == version]
-            rows += [self._allow(f"{source} == {one} && {target} == {other}", "Inside")
-                     for one, other in product(own, [*own, *join])]  # fmt: skip
-            served = f"{source} == $" + address_set_name(view, SERVED_SET, _SERVED, version)
+            target = f"ip{version}.dst"
+            rows += self._inside(version)
+            served = " || ".join(
+                f"ip{version}.src == ${address_set_name(view, owner_type, name, version)}"
+                for owner_type, name, _by_service in _served_sets(local)
+            )
+            served = f"({served})" if "||" in served else served
             nodes = "$" + address_set_name(view, NODES_SET, _NODES, version)
             rows.append(self._allow(f"{served} && {target} == {nodes}", "Nodes", {"pkt_mark": str(NODE_ADDRESS_MARK)}))
             shared = sorted(one for one in view.shared_services() if family(one) == version)
@@ -98,12 +116,21 @@ class _EgressIps:
                 rows.append(self._allow(f"{served} && {target} == {{{', '.join(shared)}}}", "Services"))
         return rows
 
+    def _inside(self, version: int) -> list[Row]:
+        view = self._view
+        own = [subnet for subnet in view.network["subnets"] if family(subnet) == version]
+        join = [subnet for subnet in view.network["join_subnets"] if family(subnet) == version]
+        return [
+            self._allow(f"ip{version}.src == {one} && ip{version}.dst == {other}", "Inside")
+            for one, other in product(own, [*own, *join])
+        ]
+
     def _allow(self, match: str, name: str, options: dict | None = None) -> Row:
         return self._policy(self._router, ALLOW_PRIORITY, match, name, action="allow", options=options or {})
 
-    def _policy(self, on: str, priority: int, match: str, name: str, **columns) -> Row:
+    def _policy(self, on: str, priority: int, match: str, name: str, owner: str = "EgressIP", **columns) -> Row:
         ids = {
-            **object_ids(self._view, "EgressIP", {"name": name, "priority": str(priority)}),
+            **object_ids(self._view, owner, {"name": name, "priority": str(priority)}),
             **self._view.external_ids(),
         }
         values = {
@@ -117,13 +144,13 @@ class _EgressIps:
         key = f"{on} {priority} {match}"
         return Row("Logical_Router_Policy", key, values, self._view.name, Parent(ROUTER, on, "policies"))
 
-    def _replies(self) -> list[Row]:
+    def _replies(self, local: list[Leaving]) -> list[Row]:
         """Replies of connections of external hosts return by the node that these came in on."""
         view = self._view
         on = view.workload_switch
         rows = []
-        for version in view.network["families"]:
-            served = address_set_name(view, SERVED_SET, _SERVED, version)
+        for version, (owner_type, name, _by_service) in product(view.network["families"], _served_sets(local)):
+            served = address_set_name(view, owner_type, name, version)
             target = f"ip{version}.dst"
             near = [f"{target} != {one}" for one in view.network["subnets"] if family(one) == version]
             own = [plain(one) for one in view.join_interfaces() if family(one) == version and self._on_switch]
@@ -137,7 +164,7 @@ class _EgressIps:
                 "priority": REPLY_PRIORITY,
                 "match": match,
                 "action": {"mark": REPLY_MARK},
-                "external_ids": object_ids(view, "EgressIP", {"name": "ReplyMark", "ip-family": f"v{version}"}),
+                "external_ids": object_ids(view, owner_type, {"name": "ReplyMark", "ip-family": f"v{version}"}),
             }
             rows.append(
                 Row("QoS", f"{on} {REPLY_PRIORITY} {match}", columns, view.name, Parent(SWITCH, on, "qos_rules"))
@@ -145,11 +172,13 @@ class _EgressIps:
         return rows
 
     def _reroute(self, one: Leaving) -> list[Row]:
-        """Packets of a workload of this node leave by the nodes that hold the addresses."""
+        """Packets of a workload leave by the nodes that hold the addresses."""
         version = family(one.address)
         here = self._on_switch and bool(one.held_by(self._view.node))
         holders = {node for _held, node in one.holders if not here or node == self._view.node}
         hops = {hop for node in holders for hop in self._next_hops(node, version)}
+        if self._is_translated_by_host(one) and one.held_by(self._view.node):
+            hops = {hop for hop in self._view.management_addresses() if family(hop) == version}
         options = {"pkt_mark": str(one.mark)} if here else {}
         return self._rerouted(self._router, f"ip{version}.src == {one.address}", one, hops, options)
 
@@ -177,7 +206,9 @@ class _EgressIps:
         outward = set(self._next_hops(view.node, version))
         if self._on_switch:
             return [] if one.local else self._rerouted(self._gateway, match, one, outward, options)
-        rows = [self._policy(self._gateway, MARK_PRIORITY, match, one.name, action="allow", options=options)]
+        rows = [
+            self._policy(self._gateway, MARK_PRIORITY, match, one.name, _owner(one), action="allow", options=options)
+        ]
         if view.network["topology"] == "Layer2" and is_open(view) and not one.local:
             # From a node without a transit router it arrives over the switch, and not by the gateway router's port.
             arrived = f'inport == "trtos-{layer2_switch(view.name)}-upgrade" && ip{version}.src == {one.address}'
@@ -187,7 +218,8 @@ class _EgressIps:
     def _rerouted(self, on: str, match: str, one: Leaving, hops: set[str], options: dict) -> list[Row]:
         """Return the policy that sends packets to next hops; none where there is no next hop."""
         columns = {"action": "reroute", "nexthops": hops, "options": options}
-        return [self._policy(on, REROUTE_PRIORITY, match, one.name, **columns)] if hops else []
+        priority = SERVICE_PRIORITY if one.by_service else REROUTE_PRIORITY
+        return [self._policy(on, priority, match, one.name, _owner(one), **columns)] if hops else []
 
     def _translation(self, one: Leaving, external: str) -> Row:
         view = self._view
@@ -216,11 +248,12 @@ class _EgressIps:
         ]
 
 
-def _addresses_of_nodes(view: NodeNetwork) -> list[str]:
-    """Return those that are not in the network: to its own addresses on nodes it has tunnels."""
-    own = [ip_network(subnet) for subnet in view.network["subnets"]]
-    found: dict[str, None] = {}
-    for node in view.plan["nodes"].values():
-        for address in (*(node.get("gateway") or {}).get("addresses", ()), *node["addresses"], *node["encap_ips"]):
-            found[plain(address)] = None
-    return [one for one in found if not any(ip_address(one) in subnet for subnet in own)]
+def _owner(one: Leaving) -> str:
+    return "EgressService" if one.by_service else "EgressIP"
+
+
+def _served_sets(local: list[Leaving]) -> list[tuple[str, str, bool]]:
+    """Return owner type and name of the sets of workloads that there are, and whether these have EgressServices."""
+    kinds = {one.by_service for one in local}
+    known = ((SERVED_SET, _SERVED, False), (STEERED_SET, _STEERED, True))
+    return [one for one in known if one[2] in kinds]

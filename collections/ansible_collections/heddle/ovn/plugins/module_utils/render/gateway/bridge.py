@@ -9,8 +9,8 @@ from ...types.openflow_flow import FloodPort, Flow, StaticMac
 from ..common.node_network import NodeNetwork, is_on
 from ..common.provider import Provider
 
-# Connections between the host and gateway routers, under masquerade addresses.
-HOST_ZONE = 64001
+# Connections with the provider network, and those between the host and gateway routers under masquerade addresses.
+ZONE, HOST_ZONE = 64000, 64001
 _PACKET_MARK_BASE = 4096
 
 

@@ -18,12 +18,13 @@ from ...common.naming import DEFAULT_NETWORK
 from ...types.encapsulation import OVERLAY
 from ...types.openflow_flow import PATH_MTU_COOKIE, Flow
 from ..common.egress_ips import NODE_ADDRESS_MARK, held_marks
+from ..common.egress_services import held_service_marks
 from ..common.node_network import NodeNetwork
-from .bridge import HOST_ZONE, Bridge, packet_mark
+from .bridge import HOST_ZONE, ZONE, Bridge, packet_mark
 from .neighbour_flows import ADVERTISEMENT, IPV6, SOLICITATION, other_routers, render_neighbours
 from .service_flows import render_services
 
-ZONE, OVN_ZONE, FRAGMENT_ZONE = 64000, 64002, 64004
+OVN_ZONE, FRAGMENT_ZONE = 64002, 64004
 OVN_MARK, HOST_MARK, NETWORK_MARK_BASE = 1, 2, 3
 ETHERNET_HEADER = 14
 _IP = {4: "ip", 6: "ipv6"}
@@ -200,12 +201,18 @@ class _Rules(Bridge):
     def _egress_addresses(self, view: NodeNetwork, version: int, address: str) -> None:
         """What a gateway router marked leaves with an egress address, or with the node's all the same.
 
-        On the default network gateway routers translate to egress addresses themselves.
+        On the default network gateway routers translate to egress addresses themselves. A load balancer's address is
+        that of Services, too, so connections get ports apart from those.
         """
-        if not view.network.get("egress_ips"):
+        if not view.network.get("egress_ips") and not view.egress_services:
             return
         chosen = [(NODE_ADDRESS_MARK, address)]
         chosen += [] if view.is_default else [one for one in held_marks(view) if family(one[1]) == version]
+        chosen += [
+            (mark, f"{f'[{source}]' if version == 6 else source}:{view.translated_ports}")
+            for mark, source in held_service_marks(view)
+            if family(source) == version
+        ]
         for mark, source in chosen:
             match = f"in_port={{{self.patch(view)}}},dl_src={self.mac},{_IP[version]},pkt_mark={mark:#x}"
             commit = f"ct(commit,zone={ZONE},nat(src={source}),exec(set_field:{connection_mark(view):#x}->ct_mark))"

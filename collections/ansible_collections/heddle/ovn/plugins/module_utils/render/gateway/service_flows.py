@@ -15,15 +15,18 @@ kernel, which translates them to the cluster IP and marks them with the network.
 from __future__ import annotations
 
 from ...common.addressing import family, mac_of_address
+from ..common.egress_services import leaving_addresses
 from ..common.entrances import LOAD_BALANCER, Entrance, entrances, held_load_balancer_addresses, is_open_to_nodes
 from ..common.node_network import NodeNetwork
-from .bridge import HOST_ZONE, Bridge, packet_mark
+from .bridge import HOST_ZONE, ZONE, Bridge, packet_mark
 from .neighbour_flows import ADVERTISEMENT, SOLICITATION
 
 _TRANSPORTS = {"TCP": {4: "tcp", 6: "tcp6"}, "UDP": {4: "udp", 6: "udp6"}, "SCTP": {4: "sctp", 6: "sctp6"}}
 _IP, _SOURCE, _TARGET = {4: "ip", 6: "ipv6"}, {4: "nw_src", 6: "ipv6_src"}, {4: "nw_dst", 6: "ipv6_dst"}
 # Answers come before what leaves with the node's address in local gateway mode (175).
 _ANSWER, _NO_ANSWER, _ENTRANCE, _NO_ENTRANCE = 180, 115, 108, 107
+# Table 1: after what belongs to a connection, and before what is for the host.
+_NO_CONNECTION = 20
 # Before the flows of `neighbour_flows.py`, and before those of the host's neighbour discovery.
 _NEIGHBOURS = 560
 
@@ -40,8 +43,9 @@ def render_services(bridge: Bridge) -> None:
                     _between_routers_and_host(bridge, asking, entrance)
         if own:
             _from_host(bridge, view, own)
+    leaving = leaving_addresses(bridge.plan, bridge.node)
     for address in held_load_balancer_addresses(bridge.plan, bridge.node):
-        _only_entrances(bridge, address)
+        _only_entrances(bridge, address, with_replies=address in leaving)
         if family(address) == 4:
             _answer_routers(bridge, address)
         else:
@@ -70,12 +74,18 @@ def _inward(bridge: Bridge, view: NodeNetwork, entrance: Entrance) -> None:
         bridge.add(0, _ANSWER, answer, bridge.to_uplink, view.name)
 
 
-def _only_entrances(bridge: Bridge, address: str) -> None:
-    """What else is sent to an address of a load balancer is not for the host, which has the address only for ARP."""
+def _only_entrances(bridge: Bridge, address: str, *, with_replies: bool) -> None:
+    """What else is sent to an address of a load balancer is not for the host, which has the address only for ARP.
+
+    `with_replies`: but for replies to what endpoints have sent with that address (EgressService).
+    """
     version = family(address)
     for names in _TRANSPORTS.values():
-        match = f"in_port={bridge.uplink}{bridge.in_vlan},{names[version]},{_TARGET[version]}={address}"
-        bridge.add(0, _NO_ENTRANCE, match, "drop")
+        to_address = f"{names[version]},{_TARGET[version]}={address}"
+        match = f"in_port={bridge.uplink}{bridge.in_vlan},{to_address}"
+        bridge.add(0, _NO_ENTRANCE, match, f"ct(zone={ZONE},nat,table=1)" if with_replies else "drop")
+        if with_replies:
+            bridge.add(1, _NO_CONNECTION, f"{to_address}{bridge.in_vlan}", "drop")
     bridge.add(
         0, _NO_ANSWER, f"{_IP[version]},dl_src={bridge.mac},{_TARGET[version]}={address}{bridge.in_vlan}", "drop"
     )

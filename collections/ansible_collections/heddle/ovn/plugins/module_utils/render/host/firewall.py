@@ -12,6 +12,7 @@ from ...common.naming import DEFAULT_NETWORK, LOCKED_ROLE, management_interface
 from ...types.nftables_ruleset import USERSPACE_TABLE, Chain, Firewall, Set
 from ..common.node_network import NodeNetwork
 from ..gateway.bridge import primary_views
+from .egress_service_rules import render_egress_service_rules
 from .service_rules import forwarded, render_service_rules, untranslated
 
 _FAMILIES = {4: ("ip", "ipv4_addr"), 6: ("ip6", "ipv6_addr")}
@@ -34,8 +35,11 @@ def render_firewall(plan: dict, node: str, *, with_prober: bool = True) -> Firew
     if default.provider.is_local:
         chains += _local_gateway(default)
     service_chains, maps = render_service_rules(views)
-    chains += service_chains
+    egress_chains, egress_sets, egress_maps = render_egress_service_rules(default)
+    chains += service_chains + egress_chains
+    maps = [*maps, *egress_maps]
     sets = [Set(_locked(version), _FAMILIES[version][1], _locked_addresses(plan, node, version)) for version in (4, 6)]
+    sets += egress_sets
     return Firewall(chains=tuple(chains), sets=tuple(sets), maps=tuple(maps))
 
 

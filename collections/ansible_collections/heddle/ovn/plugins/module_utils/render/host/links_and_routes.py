@@ -35,6 +35,7 @@ from ..common.node_network import NodeNetwork
 from ..common.provider import Provider
 from ..gateway.bridge import packet_mark, primary_views
 from ..gateway.external import DEFAULT_ROUTES
+from .egress_service_rules import egress_service_routing
 from .vswitch import UNDERLAY_BRIDGE
 
 
@@ -77,7 +78,7 @@ def render_host_network(plan: dict, node: str) -> HostNetwork:
             *(route for view in managed for route in _inward_routes(view)),
             *(route for view in isolated for route in _vrf_routes(view, provider)),
         ),
-        rules=tuple(rule for view in isolated for rule in _rules(view)),
+        rules=(*(rule for view in isolated for rule in _rules(view)), *egress_service_routing(views[0])),
         neighbours=(
             *_neighbours(plan, provider),
             *(neighbour for view in views if not view.is_default for neighbour in _router_neighbours(view, provider)),

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Policy rules as they are when they are there, and what those for tables that are not Heddle's need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+from ..types.host_network import Rule, Sysctl
+from .messages import MAIN_TABLE
+from .named_tables import named_table, ports_of
+from .reader import LinkState, RuleState
+
+
+def wanted_rules(
+    rules: Iterable[Rule],
+    links: Mapping[str, LinkState],
+    own_tables: Collection[int],
+    table_of: Callable[[str, str], int],
+) -> tuple[dict[RuleState, Rule], tuple[str, ...]]:
+    """Return the desired rules by their state, and notes about those for tables that the host does not have.
+
+    `links` are those of others, `own_tables` the tables of Heddle's VRFs: through these, packets would get into other
+    networks. `table_of(vrf, what)` returns the table of one of Heddle's VRFs, or the main one for "".
+    """
+    wanted: dict[RuleState, Rule] = {}
+    unknown: dict[str, None] = {}
+    for rule in rules:
+        table = (
+            named_table(rule.table, links) if rule.table else table_of(rule.vrf, f"rule of priority {rule.priority}")
+        )
+        if rule.table and (table is None or table in own_tables):
+            unknown[rule.table] = None
+            continue
+        matched = (rule.family, rule.priority, rule.to, rule.fwmark)
+        wanted[RuleState(*matched, table, rule.source, rule.source_port)] = rule
+    left_out = "besides those of networks: rules for it are left out"
+    return wanted, tuple(f"there is no routing table {name} on this host {left_out}" for name in unknown)
+
+
+def forwarding(rules: Iterable[Rule], links: Mapping[str, LinkState]) -> list[Sysctl]:
+    """Return the settings by which links of the VRFs that rules name forward replies (IPv4; IPv6 has none for each).
+
+    The kernel looks up what arrives in a VRF in its table only, so the host does not route between other networks.
+    """
+    networks = {rule.table: rule.network for rule in rules if rule.table}
+    return [
+        Sysctl(f"net/ipv4/conf/{port}/forwarding", "1", network=network)
+        for name, network in networks.items()
+        for port in ports_of(name, links)
+    ]
+
+
+def rule_name(state: RuleState, names: Mapping[int, str], vrf: str = "") -> str:
+    """Return how a list of changes names a rule; `names` are those of VRFs' tables."""
+    parts = [f"IPv{state.family} {state.priority}"]
+    parts += [f"from {state.source}"] if state.source else []
+    parts += [f"port {state.source_port}"] if state.source_port else []
+    parts += [f"to {state.to}"] if state.to else []
+    parts += [f"mark {state.fwmark:#x}"] if state.fwmark else []
+    known = {MAIN_TABLE: "main", **names}
+    return " ".join([*parts, f"table {vrf or known.get(state.table, state.table)}"])

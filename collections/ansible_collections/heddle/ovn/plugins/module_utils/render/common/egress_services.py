@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What one node has to do with the EgressServices of a network: workloads that leave with a load balancer's address.
+
+Shared by rows, flows of the provider bridge, and the host's rules. An address of a workload has one way out: that of
+an EgressService comes before that of an EgressIP, as in ovn-kubernetes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from ipaddress import ip_address, ip_network
+
+from ...common.addressing import family, plain
+from ...common.naming import DEFAULT_NETWORK, LOCKED_ROLE
+from .hosting_nodes import hosting_nodes
+from .node_network import NodeNetwork, is_on
+
+# `host` of an EgressService in the plan, where endpoints leave by their own nodes.
+ALL_HOSTS = "ALL"
+
+
+@dataclass(frozen=True)
+class Steered:
+    """One address of a workload, and the address of the load balancer that it leaves with by a host.
+
+    `name` is that of the EgressService. `mark` is 0 on the default network. `local`: the workload is, or may soon be,
+    on this node.
+    """
+
+    name: str
+    address: str
+    external: str
+    host: str
+    mark: int
+    local: bool
+
+
+def steered(view: NodeNetwork) -> list[Steered]:
+    """Return the addresses on the network of all workloads that leave by one host, wherever they run.
+
+    A family in which the Service has no address of a load balancer is left out.
+    """
+    found = []
+    for name, entry in view.egress_services.items():
+        externals = {family(text): text for text in entry["addresses"]}
+        if not _is_able(view, entry["host"]):
+            continue
+        for workload, address in _addresses(view, entry):
+            external = externals.get(family(address))
+            if external:
+                local = view.node in hosting_nodes(workload)
+                found.append(Steered(name, address, external, entry["host"], entry.get("mark", 0), local))
+    return found
+
+
+def held_service_marks(view: NodeNetwork) -> list[tuple[int, str]]:
+    """Return mark and address of each EgressService of a user-defined network whose host the node is."""
+    return [
+        (entry["mark"], address)
+        for entry in view.egress_services.values()
+        if entry["host"] == view.node and "mark" in entry
+        for address in entry["addresses"]
+    ]
+
+
+def leaving_addresses(plan: dict, node: str) -> set[str]:
+    """Return the addresses of load balancers that connections of workloads leave this node with."""
+    return {
+        address
+        for entries in plan.get("egress_services", {}).values()
+        for entry in entries.values()
+        if entry["host"] == node
+        for address in entry["addresses"]
+    }
+
+
+def translates_for_services(plan: dict, node: str) -> bool:
+    """Return whether the kernel of a node gives packets of workloads the address of a load balancer."""
+    entries = plan.get("egress_services", {}).get(DEFAULT_NETWORK, {})
+    return any(entry["host"] == node for entry in entries.values())
+
+
+def routed_sources(view: NodeNetwork) -> Iterator[tuple[str, str, int]]:
+    """Yield what this node routes by a table of its own: table, source address, and source port or 0 for any.
+
+    Those of all endpoints on the host of an EgressService, of its own endpoints where every node is one, and of what
+    the Service answers: its cluster IPs and, with the external traffic policy Local, its node ports at the masquerade
+    address of local services.
+    """
+    local = view.masquerade(NodeNetwork.LOCAL_SERVICE_MASQUERADE)
+    for entry in view.egress_services.values():
+        if not entry["table"] or entry["host"] not in (view.node, ALL_HOSTS):
+            continue
+        for workload, address in _addresses(view, entry):
+            if entry["host"] == view.node or view.node in hosting_nodes(workload):
+                yield entry["table"], address, 0
+        for address in entry["cluster_ips"]:
+            yield entry["table"], address, 0
+        for port in entry["node_ports"]:
+            for address in local:
+                yield entry["table"], address, port
+
+
+def addresses_of_nodes(view: NodeNetwork) -> list[str]:
+    """Return those that are not in the network: to its own addresses on nodes it has tunnels."""
+    own = [ip_network(subnet) for subnet in view.network["subnets"]]
+    found: dict[str, None] = {}
+    for node in view.plan["nodes"].values():
+        for address in (*(node.get("gateway") or {}).get("addresses", ()), *node["addresses"], *node["encap_ips"]):
+            found[plain(address)] = None
+    return [one for one in found if not any(ip_address(one) in subnet for subnet in own)]
+
+
+def _is_able(view: NodeNetwork, host: str) -> bool:
+    node = view.plan["nodes"].get(host)
+    return bool(node and node["chassis"] and node["gateway"] and is_on(view.network, host))
+
+
+def _addresses(view: NodeNetwork, entry: dict) -> Iterator[tuple[dict, str]]:
+    """Yield the addresses of an EgressService's workloads on the network, each with its workload."""
+    for name in entry["workloads"]:
+        workload = view.plan["workloads"].get(name)
+        for interface in workload["interfaces"] if workload else ():
+            if interface["network"] == view.name and interface["role"] != LOCKED_ROLE:
+                for address in interface["addresses"]:
+                    yield workload, plain(address)
