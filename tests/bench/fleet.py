@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a fleet costs by its size: the state on a real ovsdb-server, admission, the plan, and what one host renders.
 
-    python -m tests.bench.fleet [--full] [--hosts 10 50 100 500] [--churn 1000] [--layer2]
+    python -m tests.bench.fleet [--full] [--hosts 10 50 100 500] [--churn 1000] [--layer2] [--operations 1000]
 
 A host has 100 workloads on average, and there are 8.192 networks for each host: 4,096 networks and 50,000 workloads on
 500 hosts. Networks are primary, dual stack, half Layer2 and half Layer3 (with `--layer2` all Layer2), and only where
 they are used (dynamic networks). A step's processor seconds are those of the client; the server's are in `state
 server`. Every size runs in a process of its own, so that its memory is its own. The second table has the cost for each
 workload, as a multiple of that of the smallest fleet: 1.0 is linear. Without `--full` the largest fleet has 100 hosts.
+`--operations` replaces that many workloads besides, one after the other: each is a run that reads the state, admits all
+manifests, stores, makes the plan and renders the host of the workload. A third table has what an operation costs.
 """
 
 from __future__ import annotations
@@ -17,12 +19,14 @@ import gc
 import json
 import os
 import resource
+import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 
-from ansible_collections.heddle.ovn.plugins.module_utils.api import read_manifests
+from ansible_collections.heddle.ovn.plugins.module_utils.api import Resource, read_manifests
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack
 from ansible_collections.heddle.ovn.plugins.module_utils.common.text_table import table
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.admission import admit
@@ -35,7 +39,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.store import settings
 from ansible_collections.heddle.ovn.plugins.module_utils.store.snapshot import Snapshot
 
 from . import ROOT, load
-from .servers import STATE, processor_seconds, resident_megabytes, served
+from .servers import STATE, Server, processor_seconds, resident_megabytes, served
 
 WORKLOADS_OF_HOST, MOST_NETWORKS, MOST_HOSTS = 100, 4096, 500
 # Room for that many hosts and workloads, and for the default network besides the others.
@@ -110,11 +114,39 @@ def render(plan: dict, node: str) -> int:
     return len(rows) + len(flows) + len(render_host_network(plan, node).routes)
 
 
-def one_size(hosts: int, churn: int, *, layer2: bool) -> dict:
+def one_by_one(
+    apply: Callable, found: list[Resource], others: list[Resource], count: int, server: Server
+) -> dict[str, float]:
+    """Replace workloads one at a time; return processor seconds of an operation, and megabytes, before and after."""
+    current, places = list(found), [place for place, one in enumerate(found) if one != others[place]][:count]
+    spent, sizes = [], [server.file.stat().st_size]
+    for place in places:
+        current[place] = others[place]
+        used = time.process_time()
+        _before, after = apply(current)
+        plan = build_plan(after)
+        render(plan, current[place].spec["node"])
+        spent.append(time.process_time() - used)
+        sizes.append(server.file.stat().st_size)
+    tenth = max(len(spent) // 10, 1)
+    return {
+        "operations": len(spent),
+        "median": statistics.median(spent),
+        "the slowest": max(spent),
+        "mean of the first tenth": statistics.mean(spent[:tenth]),
+        "mean of the last tenth": statistics.mean(spent[-tenth:]),
+        "state before, MB": sizes[0] / 1e6,
+        "state at its largest, MB": max(sizes) / 1e6,
+        "state after, MB": sizes[-1] / 1e6,
+        "memory of the server, MB": resident_megabytes(server.process.pid),
+    }
+
+
+def one_size(hosts: int, churn: int, operations: int, *, layer2: bool) -> dict:
     """Return all figures of one fleet."""
     steps, described = Steps(), descriptions(hosts)
     networks, workloads = sizes_of(hosts)
-    churn = min(churn, workloads)
+    churn = min(max(churn, operations), workloads)
 
     def apply(client, found: list) -> tuple[Snapshot, Snapshot]:
         def decide(before: Snapshot):
@@ -137,12 +169,15 @@ def one_size(hosts: int, churn: int, *, layer2: bool) -> dict:
         packed = steps.measure("pack the plan", pack, plan)
         rows = steps.measure("render one host", render, plan, f"node{hosts // 2}")
         steps.measure(f"replace {churn}", apply, client, others)
+        # Back to their former names.
+        each = one_by_one(partial(apply, client), others, found, operations, server) if operations else {}
         server_seconds, server_memory = processor_seconds(server.process.pid), resident_megabytes(server.process.pid)
     return {
         "hosts": hosts,
         "networks": networks,
         "workloads": workloads,
         "churn": churn,
+        "one by one": each,
         "processor": {**steps.processor, "state server": server_seconds},
         "seconds": steps.seconds,
         "sizes": {
@@ -159,7 +194,7 @@ def one_size(hosts: int, churn: int, *, layer2: bool) -> dict:
 def figures(hosts: int, options: argparse.Namespace) -> dict:
     """Measure one fleet in a process of its own."""
     command = [sys.executable, "-m", "tests.bench.fleet", "--one", str(hosts), "--churn", str(options.churn)]
-    command += ["--layer2"] if options.layer2 else []
+    command += ["--operations", str(options.operations), *(["--layer2"] if options.layer2 else [])]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -178,11 +213,12 @@ def main() -> None:
     parser.add_argument("--hosts", type=int, nargs="+")
     parser.add_argument("--full", action="store_true", help="up to 500 hosts, 4,096 networks and 50,000 workloads")
     parser.add_argument("--churn", type=int, default=1000, help="workloads that are replaced in one run")
+    parser.add_argument("--operations", type=int, default=0, help="workloads that are replaced one after the other")
     parser.add_argument("--layer2", action="store_true", help="no Layer3 networks")
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
-        print(json.dumps(one_size(options.one, options.churn, layer2=options.layer2)))
+        print(json.dumps(one_size(options.one, options.churn, options.operations, layer2=options.layer2)))
         return
     fleets = []
     for hosts in options.hosts or (FULL if options.full else SIZES):
@@ -196,6 +232,9 @@ def main() -> None:
         [name, *(f"{growth(name, fleets, every, place):.2f}" for place in range(len(fleets)))] for name in every[0]
     ]
     print("\n".join(table("\ncost of a workload, as a multiple of the smallest fleet's", ["", *columns], shown)))
+    if options.operations:
+        rows = [[name, *(f"{one['one by one'][name]:,.3f}" for one in fleets)] for name in fleets[0]["one by one"]]
+        print("\n".join(table("\none workload replaced at a time, processor seconds", ["", *columns], rows)))
 
 
 def growth(name: str, fleets: list[dict], every: list[dict], place: int) -> float:

@@ -87,12 +87,20 @@ audit:
   returned: success, with O(audit), not in check mode
   type: dict
   sample: {"digest": "3b0c44298fc1c149", "drift": [], "problems": []}
-mesh_ready:
+readiness:
   description:
-    - Whether the daemon of the mesh runs with a certificate that lasts, so that the role C(heddle.ovn.mesh) has nothing
-      to do.
-  returned: success, when the plan has a network of the mesh
-  type: bool
+    - What M(heddle.ovn.probe_info) returns, once each workload with a probe was probed.
+  returned: success, with O(audit), not in check mode, when the plan has readiness probes and their service runs
+  type: dict
+  sample: {"red/web": {"ready": true, "message": ""}}
+stopped_services:
+  description:
+    - Services of Heddle that the plan needs and that do not run on this host, by the names of the collection's roles
+      that start them. That of the mesh is one also when its certificate is about to expire.
+  returned: success
+  type: list
+  elements: str
+  sample: [mesh]
 changes:
   description: The number of objects created, updated and deleted, and the first hundred of them.
   returned: success

@@ -40,10 +40,15 @@ def readiness_of(plan: dict, node: str) -> dict[str, dict]:
     return {name: found.get(name, {"ready": False, "message": "not probed yet"}) for name in sorted(probes)}
 
 
+def first_readiness(plan: dict, node: str) -> dict[str, dict]:
+    """Return the same once each workload was probed; waits for as long as first probes take, and no longer."""
+    if node in plan.get("nodes", {}):
+        wait_for_report(render_probes(plan, node), _PATIENCE)
+    return readiness_of(plan, node)
+
+
 def probe_info_result(request: Request) -> dict:
     """Return the result of the module `probe_info`: the report, once each workload was probed."""
     plan = read_plan_file(request.params["plan"]) if os.path.exists(request.params["plan"]) else {}
-    node = request.params["node"]
-    if node in plan.get("nodes", {}) and not request.check_mode:
-        wait_for_report(render_probes(plan, node), _PATIENCE)
-    return {"changed": False, "readiness": readiness_of(plan, node)}
+    read = readiness_of if request.check_mode else first_readiness
+    return {"changed": False, "readiness": read(plan, request.params["node"])}

@@ -19,6 +19,7 @@ from .stream import CHUNK, Stream
 
 # How ovsdb-server ends a reply without an error. A text in it cannot contain this: its quotation marks are escaped.
 _END, _RESULT, _REFUSED = b'"error":null}', b'"result":', b'"result":null,"error":{'
+_ROWS, _ROWS_END, _NEXT_ROW = b'{"rows":[', b"]}", b'},{"'
 _READS = frozenset({"select", "wait"})
 
 
@@ -117,5 +118,15 @@ def _replies(stream: Stream, timeout: float) -> Iterator[str]:
 
 
 def _digest(reply: bytes) -> str:
-    """Return the digest of a reply from its result on: before it is the number of the request."""
-    return hashlib.sha256(reply[reply.find(_RESULT) :]).hexdigest()[:32]
+    """Return the digest of a reply from its result on: before it is the number of the request.
+
+    Rows count in any order: the server's own changes when it writes a row, as ovs-vswitchd lets it do for each interface
+    with packets every few seconds. Where rows begin and end is a quotation mark, which texts in them have escaped only.
+    """
+    head, *lists = reply[reply.find(_RESULT) :].split(_ROWS)
+    found = hashlib.sha256(head)
+    for text in lists:
+        rows, _end, rest = text.rpartition(_ROWS_END)
+        inner = rows.removeprefix(b'{"').removesuffix(b"}")
+        found.update(_ROWS + _NEXT_ROW.join(sorted(inner.split(_NEXT_ROW))) + _ROWS_END + rest)
+    return found.hexdigest()[:32]

@@ -11,9 +11,9 @@ from ..agent.context import only_writer
 from ..agent.health import stopped_dns_names, stopped_mesh, stopped_probes
 from ..agent.module_options import ZONE_PARTS
 from ..agent.module_runner import Request, load_plan, node_context, refusal, result
+from ..agent.probes import first_readiness
 from ..agent.zone import apply_zone, withdraw_addresses
 from ..common.naming import MESH_CERTIFICATES
-from ..render.egress.firewall import has_dns_names
 from ..render.host.mesh import mesh_networks
 from ..render.services.readiness import has_probes
 from .compare import Comparison
@@ -41,13 +41,24 @@ def zone_result(request: Request) -> dict:
             "warnings": list(outcome.notes),
         }
     found = result(outcome, diff=request.diff)
-    if mesh_networks(plan):
-        found["mesh_ready"] = not stopped_mesh(plan) and lasts(f"{MESH_CERTIFICATES}/cert.pem")
-    if has_probes(plan):
-        found["probes_ready"] = not stopped_probes(plan)
-    if has_dns_names(plan):
-        found["dns_names_ready"] = not stopped_dns_names(plan)
+    found["stopped_services"] = stopped = _stopped_services(plan)
     if request.params["audit"] and context.write and not withdraw:
         complete = set(request.params["parts"]) == set(ZONE_PARTS)
         found["audit"] = Comparison(plan, context.node).summary(applied=complete and not outcome.changed)
+        if has_probes(plan) and "probes" not in stopped:
+            found["readiness"] = first_readiness(plan, context.node)
     return found
+
+
+def _stopped_services(plan: dict) -> list[str]:
+    """Return which services of Heddle the plan needs and the host lacks, by the names of their roles.
+
+    That of the mesh counts as lacking also when its certificate is about to expire: the role makes a new one.
+    """
+    mesh = bool(mesh_networks(plan)) and not lasts(f"{MESH_CERTIFICATES}/cert.pem")
+    stopped = {
+        "mesh": mesh or stopped_mesh(plan),
+        "probes": stopped_probes(plan),
+        "dns_names": stopped_dns_names(plan),
+    }
+    return [name for name, missing in stopped.items() if missing]
