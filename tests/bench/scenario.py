@@ -44,6 +44,7 @@ def one_round(clock: Clock, rows: list[Row], changed: list[Row], network: str) -
     """Measure engine and bare protocol once; return the writing transactions of one change."""
     before, after = ([row for row in some if row.network in ("", network)] for some in (rows, changed))
     with served(NORTHBOUND, NORTHBOUND) as (plain, server), raw.RawClient(plain.remote, NORTHBOUND) as client:
+        clock.watch(plain.process.pid, server.process.pid)
         networks, selects = raw.operations(client, rows, load.OWNER)
         clock.measure("raw create", write_raw, client, networks)
         clock.measure("create", apply, server, rows)
@@ -51,12 +52,20 @@ def one_round(clock: Clock, rows: list[Row], changed: list[Row], network: str) -
             clock.measure("raw read", client.transact, selects)
             assert clock.measure("no change", apply, server, rows) == (0, 0)
             assert clock.measure("no change, as recorded", replies_equal, server.remote, read_by(server, rows), 600.0)
-        former = tuple(row for row in before if row.network)
-        scope = Scope(tables=frozenset(TABLES), networks=frozenset({network}), former=former)
-        changes, transactions = clock.measure(CHANGE, apply, server, after, scope)
-        assert changes > 0
+        for _change in range(READS_PER_ROUND):
+            changes, transactions = clock.measure(CHANGE, apply, server, after, _of_network(network, before))
+            assert changes > 0
+            assert apply(server, before, _of_network(network, after))[0] == changes
+        apply(server, after, _of_network(network, before))
         assert apply(server, changed, EVERYTHING) == (0, 0)
+        clock.watch()
     return transactions
+
+
+def _of_network(network: str, former: list[Row]) -> Scope:
+    """Return the scope of a change of one network, whose rows were `former` ones."""
+    own = tuple(row for row in former if row.network)
+    return Scope(tables=frozenset(TABLES), networks=frozenset({network}), former=own)
 
 
 def flows(plan: dict, rows: list[Row]) -> int:
@@ -67,8 +76,9 @@ def flows(plan: dict, rows: list[Row]) -> int:
         return len(southbound.rows("Logical_Flow"))
 
 
-def print_figures(seconds: dict[str, float], without: str, rows: list[Row], tables: tuple[str, ...]) -> None:
-    """Print what the steps took, with and `without` the objects that were measured."""
+def print_figures(clock: Clock, without: str, rows: list[Row], tables: tuple[str, ...], change: str) -> None:
+    """Print what the steps and the `change` took, with and `without` the objects that were measured."""
+    seconds, processor = clock.best(), clock.least_processor()
     for label in ("validate", "admit", "plan", "render"):
         print(f"{label:36} {seconds[label]:8.3f} s, {without} {seconds[f'{without}: {label}']:.3f} s")
     print(f"{'rows of one node':36} {len(rows):8,}")
@@ -79,4 +89,6 @@ def print_figures(seconds: dict[str, float], without: str, rows: list[Row], tabl
         ("no change", "raw read"),
         ("no change, as recorded", "raw read"),
     ):
-        print(f"{f'{name} over {over}':36} {seconds[name] / seconds[over]:8.2f} x ({seconds[name]:.3f} s)")
+        ratios = f"{seconds[name] / seconds[over]:8.2f} x, processor {processor[name] / processor[over]:.2f} x"
+        print(f"{f'{name} over {over}':36} {ratios} ({processor[name]:.3f} s)")
+    print(f"{change:36} {seconds[CHANGE] * 1000:8.1f} ms, processor {processor[CHANGE] * 1000:.1f} ms")

@@ -123,6 +123,27 @@ def described(value):
     return value
 
 
+class Described(Mapping):
+    """Column values as `described`, computed when they are read: only a diff does, and creations have many."""
+
+    __slots__ = ("_columns",)
+
+    def __init__(self, columns):
+        self._columns = columns
+
+    def __getitem__(self, name):
+        return described(self._columns[name])
+
+    def __iter__(self):
+        return iter(self._columns)
+
+    def __len__(self):
+        return len(self._columns)
+
+    def __repr__(self):
+        return repr(dict(self))
+
+
 def held_uuids(table, row, names, strong=True):
     """uuids that those columns of a row refer to; with `strong`, only references that keep a row alive."""
     found = set()

@@ -4,9 +4,9 @@
     with Client("unix:/run/ovn/ovnnb_db.sock") as client:
         outcome = reconcile(client, "OVN_Northbound", rows, owner="lab", scope=Scope(), write=True)
 
-Read, compare, then write the difference through `_write`, the only function that writes. Networks are written five per
-transaction (the switch's ports 200) with two transactions outstanding; a transaction whose premises have changed is
-planned again.
+Read, compare, then write the difference through `_write`, the only function that writes. Networks are written up to
+five per transaction (the switch's ports 200) with two transactions outstanding; a transaction whose premises have
+changed is planned again.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from .current import Current
 from .desired import DesiredRow
 from .foreign import foreign_rows
 from .identity import Identity
-from .schema import Kind, Schema
-from .transaction import NETWORKS_PER_TRANSACTION, PORT_NETWORKS_PER_TRANSACTION, Plan
+from .schema import Kind, schema_of
+from .transaction import PORTS_TOGETHER, Plan
 from .values import Keys, Parent, Ref, Row, Scope
 
 __all__ = ["InvalidRows", "Keys", "Parent", "Ref", "Row", "Scope", "reconcile"]
@@ -68,7 +68,7 @@ def reconcile(client, database, rows, *, owner, scope=None, write=True, report_f
 
 
 def _reconcile(client, database, rows, identity, scope, write, report_foreign, closing):
-    schema = Schema(client.get_schema(database))
+    schema = schema_of(client.get_schema(database))
     changes, retry_candidates, refused, failed, alone = [], set(), None, {}, False
     narrowed = scope
     for attempt in range(ATTEMPTS):
@@ -144,8 +144,8 @@ def _apply(client, database, plan, changes, alone, closing):
 
     With `alone`, each network has a transaction of its own.
     """
-    together = PORT_NETWORKS_PER_TRANSACTION if database == OPEN_VSWITCH else NETWORKS_PER_TRANSACTION
-    networks = plan.chunks(1 if alone else together)
+    together = PORTS_TOGETHER if database == OPEN_VSWITCH else ()
+    networks = plan.chunks(1) if alone else plan.chunks(*together)
     stages = [
         [units for units in stage if plan.has_operations(units)] for stage in ([plan.first()], networks, [plan.last()])
     ]

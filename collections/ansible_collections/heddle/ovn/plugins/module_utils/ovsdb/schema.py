@@ -79,8 +79,20 @@ class Table:
         self.title = next((column for column in ("name", *indexed) if column in self.columns), None)
 
 
+_SCHEMAS = {}
+
+
+def schema_of(raw):
+    """The `Schema` of a `get_schema` reply. The last one of each database is kept: making its columns and their
+    encoders takes a process longer than comparing the rows of a network."""
+    kept = _SCHEMAS.get(raw["name"])
+    if kept is None or kept[0] != raw:
+        kept = _SCHEMAS[raw["name"]] = raw, Schema(raw)
+    return kept[1]
+
+
 class Schema:
-    """All tables of one database."""
+    """All tables of one database. It never changes once it is made."""
 
     def __init__(self, raw):
         self.name, self.version = raw["name"], raw.get("version", "unknown")

@@ -7,16 +7,20 @@ common to all networks are written first, and their deletions come last.
 
 from __future__ import annotations
 
+import math
+
 from ..common.change import Change
 from ..common.errors import InvalidRows, RowProblem
-from .diff import NOTHING, UNCHANGED, birth_row, compare, described, held_uuids
+from .diff import NOTHING, UNCHANGED, Described, birth_row, compare, held_uuids
 from .identity import KEY, MARK_KEYS
 from .schema import MAP, MARKS, WHOLE
 from .values import map_pairs, map_wire, to_python
 
 NETWORKS_PER_TRANSACTION = 5
+# ovsdb-server spends up to twice the processor time on a row in transactions that are longer than its caches.
+ROWS_PER_TRANSACTION = 150
 # After each change of its bridges' ports, ovs-vswitchd goes through all ports, and ovn-controller computes anew.
-PORT_NETWORKS_PER_TRANSACTION = 200
+PORTS_TOGETHER = 200, math.inf
 SHARED, LAST = "", None
 
 
@@ -35,6 +39,11 @@ class Unit:
             row = birth_row(wanted, plan.later.get(wanted.uuid, NOTHING))
             inserts.append({"op": "insert", "table": wanted.row.table, "uuid": wanted.uuid, "row": row})
         return self.guards + inserts + self.writes
+
+    @property
+    def rows(self) -> int:
+        """Return how many rows are written, one that is written twice counted twice."""
+        return len(self.inserts) + len(self.writes)
 
     @property
     def is_empty(self) -> bool:
@@ -100,11 +109,17 @@ class Plan:
         """Deletions in the common unit, as a list of units."""
         return [self._units[LAST]] if LAST in self._units else []
 
-    def chunks(self, size=NETWORKS_PER_TRANSACTION):
-        """Lists of at most `size` units that are written together."""
-        units = self._network_units()
-        for start in range(0, len(units), size):
-            yield units[start : start + size]
+    def chunks(self, size=NETWORKS_PER_TRANSACTION, limit=ROWS_PER_TRANSACTION):
+        """Lists of at most `size` units, with at most `limit` rows unless one has more, that are written together."""
+        chunk, rows = [], 0
+        for unit in self._network_units():
+            if chunk and (len(chunk) == size or rows + unit.rows > limit):
+                yield chunk
+                chunk, rows = [], 0
+            chunk.append(unit)
+            rows += unit.rows
+        if chunk:
+            yield chunk
 
     @staticmethod
     def has_operations(units) -> bool:
@@ -126,8 +141,7 @@ class Plan:
     def creation(self, wanted):
         """The change for a created row."""
         row = wanted.row
-        after = {name: described(value) for name, value in row.columns.items()}
-        return Change(self._schema.name, "create", row.table, _name(row), row.network, {}, after)
+        return Change(self._schema.name, "create", row.table, _name(row), row.network, {}, Described(row.columns))
 
     # -- planning ----------------------------------------------------------------------------------------------------
 
