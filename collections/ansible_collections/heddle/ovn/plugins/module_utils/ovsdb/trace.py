@@ -120,8 +120,9 @@ def _replies(stream: Stream, timeout: float) -> Iterator[str]:
 def _digest(reply: bytes) -> str:
     """Return the digest of a reply from its result on: before it is the number of the request.
 
-    Rows count in any order: the server's own changes when it writes a row, as ovs-vswitchd lets it do for each interface
-    with packets every few seconds. Where rows begin and end is a quotation mark, which texts in them have escaped only.
+    Rows count in any order: the server's own changes when it writes a row, as ovs-vswitchd lets it do for each
+    interface with packets every few seconds. Where rows begin and end is a quotation mark, which texts in them have
+    escaped only.
     """
     head, *lists = reply[reply.find(_RESULT) :].split(_ROWS)
     found = hashlib.sha256(head)
