@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What one node has to do with the EgressServices of a network: workloads that leave with a load balancer's address.
 
-Shared by rows, flows of the provider bridge, and the host's rules. An address of a workload has one way out: that of
+Shared by rows, flows of the provider bridge, and the host's rules. For one address of a workload one object applies:
 an EgressService comes before that of an EgressIP, as in ovn-kubernetes.
 """
 

@@ -76,7 +76,7 @@ class _EgressIps:
         inside = {family(one.address) for one in to_host} - {family(one.address) for one in local}
         rows += [row for version in sorted(inside) for row in self._inside(version)]
         rows += [row for one in by_router for row in self._leave(one)]
-        rows += self._catch_all() if by_router else []
+        rows += self._catch_all() if held else []
         return rows
 
     def _is_translated_by_host(self, one: Leaving) -> bool:
