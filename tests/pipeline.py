@@ -51,6 +51,14 @@ def with_gateways(mode: str, hosts: dict[str, dict] = THREE_NODES, **facts) -> d
     }
 
 
+def with_nics(hosts: dict[str, dict]) -> dict[str, dict]:
+    """Return the hosts, each with a further NIC, on a network of its own."""
+    return {
+        name: {**host, "other_addresses": {"eth3": [f"203.0.113.{10 + number}/24", f"2001:db8:3::{10 + number:x}/64"]}}
+        for number, (name, host) in enumerate(hosts.items(), start=1)
+    }
+
+
 def labelled(hosts: dict[str, dict]) -> dict[str, dict]:
     """Return the hosts with the label of those that may hold egress addresses."""
     return {name: {**host, "labels": {"k8s.ovn.org/egress-assignable": ""}} for name, host in hosts.items()}

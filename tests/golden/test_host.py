@@ -2,7 +2,8 @@
 """Manifests to what a host with external connectivity has besides Northbound rows.
 
 `host/NAME.yml` is the input; `NAME.flows` is node1's provider bridge, `NAME.network` `NAME.firewall` its kernel.
-A name ends with `-shared` or `-local`, the hosts' gateway mode. HEDDLE_RECORD=1 writes the expected files anew.
+A name ends with `-shared` or `-local`, the hosts' gateway mode. With `-nics` hosts have a further NIC. HEDDLE_RECORD=1
+writes the expected files anew.
 """
 
 import os
@@ -24,13 +25,14 @@ from ansible_collections.heddle.ovn.plugins.module_utils.render.host.links_and_r
 from ansible_collections.heddle.ovn.plugins.module_utils.types.host_network import HostNetwork
 from ansible_collections.heddle.ovn.plugins.module_utils.types.nftables_ruleset import Firewall
 from ansible_collections.heddle.ovn.plugins.module_utils.types.openflow_flow import DEFAULT_COOKIE, Flow
-from tests.pipeline import EVERYWHERE, THREE_NODES, labelled, namespace, plan_of, with_gateways
+from tests.pipeline import EVERYWHERE, THREE_NODES, labelled, namespace, plan_of, with_gateways, with_nics
 
 CASES = sorted((Path(__file__).parent / "host").glob("*.yml"))
 
 
 def plan_for(case: Path) -> dict:
-    return plan_of(case.read_text(), hosts=labelled(with_gateways(case.stem.rpartition("-")[2])), settings=EVERYWHERE)
+    hosts = labelled(with_gateways(case.stem.rpartition("-")[2]))
+    return plan_of(case.read_text(), hosts=with_nics(hosts) if "-nics" in case.stem else hosts, settings=EVERYWHERE)
 
 
 def shown(flow: Flow) -> str:
@@ -61,9 +63,14 @@ def words(entry) -> str:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
 def test_network(case):
     plan = plan_for(case)
+    network = render_host_network(plan, "node1")
     found = [
-        words(entry) for part in fields(HostNetwork) for entry in getattr(render_host_network(plan, "node1"), part.name)
+        words(entry)
+        for part in fields(HostNetwork)
+        if part.name != "link_tables"
+        for entry in getattr(network, part.name)
     ]
+    found += [f"table of {name}" for name in network.link_tables]
     found += [f"{row.table} {row.key} [{row.network}] {row.columns}" for row in render_management_ports(plan, "node1")]
     check(case.with_suffix(".network"), "".join(f"{line}\n" for line in found))
 

@@ -4,7 +4,7 @@
 `NAME.yml` is the input, `NAME.rows` what node1 gets for the networks in it. HEDDLE_RECORD=1 writes the latter anew. A
 name that ends with `-shared` or `-local` configures external connectivity in that gateway mode. Networks are on all
 nodes, unless the name ends with `-dynamic`. Of a case with `egress` in its name only those rows are shown that are
-not there without its egress kinds. With `-names` there is a domain for names.
+not there without its egress kinds. With `-names` there is a domain for names, with `-nics` hosts have a further NIC.
 """
 
 import os
@@ -14,7 +14,7 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
 from ansible_collections.heddle.ovn.plugins.module_utils.types.ovsdb_row import Ref, Row
-from tests.pipeline import EVERYWHERE, labelled, plan_of, with_gateways
+from tests.pipeline import EVERYWHERE, labelled, plan_of, with_gateways, with_nics
 
 CASES = sorted((Path(__file__).parent / "northbound").glob("*.yml"))
 
@@ -23,6 +23,7 @@ def plan_for(case: Path, *, without: str = "") -> dict:
     mode = case.stem.rpartition("-")[2]
     documents = [one for one in case.read_text().split("---\n") if not without or f"kind: {without}" not in one]
     hosts = labelled(with_gateways(mode)) if mode in ("shared", "local") else None
+    hosts = with_nics(hosts) if "-nics" in case.stem else hosts
     settings = {} if mode == "dynamic" else EVERYWHERE
     settings = {**settings, "cluster_domain": "cluster.local"} if mode == "names" else settings
     return plan_of("---\n".join(documents), hosts=hosts, settings=settings)

@@ -77,7 +77,7 @@ def test_an_address_is_on_one_host_at_a_time(lab, own, tmp_path):
         for address, seen in found.items():
             assert seen["hosts"] == [macs["node1"], macs["node3"]], address
             assert seen["accepted"], f"{address}: no connection after the move"
-        # Without an assertion on time: a host applies its part of the plan between giving up and announcing.
+        # Without an assertion on time, which depends on the machine.
         print({address: seen["gap_ms"] for address, seen in found.items()})
     finally:
         for node in HOSTS:

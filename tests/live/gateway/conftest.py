@@ -24,7 +24,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.render.host.vswitch imp
 from tests.live.conftest import start, stop, wait_for
 from tests.live.gateway.packets import Answer, Packet, Question, decode, read_capture, tag_of, tagged, untagged
 from tests.live.topology.zone import Zone
-from tests.pipeline import with_gateways
+from tests.pipeline import with_gateways, with_nics
 
 BRIDGE, UPLINK, MAC = "breth1", "eth1", "02:00:00:00:00:01"
 NEXT_HOP_MAC = "0a:00:00:00:00:fe"
@@ -156,12 +156,21 @@ def host(tools, folder, vswitch, northbound, southbound, northd, monkeypatch):
     monkeypatch.setenv("OVS_RUNDIR", str(folder))
     machine = Host(tools, folder, vswitch)
 
-    def make(manifests: str, mode: str = "shared", settings: dict | None = None, labels: dict | None = None, **facts):
+    def make(
+        manifests: str,
+        mode: str = "shared",
+        settings: dict | None = None,
+        labels: dict | None = None,
+        *,
+        nics: bool = False,
+        **facts,
+    ):
         machine.start(southbound)
         if facts.get("vlan"):
             machine.vlan = facts["vlan"]
             machine.vsctl("set", "Port", BRIDGE, f"tag={machine.vlan}")
         hosts = with_gateways(mode, **facts)
+        hosts = with_nics(hosts) if nics else hosts
         hosts["node1"]["labels"] = labels or {}
         zone = Zone(tools, northbound, southbound, manifests, hosts, settings)
         machine.add_management_ports(zone.plan)

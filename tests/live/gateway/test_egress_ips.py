@@ -48,6 +48,27 @@ def test_connections_leave_with_the_egress_address_and_get_their_replies(host, f
 
 
 @pytest.mark.parametrize("family", [4, 6])
+def test_address_on_another_nic_leads_to_the_management_port(host, family):
+    """From there on it is the kernel's (`tests/live/nftables/test_egress_nics.py`)."""
+    address = {4: "203.0.113.100", 6: "2001:db8:3::100"}[family]
+    machine, zone = host(MANIFESTS + egress_ip("plain", address), labels=LABELS, nics=True)
+    request = request_of(zone, "plain", UDP, family)
+    machine.receive("if-plain", request.encode())
+
+    def at(interface: str, end: str) -> list[Packet]:
+        return [
+            one for one in machine.sent(interface) if isinstance(one, Packet) and getattr(one, end) == EXTERNAL[family]
+        ]
+
+    machine.exchange(lambda: at("ovn-k8s-mp0", "target"), "the packet at the management port")
+    (packet,) = at("ovn-k8s-mp0", "target")
+    assert (packet.source, packet.payload) == (request.source, b"plain")
+    machine.receive("ovn-k8s-mp0", packet.answer().encode())
+    machine.exchange(lambda: at("if-plain", "source"), "the reply")
+    assert not at(UPLINK, "target")
+
+
+@pytest.mark.parametrize("family", [4, 6])
 def test_other_nodes_are_reached_with_the_address_of_the_node(host, family):
     """An EgressIP is for what is beyond the cluster (ovn-kubernetes, policies 102 with the mark 1008)."""
     machine, zone = started(host, "shared", family)

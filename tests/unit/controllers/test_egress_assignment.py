@@ -53,6 +53,23 @@ def test_only_the_addresses_of_a_host_that_leaves_move(wanted, there, gone):
                 assert second.holders[name][address] == host
 
 
+def test_the_network_of_an_address():
+    host = Host("node1", SUBNETS, (("eth3", "198.51.100.0/24"), ("eth4", "198.51.100.64/26"), ("eth5", "192.0.2.0/25")))
+    addresses = ("192.0.2.100", "198.51.100.1", "198.51.100.65", "203.0.113.1", "2001:db8::1")
+    found = {text: host.nic(text) for text in addresses}
+    assert found == {
+        "192.0.2.100": "", "198.51.100.1": "eth3", "198.51.100.65": "eth4", "203.0.113.1": None, "2001:db8::1": "",
+    }  # fmt: skip
+
+
+def test_address_goes_to_a_host_with_a_further_nic_in_its_network():
+    """As in ovn-kubernetes, also where other hosts have that network as their provider network."""
+    apart = Host("node2", ("198.51.100.0/24",), (("eth3", "192.0.2.0/24"),))
+    assert assigned({"a": ["192.0.2.100"]}, [*hosts("node1"), apart], {}, {}).holders == {"a": {"192.0.2.100": "node2"}}
+    before = {"a": {"192.0.2.100": "node1"}}
+    assert assigned({"a": ["192.0.2.100"]}, [*hosts("node1"), apart], {}, before).holders == before
+
+
 @given(st.integers(1, 12), THERE.filter(bool))
 def test_addresses_are_balanced(count, there):
     wanted = {f"object{number}": [ADDRESSES[number]] for number in range(count)}

@@ -10,11 +10,10 @@ import pytest
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers import layer2_steps
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.plan.held_addresses import moved_addresses
-from ansible_collections.heddle.ovn.plugins.module_utils.render.common.entrances import (
-    held_addresses,
-    without_addresses,
-)
-from tests.pipeline import decide, labelled, layer2, namespace, stored, with_gateways, workload
+from ansible_collections.heddle.ovn.plugins.module_utils.render.common.egress_ips import leaving
+from ansible_collections.heddle.ovn.plugins.module_utils.render.common.entrances import held_addresses
+from ansible_collections.heddle.ovn.plugins.module_utils.render.common.node_network import NodeNetwork, attachments
+from tests.pipeline import decide, labelled, layer2, namespace, stored, with_gateways, with_nics, workload
 
 HOSTS = labelled(with_gateways("shared"))
 TEXT = (
@@ -55,10 +54,12 @@ def test_only_addresses_of_a_host_without_its_label_move():
     before = stored(text, hosts=HOSTS)
     after = stored(text, before, hosts=hosts_with("node1", "node3"))
     old, new = build_plan(before), build_plan(after)
-    assert moved_addresses(old, new) == ["192.0.2.101"]
-    assert moved_addresses(new, build_plan(stored(text, after, hosts=HOSTS))) == []
+    assert moved_addresses(old, new) == {"192.0.2.101": "node2"}
+    assert moved_addresses(new, build_plan(stored(text, after, hosts=HOSTS))) == {}
     assert held_addresses(new, "node1") == ["192.0.2.100"]
-    assert held_addresses(without_addresses(old, {"192.0.2.101"}), "node2") == []
+    # The run that moved it was cut off: its former host has it still.
+    assert moved_addresses(new, new, {"node1": ["192.0.2.100"], "node2": ["192.0.2.101"]}) == {"192.0.2.101": "node2"}
+    assert moved_addresses(new, new, {"gone": ["192.0.2.101"], "node3": ["192.0.2.101"]}) == {}
 
 
 @pytest.mark.parametrize(
@@ -68,13 +69,40 @@ def test_only_addresses_of_a_host_without_its_label_move():
         ("192.0.2.100", with_gateways("shared"), "NoMatchingNodeFound"),
         ("192.0.2.12", HOSTS, "EgressIPConflict"),
         ("198.18.1.11", HOSTS, "EgressIPConflict"),
+        ("203.0.113.12", with_nics(HOSTS), "EgressIPConflict"),
     ],
 )
 def test_address_without_a_host_is_reported_and_others_work(address, hosts, reason):
     after = stored(TEXT + egress_ip("one", address) + egress_ip("two", "192.0.2.101"), hosts=hosts)
     assert status_of(after, "one") == ("False", reason)
-    if hosts is HOSTS:
+    if hosts != with_gateways("shared"):
         assert build_plan(after)["egress_ips"].keys() == {"two"}
+
+
+def test_address_on_another_nic_is_for_the_default_network():
+    inside = {"matchLabels": {"kubernetes.io/metadata.name": "plain"}}
+    text = egress_ip("plain", "203.0.113.100", "2001:db8:3::100", namespaceSelector=inside)
+    after = stored(TEXT + text, hosts=with_nics(HOSTS))
+    assert status_of(after, "plain") == ("True", "Assigned")
+    (entry,) = build_plan(after)["egress_ips"].values()
+    assert entry["addresses"] == [
+        {"address": "203.0.113.100", "node": "node1", "nic": "eth3"},
+        {"address": "2001:db8:3::100", "node": "node2", "nic": "eth3"},
+    ]
+    # A workload of a user-defined network leaves with the address of its node.
+    after = stored(TEXT + egress_ip("all", "203.0.113.100"), hosts=with_nics(HOSTS))
+    assert status_of(after, "all") == ("False", "NetworkNotSupported")
+    condition = after.objects["EgressIP/all"].status["conditions"][0]
+    assert condition["message"] == (
+        "egress IP assigned to a host secondary interface for a user defined network (network name red_net) is "
+        "unsupported: 203.0.113.100"
+    )
+    plan = build_plan(after)
+    attached = attachments(plan)
+    assert not leaving(NodeNetwork(plan, "red_net", "node1", attached["red_net"]))
+    assert [one.nics for one in leaving(NodeNetwork(plan, "default", "node1", attached["default"]))] == [
+        {"203.0.113.100": "eth3"}
+    ]
 
 
 def test_a_workload_leaves_with_the_first_egress_ip_by_name():

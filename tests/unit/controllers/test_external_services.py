@@ -16,7 +16,12 @@ from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.plan.held_addresses import moved_addresses
 from ansible_collections.heddle.ovn.plugins.module_utils.render.common.entrances import (
     held_addresses,
-    without_addresses,
+)
+from ansible_collections.heddle.ovn.plugins.module_utils.render.common.handover import (
+    announced_addresses,
+    pending_addresses,
+    prepared_plan,
+    released_plan,
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.store.layer2_version import TRANSIT_ROUTER
 from tests.pipeline import decide, layer2, namespace, stored, with_gateways, workload
@@ -103,7 +108,6 @@ def test_load_balancer_addresses_and_their_hosts():
     assert condition(again.objects["Service/red/more"], "Announced")["reason"] == "PoolExhausted"
     plan = build_plan(found)
     assert held_addresses(plan, "node1") == ["192.0.2.200"]
-    assert held_addresses(without_addresses(plan, {"192.0.2.200"}), "node1") == []
     assert set(plan["networks"]["red_net"]["nodes"]) == set(HOSTS)
 
 
@@ -115,7 +119,18 @@ def test_addresses_move_when_their_host_is_gone():
     without = {name: {**host, "labels": label if name == "node1" else {}} for name, host in HOSTS.items()}
     second = stored(text, first, hosts=without)
     assert second.objects["Service/red/web"].status["announcers"] == {"192.0.2.200": "node2"}
-    assert moved_addresses(build_plan(first), build_plan(second)) == ["192.0.2.200"]
+    old, new = build_plan(first), build_plan(second)
+    moved = moved_addresses(old, new)
+    assert moved == {"192.0.2.200": "node1"}
+    # Both hosts have all that it needs, and neither has the address, until the new one claims it.
+    assert prepared_plan(new, "node1", moved) is None
+    prepared, released = prepared_plan(new, "node2", moved), released_plan(old, new, "node1", moved)
+    for plan, node in ((prepared, "node2"), (released, "node1")):
+        assert held_addresses(plan, node) == ["192.0.2.200"]
+        assert announced_addresses(plan, node) == []
+    assert pending_addresses(prepared, new, "node2") == ["192.0.2.200"]
+    assert pending_addresses(released, new, "node1") == []
+    assert released_plan(old, new, "node3", moved) is None
     assert (
         stored(text, second, hosts=HOSTS).objects["Service/red/web"].status == second.objects["Service/red/web"].status
     )

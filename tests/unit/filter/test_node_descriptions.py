@@ -9,7 +9,8 @@ from ansible_collections.heddle.ovn.plugins.filter.node_descriptions import node
 
 
 def test_description_of_a_host_that_reported_and_of_one_that_did_not():
-    facts = {"chassis": "c", "gateway": {"bridge": "br-ex"}, "underlay_mtu": 1500, "kernel_lacks": [], "changed": False}
+    facts = {"chassis": "c", "gateway": {"bridge": "br-ex"}, "underlay_mtu": 1500, "kernel_lacks": [], "changed": False,
+             "other_addresses": {"eth3": ["203.0.113.11/24"]}, "held_addresses": ["198.18.2.100"]}  # fmt: skip
     hostvars = {
         "n1": {
             "heddle_encap_ips": ["198.18.1.11"], "heddle_addresses": ["198.18.2.11"],
@@ -21,11 +22,13 @@ def test_description_of_a_host_that_reported_and_of_one_that_did_not():
     assert node_descriptions(hostvars, ["n1", "n2"]) == {
         "n1": {
             "chassis": "c", "gateway": {"bridge": "br-ex"}, "underlay_mtu": 1500, "kernel_lacks": [],
+            "other_addresses": {"eth3": ["203.0.113.11/24"]}, "held_addresses": ["198.18.2.100"],
             "encap_ips": ["198.18.1.11"], "addresses": ["198.18.2.11"],
             "labels": {"rack": "a"}, "mesh_neighbours": [],
         },
         "n2": {
             "chassis": None, "gateway": None, "underlay_mtu": None, "kernel_lacks": None,
+            "other_addresses": None, "held_addresses": [],
             "encap_ips": ["198.18.1.12"], "addresses": [], "labels": {}, "mesh_neighbours": [],
         },
     }  # fmt: skip

@@ -15,7 +15,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.verify.external_expecta
     left_out,
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.firewall_permissions import FirewallPermissions
-from tests.pipeline import labelled, layer2, namespace, plan_of, with_gateways, workload
+from tests.pipeline import labelled, layer2, namespace, plan_of, with_gateways, with_nics, workload
 from tests.unit.controllers.test_egress_ips import egress_ip
 
 EXTERNAL = {"outside": ["192.0.2.200", "2001:db8::200"]}
@@ -56,6 +56,18 @@ def test_external_hosts_see_the_egress_addresses_and_nodes_the_address_of_the_no
     assert (found["red/a", 6].sources, found["red/a", 6].seen_as) == ((), "2001:db8::b")
     assert (found["blue/a", 4].sources, found["blue/a", 4].seen_as) == ((), "192.0.2.11")
     assert flows(plan, TO_OTHER_HOST)["red/a", 4].seen_as == "192.0.2.11"
+
+
+def test_packets_through_another_nic_are_left_out():
+    text = namespace("plain", primary=False) + workload("plain", "a", "node1")
+    everyone = egress_ip("web", "203.0.113.100")
+    plan = plan_of(TEXT + text + everyone, hosts=with_nics(labelled(with_gateways("shared"))))
+    found = flows(plan, TO_EXTERNAL)
+    assert ("plain/a", 4) not in found
+    assert found["plain/a", 6].seen_as == "2001:db8::b"
+    # User-defined networks leave with the address of the node.
+    assert found["red/a", 4].seen_as == "192.0.2.11"
+    assert "203.0.113.100: packets that leave through eth3 of node1 are not tested" in left_out(plan, EXTERNAL)
 
 
 def test_firewall_decides_what_is_expected():

@@ -19,6 +19,8 @@ options:
     description:
       - The hosts, by name. Each is a dictionary with C(chassis) (system-id of Open vSwitch), C(encap_ips) (list of
         addresses of tunnel endpoints) and C(addresses) (list of the host's own addresses).
+      - C(held_addresses) are those of EgressIPs and load balancers that the host has in fact; the state does not keep
+        them.
       - A host that could not be reached is given without values and keeps those that it reported before.
     type: dict
     required: true

@@ -40,7 +40,7 @@ _value:
   type: dict
 """
 
-REPORTED = ("chassis", "gateway", "underlay_mtu", "kernel_lacks")
+REPORTED = ("chassis", "gateway", "underlay_mtu", "kernel_lacks", "other_addresses")
 
 
 def node_descriptions(hostvars: dict, nodes: list) -> dict:
@@ -50,10 +50,13 @@ def node_descriptions(hostvars: dict, nodes: list) -> dict:
 
 def _description(variables: dict) -> dict:
     facts = variables.get("chassis_facts") or variables.get("chassis_described") or {}
+    held = facts.get("held_addresses") or []
     if facts.get("differences"):
         facts = {}
     return {
         **{key: facts.get(key) for key in REPORTED},
+        # Not kept by the state: what the host has now.
+        "held_addresses": held,
         "encap_ips": variables["heddle_encap_ips"],
         "addresses": variables.get("heddle_addresses") or [],
         "labels": variables.get("heddle_node_labels") or {},

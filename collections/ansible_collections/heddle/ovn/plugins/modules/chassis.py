@@ -69,6 +69,19 @@ kernel_lacks:
   type: list
   elements: str
   sample: []
+other_addresses:
+  description:
+    - Addresses with prefix length on NICs that no bridge of Heddle has, by NIC.
+    - EgressIPs may be in their subnets.
+  returned: success
+  type: dict
+  sample: {"eth3": ["198.51.100.11/24"]}
+held_addresses:
+  description: Addresses of EgressIPs and load balancers that the host has.
+  returned: success
+  type: list
+  elements: str
+  sample: [198.18.2.100]
 changes:
   description: The objects that were created, updated and deleted, and their number.
   returned: success

@@ -64,6 +64,17 @@ kernel_lacks:
   type: list
   elements: str
   sample: []
+other_addresses:
+  description: As RV(heddle.ovn.chassis#module:other_addresses).
+  returned: success
+  type: dict
+  sample: {"eth3": ["198.51.100.11/24"]}
+held_addresses:
+  description: As RV(heddle.ovn.chassis#module:held_addresses).
+  returned: success
+  type: list
+  elements: str
+  sample: [198.18.2.100]
 differences:
   description: What M(heddle.ovn.chassis) would change, one object per line, a hundred at most.
   returned: success

@@ -73,9 +73,8 @@ plan:
 moved_addresses:
   description: As RV(heddle.ovn.resource#module:moved_addresses), from the former plan to RV(plan).
   returned: when O(probes) changed the plan
-  type: list
-  elements: str
-  sample: []
+  type: dict
+  sample: {}
 revision:
   description: Revision of the state; grows with every change.
   returned: success

@@ -59,11 +59,11 @@ kinds:
   elements: str
   sample: [netns, vm]
 moved_addresses:
-  description: Egress addresses that one host has and another one gets.
+  description: Addresses of EgressIPs and load balancers that another host gets, each with its former host, by
+    the plans and by what the hosts have.
   returned: success
-  type: list
-  elements: str
-  sample: [198.18.2.100]
+  type: dict
+  sample: {"198.18.2.100": node1}
 revision:
   description: Revision of the state; grows with every change.
   returned: success

@@ -56,12 +56,21 @@ options:
     type: bool
     default: false
     version_added: 0.4.0
-  withdraw:
+  handover:
     description:
-      - Whether to do nothing but give up the egress addresses that the host has and that O(document) gives to another
-        one. When addresses move, all hosts do this before one of them applies the plan, so that none is on two hosts.
-    type: bool
-    default: false
+      - A step to do instead of applying O(document), when addresses of EgressIPs or load balancers move to other hosts
+        (O(moved)). All hosts take both steps before one of them applies the plan, so that no address is on two hosts.
+      - V(prepare) applies O(document) but for the move. A host that loses an address does nothing yet. Apart from that
+        nothing is left to do then, so connections are interrupted shortly only.
+      - V(release) does nothing but give up the addresses that the host loses.
+    type: str
+    choices: [prepare, release]
+    version_added: 0.4.0
+  moved:
+    description: The addresses that move, as RV(heddle.ovn.resource#module:moved_addresses), each with its former host.
+    type: dict
+    default: {}
+    version_added: 0.4.0
 seealso:
   - module: heddle.ovn.resource
   - module: heddle.ovn.audit

@@ -10,6 +10,7 @@ from ..common.next_hops import next_hop_problem
 from ..netlink import kernel
 from ..netlink.device import advertised_interfaces, default_gateways, read_device, read_device_mac
 from ..netlink.handle import vrf_supported
+from ..netlink.nics import held_addresses, nic_addresses
 from ..netlink.uplink_migration import move_device, wait_for_device
 from ..nftables.reconcile import reconcile_firewall
 from ..ovsdb.client import Client
@@ -84,7 +85,15 @@ def apply_chassis(params: dict, *, write: bool) -> tuple[Outcome, dict]:
         **facts,
         "underlay_mtu": _underlay_mtu(params["encap_ips"]) if ready else None,
         "kernel_lacks": known_lacking() if ready else None,
+        "other_addresses": _other_addresses(bridges) if ready else None,
+        "held_addresses": held_addresses() if ready else [],
     }
+
+
+def _other_addresses(bridges: list[dict]) -> dict[str, list[str]]:
+    """Return the host's addresses on NICs that no bridge of Heddle has, by NIC."""
+    own = {bridge[key] for bridge in bridges for key in ("name", "uplink") if bridge[key]}
+    return nic_addresses(frozenset(own))
 
 
 def _without_switch(params: dict, *, write: bool) -> tuple[Outcome, dict]:
@@ -94,7 +103,8 @@ def _without_switch(params: dict, *, write: bool) -> tuple[Outcome, dict]:
     lacking = known_lacking() if ready else None
     mtu = _underlay_mtu(params["encap_ips"]) if ready else None
     return outcome, {
-        "chassis": "", "datapath": WITHOUT_SWITCH, "gateway": {}, "underlay_mtu": mtu, "kernel_lacks": lacking
+        "chassis": "", "datapath": WITHOUT_SWITCH, "gateway": {}, "underlay_mtu": mtu, "kernel_lacks": lacking,
+        "other_addresses": {}, "held_addresses": [],
     }  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from ..common.databases import STATE_REMOTE
 
 PLAN_FILE = "/var/lib/heddle/plan.json"
+HANDOVER = ("prepare", "release")
 ZONE_PARTS = ("topology", "gateway", "workloads")
 
 PLAN_ARGUMENTS = {
@@ -29,7 +30,8 @@ ZONE_ARGUMENTS = {
     "parts": {"type": "list", "elements": "str", "choices": list(ZONE_PARTS), "default": list(ZONE_PARTS)},
     "wait_timeout": {"type": "int", "default": 120},
     "audit": {"type": "bool", "default": False},
-    "withdraw": {"type": "bool", "default": False},
+    "handover": {"type": "str", "choices": list(HANDOVER)},
+    "moved": {"type": "dict", "default": {}},
 }
 RESOURCE_ARGUMENTS = {
     "resources": {"type": "str", "required": True},

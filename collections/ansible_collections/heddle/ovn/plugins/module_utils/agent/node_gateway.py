@@ -4,26 +4,32 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 
 from ..common.addressing import host_route
 from ..common.change import Outcome
 from ..common.databases import OPEN_VSWITCH, VSWITCH_REMOTE
-from ..common.errors import OpenFlowError
+from ..common.errors import EngineError, OpenFlowError
 from ..common.naming import CONTROLLED_BRIDGES, DEFAULT_NETWORK
 from ..common.plan_format import has_ovn
 from ..netlink import kernel
+from ..netlink.added_addresses import add_addresses
+from ..netlink.device import read_device_mac
+from ..netlink.frames import send_frame
 from ..netlink.reconcile import planned_host_network, reconcile_host_network
 from ..openflow.packet_out import send_out
 from ..openflow.reconcile import planned_flows, reconcile_flows
 from ..openflow.switch import Switch
 from ..openflow.trace import SwitchTrace, program_identity, replies_equal
-from ..render.common.entrances import held_addresses
+from ..render.common.egress_ips import held_nics
+from ..render.common.handover import announced_addresses
 from ..render.common.provider import provider_of
-from ..render.egress.announcements import render_egress_announcements
+from ..render.egress.announcements import announcement, render_egress_announcements
 from ..render.gateway.bridge import render_flood_ports, render_static_macs
 from ..render.gateway.bridge_flows import render_bridge_flows
+from ..render.host.egress_nics import without_nics
 from ..render.host.firewall import render_firewall
-from ..render.host.links_and_routes import render_host_network, render_management_ports
+from ..render.host.links_and_routes import render_held_addresses, render_host_network, render_management_ports
 from ..render.host.vswitch import TABLES
 from ..render.rehearsal import plan_of_networks
 from ..types.openflow_flow import OWN_COOKIES
@@ -54,6 +60,34 @@ def apply_gateway(context: NodeContext, plan: dict) -> Outcome:
     return outcome
 
 
+def claim_addresses(context: NodeContext, plan: dict, addresses: Collection[str]) -> Outcome:
+    """Set addresses that the host has prepared for, and announce them; all else of the plan is applied afterwards.
+
+    What the kernel refuses here is left to that, which says what is wrong.
+    """
+    if not addresses or not context.write or kernel.PYROUTE2_IMPORT_ERROR is not None:
+        return Outcome()
+    prefixes = {host_route(address) for address in addresses}
+    try:
+        held = render_held_addresses(plan, context.node)
+        outcome = add_addresses(one for one in held if one.address in prefixes)
+    except EngineError:
+        return Outcome()
+    _announce(plan, context.node, outcome)
+    return outcome
+
+
+def release_addresses(context: NodeContext, plan: dict) -> Outcome:
+    """Apply of a plan only that addresses are given up: last the addresses themselves, so that others may have them."""
+    owner, outcome = f"{plan['deployment']}:gateway", Outcome()
+    if any("leaving" in entry for entry in plan["egress_ips"].values()):
+        outcome += _flows(plan, context.node, write=context.write)
+    outcome += _host_network(plan, context.node, owner, write=context.write)
+    if context.write:
+        _remember(plan["digest"])
+    return outcome
+
+
 def _management_ports(plan: dict, node: str, owner: str, *, write: bool) -> Outcome:
     with connected(VSWITCH_REMOTE, write=write) as client:
         if client is not None and integration_bridge(client) is None:
@@ -67,7 +101,13 @@ def _management_ports(plan: dict, node: str, owner: str, *, write: bool) -> Outc
 def _host_network(plan: dict, node: str, owner: str, *, write: bool) -> Outcome:
     desired = render_host_network(plan, node)
     if kernel.PYROUTE2_IMPORT_ERROR is None:
-        return reconcile_host_network(desired, owner=owner, write=write)
+        missing = {nic: address for address, nic in held_nics(plan, node).items() if read_device_mac(nic) is None}
+        notes = [
+            f"egress address {address}: this host has no NIC {nic}; run heddle.ovn.networks, which assigns it anew"
+            for nic, address in missing.items()
+        ]
+        outcome = reconcile_host_network(without_nics(desired, missing), owner=owner, write=write)
+        return outcome + Outcome(notes=tuple(notes))
     if write:
         raise UserError("pyroute2 is missing on this host; run heddle.ovn.install")
     return planned_host_network(desired)
@@ -118,11 +158,20 @@ def _flows_of(plan: dict, node: str, *, write: bool, trace: SwitchTrace | None =
 
 def _announce(plan: dict, node: str, outcome: Outcome) -> None:
     """Announce the egress addresses that the host has just got, now that packets to them find their flows."""
+    nics = held_nics(plan, node)
     made = {change.name for change in outcome.changes if (change.kind, change.action) == ("address", "create")}
     provider = provider_of(plan["nodes"][node])
-    got = [one for one in held_addresses(plan, node) if provider and f"{provider.bridge} {host_route(one)}" in made]
-    for frame in render_egress_announcements(plan, node, got):
-        send_out(provider.bridge, provider.uplink, frame)
+    if provider is None:
+        return
+    for address in announced_addresses(plan, node):
+        nic = nics.get(address, "")
+        if f"{nic or provider.bridge} {host_route(address)}" not in made:
+            continue
+        if nic:
+            send_frame(nic, announcement(read_device_mac(nic), address))
+        else:
+            for frame in render_egress_announcements(plan, node, [address]):
+                send_out(provider.bridge, provider.uplink, frame)
 
 
 def _remember(digest: str) -> None:

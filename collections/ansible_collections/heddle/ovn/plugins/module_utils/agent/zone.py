@@ -4,16 +4,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from ..common.change import Outcome
 from ..common.naming import DEFAULT_NETWORK
 from ..render.common.egress_services import translates_for_services
-from ..render.common.entrances import held_addresses, without_addresses
+from ..render.common.handover import pending_addresses, prepared_plan, released_plan
+from . import node_gateway
 from .context import NodeContext
 from .host_firewall import apply_firewall
 from .module_runner import KNOWN_ERRORS, UserError, known_node, read_plan_file, refusal
-from .node_gateway import apply_gateway
+from .node_gateway import apply_gateway, claim_addresses
 from .plan_file import keep_plan
 from .topology import apply_topology
 from .workloads import apply_workloads
@@ -27,11 +28,14 @@ def apply_zone(context: NodeContext, plan: dict, parts: Collection[str]) -> Outc
     `parts` are keys of PARTS; they are applied in its order. A network that one part rejects is left out by those after
     it. Raises one of KNOWN_ERRORS when a part fails as a whole, with the networks rejected before in its text.
 
-    The plan is stored first: after an interruption, `heddle-host` continues with it.
+    The plan is stored first: after an interruption, `heddle-host` continues with it. Then come the addresses that other
+    hosts have given up for this one, as connections to them wait.
     """
     known_node(plan, context.node)
     before = _translating(context, plan) if {"topology", "gateway"} <= {*parts} else None
+    pending = pending_addresses(_stored(context), plan, context.node) if context.write else []
     outcome = keep_plan(plan, context.plan_path, write=context.write)
+    outcome += claim_addresses(context, plan, pending)
     if before:
         # Without its translation the kernel would forward what router policies lead to it with addresses of workloads.
         outcome += Outcome(apply_firewall(plan, context.node, write=True, before=before).changes)
@@ -58,26 +62,41 @@ def _translating(context: NodeContext, plan: dict) -> dict | None:
         return None
 
 
-def withdraw_addresses(context: NodeContext, plan: dict) -> Outcome:
-    """Give up the egress addresses that this host has by its stored plan and no longer has by the given one.
+def prepare_addresses(context: NodeContext, plan: dict, moved: Mapping[str, str]) -> Outcome:
+    """Apply the plan but for the addresses that move, whose former hosts `moved` has; those do nothing yet.
 
-    All hosts do this before any applies the new plan, so that no address is on two hosts. What the host has stored
-    afterwards is its former plan without them.
+    All that a host needs for the addresses that it gets is in place then, and workloads still leave by the former ones.
     """
     known_node(plan, context.node)
-    if not os.path.exists(context.plan_path):
+    prepared = prepared_plan(plan, context.node, moved)
+    return apply_zone(context, prepared, PARTS) if prepared else Outcome()
+
+
+def release_addresses(context: NodeContext, plan: dict, moved: Mapping[str, str]) -> Outcome:
+    """Give up the addresses of the stored plan that this host has and another one gets.
+
+    All hosts do this before any applies the new plan, so that no address is on two hosts.
+    """
+    known_node(plan, context.node)
+    stored = _stored(context)
+    released = released_plan(stored, plan, context.node, moved) if stored else None
+    if released is None:
         return Outcome()
-    stored = read_plan_file(context.plan_path)
-    given_up = set(held_addresses(stored, context.node)) - set(held_addresses(plan, context.node))
-    if not given_up or context.node not in stored["nodes"]:
-        return Outcome()
-    # On the default network the gateway router answers for them too, and policies lead to this host.
-    routed = any(
-        DEFAULT_NETWORK in entry["workloads"] and given_up & {one["address"] for one in entry["addresses"]}
-        for entry in stored["egress_ips"].values()
-    ) or any(
-        given_up.intersection(entry["addresses"])
-        for entry in stored.get("egress_services", {}).get(DEFAULT_NETWORK, {}).values()
-    )
-    parts = ("topology", "gateway") if routed else ("gateway",)
-    return apply_zone(context, without_addresses(stored, given_up), parts)
+    # An EgressService that leaves with one of the addresses goes with it, and all that it has on this host.
+    services = stored.get("egress_services", {}) != released.get("egress_services", {})
+    if services:
+        parts = ("topology", "gateway") if DEFAULT_NETWORK in stored["egress_services"] else ("gateway",)
+        return apply_zone(context, released, parts)
+    outcome = keep_plan(released, context.plan_path, write=context.write)
+    # On the default network the gateway router answers for them too.
+    if any("leaving" in entry and DEFAULT_NETWORK in entry["workloads"] for entry in released["egress_ips"].values()):
+        outcome += apply_topology(context, released)
+    return outcome + node_gateway.release_addresses(context, released)
+
+
+def _stored(context: NodeContext) -> dict:
+    """Return the plan that the host has, {} where it has none or one that this program does not know."""
+    try:
+        return read_plan_file(context.plan_path) if os.path.exists(context.plan_path) else {}
+    except UserError:
+        return {}

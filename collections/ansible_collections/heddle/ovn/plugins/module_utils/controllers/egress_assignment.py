@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which host holds which egress address: a pure function of what is wanted, of the hosts, and of what was before.
 
-The rules are ovn-kubernetes's (`assignEgressIPs`): a host needs the label and a provider network with the address in
-it; two addresses of one object are on two hosts; no host's own address is given away. An address stays where it is as
-long as its host may hold it, and goes to the host with the fewest addresses otherwise.
+The rules are ovn-kubernetes's (`assignEgressIPs`): a host needs the label and a network with the address in it; two
+addresses of one object are on two hosts; no host's own address is given away. An address stays where it is as long as
+its host may hold it, and goes to the host with the fewest addresses otherwise. The network is the provider network, or
+that of another NIC; where an address is in the network of such a NIC on some hosts, a new host of it is one of these.
 """
 
 from __future__ import annotations
@@ -18,15 +19,30 @@ ASSIGNABLE_LABEL = "k8s.ovn.org/egress-assignable"
 
 @dataclass(frozen=True)
 class Host:
-    """A host that may hold addresses: its `name`, and the `subnets` that it has on the provider network."""
+    """A host that may hold addresses: its `name`, and the `subnets` that it has on the provider network.
+
+    `others` are pairs of a further NIC and a subnet that it has there.
+    """
 
     name: str
     subnets: tuple[str, ...]
+    others: tuple[tuple[str, str], ...] = ()
 
     def has_room_for(self, address: str) -> bool:
         """Return whether the address is in one of the host's subnets."""
+        return self.nic(address) is not None
+
+    def nic(self, address: str) -> str | None:
+        """Return the further NIC in whose subnet an address is, "" on the provider network, None where it is in none.
+
+        The provider network comes first, then the longest prefix decides.
+        """
         found = ipaddress.ip_address(address)
-        return any(found in ipaddress.ip_network(subnet) for subnet in self.subnets)
+        if any(found in ipaddress.ip_network(subnet) for subnet in self.subnets):
+            return ""
+        around = [(ipaddress.ip_network(subnet).prefixlen, name) for name, subnet in self.others
+                  if found in ipaddress.ip_network(subnet)]  # fmt: skip
+        return max(around)[1] if around else None
 
 
 @dataclass
@@ -71,6 +87,7 @@ def assigned(
                 pending.append((name, address))
     for name, address in pending:
         room = [host for host in able.values() if host.has_room_for(address)]
+        room = [host for host in room if host.nic(address)] or room
         free = [host.name for host in room if host.name not in result.holders[name].values()]
         if free:
             chosen = min(free, key=lambda host: (load[host], host))
@@ -108,7 +125,7 @@ def _without_host(address: str, some: bool, room: bool) -> tuple[str, str]:
     if not some:
         return "NoMatchingNodeFound", f"no host with external connectivity has the label {ASSIGNABLE_LABEL}"
     if not room:
-        message = f"{address} is in the provider subnets of no host with the label {ASSIGNABLE_LABEL}"
+        message = f"{address} is in the subnets of no host with the label {ASSIGNABLE_LABEL}"
         return "NoMatchingNodeFound", message
     message = f"{address} has no host: every other one already has an address of this object; label more hosts"
     return "UnassignedRequest", message

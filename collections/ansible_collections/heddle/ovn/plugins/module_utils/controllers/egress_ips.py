@@ -69,8 +69,27 @@ def _host(node: StoredObject) -> Host | None:
     gateway = node.spec.get("gateway")
     if ASSIGNABLE_LABEL not in node.spec.get("labels", {}) or not gateway or not node.spec.get("chassis"):
         return None
-    subnets = {str(ip_interface(address).network) for address in gateway["addresses"]}
-    return Host(node.name, tuple(sorted(subnets)))
+    return _networks_of(node)
+
+
+def _networks_of(node: StoredObject) -> Host:
+    subnets = {str(ip_interface(address).network) for address in node.spec["gateway"]["addresses"]}
+    others = {
+        (name, str(ip_interface(address).network))
+        for name, addresses in (node.spec.get("other_addresses") or {}).items()
+        for address in addresses
+    }
+    return Host(node.name, tuple(sorted(subnets)), tuple(sorted(others)))
+
+
+def held_on(snapshot: Snapshot, entry: StoredObject) -> dict[str, str]:
+    """Return the NIC of the holder that each address of an EgressIP is on; "" stands for the provider bridge."""
+    found = {}
+    for address, name in holders(entry).items():
+        node = snapshot.objects.get(f"Node/{name}")
+        nic = _networks_of(node).nic(address) if node and node.spec.get("gateway") else None
+        found[address] = nic or ""
+    return found
 
 
 class EgressSelection:
@@ -124,12 +143,17 @@ def update_egress_ips(snapshot: Snapshot, assignment: Assignment, now: str) -> N
     found = networks(snapshot)
     selection = EgressSelection(snapshot, found)
     for entry in entries:
-        condition = _condition(entry, assignment.failures[entry.name], selection, found)
+        nics = held_on(snapshot, entry)
+        condition = _condition(entry, assignment.failures[entry.name], selection, found, nics)
         snapshot.objects[entry.key] = with_conditions(entry, [condition], now)
 
 
 def _condition(
-    entry: StoredObject, failures: list[tuple[str, str]], selection: EgressSelection, found: dict[str, Network]
+    entry: StoredObject,
+    failures: list[tuple[str, str]],
+    selection: EgressSelection,
+    found: dict[str, Network],
+    nics: dict[str, str],
 ) -> dict:
     if failures:
         return described(ASSIGNED, FALSE, failures[0][0], "; ".join(dict.fromkeys(one[1] for one in failures)))
@@ -137,6 +161,15 @@ def _condition(
     if elsewhere:
         names = ", ".join(f"{workload} has that of {other}" for workload, other in sorted(elsewhere.items()))
         return described(ASSIGNED, FALSE, "WorkloadInUse", f"a workload leaves with one EgressIP only: {names}")
+    apart = [address for address, nic in nics.items() if nic]
+    defined = [name for name in selection.networks(entry.name) if not found[name].is_default]
+    if apart and defined:
+        # The error of ovn-kubernetes (`getNextHop`).
+        message = (
+            "egress IP assigned to a host secondary interface for a user defined network "
+            f"(network name {', '.join(defined)}) is unsupported: {', '.join(apart)}"
+        )
+        return described(ASSIGNED, FALSE, "NetworkNotSupported", message)
     families = {family(address) for address in holders(entry)}
     lacking = [name for name in selection.networks(entry.name) if families.isdisjoint(found[name].families)]
     if lacking:

@@ -17,6 +17,7 @@ def addresses_of_hosts(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
             *gateway.get("addresses", ()),
             *node.spec.get("addresses", ()),
             *node.spec.get("encap_ips", ()),
+            *(one for addresses in (node.spec.get("other_addresses") or {}).values() for one in addresses),
         ):
             yield plain(address), node.name
 

@@ -61,6 +61,10 @@ class HostKernel:
         """
         return read_state(self._netlink)
 
+    def read_addresses(self) -> tuple[list, list]:
+        """Return the messages of all links and of all addresses."""
+        return list(self._netlink.get_links()), list(self._netlink.get_addr())
+
     def has_link(self, name: str) -> bool:
         """Return whether there is a link of that name."""
         return bool(self._netlink.link_lookup(ifname=name))

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Copies of the main table's routes in VRFs.
+"""Copies of the main table's routes in VRFs, and in tables of links.
 
 OKEP-5193, "Local Gateway Mode": "The VRFs will clone the default routing table, excluding routes that are created by
-OVN-Kubernetes for its networks". The default route is not copied, it is part of what is desired of a VRF.
+OVN-Kubernetes for its networks". The default route is not copied, it is part of what is desired of a VRF. A link's own
+table has all routes by that link, default routes among them (ovn-kubernetes, `generateRoutesForLink`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import ipaddress
 import json
 from dataclasses import dataclass
 
-from ..types.host_network import HostNetwork, Vrf
+from ..types.host_network import HostNetwork, Vrf, link_table
 from .messages import MAIN_TABLE
 from .reader import ON_LINK, HostState, RouteState
 
@@ -32,17 +33,23 @@ class Copy:
 
 
 def copies(desired: HostNetwork, state: HostState, tables: dict[str, int]) -> dict[Key, Copy]:
-    """Return the copies that VRFs should have, by (table, prefix, metric), those without a gateway first.
+    """Return the copies that VRFs and tables of links should have, by (table, prefix, metric).
 
-    `tables` has the tables of the VRFs by name; a VRF whose table is 0 (not known yet) stands there with its name.
+    Those without a gateway come first. `tables` has the tables by name; one that is 0 (not known yet) stands there with
+    its name.
     A route is not copied to a prefix that the VRF has a route of its own to, nor to one inside of what it reaches
     through its own links: that would take addresses away from the network.
     """
     followers = [vrf for vrf in desired.vrfs if vrf.main_routes]
-    if not followers:
+    if not followers and not desired.link_tables:
         return {}
-    candidates = _candidates(desired, state)
+    everything = _candidates(desired, state)
     found: dict[Key, Copy] = {}
+    for name in desired.link_tables:
+        table = tables[link_table(name)] or link_table(name)
+        by_link = [one for one in everything if one[2].device == name]
+        found |= {(table, str(prefix), metric): Copy(route, "") for prefix, metric, route in by_link}
+    candidates = [one for one in everything if one[0].prefixlen]
     for vrf in followers:
         own, inner = _own(desired, vrf)
         families = {prefix.version for prefix in own}
@@ -66,7 +73,7 @@ def _candidates(desired: HostNetwork, state: HostState) -> list[tuple[_Prefix, i
         if table != MAIN_TABLE or route.own or route.kind != "unicast" or to in made:
             continue
         prefix, devices = ipaddress.ip_network(to), _devices(route, names)
-        if prefix.prefixlen == 0 or prefix.is_link_local or devices & ours or (route.device, to) in connected:
+        if prefix.is_link_local or devices & ours or (route.device, to) in connected:
             continue
         found.append((prefix, metric, route))
     return sorted(found, key=lambda item: (_has_gateway(item[2]), str(item[0]), item[1]))

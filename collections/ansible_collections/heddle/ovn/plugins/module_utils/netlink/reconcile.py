@@ -14,7 +14,7 @@ from functools import partial
 from ..common.change import Change, Foreign, Outcome
 from ..common.errors import NetlinkError
 from ..common.polling import attempts
-from ..types.host_network import TABLE_OFFSET, HostNetwork, HostRoute, Vrf
+from ..types.host_network import TABLE_OFFSET, HostNetwork, HostRoute, link_table
 from .handle import HostKernel
 from .main_table import copies, essentials
 from .messages import MAIN_TABLE
@@ -115,7 +115,8 @@ class _Decision:
         self._refused = refused
         self._desired, self._owner, self._kernel, self._state = desired, owner, kernel, state
         self._steps: list[Step] = []
-        self._tables = {vrf.name: self._table(vrf) for vrf in desired.vrfs}
+        self._tables = {vrf.name: self._table(vrf.link) for vrf in desired.vrfs}
+        self._tables |= {link_table(name): self._table(name) for name in desired.link_tables}
         self._vrf_names = {number: name for name, number in self._tables.items() if number}
         own = mark(owner) + ":"
         self._own_vrfs = {
@@ -155,9 +156,9 @@ class _Decision:
         change = Change(SUBSTRATE, action, kind, name, network, before, after)
         self._steps.append(Step(change, partial(write, *arguments)))
 
-    def _table(self, vrf: Vrf) -> int:
-        """Return the table of a VRF; 0, which no table has, while its link is still to be made."""
-        link = self._state.links.get(vrf.link)
+    def _table(self, name: str) -> int:
+        """Return the table of a link; 0, which no table has, while it is still to be made."""
+        link = self._state.links.get(name)
         return link.index + TABLE_OFFSET if link else 0
 
     def _table_of(self, vrf: str, what: str) -> int:

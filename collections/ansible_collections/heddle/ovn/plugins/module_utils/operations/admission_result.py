@@ -29,8 +29,10 @@ def _further(plan: dict) -> set[str]:
 def resource_result(request: Request) -> dict:
     """Admit the manifests, store the state, and return the plan."""
     write = not request.check_mode
+    described = {name: dict(node or {}) for name, node in request.params["nodes"].items()}
+    reported = {name: node.pop("held_addresses", ()) for name, node in described.items()}
     with state_database(request, write=write) as client:
-        before, after = next_state(request.params, client, write=write)
+        before, after = next_state({**request.params, "nodes": described}, client, write=write)
     outcome, plan = Outcome(state_changes(before, after)), build_plan(after)
     return {
         "changed": outcome.changed,
@@ -38,7 +40,7 @@ def resource_result(request: Request) -> dict:
         "revision": after.revision,
         "plan": pack(plan),
         "digest": plan["digest"],
-        "moved_addresses": moved_addresses(build_plan(before), plan) if before.revision else [],
+        "moved_addresses": moved_addresses(build_plan(before), plan, reported) if before.revision else {},
         # What hosts need further packages or daemons for.
         "kinds": sorted({workload["kind"] for workload in plan["workloads"].values()} | _further(plan)),
         "changes": changes_text(before, after),

@@ -102,6 +102,7 @@ def _node(node, snapshot: Snapshot) -> dict:
         "addresses": node.spec.get("addresses", []),
         "layer2_topology_version": version_of(node),
         "gateway": node.spec.get("gateway"),
+        **({"other_addresses": others} if (others := node.spec.get("other_addresses")) else {}),
         **({"mesh_neighbours": neighbours} if (neighbours := node.spec.get("mesh_neighbours")) else {}),
     }
 

@@ -6,13 +6,13 @@ from __future__ import annotations
 from ..api.external_access import LOCAL
 from ..common.addressing import family
 from ..controllers.cluster_ips import SERVICE, cluster_ips
-from ..controllers.egress_ips import EGRESS_IP, MARK_POOL, EgressSelection, holders
+from ..controllers.egress_ips import EGRESS_IP, MARK_POOL, EgressSelection, held_on, holders
 from ..controllers.egress_services import ALL_HOSTS, EgressServiceSelection
 from ..controllers.load_balancers import announcers
 from ..controllers.networks import Network
 from ..controllers.node_labels import EGRESS_SERVICE
 from ..controllers.node_ports import node_ports
-from ..store.snapshot import Snapshot
+from ..store.snapshot import Snapshot, StoredObject
 
 
 def egress_ip_entries(snapshot: Snapshot, found: dict[str, Network]) -> dict[str, dict]:
@@ -22,11 +22,20 @@ def egress_ip_entries(snapshot: Snapshot, found: dict[str, Network]) -> dict[str
     return {
         entry.name: {
             "mark": int(snapshot.get(MARK_POOL, entry.name)),
-            "addresses": [{"address": address, "node": node} for address, node in holders(entry).items()],
+            "addresses": _addresses(snapshot, entry),
             "workloads": selection.workloads[entry.name],
         }
         for entry in entries
     }
+
+
+def _addresses(snapshot: Snapshot, entry: StoredObject) -> list[dict]:
+    """Return each address with its host, and with `nic` where that is not the host's provider bridge."""
+    nics = held_on(snapshot, entry)
+    return [
+        {"address": address, "node": node, **({"nic": nics[address]} if nics[address] else {})}
+        for address, node in holders(entry).items()
+    ]
 
 
 def networks_of(entries: dict[str, dict]) -> dict[str, list[str]]:

@@ -3,11 +3,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 
-def moved_addresses(before: dict, after: dict) -> list[str]:
-    """Return the addresses that one host has in a plan, and another one in the next plan."""
+
+def moved_addresses(before: dict, after: dict, reported: Mapping[str, Collection[str]] | None = None) -> dict[str, str]:
+    """Return the addresses that one host has in a plan and another one in the next plan, each with the former host.
+
+    `reported` has the addresses that hosts have in fact, which differ from the plan after a run that was cut off. A
+    host that is not in the next plan is left out: no run reaches it.
+    """
     had, has = holders(before), holders(after)
-    return sorted(address for address, host in has.items() if had.get(address, host) != host)
+    for host, addresses in (reported or {}).items():
+        had |= {address: host for address in addresses if has.get(address, host) != host}
+    return {
+        address: had[address]
+        for address, host in sorted(has.items())
+        if had.get(address, host) != host and had[address] in after["nodes"]
+    }
 
 
 def holders(plan: dict) -> dict[str, str]:

@@ -82,7 +82,9 @@ class HostRoute:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A policy rule that looks up a VRF's table; `family` is 4 or 6, `to` a prefix or "", `fwmark` 0 for any.
+    """A policy rule that looks up the table of a VRF or a link (`link_table`), or the main one.
+
+    `family` is 4 or 6, `to` a prefix or "", `fwmark` 0 for any.
 
     `source` is a prefix or "", `source_port` a port, 0 for any. With `table` it is a table that is not Heddle's: a
     number, or a name as `netlink/named_tables.py` resolves it; a host without such a table has no rule. Links of a VRF
@@ -125,7 +127,11 @@ class Sysctl:
 
 @dataclass(frozen=True, slots=True)
 class HostNetwork:
-    """All of it. Marked objects that are not listed here are removed."""
+    """All of it. Marked objects that are not listed here are removed.
+
+    `link_tables` are links that have a table of their own, with the index of the link plus `TABLE_OFFSET` as a number
+    and copies of the main table's routes by that link. Rules and routes name it by `link_table`.
+    """
 
     links: tuple[HostLink, ...] = ()
     vrfs: tuple[Vrf, ...] = ()
@@ -134,3 +140,9 @@ class HostNetwork:
     rules: tuple[Rule, ...] = ()
     neighbours: tuple[Neighbour, ...] = ()
     sysctls: tuple[Sysctl, ...] = ()
+    link_tables: tuple[str, ...] = ()
+
+
+def link_table(link: str) -> str:
+    """Return the name of a link's own table, as `HostRoute.vrf` and `Rule.vrf` have it; no VRF has such a name."""
+    return f"table of {link}"

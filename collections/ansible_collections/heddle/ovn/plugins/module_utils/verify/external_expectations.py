@@ -248,7 +248,7 @@ class _ExternalFlows:
             for address in addresses:
                 if family(address) in elsewhere or through_egress(self.plan, name, address):
                     continue
-                if self.egress.has_table(name):
+                if self.egress.has_table(name) or self.egress.by_nic(name, family(address)):
                     continue
                 if self.firewalls.by_name(network, name, address, "UDP", PORT):
                     continue

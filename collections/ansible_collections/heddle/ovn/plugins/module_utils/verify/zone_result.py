@@ -12,26 +12,31 @@ from ..agent.health import stopped_dns_names, stopped_mesh, stopped_probes
 from ..agent.module_options import ZONE_PARTS
 from ..agent.module_runner import Request, load_plan, node_context, refusal, result
 from ..agent.probes import first_readiness
-from ..agent.zone import apply_zone, withdraw_addresses
+from ..agent.zone import apply_zone, prepare_addresses, release_addresses
 from ..common.naming import MESH_CERTIFICATES
 from ..render.host.mesh import mesh_networks
 from ..render.services.readiness import has_probes
 from .compare import Comparison
 
+_HANDOVER = {"prepare": prepare_addresses, "release": release_addresses}
+
 
 def zone_result(request: Request) -> dict:
-    """Apply the plan; with the option `audit`, compare the host with it afterwards. With `withdraw`, only give up.
+    """Apply the plan; with the option `audit`, compare the host with it afterwards. With `handover`, do only that step.
 
     When nothing had to be changed, the run itself has compared all that it covers, and only the rest is read. With
     `--diff` nothing that is recorded about an earlier comparison is used.
     """
     context = node_context(request)
     plan = load_plan(context)
-    withdraw = request.params["withdraw"]
+    handover = request.params["handover"]
     if context.write and not request.diff:
         context = replace(context, record=ComparisonRecord(request.sources))
     with only_writer(write=context.write):
-        outcome = withdraw_addresses(context, plan) if withdraw else apply_zone(context, plan, request.params["parts"])
+        if handover:
+            outcome = _HANDOVER[handover](context, plan, request.params["moved"])
+        else:
+            outcome = apply_zone(context, plan, request.params["parts"])
     if outcome.refused:
         return {
             "failed": True,
@@ -41,8 +46,10 @@ def zone_result(request: Request) -> dict:
             "warnings": list(outcome.notes),
         }
     found = result(outcome, diff=request.diff)
+    if handover:
+        return found
     found["stopped_services"] = stopped = _stopped_services(plan)
-    if request.params["audit"] and context.write and not withdraw:
+    if request.params["audit"] and context.write:
         complete = set(request.params["parts"]) == set(ZONE_PARTS)
         found["audit"] = Comparison(plan, context.node).summary(applied=complete and not outcome.changed)
         if has_probes(plan) and "probes" not in stopped:

@@ -7,7 +7,7 @@ addresses of the host.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ...common.addressing import family, plain
 from ...common.naming import LOCKED_ROLE
@@ -15,6 +15,8 @@ from .egress_services import steered
 from .hosting_nodes import hosting_nodes
 from .node_network import NodeNetwork, is_on
 
+# The mark of packets that leave through another NIC than the provider bridge's uplink (ovn-kubernetes).
+OTHER_NIC_MARK = 1009
 # The mark of packets that keep the address of their node although their workload has an EgressIP (ovn-kubernetes).
 NODE_ADDRESS_MARK = 1008
 
@@ -23,8 +25,9 @@ NODE_ADDRESS_MARK = 1008
 class Leaving:
     """One address of a workload with an EgressIP: its object's name and mark, and the holders of the address's family.
 
-    `holders` are pairs of EgressIP and node. `local`: the workload is, or may soon be, on this node. `by_service`: the
-    object is an EgressService, and the holder its host.
+    `holders` are pairs of EgressIP and node; `nics` has the NIC of each EgressIP that is not on the provider bridge.
+    `local`: the workload is, or may soon be, on this node. `by_service`: the object is an EgressService, and the holder
+    its host.
     """
 
     name: str
@@ -33,10 +36,16 @@ class Leaving:
     holders: tuple[tuple[str, str], ...]
     local: bool
     by_service: bool = False
+    nics: dict[str, str] = field(default_factory=dict, hash=False)
 
     def held_by(self, node: str) -> list[str]:
-        """Return the addresses of the EgressIP that a node holds."""
-        return [address for address, holder in self.holders if holder == node]
+        """Return the addresses of the EgressIP that a node holds on its provider bridge."""
+        return [address for address, holder in self.holders if holder == node and address not in self.nics]
+
+    def held_on_nics(self, node: str) -> dict[str, str]:
+        """Return the addresses of the EgressIP that a node holds on other NICs, each with its NIC."""
+        own = [address for address, holder in self.holders if holder == node]
+        return {address: self.nics[address] for address in own if address in self.nics}
 
 
 def leaving(view: NodeNetwork) -> list[Leaving]:
@@ -72,10 +81,12 @@ def _with_egress_ips(view: NodeNetwork, elsewhere: set[str]) -> list[Leaving]:
                 and nodes[one["node"]]["chassis"]
                 and nodes[one["node"]]["gateway"]
                 and is_on(view.network, one["node"])
+                and (view.is_default or "nic" not in one)
             )
             if holders and address not in elsewhere:
                 local = view.node in hosting_nodes(workload)
-                found.append(Leaving(name, entry["mark"], address, holders, local))
+                nics = {one["address"]: one["nic"] for one in entry["addresses"] if "nic" in one}
+                found.append(Leaving(name, entry["mark"], address, holders, local, nics=nics))
     return found
 
 
@@ -89,14 +100,31 @@ def held_addresses(plan: dict, node: str) -> list[str]:
     ]
 
 
+def held_nics(plan: dict, node: str) -> dict[str, str]:
+    """Return the addresses of EgressIPs that a node holds on other NICs than its provider bridge, each with its NIC."""
+    return {
+        one["address"]: one["nic"]
+        for entry in plan.get("egress_ips", {}).values()
+        for one in entry["addresses"]
+        if one["node"] == node and "nic" in one
+    }
+
+
 def held_marks(view: NodeNetwork) -> list[tuple[int, str]]:
     """Return mark and address of each EgressIP that the node holds for workloads of the network."""
     return [
-        (entry["mark"], one["address"])
+        (entry["mark"], address)
         for entry in _entries(view).values()
-        for one in entry["addresses"]
-        if one["node"] == view.node
+        for address in (
+            *(one["address"] for one in entry["addresses"] if one["node"] == view.node and "nic" not in one),
+            *entry.get("arriving", ()),
+        )
     ]
+
+
+def released_marks(view: NodeNetwork) -> list[tuple[int, str]]:
+    """Return mark and address of each EgressIP that the node has given up for another one (`handover.py`)."""
+    return [(entry["mark"], address) for entry in _entries(view).values() for address in entry.get("leaving", ())]
 
 
 def _entries(view: NodeNetwork) -> dict[str, dict]:

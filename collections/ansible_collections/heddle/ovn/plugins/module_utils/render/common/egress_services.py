@@ -107,7 +107,9 @@ def addresses_of_nodes(view: NodeNetwork) -> list[str]:
     own = [ip_network(subnet) for subnet in view.network["subnets"]]
     found: dict[str, None] = {}
     for node in view.plan["nodes"].values():
-        for address in (*(node.get("gateway") or {}).get("addresses", ()), *node["addresses"], *node["encap_ips"]):
+        others = [one for addresses in node.get("other_addresses", {}).values() for one in addresses]
+        gateway = (node.get("gateway") or {}).get("addresses", ())
+        for address in (*gateway, *node["addresses"], *node["encap_ips"], *others):
             found[plain(address)] = None
     return [one for one in found if not any(ip_address(one) in subnet for subnet in own)]
 

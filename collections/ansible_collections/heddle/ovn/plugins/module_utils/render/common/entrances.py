@@ -6,11 +6,11 @@ Shared by load balancers, flows of the provider bridge, and the host's firewall.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 
 from ...common.addressing import family, network_of, plain
-from ...common.serialization import digest
 from .egress_ips import held_addresses as held_egress_addresses
 from .node_network import NodeNetwork
 
@@ -103,34 +103,10 @@ def held_addresses(plan: dict, node: str) -> list[str]:
     return held_egress_addresses(plan, node) + held_load_balancer_addresses(plan, node)
 
 
-def without_addresses(plan: dict, addresses: set[str]) -> dict:
-    """Return the plan in which no host holds these addresses; its digest is that of its content."""
-    left = {name: value for name, value in plan.items() if name not in ("digest", "revision")}
-    left["egress_ips"] = {
-        name: {**entry, "addresses": [one for one in entry["addresses"] if one["address"] not in addresses]}
-        for name, entry in plan["egress_ips"].items()
-    }
-    left["services"] = {
-        network: {name: _without(service, addresses) for name, service in services.items()}
-        for network, services in plan["services"].items()
-    }
-    if "egress_services" in plan:
-        left["egress_services"] = _without_hosts(plan["egress_services"], addresses)
-    return {**left, "digest": digest(left), "revision": plan["revision"]}
-
-
-def _without_hosts(by_network: dict, addresses: set[str]) -> dict:
-    """Return the EgressServices without those that leave with one of these addresses, which have one host."""
+def without_services(plan: dict, addresses: Collection[str]) -> dict:
+    """Return the plan's EgressServices by network without those that leave with one of these addresses."""
     kept = {
-        network: {name: entry for name, entry in entries.items() if addresses.isdisjoint(entry["addresses"])}
-        for network, entries in by_network.items()
+        network: {name: entry for name, entry in entries.items() if set(addresses).isdisjoint(entry["addresses"])}
+        for network, entries in plan.get("egress_services", {}).items()
     }
     return {network: entries for network, entries in kept.items() if entries}
-
-
-def _without(service: dict, addresses: set[str]) -> dict:
-    if "external" not in service:
-        return service
-    external = service["external"]
-    kept = [one for one in external["load_balancer"] if one["address"] not in addresses]
-    return {**service, "external": {**external, "load_balancer": kept}}

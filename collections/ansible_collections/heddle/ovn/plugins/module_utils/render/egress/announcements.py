@@ -15,10 +15,10 @@ def render_egress_announcements(plan: dict, node: str, addresses: Iterable[str])
     provider = provider_of(plan["nodes"][node])
     if provider is None:
         return []
-    frames = [
-        gratuitous_arp(provider.mac, address)
-        if family(address) == 4
-        else neighbour_advertisement(provider.mac, address)
-        for address in addresses
-    ]
+    frames = [announcement(provider.mac, address) for address in addresses]
     return [tagged(frame, provider.vlan) for frame in frames] if provider.vlan else frames
+
+
+def announcement(mac: str, address: str) -> bytes:
+    """Return the frame that announces an address with a MAC."""
+    return gratuitous_arp(mac, address) if family(address) == 4 else neighbour_advertisement(mac, address)

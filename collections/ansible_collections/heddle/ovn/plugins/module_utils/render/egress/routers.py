@@ -12,6 +12,9 @@ balanced also for workloads of such a node. Priorities and marks are ovn-kuberne
 | 100 | next to workloads | of a workload of this node: to the holders |
 | 95 | gateway router of a holder | of a workload of any node: marked; the provider bridge has a flow for each mark |
 
+On the default network an address may be on another NIC of its holder. There 100 leads to the management port, with the
+mark 1009, for workloads of all nodes (`render/host/egress_nics.py`).
+
 A mark does not cross a tunnel, therefore the gateway router of the holder marks packets. No packet that may go through
 a tunnel is marked: Open vSwitch's userspace datapath looks up the tunnel's route by the mark (`ovs-router`) and drops
 the packet. On the default network the gateway router translates, as ovn-kubernetes has it. A gateway router on the
@@ -30,7 +33,7 @@ from itertools import product
 from ...common.addressing import family, plain
 from ...common.naming import cluster_router, gateway_router, layer2_switch, management_port, transit_router
 from ...types.ovsdb_row import Parent, Row
-from ..common.egress_ips import NODE_ADDRESS_MARK, Leaving, leaving
+from ..common.egress_ips import NODE_ADDRESS_MARK, OTHER_NIC_MARK, Leaving, leaving
 from ..common.egress_services import addresses_of_nodes
 from ..common.node_network import NodeNetwork
 from ..common.ovn_rows import ROUTER, SWITCH, route
@@ -69,14 +72,18 @@ class _EgressIps:
         held = [one for one in self._found if one.held_by(self._view.node)]
         to_host = [one for one in held if self._is_translated_by_host(one)]
         by_router = [one for one in held if not self._is_translated_by_host(one)]
-        rows = [*self._sets(local), *self._exceptions(local), *self._replies(local)] if local else []
+        # On the node with the NIC, packets of workloads elsewhere pass the cluster router.
+        passing = [one for one in self._found if not one.local and one.held_on_nics(self._view.node)]
+        rows = [*self._sets([*local, *passing]), *self._exceptions([*local, *passing])] if local or passing else []
+        rows += self._replies(local) if local else []
         rows += [row for one in local for row in self._reroute(one)]
         rows += [row for one in to_host if not one.local for row in self._reroute(one)]
+        rows += [row for one in passing for row in self._leave_by_nic(one)]
         # What workloads of other nodes send to this one passes its router as well.
-        inside = {family(one.address) for one in to_host} - {family(one.address) for one in local}
+        inside = {family(one.address) for one in to_host} - {family(one.address) for one in [*local, *passing]}
         rows += [row for version in sorted(inside) for row in self._inside(version)]
         rows += [row for one in by_router for row in self._leave(one)]
-        rows += self._catch_all() if held else []
+        rows += self._catch_all() if held or passing else []
         return rows
 
     def _is_translated_by_host(self, one: Leaving) -> bool:
@@ -174,13 +181,28 @@ class _EgressIps:
     def _reroute(self, one: Leaving) -> list[Row]:
         """Packets of a workload leave by the nodes that hold the addresses."""
         version = family(one.address)
-        here = self._on_switch and bool(one.held_by(self._view.node))
-        holders = {node for _held, node in one.holders if not here or node == self._view.node}
+        own = self._view.node
+        here = self._on_switch and bool(one.held_by(own))
+        by_nic = one.held_on_nics(own)
+        holders = {node for held, node in one.holders if (not here or node == own) and held not in by_nic}
         hops = {hop for node in holders for hop in self._next_hops(node, version)}
         if self._is_translated_by_host(one) and one.held_by(self._view.node):
             hops = {hop for hop in self._view.management_addresses() if family(hop) == version}
         options = {"pkt_mark": str(one.mark)} if here else {}
+        if by_nic:
+            # Marked only where none of the packets goes through a tunnel, unlike in ovn-kubernetes.
+            options = {} if hops else {"pkt_mark": str(OTHER_NIC_MARK)}
+            hops |= set(self._management(version))
         return self._rerouted(self._router, f"ip{version}.src == {one.address}", one, hops, options)
+
+    def _leave_by_nic(self, one: Leaving) -> list[Row]:
+        """Packets of a workload of another node go to the host, which sends them through the NIC with the address."""
+        version, options = family(one.address), {"pkt_mark": str(OTHER_NIC_MARK)}
+        match = f"ip{version}.src == {one.address}"
+        return self._rerouted(self._router, match, one, set(self._management(version)), options)
+
+    def _management(self, version: int) -> list[str]:
+        return [one for one in self._view.management_addresses() if family(one) == version]
 
     def _next_hops(self, node: str, version: int) -> list[str]:
         """Return the address, if any, by which this router reaches the gateway router of a node."""
@@ -236,7 +258,10 @@ class _EgressIps:
         return Row("NAT", key, columns, view.name, Parent(ROUTER, self._gateway, "nat"))
 
     def _catch_all(self) -> list[Row]:
-        """On Layer3, what comes from other nodes goes on to the gateway router, whatever the gateway mode."""
+        """On Layer3, what comes from other nodes goes on to the gateway router, whatever the gateway mode.
+
+        A router looks for a route first, and drops packets without one before policies lead them elsewhere.
+        """
         view = self._view
         if view.network["topology"] != "Layer3":
             return []

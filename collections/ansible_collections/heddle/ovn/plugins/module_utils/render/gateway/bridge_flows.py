@@ -17,7 +17,7 @@ from ...common.addressing import family, plain
 from ...common.naming import DEFAULT_NETWORK
 from ...types.encapsulation import OVERLAY
 from ...types.openflow_flow import PATH_MTU_COOKIE, Flow
-from ..common.egress_ips import NODE_ADDRESS_MARK, held_marks
+from ..common.egress_ips import NODE_ADDRESS_MARK, held_marks, released_marks
 from ..common.egress_services import held_service_marks
 from ..common.node_network import NodeNetwork
 from .bridge import HOST_ZONE, ZONE, Bridge, packet_mark
@@ -217,6 +217,10 @@ class _Rules(Bridge):
             match = f"in_port={{{self.patch(view)}}},dl_src={self.mac},{_IP[version]},pkt_mark={mark:#x}"
             commit = f"ct(commit,zone={ZONE},nat(src={source}),exec(set_field:{connection_mark(view):#x}->ct_mark))"
             self.add(0, 105, match, f"{commit},{self.to_uplink}", view.name)
+        for mark, source in [] if view.is_default else released_marks(view):
+            if family(source) == version:
+                match = f"in_port={{{self.patch(view)}}},dl_src={self.mac},{_IP[version]},pkt_mark={mark:#x}"
+                self.add(0, 105, match, "drop", view.name)
 
     def from_router(self, view: NodeNetwork, version: int) -> None:
         """Traffic from a gateway router to this host, to its own address or to a service."""

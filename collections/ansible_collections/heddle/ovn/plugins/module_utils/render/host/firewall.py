@@ -10,8 +10,10 @@ from __future__ import annotations
 from ...common.addressing import family, nth_address, plain
 from ...common.naming import DEFAULT_NETWORK, LOCKED_ROLE, management_interface
 from ...types.nftables_ruleset import USERSPACE_TABLE, Chain, Firewall, Set
+from ..common.egress_ips import OTHER_NIC_MARK
 from ..common.node_network import NodeNetwork
 from ..gateway.bridge import primary_views
+from .egress_nics import egress_nics, render_filter
 from .egress_service_rules import render_egress_service_rules
 from .service_rules import forwarded, render_service_rules, untranslated
 
@@ -31,7 +33,9 @@ def render_firewall(plan: dict, node: str, *, with_prober: bool = True) -> Firew
     if not views:
         return Firewall()
     default = next(view for view in views if view.is_default)
+    nics = egress_nics(plan, node)
     chains = [_isolation(default, with_prober=with_prober), _north_south(views), _management(views)]
+    chains += [*nics.chains(), render_filter(default)]
     if default.provider.is_local:
         chains += _local_gateway(default)
     service_chains, maps = render_service_rules(views)
@@ -40,7 +44,7 @@ def render_firewall(plan: dict, node: str, *, with_prober: bool = True) -> Firew
     maps = [*maps, *egress_maps]
     sets = [Set(_locked(version), _FAMILIES[version][1], _locked_addresses(plan, node, version)) for version in (4, 6)]
     sets += egress_sets
-    return Firewall(chains=tuple(chains), sets=tuple(sets), maps=tuple(maps))
+    return Firewall(chains=tuple(chains), sets=tuple(sets), maps=(*maps, *nics.maps()))
 
 
 def render_userspace_interfaces(uplinks: list[str]) -> Firewall:
@@ -147,11 +151,13 @@ def _local_gateway(view: NodeNetwork) -> list[Chain]:
         elsewhere = "".join(f" {word} daddr != {subnet}" for subnet in services)
         networks.append(f"{word} saddr != {fixed}{elsewhere} {word} saddr {masquerade} masquerade")
     workloads = [f"{_FAMILIES[family(subnet)][0]} saddr {subnet} masquerade" for subnet in view.subnets()]
+    # Such a packet is to be dropped by `egress-ip-sec-filter`, which sees it afterwards.
+    kept = f"meta mark {OTHER_NIC_MARK:#x} return"
     jumps = ["jump ovn-kube-pod-subnet-masq", "jump ovn-kube-udn-masq"]
     return [
         Chain("ovn-kube-pod-subnet-masq", tuple(workloads)),
         Chain("ovn-kube-udn-masq", tuple(networks)),
         Chain(
-            "ovn-kube-local-gw-masq", (*hosts, *jumps), hook="postrouting", kind="nat", priority=_AFTER_SOURCE_NAT
+            "ovn-kube-local-gw-masq", (kept, *hosts, *jumps), hook="postrouting", kind="nat", priority=_AFTER_SOURCE_NAT
         ),
     ]  # fmt: skip

@@ -30,11 +30,13 @@ from ...types.host_network import (
     Vrf,
 )
 from ...types.ovsdb_row import Keys, Parent, Row
-from ..common.entrances import held_addresses
+from ..common.egress_ips import held_nics
+from ..common.handover import announced_addresses
 from ..common.node_network import NodeNetwork
-from ..common.provider import Provider
+from ..common.provider import Provider, provider_of
 from ..gateway.bridge import packet_mark, primary_views
 from ..gateway.external import DEFAULT_ROUTES
+from .egress_nics import egress_nics
 from .egress_service_rules import egress_service_routing
 from .vswitch import UNDERLAY_BRIDGE
 
@@ -65,25 +67,35 @@ def render_host_network(plan: dict, node: str) -> HostNetwork:
     provider = views[0].provider
     managed = _managed(plan, node)
     isolated = [view for view in managed if not view.is_default]
+    nics = egress_nics(plan, node)
     return HostNetwork(
         links=tuple(HostLink(_interface(view), vrf=_vrf(view), network=view.name) for view in managed),
         vrfs=tuple(Vrf(_vrf(view), _interface(view), view.name, main_routes=True) for view in isolated),
         addresses=(
             *_masquerade_addresses(plan, provider),
-            *_held_addresses(plan, node, provider),
+            *render_held_addresses(plan, node),
             *(address for view in managed for address in _own_addresses(view)),
         ),
         routes=(
             *_main_routes(plan, provider),
             *(route for view in managed for route in _inward_routes(view)),
             *(route for view in isolated for route in _vrf_routes(view, provider)),
+            *nics.routes(),
         ),
-        rules=(*(rule for view in isolated for rule in _rules(view)), *egress_service_routing(views[0])),
+        rules=(
+            *(rule for view in isolated for rule in _rules(view)),
+            *egress_service_routing(views[0]),
+            *nics.rules(),
+        ),
         neighbours=(
             *_neighbours(plan, provider),
             *(neighbour for view in views if not view.is_default for neighbour in _router_neighbours(view, provider)),
         ),
-        sysctls=_sysctls(managed, {version for view in views for version in view.network["families"]}, provider),
+        sysctls=(
+            *_sysctls(managed, {version for view in views for version in view.network["families"]}, provider),
+            *nics.sysctls(),
+        ),
+        link_tables=nics.names(),
     )
 
 
@@ -129,11 +141,15 @@ def _masquerade_addresses(plan: dict, provider: Provider) -> list[HostAddress]:
     ]
 
 
-def _held_addresses(plan: dict, node: str, provider: Provider) -> list[HostAddress]:
-    """The host answers for the addresses that it holds for others, and sends nothing of its own with them."""
+def render_held_addresses(plan: dict, node: str) -> list[HostAddress]:
+    """Return the addresses that the host holds for others: it answers for them, and sends nothing of its own."""
+    provider = provider_of(plan["nodes"][node])
+    if provider is None:
+        return []
+    nics = held_nics(plan, node)
     return [
-        HostAddress(provider.bridge, host_route(address), deprecated=family(address) == 6)
-        for address in held_addresses(plan, node)
+        HostAddress(nics.get(address, provider.bridge), host_route(address), deprecated=family(address) == 6)
+        for address in announced_addresses(plan, node)
     ]
 
 

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""EgressIPs in the network of a further NIC of two nodes; a namespace on each of them stands for that network."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+from collections.abc import Iterator
+
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.module_utils.common.polling import attempts
+from tests.lab.conftest import MANIFESTS, NODES, Lab
+
+NIC, BEYOND, UNIT, PORT = "eth3", "beyond", "heddle-test-beyond", 7655
+CONNECTED = ("node2", "node3")
+NEAR = {4: "203.0.113.50", 6: "2001:db8:3::50"}
+EGRESS = {4: "203.0.113.100", 6: "2001:db8:3::100"}
+NAMESPACE = """---
+apiVersion: v1
+kind: Namespace
+metadata: {name: apart}
+"""
+WORKLOAD = """---
+apiVersion: heddle.dev/v1
+kind: Workload
+metadata: {{name: {node}, namespace: apart}}
+spec: {{node: {node}}}
+"""
+EGRESS_IP = """---
+apiVersion: k8s.ovn.org/v1
+kind: EgressIP
+metadata: {{name: apart}}
+spec:
+  egressIPs: ["{addresses[4]}", "{addresses[6]}"]
+  namespaceSelector: {{matchLabels: {{kubernetes.io/metadata.name: {namespace}}}}}
+"""
+# Answers with the address that it saw.
+SERVER = f"""
+import socket
+s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+s.bind(("::", {PORT}))
+while True:
+    data, peer = s.recvfrom(100)
+    s.sendto(peer[0].removeprefix("::ffff:").encode(), peer)
+"""
+# Asks until there is an answer.
+CLIENT = """
+import socket, sys
+target = sys.argv[1]
+s = socket.socket(socket.AF_INET6 if ":" in target else socket.AF_INET, socket.SOCK_DGRAM)
+s.settimeout(1)
+for _ in range(30):
+    s.sendto(b"who", (target, int(sys.argv[2])))
+    try:
+        print(s.recv(100).decode())
+        break
+    except OSError:
+        pass
+"""
+pytestmark = pytest.mark.long
+
+
+@pytest.fixture(scope="module")
+def before(lab: Lab) -> dict[str, list[str]]:
+    return {node: kernel_state(lab, node) for node in NODES}
+
+
+@pytest.fixture(scope="module")
+def network(lab: Lab, before: dict) -> Iterator[None]:
+    for number, node in enumerate(CONNECTED, start=12):
+        lab.ssh(
+            node,
+            f"ip netns add {BEYOND} && ip link add {NIC} type veth peer name far netns {BEYOND} && "
+            f"ip link set {NIC} up && ip address add 203.0.113.{number}/24 dev {NIC} && "
+            f"ip address add 2001:db8:3::{number}/64 dev {NIC} nodad && "
+            f"ip -n {BEYOND} link set far up && ip -n {BEYOND} address add {NEAR[4]}/24 dev far && "
+            f"ip -n {BEYOND} address add {NEAR[6]}/64 dev far nodad",
+        )
+        path = f"--property=NetworkNamespacePath=/run/netns/{BEYOND}"
+        lab.ssh(node, "systemd-run", "--quiet", f"--unit={UNIT}", path, "python3", "-c", shlex.quote(SERVER))
+    yield
+    for node in CONNECTED:
+        lab.try_ssh(node, "systemctl", "stop", UNIT)
+        lab.ssh(node, f"ip link delete {NIC}; ip netns delete {BEYOND}")
+
+
+@pytest.fixture(scope="module")
+def manifests(lab: Lab, network: None, before: dict, tmp_path_factory) -> Iterator:
+    directory = shutil.copytree(MANIFESTS, tmp_path_factory.mktemp("apart") / "manifests")
+    text = NAMESPACE + "".join(WORKLOAD.format(node=node) for node in NODES)
+    (directory / "apart.yml").write_text(text + EGRESS_IP.format(addresses=EGRESS, namespace="apart"))
+    lab.play("networks.yml", manifests=directory)
+    yield directory
+    lab.play("networks.yml")
+    assert {node: kernel_state(lab, node) for node in NODES} == before
+
+
+def kernel_state(lab: Lab, node: str) -> list[str]:
+    """Rules of EgressIPs, their addresses on the NIC, and what nftables has of them, in an order of their own."""
+    rules = "ip rule | grep -E '^(5999|6000):'; ip -6 rule | grep -E '^(5999|6000):'"
+    address = f"ip -brief address show {NIC} 2>/dev/null | grep -E '/(32|128)'"
+    return sorted(
+        lab.ssh(node, f"{rules}; {address}; nft list table inet heddle | grep egress-ip-snat; true").splitlines()
+    )
+
+
+def holders(lab: Lab) -> dict[str, str]:
+    plan = json.loads(lab.ssh("node1", "cat", "/var/lib/heddle/plan.json"))
+    entry = plan["egress_ips"]["apart"]
+    assert {one["nic"] for one in entry["addresses"]} == {NIC}
+    return {one["address"]: one["node"] for one in entry["addresses"]}
+
+
+def seen(lab: Lab, node: str, target: str) -> str:
+    """The address of a workload of a node, as the network beyond the NIC saw it; "" without an answer."""
+    client = ["ip", "netns", "exec", f"apart_{node}", "python3", "-c", shlex.quote(CLIENT), target, str(PORT)]
+    return lab.try_ssh(node, *client).stdout.strip()
+
+
+def test_workloads_of_all_nodes_leave_by_the_nic(lab, manifests):
+    found = holders(lab)
+    assert set(found.values()) == set(CONNECTED)
+    for node in NODES:
+        assert {version: seen(lab, node, NEAR[version]) for version in (4, 6)} == EGRESS, node
+
+
+def test_a_second_run_changes_nothing_and_the_audit_passes(lab, manifests):
+    changed = lab.play("networks.yml", manifests=manifests).changed
+    assert {node: changed[node] for node in NODES} == dict.fromkeys(NODES, 0)
+    # The namespaces of this test.
+    assert "0 drifted, 2 foreign, 0 notes, 0 problems" in lab.play("audit.yml", manifests=manifests).output
+
+
+def test_the_host_restores_what_it_lost(lab, manifests):
+    """As after a reboot: rules, table, address and nftables are of the running kernel only."""
+    node = holders(lab)[EGRESS[4]]
+    good = kernel_state(lab, node)
+    damage = f"ip rule delete priority 6000; ip address delete {EGRESS[4]}/32 dev {NIC}; nft flush table inet heddle"
+    lab.ssh(node, f"{damage}; systemctl restart heddle-host")
+    assert any(kernel_state(lab, node) == good for _attempt in attempts(120, longest=2))
+    assert seen(lab, "node1", NEAR[4]) == EGRESS[4]
+
+
+def test_user_defined_networks_get_a_condition(lab, manifests):
+    (manifests / "apart.yml").write_text(EGRESS_IP.format(addresses=EGRESS, namespace="red"))
+    output = lab.play("networks.yml", manifests=manifests).output
+    assert "egress IP assigned to a host secondary interface for a user defined network" in output
