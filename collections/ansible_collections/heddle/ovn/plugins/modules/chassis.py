@@ -69,6 +69,11 @@ kernel_lacks:
   type: list
   elements: str
   sample: []
+planned:
+  description: Whether the host has a plan already.
+  returned: success
+  type: bool
+  sample: true
 changes:
   description: The objects that were created, updated and deleted, and their number.
   returned: success

@@ -64,6 +64,11 @@ kernel_lacks:
   type: list
   elements: str
   sample: []
+planned:
+  description: As RV(heddle.ovn.chassis#module:planned).
+  returned: success
+  type: bool
+  sample: true
 differences:
   description: What M(heddle.ovn.chassis) would change, one object per line, a hundred at most.
   returned: success
