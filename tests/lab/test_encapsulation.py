@@ -110,7 +110,7 @@ def test_a_closed_port_is_found_beside_the_tunnels(lab, automatic):
     source = json.loads(lab.ssh("node1", "cat /var/lib/heddle/plan.json"))["nodes"]["node1"]["encap_ips"][0]
     family = "ip6" if ":" in source else "ip"
     rule = f"{family} saddr {source} udp dport {port} drop"
-    lab.ssh("node3", f"nft 'table inet closed {{ chain input {{ type filter hook input priority 0; {rule}; }} }}'")
+    lab.ssh("node3", f"nft 'table inet closed {{ chain input {{ type filter hook input priority 0; {rule}; }}; }}'")
     lab.play("networks.yml", *AGAIN)
     found = stored_paths(lab)
     assert found["node1"]["node3"] == {kind: 0, other: UNDERLAY}
