@@ -8,7 +8,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.render.host.vswitch imp
 PROVIDER = {"name": "br-ex", "uplink": "eth2", "mac": "02:00:00:00:00:01", "vlan": 7,
             "physical_networks": ["physnet", "factory"]}  # fmt: skip
 APART = {"name": "br-apart", "uplink": None, "mac": None, "vlan": None, "physical_networks": ["apart"]}
-HOST = {"name": "node1", "encap_ips": ["198.18.1.1", "198.18.1.2"], "datapath": "system"}
+HOST = {"name": "node1", "encap_ips": ["198.18.1.1", "198.18.1.2"], "encapsulation": "geneve", "datapath": "system"}
 
 
 def rows(*bridges: dict) -> dict:

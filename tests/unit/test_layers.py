@@ -37,7 +37,9 @@ MAY_IMPORT = {
     "mesh_daemon": BASE | {"mesh", "render"},
     "probe_daemon": BASE | {"netlink"},
     "dns_daemon": BASE | {"ovsdb"},
-    "agent": BASE | SUBSTRATES | {"render", "mesh_daemon", "probe_daemon", "dns_daemon"},
+    "underlay": BASE,
+    "underlay_daemon": BASE | {"underlay"},
+    "agent": BASE | SUBSTRATES | {"render", "mesh_daemon", "probe_daemon", "dns_daemon", "underlay_daemon"},
     "verify": BASE | SUBSTRATES | {"render", "agent"},
     "traffic": BASE | SUBSTRATES | {"agent"},
     "operations": BASE | SUBSTRATES | DECISIONS | {"agent"},
@@ -51,7 +53,7 @@ RENDER_LAYERS = [
     {"render.topology", "render.host"},
     {"render.egress"},
 ]
-PURE = {"types", "api", "plan", "render", "mesh"}
+PURE = {"types", "api", "plan", "render", "mesh", "underlay"}
 
 IO_MODULES = {
     "asyncio", "http", "os", "ovs", "ovsdbapp", "pyroute2", "select", "selectors", "shutil", "socket", "ssl",

@@ -3,7 +3,7 @@
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.controllers import allocation
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers import tunnel_keys
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from tests.pipeline import decide, layer2, layer3, namespace, stored, workload
 from tests.unit.controllers.test_network_status import condition_of, foreign
@@ -108,7 +108,7 @@ def test_a_workload_waits_for_what_it_selects_and_others_run(more, networks, rea
 
 
 def test_it_waits_for_a_network_that_is_defined_and_not_applied(monkeypatch):
-    monkeypatch.setattr(allocation, "NETWORK_IDS", (1, 1))
+    monkeypatch.setattr(tunnel_keys, "NETWORK_IDS", (1, 1))
     text = PLAIN + flat("a") + flat("b", "10.8.0.0/24") + web("a,b") + workload("red", "other", "node1", "a")
     snapshot = stored(text)
     assert ready(snapshot)[:2] == ("False", "NetworkNotReady")

@@ -3,7 +3,7 @@
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.controllers import allocation
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers import tunnel_keys
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.conditions import condition
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.networks import networks, running_workloads
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
@@ -293,7 +293,7 @@ def test_a_primary_network_has_only_families_that_the_cluster_has():
     [("NETWORK_IDS", (1, 1), "network ids"), ("DYNAMIC_TUNNEL_KEYS", (16715779, 16715779), "tunnel keys")],
 )
 def test_exhaustion_keeps_existing_allocations(monkeypatch, pool, ends, fragment):
-    monkeypatch.setattr(allocation, pool, ends)
+    monkeypatch.setattr(tunnel_keys, pool, ends)
     text = RED + namespace("blue") + layer2("blue", "net", "10.0.0.0/24") + workload("blue", "w", "node1")
     before = stored(RED)
     after = stored(text, before)

@@ -78,3 +78,12 @@ def test_encryption_of_one_network_leaves_less_room_to_all_of_the_mesh():
     settings["settings"] = {"mtu": 1440}
     (problem,) = decide(namespace("red", primary=False) + mesh(encryption="esp"), **settings)[1]
     assert "1440 does not fit into the encrypted tunnels" in str(problem)
+
+
+def test_the_mesh_needs_more_room_than_ovn_with_vxlan():
+    """Its frames may have a VLAN tag, and its VXLAN is its own."""
+    settings = {"hosts": hosts("198.18.1.1"), "settings": {"mtu": 1450, "encapsulation_type": "vxlan"}}
+    text = namespace("red", primary=False)
+    assert not decide(text, **settings)[1]
+    (problem,) = decide(text + mesh(), **settings)[1]
+    assert "1450 does not fit into the tunnels of node2, whose underlay has room for 1442" in str(problem)

@@ -18,7 +18,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.controllers.pools impor
 from ansible_collections.heddle.ovn.plugins.module_utils.store.snapshot import Snapshot
 from tests.pipeline import decide, layer2, layer3, namespace, workload
 
-MODULE = "ansible_collections.heddle.ovn.plugins.module_utils.controllers.allocation"
+MODULE = "ansible_collections.heddle.ovn.plugins.module_utils.controllers.tunnel_keys"
 OWNERS = st.sets(st.sampled_from("abcdefgh"))
 
 

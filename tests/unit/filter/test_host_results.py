@@ -60,7 +60,7 @@ def test_readiness_gets_networks_of_what_differs_and_nothing_more():
         "unasked": {"asked": False},
     }  # fmt: skip
     found = ReadinessFilters().filters()["readiness_hosts"](audits)
-    empty = {"failed": False, "msg": "", "refused": {}, "unreachable": False}
+    empty = {"failed": False, "msg": "", "refused": {}, "unreachable": False, "paths": []}
     assert found == {
         "drifted": {
             "asked": True, "digest": "1", "problems": ["a"], "stopped": ["ovn-northd"], **empty,

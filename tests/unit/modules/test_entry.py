@@ -119,6 +119,12 @@ CASES = [
         "migration_watch", {**ON_NODE1, "workload": "nowhere/w1", "state": "started"}, changed=False, peer="nowhere/w2"
     ),
     refused("migration_watch", {**ON_NODE1, "workload": "nowhere/w9", "state": "started"}, UNKNOWN),
+    refused("underlay_probe", {"state": "measured"}, "missing required arguments: interface, node, peers"),
+    refused(
+        "underlay_probe",
+        {"state": "started", "node": "node1", "peers": {"node2": ["198.18.1.12"]}, "interface": "eth1"},
+        "peers has no node1",
+    ),
     done("probe_info", {"node": "node1", "plan": "/nonexistent"}, changed=False, readiness={}),
     refused("probe_info", {}, "missing required arguments: node"),
     done("reachability", {**ON_NODE1, "state": "started"}),

@@ -28,6 +28,7 @@ ROLES_OF = {
     "mesh": ("mesh",),
     "probes": ("probes",),
     "dns_names": ("dns_names",),
+    "underlay": ("underlay",),
 }
 
 

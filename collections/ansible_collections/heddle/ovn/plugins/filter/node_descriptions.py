@@ -15,6 +15,8 @@ description:
   - What a host reported is taken from C(chassis_facts), the result of M(heddle.ovn.chassis), or else from
     C(chassis_described), that of M(heddle.ovn.chassis_info). A host that did not report in this run, or differs from
     the inventory, has no values there, and the state keeps those that it has.
+  - C(paths) and C(path_problems) are made of the results of M(heddle.ovn.underlay_probe) in C(underlay_started),
+    C(underlay_measured) and C(underlay_finished) where these are defined.
 options:
   _input:
     description: The variables of all hosts.
@@ -40,12 +42,31 @@ _value:
   type: dict
 """
 
+from ansible_collections.heddle.ovn.plugins.module_utils.underlay.paths import paths_from
+
 REPORTED = ("chassis", "gateway", "underlay_mtu", "kernel_lacks", "other_addresses")
 
 
 def node_descriptions(hostvars: dict, nodes: list) -> dict:
     """Return a description of each node: REPORTED (None if not reported), and what the inventory says."""
-    return {name: _description(hostvars[name]) for name in nodes}
+    variables = {name: hostvars[name] for name in nodes}
+    received = {
+        name: one["underlay_finished"]["received"]
+        for name, one in variables.items()
+        if "received" in one.get("underlay_finished", {})
+    }
+    return {name: {**_description(one), **_paths(name, one, received)} for name, one in variables.items()}
+
+
+def _paths(name: str, variables: dict, received: dict) -> dict:
+    """Return what gets through from a node and why nothing gets to it, None where that was not measured."""
+    sent = variables.get("underlay_measured", {}).get("sent")
+    measured = sent is not None and name in received
+    problems = variables.get("underlay_started", {}).get("problems")
+    return {
+        "paths": paths_from(name, sent, received) if measured else None,
+        "path_problems": problems if measured else None,
+    }
 
 
 def _description(variables: dict) -> dict:

@@ -42,6 +42,7 @@ _KEPT = {
     "digest": "",
     "problems": [],
     "stopped": [],
+    "paths": [],
 }
 
 

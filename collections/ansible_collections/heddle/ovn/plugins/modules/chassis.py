@@ -82,6 +82,11 @@ held_addresses:
   type: list
   elements: str
   sample: [198.18.2.100]
+planned:
+  description: Whether the host has a plan already.
+  returned: success
+  type: bool
+  sample: true
 changes:
   description: The objects that were created, updated and deleted, and their number.
   returned: success

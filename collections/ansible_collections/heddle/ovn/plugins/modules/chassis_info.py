@@ -75,6 +75,11 @@ held_addresses:
   type: list
   elements: str
   sample: [198.18.2.100]
+planned:
+  description: As RV(heddle.ovn.chassis#module:planned).
+  returned: success
+  type: bool
+  sample: true
 differences:
   description: What M(heddle.ovn.chassis) would change, one object per line, a hundred at most.
   returned: success

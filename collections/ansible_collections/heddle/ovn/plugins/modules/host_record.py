@@ -23,7 +23,7 @@ options:
     description: Role that is about to change the host. V(node) is that of the roles C(chassis) and C(host).
     type: str
     required: true
-    choices: [node, state, bird, metrics, mesh, probes, dns_names, hypervisor]
+    choices: [node, state, bird, metrics, mesh, probes, dns_names, underlay, hypervisor]
   packages:
     description: Packages that the role installs, as apt takes them; versions are ignored.
     type: list

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+
 from ..common.change import Outcome
 from ..common.databases import OPEN_VSWITCH, SOUTHBOUND_REMOTE, VSWITCH_REMOTE
 from ..common.naming import INTEGRATION_BRIDGE, LINK_NAME, PHYSICAL_NETWORK
@@ -18,13 +20,15 @@ from ..ovsdb.values import map_pairs, uuid_list
 from ..render.host.firewall import render_userspace_interfaces
 from ..render.host.vswitch import (
     BRIDGE_UPLINK,
+    ENCAPSULATION,
     TABLES,
     UNDERLAY_BRIDGE,
     render_integration_bridge,
 )
+from ..types.encapsulation import GENEVE, OVERLAYS
 from .chassis_id import SYSTEM_ID_FILE, identifiers, planned_chassis, restore_chassis_id
 from .egress import known_lacking
-from .module_runner import HOST_FILE, UserError, connected
+from .module_runner import HOST_FILE, PLAN_FILE, UserError, connected
 from .plan_file import keep_host
 from .prober import CGROUPS
 from .topology import apply_rows
@@ -56,11 +60,12 @@ def apply_chassis(params: dict, *, write: bool) -> tuple[Outcome, dict]:
     bridges = _bridges(params, datapath, ready)
     if params["provider"] and ready:
         _refuse_next_hops(params["provider"])
-    host = {
-        "name": params["name"], "encap_ips": params["encap_ips"], "datapath": datapath, "bridges": bridges,
-    }  # fmt: skip
     outcome = Outcome()
     with connected(VSWITCH_REMOTE, write=write) as client:
+        host = {
+            "name": params["name"], "encap_ips": params["encap_ips"], "encapsulation": _encapsulation(client),
+            "datapath": datapath, "bridges": bridges,
+        }  # fmt: skip
         if client:
             _refuse_foreign(client, bridges)
             if ready:
@@ -87,6 +92,7 @@ def apply_chassis(params: dict, *, write: bool) -> tuple[Outcome, dict]:
         "kernel_lacks": known_lacking() if ready else None,
         "other_addresses": _other_addresses(bridges) if ready else None,
         "held_addresses": held_addresses() if ready else [],
+        "planned": os.path.exists(PLAN_FILE),
     }
 
 
@@ -94,6 +100,12 @@ def _other_addresses(bridges: list[dict]) -> dict[str, list[str]]:
     """Return the host's addresses on NICs that no bridge of Heddle has, by NIC."""
     own = {bridge[key] for bridge in bridges for key in ("name", "uplink") if bridge[key]}
     return nic_addresses(frozenset(own))
+
+
+def _encapsulation(client) -> str:
+    """Return the encapsulation that the host has, which the plan decides; Geneve before there is a plan."""
+    found = identifiers(client).get(ENCAPSULATION) if client else None
+    return found if found in OVERLAYS else GENEVE.kind
 
 
 def _without_switch(params: dict, *, write: bool) -> tuple[Outcome, dict]:
@@ -105,6 +117,7 @@ def _without_switch(params: dict, *, write: bool) -> tuple[Outcome, dict]:
     return outcome, {
         "chassis": "", "datapath": WITHOUT_SWITCH, "gateway": {}, "underlay_mtu": mtu, "kernel_lacks": lacking,
         "other_addresses": {}, "held_addresses": [],
+        "planned": os.path.exists(PLAN_FILE),
     }  # fmt: skip
 
 

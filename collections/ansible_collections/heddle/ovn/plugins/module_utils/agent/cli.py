@@ -28,6 +28,7 @@ from .module_runner import UserError, refusal
 from .node_gateway import last_applied
 from .probes import readiness_of, run_probes
 from .service import ERRORS, watch
+from .underlay import narrow_paths, run_underlay
 
 EXIT_CLEAN, EXIT_DRIFT, EXIT_FAILED = 0, 1, 2
 
@@ -52,6 +53,7 @@ def main(arguments: list[str] | None = None, calls: Callable[[], Calls] | None =
     mesh.add_argument("--json", action="store_true", help="as JSON")
     verbs.add_parser("probes", help="run readiness probes of workloads; their service does this")
     verbs.add_parser("dns-names", help="resolve the DNS names of EgressFirewalls; their service does this")
+    verbs.add_parser("underlay", help="check the paths to other hosts; their service does this")
     chosen = parser.parse_args(arguments)
     if chosen.verb == "mesh":
         return _mesh(chosen)
@@ -130,7 +132,7 @@ def _problems() -> list[str]:
     found = []
     with contextlib.suppress(*ERRORS):
         plan = read_plan() or {}
-        found += stopped_services(plan).values() if plan else ()
+        found += [*stopped_services(plan).values(), *narrow_paths(plan)] if plan else ()
         if not has_ovn(plan):
             return found
     found += stopped_daemons()
@@ -196,5 +198,5 @@ def _write(text: str, stream: TextIO | None = None) -> None:
     (stream or sys.stdout).write(text + "\n")
 
 
-_DAEMONS = {"probes": run_probes, "dns-names": run_dns_names}
+_DAEMONS = {"probes": run_probes, "dns-names": run_dns_names, "underlay": run_underlay}
 _VERBS = {"diff": _diff, "apply": _apply}

@@ -17,6 +17,7 @@ from ..probe_daemon.report import READINESS_REPORT
 from ..render.egress.firewall import has_dns_names
 from ..render.host.mesh import mesh_networks
 from ..render.services.readiness import has_probes
+from ..underlay_daemon.watch import UNDERLAY_REPORT
 from .chassis import chassis_id
 
 # Files with the process ids of daemons (ovn-ctl(8), ovs-ctl(8)): file below /run, process, unit of Debian's packages.
@@ -104,9 +105,17 @@ def stopped_dns_names(plan: dict) -> dict[str, str]:
     return {"heddle-dns-names": line}
 
 
+def stopped_underlay(plan: dict) -> dict[str, str]:
+    """Return such a line when the plan asks for checks of the underlay and their daemon does not run."""
+    if not plan.get("underlay_probes") or is_running(UNDERLAY_REPORT):
+        return {}
+    line = "heddle-underlay does not run: systemctl start heddle-underlay (its log: journalctl -u heddle-underlay)"
+    return {"heddle-underlay": line}
+
+
 def stopped_services(plan: dict) -> dict[str, str]:
     """Return such lines for the services of Heddle that a plan needs besides heddle-host."""
-    return {**stopped_mesh(plan), **stopped_probes(plan), **stopped_dns_names(plan)}
+    return {**stopped_mesh(plan), **stopped_probes(plan), **stopped_dns_names(plan), **stopped_underlay(plan)}
 
 
 def _runs(file: Path, process: str, proc: Path) -> bool:

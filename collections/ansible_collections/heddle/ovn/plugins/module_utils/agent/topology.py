@@ -4,7 +4,14 @@
 from __future__ import annotations
 
 from ..common.change import Outcome
-from ..common.databases import NORTHBOUND_REMOTE, OVN_NORTHBOUND, OVN_SOUTHBOUND, SOUTHBOUND_REMOTE, VSWITCH_REMOTE
+from ..common.databases import (
+    NORTHBOUND_REMOTE,
+    OPEN_VSWITCH,
+    OVN_NORTHBOUND,
+    OVN_SOUTHBOUND,
+    SOUTHBOUND_REMOTE,
+    VSWITCH_REMOTE,
+)
 from ..common.plan_format import has_ovn
 from ..ovsdb.additional_chassis import reconcile_additional_chassis
 from ..ovsdb.empty_database import planned
@@ -13,6 +20,7 @@ from ..ovsdb.trace import replies_equal, traced
 from ..ovsdb.values import Scope
 from ..ovsdb.wait import Announcement, caught_up, synchronise
 from ..render import northbound, render_additional_chassis, render_northbound, render_southbound, southbound
+from ..render.host.vswitch import render_encapsulation
 from ..types.ovsdb_row import Row
 from .chassis_id import SYSTEM_ID_FILE, remove_former_chassis, restore_chassis_id
 from .context import NodeContext
@@ -63,6 +71,8 @@ def apply_topology(context: NodeContext, plan: dict) -> Outcome:
     with connected(VSWITCH_REMOTE, write=write) as client:
         if client:
             outcome += restore_chassis_id(client, own["chassis"], SYSTEM_ID_FILE, write=write)
+            rows = render_encapsulation(plan)
+            outcome += apply_rows(client, OPEN_VSWITCH, rows, owner, ("Open_vSwitch",), write=write)
     with connected(SOUTHBOUND_REMOTE, write=write) as client:
         if client:
             outcome += remove_former_chassis(client, own["chassis"], own["encap_ips"], write=write)

@@ -8,6 +8,7 @@
    Networks may have the topology Mesh: it would fail at them.
    `coil` may have `reserved`: it would remove routes to workloads of Coil v1.
    `ovn` False: it would wait for databases of OVN that are not there.
+   `encapsulation`: it would use Geneve.
 7: `coil` (workloads with addresses of pools) and `egress`. An older agent would leave clients without their routers.
 6: `egress_ips`, `egress_firewalls`, `egress_qos`. An older agent would let workloads leave as they did without.
 5: `policies` by network. An older agent would leave their workloads open.

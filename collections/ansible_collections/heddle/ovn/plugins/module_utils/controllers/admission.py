@@ -28,6 +28,7 @@ from .conditions import WORKLOAD_READY, condition
 from .egress_ips import assign_egress_ips, update_egress_ips
 from .egress_rules import update_egress_rules
 from .egress_services import update_egress_services
+from .encapsulation import decide as decide_encapsulation
 from .finalizers import asked_to_go, has_finalizer, release, users
 from .load_balancer_addresses import check_external_ips, check_load_balancer_pools
 from .load_balancers import assign_announcers
@@ -81,7 +82,9 @@ def admit(
         for resource in resources
         for problem in rules.update_problems(resource, before.objects.get(resource.key), manifest_set)
     ]
+    undecided = list(decide_encapsulation(before, after))
     found: list[Refusal] = [
+        *undecided,
         *rules.check_settings(before, settings),
         *rules.check_nodes(after.of_kind("Node")),
         *_check_supported(after),
@@ -90,7 +93,7 @@ def admit(
         *rules.check_placement(after.of_kind("Workload"), set(nodes)),
         *rules.check_limits(before, after),
         *rules.check_released(after, released),
-        *check_path_mtu(after),
+        *(check_path_mtu(before, after) if not undecided else ()),
         *check_moving(before, after),
         *check_services(before, after),
         *check_node_ports(before, after),
@@ -146,10 +149,18 @@ def _nodes(before: Snapshot, nodes: dict[str, dict]) -> list[StoredObject]:
         StoredObject(
             kind="Node",
             name=name,
-            spec={**known.get(name, {}), **{field: value for field, value in spec.items() if value is not None}},
+            spec=_reported(known.get(name, {}), spec),
         )
         for name, spec in sorted(nodes.items())
     ]
+
+
+def _reported(known: dict, spec: dict) -> dict:
+    """Return what a host reported, and what it reported earlier where it did not now; paths count one by one."""
+    found = {field: value for field, value in spec.items() if value is not None}
+    if "paths" in found:
+        found["paths"] = {**known.get("paths", {}), **found["paths"]}
+    return {**known, **found}
 
 
 def _check_supported(snapshot: Snapshot) -> list[Refusal]:

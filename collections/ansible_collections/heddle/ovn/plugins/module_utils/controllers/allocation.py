@@ -21,23 +21,12 @@ from .placement import node_of
 from .pools import AllocationFailure, Pool, allocate_pool, numbers, workload_of
 from .router_addresses import reserved_addresses
 from .transit import choose_transit_subnets, transit_subnet_pool
+from .tunnel_keys import key_ranges
 from .workload_macs import assign_macs, taken_requests
 
-TUNNEL_KEY_BASE = 16711683
-DYNAMIC_TUNNEL_KEYS = (16715779, 16777215)
-NETWORK_IDS = (1, 4095)
-NODE_IDS = (2, 4999)
-# The first nine keys of a switch with a transit router are the router's (OKEP-5094, "Tunnel keys").
-PORT_TUNNEL_IDS = (1, 32766)
-PORT_TUNNEL_IDS_BESIDE_ROUTER = (10, 32766)
 _ADDRESSES = "address/"
 # Pools whose owners are networks.
 _OF_NETWORKS = ("network-id", "tunnel-key")
-
-
-def tunnel_key(network_id: int) -> int:
-    """Return the key of a network's transit switch or Layer2 switch: base and network id (OKEP-5094, "Tunnel keys")."""
-    return TUNNEL_KEY_BASE + network_id
 
 
 def address_pool(network: str, subnet: str) -> str:
@@ -161,11 +150,11 @@ def _number_pools(snapshot: Snapshot, found: dict[str, Network]) -> Iterator[Poo
     nodes = {node.name: node.key for node in snapshot.of_kind("Node")}
     users = {network.name: network.object_key for network in found.values() if not network.is_default}
     routed = {network.name: network.object_key for network in found.values() if network.is_transit_routed}
-    remedy = "remove networks that are not needed any more"
+    remedy, ranges = "remove networks that are not needed any more", key_ranges(snapshot)
     for name, holds, (first, last), owners, advice in (
-        ("node-id", "node ids", NODE_IDS, nodes, "take hosts out of the inventory that are gone"),
-        ("network-id", "network ids", NETWORK_IDS, users, remedy),
-        ("tunnel-key", "tunnel keys of transit routers", DYNAMIC_TUNNEL_KEYS, routed, remedy),
+        ("node-id", "node ids", ranges.node_ids, nodes, "take hosts out of the inventory that are gone"),
+        ("network-id", "network ids", ranges.network_ids, users, remedy),
+        ("tunnel-key", "tunnel keys of transit routers", ranges.routers, routed, remedy),
     ):
         candidates = numbers(first, last, snapshot.cursors.get(name, first))
         yield Pool(name, f"{holds} {first} to {last}", advice, candidates, owners, round_robin=True)
@@ -222,11 +211,11 @@ def _workload_pools(snapshot: Snapshot, found: dict[str, Network]) -> Iterator[P
                 if asked:
                     pool.asked[one.owner] = asked[0]
             if network.topology == "Layer2":
-                _tunnel_ids(pools, network)[one.owner] = workload.key
+                _tunnel_ids(pools, network, snapshot)[one.owner] = workload.key
     for network in found.values() if is_open(snapshot) else ():
         if network.is_transit_routed:
             for node in snapshot.of_kind("Node"):
-                _tunnel_ids(pools, network)[gateway_router_owner(node.name)] = network.object_key
+                _tunnel_ids(pools, network, snapshot)[gateway_router_owner(node.name)] = network.object_key
     yield from pools.values()
 
 
@@ -243,10 +232,11 @@ def _kept_owners(snapshot: Snapshot, workloads: list[StoredObject]) -> Callable[
     return lambda owner: owner.partition("/")[0] in namespaces and workload_of(owner) not in running
 
 
-def _tunnel_ids(pools: dict[str, Pool], network: Network) -> dict[str, str]:
+def _tunnel_ids(pools: dict[str, Pool], network: Network, snapshot: Snapshot) -> dict[str, str]:
     name = tunnel_id_pool(network.name)
     if name not in pools:
-        first, last = PORT_TUNNEL_IDS_BESIDE_ROUTER if network.is_transit_routed else PORT_TUNNEL_IDS
+        ranges = key_ranges(snapshot)
+        first, last = ranges.ports_beside_router if network.is_transit_routed else ranges.ports
         holds = f"port tunnel ids {first} to {last} of {network.name}"
         remedy = "remove workloads, or put some of them into another network"
         pools[name] = Pool(name, holds, remedy, numbers(first, last))

@@ -14,6 +14,7 @@ from ..store.snapshot import Snapshot, StoredObject
 from .allocation import workload_subnets
 from .networks import Network
 from .router_addresses import reserved_addresses
+from .tunnel_keys import key_ranges
 
 _REMEDY = "give a larger range"
 
@@ -26,7 +27,28 @@ def shortages(snapshot: Snapshot, found: dict[str, Network]) -> list[tuple[str, 
         (network.object_key or "Settings", rule, remedy)
         for network in found.values()
         for rule, remedy in _of_network(snapshot, network, nodes, highest)
-    ]
+    ] + list(_local_keys(snapshot, found))
+
+
+def _local_keys(snapshot: Snapshot, found: dict[str, Network]) -> Iterator[tuple[str, str, str]]:
+    """Networks beyond the datapath keys of a host, as if it had all networks; those with a lower id come first."""
+    most, used = key_ranges(snapshot).local, 0
+    if most is None:
+        return
+    for network in sorted(found.values(), key=lambda one: int(snapshot.get("network-id", one.name) or 0)):
+        used += _local_datapaths(network)
+        if used > most:
+            rule = f"with vxlan a host has {most} keys for switches and routers of its own, and {used} are needed"
+            yield network.object_key or "Settings", rule, "remove networks, or make a cluster with geneve"
+
+
+def _local_datapaths(network: Network) -> int:
+    """Return how many switches and routers of a network each host has for itself."""
+    # Gateway router and external switch; on Layer3 also node switch, cluster router and join switch.
+    outward = 2 if network.role == "Primary" else 0
+    if network.topology == "Layer3":
+        return 2 + outward + (1 if outward else 0)
+    return 1 if network.topology == "Localnet" else outward
 
 
 def _of_network(

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from ..common.naming import MESH_TOPOLOGY
 from ..store.snapshot import Snapshot, StoredObject
-from .allocation import tunnel_key
 from .attachment_definition import filled, foreign_definitions, own_definitions
 from .conditions import (
     CONFLICT,
@@ -25,6 +24,7 @@ from .finalizers import contents
 from .nad import Claims
 from .networks import NETWORK_KINDS, Network, attached_networks, is_unrendered
 from .transit import chosen_transit_subnets
+from .tunnel_keys import key_ranges
 
 
 def evaluate(snapshot: Snapshot, before: Snapshot, claims: Claims, failures: dict[str, list[str]], now: str) -> None:
@@ -71,7 +71,8 @@ def _facts(snapshot: Snapshot, network: Network, entry: StoredObject) -> dict:
     identifier = snapshot.get("network-id", network.name)
     if identifier is None or is_unrendered(entry):
         return facts
-    keys = [tunnel_key(int(identifier))] if network.topology not in ("Localnet", MESH_TOPOLOGY) else []
+    tunnelled = network.topology not in ("Localnet", MESH_TOPOLOGY)
+    keys = [key_ranges(snapshot).of_network(int(identifier))] if tunnelled else []
     if network.is_transit_routed:
         keys.append(int(snapshot.get("tunnel-key", network.name)))
         facts["transitSubnets"] = chosen_transit_subnets(snapshot, network)

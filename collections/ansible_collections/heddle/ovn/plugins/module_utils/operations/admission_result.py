@@ -23,6 +23,7 @@ def _further(plan: dict) -> set[str]:
         | ({"mesh"} if mesh_networks(plan) else set())
         | ({"probes"} if has_probes(plan) else set())
         | ({"dns_names"} if has_dns_names(plan) else set())
+        | ({"underlay"} if plan.get("underlay_probes") else set())
     )
 
 

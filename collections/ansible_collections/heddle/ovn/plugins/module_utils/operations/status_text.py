@@ -35,6 +35,11 @@ def _troubles(status: dict, audits: dict) -> list[str]:
     return [f"{name}: {state}" for name, state in states.items() if ":" in state]
 
 
+def _paths(audits: dict) -> list[str]:
+    """Return a line for each path between hosts that does not carry what the networks need."""
+    return [f"{host}: {line}" for host, audit in sorted(audits.items()) for line in (audit or {}).get("paths") or ()]
+
+
 def _summary(status: dict, audits: dict, nodes: list[list], networks: list[list]) -> list[str]:
     """Return what needs attention, then networks that are not ready by their own status, and totals."""
     # A host without any of its networks is reported once, with the host.
@@ -55,7 +60,7 @@ def _summary(status: dict, audits: dict, nodes: list[list], networks: list[list]
     troubles = _troubles(status, audits)
     hosts = [line for line in hosts if not any(trouble.startswith(line) for trouble in troubles)]
     return [
-        *titled("Attention", [*troubles, *hosts, *attention(status["objects"])]),
+        *titled("Attention", [*troubles, *hosts, *_paths(audits), *attention(status["objects"])]),
         *(table(f"Networks that are not ready ({len(waiting)})", ["name", "status"], waiting) if waiting else []),
         *table("Totals", ["", "all", "ready"], totals),
     ]

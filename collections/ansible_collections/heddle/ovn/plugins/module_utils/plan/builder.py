@@ -15,7 +15,6 @@ from ..controllers.allocation import (
     gateway_router_owner,
     host_subnets,
     tunnel_id_pool,
-    tunnel_key,
     workload_subnets,
 )
 from ..controllers.attachment import Attachments, moves_live
@@ -27,8 +26,10 @@ from ..controllers.networks import Network, networks, running_workloads
 from ..controllers.placement import node_of
 from ..controllers.router_addresses import gateway_address, management_address
 from ..controllers.transit import chosen_transit_subnets
+from ..controllers.tunnel_keys import key_ranges
+from ..store.encapsulation import AUTO, SETTING, encapsulation_of
 from ..store.layer2_version import is_open, version_of, was_on_link
-from ..store.settings import NOT_IN_PLAN, OVN, cluster_subnets
+from ..store.settings import DEFAULTS, NOT_IN_PLAN, OVN, cluster_subnets
 from ..store.snapshot import Snapshot, StoredObject
 from .coil_entries import coil_entries
 from .egress_entries import egress_ip_entries, egress_service_entries, networks_of
@@ -83,6 +84,8 @@ def build_plan(snapshot: Snapshot) -> dict:
         "egress_qos": egress_qos(snapshot, found),
         **coil_entries(snapshot),
         **({} if has_ovn else {"ovn": False}),
+        **({"underlay_probes": True} if has_ovn and snapshot.settings.get(SETTING) == AUTO and len(nodes) > 1 else {}),
+        **({} if (overlay := encapsulation_of(snapshot).kind) == DEFAULTS[SETTING] else {"encapsulation": overlay}),
     }
     plan |= egress_nat_entries(snapshot, plan)
     return {**plan, "digest": digest(plan), "revision": snapshot.revision}
@@ -125,7 +128,7 @@ def _network(network: Network, nodes: list[StoredObject], snapshot: Snapshot) ->
         "subnets": [subnet["cidr"] for subnet in network.subnets],
         "join_subnets": [subnet for subnet in network.join_subnets if family(subnet) in network.families],
         "namespaces": [] if network.is_default else list(network.namespaces),
-        "tunnel_keys": [tunnel_key(identifier)],
+        "tunnel_keys": [key_ranges(snapshot).of_network(identifier)],
     }
     if network.role == "Primary" and 4 not in network.families and _has_ipv4(snapshot):
         # Gateway routers have their MAC of it, see render/common/node_network.py.

@@ -6,15 +6,15 @@ ovn-architecture, "OVN Interconnection"; rows as ovn-kubernetes's chassis handle
 
 from __future__ import annotations
 
-from ..types.encapsulation import OVERLAY
 from ..types.ovsdb_row import Parent, Row
+from .common.overlay import overlay_of
 
 TABLES = ("Chassis", "Encap")
 
 
 def render_southbound(plan: dict, node: str) -> list[Row]:
     """Return Chassis and Encap rows of all other nodes whose chassis is known."""
-    rows = []
+    rows, overlay = [], overlay_of(plan)
     for name, remote in plan["nodes"].items():
         chassis = remote["chassis"]
         if name == node or not chassis:
@@ -23,7 +23,7 @@ def render_southbound(plan: dict, node: str) -> list[Row]:
         rows.append(Row("Chassis", chassis, columns))
         for address in remote["encap_ips"]:
             encap = {
-                "type": OVERLAY.kind, "ip": address, "chassis_name": chassis, "options": dict(OVERLAY.options),
+                "type": overlay.kind, "ip": address, "chassis_name": chassis, "options": dict(overlay.options),
             }  # fmt: skip
             # By address, which is the database's unique index: a reinstalled host keeps its row.
             rows.append(Row("Encap", address, encap, parent=Parent("Chassis", chassis, "encaps")))

@@ -12,6 +12,8 @@ import re
 from ..common.addressing import family, overlapping
 from .coil_settings import SETTING as COIL
 from .coil_settings import mistakes as coil_mistakes
+from .encapsulation import AUTO, CHOICES, CHOSEN_MTU
+from .encapsulation import SETTING as ENCAPSULATION
 from .layer2_version import SETTING as LAYER2_TOPOLOGY
 from .layer2_version import TOPOLOGIES
 from .shared_services import SETTING as SHARED_SERVICES
@@ -53,6 +55,7 @@ DEFAULTS = {
     COIL: {},
     ORIGINATING_ONLY: False,
     OVN: True,
+    ENCAPSULATION: "geneve",
 }
 # Hosts and routers have one address of each range, so there is one range per family.
 _ONE_OF_A_FAMILY = ("join_subnets", "network_join_subnets", "transit_subnets", "masquerade_subnets")
@@ -60,7 +63,16 @@ _HOST_PREFIXES = {4: 24, 6: 64}
 # Maximum number of networks; 0 is no limit.
 LIMITS = ("networks_total", "networks_per_namespace")
 # What the plan is made with; no host needs it.
-NOT_IN_PLAN = (*LIMITS, DYNAMIC_NETWORKS, GRACE_PERIOD, DEFAULT_NETWORK_KIND, COIL, ORIGINATING_ONLY, OVN)
+NOT_IN_PLAN = (
+    *LIMITS,
+    DYNAMIC_NETWORKS,
+    GRACE_PERIOD,
+    DEFAULT_NETWORK_KIND,
+    COIL,
+    ORIGINATING_ONLY,
+    OVN,
+    ENCAPSULATION,
+)
 
 
 def complete(given: dict | None) -> dict:
@@ -92,12 +104,17 @@ def examine(given: dict | None) -> tuple[dict, list[str]]:
     if settings[DEFAULT_NETWORK_KIND] not in DEFAULT_NETWORK_KINDS:
         known = " or ".join(DEFAULT_NETWORK_KINDS)
         mistakes.append(f"setting {DEFAULT_NETWORK_KIND}: must be {known}, not {settings[DEFAULT_NETWORK_KIND]!r}")
+    if settings[ENCAPSULATION] not in list(CHOICES):
+        known = ", ".join(CHOICES)
+        mistakes.append(f"setting {ENCAPSULATION}: must be one of {known}, not {settings[ENCAPSULATION]!r}")
     if settings[LAYER2_TOPOLOGY] not in list(TOPOLOGIES):
         known = " or ".join(TOPOLOGIES)
         mistakes.append(f"setting {LAYER2_TOPOLOGY}: must be {known}, not {settings[LAYER2_TOPOLOGY]!r}")
     if not mistakes:
         services = service_mistakes(settings[SHARED_SERVICES], settings["service_subnets"])
         mistakes += _overlaps(settings) + [f"setting {SHARED_SERVICES}: {mistake}" for mistake in services]
+    if settings[ENCAPSULATION] == AUTO and "mtu" not in given:
+        settings["mtu"] = CHOSEN_MTU
     return settings, mistakes
 
 

@@ -33,9 +33,9 @@ def _overhead(header: int) -> dict[int, int]:
 # (go-controller/pkg/types/const.go).
 GENEVE = Encapsulation("geneve", 6081, _overhead(8 + 8), {"csum": "true"})
 # RFC 7348, section 5: a header of 8 bytes; 50 and 70 bytes.
-VXLAN = Encapsulation("vxlan", 4789, _overhead(8))
+VXLAN = Encapsulation("vxlan", 4789, _overhead(8), {"csum": "true"})
 # VXLAN of the mesh, whose frames have one VLAN tag more, in ESP with AES-GCM (RFC 4106): SPI, sequence number and
 # initialization vector of 16 bytes, two bytes behind the packet with up to 3 of padding, and a tag of 16.
 ENCRYPTED_MESH = _overhead(8 + 4 + 16 + 2 + 3 + 16)
-# What all hosts use.
-OVERLAY = GENEVE
+# What OVN's networks may have, one for all hosts of a cluster.
+OVERLAYS = {overlay.kind: overlay for overlay in (GENEVE, VXLAN)}

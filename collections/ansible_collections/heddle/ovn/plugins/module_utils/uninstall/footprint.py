@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 SYSTEMD = "/etc/systemd/system"
 DAEMONS = ("ovsdb-server", "ovs-vswitchd", "ovn-ovsdb-server-nb", "ovn-ovsdb-server-sb", "ovn-northd", "ovn-controller")
-HOST_UNIT, STATE_UNIT, VM_UNIT, MESH_UNIT, PROBES_UNIT, DNS_NAMES_UNIT = (
-    f"{SYSTEMD}/heddle-{name}.service" for name in ("host", "state", "vm@", "mesh", "probes", "dns-names")
+HOST_UNIT, STATE_UNIT, VM_UNIT, MESH_UNIT, PROBES_UNIT, DNS_NAMES_UNIT, UNDERLAY_UNIT = (
+    f"{SYSTEMD}/heddle-{name}.service" for name in ("host", "state", "vm@", "mesh", "probes", "dns-names", "underlay")
 )
 METRICS_UNITS = tuple(
     f"{SYSTEMD}/{name}"
@@ -89,6 +89,7 @@ FOOTPRINTS = {
     "mesh": Footprint(sign=MESH_UNIT, own=(MESH_UNIT,)),
     "probes": Footprint(sign=PROBES_UNIT, own=(PROBES_UNIT,)),
     "dns_names": Footprint(sign=DNS_NAMES_UNIT, own=(DNS_NAMES_UNIT,)),
+    "underlay": Footprint(sign=UNDERLAY_UNIT, own=(UNDERLAY_UNIT,)),
     "hypervisor": Footprint(
         sign=VM_UNIT,
         own=(VM_UNIT, "/run/heddle-vm"),

@@ -21,7 +21,7 @@ from .record import Before, read_record
 
 SERVICES = (
     "heddle-metrics.timer", "heddle-metrics", "heddle-metrics-http.socket", "heddle-mesh", "heddle-probes",
-    "heddle-dns-names", "heddle-host",
+    "heddle-dns-names", "heddle-underlay", "heddle-host",
 )  # fmt: skip
 _STATE_SOCKET = STATE_REMOTE.removeprefix("unix:")
 _UNRECORDED = (

@@ -15,6 +15,7 @@ from ..agent.egress import apply_egress
 from ..agent.health import other_chassis, other_facts, routing, stopped_of, stopped_services
 from ..agent.module_runner import KNOWN_ERRORS, Request, UserError, connected, known_node, load_plan, node_context
 from ..agent.node_gateway import apply_gateway, gateway_size
+from ..agent.underlay import narrow_paths
 from ..agent.workloads import (
     apply_routed_workloads,
     integration_bridge,
@@ -135,6 +136,7 @@ class Comparison:
             "problems": compared.problems,
             "stopped": list(stopped),
             "digest": self.plan["digest"],
+            "paths": narrow_paths(self.plan),
         }
 
     def result(self) -> dict:
@@ -157,7 +159,8 @@ class Comparison:
             "drift": [{**entry, "cause": place} for entry, place in zip(entries, places, strict=True)],
             "causes": found,
             "foreign": [asdict(one) for one in outcome.foreign],
-            "notes": list(dict.fromkeys(outcome.notes)),
+            "notes": list(dict.fromkeys([*outcome.notes, *narrow_paths(self.plan)])),
+            "paths": narrow_paths(self.plan),
             "problems": compared.problems,
             "stopped": list(stopped),
             "checked": len(rows)

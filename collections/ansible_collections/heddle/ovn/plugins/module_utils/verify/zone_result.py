@@ -8,7 +8,7 @@ from dataclasses import replace
 from ..agent.certificates import lasts
 from ..agent.comparison_record import ComparisonRecord
 from ..agent.context import only_writer
-from ..agent.health import stopped_dns_names, stopped_mesh, stopped_probes
+from ..agent.health import stopped_dns_names, stopped_mesh, stopped_probes, stopped_underlay
 from ..agent.module_options import ZONE_PARTS
 from ..agent.module_runner import Request, load_plan, node_context, refusal, result
 from ..agent.probes import first_readiness
@@ -67,5 +67,6 @@ def _stopped_services(plan: dict) -> list[str]:
         "mesh": mesh or stopped_mesh(plan),
         "probes": stopped_probes(plan),
         "dns_names": stopped_dns_names(plan),
+        "underlay": stopped_underlay(plan),
     }
     return [name for name, missing in stopped.items() if missing]

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from ...common.addressing import family, plain
 from ...common.naming import DEFAULT_NETWORK
-from ...types.encapsulation import OVERLAY
 from ...types.openflow_flow import PATH_MTU_COOKIE, Flow
 from ..common.egress_ips import NODE_ADDRESS_MARK, held_marks, released_marks
 from ..common.egress_services import held_service_marks
 from ..common.node_network import NodeNetwork
+from ..common.overlay import overlay_of
 from .bridge import HOST_ZONE, ZONE, Bridge, packet_mark
 from .neighbour_flows import ADVERTISEMENT, IPV6, SOLICITATION, other_routers, render_neighbours
 from .service_flows import render_services
@@ -101,7 +101,7 @@ class _Rules(Bridge):
             ends = {plain(item) for item in self.plan["nodes"][self.node]["encap_ips"] if family(item) == version}
             if not ends & own:
                 continue
-            tunnel = f"{_TRANSPORTS[version][1]},udp_dst={OVERLAY.udp_port}"
+            tunnel = f"{_TRANSPORTS[version][1]},udp_dst={overlay_of(self.plan).udp_port}"
             self.add(0, 205, f"in_port={self.uplink}{self.in_vlan},dl_dst={self.mac},{tunnel}", self.to_host)
             self.add(0, 200, f"in_port={self.uplink},{tunnel}", "NORMAL")
             self.add(0, 200, f"in_port=LOCAL,{tunnel}", self.host_to_uplink)

@@ -6,23 +6,25 @@ from __future__ import annotations
 from ...common.addressing import plain
 from ...common.databases import SOUTHBOUND_REMOTE
 from ...common.naming import INTEGRATION_BRIDGE, host_interface
-from ...types.encapsulation import OVERLAY
 from ...types.ovsdb_row import Keys, Parent, Row
 from ..common.hosting_nodes import hosting_nodes
 from ..common.node_network import is_mesh
+from ..common.overlay import overlay_of
 
 TABLES = ("Bridge", "Port", "Interface")
 UNDERLAY_BRIDGE = "br-underlay"
 BRIDGE_UPLINK = "bridge-uplink"
 HOST_END = "_h"
+# Set by the plan, too: an installed host is a chassis before the encapsulation of its networks is known.
+ENCAPSULATION = "ovn-encap-type"
 
 
 def render_integration_bridge(host: dict) -> list[Row]:
     """Return the rows that make a host a chassis.
 
-    `host`: `name`, `encap_ips` (addresses), `datapath` (`system` or `netdev`), and `bridges` besides the
-    integration bridge: `name`, `uplink` that is attached to it or None, its `mac`, `physical_networks` that it maps,
-    and the `vlan` of the host itself, or None.
+    `host`: `name`, `encap_ips` (addresses), `encapsulation` (`geneve` or `vxlan`), `datapath` (`system` or `netdev`),
+    and `bridges` besides the integration bridge: `name`, `uplink` that is attached to it or None, its `mac`,
+    `physical_networks` that it maps, and the `vlan` of the host itself, or None.
     Keys as ovn-kubernetes sets them (ovn-controller(8), "Configuration").
     """
     mappings = [f"{network}:{bridge['name']}" for bridge in host["bridges"] for network in bridge["physical_networks"]]
@@ -34,7 +36,7 @@ def render_integration_bridge(host: dict) -> list[Row]:
         "ovn-bridge-remote-probe-interval": "0",
         "ovn-enable-lflow-cache": "true",
         "ovn-encap-ip": ",".join(host["encap_ips"]),
-        "ovn-encap-type": OVERLAY.kind,
+        ENCAPSULATION: host["encapsulation"],
         "ovn-is-interconn": "true",
         "ovn-monitor-all": "true",
         "ovn-ofctrl-wait-before-clear": "0",
@@ -50,6 +52,12 @@ def render_integration_bridge(host: dict) -> list[Row]:
     for bridge in host["bridges"]:
         rows += _external_bridge(bridge, host["datapath"])
     return rows
+
+
+def render_encapsulation(plan: dict) -> list[Row]:
+    """Return the setting of Open vSwitch that has the encapsulation of the plan."""
+    columns = {"external_ids": Keys({ENCAPSULATION: overlay_of(plan).kind})}
+    return [Row("Open_vSwitch", "host", columns, match={})]
 
 
 def _external_bridge(bridge: dict, datapath: str) -> list[Row]:

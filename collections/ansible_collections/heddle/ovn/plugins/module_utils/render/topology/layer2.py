@@ -7,6 +7,7 @@ from ...common.addressing import family, plain
 from ...common.naming import EXTERNAL_ID_NODE, ROUTER_MARK, gateway_router, layer2_switch, transit_router
 from ...types.ovsdb_row import Row
 from ..common.node_network import NodeNetwork, first_mac, switch_config
+from ..common.overlay import carries_ingress_port, transit_options
 from ..common.ovn_rows import balanced, gateway_chassis, peering, route, router, router_port, switch
 from ..gateway.external import render_external
 from ..gateway.routers import (
@@ -51,6 +52,7 @@ def _switch(view: NodeNetwork) -> Row:
     config = {
         **switch_config(view.subnets()),
         "interconn-ts": name,
+        **transit_options(view.plan),
         "requested-tnl-key": str(view.network["tunnel_keys"][0]),
         "mcast_snoop": "true",
         "mcast_querier": "false",
@@ -122,7 +124,28 @@ def _remote_gateway(view: NodeNetwork, remote: str) -> list[Row]:
     return [
         router_port(view, on, name, first_mac(transit_side), transit_side, options, external_ids=ids),
         *_join_routes(view, on, view.join_interfaces(remote), gateway_side, ids),
+        *_neighbours(view, remote, name, gateway_side),
         *remembered_gateway_ports(view, remote),
+    ]
+
+
+def _neighbours(view: NodeNetwork, remote: str, port: str, gateway_side: list[str]) -> list[Row]:
+    """Another node's gateway router as a static neighbour, where the transit router cannot resolve its addresses.
+
+    ovn-controller passes the answer to the ingress pipeline, which drops what comes from no port
+    (OVN, `physical.c`, `put_remote_chassis_flood_encap`).
+    """
+    if carries_ingress_port(view.plan):
+        return []
+    mac = view.gateway_router_mac(remote)
+    return [
+        Row(
+            "Static_MAC_Binding",
+            f"{port} {plain(interface)}",
+            {"logical_port": port, "ip": plain(interface), "mac": mac, "override_dynamic_mac": True},
+            view.name,
+        )
+        for interface in gateway_side
     ]
 
 

@@ -19,6 +19,7 @@ from ...common.naming import (
 )
 from ...types.ovsdb_row import Row
 from ..common.node_network import NodeNetwork, first_mac, switch_config
+from ..common.overlay import transit_options
 from ..common.ovn_rows import balanced, gateway_chassis, peering, route, router, router_port, switch, switch_port
 from ..gateway.external import render_external
 from ..gateway.routers import gateway_router_row, inner_router_options, management_rows, outward_routes
@@ -81,6 +82,7 @@ def _transit(view: NodeNetwork) -> list[Row]:
     interfaces = view.transit_interfaces()
     config = {
         "interconn-ts": name,
+        **transit_options(view.plan),
         "requested-tnl-key": str(view.network["tunnel_keys"][0]),
         "mcast_snoop": "true",
         "mcast_querier": "false",
