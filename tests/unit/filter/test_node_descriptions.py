@@ -24,12 +24,13 @@ def test_description_of_a_host_that_reported_and_of_one_that_did_not():
             "chassis": "c", "gateway": {"bridge": "br-ex"}, "underlay_mtu": 1500, "kernel_lacks": [],
             "other_addresses": {"eth3": ["203.0.113.11/24"]}, "held_addresses": ["198.18.2.100"],
             "encap_ips": ["198.18.1.11"], "addresses": ["198.18.2.11"],
-            "labels": {"rack": "a"}, "mesh_neighbours": [],
+            "labels": {"rack": "a"}, "mesh_neighbours": [], "paths": None, "path_problems": None,
         },
         "n2": {
             "chassis": None, "gateway": None, "underlay_mtu": None, "kernel_lacks": None,
             "other_addresses": None, "held_addresses": [],
             "encap_ips": ["198.18.1.12"], "addresses": [], "labels": {}, "mesh_neighbours": [],
+            "paths": None, "path_problems": None,
         },
     }  # fmt: skip
 
