@@ -37,4 +37,6 @@ def test_networks_has_no_assertions_and_no_validation_of_arguments_of_roles():
     """Both are processes for each host in each run; a failure is a play that ends at once where there is none."""
     plays = yaml.safe_load((PLAYBOOKS / "networks.yml").read_text())
     assert not [play["name"] for play in plays if play.keys() & {"roles", "pre_tasks", "post_tasks"}]
-    assert not [task["name"] for _play, task, _ends in tasks_of_plays("networks.yml") if "ansible.builtin.assert" in task]
+    assert not [
+        task["name"] for _play, task, _ends in tasks_of_plays("networks.yml") if "ansible.builtin.assert" in task
+    ]
