@@ -22,11 +22,12 @@ def test_description_of_a_host_that_reported_and_of_one_that_did_not():
         "n1": {
             "chassis": "c", "gateway": {"bridge": "br-ex"}, "underlay_mtu": 1500, "kernel_lacks": [],
             "encap_ips": ["198.18.1.11"], "addresses": ["198.18.2.11"],
-            "labels": {"rack": "a"}, "mesh_neighbours": [],
+            "labels": {"rack": "a"}, "mesh_neighbours": [], "paths": None, "path_problems": None,
         },
         "n2": {
             "chassis": None, "gateway": None, "underlay_mtu": None, "kernel_lacks": None,
             "encap_ips": ["198.18.1.12"], "addresses": [], "labels": {}, "mesh_neighbours": [],
+            "paths": None, "path_problems": None,
         },
     }  # fmt: skip
 
