@@ -91,7 +91,7 @@ CASES = [
     refused(
         "host_record",
         {"role": "switch"},
-        "value of role must be one of: node, state, bird, metrics, mesh, probes, dns_names, hypervisor",
+        "value of role must be one of: node, state, bird, metrics, mesh, probes, dns_names, underlay, hypervisor",
     ),
     refused("host_removal", {}, "missing required arguments: node"),
     # Without an inventory; with one it is in tests/golden/inventory and tests/unit/playbooks.
