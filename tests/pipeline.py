@@ -6,9 +6,9 @@ from __future__ import annotations
 import json
 
 from ansible_collections.heddle.ovn.plugins.module_utils.api import Problem, read_manifests
-from ansible_collections.heddle.ovn.plugins.module_utils.api.network_selection import NETWORKS
+from ansible_collections.heddle.ovn.plugins.module_utils.api.networks.network_selection import NETWORKS
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers import layer2_steps
-from ansible_collections.heddle.ovn.plugins.module_utils.controllers.admission import admit
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.admission.admission import admit
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.store import settings as state_settings
 from ansible_collections.heddle.ovn.plugins.module_utils.store.layer2_version import TRANSIT_ROUTER

@@ -14,7 +14,7 @@ from pathlib import Path
 import yaml
 
 from ansible_collections.heddle.ovn.plugins.module_utils.api import read_manifests
-from ansible_collections.heddle.ovn.plugins.module_utils.api.egress_selection import EGRESS
+from ansible_collections.heddle.ovn.plugins.module_utils.api.coil.egress_selection import EGRESS
 from ansible_collections.heddle.ovn.plugins.module_utils.api.kinds import KINDS
 from ansible_collections.heddle.ovn.plugins.module_utils.api.manifests import _SERVER_FIELDS
 from ansible_collections.heddle.ovn.plugins.module_utils.api.node import Node

@@ -26,8 +26,8 @@ from unittest import mock
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import topology
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.context import NodeContext
-from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.connection import Connection
-from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.remotes import parse_remotes
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.protocol.connection import Connection
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.protocol.remotes import parse_remotes
 from tests.live.conftest import Server, make_toolbox, stop, wait_for
 from tests.live.gateway.conftest import Host, interface_of
 from tests.live.gateway.packets import UDP, Packet

@@ -13,8 +13,8 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.protocol.trace import replies_equal, traced
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.reconcile import Scope, reconcile
-from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.trace import replies_equal, traced
 from ansible_collections.heddle.ovn.plugins.module_utils.render.northbound import TABLES
 
 from . import load, raw

@@ -29,8 +29,8 @@ from functools import partial
 from ansible_collections.heddle.ovn.plugins.module_utils.api import Resource, read_manifests
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack
 from ansible_collections.heddle.ovn.plugins.module_utils.common.text_table import table
-from ansible_collections.heddle.ovn.plugins.module_utils.controllers.admission import admit
-from ansible_collections.heddle.ovn.plugins.module_utils.controllers.apply_manifests import store
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.admission.admission import admit
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.admission.apply_manifests import store
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
 from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.bridge_flows import render_bridge_flows

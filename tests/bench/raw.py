@@ -9,7 +9,7 @@ import socket
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.desired import DesiredRow
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.diff import birth_row
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.identity import Identity
-from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.schema import Schema
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.protocol.schema import Schema
 
 _CHUNK = 1 << 18
 # How ovsdb-server ends a reply without an error; anything cleverer would cost the yardstick time.

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import json
 
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.protocol.trace import replies_equal
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.reconcile import Scope
-from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.trace import replies_equal
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
 from ansible_collections.heddle.ovn.plugins.module_utils.render.northbound import TABLES

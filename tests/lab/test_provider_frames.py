@@ -8,9 +8,11 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.egress_addresses import EgressAddresses
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.firewall_permissions import FirewallPermissions
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.policy_permissions import PolicyPermissions
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.egress_addresses import EgressAddresses
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.firewall_permissions import (
+    FirewallPermissions,
+)
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.policy_permissions import PolicyPermissions
 from tests.lab.remote_program import RemoteProgram
 from tests.lab.test_gateways import external
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.client import Client, Unreachable
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.protocol.client import Client, Unreachable
 
 SCHEMAS = {
     "OVN_Northbound": "ovn/ovn-nb.ovsschema",

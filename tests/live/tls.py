@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.remotes import Tls
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.protocol.remotes import Tls
 from tests.live.conftest import start, stop, wait_for
 
 DAY = datetime.timedelta(days=1)

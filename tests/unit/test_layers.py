@@ -206,5 +206,5 @@ def test_imports_are_seen_in_all_forms(text, package, expected):
 def test_known_imports_are_found():
     assert ".types.ovsdb_row" in imports_of("render.topology.layer2")
     assert ".store.snapshot" in imports_of("plan.builder")
-    assert "socket" in imports_of("ovsdb.remotes")
+    assert "socket" in imports_of("ovsdb.protocol.remotes")
     assert "common.naming" in reached("render.topology.layer2")

@@ -10,7 +10,7 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import egress
 from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Outcome
-from ansible_collections.heddle.ovn.plugins.module_utils.netlink import fou
+from ansible_collections.heddle.ovn.plugins.module_utils.netlink.protocol import fou
 from tests.live.egress.manifests import CLIENT, plan
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")

@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.egress import apply_egress
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.egress_counters import (
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.metrics.egress_counters import (
     INVALID,
     MASQUERADED,
     egress_counters,
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink import egress as engine
-from ansible_collections.heddle.ovn.plugins.module_utils.netlink import fou, kernel
+from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel
+from ansible_collections.heddle.ovn.plugins.module_utils.netlink.protocol import fou
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink.step import perform
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from tests.live.coil.hosts import OUTSIDE, OWNER, apply, exchange, fleet, host, run

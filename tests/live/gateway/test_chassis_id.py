@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.agent import chassis_id, topology
+from ansible_collections.heddle.ovn.plugins.module_utils.agent import topology
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.chassis import chassis_id
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.context import NodeContext
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.wait import caught_up
 from tests.live.conftest import start, stop, wait_for

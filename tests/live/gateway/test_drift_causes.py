@@ -9,8 +9,8 @@ from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.reconcile import 
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.values import Scope
 from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
 from ansible_collections.heddle.ovn.plugins.module_utils.types.ovsdb_row import Keys, Row
-from ansible_collections.heddle.ovn.plugins.module_utils.verify import causes
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.drift import drift
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.audit import causes
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.audit.drift import drift
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.report_tables import cause_lines
 from tests.live.conftest import wait_for
 from tests.live.gateway.conftest import BRIDGE

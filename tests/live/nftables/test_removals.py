@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.removals import Removals
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.service.removals import Removals
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")

@@ -7,13 +7,13 @@ import json
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.agent import chassis
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.chassis import chassis
 from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Outcome
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.reconcile import reconcile
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.values import Scope
 from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
 from ansible_collections.heddle.ovn.plugins.module_utils.render.northbound import TABLES
-from ansible_collections.heddle.ovn.plugins.module_utils.verify import compare
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.audit import compare
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.report_tables import cause_lines
 from tests.live.conftest import Server, stop
 from tests.pipeline import layer2, namespace, plan_of, with_gateways, workload

@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.client import (
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.protocol.client import (
     Client,
     Conflict,
     Duplicate,

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.client import Client, Interrupted, Unreachable
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.protocol.client import Client, Interrupted, Unreachable
 from tests.live.conftest import start, stop, wait_for
 
 DATABASE = "OVN_Northbound"

@@ -10,7 +10,7 @@ import pytest
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import topology
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.comparison_record import ComparisonRecord
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.context import NodeContext
-from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.trace import replies_equal
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.protocol.trace import replies_equal
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.wait import Announcement
 from tests.live.conftest import stop
 from tests.pipeline import layer2, layer3, namespace, plan_of, with_gateways, workload

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.client import Conflict, OvsdbError
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.protocol.client import Conflict, OvsdbError
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.reconcile import reconcile
 
 from .network import DATABASE, OWNER, actions, changed, converge, rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.agent import chassis
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.chassis import chassis
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import UserError
 
 OWN_REMOTE = "unix:/var/run/ovn/ovnsb_db.sock"

@@ -7,8 +7,8 @@ import select
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.errors import OvsdbError, Unreachable
-from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.monitor import Monitor
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.protocol.errors import OvsdbError, Unreachable
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.protocol.monitor import Monitor
 from tests.live.conftest import START_TIMEOUT, stop
 
 DATABASE = "OVN_Northbound"

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.client import OvsdbError
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.protocol.client import OvsdbError
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.reconcile import Row
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.wait import (
     ChassisBehind,

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.errors import InvalidRows
-from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.client import Duplicate, WriteRefused
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.protocol.client import Duplicate, WriteRefused
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.reconcile import (
     Keys,
     Parent,

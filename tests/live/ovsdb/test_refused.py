@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.client import Conflict, OvsdbError
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.protocol.client import Conflict, OvsdbError
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.reconcile import InvalidRows, Row, reconcile
 
 from .network import DATABASE, EVERYTHING, OWNER, changed, converge, network, rows, shared

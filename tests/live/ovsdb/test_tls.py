@@ -8,8 +8,8 @@ import socket
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.client import Client, OvsdbError, Unreachable
-from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.remotes import Tls
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.protocol.client import Client, OvsdbError, Unreachable
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.protocol.remotes import Tls
 from tests.live.tls import Authority, tls_server
 
 DATABASE = "OVN_Northbound"

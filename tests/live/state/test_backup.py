@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.controllers.apply_manifests import store
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.admission.apply_manifests import store
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.backup import backup_of, keep_backup
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.conditions import READY, condition
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.readiness import record

@@ -9,8 +9,11 @@ import multiprocessing
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.databases import HEDDLE
-from ansible_collections.heddle.ovn.plugins.module_utils.controllers.apply_manifests import ConflictError, store
-from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.client import Client, Conflict
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.admission.apply_manifests import (
+    ConflictError,
+    store,
+)
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.protocol.client import Client, Conflict
 from ansible_collections.heddle.ovn.plugins.module_utils.store.database import operations, read
 from tests.pipeline import decide, layer2, layer3, namespace, workload
 

@@ -8,8 +8,8 @@ import random
 import signal
 import time
 
-from ansible_collections.heddle.ovn.plugins.module_utils.controllers.apply_manifests import store
-from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.client import Client
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.admission.apply_manifests import store
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.protocol.client import Client
 from ansible_collections.heddle.ovn.plugins.module_utils.store.database import operations, read
 from tests.pipeline import decide, layer2, layer3, namespace, workload
 

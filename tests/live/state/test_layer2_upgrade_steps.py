@@ -8,7 +8,7 @@ import pytest
 from ansible_collections.heddle.ovn.plugins.filter.layer2_upgrade_table import layer2_upgrade_table
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import UserError
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import unpack
-from ansible_collections.heddle.ovn.plugins.module_utils.controllers.apply_manifests import store
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.admission.apply_manifests import store
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.layer2_upgrade import STEPS, look_ahead, run_step
 from tests.live.state.module_run import run
 from tests.pipeline import decide, layer2, namespace, workload

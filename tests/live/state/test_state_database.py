@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import unpack
-from ansible_collections.heddle.ovn.plugins.module_utils.controllers.apply_manifests import store
-from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.client import Duplicate
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.admission.apply_manifests import store
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.protocol.client import Duplicate
 from ansible_collections.heddle.ovn.plugins.module_utils.store.database import read
 from tests.live.state.module_run import intent, run
 from tests.pipeline import decide, layer2, namespace, workload

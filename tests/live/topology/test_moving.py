@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.naming import layer2_switch
-from ansible_collections.heddle.ovn.plugins.module_utils.controllers.move import begin_move, end_move
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.workload.move import begin_move, end_move
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.additional_chassis import reconcile_additional_chassis
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.render import render_additional_chassis

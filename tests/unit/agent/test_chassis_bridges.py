@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.chassis import provider_addresses, wanted_bridges
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.chassis.chassis import provider_addresses, wanted_bridges
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import UserError
 
 PROVIDER = {"uplink": "eth2", "bridge": "br-ex"}

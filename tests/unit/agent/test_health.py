@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.agent import cli, components, health
+from ansible_collections.heddle.ovn.plugins.module_utils.agent import cli
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.health import health
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import UserError
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.service import components
 from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Outcome
 
 PLAN = {"digest": "d", "revision": 3, "networks": {}, "nodes": {"node1": {"chassis": "planned"}}}

@@ -13,8 +13,8 @@ import threading
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.agent import health_check_ports
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.health_check_ports import HealthCheckPorts
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.health import health_check_ports
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.health.health_check_ports import HealthCheckPorts
 from ansible_collections.heddle.ovn.plugins.module_utils.render.services.health_checks import render_health_checks
 from ansible_collections.heddle.ovn.plugins.module_utils.types.health_check import HealthCheck
 from tests.pipeline import layer2, namespace, plan_of, with_gateways, workload

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.egress_counters import counters
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.metrics import Observed, metrics_text
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.metrics_http import answer
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.metrics.egress_counters import counters
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.metrics.metrics import Observed, metrics_text
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.metrics.metrics_http import answer
 from tests.pipeline import layer2, namespace, nodes, plan_of, workload
 
 DASHBOARD = Path(__file__).resolve().parents[3] / "roles" / "metrics" / "files" / "dashboard.json"

@@ -9,7 +9,7 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.context import NodeContext
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import connected, node_context, options
-from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.client import Unreachable
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.protocol.client import Unreachable
 from ansible_collections.heddle.ovn.plugins.module_utils.traffic.control import Request
 
 

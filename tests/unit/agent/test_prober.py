@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.agent import chassis
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.prober import ProberCgroup, cgroup_number
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.chassis import chassis
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.health.prober import ProberCgroup, cgroup_number
 
 PROBER = "system.slice/prober.service"
 

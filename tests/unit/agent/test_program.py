@@ -14,11 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.agent import cli, components, event_loop, service
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.convergence import Converged
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.event_loop import Events
+from ansible_collections.heddle.ovn.plugins.module_utils.agent import cli
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.health.prober import ProberCgroup
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import UserError
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.prober import ProberCgroup
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.service import components, event_loop, service
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.service.convergence import Converged
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.service.event_loop import Events
 from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Outcome
 from ansible_collections.heddle.ovn.plugins.module_utils.program.zipapp import bundle
 

@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.removals import Removals, concerns_heddle
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.service.removals import Removals, concerns_heddle
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink.monitor import configured_interface
 

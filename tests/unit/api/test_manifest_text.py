@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from ansible_collections.heddle.ovn.plugins.module_utils.api import Source, read_manifests
-from ansible_collections.heddle.ovn.plugins.module_utils.api.yaml_scalars import plain_value
-from ansible_collections.heddle.ovn.plugins.module_utils.api.yaml_text import MAXIMUM_FILE_SIZE
+from ansible_collections.heddle.ovn.plugins.module_utils.api.yaml.yaml_scalars import plain_value
+from ansible_collections.heddle.ovn.plugins.module_utils.api.yaml.yaml_text import MAXIMUM_FILE_SIZE
 
 
 def namespace(name: str) -> str:

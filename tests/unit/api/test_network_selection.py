@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.heddle.ovn.plugins.module_utils.api import read_manifests
-from ansible_collections.heddle.ovn.plugins.module_utils.api.network_selection import NETWORKS
+from ansible_collections.heddle.ovn.plugins.module_utils.api.networks.network_selection import NETWORKS
 from tests.pipeline import workload
 
 

@@ -3,7 +3,7 @@
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.controllers.transit import first_clear
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.allocation.transit import first_clear
 from tests.pipeline import decide, layer2, layer3, namespace, nodes, plan_of, workload
 
 

@@ -4,7 +4,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.heddle.ovn.plugins.module_utils.controllers.networks import (
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.network.networks import (
     is_pending,
     running_workloads,
     wanted_networks,

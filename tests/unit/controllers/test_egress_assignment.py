@@ -8,7 +8,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.heddle.ovn.plugins.module_utils.controllers.egress_assignment import Host, assigned
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.egress.egress_assignment import Host, assigned
 
 SUBNETS = ("192.0.2.0/24", "2001:db8::/64")
 NAMES = ("node1", "node2", "node3", "node4")

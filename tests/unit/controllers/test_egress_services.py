@@ -8,7 +8,7 @@ import json
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers import layer2_steps
-from ansible_collections.heddle.ovn.plugins.module_utils.controllers.address_assignment import (
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.allocation.address_assignment import (
     Candidate,
     assigned_hosts,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.controllers.address_assignment import (
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.allocation.address_assignment import (
     Candidate,
     assigned_hosts,
 )

@@ -10,14 +10,14 @@ from ansible_collections.heddle.ovn.plugins.module_utils.controllers.layer2_step
     clean_up,
     drain,
 )
-from ansible_collections.heddle.ovn.plugins.module_utils.controllers.move import begin_move, end_move
-from ansible_collections.heddle.ovn.plugins.module_utils.controllers.network_nodes import (
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.network.network_nodes import (
     is_needed,
     leaving_since,
     roles,
     select_nodes,
 )
-from ansible_collections.heddle.ovn.plugins.module_utils.controllers.networks import networks
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.network.networks import networks
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.workload.move import begin_move, end_move
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.readiness import (
     update_between_runs,
     with_readiness,

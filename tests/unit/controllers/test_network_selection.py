@@ -3,7 +3,7 @@
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.controllers import tunnel_keys
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.allocation import tunnel_keys
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from tests.pipeline import decide, layer2, layer3, namespace, stored, workload
 from tests.unit.controllers.test_network_status import condition_of, foreign

@@ -3,9 +3,9 @@
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.controllers import tunnel_keys
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.allocation import tunnel_keys
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.conditions import condition
-from ansible_collections.heddle.ovn.plugins.module_utils.controllers.networks import networks, running_workloads
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.network.networks import networks, running_workloads
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
 from tests.pipeline import decide, layer2, layer3, namespace, nodes, stored, workload

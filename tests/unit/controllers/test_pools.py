@@ -7,18 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.heddle.ovn.plugins.module_utils.controllers.allocation import allocate
-from ansible_collections.heddle.ovn.plugins.module_utils.controllers.networks import attached_networks
-from ansible_collections.heddle.ovn.plugins.module_utils.controllers.pools import (
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.allocation.allocation import allocate
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.allocation.pools import (
     Pool,
     allocate_pool,
     local_mac,
     numbers,
 )
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.network.networks import attached_networks
 from ansible_collections.heddle.ovn.plugins.module_utils.store.snapshot import Snapshot
 from tests.pipeline import decide, layer2, layer3, namespace, workload
 
-MODULE = "ansible_collections.heddle.ovn.plugins.module_utils.controllers.tunnel_keys"
+MODULE = "ansible_collections.heddle.ovn.plugins.module_utils.controllers.allocation.tunnel_keys"
 OWNERS = st.sets(st.sampled_from("abcdefgh"))
 
 

@@ -9,8 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.addressing import overlapping
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.admission.overlaps import (
+    ProviderNetworks,
+    own_subnets,
+)
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.conditions import condition
-from ansible_collections.heddle.ovn.plugins.module_utils.controllers.overlaps import ProviderNetworks, own_subnets
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host.links_and_routes import render_host_network
 from tests.pipeline import layer2, namespace, stored, with_gateways

@@ -10,7 +10,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.controllers.layer2_step
     go_back,
     survey,
 )
-from ansible_collections.heddle.ovn.plugins.module_utils.controllers.move import begin_move, ends
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.workload.move import begin_move, ends
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.store.layer2_version import (
     GATEWAY_ROUTERS,

@@ -7,7 +7,7 @@ import pytest
 from pyroute2.netlink.exceptions import NetlinkDumpInterrupted
 
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink import device, kernel
-from ansible_collections.heddle.ovn.plugins.module_utils.netlink.raw_socket import DumpInterrupted, RawSocket
+from ansible_collections.heddle.ovn.plugins.module_utils.netlink.protocol.raw_socket import DumpInterrupted, RawSocket
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink.reader import read_state
 
 

@@ -8,13 +8,13 @@ import dataclasses
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import UserError
-from ansible_collections.heddle.ovn.plugins.module_utils.controllers.move import (
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.workload.move import (
     MoveRefused,
     begin_move,
     end_move,
     moving_to,
 )
-from ansible_collections.heddle.ovn.plugins.module_utils.controllers.placement import node_of
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.workload.placement import node_of
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.migration import record_move, vm_name
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.render import (

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.framing import Framer, FramingError
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.protocol.framing import Framer, FramingError
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.client import Client
-from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.remotes import Remote, parse_remotes
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.protocol.client import Client
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.protocol.remotes import Remote, parse_remotes
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.trace import Trace
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.protocol.trace import Trace
 
 SELECTS = [{"op": "select", "table": "Interface", "where": [], "columns": ["name"]}] * 2
 

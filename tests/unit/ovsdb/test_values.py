@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.identity import Identity
-from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.schema import Schema, UnknownName
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.protocol.schema import Schema, UnknownName
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.values import (
     BadValue,
     Ref,

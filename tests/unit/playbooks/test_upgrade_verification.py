@@ -7,8 +7,8 @@ import subprocess
 from pathlib import Path
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.prober import Expectations
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.selection import Selection
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.selection import Selection
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.prober import Expectations
 from tests.pipeline import layer2, namespace, nodes, plan_of, workload
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -18,7 +18,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Ch
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack
 from ansible_collections.heddle.ovn.plugins.module_utils.program.calls import CALLS
 from ansible_collections.heddle.ovn.plugins.module_utils.program.zipapp import bundle, source_version
-from ansible_collections.heddle.ovn.plugins.module_utils.verify import compare
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.audit import compare
 from tests.pipeline import layer2, namespace, plan_of
 
 COLLECTION = "ansible_collections.heddle.ovn.plugins"
@@ -146,6 +146,7 @@ def test_what_was_just_applied_without_a_change_is_not_read_again(parts):
     comparison = compare.Comparison(PLAN, "node1")
     found = {
         "drift": [{"network": "red_net"}], "problems": ["another chassis"], "stopped": [], "digest": PLAN["digest"],
+        "paths": [],
     }  # fmt: skip
     assert comparison.summary(applied=True) == found
     assert parts == ["_chassis"]

@@ -7,14 +7,14 @@ from collections import Counter
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.asking import (
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.asking import (
     Reply,
     Unconfirmed,
     ask_required,
     ask_silent,
     confirm,
 )
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.pace import Pace
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.pace import Pace
 
 
 class Hosts:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.types.ovsdb_row import Parent, Row
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.causes import Host, group, parents_of
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.audit.causes import Host, group, parents_of
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.report_tables import (
     MOST_HOST_LINES,
     cause_lines,

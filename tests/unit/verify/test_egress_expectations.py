@@ -7,14 +7,16 @@ import json
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.external_expectations import (
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.external_expectations import (
     TO_EXTERNAL,
     TO_OTHER_HOST,
     TO_SERVICE,
     external_flows,
     left_out,
 )
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.firewall_permissions import FirewallPermissions
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.firewall_permissions import (
+    FirewallPermissions,
+)
 from tests.pipeline import labelled, layer2, namespace, plan_of, with_gateways, with_nics, workload
 from tests.unit.controllers.test_egress_ips import egress_ip
 

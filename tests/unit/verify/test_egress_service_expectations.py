@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.external_expectations import (
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.external_expectations import (
     TO_EXTERNAL,
     TO_OTHER_HOST,
     external_flows,

@@ -8,15 +8,20 @@ import time
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.datagram import PORT, SIZE, answer, read_question
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.exchange import Exchange, Question
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.external_expectations import external_flows
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.external_flow import (
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.external_expectations import external_flows
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.external_flow import (
     EXTERNAL_TO_ENTRANCE,
     HOST_TO_ENTRANCE,
     ExternalFlow,
 )
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.listening import Place
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.datagram import (
+    PORT,
+    SIZE,
+    answer,
+    read_question,
+)
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.exchange import Exchange, Question
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.listening import Place
 from tests.pipeline import layer2, namespace, plan_of, with_gateways, workload
 
 EXTERNAL = {"external": ["192.0.2.20", "2001:db8::20"]}

@@ -7,10 +7,10 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack, unpack
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.evaluation import evaluate, unconfirmed
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectation import expected
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.prober import Expectations
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.expectation import expected
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.selection import ALL, Selection
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.prober import Expectations
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.report_tables import reachability_table
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.selection import ALL, Selection
 from ansible_collections.heddle.ovn.plugins.plugin_utils.reachability import reachability_report
 from tests.pipeline import layer2, namespace, nodes, plan_of, workload
 

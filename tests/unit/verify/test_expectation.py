@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectation import Pair, expected
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.selection import ALL, Selection
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.expectation import Pair, expected
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.selection import ALL, Selection
 from tests.pipeline import layer2, layer3, namespace, plan_of, workload
 
 # Two tenants with one subnet, a routed one, and one without a network of its own.

@@ -8,20 +8,20 @@ import struct
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.verify import external_expectations
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.evaluation import evaluate
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectation import askers
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.external_evaluation import evaluated
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.external_expectations import (
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations import external_expectations
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.expectation import askers
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.external_expectations import (
     ExternalFlow,
     class_of,
     external_flows,
     left_out,
 )
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.frame import tcp_frame, udp_frame
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.selection import ALL, Selection
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.external_evaluation import evaluated
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.frame import tcp_frame, udp_frame
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.service_frames import dns_question
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.report_tables import reachability_table
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.selection import ALL, Selection
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.service_frames import dns_question
 from tests.pipeline import layer2, namespace, plan_of, with_gateways, workload
 
 MANIFESTS = (

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from ansible_collections.heddle.ovn.plugins.module_utils.verify import host_inspection
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.egress import egress_packet, overlapping
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.host_inspection import (
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.audit import host_inspection
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.audit.host_inspection import (
     MOST_ENTRIES,
     bridges,
     distinguished,
 )
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.egress import egress_packet, overlapping
 from tests.pipeline import layer2, layer3, namespace, plan_of, with_gateways, workload
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack, unpack
-from ansible_collections.heddle.ovn.plugins.module_utils.verify import compare
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.audit import compare
 from tests.module_entry import run_by_ansible, run_module
 from tests.pipeline import layer2, namespace, plan_of, workload
 

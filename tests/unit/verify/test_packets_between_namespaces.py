@@ -17,18 +17,18 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.datagram import answer, question, read_question
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.evaluation import evaluate, unconfirmed
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.listening import Listener, listeners, places
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.prober import (
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.selection import ALL, Selection
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.datagram import answer, question, read_question
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.listening import Listener, listeners, places
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.prober import (
     Expectations,
     expand,
     expand_again,
     probe,
     probe_again,
 )
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.processes import Responder
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.selection import ALL, Selection
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.processes import Responder
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
 
@@ -238,8 +238,8 @@ def test_a_missing_namespace_and_a_taken_port_are_named(wires: None, responder: 
 def test_responder_is_detached_from_its_starter(wires: None, responder: Responder) -> None:
     program = (
         "import sys, os; sys.path[:0] = sys.argv[2:]\n"
-        "from ansible_collections.heddle.ovn.plugins.module_utils.verify.processes import Responder\n"
-        "from ansible_collections.heddle.ovn.plugins.module_utils.verify.listening import Listener\n"
+        "from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.processes import Responder\n"
+        "from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.listening import Listener\n"
         f"wanted = [Listener('red/1', '{namespace_of('red', '1')}', 'red_net', '10.0.0.3')]\n"
         f"print(Responder(sys.argv[1]).start(wanted, {PORT}, 60, write=True))\n"
     )

@@ -7,8 +7,8 @@ import json
 
 from hypothesis import HealthCheck, given, settings
 
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectation import expected
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.external_expectations import (
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.expectation import expected
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.external_expectations import (
     FROM_HOST,
     FROM_VRF,
     TO_EXTERNAL,
@@ -16,8 +16,8 @@ from ansible_collections.heddle.ovn.plugins.module_utils.verify.external_expecta
     external_flows,
     left_out,
 )
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.policy_permissions import PolicyPermissions
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.selection import ALL, Selection
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.policy_permissions import PolicyPermissions
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.selection import ALL, Selection
 from tests import policy_model
 from tests.pipeline import EVERYWHERE, layer2, layer3, namespace, plan_of, with_gateways, workload
 from tests.policy_model import Connection

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectation import expected
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.external_evaluation import evaluated
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.external_expectations import external_flows, left_out
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.external_flow import (
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.expectation import expected
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.external_expectations import (
+    external_flows,
+    left_out,
+)
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.external_flow import (
     POOL_FROM_HOST,
     POOL_FROM_ROUTER,
     POOL_TO_HOST,
@@ -16,10 +18,15 @@ from ansible_collections.heddle.ovn.plugins.module_utils.verify.external_flow im
     THROUGH_EGRESS,
     TO_EXTERNAL,
 )
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.listening import listeners, local_workloads
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.pools import POOLS, with_pools, without_pools
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.prober import Expectations
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.selection import ALL, Selection
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.pools import (
+    POOLS,
+    with_pools,
+    without_pools,
+)
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.selection import ALL, Selection
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.external_evaluation import evaluated
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.listening import listeners, local_workloads
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.prober import Expectations
 from tests.pipeline import namespace, nodes, plan_of, workload
 
 HOSTS = {

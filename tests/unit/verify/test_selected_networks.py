@@ -9,16 +9,20 @@ import socket
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectation import expected
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.external_expectations import (
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.expectation import expected
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.external_expectations import (
     TO_EXTERNAL,
     TO_OTHER_HOST,
     TO_OWN_HOST,
     external_flows,
     left_out,
 )
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.listening import Listener, listeners, open_listeners
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.selection import ALL, Groups, Selection
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.selection import ALL, Groups, Selection
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.listening import (
+    Listener,
+    listeners,
+    open_listeners,
+)
 from tests.pipeline import namespace, plan_of, with_gateways, workload
 
 EVERY_PAIR = Selection(ALL)

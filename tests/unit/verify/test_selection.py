@@ -6,15 +6,15 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.heddle.ovn.plugins.module_utils.verify import selection
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.coverage import coverage
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.evaluation import evaluate
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectation import expected
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.external_expectations import (
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations import selection
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.coverage import coverage
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.expectation import expected
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.external_expectations import (
     TO_EXTERNAL,
     external_flows,
 )
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.selection import ALL, Groups, Selection
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.selection import ALL, Groups, Selection
 from tests.pipeline import layer2, namespace, plan_of, with_gateways, workload
 
 NODES = ("node1", "node2", "node3")

@@ -13,12 +13,12 @@ from collections.abc import Iterator
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.exchange import Exchange, questions
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.external_expectations import (
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.external_expectations import (
     FROM_EXTERNAL_TO_SERVICE,
     ExternalFlow,
 )
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.listening import Place
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.exchange import Exchange, questions
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.listening import Place
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
 

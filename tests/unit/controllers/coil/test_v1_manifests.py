@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ansible_collections.heddle.ovn.plugins.module_utils.api.coil_v1 import read_v1_dump
+from ansible_collections.heddle.ovn.plugins.module_utils.api.coil.coil_v1 import read_v1_dump
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.coil.v1_manifests import convert
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.coil_migration import Refused, manifests_result
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan

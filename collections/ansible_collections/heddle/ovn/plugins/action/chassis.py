@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.chassis_options import CHASSIS_OPTIONS
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.chassis.chassis_options import CHASSIS_OPTIONS
 from ansible_collections.heddle.ovn.plugins.plugin_utils.program_call import ProgramCall
 
 

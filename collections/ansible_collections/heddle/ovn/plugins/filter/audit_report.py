@@ -46,7 +46,7 @@ _value:
 
 from datetime import UTC, datetime
 
-from ansible_collections.heddle.ovn.plugins.module_utils.verify import drift
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.audit import drift
 
 _FIELDS = ("drift", "causes", "foreign", "notes", "problems", "checked", "digest")
 

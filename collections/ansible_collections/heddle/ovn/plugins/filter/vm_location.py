@@ -53,4 +53,4 @@ class FilterModule:
 
     def filters(self):
         """Return the filters by name."""
-        return {"vm_location": deferred("module_utils.controllers.move", "vm_location")}
+        return {"vm_location": deferred("module_utils.controllers.workload.move", "vm_location")}

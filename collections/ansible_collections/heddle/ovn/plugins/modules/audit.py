@@ -135,7 +135,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_runner
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_options import PLAN_ARGUMENTS
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.compare import audit_result
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.audit.compare import audit_result
 
 
 def main():

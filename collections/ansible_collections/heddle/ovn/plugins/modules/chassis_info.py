@@ -91,8 +91,8 @@ differences:
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_runner
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.chassis_calls import chassis_info_result
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.chassis_options import CHASSIS_OPTIONS
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.chassis.chassis_calls import chassis_info_result
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.chassis.chassis_options import CHASSIS_OPTIONS
 
 
 def main():

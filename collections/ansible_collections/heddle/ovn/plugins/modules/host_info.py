@@ -50,7 +50,7 @@ host:
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_runner
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.host_inspection import inspect_host
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.audit.host_inspection import inspect_host
 
 
 def main():

@@ -50,8 +50,8 @@ readiness:
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_runner
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.health.probes import probe_info_result
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_options import PROBE_INFO_ARGUMENTS
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.probes import probe_info_result
 
 
 def main():

@@ -146,7 +146,7 @@ document:
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_runner
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.reach import Request, reach
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.reach import Request, reach
 
 
 def main():

@@ -121,7 +121,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_runner
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_options import ZONE_ARGUMENTS
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.zone_result import zone_result
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.audit.zone_result import zone_result
 
 
 def main():

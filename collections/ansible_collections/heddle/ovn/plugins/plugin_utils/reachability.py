@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack, unpack
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.evaluation import evaluate, unconfirmed
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.selection import Selection
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.packets import traced_packets
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.prober import Expectations, expand, expand_again
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.selection import Selection
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.prober import Expectations, expand, expand_again
 
 EMPTY = {"deployment": "", "digest": "", "revision": 0, "nodes": {}, "networks": {}, "workloads": {}, "settings": {}}
 STEPS = ("responding", "probed", "confirmed", "stopped")

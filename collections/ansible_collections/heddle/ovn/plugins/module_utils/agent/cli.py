@@ -15,19 +15,19 @@ from ..common.atomic_file import replace_file
 from ..common.change import Outcome
 from ..common.plan_format import has_ovn
 from ..render import render_northbound
-from .components import parts, read_host, read_plan
 from .context import only_writer
 from .dns_names import dns_names_of, run_dns_names
-from .egress_counters import egress_counters
-from .event_loop import Calls
-from .health import DAEMONS, other_chassis, routing, stopped_daemons, stopped_of, stopped_services
+from .health.health import DAEMONS, other_chassis, routing, stopped_daemons, stopped_of, stopped_services
+from .health.probes import readiness_of, run_probes
 from .mesh import mesh_status, run_mesh
-from .metrics import Observed, connections, metrics_text
-from .metrics_http import answer
+from .metrics.egress_counters import egress_counters
+from .metrics.metrics import Observed, connections, metrics_text
+from .metrics.metrics_http import answer
 from .module_runner import UserError, refusal
 from .node_gateway import last_applied
-from .probes import readiness_of, run_probes
-from .service import ERRORS, watch
+from .service.components import parts, read_host, read_plan
+from .service.event_loop import Calls
+from .service.service import ERRORS, watch
 from .underlay import narrow_paths, run_underlay
 
 EXIT_CLEAN, EXIT_DRIFT, EXIT_FAILED = 0, 1, 2

@@ -11,7 +11,7 @@ from ..common.replaced_file import ReplacedFile
 from ..dns_daemon.report import DNS_NAMES_REPORT
 from ..render.egress.firewall import has_dns_names
 from .module_runner import PLAN_FILE, UserError, read_plan_file
-from .service import say
+from .service.service import say
 
 
 def run_dns_names() -> None:

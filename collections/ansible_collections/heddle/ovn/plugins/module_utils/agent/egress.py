@@ -11,8 +11,9 @@ from pathlib import Path
 
 from ..common import subprocesses
 from ..common.change import Outcome
-from ..netlink import fou, kernel
+from ..netlink import kernel
 from ..netlink.egress import is_marked, planned_egress, reconcile_egress, remove_egress
+from ..netlink.protocol import fou
 from ..netlink.workload_links import mark
 from ..nftables.reconcile import reconcile_firewall
 from ..render.coil.egress import render_egress

@@ -12,9 +12,9 @@ from ..mesh_daemon.asking import ask
 from ..mesh_daemon.esp import lacking, own_entries, remove_all
 from ..mesh_daemon.status_text import is_well, text_of
 from ..netlink import kernel
-from .components import read_host
 from .module_runner import PLAN_FILE, UserError, read_plan_file
-from .service import say
+from .service.components import read_host
+from .service.service import say
 
 
 def run_mesh() -> None:

@@ -17,8 +17,8 @@ from ..common.change import Outcome
 from ..common.errors import EngineError
 from ..common.plan_format import PLAN_FORMAT, has_ovn
 from ..common.serialization import unpack
-from ..ovsdb.client import Client, OvsdbError, Unreachable
-from ..ovsdb.remotes import parse_remotes
+from ..ovsdb.protocol.client import Client, OvsdbError, Unreachable
+from ..ovsdb.protocol.remotes import parse_remotes
 from .context import NodeContext
 from .module_options import PLAN_ARGUMENTS, PLAN_FILE
 

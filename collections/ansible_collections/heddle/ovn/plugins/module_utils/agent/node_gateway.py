@@ -15,7 +15,7 @@ from ..common.plan_format import has_ovn
 from ..netlink import kernel
 from ..netlink.added_addresses import add_addresses
 from ..netlink.device import read_device_mac
-from ..netlink.frames import send_frame
+from ..netlink.protocol.frames import send_frame
 from ..netlink.reconcile import planned_host_network, reconcile_host_network
 from ..openflow.packet_out import send_out
 from ..openflow.reconcile import planned_flows, reconcile_flows

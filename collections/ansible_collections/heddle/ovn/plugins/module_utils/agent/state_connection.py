@@ -10,8 +10,8 @@ import contextlib
 import os
 from collections.abc import Iterator
 
-from ..ovsdb.client import Client, Unreachable
-from ..ovsdb.remotes import Remote, Tls, parse_remotes
+from ..ovsdb.protocol.client import Client, Unreachable
+from ..ovsdb.protocol.remotes import Remote, Tls, parse_remotes
 from .module_options import STATE_DATABASE, TLS_FILES
 from .module_runner import UserError
 

@@ -15,14 +15,14 @@ from ..common.databases import (
 from ..common.plan_format import has_ovn
 from ..ovsdb.additional_chassis import reconcile_additional_chassis
 from ..ovsdb.empty_database import planned
+from ..ovsdb.protocol.trace import replies_equal, traced
 from ..ovsdb.reconcile import reconcile
-from ..ovsdb.trace import replies_equal, traced
 from ..ovsdb.values import Scope
 from ..ovsdb.wait import Announcement, caught_up, synchronise
 from ..render import northbound, render_additional_chassis, render_northbound, render_southbound, southbound
 from ..render.host.vswitch import render_encapsulation
 from ..types.ovsdb_row import Row
-from .chassis_id import SYSTEM_ID_FILE, remove_former_chassis, restore_chassis_id
+from .chassis.chassis_id import SYSTEM_ID_FILE, remove_former_chassis, restore_chassis_id
 from .context import NodeContext
 from .module_runner import connected, known_node
 

@@ -12,9 +12,9 @@ from ..common.replaced_file import ReplacedFile
 from ..render.common.overlay import overlay_of
 from ..underlay_daemon.prober import Task
 from ..underlay_daemon.watch import UNDERLAY_REPORT, watch
-from .components import read_host
 from .module_runner import PLAN_FILE, read_plan_file
-from .service import say
+from .service.components import read_host
+from .service.service import say
 from .underlay_probe import measurement_token
 
 _WITHOUT_TUNNELS = ("Localnet", MESH_TOPOLOGY)

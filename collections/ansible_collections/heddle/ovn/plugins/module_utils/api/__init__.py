@@ -6,17 +6,17 @@
 
 from __future__ import annotations
 
-from .coil import DEFAULT_POOL, NODE_LABEL, POOL_ANNOTATION, POOL_LABEL, RESERVED_LABEL
+from .coil.coil import DEFAULT_POOL, NODE_LABEL, POOL_ANNOTATION, POOL_LABEL, RESERVED_LABEL
 from .manifests import read_manifests
-from .network_capacity import host_subnet_capacity, usable_addresses
-from .network_selection import selection_path
-from .policy_for import POLICY_FOR
-from .policy_spec import EGRESS, INGRESS
+from .networks.network_capacity import host_subnet_capacity, usable_addresses
+from .networks.network_selection import selection_path
+from .networks.updates import check_update
+from .policy.policy_for import POLICY_FOR
+from .policy.policy_spec import EGRESS, INGRESS
 from .problem import Problem, Source
 from .resource import Resource, packed, unpacked
 from .selector import matches, selector_text
 from .unsupported_fields import unsupported
-from .updates import check_update
 
 __all__ = [
     "DEFAULT_POOL",

@@ -13,7 +13,7 @@ from .names import is_dns_label, is_dns_subdomain, read_annotations, read_dns_la
 from .node import Fields, Node, Report
 from .problem import Problem, Source, show
 from .resource import Resource
-from .yaml_text import Document, parse_documents
+from .yaml.yaml_text import Document, parse_documents
 
 # Fields that an API server adds: users paste the output of "kubectl get -o yaml".
 _SERVER_FIELDS = (

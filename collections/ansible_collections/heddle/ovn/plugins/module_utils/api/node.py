@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from ..common.nearest import nearest, nearest_word
 from .problem import Problem, Source, path_text, show
-from .yaml_text import Document
+from .yaml.yaml_text import Document
 
 # A document with more mistakes than this is no manifest; listing all of them would be useless.
 _MOST_PROBLEMS_PER_DOCUMENT = 100

@@ -7,8 +7,8 @@ import ipaddress
 from collections.abc import Iterator
 
 from .addresses import contains
-from .network import LAYER2, LAYER3, PRIMARY
-from .network_capacity import DEFAULT_HOST_SUBNETS, usable_addresses
+from .networks.network import LAYER2, LAYER3, PRIMARY
+from .networks.network_capacity import DEFAULT_HOST_SUBNETS, usable_addresses
 
 _NOT_YET = "accepted by the API, not supported by Heddle yet"
 _LEAST_LAYER2_ADDRESSES = 4

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The OVSDB databases that Heddle uses: their names in the schema, and where their servers listen on a host.
 
-The sockets of OVN and Open vSwitch are those of ovn-ctl(8) and ovs-ctl(8). `ovsdb/remotes.py` reads other remotes.
+The sockets of OVN and Open vSwitch are those of ovn-ctl(8) and ovs-ctl(8). `ovsdb/protocol/remotes.py` reads other
+remotes.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from dataclasses import asdict, replace
 from ..common.atomic_file import replace_file
 from ..common.databases import HEDDLE
 from ..common.serialization import canonical
-from ..ovsdb.client import Conflict
+from ..ovsdb.protocol.client import Conflict
 from ..store.database import next_revision, operations, read
 from ..store.snapshot import Rows, Snapshot, StoredObject
 from .conditions import READY, WAITING_FOR_HOSTS, condition, with_ready

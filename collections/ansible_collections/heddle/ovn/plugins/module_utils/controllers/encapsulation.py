@@ -16,7 +16,7 @@ from ..store.encapsulation import AUTO, CHOSEN_MTU, SETTING, choose, chosen_mtu,
 from ..store.settings import DEFAULTS, cluster_subnets
 from ..store.snapshot import Snapshot, StoredObject
 from ..types.encapsulation import GENEVE, OVERLAYS, VXLAN, Encapsulation
-from .rules import Refusal
+from .admission.rules import Refusal
 
 # Order of preference: Geneve also carries the ingress port, and OVN has more keys with it.
 PREFERRED = (GENEVE, VXLAN)

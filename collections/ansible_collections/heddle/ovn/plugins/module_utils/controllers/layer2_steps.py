@@ -21,15 +21,15 @@ from ..store.layer2_version import (
     version_of,
 )
 from ..store.snapshot import Snapshot, StoredObject
-from .allocation import allocate
-from .attachment import Attachments
-from .cluster_limits import shortages
-from .egress_ips import assign_egress_ips
-from .load_balancers import assign_announcers
-from .move import arrived, ends, moving_to
-from .networks import Network, networks, running_workloads
-from .placement import node_of
-from .transit import chosen_transit_subnets
+from .admission.cluster_limits import shortages
+from .allocation.allocation import allocate
+from .allocation.transit import chosen_transit_subnets
+from .egress.egress_ips import assign_egress_ips
+from .network.attachment import Attachments
+from .network.networks import Network, networks, running_workloads
+from .services.load_balancers import assign_announcers
+from .workload.move import arrived, ends, moving_to
+from .workload.placement import node_of
 
 
 @dataclass(frozen=True)

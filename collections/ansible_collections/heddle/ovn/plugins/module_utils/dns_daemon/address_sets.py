@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ..common.databases import OVN_NORTHBOUND
 from ..common.naming import EGRESS_FIREWALL_DNS
-from ..ovsdb.client import Client
-from ..ovsdb.monitor import Monitor
+from ..ovsdb.protocol.client import Client
+from ..ovsdb.protocol.monitor import Monitor
 from ..ovsdb.values import map_pairs
 
 _COLUMNS = ["_uuid", "addresses", "external_ids"]

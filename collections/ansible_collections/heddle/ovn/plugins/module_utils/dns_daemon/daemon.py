@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 
 from ..common.atomic_file import replace_file
 from ..common.daemon_report import read_report
-from ..ovsdb.errors import OvsdbError, Unreachable
+from ..ovsdb.protocol.errors import OvsdbError, Unreachable
 from .address_sets import AddressSet, AddressSets
 from .lookup import Answer, LookupFailed, lookup
 from .resolved_name import ResolvedName

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from ..types.host_network import PROTOCOL
 from .kernel import NetlinkFailure, read_whole
-from .messages import (
+from .protocol.messages import (
     ADVERTISED,
     FAMILIES,
     KERNEL,

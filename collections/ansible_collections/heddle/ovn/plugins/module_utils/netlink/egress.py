@@ -27,8 +27,9 @@ from ..types.egress import (
     Tunnel,
     TunnelRoute,
 )
-from . import conntrack, fou, kernel
-from .route_tables import GLOBAL_SCOPE, TableRoute, TableRule, read_rules, read_table, write_route, write_rule
+from . import kernel
+from .protocol import conntrack, fou
+from .protocol.route_tables import GLOBAL_SCOPE, TableRoute, TableRule, read_rules, read_table, write_route, write_rule
 from .step import Step, perform
 
 SUBSTRATE = "kernel"

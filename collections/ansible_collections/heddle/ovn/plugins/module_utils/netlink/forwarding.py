@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from functools import partial
 
 from ..common.change import Change
-from .messages import ADVERTISED, MAIN_TABLE
-from .route_tables import read_table
+from .protocol.messages import ADVERTISED, MAIN_TABLE
+from .protocol.route_tables import read_table
 from .step import Step
 
 _FORWARDING = ("net/ipv4/conf/all/forwarding", "net/ipv6/conf/all/forwarding")

@@ -12,7 +12,7 @@ import errno
 from ..types.host_network import PROTOCOL
 from . import kernel
 from .main_table import copied_attributes
-from .messages import FAMILIES, NO_DAD, NO_PREFIX_ROUTE
+from .protocol.messages import FAMILIES, NO_DAD, NO_PREFIX_ROUTE
 from .reader import (
     ALL_BITS,
     KINDS,

@@ -20,9 +20,9 @@ import time
 import traceback
 
 from ..types.host_network import PROTOCOL
-from .messages import FAMILIES, MAIN_TABLE, NO_DAD, PERMANENT
-from .raw_messages import attributes
-from .raw_socket import CREATE, EXCLUSIVE, REPLACE, DumpInterrupted, RawSocket, attribute
+from .protocol.messages import FAMILIES, MAIN_TABLE, NO_DAD, PERMANENT
+from .protocol.raw_messages import attributes
+from .protocol.raw_socket import CREATE, EXCLUSIVE, REPLACE, DumpInterrupted, RawSocket, attribute
 
 try:
     from pyroute2 import IPRoute

@@ -13,7 +13,7 @@ import json
 from dataclasses import dataclass
 
 from ..types.host_network import HostNetwork, Vrf, link_table
-from .messages import MAIN_TABLE
+from .protocol.messages import MAIN_TABLE
 from .reader import ON_LINK, HostState, RouteState
 
 # As text: ansible-test checks them for the oldest Python of managed hosts, too.

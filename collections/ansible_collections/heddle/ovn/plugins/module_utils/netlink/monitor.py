@@ -15,7 +15,7 @@ import struct
 from collections.abc import Callable
 
 from ..types.host_network import PROTOCOL
-from .raw_messages import attributes, messages
+from .protocol.raw_messages import attributes, messages
 
 _SOL_NETLINK, _ADD_MEMBERSHIP = 270, 1
 # linux/rtnetlink.h: RTNLGRP_IPV4_IFADDR, _IPV4_ROUTE, _IPV6_IFADDR, _IPV6_ROUTE

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from .messages import MAIN_TABLE
+from .protocol.messages import MAIN_TABLE
 from .reader import LinkState
 
 # iproute2 reads the first file of each name; those of /etc come first.

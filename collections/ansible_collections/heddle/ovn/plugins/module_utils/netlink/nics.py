@@ -9,7 +9,7 @@ from ..common.addressing import plain
 from ..types.host_network import PROTOCOL
 from .handle import HostKernel
 from .kernel import read_whole
-from .messages import DEPRECATED, address_flags, address_text, is_up, link_kind
+from .protocol.messages import DEPRECATED, address_flags, address_text, is_up, link_kind
 
 # What links of other kinds have is for programs of this host or for tunnels (ip-link(8), TYPE).
 _KINDS = frozenset(["", "bond", "bridge", "dummy", "ipvlan", "macvlan", "team", "veth", "vlan"])

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from ..types.host_network import Rule, Sysctl
-from .messages import MAIN_TABLE
 from .named_tables import named_table, ports_of
+from .protocol.messages import MAIN_TABLE
 from .reader import LinkState, RuleState
 
 

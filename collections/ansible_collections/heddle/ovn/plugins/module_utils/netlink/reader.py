@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ..types.host_network import PROTOCOL, HostRoute
 from ..types.routed_workloads import PROTOCOL as ROUTED
 from .kernel import read_whole
-from .messages import (
+from .protocol.messages import (
     DEPRECATED,
     FAMILIES,
     KERNEL,

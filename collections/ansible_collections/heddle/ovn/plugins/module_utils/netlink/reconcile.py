@@ -17,8 +17,8 @@ from ..common.polling import attempts
 from ..types.host_network import TABLE_OFFSET, HostNetwork, HostRoute, link_table
 from .handle import HostKernel
 from .main_table import copies, essentials
-from .messages import MAIN_TABLE
 from .policy_rules import forwarding, rule_name, wanted_rules
+from .protocol.messages import MAIN_TABLE
 from .reader import DEFAULT_METRIC, HostState, LinkState, comparable, route_state, route_text
 from .step import Step, perform
 from .workload_links import mark

@@ -24,9 +24,9 @@ from ..types.routed_workloads import (
 )
 from . import kernel
 from .forwarding import forwarding_steps
-from .link_addresses import read_addresses, write_address
-from .messages import MAIN_TABLE
-from .route_tables import (
+from .protocol.link_addresses import read_addresses, write_address
+from .protocol.messages import MAIN_TABLE
+from .protocol.route_tables import (
     GLOBAL_SCOPE,
     LINK_SCOPE,
     UNREACHABLE,

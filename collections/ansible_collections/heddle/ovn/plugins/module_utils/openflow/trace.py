@@ -13,8 +13,8 @@ import shutil
 
 from ..common import subprocesses
 from ..common.errors import ProgramError
-from ..ovsdb.trace import Trace
-from ..ovsdb.trace import replies_equal as database_equal
+from ..ovsdb.protocol.trace import Trace
+from ..ovsdb.protocol.trace import replies_equal as database_equal
 
 # Verbs that read; `parse-flows` reads nothing but its input.
 _READS, _COMPUTES = frozenset({"dump-flows", "dump-ports-desc", "ofproto/list", "fdb/show"}), "parse-flows"

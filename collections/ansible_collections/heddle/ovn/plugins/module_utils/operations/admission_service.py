@@ -10,8 +10,8 @@ from ..api import Problem, unpacked
 from ..common.change import Change
 from ..common.naming import DEFAULT_NETWORK
 from ..common.serialization import unpack
-from ..controllers.admission import admit
-from ..controllers.apply_manifests import AdmissionError, ConflictError, store
+from ..controllers.admission.admission import admit
+from ..controllers.admission.apply_manifests import AdmissionError, ConflictError, store
 from ..plan import build_plan
 from ..render.rehearsal import unrenderable
 from ..store import settings as state_settings

@@ -9,7 +9,7 @@ from dataclasses import asdict
 
 from ..agent.module_runner import UserError
 from ..common.serialization import pack
-from ..controllers.apply_manifests import AdmissionError, store
+from ..controllers.admission.apply_manifests import AdmissionError, store
 from ..controllers.layer2_steps import Blocker, Move, change_version, clean_up, drain, go_back, survey
 from ..plan import build_plan
 from ..plan.held_addresses import moved_addresses

@@ -20,8 +20,8 @@ from ..agent.state_connection import STATE_DATABASE
 from ..common.naming import INTEGRATION_BRIDGE, workload_namespace
 from ..common.polling import attempts
 from ..common.serialization import pack
-from ..controllers.apply_manifests import store
-from ..controllers.move import MoveRefused, begin_move, end_move
+from ..controllers.admission.apply_manifests import store
+from ..controllers.workload.move import MoveRefused, begin_move, end_move
 from ..openflow.packet_out import send_out
 from ..plan import build_plan
 from ..qemu import instance

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from ..controllers.attachment_definition import FINALIZER, is_own, uid
 from ..controllers.coil.membership import BLOCK, POOL, REQUEST
-from ..controllers.networks import NETWORK_KINDS
+from ..controllers.network.attachment_definition import FINALIZER, is_own, uid
+from ..controllers.network.networks import NETWORK_KINDS
 from ..store.snapshot import Snapshot, StoredObject
 
 _COIL = "coil.cybozu.com"

@@ -8,7 +8,7 @@ host, before anything is written.
 from __future__ import annotations
 
 from ..api import packed, read_manifests
-from ..controllers.admission import check_alone
+from ..controllers.admission.admission import check_alone
 from ..store import settings as state_settings
 
 

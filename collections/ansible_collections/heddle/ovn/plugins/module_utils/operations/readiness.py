@@ -8,14 +8,14 @@ import time
 
 from ..agent.module_runner import UserError
 from ..api import Problem
-from ..controllers.apply_manifests import ConflictError, store
+from ..controllers.admission.apply_manifests import ConflictError, store
 from ..controllers.conditions import WAITING_FOR_HOSTS, ready_on, with_ready
-from ..controllers.egress_services import update_egress_services
-from ..controllers.load_balancers import assign_announcers
-from ..controllers.network_nodes import nodes_of_networks, select_nodes
-from ..controllers.networks import networks
-from ..controllers.service_status import update_services
-from ..controllers.workload_readiness import record_probes
+from ..controllers.egress.egress_services import update_egress_services
+from ..controllers.network.network_nodes import nodes_of_networks, select_nodes
+from ..controllers.network.networks import networks
+from ..controllers.services.load_balancers import assign_announcers
+from ..controllers.services.service_status import update_services
+from ..controllers.workload.workload_readiness import record_probes
 from ..plan import build_plan
 from ..store.snapshot import Snapshot
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ..common.text_table import shortened, table
-from ..controllers.networks import DEFINITION_KIND, NETWORK_KINDS
+from ..controllers.network.networks import DEFINITION_KIND, NETWORK_KINDS
 from ..plan import build_plan
 from ..store.database import differences
 from ..store.snapshot import Snapshot

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ..common.errors import InvalidRows, RowProblem
 from .identity import KEY, NETWORK, OWNER
+from .protocol.schema import MARKS, MEMBERS
 from .rows import Reader
-from .schema import MARKS, MEMBERS
 from .values import all_uuids, map_pairs
 
 

@@ -12,7 +12,7 @@ from operator import itemgetter
 
 from ..common.errors import InvalidRows, RowProblem
 from .batch import REFUSALS
-from .schema import MAP, MARKS, MEMBERS, WHOLE, UnknownName
+from .protocol.schema import MAP, MARKS, MEMBERS, WHOLE, UnknownName
 from .values import BadValue, Keys, Ref, uuids
 
 NO_KEYS: dict = {}

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .identity import MARK_KEYS
-from .schema import MARKS
+from .protocol.schema import MARKS
 from .values import Keys, Ref, all_uuids, map_pairs, map_wire, uuids
 
 NOTHING: frozenset = frozenset()

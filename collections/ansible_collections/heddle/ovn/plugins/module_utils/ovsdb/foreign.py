@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from ..common.change import Foreign
 from .identity import OWNER
-from .schema import MARKS
+from .protocol.schema import MARKS
 from .values import map_pairs
 
 

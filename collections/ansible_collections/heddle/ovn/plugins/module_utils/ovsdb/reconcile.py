@@ -20,12 +20,12 @@ import time
 from ..common.change import Outcome
 from ..common.databases import OPEN_VSWITCH
 from ..common.errors import InvalidRows
-from .client import Conflict, Duplicate, OvsdbError
 from .current import Current
 from .desired import DesiredRow
 from .foreign import foreign_rows
 from .identity import Identity
-from .schema import Kind, schema_of
+from .protocol.client import Conflict, Duplicate, OvsdbError
+from .protocol.schema import Kind, schema_of
 from .transaction import PORTS_TOGETHER, Plan
 from .values import Keys, Parent, Ref, Row, Scope
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from ..common.errors import InvalidRows, RowProblem
 from .diff import forget_equal
 from .identity import KEY, NETWORK, OWNER
-from .schema import MARKS, MEMBERS, UnknownName
+from .protocol.schema import MARKS, MEMBERS, UnknownName
 from .values import map_pairs, uuids
 
 # From this many networks on, reading all rows of the owner is cheaper than one scan per network.

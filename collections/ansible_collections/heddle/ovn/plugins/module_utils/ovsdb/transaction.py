@@ -13,7 +13,7 @@ from ..common.change import Change
 from ..common.errors import InvalidRows, RowProblem
 from .diff import NOTHING, UNCHANGED, Described, birth_row, compare, held_uuids
 from .identity import KEY, MARK_KEYS
-from .schema import MAP, MARKS, WHOLE
+from .protocol.schema import MAP, MARKS, WHOLE
 from .values import map_pairs, map_wire, to_python
 
 NETWORKS_PER_TRANSACTION = 5

@@ -14,7 +14,7 @@ import time
 
 from ..common.databases import OVN_NORTHBOUND, OVN_SOUTHBOUND
 from ..common.polling import attempts
-from .client import OvsdbError
+from .protocol.client import OvsdbError
 
 
 class TimedOut(OvsdbError):

@@ -11,22 +11,22 @@ from ..common.addressing import family
 from ..common.naming import MESH_TOPOLOGY
 from ..common.plan_format import PLAN_FORMAT
 from ..common.serialization import digest
-from ..controllers.allocation import (
+from ..controllers.allocation.allocation import (
     gateway_router_owner,
     host_subnets,
     tunnel_id_pool,
     workload_subnets,
 )
-from ..controllers.attachment import Attachments, moves_live
+from ..controllers.allocation.router_addresses import gateway_address, management_address
+from ..controllers.allocation.transit import chosen_transit_subnets
+from ..controllers.allocation.tunnel_keys import key_ranges
 from ..controllers.coil.membership import pools_of_namespaces
-from ..controllers.egress_rules import egress_firewalls, egress_qos
-from ..controllers.move import moving_to
-from ..controllers.network_nodes import nodes_of_networks
-from ..controllers.networks import Network, networks, running_workloads
-from ..controllers.placement import node_of
-from ..controllers.router_addresses import gateway_address, management_address
-from ..controllers.transit import chosen_transit_subnets
-from ..controllers.tunnel_keys import key_ranges
+from ..controllers.egress.egress_rules import egress_firewalls, egress_qos
+from ..controllers.network.attachment import Attachments, moves_live
+from ..controllers.network.network_nodes import nodes_of_networks
+from ..controllers.network.networks import Network, networks, running_workloads
+from ..controllers.workload.move import moving_to
+from ..controllers.workload.placement import node_of
 from ..store.encapsulation import AUTO, SETTING, encapsulation_of
 from ..store.layer2_version import is_open, version_of, was_on_link
 from ..store.settings import DEFAULTS, NOT_IN_PLAN, OVN, cluster_subnets

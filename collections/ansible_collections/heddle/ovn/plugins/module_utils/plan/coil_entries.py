@@ -6,8 +6,8 @@ from __future__ import annotations
 from ..controllers.coil.allocation import pool_addresses
 from ..controllers.coil.membership import POOL, block_pool, blocks, pools_of_namespaces, reserved_blocks
 from ..controllers.coil.pool_space import PoolSpace
-from ..controllers.networks import running_workloads
-from ..controllers.placement import node_of
+from ..controllers.network.networks import running_workloads
+from ..controllers.workload.placement import node_of
 from ..store import coil_settings
 from ..store.snapshot import Snapshot
 from .workload_entries import probe_of

@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
-from ..api.external_access import LOCAL
+from ..api.services.external_access import LOCAL
 from ..common.addressing import family
-from ..controllers.cluster_ips import SERVICE, cluster_ips
-from ..controllers.egress_ips import EGRESS_IP, MARK_POOL, EgressSelection, held_on, holders
-from ..controllers.egress_services import ALL_HOSTS, EgressServiceSelection
-from ..controllers.load_balancers import announcers
-from ..controllers.networks import Network
+from ..controllers.egress.egress_ips import EGRESS_IP, MARK_POOL, EgressSelection, held_on, holders
+from ..controllers.egress.egress_services import ALL_HOSTS, EgressServiceSelection
+from ..controllers.network.networks import Network
 from ..controllers.node_labels import EGRESS_SERVICE
-from ..controllers.node_ports import node_ports
+from ..controllers.services.cluster_ips import SERVICE, cluster_ips
+from ..controllers.services.load_balancers import announcers
+from ..controllers.services.node_ports import node_ports
 from ..store.snapshot import Snapshot, StoredObject
 
 

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from ..common.addressing import plain
-from ..controllers.cluster_ips import EGRESS, cluster_ip_pool
 from ..controllers.coil.egress_clients import selected_egresses
 from ..controllers.coil.egress_routers import egress_of
-from ..controllers.networks import running_workloads
+from ..controllers.network.networks import running_workloads
+from ..controllers.services.cluster_ips import EGRESS, cluster_ip_pool
 from ..store.settings import ORIGINATING_ONLY
 from ..store.snapshot import Snapshot
 

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from ..controllers.networks import Network
-from ..controllers.policies import resolved_policies
+from ..controllers.network.networks import Network
+from ..controllers.policy.policies import resolved_policies
 from ..store.snapshot import Snapshot
 
 

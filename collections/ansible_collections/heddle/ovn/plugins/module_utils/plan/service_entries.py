@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from ..common.addressing import family
-from ..controllers.cluster_ips import SERVICE, cluster_ips, is_headless, service_owner
-from ..controllers.load_balancers import announcers
-from ..controllers.networks import Network
-from ..controllers.node_ports import health_check_port, node_ports
-from ..controllers.service_endpoints import ServiceEndpoints
+from ..controllers.network.networks import Network
+from ..controllers.services.cluster_ips import SERVICE, cluster_ips, is_headless, service_owner
+from ..controllers.services.load_balancers import announcers
+from ..controllers.services.node_ports import health_check_port, node_ports
+from ..controllers.services.service_endpoints import ServiceEndpoints
 from ..store.snapshot import Snapshot, StoredObject
 
 

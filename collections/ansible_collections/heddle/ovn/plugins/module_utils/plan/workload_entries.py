@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from ..common.addressing import family, plain, prefix_length
 from ..common.naming import LOCKED_ROLE, workload_port
-from ..controllers.allocation import given_addresses, tunnel_id_pool, workload_subnets
-from ..controllers.attachment import Attachment
-from ..controllers.networks import Network
-from ..controllers.placement import node_of
-from ..controllers.router_addresses import gateway_address
-from ..controllers.workload_macs import workload_mac
+from ..controllers.allocation.allocation import given_addresses, tunnel_id_pool, workload_subnets
+from ..controllers.allocation.router_addresses import gateway_address
+from ..controllers.allocation.workload_macs import workload_mac
+from ..controllers.network.attachment import Attachment
+from ..controllers.network.networks import Network
+from ..controllers.workload.placement import node_of
 from ..store.snapshot import Snapshot, StoredObject
 
 _EVERYWHERE = {4: "0.0.0.0/0", 6: "::/0"}

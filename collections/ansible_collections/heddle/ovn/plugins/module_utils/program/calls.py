@@ -15,15 +15,15 @@ import json
 
 # Module -> the file below module_utils with its function. Only what a call needs is loaded.
 CALLS = {
-    "audit": ("verify.compare", "audit_result"),
-    "chassis": ("agent.chassis_calls", "chassis_result"),
-    "chassis_info": ("agent.chassis_calls", "chassis_info_result"),
+    "audit": ("verify.audit.compare", "audit_result"),
+    "chassis": ("agent.chassis.chassis_calls", "chassis_result"),
+    "chassis_info": ("agent.chassis.chassis_calls", "chassis_info_result"),
     "host_record": ("uninstall.recording", "record_result"),
-    "probe_info": ("agent.probes", "probe_info_result"),
+    "probe_info": ("agent.health.probes", "probe_info_result"),
     "readiness": ("operations.readiness_record", "readiness_result"),
     "resource": ("operations.admission_result", "resource_result"),
     "resource_info": ("operations.state_result", "resource_info_result"),
-    "zone": ("verify.zone_result", "zone_result"),
+    "zone": ("verify.audit.zone_result", "zone_result"),
 }
 _PACKAGE = __package__.rpartition(".")[0]
 

@@ -30,7 +30,7 @@ from ..netlink.workload_links import reconcile_endpoints
 from ..nftables.reconcile import reconcile_firewall
 from ..openflow.reconcile import reconcile_flows
 from ..openflow.switch import Switch
-from ..ovsdb.client import Client, Unreachable
+from ..ovsdb.protocol.client import Client, Unreachable
 from ..ovsdb.values import map_pairs, uuid_list
 from ..qemu.reconcile import end_vms, reconcile_taps
 from ..render import northbound, southbound

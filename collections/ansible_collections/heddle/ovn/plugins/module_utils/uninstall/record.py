@@ -17,7 +17,7 @@ from ..common.atomic_file import replace_file
 from ..common.change import Change, Outcome
 from ..common.databases import VSWITCH_REMOTE
 from ..common.errors import EngineError, ProgramError
-from ..ovsdb.client import Client, OvsdbError
+from ..ovsdb.protocol.client import Client, OvsdbError
 from ..ovsdb.values import map_pairs
 from .footprint import FOOTPRINTS, LIBRARY, Footprint
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 import contextlib
 import os
 
-from ..agent.components import read_plan
 from ..agent.context import LOCK_FILE, only_writer
 from ..agent.mesh import remove_encryption
 from ..agent.module_runner import Request, UserError, result
+from ..agent.service.components import read_plan
 from ..common.change import Outcome
 from ..common.databases import STATE_REMOTE
 from ..qemu.instance import read_vms

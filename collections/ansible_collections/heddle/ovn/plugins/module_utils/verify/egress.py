@@ -7,8 +7,8 @@ from ..common.addressing import family, mac_of_address, plain
 from ..common.naming import layer2_switch, node_switch, patch_port
 from ..render.common.node_network import NodeNetwork
 from ..render.common.provider import provider_of
-from .firewall_permissions import FirewallPermissions
-from .policy_permissions import PolicyPermissions
+from .expectations.firewall_permissions import FirewallPermissions
+from .expectations.policy_permissions import PolicyPermissions
 
 SOURCE_PORT, TARGET_PORT = 40000, 80
 

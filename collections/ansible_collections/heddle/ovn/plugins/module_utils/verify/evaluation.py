@@ -13,12 +13,12 @@ from dataclasses import asdict
 from itertools import pairwise
 
 from . import external_evaluation
-from .coverage import coverage
-from .expectation import Pair, expected
-from .external_expectations import external_flows, left_out
-from .pools import with_pools
-from .result import FAILED, ISOLATED, NOT_TESTED, REACHED, SYMBOLS, Silence
-from .selection import Selection
+from .expectations.coverage import coverage
+from .expectations.expectation import Pair, expected
+from .expectations.external_expectations import external_flows, left_out
+from .expectations.pools import with_pools
+from .expectations.selection import Selection
+from .probing.result import FAILED, ISOLATED, NOT_TESTED, REACHED, SYMBOLS, Silence
 
 FORMAT = 2
 SELF = "-"

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import asdict, replace
 
-from .external_flow import KINDS, THROUGH_EGRESS, TO_EXTERNAL, UNSOLICITED, ExternalFlow
-from .result import FAILED, ISOLATED, NOT_TESTED, REACHED, SYMBOLS, Silence
+from .expectations.external_flow import KINDS, THROUGH_EGRESS, TO_EXTERNAL, UNSOLICITED, ExternalFlow
+from .probing.result import FAILED, ISOLATED, NOT_TESTED, REACHED, SYMBOLS, Silence
 
 
 def evaluated(

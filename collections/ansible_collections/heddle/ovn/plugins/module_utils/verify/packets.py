@@ -11,8 +11,8 @@ from itertools import permutations
 
 from ..common.addressing import GATEWAY_OFFSET, family, mac_of_address, nth_address, plain
 from ..common.naming import LOCKED_ROLE, layer2_switch, node_switch, transit_switch, transit_switch_port
-from .datagram import PORT
-from .policy_permissions import PolicyPermissions
+from .expectations.policy_permissions import PolicyPermissions
+from .probing.datagram import PORT
 
 TIME_TO_LIVE = 64
 TUNNELLED = ("Layer2", "Layer3")

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Mapping
 
 from ..common.text_table import MOST_LINES, shortened, table
-from .coverage import SORTS
-from .result import ISOLATED, NOT_TESTED, REACHED
-from .selection import ALL
+from .expectations.coverage import SORTS
+from .expectations.selection import ALL
+from .probing.result import ISOLATED, NOT_TESTED, REACHED
 
 # Maximum number of host pairs with failures in a table.
 _MOST_CAUSES = 20

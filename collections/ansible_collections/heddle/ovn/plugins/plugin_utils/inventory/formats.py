@@ -91,7 +91,7 @@ def workload(text: str) -> Mistake | None:
 def remotes(text: str) -> Mistake | None:
     """Where OVSDB servers listen."""
     # Imported here since few inventories have it.
-    from ...module_utils.ovsdb.remotes import parse_remotes
+    from ...module_utils.ovsdb.protocol.remotes import parse_remotes
 
     try:
         parse_remotes(text)

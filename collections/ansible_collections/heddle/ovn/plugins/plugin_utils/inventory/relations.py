@@ -87,7 +87,7 @@ def _next_hop_mistakes(fleet: Fleet) -> Iterator[Mistake]:
 
 
 def provider_mistakes(fleet: Fleet) -> Iterator[Mistake]:
-    """Bridges and uplinks that contradict each other on a host (module_utils/agent/chassis.py, `wanted_bridges`)."""
+    """Bridges and uplinks that contradict each other on a host (agent/chassis/chassis.py, `wanted_bridges`)."""
     for host in fleet.hosts(NODES):
         variables = fleet.variables.get(host, {})
         uplink, bridge = variables.get("heddle_uplink"), variables.get("heddle_provider_bridge") or "br-ex"

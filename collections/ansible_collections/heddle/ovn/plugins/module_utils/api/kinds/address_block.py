@@ -6,7 +6,7 @@ Heddle makes them. A user writes only reserved ones: ranges that something else 
 
 from __future__ import annotations
 
-from ..coil import COIL_VERSIONS, NODE_LABEL, POOL_LABEL, RESERVED_LABEL
+from ..coil.coil import COIL_VERSIONS, NODE_LABEL, POOL_LABEL, RESERVED_LABEL
 from ..kind import Kind
 from ..node import Fields, Node
 

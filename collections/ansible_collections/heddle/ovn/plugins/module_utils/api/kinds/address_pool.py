@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ..addresses import parse_cidr
-from ..coil import COIL_VERSIONS
+from ..coil.coil import COIL_VERSIONS
 from ..kind import Kind
 from ..node import Fields, Node
 from ..problem import show

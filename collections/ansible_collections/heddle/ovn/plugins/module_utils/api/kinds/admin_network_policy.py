@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from ..acl_logging import read_acl_logging
-from ..admin_policy_spec import read_admin_spec
 from ..kind import Kind
+from ..policy.acl_logging import read_acl_logging
+from ..policy.admin_policy_spec import read_admin_spec
 
 KIND = Kind(
     name="AdminNetworkPolicy",

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from ..acl_logging import read_acl_logging
-from ..admin_policy_spec import read_admin_spec
 from ..kind import Kind
 from ..names import ONLY_NAME
 from ..node import Node
+from ..policy.acl_logging import read_acl_logging
+from ..policy.admin_policy_spec import read_admin_spec
 from ..problem import show
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ..coil import COIL_VERSIONS
+from ..coil.coil import COIL_VERSIONS
 from ..kind import Kind
 from ..names import read_dns_subdomain
 from ..node import Node

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from ..kind import Kind
-from ..network import LAYER2, LAYER3, LOCALNET
-from ..network_forms import read_network
-from ..network_transport import check_uplinks, read_uplinks
+from ..networks.network import LAYER2, LAYER3, LOCALNET
+from ..networks.network_forms import read_network
+from ..networks.network_transport import check_uplinks, read_uplinks
 from ..node import Fields, Node
 from ..selector import read_selector
 

@@ -7,14 +7,14 @@ Schema and rules are those of Coil's CRD and its admission webhook (v2/api/v2/eg
 from __future__ import annotations
 
 from ..addresses import parse_cidr
-from ..coil import COIL_VERSIONS
-from ..disruption import read_disruption_budget
-from ..egress_template import read_template
+from ..coil.coil import COIL_VERSIONS
+from ..coil.disruption import read_disruption_budget
+from ..coil.egress_template import read_template
 from ..kind import Kind
 from ..names import read_dns_1035_label
 from ..node import Node
 from ..problem import show
-from ..session_affinity import CLIENT_IP, read_session_affinity
+from ..services.session_affinity import CLIENT_IP, read_session_affinity
 
 _STRATEGIES = ("Recreate", "RollingUpdate")
 # More are more than one Deployment of a large cluster has; the limit keeps a mistyped number from filling the hosts.

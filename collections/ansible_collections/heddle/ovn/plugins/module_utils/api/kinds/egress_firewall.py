@@ -9,9 +9,9 @@ from ..addresses import read_cidr
 from ..kind import Kind
 from ..names import read_default_name
 from ..node import Node
-from ..ports import read_port_number
 from ..problem import show
 from ..selector import read_selector
+from ..services.ports import read_port_number
 
 _TYPES = ("Allow", "Deny")
 _PROTOCOLS = ("TCP", "UDP", "SCTP")

@@ -10,8 +10,8 @@ from ..addresses import Address, parse_address
 from ..kind import Kind
 from ..names import read_dns_label, read_dns_subdomain
 from ..node import Fields, Node
-from ..ports import read_slice_ports
 from ..problem import show
+from ..services.ports import read_slice_ports
 
 _VERSIONS = {"IPv4": 4, "IPv6": 6}
 _MOST_ENDPOINTS, _MOST_ADDRESSES = 1000, 100

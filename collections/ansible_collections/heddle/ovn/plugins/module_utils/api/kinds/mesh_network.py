@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from ...common.naming import MESH_TOPOLOGY
 from ..kind import Kind
-from ..network import PRIMARY
-from ..network_fields import read_fields
-from ..network_transport import read_transport
+from ..networks.network import PRIMARY
+from ..networks.network_fields import read_fields
+from ..networks.network_transport import read_transport
 from ..node import Node
 
 NO_ENCRYPTION, ESP = "none", "esp"

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from ..kind import Kind
-from ..policy_for import read_policy_for
-from ..policy_spec import read_policy_spec
+from ..policy.policy_for import read_policy_for
+from ..policy.policy_spec import read_policy_spec
 
 KIND = Kind(
     name="MultiNetworkPolicy",

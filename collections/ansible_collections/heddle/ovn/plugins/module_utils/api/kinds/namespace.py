@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from ..acl_logging import read_acl_logging
-from ..coil import read_pool
+from ..coil.coil import read_pool
 from ..kind import Kind
 from ..names import read_dns_label
 from ..node import Node
+from ..policy.acl_logging import read_acl_logging
 from ..selector import NAMESPACE_NAME_LABEL
 
 

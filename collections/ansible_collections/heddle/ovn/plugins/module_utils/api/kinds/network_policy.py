@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ..kind import Kind
-from ..policy_spec import read_policy_spec
+from ..policy.policy_spec import read_policy_spec
 
 KIND = Kind(
     name="NetworkPolicy",

@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from ..external_access import ACCESS_FIELDS, CLUSTER_IP, read_external_access, read_type
 from ..kind import Kind
 from ..names import read_dns_1035_label, read_labels
 from ..node import Node
-from ..ports import read_service_ports
-from ..service_addresses import NONE, read_service_addresses
-from ..session_affinity import NONE as NO_AFFINITY
-from ..session_affinity import read_session_affinity
+from ..services.external_access import ACCESS_FIELDS, CLUSTER_IP, read_external_access, read_type
+from ..services.ports import read_service_ports
+from ..services.service_addresses import NONE, read_service_addresses
+from ..services.session_affinity import NONE as NO_AFFINITY
+from ..services.session_affinity import read_session_affinity
 
 _POLICIES = ("Cluster", "Local")
 _NOT_YET = "accepted by the API, not supported by Heddle yet"

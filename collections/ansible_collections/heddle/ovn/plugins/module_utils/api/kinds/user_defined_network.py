@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from ..kind import Kind
-from ..network import LAYER2, LAYER3
-from ..network_forms import read_network
+from ..networks.network import LAYER2, LAYER3
+from ..networks.network_forms import read_network
 from ..node import Node
 
 

@@ -7,14 +7,14 @@ It joins the primary network of its namespace, and the secondary ones that its a
 from __future__ import annotations
 
 from ..addresses import read_addresses
-from ..egress_selection import read_egress_selection
+from ..coil.egress_selection import read_egress_selection
 from ..kind import Kind
 from ..mac import read_mac
 from ..names import read_dns_label, read_dns_subdomain
-from ..network_selection import read_network_selection
+from ..networks.network_selection import read_network_selection
 from ..node import Node
-from ..ports import read_workload_ports
-from ..readiness_probe import read_readiness_probe
+from ..services.ports import read_workload_ports
+from ..services.readiness_probe import read_readiness_probe
 
 _NETWORK_NAMESPACE = "netns"
 _VIRTUAL_MACHINE = "vm"

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ...store.snapshot import Snapshot, StoredObject
-from ..networks import running_workloads
-from ..placement import node_of
-from ..pools import AllocationFailure
+from ..allocation.pools import AllocationFailure
+from ..network.networks import running_workloads
+from ..workload.placement import node_of
 from .membership import (
     POOL,
     Block,

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from ...api.egress_selection import egress_path
+from ...api.coil.egress_selection import egress_path
 from ...store.snapshot import Snapshot, StoredObject
-from ..cluster_ips import EGRESS
-from ..placement import node_of
+from ..services.cluster_ips import EGRESS
+from ..workload.placement import node_of
 from .egress_routers import egress_of, kernel_lacks
 
 

@@ -10,7 +10,7 @@ from collections import Counter
 
 from ...api import matches
 from ...store.snapshot import Snapshot, StoredObject
-from ..cluster_ips import EGRESS
+from ..services.cluster_ips import EGRESS
 from .disruption import may_be_down
 from .router_placement import place
 

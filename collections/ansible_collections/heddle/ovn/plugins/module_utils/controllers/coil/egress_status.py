@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from ...store.snapshot import Snapshot, StoredObject
-from ..cluster_ips import EGRESS
 from ..conditions import FALSE, SERVICE_READY, TRUE, condition, described, with_conditions
+from ..services.cluster_ips import EGRESS
 from .disruption import may_be_down
 from .egress_routers import kernel_lacks, possible_hosts, router_labels, routers
 

@@ -12,7 +12,7 @@ from collections import Counter
 from ...api import NODE_LABEL, POOL_LABEL
 from ...store.snapshot import Snapshot, StoredObject
 from ..conditions import FALSE, TRUE, WORKLOAD_READY, condition, described, with_conditions
-from ..placement import node_of
+from ..workload.placement import node_of
 from .membership import (
     BLOCK,
     POOL,

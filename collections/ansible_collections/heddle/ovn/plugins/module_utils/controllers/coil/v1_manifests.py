@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from ...api import NODE_LABEL, POOL_ANNOTATION, POOL_LABEL, RESERVED_LABEL
-from ...api.coil_v1 import V1Address, V1Block, V1State
+from ...api.coil.coil_v1 import V1Address, V1Block, V1State
 from ...common.addressing import overlapping
 from .membership import BLOCK, POOL
 from .pool_space import PoolSpace

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The service that keeps a host as planned: applies everything at start, and the affected parts after an event."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import sys
+import time
+
+from ...common.change import Outcome
+from ...netlink.kernel import NetlinkFailure
+from ..context import only_writer
+from ..health.health_check_ports import HealthCheckPorts
+from ..module_runner import KNOWN_ERRORS, refusal
+from .components import PARTS, attached_uplinks, host_version, parts, prober_cgroup, read_host
+from .event_loop import Calls, Events
+
+RETRY_SECONDS, LONGEST_RETRY_SECONDS = 1.0, 10.0
+_AFTER_EVENT = {
+    "switch restarted": ("chassis", "gateway", "workloads"),
+    "ports changed": ("gateway",),
+    # A deleted bridge loses all of its ports; ovn-controller recreates br-int, empty.
+    "bridges changed": ("chassis", "gateway", "workloads"),
+    # When an address is removed, the kernel drops the routes that had it as their source.
+    "uplink changed": ("chassis", "gateway"),
+    "kernel changed": ("chassis", "gateway", "routed"),
+    # The plan has the node's addresses; VRFs have copies of its routes.
+    "host network changed": ("chassis", "gateway"),
+    # Its rule holds the number of a cgroup, which is another one now.
+    "prober restarted": ("gateway",),
+}
+ERRORS = (*KNOWN_ERRORS, NetlinkFailure, OSError)
+
+
+def watch(calls: Calls | None = None) -> None:
+    """Apply everything, notify systemd that the service is ready, and watch for events. Never returns.
+
+    Between events, `calls` of Ansible and health checks of Services are answered.
+    """
+    reconciler = Reconciler(Events(calls=calls, health_checks=HealthCheckPorts(say)))
+    while True:
+        reconciler.step()
+
+
+class Reconciler:
+    """Tracks which parts are due. Failed parts are logged once and retried at increasing intervals."""
+
+    def __init__(self, events) -> None:
+        self._events = events
+        self._due: tuple[str, ...] = PARTS
+        self._ready = False
+        self._pause, self._next = RETRY_SECONDS, 0.0
+        self._failures: dict[str, str] = {}
+        self._notes: dict[str, tuple[str, ...]] = {}
+        # None: never, whatever file there is.
+        self._followed: tuple[int, int] | None = None
+
+    def step(self) -> None:
+        """Apply the due parts, then wait for an event."""
+        # Before, so that nothing is missed.
+        self._follow()
+        if self._due and time.monotonic() >= self._next:
+            self._bring()
+        event = self._events.wait()
+        if event:
+            say(event)
+            self._due = tuple(name for name in PARTS if name in (*self._due, *_AFTER_EVENT[event]))
+            self._pause, self._next = RETRY_SECONDS, 0.0
+
+    def _follow(self) -> None:
+        """Watch the interfaces and the cgroup that the host's file names; install.yml may have named others."""
+        version = host_version()
+        if version == self._followed:
+            return
+        with contextlib.suppress(*ERRORS):
+            host = read_host()
+            self._events.follow(attached_uplinks(host), prober_cgroup(host))
+            self._followed = version
+
+    def _bring(self) -> None:
+        failures, notes = bring(self._due)
+        for name, text in failures.items():
+            if self._failures.get(name) != text:
+                say(f"{name}: {text}; trying again")
+        self._note(notes)
+        done = {name: text for name, text in self._failures.items() if name not in self._due}
+        self._failures = done | failures
+        self._due = tuple(failures)
+        if failures:
+            self._next = time.monotonic() + self._pause
+            self._pause = min(2 * self._pause, LONGEST_RETRY_SECONDS)
+            notify_systemd(
+                "STATUS=" + "; ".join(f"{name}: {text}" for name, text in failures.items()).replace("\n", " ")
+            )
+            return
+        self._pause = RETRY_SECONDS
+        known = [text for lines in self._notes.values() for text in lines]
+        notify_systemd(
+            f"STATUS={' '.join(['This host is as planned.', *known])}" + ("" if self._ready else "\nREADY=1")
+        )
+        self._ready = True
+
+    def _note(self, notes: dict[str, tuple[str, ...]]) -> None:
+        """Keep the notes of the parts that were applied; what is new among them goes to the journal."""
+        for name, lines in notes.items():
+            for text in lines:
+                if text not in self._notes.get(name, ()):
+                    say(text)
+        self._notes |= notes
+
+
+def bring(names: tuple[str, ...]) -> tuple[dict[str, str], dict[str, tuple[str, ...]]]:
+    """Apply parts of the node's desired state from the current files; return errors and notes by part."""
+    failures, notes = {}, {}
+    for name in names:
+        began = time.monotonic()
+        try:
+            with only_writer(write=True):
+                part = parts(read_host(), write=True).get(name)
+                outcome = part() if part else Outcome()
+        except ERRORS as error:
+            failures[name] = str(error)
+            continue
+        notes[name] = outcome.notes
+        if outcome.refused:
+            failures[name] = refusal(outcome)
+        if outcome.changed:
+            say(f"{name}: {_summary(outcome)} in {time.monotonic() - began:.2f} s")
+    return failures, notes
+
+
+def _summary(outcome: Outcome) -> str:
+    counts = outcome.summary()
+    return ", ".join(f"{counts[action]} {action}d" for action in ("create", "update", "delete") if counts[action])
+
+
+def say(text: str) -> None:
+    """One line for the journal."""
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
+
+
+def notify_systemd(text: str) -> None:
+    """Notify the service manager (sd_notify(3))."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if address:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notification:
+            notification.connect(f"\0{address[1:]}" if address.startswith("@") else address)
+            notification.send(text.encode())

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""YAML documents with the line of every field."""

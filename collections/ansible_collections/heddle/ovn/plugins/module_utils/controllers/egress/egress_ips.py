@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""EgressIPs: the host of each address, the workloads that leave with it, and the status of the objects.
+
+`status.items` is the assignment, as ovn-kubernetes writes it; it is also what the next one keeps as far as possible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from ipaddress import ip_interface
+
+from ...api import matches
+from ...common.addressing import family
+from ...common.naming import PRIMARY_NETWORK_LABEL
+from ...store.snapshot import Snapshot, StoredObject
+from ..admission.host_addresses import addresses_of_hosts
+from ..allocation.pools import Pool, numbers
+from ..conditions import FALSE, TRUE, described, with_conditions
+from ..network.attachment import Attachments, workload_key
+from ..network.networks import Network, namespace_labels, networks, running_workloads
+from ..node_labels import EGRESS_SERVICE
+from .egress_assignment import ASSIGNABLE_LABEL, Assignment, Host, assigned
+
+EGRESS_IP = "EgressIP"
+# ovn-kubernetes has only `status.items`, and events; the condition has the reasons of these.
+ASSIGNED = "Assigned"
+MARK_POOL = "egressip-mark"
+# The marks of packets that leave with an address (ovn-kubernetes, `k8s.ovn.org/egressip-mark`).
+MARKS = (50000, 55000)
+
+
+def egress_mark_pool(snapshot: Snapshot) -> Pool:
+    """Return the pool of marks, one for each EgressIP, and for each EgressService of a user-defined network."""
+    owners = {entry.name: entry.key for entry in snapshot.of_kind(EGRESS_IP)}
+    for entry in snapshot.of_kind(EGRESS_SERVICE):
+        # On the default network the host's kernel translates, by the addresses of workloads.
+        if PRIMARY_NETWORK_LABEL in snapshot.objects[f"Namespace/{entry.namespace}"].labels:
+            owners[f"{entry.namespace}/{entry.name}"] = entry.key
+    holds = f"marks of egress addresses {MARKS[0]} to {MARKS[1]}"
+    return Pool(MARK_POOL, holds, "put addresses of several objects into one", numbers(*MARKS), owners)
+
+
+def assign_egress_ips(snapshot: Snapshot, live: Collection[str] | None = None) -> Assignment:
+    """Store in each EgressIP which host has which of its addresses; return it, with what has none and why.
+
+    `live` are the hosts that may hold addresses, None for all of the inventory.
+    """
+    entries = snapshot.of_kind(EGRESS_IP)
+    if not entries:
+        return Assignment()
+    found = assigned(
+        {entry.name: entry.spec["egressIPs"] for entry in entries},
+        [host for host in map(_host, snapshot.of_kind("Node")) if host and (live is None or host.name in live)],
+        dict(addresses_of_hosts(snapshot)),
+        {entry.name: holders(entry) for entry in entries},
+    )
+    for entry in entries:
+        items = [{"egressIP": address, "node": node} for address, node in found.holders[entry.name].items()]
+        snapshot.objects[entry.key] = entry.with_status(items=items)
+    return found
+
+
+def holders(entry: StoredObject) -> dict[str, str]:
+    """Return the host of each address of an EgressIP that has one."""
+    return {item["egressIP"]: item["node"] for item in entry.status.get("items", ())}
+
+
+def _host(node: StoredObject) -> Host | None:
+    gateway = node.spec.get("gateway")
+    if ASSIGNABLE_LABEL not in node.spec.get("labels", {}) or not gateway or not node.spec.get("chassis"):
+        return None
+    return _networks_of(node)
+
+
+def _networks_of(node: StoredObject) -> Host:
+    subnets = {str(ip_interface(address).network) for address in node.spec["gateway"]["addresses"]}
+    others = {
+        (name, str(ip_interface(address).network))
+        for name, addresses in (node.spec.get("other_addresses") or {}).items()
+        for address in addresses
+    }
+    return Host(node.name, tuple(sorted(subnets)), tuple(sorted(others)))
+
+
+def held_on(snapshot: Snapshot, entry: StoredObject) -> dict[str, str]:
+    """Return the NIC of the holder that each address of an EgressIP is on; "" stands for the provider bridge."""
+    found = {}
+    for address, name in holders(entry).items():
+        node = snapshot.objects.get(f"Node/{name}")
+        nic = _networks_of(node).nic(address) if node and node.spec.get("gateway") else None
+        found[address] = nic or ""
+    return found
+
+
+class EgressSelection:
+    """The workloads of each EgressIP, by network. A workload that several select belongs to the first by name."""
+
+    def __init__(self, snapshot: Snapshot, found: dict[str, Network]) -> None:
+        self.workloads: dict[str, dict[str, list[str]]] = {}
+        # By object the workloads that it selects too and that belong to another one.
+        self.elsewhere: dict[str, dict[str, str]] = {}
+        entries = snapshot.of_kind(EGRESS_IP)
+        if not entries:
+            return
+        attachments, owners = Attachments(found), {}
+        namespaces = {entry.name: namespace_labels(entry) for entry in snapshot.of_kind("Namespace")}
+        by_namespace: dict[str, list[StoredObject]] = {}
+        for workload in running_workloads(snapshot):
+            by_namespace.setdefault(workload.namespace, []).append(workload)
+        for entry in entries:
+            selected = self.workloads.setdefault(entry.name, {})
+            inside, wanted = entry.spec["namespaceSelector"], entry.spec["podSelector"]
+            chosen = (name for name, labels in namespaces.items() if matches(inside, labels))
+            for workload in (one for name in chosen for one in by_namespace.get(name, ())):
+                if not matches(wanted, workload.labels):
+                    continue
+                network = primary_network(workload, attachments)
+                key = workload_key(workload)
+                if network is None:
+                    continue
+                if owners.setdefault(key, entry.name) == entry.name:
+                    selected.setdefault(network.name, []).append(key)
+                else:
+                    self.elsewhere.setdefault(entry.name, {})[key] = owners[key]
+
+    def networks(self, name: str) -> list[str]:
+        """Return the networks of the workloads of an EgressIP."""
+        return list(self.workloads.get(name, {}))
+
+
+def primary_network(workload: StoredObject, attachments: Attachments) -> Network | None:
+    """Return the network that a workload leaves through; None for one that has none."""
+    used = [one.network for one in attachments.of(workload) if one.network.role == "Primary"]
+    # The last one: on the default network a workload with another primary network is locked.
+    return used[-1] if used else None
+
+
+def update_egress_ips(snapshot: Snapshot, assignment: Assignment, now: str) -> None:
+    """Write the conditions of every EgressIP."""
+    entries = snapshot.of_kind(EGRESS_IP)
+    if not entries:
+        return
+    found = networks(snapshot)
+    selection = EgressSelection(snapshot, found)
+    for entry in entries:
+        nics = held_on(snapshot, entry)
+        condition = _condition(entry, assignment.failures[entry.name], selection, found, nics)
+        snapshot.objects[entry.key] = with_conditions(entry, [condition], now)
+
+
+def _condition(
+    entry: StoredObject,
+    failures: list[tuple[str, str]],
+    selection: EgressSelection,
+    found: dict[str, Network],
+    nics: dict[str, str],
+) -> dict:
+    if failures:
+        return described(ASSIGNED, FALSE, failures[0][0], "; ".join(dict.fromkeys(one[1] for one in failures)))
+    elsewhere = selection.elsewhere.get(entry.name)
+    if elsewhere:
+        names = ", ".join(f"{workload} has that of {other}" for workload, other in sorted(elsewhere.items()))
+        return described(ASSIGNED, FALSE, "WorkloadInUse", f"a workload leaves with one EgressIP only: {names}")
+    apart = [address for address, nic in nics.items() if nic]
+    defined = [name for name in selection.networks(entry.name) if not found[name].is_default]
+    if apart and defined:
+        # The error of ovn-kubernetes (`getNextHop`).
+        message = (
+            "egress IP assigned to a host secondary interface for a user defined network "
+            f"(network name {', '.join(defined)}) is unsupported: {', '.join(apart)}"
+        )
+        return described(ASSIGNED, FALSE, "NetworkNotSupported", message)
+    families = {family(address) for address in holders(entry)}
+    lacking = [name for name in selection.networks(entry.name) if families.isdisjoint(found[name].families)]
+    if lacking:
+        return described(ASSIGNED, FALSE, "IPFamilyNotOnNetwork", f"no address of a family of {', '.join(lacking)}")
+    count = sum(map(len, selection.workloads[entry.name].values()))
+    return described(ASSIGNED, TRUE, "Assigned", f"workloads that leave with these addresses: {count}")

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which host announces which load balancer address of a Service, and what the status of the Service says about it.
+
+All addresses of a Service with an EgressService are at one host, by which its endpoints leave.
+
+`status.loadBalancer.ingress` of a Service has its addresses; `status.announcers`, which is Heddle's own, the host of
+each, which the next assignment keeps as far as possible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from ipaddress import ip_interface
+
+from ...api.services.external_access import CLUSTER, LOAD_BALANCER, LOCAL
+from ...common.addressing import family
+from ...store.snapshot import Snapshot, StoredObject
+from ..allocation.address_assignment import Candidate, assigned_hosts
+from ..allocation.allocation import host_subnets
+from ..conditions import FALSE, TRUE, described
+from ..egress.egress_services import egress_service_of, selected_nodes, store_hosts
+from ..network.networks import Network, networks
+from ..node_labels import EGRESS_SERVICE
+from .cluster_ips import SERVICE, families_of, is_headless, service_owner
+from .load_balancer_addresses import (
+    CLASS,
+    LOAD_BALANCER_POOL,
+    Space,
+    is_load_balancer,
+    load_balancer_addresses,
+    load_balancer_pool,
+    requested_address,
+)
+from .node_ports import has_node_ports
+from .service_endpoints import ServiceEndpoints
+
+# A host with this label announces none (Kubernetes, "Well-Known Labels").
+EXCLUDED_LABEL = "node.kubernetes.io/exclude-from-external-load-balancers"
+ANNOUNCED = "Announced"
+
+
+def announcers(service: StoredObject) -> dict[str, str]:
+    """Return the host of each load balancer address of a Service that has one."""
+    return service.status.get("announcers") or {}
+
+
+def assign_announcers(snapshot: Snapshot, live: Collection[str] | None = None) -> None:
+    """Store in each Service which host announces which of its addresses.
+
+    `live` are the hosts that may hold addresses, None for all of the inventory.
+    """
+    services = [entry for entry in snapshot.of_kind(SERVICE) if entry.spec.get("type") == LOAD_BALANCER]
+    if not services and not snapshot.of_kind(EGRESS_SERVICE):
+        return
+    endpoints = ServiceEndpoints(snapshot, networks(snapshot))
+    wanted: dict[str, list[str]] = {}
+    owners: dict[str, StoredObject] = {}
+    together: list[list[str]] = []
+    for service in services:
+        network = endpoints.network(service)
+        nodes = _able(snapshot, network) if network else []
+        selected = selected_nodes(snapshot, service, network)
+        if selected is not None:
+            nodes = [name for name in nodes if name in selected]
+            own = load_balancer_addresses(snapshot, service) if is_load_balancer(service) else ()
+            together.append([address for address in own if family(address) in network.families])
+        if service.spec["externalTrafficPolicy"] == LOCAL:
+            local = {one.node for port in endpoints.of(service) for one in port}
+            nodes = [name for name in nodes if name in local]
+        for address in load_balancer_addresses(snapshot, service) if is_load_balancer(service) else ():
+            wanted[address] = nodes if network and family(address) in network.families else []
+            owners[address] = service
+    before = {address: node for service in services for address, node in announcers(service).items()}
+    hosts = [one for one in map(_candidate, snapshot.of_kind("Node")) if one and (live is None or one.name in live)]
+    holders = assigned_hosts(wanted, hosts, before, together)
+    for service in services:
+        own = {address: node for address, node in holders.items() if owners[address] is service}
+        snapshot.objects[service.key] = service.with_status(announcers=own or None)
+    store_hosts(snapshot, endpoints)
+
+
+def service_nodes(snapshot: Snapshot, found: dict[str, Network]) -> Iterator[tuple[str, list[str]]]:
+    """Yield for each Service that is reached from beyond its network the network and the nodes that packets come in by.
+
+    Nodes to which only their own endpoints matter (`externalTrafficPolicy: Local`) have the network already.
+    """
+    services = [one for one in snapshot.of_kind(SERVICE) if one.spec.get("externalTrafficPolicy") == CLUSTER]
+    endpoints = ServiceEndpoints(snapshot, found) if services else None
+    everywhere = [node.name for node in snapshot.of_kind("Node") if node.spec.get("gateway")]
+    for service in services:
+        network = endpoints.network(service)
+        if network is None or is_headless(service):
+            continue
+        at_all = has_node_ports(service) or service.spec["externalIPs"]
+        yield network.name, everywhere if at_all else sorted(set(announcers(service).values()))
+
+
+def _able(snapshot: Snapshot, network: Network) -> list[str]:
+    """Return the nodes that can have a network: on Layer3 those with subnets of it."""
+    names = [node.name for node in snapshot.of_kind("Node")]
+    if network.topology != "Layer3":
+        return names
+    return [name for name in names if len(host_subnets(snapshot, network, name)) == len(network.families)]
+
+
+def _candidate(node: StoredObject) -> Candidate | None:
+    gateway = node.spec.get("gateway")
+    if not gateway or not node.spec.get("chassis") or EXCLUDED_LABEL in node.spec.get("labels", {}):
+        return None
+    return Candidate(node.name, tuple(sorted({str(ip_interface(one).network) for one in gateway["addresses"]})))
+
+
+def ingress(service: StoredObject) -> dict:
+    """Return `status.loadBalancer`: the addresses that a host announces."""
+    return {"ingress": [{"ip": address, "ipMode": "VIP"} for address in announcers(service)]} if announcers(service) \
+        else {}  # fmt: skip
+
+
+def announcement(service: StoredObject, snapshot: Snapshot) -> dict | None:
+    """Return the condition Announced of a Service of the type LoadBalancer, None for others."""
+    if service.spec.get("type") != LOAD_BALANCER:
+        return None
+    chosen = service.spec["loadBalancerClass"]
+    if not is_load_balancer(service):
+        message = f"the class {chosen} is not Heddle's, which is {CLASS}"
+        return described(ANNOUNCED, FALSE, "LoadBalancerClassNotSupported", message)
+    held = announcers(service)
+    for version in families_of(service, snapshot):
+        address = snapshot.get(load_balancer_pool(version), service_owner(service))
+        if address is None:
+            return described(ANNOUNCED, FALSE, *_without_address(service, snapshot, version))
+        if address not in held:
+            return described(ANNOUNCED, FALSE, *_without_host(service, address, snapshot))
+    return described(ANNOUNCED, TRUE, "Announced", ", ".join(f"{one} by {node}" for one, node in held.items()))
+
+
+def _without_address(service: StoredObject, snapshot: Snapshot, version: int) -> tuple[str, str]:
+    wish = requested_address(service, version)
+    space = Space(snapshot, version)
+    if wish and space.has(wish):
+        pool = snapshot.allocations.get(load_balancer_pool(version), {})
+        holder = next((owner for owner, value in pool.items() if value == wish), "another Service")
+        return "AddressInUse", f"{wish} is an address of Service {holder}"
+    if wish:
+        return "AddressNotInPool", f"{wish} is in no {LOAD_BALANCER_POOL}"
+    some = any(family(text) == version for one in snapshot.of_kind(LOAD_BALANCER_POOL) for text in one.spec["subnets"])
+    if some:
+        return "PoolExhausted", f"every IPv{version} address of the pools is taken"
+    return "NoPool", f"no {LOAD_BALANCER_POOL} has IPv{version} addresses"
+
+
+def _without_host(service: StoredObject, address: str, snapshot: Snapshot) -> tuple[str, str]:
+    hosts = [one for one in map(_candidate, snapshot.of_kind("Node")) if one]
+    if not assigned_hosts({address: None}, hosts, {}):
+        return "NoMatchingNodeFound", f"{address} is in the provider subnets of no host that may announce it"
+    if egress_service_of(snapshot, service):
+        message = f"no host that the EgressService of this name permits may announce {address} with the others"
+        return "NoMatchingNodeFound", message
+    if service.spec["externalTrafficPolicy"] == LOCAL:
+        return "NoLocalEndpoints", f"no host that may announce {address} has a ready endpoint (externalTrafficPolicy)"
+    return "NoMatchingNodeFound", f"the network of the Service is on no host that may announce {address}"

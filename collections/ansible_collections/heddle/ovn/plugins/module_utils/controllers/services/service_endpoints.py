@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The endpoints of Services: workloads that a selector chooses, and EndpointSlices that were written by hand.
+
+A pure function of the stored objects, which include whether a workload is ready. Endpoints are on the network that is
+primary in the namespace of the Service (OKEP-5193, "Services"), by their addresses there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...common.addressing import family
+from ...common.naming import DEFAULT_NETWORK, PRIMARY_NETWORK_LABEL
+from ...store.snapshot import Snapshot, StoredObject
+from ..allocation.allocation import given_addresses, workload_subnets
+from ..network.attachment import Attachments
+from ..network.networks import Network, running_workloads
+from ..workload.placement import node_of
+from ..workload.workload_readiness import is_serving
+from .cluster_ips import families_of
+
+ENDPOINT_SLICE = "EndpointSlice"
+SERVICE_NAME_LABEL = "kubernetes.io/service-name"
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One address and port of a Service's port; `node` is None for an endpoint that is on no node of the cluster."""
+
+    address: str
+    port: int
+    node: str | None
+
+
+class ServiceEndpoints:
+    """Networks and endpoints of the Services of a snapshot; `found` are its networks in effect, by name."""
+
+    def __init__(self, snapshot: Snapshot, found: dict[str, Network]) -> None:
+        self._snapshot = snapshot
+        self._attachments = Attachments(found)
+        self._default = found[DEFAULT_NETWORK]
+        self._workloads: dict[str, list[StoredObject]] = {}
+        for workload in running_workloads(snapshot):
+            self._workloads.setdefault(workload.namespace, []).append(workload)
+        self._slices: dict[tuple[str, str], list[StoredObject]] = {}
+        for entry in snapshot.of_kind(ENDPOINT_SLICE):
+            name = entry.labels.get(SERVICE_NAME_LABEL, "")
+            self._slices.setdefault((entry.namespace, name), []).append(entry)
+
+    def network(self, service: StoredObject) -> Network | None:
+        """Return the network of a Service; None as long as its namespace lacks the primary one it is labelled for."""
+        primary = self._attachments.primary(service)
+        if primary is not None:
+            return primary
+        labelled = PRIMARY_NETWORK_LABEL in self._snapshot.objects[f"Namespace/{service.namespace}"].labels
+        return None if labelled else self._default
+
+    def selected(self, service: StoredObject) -> list[StoredObject]:
+        """Return the running workloads that a Service's selector chooses, ready or not; none without a selector."""
+        wanted = service.spec["selector"].items()
+        if not wanted:
+            return []
+        return [one for one in self._workloads.get(service.namespace, ()) if wanted <= one.labels.items()]
+
+    def backing(self, service: StoredObject) -> list[StoredObject]:
+        """Return the running workloads that are endpoints of a Service on its network, ready or not.
+
+        Those of its selector, and those whose addresses are in EndpointSlices.
+        """
+        network = self.network(service)
+        if network is None:
+            return []
+        found = {workload.key: workload for workload in self.selected(service) if self._addresses(workload, network)}
+        listed = {
+            address
+            for entry in self._slices_of(service)
+            for endpoint in entry.spec["endpoints"]
+            for address in endpoint["addresses"]
+        }
+        for workload in running_workloads(self._snapshot) if listed else ():
+            if not listed.isdisjoint(self._addresses(workload, network)):
+                found[workload.key] = workload
+        return list(found.values())
+
+    def of(self, service: StoredObject) -> list[list[Endpoint]]:
+        """Return the ready endpoints of each port of a Service, of the families that it shares with its network."""
+        network = self.network(service)
+        if network is None:
+            return [[] for _port in service.spec["ports"]]
+        families, chosen = self._families(service, network), self._chosen(service, network)
+        slices, unready = self._slices_of(service), service.spec["publishNotReadyAddresses"]
+        return [
+            list(dict.fromkeys([*_of_workloads(port, chosen), *_of_slices(port, slices, families, unready=unready)]))
+            for port in service.spec["ports"]
+        ]
+
+    def addresses(self, service: StoredObject) -> dict[str, list[str]]:
+        """Return the addresses of ready endpoints whatever their ports, which a headless Service need not have.
+
+        By the name of the endpoint: a workload's, or `hostname` of an EndpointSlice; "" for those without any.
+        """
+        network = self.network(service)
+        if network is None:
+            return {}
+        families, unready = self._families(service, network), service.spec["publishNotReadyAddresses"]
+        found: dict[str, list[str]] = {}
+        for workload, addresses in self._chosen(service, network):
+            found.setdefault(workload.name, []).extend(addresses)
+        for entry in self._slices_of(service):
+            for endpoint in entry.spec["endpoints"]:
+                if unready or endpoint["ready"]:
+                    addresses = [one for one in endpoint["addresses"] if family(one) in families]
+                    found.setdefault(endpoint.get("hostname", ""), []).extend(addresses)
+        return {name: list(dict.fromkeys(addresses)) for name, addresses in found.items() if addresses}
+
+    def _families(self, service: StoredObject, network: Network) -> set[int]:
+        return {*families_of(service, self._snapshot)} & {*network.families}
+
+    def _slices_of(self, service: StoredObject) -> list[StoredObject]:
+        return self._slices.get((service.namespace, service.name), [])
+
+    def _chosen(self, service: StoredObject, network: Network) -> list[tuple[StoredObject, list[str]]]:
+        """Return the workloads that are endpoints, each with its addresses on the network."""
+        families, unready = self._families(service, network), service.spec["publishNotReadyAddresses"]
+        return [
+            (workload, [one for one in self._addresses(workload, network) if family(one) in families])
+            for workload in self.selected(service)
+            if unready or is_serving(workload)
+        ]
+
+    def _addresses(self, workload: StoredObject, network: Network) -> list[str]:
+        subnets = workload_subnets(self._snapshot, network, node_of(workload))
+        for attachment in self._attachments.of(workload):
+            if attachment.network is network:
+                return given_addresses(self._snapshot, attachment, subnets)
+        return []
+
+
+def target_port(workload: StoredObject, port: dict) -> int | None:
+    """Return the number of a Service's port at a workload, None when no port of the workload has its name."""
+    target = port["targetPort"]
+    if isinstance(target, int):
+        return target
+    own = workload.spec.get("ports", ())
+    named = (one for one in own if (one["name"], one["protocol"]) == (target, port["protocol"]))
+    return next((one["containerPort"] for one in named), None)
+
+
+def _of_workloads(port: dict, chosen: list[tuple[StoredObject, list[str]]]) -> list[Endpoint]:
+    return [
+        Endpoint(address, number, node_of(workload))
+        for workload, addresses in chosen
+        if (number := target_port(workload, port)) is not None
+        for address in addresses
+    ]
+
+
+def _of_slices(port: dict, slices: list[StoredObject], families: set[int], *, unready: bool) -> list[Endpoint]:
+    return [
+        Endpoint(address, own["port"], endpoint["node"])
+        for entry in slices
+        for own in entry.spec["ports"]
+        if (own["name"], own["protocol"]) == (port["name"], port["protocol"])
+        for endpoint in entry.spec["endpoints"]
+        if unready or endpoint["ready"]
+        for address in endpoint["addresses"]
+        if family(address) in families
+    ]

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the status of Services and EndpointSlices: addresses, families, and whether clients find endpoints."""
+
+from __future__ import annotations
+
+from ...store.snapshot import Snapshot, StoredObject
+from ..conditions import FALSE, SERVICE_READY, TRUE, described, with_conditions
+from ..network.networks import networks
+from .cluster_ips import FAMILY_NAMES, SERVICE, cluster_ips, families_of, is_headless
+from .load_balancers import announcement, ingress
+from .node_ports import health_check_port, node_ports
+from .service_endpoints import ENDPOINT_SLICE, SERVICE_NAME_LABEL, ServiceEndpoints, target_port
+
+_SHOWN = 3
+
+
+def update_services(snapshot: Snapshot, now: str) -> None:
+    """Set the status of every Service and EndpointSlice of a snapshot whose allocations are complete."""
+    services = snapshot.of_kind(SERVICE)
+    endpoints = ServiceEndpoints(snapshot, networks(snapshot)) if services else None
+    for service in services:
+        ready = described(SERVICE_READY, *_readiness(service, endpoints, snapshot))
+        updated = service.with_status(
+            clusterIPs=["None"] if is_headless(service) else cluster_ips(snapshot, service),
+            ipFamilies=[FAMILY_NAMES[one] for one in families_of(service, snapshot)],
+            nodePorts=ports if any(ports := node_ports(snapshot, service)) else None,
+            healthCheckNodePort=health_check_port(snapshot, service) or None,
+            loadBalancer=ingress(service),
+        )
+        announced = announcement(service, snapshot)
+        snapshot.objects[service.key] = with_conditions(updated, [ready, *([announced] if announced else [])], now)
+    for entry in snapshot.of_kind(ENDPOINT_SLICE):
+        ready = described(SERVICE_READY, *_slice_readiness(entry, snapshot))
+        snapshot.objects[entry.key] = with_conditions(entry, [ready], now)
+
+
+def _readiness(service: StoredObject, endpoints: ServiceEndpoints, snapshot: Snapshot) -> tuple[str, str, str]:
+    network = endpoints.network(service)
+    if network is None:
+        message = f"namespace {service.namespace} is labelled for a primary network and has none that can be used"
+        return FALSE, "PrimaryNetworkMissing", message
+    missing = [FAMILY_NAMES[one] for one in families_of(service, snapshot) if one not in network.families]
+    if missing:
+        return FALSE, "IPFamilyNotOnNetwork", f"network {network.name} has no {' and no '.join(missing)}"
+    selected = endpoints.selected(service)
+    for port in service.spec["ports"] if selected else ():
+        if not any(target_port(workload, port) for workload in selected):
+            names = ", ".join(f"{one.namespace}/{one.name}" for one in selected[:_SHOWN])
+            more = f" and {len(selected) - _SHOWN} more" if len(selected) > _SHOWN else ""
+            message = f"targetPort {port['targetPort']} ({port['protocol']}) is a port of none of {names}{more}"
+            return FALSE, "TargetPortNotFound", message
+    addresses = {one.address for port in endpoints.of(service) for one in port}
+    if not addresses:
+        rejected = "" if is_headless(service) else ", connections are rejected"
+        return TRUE, "NoEndpoints", f"no endpoint is ready on network {network.name}{rejected}"
+    return TRUE, "EndpointsReady", f"addresses of endpoints on network {network.name}: {len(addresses)}"
+
+
+def _slice_readiness(entry: StoredObject, snapshot: Snapshot) -> tuple[str, str, str]:
+    name = entry.labels.get(SERVICE_NAME_LABEL)
+    if not name:
+        return FALSE, "ServiceNotNamed", f"the label {SERVICE_NAME_LABEL} names the Service that it belongs to"
+    if f"{SERVICE}/{entry.namespace}/{name}" not in snapshot.objects:
+        return FALSE, "ServiceNotFound", f"Service {entry.namespace}/{name} does not exist"
+    return TRUE, "EndpointsAdded", f"endpoints of Service {entry.namespace}/{name}"

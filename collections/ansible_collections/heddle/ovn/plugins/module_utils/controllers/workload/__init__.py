@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Workloads: which run, on which node, and their readiness."""

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads and ends translated UDP flows of the current network namespace (linux/netfilter/nfnetlink_conntrack.h)."""
+
+from __future__ import annotations
+
+import errno
+import socket
+import struct
+from dataclasses import dataclass
+
+from ..kernel import read_whole
+from .messages import FAMILIES
+from .raw_messages import attributes
+from .raw_socket import RawSocket, attribute
+
+_NETFILTER, _CONNTRACK = 12, 1 << 8
+_GET, _DELETE = _CONNTRACK | 1, _CONNTRACK | 2
+_HEADER = struct.Struct("=BBH")
+_TUPLE_ORIG, _TUPLE_REPLY, _TUPLE_IP, _TUPLE_PROTO, _NESTED = 1, 2, 1, 2, 0x8000
+_PROTO_NUMBER, _DST_PORT = 1, 3
+_SOURCE, _DESTINATION = {4: 1, 6: 3}, {4: 2, 6: 4}
+
+
+@dataclass(frozen=True)
+class Flow:
+    """A flow to `address` that was translated to `target`; `original` is what the kernel knows it by."""
+
+    version: int
+    address: str
+    target: str
+    original: bytes
+
+
+@read_whole
+def read_flows(port: int) -> list[Flow]:
+    """Return the UDP flows to a port."""
+    found = []
+    with RawSocket(_NETFILTER) as netlink:
+        for version, family in FAMILIES.items():
+            for body in netlink.dump(_GET, _HEADER.pack(family, 0, 0)):
+                values = attributes(body[_HEADER.size :])
+                original, reply = values[_TUPLE_ORIG], values[_TUPLE_REPLY]
+                if _HEADER.unpack_from(body)[0] != family or not _is_to(port, original):
+                    continue
+                address = attributes(attributes(original)[_TUPLE_IP])[_DESTINATION[version]]
+                target = attributes(attributes(reply)[_TUPLE_IP])[_SOURCE[version]]
+                texts = (socket.inet_ntop(family, packed) for packed in (address, target))
+                found.append(Flow(version, *texts, original))
+    return found
+
+
+def _is_to(port: int, original: bytes) -> bool:
+    values = attributes(attributes(original)[_TUPLE_PROTO])
+    is_udp = values[_PROTO_NUMBER][0] == socket.IPPROTO_UDP
+    return is_udp and struct.unpack(">H", values[_DST_PORT][:2])[0] == port
+
+
+def end_flow(flow: Flow) -> None:
+    """End a flow: its next packet begins a new one. One that is gone is no error."""
+    body = _HEADER.pack(FAMILIES[flow.version], 0, 0) + attribute(_TUPLE_ORIG | _NESTED, flow.original)
+    with RawSocket(_NETFILTER) as netlink:
+        try:
+            netlink.request((_DELETE, 0, body))
+        except OSError as error:
+            if error.errno != errno.ENOENT:
+                raise

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Drift: differences between a host and its plan, from the changes that an engine would make. Pure.
+
+Drift is one entry per object and column: `substrate`, `kind`, `name`, `network`, `column`, `expected`, `found`. If a
+whole object is missing or too many, `column` is None and the absent side is None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...common.change import Change, Outcome
+
+
+def drift(outcome: Outcome) -> list[dict]:
+    """Return the drift that the changes would correct.
+
+    Objects that are missing together with their namespace or link are not listed separately, and a bridge that several
+    parts of the host need is listed once.
+    """
+    created: set[tuple[str, str, str]] = set()
+    changes = []
+    for change in outcome.changes:
+        name = (change.substrate, change.kind, change.name)
+        if change.action == "create" and change.kind == "Bridge" and name in created:
+            continue
+        if change.action == "create":
+            created.add(name)
+        changes.append(change)
+    return [entry for change in changes if not _goes_along(change, created) for entry in _entries(change)]
+
+
+def _goes_along(change: Change, created: set[tuple[str, str, str]]) -> bool:
+    namespace, slash, _link = change.name.partition("/")
+    if slash and (change.substrate, "network namespace", namespace) in created:
+        return True
+    return change.kind != "link" and (change.substrate, "link", change.name) in created
+
+
+def _entries(change: Change) -> list[dict]:
+    head = {"substrate": change.substrate, "kind": change.kind, "name": change.name, "network": change.network}
+    expected, found = _plain(change.after), _plain(change.before)
+    if change.action == "create":
+        return [{**head, "column": None, "expected": expected, "found": None}]
+    if change.action == "delete":
+        return [{**head, "column": None, "expected": None, "found": found}]
+    return [
+        {**head, "column": column, "expected": expected.get(column), "found": found.get(column)}
+        for column in sorted({*expected, *found})
+        if expected.get(column) != found.get(column)
+    ]
+
+
+def _plain(value):
+    """Return a value as JSON-serialisable data; sets become sorted lists."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (set, frozenset)):
+        return sorted((_plain(item) for item in value), key=str)
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value if value is None or isinstance(value, (bool, int, float)) else str(value)
+
+
+def audit_report(hosts: dict[str, dict], wanted: list[str], intended: str | None, *, foreign_fails: bool) -> dict:
+    """Return the audit of all hosts together.
+
+    `hosts` maps each host that answered to its report, or to its `error`; `wanted` are all of them. `intended` is the
+    digest of the plan built from the stored manifests, if known.
+    """
+    problems = [f"{name}: did not answer" for name in wanted if name not in hosts]
+    if not wanted:
+        problems.append("no host was audited; name hosts of the group heddle_nodes in heddle_audit_hosts")
+    answered = {}
+    for name, host in hosts.items():
+        if host.get("error"):
+            problems.append(f"{name}: {host['error']}")
+            continue
+        answered[name] = host
+        problems += [f"{name}: {line}" for line in host["problems"]]
+    digests = {host["digest"] for host in answered.values()}
+    if len(digests) > 1:
+        listed = ", ".join(f"{name} {host['digest']}" for name, host in answered.items())
+        problems.append(f"hosts have different plans ({listed}); run heddle.ovn.networks")
+    if intended and digests - {intended}:
+        problems.append(f"the stored manifests make plan {intended}, which not all hosts have; run heddle.ovn.networks")
+    clean = not any(host["drift"] or (foreign_fails and host["foreign"]) for host in answered.values())
+    plan = intended or (digests.pop() if len(digests) == 1 else "")
+    return {
+        "format": 1,
+        "plan": plan,
+        "passed": bool(answered) and clean and not problems,
+        "problems": problems,
+        "hosts": answered,
+    }

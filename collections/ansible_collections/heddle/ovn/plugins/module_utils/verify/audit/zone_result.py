@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Result of the module `zone`: the plan applied to the host and, if wanted, the host compared with it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ...agent.certificates import lasts
+from ...agent.comparison_record import ComparisonRecord
+from ...agent.context import only_writer
+from ...agent.health.health import stopped_dns_names, stopped_mesh, stopped_probes, stopped_underlay
+from ...agent.health.probes import first_readiness
+from ...agent.module_options import ZONE_PARTS
+from ...agent.module_runner import Request, load_plan, node_context, refusal, result
+from ...agent.zone import apply_zone, prepare_addresses, release_addresses
+from ...common.naming import MESH_CERTIFICATES
+from ...render.host.mesh import mesh_networks
+from ...render.services.readiness import has_probes
+from .compare import Comparison
+
+_HANDOVER = {"prepare": prepare_addresses, "release": release_addresses}
+
+
+def zone_result(request: Request) -> dict:
+    """Apply the plan; with the option `audit`, compare the host with it afterwards. With `handover`, do only that step.
+
+    When nothing had to be changed, the run itself has compared all that it covers, and only the rest is read. With
+    `--diff` nothing that is recorded about an earlier comparison is used.
+    """
+    context = node_context(request)
+    plan = load_plan(context)
+    handover = request.params["handover"]
+    if context.write and not request.diff:
+        context = replace(context, record=ComparisonRecord(request.sources))
+    with only_writer(write=context.write):
+        if handover:
+            outcome = _HANDOVER[handover](context, plan, request.params["moved"])
+        else:
+            outcome = apply_zone(context, plan, request.params["parts"])
+    if outcome.refused:
+        return {
+            "failed": True,
+            "msg": f"{refusal(outcome)}\nAll other networks are on {context.node} as planned.",
+            "changed": outcome.changed,
+            "refused": dict(outcome.refused),
+            "warnings": list(outcome.notes),
+        }
+    found = result(outcome, diff=request.diff)
+    if handover:
+        return found
+    found["stopped_services"] = stopped = _stopped_services(plan)
+    if request.params["audit"] and context.write:
+        complete = set(request.params["parts"]) == set(ZONE_PARTS)
+        found["audit"] = Comparison(plan, context.node).summary(applied=complete and not outcome.changed)
+        if has_probes(plan) and "probes" not in stopped:
+            found["readiness"] = first_readiness(plan, context.node)
+    return found
+
+
+def _stopped_services(plan: dict) -> list[str]:
+    """Return which services of Heddle the plan needs and the host lacks, by the names of their roles.
+
+    That of the mesh counts as lacking also when its certificate is about to expire: the role makes a new one.
+    """
+    mesh = bool(mesh_networks(plan)) and not lasts(f"{MESH_CERTIFICATES}/cert.pem")
+    stopped = {
+        "mesh": mesh or stopped_mesh(plan),
+        "probes": stopped_probes(plan),
+        "dns_names": stopped_dns_names(plan),
+        "underlay": stopped_underlay(plan),
+    }
+    return [name for name, missing in stopped.items() if missing]

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Coverage of a reachability run: which classes of questions were tested and which were left out. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ..probing.result import NOT_TESTED
+from .expectation import askers
+from .external_expectations import class_of, external_flows
+from .selection import Groups, Selection
+
+# The label of each kind of class in a report.
+SORTS = {
+    "network": "network x host pair x direction x family",
+    "workload": "workload as target x network x family",
+    "policy": "policies of source x policies of target x network x family",
+    "isolation": "network x host against each other network x family",
+    "flow": "north-south flow x network x host x family",
+}
+
+
+def coverage(
+    plan: dict, external: dict[str, list[str]], selection: Selection, pairs: list[dict], rows: list[dict]
+) -> dict:
+    """Return `pairs`, `seed`, `sorts` (by name: `covered` and `of`) and `left_out`, lines of text.
+
+    `pairs` and `rows` are evaluated expectations, within networks and north-south. A class counts as covered when a
+    question that stands for it has a result.
+    """
+    seeded, asked = selection.seeded(plan), askers(plan)
+    groups = Groups(asked, seeded)
+    results: dict[tuple[str, str, str], list[tuple[int, bool]]] = {}
+    for one in pairs:
+        key = one["source"], one["target"], one["network"]
+        results.setdefault(key, []).append((one["family"], one["result"] != NOT_TESTED))
+    classes: dict[tuple, bool] = {}
+    for one in groups.chosen():
+        for number, tested in results.get((one.source, one.target, one.network), ()):
+            for key in one.classes:
+                classes[*key, str(number)] = classes.get((*key, str(number)), False) or tested
+    tested_rows = {(row["source"], row["target"], row["network"], row["address"], row["kind"]): row for row in rows}
+    for one in external_flows(plan, external, None, seeded):
+        row = tested_rows.get((one.source, one.target, one.network, one.address, one.kind))
+        key = ("flow", *class_of(asked, one))
+        classes[key] = classes.get(key, False) or bool(row and row["result"] != NOT_TESTED)
+    of, covered = Counter(key[0] for key in classes), Counter(key[0] for key, tested in classes.items() if tested)
+    machines = [name for name in plan["workloads"] if name not in asked["workloads"]]
+    lines = groups.left_out()
+    if machines:
+        lines.append(f"virtual machines are not tested: {', '.join(sorted(machines))}")
+    return {
+        "pairs": seeded.pairs,
+        "seed": seeded.seed,
+        "sorts": {sort: {"covered": covered[sort], "of": of[sort]} for sort in SORTS if of[sort]},
+        "left_out": lines,
+    }

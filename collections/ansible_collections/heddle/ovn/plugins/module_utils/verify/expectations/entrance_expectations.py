@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Expected packets to Services from beyond their network: by node ports, external and load balancer addresses. Pure.
+
+Workloads answer datagrams at the port of verify, so ports of Services are tested that lead there; which workload
+answered, and with which source address it saw the packet, is in the answer.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator
+
+from ...common.addressing import family, plain
+from ...common.naming import LOCKED_ROLE
+from ...render.common.entrances import EXTERNAL, Entrance, entrances
+from ...render.common.node_network import NodeNetwork, is_on
+from ..probing.datagram import PORT
+from .external_flow import EXTERNAL_TO_ENTRANCE, HOST_TO_ENTRANCE, ExternalFlow
+from .policy_permissions import INGRESS, PolicyPermissions
+
+
+class EntranceFlows:
+    """The expected packets to the entrances of a plan."""
+
+    def __init__(self, plan: dict, policies: PolicyPermissions) -> None:
+        self._plan, self._policies = plan, policies
+        self._workloads = {
+            (interface["network"], plain(address)): name
+            for name, workload in plan["workloads"].items()
+            if workload["kind"] == "netns"
+            for interface in workload["interfaces"]
+            if interface["role"] != LOCKED_ROLE
+            for address in interface["addresses"]
+        }
+
+    def from_external(self, runner: str, addresses: list[str], node: str) -> Iterator[ExternalFlow]:
+        """Packets of an external host to the entrances on a node; the policy Local keeps its address."""
+        for network, entrance in self._tested(node):
+            own = next((one for one in addresses if family(one) == entrance.version), None)
+            if own is None or entrance.kind == EXTERNAL or not entrance.is_here:
+                continue
+            responders = self._responders(network, entrance, node if entrance.is_local else "")
+            result = bool(responders), f"{entrance.service} is reached by a {entrance.kind}"
+            if not responders:
+                result = False, f"{entrance.service} has no endpoint there"
+            if entrance.sources and not any(_contains(one, own) for one in entrance.sources):
+                result = False, f"{own} is in no source range of {entrance.service}"
+            seen_as = own if entrance.is_local and result[0] else ""
+            yield _flow(EXTERNAL_TO_ENTRANCE, runner, entrance, node, result, responders, seen_as)
+
+    def from_host(self, node: str) -> Iterator[ExternalFlow]:
+        """Packets of a host to its own entrances: it reaches all endpoints, whatever the policy."""
+        for network, entrance in self._tested(node):
+            responders = self._responders(network, entrance, "")
+            result = bool(responders), f"hosts reach {entrance.service}"
+            yield _flow(HOST_TO_ENTRANCE, node, entrance, node, result, responders)
+
+    def _tested(self, node: str) -> Iterator[tuple[str, Entrance]]:
+        """Entrances to workloads that answer verify, and whose policies do not restrict who may."""
+        for name in self._plan.get("services", {}):
+            if not is_on(self._plan["networks"][name], node):
+                continue
+            for entrance in entrances(NodeNetwork(self._plan, name, node, [])):
+                ends = [one for one in entrance.port["endpoints"] if family(one["address"]) == entrance.version]
+                names = [self._workloads.get((name, one["address"])) for one in ends if one["port"] == PORT]
+                able = entrance.protocol == "UDP" and len(names) == len(ends) and all(names)
+                if ends and able and not any(self._policies.isolates(INGRESS, name, one) for one in names):
+                    yield name, entrance
+
+    def _responders(self, network: str, entrance: Entrance, node: str) -> tuple[str, ...]:
+        """Return the workloads that may answer, with `node` those on it only."""
+        return tuple(
+            self._workloads[network, one["address"]]
+            for one in entrance.port["endpoints"]
+            if family(one["address"]) == entrance.version and node in ("", one["node"])
+        )
+
+
+def _flow(
+    kind: str, runner: str, entrance: Entrance, node: str, result: tuple[bool, str], responders: tuple[str, ...],
+    seen_as: str = "",
+) -> ExternalFlow:  # fmt: skip
+    target = f"{entrance.service} {entrance.kind} {entrance.protocol} {entrance.number} of {node}"
+    return ExternalFlow(
+        kind, runner, runner, target, "", "", entrance.version, entrance.address, *result, seen_as=seen_as,
+        protocol=entrance.protocol, port=entrance.number, through=node, responders=responders,
+    )  # fmt: skip
+
+
+def _contains(subnet: str, address: str) -> bool:
+    return ipaddress.ip_address(address) in ipaddress.ip_network(subnet)

@@ -1,0 +1,393 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Expected north-south flows: which must leave or enter a network and which must not, from the plan. Pure.
+
+| kind | must reach |
+|---|---|
+| workload to external host | from its primary network, as the node's own address, or as one of its EgressIP |
+| external host to workload | never: workloads' addresses mean nothing on the provider network |
+| workload to own host | from the default network only (OKEP-5193: to other networks the host is not there) |
+| workload to other host | as any provider address |
+| host to workload | on the default network, unless the workload's primary network is another one (`udn-isolation`) |
+| host in VRF to workload | on the VRF's network |
+| workload to service | the shared ones, from the default and every primary network (OKEP-5193, "Services") |
+| workload to cluster IP | from the network of the Service only; a refused connection counts as an answer |
+| external host, host to entrance | node ports, external and load balancer addresses (`entrance_expectations.py`) |
+| external host to service | never: whatever node it has a route through, services are for hosts and workloads |
+
+Where a flow must reach, the policies of its workload have to permit it as well; a host's own workloads always accept
+packets from it.
+
+The number of flows grows with workloads, not with their square: a host sends to its own workloads and the next node's,
+a workload to its own host and the next node. Every workload sends to external hosts; for each other kind one workload
+of each network, host and family is chosen (`selection.py`), unless all pairs are wanted.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator
+
+from ...common.addressing import family, plain
+from ...common.naming import DEFAULT_NETWORK, LOCKED_ROLE
+from ...render.coil.node_address import node_address
+from ...render.common.node_network import NodeNetwork, is_of_node
+from ...render.common.provider import Provider, provider_of
+from ...render.host.links_and_routes import render_host_network
+from ..probing.datagram import PORT
+from .egress_addresses import EgressAddresses
+from .entrance_expectations import EntranceFlows
+from .expectation import askers
+from .external_flow import (
+    FROM_EXTERNAL,
+    FROM_EXTERNAL_TO_SERVICE,
+    FROM_HOST,
+    FROM_VRF,
+    TO_CLUSTER_IP,
+    TO_EXTERNAL,
+    TO_OTHER_HOST,
+    TO_OWN_HOST,
+    TO_SERVICE,
+    ExternalFlow,
+)
+from .firewall_permissions import FirewallPermissions
+from .policy_permissions import EGRESS, INGRESS, PolicyPermissions
+from .pool_flows import pool_flows, through_egress, untested_pools
+from .pools import without_pools
+from .selection import ALL, Selection
+
+_EVERYWHERE = ("0.0.0.0/0", "::/0")
+
+
+def in_vrf(node: str, network: str) -> str:
+    """Return the name of a node as a source of packets within a network's VRF."""
+    return f"{node} vrf {network}"
+
+
+def vrf_devices(plan: dict, node: str) -> dict[str, str]:
+    """Return the node's VRF devices by network; none where its kernel has no VRFs."""
+    if provider_of(plan["nodes"][node]) is None:
+        return {}
+    return {vrf.network: vrf.name for vrf in render_host_network(plan, node).vrfs}
+
+
+def host_addresses(plan: dict, node: str) -> list[str]:
+    """Return a node's address on the provider network of each family.
+
+    Without an uplink, those by which workloads with an address of a pool reach it; none where there are none.
+    """
+    described = plan["nodes"].get(node, {})
+    provider = provider_of(described)
+    if provider is None and not plan.get("coil", {}).get("workloads"):
+        return []
+    found = (provider.address(version) if provider else node_address(described, version) for version in (4, 6))
+    return [address for address in found if address]
+
+
+def external_flows(
+    plan: dict, external: dict[str, list[str]], runner: str | None = None, selection: Selection | None = None
+) -> list[ExternalFlow]:
+    """Return the expected north-south packets; `runner`: only those that it sends.
+
+    `external` maps each external host to its addresses on the provider network.
+    """
+    found = _ExternalFlows(plan, external)
+    sent = (one for node in plan["nodes"] if runner in (None, node) for one in found.from_node(node))
+    frames = (one for name in external if runner in (None, name) for one in found.from_external(name))
+    pools = pool_flows(plan, {node: host_addresses(plan, node) for node in plan["nodes"]}, external, runner)
+    selection = (selection or Selection()).seeded(plan)
+    every = [*sent, *frames, *pools]
+    return every if selection.pairs == ALL else _chosen(every, plan, selection)
+
+
+def class_of(plan: dict, one: ExternalFlow) -> tuple[str, ...]:
+    """Return the class of a flow: kind, sender's host, network, target, workload's host, family, expectation."""
+    if not one.workload:
+        return one.kind, one.runner, "", one.target, one.through, str(one.family), "reach" if one.reach else "not"
+    workload = plan["workloads"][one.workload]
+    network = one.network or next(own["network"] for own in workload["interfaces"] if own["role"] == "primary")
+    target = "" if one.target == one.workload else one.target
+    return one.kind, one.runner, network, target, workload["node"], str(one.family), "reach" if one.reach else "not"
+
+
+def _chosen(found: list[ExternalFlow], plan: dict, selection: Selection) -> list[ExternalFlow]:
+    alike: dict[tuple[str, ...], list[ExternalFlow]] = {}
+    for one in found:
+        alike.setdefault(class_of(plan, one), []).append(one)
+    return [
+        one
+        for key, members in alike.items()
+        for one in (members if key[0] == TO_EXTERNAL else [members[selection.number(*key) % len(members)]])
+    ]
+
+
+def default_elsewhere(workload: dict) -> dict[int, str]:
+    """Return by family the interface that a workload's default route leads out of, where that is not a primary one."""
+    return {
+        family(route["via"]): interface["name"]
+        for interface in workload["interfaces"]
+        if interface["role"] == "secondary"
+        for route in interface["routes"]
+        if route["to"] in _EVERYWHERE
+    }
+
+
+def left_out(plan: dict, external: dict[str, list[str]]) -> list[str]:
+    """Return one line for each kind of packet that could not be tested, with the reason."""
+    providers = {name: provider_of(node) for name, node in plan["nodes"].items()}
+    if not any(providers.values()):
+        pools = untested_pools(plan, external)
+        return pools if not without_pools(plan)["networks"] else ["no host has external connectivity", *pools]
+    lines = []
+    if not any(external.values()):
+        lines.append("external: the inventory has no group heddle_external with heddle_addresses")
+    closed = [name for name, provider in providers.items() if provider is None]
+    if closed:
+        names = ", ".join(closed)
+        lines.append(f"hosts: {names}: no external connectivity, so nothing passes between them and their workloads")
+    flat = [name for name, provider in providers.items() if provider and not provider.vrf]
+    if flat:
+        lines.append(
+            f"{FROM_VRF}: not possible without VRFs, which the kernel of {', '.join(flat)} lacks; shared services are "
+            "reached over the provider bridge there"
+        )
+    found = _ExternalFlows(plan, external)
+    for service in plan.get("settings", {}).get("shared_services", []):
+        names = [name for name in found.plan["workloads"] if found.is_under_policies(name, service)]
+        if names:
+            lines.append(
+                f"{service['name']}: not tested from {len(names)} workloads, policies decide about packets to it"
+            )
+    for name, workload in askers(plan)["workloads"].items():
+        for number, interface in default_elsewhere(workload).items():
+            lines.append(f"{name}: its IPv{number} default route leads out of {interface}, which is not tested")
+    return lines + found.firewalls.untested() + found.egress.untested() + untested_pools(plan, external)
+
+
+class _ExternalFlows:
+    def __init__(self, plan: dict, external: dict[str, list[str]]) -> None:
+        plan = without_pools(plan)
+        self.plan = askers(plan)
+        self.policies, self.firewalls = PolicyPermissions(plan), FirewallPermissions(plan)
+        self.egress, self.external = EgressAddresses(plan), external
+        self.entrances = EntranceFlows(plan, self.policies)
+        self.on_node: dict[str, list[str]] = {node: [] for node in plan["nodes"]}
+        for name, workload in self.plan["workloads"].items():
+            self.on_node[workload["node"]].append(name)
+
+    def from_node(self, node: str) -> Iterator[ExternalFlow]:
+        provider = provider_of(self.plan["nodes"][node])
+        for name in self.on_node[node]:
+            yield from self._to_services(name, provider)
+            yield from self._to_cluster_ips(name)
+            if provider:
+                yield from self._to_external(name, provider)
+                yield from self._to_hosts(name, node, provider)
+        if provider:
+            yield from self._from_host(node)
+            yield from self.entrances.from_host(node)
+
+    def from_external(self, runner: str) -> Iterator[ExternalFlow]:
+        for name, workload in self.plan["workloads"].items():
+            provider = provider_of(self.plan["nodes"][workload["node"]])
+            for interface, address in self._interfaces(name) if provider else ():
+                own = next((one for one in self.external[runner] if family(one) == family(address)), None)
+                if own:
+                    yield ExternalFlow(
+                        FROM_EXTERNAL, runner, runner, name, name, interface["network"], family(address), address,
+                        False, "external hosts do not reach workloads", seen_as=own, mac=provider.mac,
+                    )  # fmt: skip
+        for node in self.plan["nodes"]:
+            yield from self._services_through(runner, node)
+            yield from self.entrances.from_external(runner, self.external[runner], node)
+
+    def _services_through(self, runner: str, node: str) -> Iterator[ExternalFlow]:
+        """Frames to the node's MAC, as a host with a route to the services by way of that node sends them."""
+        provider = provider_of(self.plan["nodes"][node])
+        for service in self.plan.get("settings", {}).get("shared_services", []) if provider else ():
+            number = family(service["address"])
+            own = next((one for one in self.external[runner] if family(one) == number), None)
+            for port in (one for one in service["ports"] if own and one["protocol"] != "SCTP"):
+                target = f"{service['name']} {port['protocol']} {port['port']} through {node}"
+                yield ExternalFlow(
+                    FROM_EXTERNAL_TO_SERVICE, runner, runner, target, "", "", number, service["address"], False,
+                    "services are not reached from the provider network", seen_as=own, mac=provider.mac,
+                    protocol=port["protocol"], port=port["port"], through=node,
+                )  # fmt: skip
+
+    def _interfaces(self, name: str) -> list[tuple[dict, str]]:
+        """Return interfaces and addresses, except those directly on the provider network."""
+        return [
+            (interface, plain(address))
+            for interface in self.plan["workloads"][name]["interfaces"]
+            if self.plan["networks"][interface["network"]]["topology"] != "Localnet"
+            for address in interface["addresses"]
+        ]
+
+    def _primary(self, name: str) -> str:
+        workload = self.plan["workloads"][name]
+        return next(one["network"] for one in workload["interfaces"] if one["role"] == "primary")
+
+    def _mtu(self, network: str) -> int:
+        return min(self.plan["networks"][network]["mtu"], self.plan["settings"]["mtu"])
+
+    def _leaves(self, network: str, provider: Provider, address: str) -> tuple[bool, str]:
+        version = family(address)
+        if version not in self.plan["networks"][network]["families"]:
+            return False, f"{network} has no IPv{version}"
+        if provider.address(version) is None:
+            return False, f"the node has no IPv{version} address on the provider network"
+        near = any(ipaddress.ip_address(address) in ipaddress.ip_network(one) for one in provider.networks(version))
+        if not near and provider.next_hop(version) is None:
+            return False, f"the node has no IPv{version} gateway"
+        return True, f"{network} has external connectivity on its node"
+
+    def _to_external(self, name: str, provider: Provider) -> Iterator[ExternalFlow]:
+        network, node = self._primary(name), self.plan["workloads"][name]["node"]
+        elsewhere = default_elsewhere(self.plan["workloads"][name])
+        for target, addresses in self.external.items():
+            for address in addresses:
+                if family(address) in elsewhere or through_egress(self.plan, name, address):
+                    continue
+                if self.egress.has_table(name) or self.egress.by_nic(name, family(address)):
+                    continue
+                if self.firewalls.by_name(network, name, address, "UDP", PORT):
+                    continue
+                sources = self.egress.of(name, family(address))
+                results = [self._leaves(network, one, address) for one in sources.values() or [provider]]
+                # Connections are distributed over the holders of addresses: they pass where all of them can send.
+                result = self._permitted(name, network, address, min(results))
+                yield ExternalFlow(
+                    TO_EXTERNAL, node, name, target, name, "", family(address), address, *result,
+                    seen_as="" if sources else provider.address(family(address)) or "", sources=tuple(sources),
+                    mtu=self._mtu(network) if result[0] else 0,
+                )  # fmt: skip
+
+    def _to_hosts(self, name: str, node: str, provider: Provider) -> Iterator[ExternalFlow]:
+        network = self._primary(name)
+        elsewhere = default_elsewhere(self.plan["workloads"][name])
+        for address in host_addresses(self.plan, node):
+            version = family(address)
+            if version in elsewhere or self.firewalls.by_name(network, name, address, "UDP", PORT):
+                continue
+            if network != DEFAULT_NETWORK:
+                result = False, f"in {network} the host's own address is its gateway router's"
+            else:
+                result = self._permitted(name, network, address, self._leaves(network, provider, address))
+            yield ExternalFlow(TO_OWN_HOST, node, name, node, name, "", version, address, *result)
+        for other in self._next_to(node):
+            for address in host_addresses(self.plan, other):
+                if family(address) in elsewhere or self.firewalls.by_name(network, name, address, "UDP", PORT):
+                    continue
+                result = self._permitted(name, network, address, self._leaves(network, provider, address))
+                yield ExternalFlow(
+                    TO_OTHER_HOST, node, name, other, name, "", family(address), address, *result,
+                    seen_as=provider.address(family(address)) or "", mtu=self._mtu(network) if result[0] else 0,
+                )  # fmt: skip
+
+    def _next_to(self, node: str) -> list[str]:
+        names = [name for name, one in self.plan["nodes"].items() if provider_of(one)]
+        following = names[(names.index(node) + 1) % len(names)]
+        return [] if following == node else [following]
+
+    def _from_host(self, node: str) -> Iterator[ExternalFlow]:
+        vrfs = vrf_devices(self.plan, node)
+        for name in (name for place in (node, *self._next_to(node)) for name in self.on_node[place]):
+            for interface, address in self._interfaces(name):
+                network, version = interface["network"], family(address)
+                reach, reason = network == DEFAULT_NETWORK, "hosts are in the default network"
+                if network != DEFAULT_NETWORK:
+                    reason = f"a host is in {network} only through its VRF"
+                elif interface["role"] == LOCKED_ROLE:
+                    reach, reason = False, f"{network} is locked for {name}, whose primary network is another one"
+                refusal = self._refused(node, name, network, address)
+                if reach and refusal:
+                    reach, reason = False, refusal
+                yield ExternalFlow(
+                    FROM_HOST, node, node, name, name, network, version, address, reach, reason,
+                    mtu=self._mtu(network) if reach else 0,
+                )  # fmt: skip
+                # On Layer2 all hosts have one address, so a workload elsewhere answers its own host.
+                here = self.plan["workloads"][name]["node"] == node
+                if network in vrfs and (here or self.plan["networks"][network]["topology"] == "Layer3"):
+                    yield ExternalFlow(
+                        FROM_VRF, node, in_vrf(node, network), name, name, network, version, address, not refusal,
+                        refusal or f"the host has an interface in {network}", mtu=0 if refusal else self._mtu(network),
+                    )  # fmt: skip
+
+    def _to_cluster_ips(self, name: str) -> Iterator[ExternalFlow]:
+        """Connections to the Services of the workload's network, and to those of one other network.
+
+        Services with endpoints beyond the network are left out: whether these answer does not depend on the network.
+        So are those of which policies permit some endpoints only.
+        """
+        network, node = self._primary(name), self.plan["workloads"][name]["node"]
+        own = self.plan["networks"][network]
+        by_network = self.plan.get("services", {})
+        others = [other for other in by_network if other != network]
+        foreign = [others[own["id"] % len(others)]] if others else []
+        for where in [*([network] if network in by_network else []), *foreign]:
+            for service, described in by_network[where].items():
+                if is_of_node(self.plan["networks"][where], described):
+                    continue
+                result = True, f"{service} is a Service of {network}"
+                if where != network:
+                    result = False, f"{service} is a Service of {where}"
+                for address in (one for one in described["addresses"] if family(one) in own["families"]):
+                    for port in (one for one in described["ports"] if one["protocol"] == "TCP"):
+                        permitted = self.policies.to_endpoints(network, name, family(address), port)
+                        if permitted is not None:
+                            target = f"{service} TCP {port['port']}"
+                            refused = (False, "policies permit it to none of the endpoints")
+                            wanted = refused if result[0] and not permitted else result
+                            yield ExternalFlow(
+                                TO_CLUSTER_IP, node, name, target, name, network, family(address), address, *wanted,
+                                protocol="TCP", port=port["port"],
+                            )  # fmt: skip
+
+    def is_under_policies(self, name: str, service: dict) -> bool:
+        """Return whether policies of a workload or of an endpoint decide about packets to a service."""
+        return self.policies.isolates(EGRESS, self._primary(name), name) or any(
+            self.policies.isolates(INGRESS, DEFAULT_NETWORK, endpoint) for endpoint in service["endpoints"]
+        )
+
+    def _permitted(
+        self, name: str, network: str, address: str, result: tuple[bool, str], protocol: str = "UDP", port: int = PORT
+    ) -> tuple[bool, str]:
+        """Return the expected result of what a workload sends beyond its network; `result` is that without policies."""
+        if not result[0]:
+            return result
+        refusal = self.policies.refusal(network, name, "", ("", address), protocol, port)
+        refusal = refusal or self.firewalls.refusal(network, name, address, protocol, port)
+        return (False, refusal) if refusal else result
+
+    def _refused(self, node: str, name: str, network: str, address: str) -> str:
+        """Return why the policies of a workload refuse a packet from a node's interface in its network."""
+        if self.plan["workloads"][name]["node"] == node or not self.policies.isolates(INGRESS, network, name):
+            return ""
+        own = NodeNetwork(self.plan, network, node, []).management_addresses()
+        sender = next((one for one in own if family(one) == family(address)), "")
+        return self.policies.refusal(network, "", name, (sender, address), "UDP", PORT)
+
+    def _to_services(self, name: str, provider: Provider | None) -> Iterator[ExternalFlow]:
+        network, node = self._primary(name), self.plan["workloads"][name]["node"]
+        families = self.plan["networks"][network]["families"]
+        for service in self.plan.get("settings", {}).get("shared_services", []):
+            if self.is_under_policies(name, service):
+                continue
+            version = family(service["address"])
+            result = True, f"{service['name']} serves every network"
+            if version not in families:
+                result = False, f"{network} has no IPv{version}"
+            elif network != DEFAULT_NETWORK and provider is None:
+                result = False, "the node has no external connectivity"
+            for port in (one for one in service["ports"] if one["protocol"] != "SCTP"):
+                target = f"{service['name']} {port['protocol']} {port['port']}"
+                if self.firewalls.by_name(network, name, service["address"], port["protocol"], port["port"]):
+                    continue
+                # On the default network a firewall is about the endpoint, which the address has become by then.
+                ends = (name, network, service["address"], result, port["protocol"], port["port"])
+                wanted = result if network == DEFAULT_NETWORK else self._permitted(*ends)
+                yield ExternalFlow(
+                    TO_SERVICE, node, name, target, name, "", version, service["address"], *wanted,
+                    protocol=port["protocol"], port=port["port"],
+                )  # fmt: skip

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the policies of the plan permit, as their APIs define it. Pure.
+
+networking/v1 `NetworkPolicySpec`; policy.networking.k8s.io/v1alpha1: the first rule of an AdminNetworkPolicy that
+matches decides, unless it passes the decision on; then NetworkPolicies do where one isolates the workload; then the
+first rule of the BaselineAdminNetworkPolicy that matches.
+
+It reads the resolved policies of the plan and none of the rows that are rendered of them, so that a verify run tests
+these too.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+
+from ...common.addressing import family, plain
+from ...common.naming import LOCKED_ROLE
+
+INGRESS, EGRESS = "Ingress", "Egress"
+_ADMIN, _BASELINE = "AdminNetworkPolicy", "BaselineAdminNetworkPolicy"
+
+
+class PolicyPermissions:
+    """Who may connect to whom on the networks of a plan."""
+
+    def __init__(self, plan: dict) -> None:
+        self._by_network = {name: _Network(described) for name, described in plan.get("policies", {}).items()}
+        # Addresses of the workloads on networks with policies.
+        self._addresses = {
+            (interface["network"], plain(address)): f"{workload['namespace']}/{workload['name']}"
+            for workload in plan["workloads"].values()
+            for interface in workload["interfaces"]
+            if interface["network"] in self._by_network and interface["role"] != LOCKED_ROLE
+            for address in interface["addresses"]
+        }
+
+    def refusal(
+        self, network: str, source: str, target: str, addresses: tuple[str, str], protocol: str, port: int
+    ) -> str:
+        """Return why a connection on a network is not permitted, "" when it is.
+
+        `source` and `target` are workloads (`namespace/name`), or "" for what is none of them. `addresses` are theirs.
+        """
+        found = self._by_network.get(network)
+        if found is None:
+            return ""
+        sent = found.refusal(EGRESS, source, target, addresses[1], target, protocol, port) if source else ""
+        if sent:
+            return f"{sent} {source} do not permit it to send this to {target or addresses[1]}"
+        received = found.refusal(INGRESS, target, source, addresses[0], target, protocol, port) if target else ""
+        if received:
+            return f"{received} {target} do not permit it to receive this from {source or addresses[0]}"
+        return ""
+
+    def isolates(self, direction: str, network: str, workload: str) -> bool:
+        """Return whether a policy applies to what a workload sends or receives on a network."""
+        found = self._by_network.get(network)
+        return found is not None and found.applies(direction, workload)
+
+    def to_endpoints(self, network: str, source: str, version: int, port: dict) -> bool | None:
+        """Return whether a workload may connect to the endpoints of a Service's port, None when it may to some only.
+
+        `port` is that of the plan. A workload that is an endpoint itself may get its own connection, so that it is
+        None as soon as a policy applies to it.
+        """
+        if network not in self._by_network:
+            return True
+        own = next(
+            (one for (where, one), name in self._addresses.items()
+             if (where, name, family(one)) == (network, source, version)), ""
+        )  # fmt: skip
+        found = set()
+        for endpoint in (one for one in port["endpoints"] if family(one["address"]) == version):
+            target = self._addresses.get((network, endpoint["address"]), "")
+            if target == source and any(self.isolates(one, network, source) for one in (INGRESS, EGRESS)):
+                return None
+            ends = (own, endpoint["address"])
+            found.add(not self.refusal(network, source, target, ends, port["protocol"], endpoint["port"]))
+        return None if len(found) > 1 else found != {False}
+
+
+class _Network:
+    def __init__(self, described: dict) -> None:
+        self._policies = described["policies"]
+        self._admin = described.get("admin", [])
+        self._selected = {name: frozenset(members) for name, members in described["selections"].items()}
+        self._ports = {name: frozenset(members) for name, members in described["ports"].items()}
+
+    def applies(self, direction: str, subject: str) -> bool:
+        """Return whether a policy is about what a workload sends or receives."""
+        return bool(self._isolating(direction, subject)) or any(
+            subject in self._selected[policy["subjects"]] and rule["direction"] == direction
+            for policy in self._admin
+            for rule in policy["rules"]
+        )
+
+    def refusal(
+        self, direction: str, subject: str, peer: str, address: str, target: str, protocol: str, port: int
+    ) -> str:  # fmt: skip
+        """Return which policies forbid a connection of a workload with a peer that has an address, "" for none."""
+        packet = (peer, address, target, protocol, port)
+        kind, action = self._first(_ADMIN, direction, subject, packet)
+        if action in ("Allow", "Deny"):
+            return kind if action == "Deny" else ""
+        isolating = self._isolating(direction, subject)
+        if isolating:
+            permitted = any(
+                self._matches(rule, *packet)
+                for policy in isolating
+                for rule in policy["rules"]
+                if rule["direction"] == direction
+            )
+            return "" if permitted else "the policies of"
+        kind, action = self._first(_BASELINE, direction, subject, packet)
+        return kind if action == "Deny" else ""
+
+    def _isolating(self, direction: str, subject: str) -> list[dict]:
+        return [
+            policy
+            for policy in self._policies
+            if direction in policy["isolates"] and subject in self._selected[policy["subjects"]]
+        ]
+
+    def _first(self, kind: str, direction: str, subject: str, packet: tuple) -> tuple[str, str]:
+        """Return the name and the action of the first rule that matches among the cluster's policies of a kind."""
+        for policy in self._admin:
+            if policy["kind"] != kind or subject not in self._selected[policy["subjects"]]:
+                continue
+            for rule in policy["rules"]:
+                if rule["direction"] == direction and self._matches(rule, *packet):
+                    return f"the rules of {kind} {policy['name']} for", rule["action"]
+        return "", ""
+
+    def _matches(self, rule: dict, peer: str, address: str, target: str, protocol: str, port: int) -> bool:
+        return self._is_peer(rule, peer, address) and self._is_port(rule, target, protocol, port)
+
+    def _is_peer(self, rule: dict, peer: str, address: str) -> bool:
+        return (
+            rule["everyone"]
+            or any(peer in self._selected[name] for name in rule["peers"])
+            or any(
+                _is_in(address, block["cidr"]) and not any(_is_in(address, part) for part in block["except"])
+                for block in rule["blocks"]
+            )
+        )
+
+    def _is_port(self, rule: dict, target: str, protocol: str, port: int) -> bool:
+        return not rule["ports"] or any(
+            one["protocol"] == protocol and self._has(one, target, port) for one in rule["ports"]
+        )
+
+    def _has(self, one: dict, target: str, port: int) -> bool:
+        if "name" in one:
+            having = self._ports.get(f"{one['protocol']}/{one['name']}/{port}", frozenset())
+            return port in one["numbers"] and target in having
+        return one["port"] is None or one["port"] <= port <= (one["end"] or one["port"])
+
+
+def _is_in(address: str, cidr: str) -> bool:
+    return ipaddress.ip_address(address) in ipaddress.ip_network(cidr)

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Test packets: sending, answering, repetition, and the meaning of silence."""

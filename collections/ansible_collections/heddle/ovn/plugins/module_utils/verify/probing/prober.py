@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sends the questions of one host and its workloads, and records who answers.
+
+The record travels to the control node. It contains answers only: both ends derive the same list of expectations from
+plan and selection, so an expectation is identified by its index in that list, and one without an answer is omitted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...common.addressing import plain
+from ...common.serialization import digest
+from ..expectations.expectation import Pair, askers, expected
+from ..expectations.external_expectations import external_flows, host_addresses
+from ..expectations.external_flow import ExternalFlow
+from ..expectations.pools import with_pools
+from ..expectations.selection import Selection
+from .asking import Unconfirmed, ask_required, ask_silent, confirm
+from .exchange import Exchange, Question, questions
+from .listening import Place
+from .pace import Pace
+from .result import MARGIN
+
+UNANSWERED = {
+    "answered_by": None, "answered_on": None, "asker": None, "milliseconds": None, "large": False, "unsolicited": False,
+}  # fmt: skip
+# Fields of the record of a question that was asked alone.
+AGAIN = ("tries", "waited", "slowest", "dead", "near")
+
+
+@dataclass(frozen=True)
+class Expectations:
+    """The questions of one host: `rows` are evaluated, `controls` are answered by every working host."""
+
+    rows: list[Pair | ExternalFlow]
+    controls: list[Pair]
+    hosts: dict[str, str]
+
+    @classmethod
+    def of(cls, plan: dict, runner: str, external: dict[str, list[str]], selection: Selection) -> Expectations:
+        """Return those of a node, or of an external host."""
+        plan = with_pools(plan)
+        asked = askers(plan)
+        rows: list[Pair | ExternalFlow] = []
+        if runner not in external:
+            rows += expected(plan, runner, selection)
+        rows += external_flows(plan, external, runner, selection)
+        # Only network namespaces can send; other kinds of workloads have no probe.
+        hosts = {name: one["node"] for name, one in asked["workloads"].items()}
+        return cls(rows, _controls(asked, runner, external), hosts)
+
+    @property
+    def fingerprint(self) -> str:
+        """Return a digest that is equal for equal lists of rows."""
+        return digest([[one.source, one.target, one.network, one.address] for one in self.rows])
+
+    def known_good(self, seen: dict[tuple, dict]) -> list[int]:
+        """Return an answered row for each target host and family, except services."""
+        found: dict[tuple[str, int], int] = {}
+        for number, row in enumerate(self.rows):
+            one = seen.get((row.source, row.target, row.network, row.address), UNANSWERED)
+            if row.reach and self.host(row) and (one["answered_by"], one["answered_on"]) == (row.target, row.network):
+                found.setdefault((self.host(row), row.family), number)
+        return list(found.values())
+
+    def unanswered(self, record: dict) -> int:
+        """Return how many rows of a record should be asked alone, as far as this host can determine."""
+        answered = {
+            number
+            for number, by, on, _asker, _milliseconds, large, _unsolicited in record["answers"]
+            if (by, on) == (self.rows[number].target, self.rows[number].network)
+            and (large or not self.rows[number].mtu)
+        }
+        sent = set(range(len(self.rows))) - set(record["unsent"])
+        silent = sum(self.rows[number].reach and number not in answered for number in sent)
+        return silent + len(record["untested"])
+
+    def host(self, row: Pair | ExternalFlow) -> str:
+        """Return the host of a row's target; a service has none."""
+        return "" if getattr(row, "protocol", "") else self.hosts.get(row.target, row.target)
+
+
+def _controls(plan: dict, runner: str, external: dict[str, list[str]]) -> list[Pair]:
+    """Return questions without a result: to the sender itself, and from external hosts to each node's own address."""
+    if runner in external:
+        targets = [(runner, address) for address in external[runner]]
+        targets += [(node, address) for node in plan["nodes"] for address in host_addresses(plan, node)]
+        return [Pair(runner, target, "", *_family(address), True, "") for target, address in targets]
+    found = [Pair(runner, runner, "", *_family(address), True, "") for address in host_addresses(plan, runner)]
+    own = [
+        (name, interface["network"], plain(interface["addresses"][0]))
+        for name, one in plan["workloads"].items()
+        if one["node"] == runner
+        for interface in one["interfaces"]
+        if interface["addresses"]
+    ]
+    return found + [Pair(name, name, network, *_family(address), True, "") for name, network, address in own[:1]]
+
+
+def _family(address: str) -> tuple[int, str]:
+    return (6 if ":" in address else 4), address
+
+
+def probe(asked: Expectations, places: dict[str, Place], port: int, timeout: float) -> tuple[dict, list[str]]:
+    """Ask everything; return the record and one line for each source that could not send.
+
+    `places` holds where each source's sockets are. After `timeout` seconds without any answer the rest is skipped.
+    """
+    rows = [*asked.rows, *asked.controls]
+    pace = Pace()
+    with Exchange(questions(rows), places, port) as exchange:
+        open_ = [number for number in range(len(exchange.asked)) if number not in exchange.unsent]
+        required = {
+            number: bool(exchange.asked[number].wanted.mtu) for number in open_ if exchange.asked[number].wanted
+        }
+        ask_required(required, exchange, pace, timeout)
+        silent = [number for number in open_ if exchange.asked[number].wanted is None]
+        controls = _known_good(asked, exchange.asked)
+        untested, slowest = ask_silent(silent, controls, exchange, pace, timeout) if silent else (set(), 0.0)
+        record = _record(asked, exchange.asked, range(len(asked.rows)), exchange.unsent, untested)
+        record["slowest"] = round(1000 * max(slowest, pace.slowest), 2)
+        return record, exchange.problems
+
+
+def probe_again(
+    asked: Expectations, again: dict, places: dict[str, Place], port: int, timeout: float
+) -> tuple[dict, list[str]]:
+    """Ask rows that were not answered once more, each alone.
+
+    `again` lists them as `unconfirmed`, and as `good` rows that were answered; `slowest` is how many seconds an answer
+    took on any host. The record's `again` has, by row: `tries`, `waited` and `slowest` (control) in seconds, `dead`,
+    and `near`: whether the control was between the same two hosts.
+    """
+    rows, unconfirmed = [*asked.rows, *asked.controls], again["unconfirmed"]
+    chosen = [*unconfirmed, *again["good"], *range(len(asked.rows), len(rows))]
+    pace = Pace()
+    with Exchange([_alone(rows[number], number) for number in chosen], places, port) as exchange:
+        good = [(number, exchange.asked[number].row) for number in range(len(unconfirmed), len(chosen))]
+        wanted, near = [], {}
+        for number in (one for one in range(len(unconfirmed)) if one not in exchange.unsent):
+            row = exchange.asked[number].row
+            controls = _alike(asked, row, good)
+            near[number] = bool(controls) and asked.host(exchange.asked[controls[0]].row) == asked.host(row)
+            least = 0.0 if near[number] else 1.1 * MARGIN * again["slowest"]
+            wanted.append(Unconfirmed(number, bool(row.reach and row.mtu), controls, least))
+        confirm(wanted, exchange, pace, timeout)
+        record = _record(asked, exchange.asked, unconfirmed, exchange.unsent, set())
+        record["again"] = [
+            [chosen[one.number], one.tries, round(one.waited, 2), round(one.slowest, 3), one.dead, near[one.number]]
+            for one in wanted
+        ]
+        return record, exchange.problems
+
+
+def _alone(row: Pair | ExternalFlow, number: int) -> Question:
+    return Question(row, [number], row if row.reach else None)
+
+
+def _known_good(asked: Expectations, found: list[Question]) -> list[int]:
+    """Return an answered question for each target host and family; the host's own ones come last."""
+    answered = [number for number, one in enumerate(found) if one.reached and not getattr(one.row, "protocol", "")]
+    by_host: dict[tuple[str, int], int] = {}
+    for number in answered:
+        row = found[number].row
+        by_host.setdefault((asked.host(row), row.family), number)
+    return list(by_host.values())
+
+
+def _alike(
+    asked: Expectations, row: Pair | ExternalFlow, good: list[tuple[int, Pair | ExternalFlow]]
+) -> tuple[int, ...]:
+    """Return the controls of a row, the most similar first: target host and family, target host, any, own."""
+    host = asked.host(row)
+    ranks = (
+        [number for number, one in good if asked.host(one) == host and one.family == row.family],
+        [number for number, one in good if asked.host(one) == host],
+        [number for number, one in good if one.source != one.target],
+        [number for number, _one in good],
+    )
+    return tuple(dict.fromkeys(rank[0] for rank in ranks if rank))
+
+
+def _record(asked: Expectations, found: list[Question], rows, unsent: set[int], untested: set[int]) -> dict:
+    """Return the record: `questions`, `answers` by row, `unsent` and `untested` rows."""
+    wanted = set(rows)
+    answers, lost, late = [], [], []
+    for number, question in enumerate(found):
+        for row in question.rows:
+            if row not in wanted:
+                continue
+            if number in unsent:
+                lost.append(row)
+            elif number in untested or (question.wanted and not question.reached and not asked.rows[row].reach):
+                late.append(row)
+            if (answer := _answer(asked.rows[row], question)) is not None:
+                answers.append([row, *answer])
+    return {"questions": asked.fingerprint, "answers": answers, "unsent": sorted(lost), "untested": sorted(late)}
+
+
+def _answer(row: Pair | ExternalFlow, question: Question) -> list | None:
+    """Return responder, its network, the address it saw, ms, whether in full size, and whether others answered."""
+    giver = (row.target, row.network)
+    if giver not in question.answers:
+        giver = next(iter(question.answers), None)
+    if giver is None and not question.unsolicited:
+        return None
+    took, asker = question.answers.get(giver, (None, None))
+    by, on = giver or (None, None)
+    milliseconds = None if took is None else round(1000 * took, 2)
+    return [by, on, asker, milliseconds, bool(question.large and row.reach), question.unsolicited]
+
+
+def expand(record: dict, asked: Expectations) -> dict[tuple, dict]:
+    """Return results by (source, target, network, address), without rows that were not sent.
+
+    ValueError: the record is of another list of expectations.
+    """
+    if record["questions"] != asked.fingerprint:
+        raise ValueError("it tested other pairs than those of its plan; run heddle.ovn.networks")
+    unsent, untested = set(record["unsent"]), set(record["untested"])
+    found = {}
+    for number, row in enumerate(asked.rows):
+        if number not in unsent:
+            one = found[row.source, row.target, row.network, row.address] = dict(UNANSWERED)
+            if number in untested:
+                one["untested"] = "no known-good question was answered any more"
+    for number, *answer in record["answers"]:
+        row = asked.rows[number]
+        found[row.source, row.target, row.network, row.address].update(zip(UNANSWERED, answer, strict=True))
+    return found
+
+
+def expand_again(record: dict, asked: Expectations, seen: dict[tuple, dict]) -> dict[tuple, dict]:
+    """Return by key the questions asked alone, and add their answers to `seen`."""
+    found = expand({**record, "unsent": [], "untested": []}, asked)
+    alone = {}
+    for number, *figures in record["again"]:
+        row = asked.rows[number]
+        key = row.source, row.target, row.network, row.address
+        alone[key] = dict(zip(AGAIN, figures, strict=True))
+        answer = found[key]
+        if answer["answered_by"] is not None and key in seen:
+            answer["large"] = answer["large"] or seen[key]["large"]
+            answer["unsolicited"] = answer["unsolicited"] or seen[key]["unsolicited"]
+            seen[key] = answer
+    return alone

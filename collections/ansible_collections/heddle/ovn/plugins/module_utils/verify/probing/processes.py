@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts and stops the responder of a host: at most one, identified by process id and start time."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+
+from ...common.background_process import began, end
+from ...common.serialization import digest
+from .listening import Listener, open_listeners
+from .responder import spawn
+
+DIRECTORY = "/run/heddle"
+
+
+class Responder:
+    """The responder of this host. Its state is stored in `directory`."""
+
+    def __init__(self, directory: str = DIRECTORY) -> None:
+        self.directory = directory
+        self.state_file = os.path.join(directory, "responder.json")
+        self.received_file = os.path.join(directory, "responder-received.json")
+
+    def start(self, wanted: list[Listener], port: int, lifetime: float, *, write: bool) -> tuple[bool, list[str]]:
+        """Run a responder for exactly these addresses; return whether one had to be started, and its problems.
+
+        One that runs for the same addresses in the same namespaces is left alone.
+        """
+        fingerprint = digest([port, [_identity(listener) for listener in wanted]])
+        state = self._running()
+        if state and state["fingerprint"] == fingerprint:
+            return False, state["problems"]
+        if not write:
+            return True, []
+        self.stop(write=True)
+        sockets, problems = open_listeners(wanted, port)
+        os.makedirs(self.directory, mode=0o755, exist_ok=True)
+        process = spawn(sockets, lifetime, self.received_file)
+        state = {"pid": process, "began": began(process), "fingerprint": fingerprint, "problems": problems}
+        with open(self.state_file, "w", encoding="utf-8") as file:
+            json.dump(state, file)
+        return True, problems
+
+    def stop(self, *, write: bool) -> tuple[bool, list[list[str]]]:
+        """Stop the responder; return whether there was one, and the packets it received."""
+        state = self._running()
+        if not write:
+            return state is not None, []
+        if state:
+            end(state["pid"], state["began"])
+        received = []
+        with contextlib.suppress(OSError, ValueError), open(self.received_file, encoding="utf-8") as file:
+            received = json.load(file)
+        for path in (self.state_file, self.received_file):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+        return state is not None, received
+
+    def _running(self) -> dict | None:
+        try:
+            with open(self.state_file, encoding="utf-8") as file:
+                state = json.load(file)
+        except (OSError, ValueError):
+            return None
+        return state if began(state["pid"]) == state["began"] else None
+
+
+def _identity(listener: Listener) -> list:
+    """A recreated namespace has the same name and another inode; sockets remain in the old one."""
+    try:
+        inode = os.stat(f"/var/run/netns/{listener.namespace}").st_ino
+    except OSError:
+        inode = 0
+    return [listener.workload, listener.network, listener.address, inode]
