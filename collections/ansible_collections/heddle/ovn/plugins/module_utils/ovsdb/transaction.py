@@ -335,6 +335,8 @@ class Plan:
         if referring is None:
             referring = {name for name, column in table.columns.items() if column.refers and column.kind is WHOLE}
             self._referring[table.name] = referring
+        if not referring:
+            return
         for name in referring & columns.keys():
             for uuid in held_uuids(table, wanted.whole, [name], strong=False):
                 if not self._same_unit(wanted, uuid):
