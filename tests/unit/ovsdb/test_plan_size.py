@@ -9,7 +9,7 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Change, render
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.diff import Described
-from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.schema import schema_of
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.protocol.schema import schema_of
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.transaction import (
     NETWORKS_PER_TRANSACTION,
     PORTS_TOGETHER,
