@@ -158,4 +158,5 @@ def test_a_restarted_server_that_lost_rows_is_repaired(node, serve):
     node.northbound = serve("OVN_Northbound")
     changes, compared = node.apply()
     assert changes > 0 and compared
-    assert node.apply() == (0, True)
+    # The repaired rows are those of the record again, in whatever order the server has them.
+    assert node.apply() == (0, False)

@@ -157,7 +157,7 @@ def _own_bridges(client: Client) -> dict[str, str]:
 
 def _managed_keys() -> dict[str, set[str]]:
     """Return the keys of the row Open_vSwitch that the chassis module sets, by column."""
-    host = {"name": "", "encap_ips": [], "datapath": "", "bridges": []}
+    host = {"name": "", "encap_ips": [], "encapsulation": "", "datapath": "", "bridges": []}
     columns = render_integration_bridge(host)[0].columns
     return {name: set(value.values) for name, value in columns.items()}
 
