@@ -129,6 +129,27 @@ def test_all_flow_forms_create_recognise_remove(vswitchd, switch):
     assert not apply(switch).changed
 
 
+@pytest.mark.parametrize(
+    ("form", "source", "address"),
+    [
+        ("ip", "10.0.0.9", "10.0.0.9"),
+        ("ip", "10.0.0.9:32768-60999", "10.0.0.9"),
+        ("ipv6", "fd00::9", "fd00::9"),
+        ("ipv6", "[fd00::9]:32768-60999", "fd00::9"),
+    ],
+)
+def test_connections_of_an_address_end_with_the_last_flow_that_translates_to_it(
+    switch, monkeypatch, form, source, address
+):
+    end, ended = switch.end_connections, []
+    monkeypatch.setattr(switch, "end_connections", lambda *one: (ended.append(one), end(*one)))
+    other = flow(0, 5, "ip", "ct(commit,zone=64000,nat(src=10.0.0.8)),NORMAL")
+    apply(switch, [other, flow(0, 6, form, f"ct(commit,zone=64000,nat(src={source})),NORMAL")])
+    assert ended == []
+    apply(switch, [other])
+    assert ended == [("br-ex", 64000, address)]
+
+
 @pytest.mark.parametrize("missing", range(0, len(FLOWS), 7))
 def test_only_differences_are_written(vswitchd, switch, missing):
     few = FLOWS[:missing] + FLOWS[missing + 1 :]

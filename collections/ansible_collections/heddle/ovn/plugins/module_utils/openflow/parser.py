@@ -21,7 +21,8 @@ _MESSAGE = re.compile(r"OFPT_FLOW_MOD .*?: ADD (?:table:(\d+) ?)?(.*?) ?\bcookie
 _PRIORITY = re.compile(r"(?:priority=(\d+),?)?(.*)\Z")
 _OPTION = re.compile(r"(?:(?:idle|hard)_timeout|importance)=\d+\Z")
 _DEFAULT_PRIORITY = 32768
-_TRANSLATION = re.compile(r"\bzone=(\d+),nat\(src=([0-9a-f:.]+)\b")
+# Before a range of ports an IPv6 address is in brackets.
+_TRANSLATION = re.compile(r"\bzone=(\d+),nat\(src=\[?((?:\d+\.){3}\d+|[0-9a-f:.]+)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ def check_path_mtu(before: Snapshot, snapshot: Snapshot) -> Iterator[Refusal]:
     """
     wanted = list(_wanted(snapshot))
     yield from _beyond_interfaces(snapshot, wanted)
-    known = {(key, path, mtu) for key, path, mtu in _wanted(before)} if before.of_kind("Node") else set()
+    known = set(_wanted(before)) if before.of_kind("Node") else set()
     yield from _beyond_paths(snapshot, [one for one in wanted if one not in known])
 
 
