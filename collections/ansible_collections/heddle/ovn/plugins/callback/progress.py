@@ -18,7 +18,8 @@ description:
   - Failures are shown at once with host, task and message. The results of M(ansible.builtin.debug), warnings and, with
     C(--diff), all differences are shown as well.
   - At the end there is a table of the hosts and one of the plays with seconds.
-  - What the default callback prints goes to a log file, or with O(verbose) or C(-v) to the terminal as well.
+  - What the default callback prints goes to a log file, or with O(verbose) or C(-v) to the terminal as well. Below the
+    name of each task there are the seconds since the beginning.
   - What tasks with C(no_log) hide is hidden here too.
 requirements:
   - set as stdout in configuration
@@ -196,6 +197,10 @@ class CallbackModule(DefaultCallback):
             self._screen.stop()
         elif not self._verbose:
             self._screen.start()
+
+    def _print_task_banner(self, task) -> None:
+        super()._print_task_banner(task)
+        self._display.display(f"after {self._record.elapsed():.1f} s")
 
     def v2_runner_on_start(self, host, task) -> None:
         """Record where the task runs."""
