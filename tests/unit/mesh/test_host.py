@@ -24,6 +24,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.mesh_daemon.configurati
 from ansible_collections.heddle.ovn.plugins.module_utils.mesh_daemon.host import MeshHost
 from ansible_collections.heddle.ovn.plugins.module_utils.mesh_daemon.status import describe
 from ansible_collections.heddle.ovn.plugins.module_utils.mesh_daemon.status_text import is_well, text_of
+from ansible_collections.heddle.ovn.plugins.module_utils.mesh_daemon.switch import DIALECT, parser
 
 ADDRESSES = {"node1": "192.0.2.1", "node2": "192.0.2.2"}
 MTU = 1400
@@ -52,12 +53,13 @@ class Kernel:
 class Pair:
     """Both hosts with an open connection; datagrams longer than `limit` are lost, of hosts in `cut` all.
 
-    `encrypted` are those whose plan encrypts, `esp` those whose kernel has ESP. `wire` are all datagrams.
+    `encrypted` are those whose plan encrypts, `esp` those whose kernel has ESP. `wire` are all datagrams, `asked` the
+    requests for counters with the name of the host.
     """
 
     def __init__(self, encrypted=(), esp=(), rekey_seconds=3600):
         self.now, self.limit, self.cut = 0.0, 9000, set()
-        self.lines, self.wire = [], []
+        self.lines, self.wire, self.asked = [], [], []
         self.encrypted, self.rekey_seconds = encrypted, rekey_seconds
         self.esp = {node: Kernel() for node in esp}
         self.hosts = {node: self._host(node) for node in ADDRESSES}
@@ -75,8 +77,9 @@ class Pair:
             if len(data) <= self.limit and node not in self.cut:
                 self.hosts[other].datagram(ADDRESSES[node], data, self.now)
 
-        def send(*_messages):
+        def send(*messages):
             """There is no bridge."""
+            self.asked += [(node, one) for one in messages if isinstance(one, parser.OFPAggregateStatsRequest)]
 
         chance = random.Random(node)
         return MeshHost(
@@ -148,6 +151,26 @@ def test_idle_mesh_sends_fewer_heartbeats_until_a_frame_passes():
         pair.hosts["node1"].datagram(ADDRESSES["node2"], datagram, pair.now)
     assert sent_in(6) > 1.5 * idle
     assert pair.status()["connections"][0]["overlay"] == "sleeve"
+
+
+def test_idle_mesh_looks_often_whether_its_flows_carry_packets():
+    """A packet of a flow that is there does not reach the daemon: only its counters show that the mesh is in use."""
+    pair = Pair()
+    first = pair.hosts["node1"]
+
+    def asked_in(seconds):
+        pair.asked.clear()
+        pair.run(seconds)
+        return len([node for node, _request in pair.asked if node == "node1"])
+
+    assert asked_in(9) <= 3
+    pair.run(3)
+    assert first.is_idle
+    assert asked_in(1) >= 5
+    body = parser.OFPAggregateStats(packet_count=1, byte_count=0, flow_count=1)
+    first.frames(parser.OFPAggregateStatsReply(DIALECT, body=body), pair.now)
+    assert not first.is_idle
+    assert asked_in(4) <= 1
 
 
 def test_path_that_becomes_smaller_is_measured_again():

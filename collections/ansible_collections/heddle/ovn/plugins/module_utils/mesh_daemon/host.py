@@ -27,8 +27,9 @@ from .datapath import Datapath, tunnel_to
 from .link import FAST_DATAPATH, OVERLAYS, SLEEVE, Link
 
 _EXPIRE_SECONDS = 60
-# Between two looks at whether packets have passed; without any for longer than two of them the mesh is idle.
-_USE_SECONDS, _IDLE_SECONDS = 4, 10
+# Between two looks at whether packets have passed; without any for longer than two of them the mesh is idle. Then it
+# looks with each tick: a packet of a flow that is there does not reach the daemon, and heartbeats must not stay slow.
+_USE_SECONDS, _IDLE_USE_SECONDS, _IDLE_SECONDS = 4, 0, 10
 # A longer pause between two ticks is this process's own, not a silence of its neighbours.
 _LONGEST_PAUSE = 1
 # A daemon that is restarted connects again within this time.
@@ -301,7 +302,7 @@ class MeshHost:
             self.datapath.expire(now)
         if self._is_due("sweep", SWEEP_SECONDS, now):
             self.datapath.ask_counters()
-        if self._is_due("use", _USE_SECONDS, now):
+        if self._is_due("use", _IDLE_USE_SECONDS if self.is_idle else _USE_SECONDS, now):
             self.datapath.ask_use()
         self.datapath.refresh()
 
