@@ -21,7 +21,7 @@ _MARK = "figures: "
 _METER = re.compile(r"meter (begin|end) (\S+)")
 _CONSOLE = Path("/dev/console")
 # Seconds that the guest is idle at a mark, and that a bench may take.
-_IDLE, _LIMIT = 0.25, 1200
+_IDLE, _LIMIT = 0.5, 1200
 
 
 def show(figures: dict) -> None:
@@ -54,7 +54,9 @@ class Meter:
         if mark[1] == "begin":
             self._began = now
         else:
-            self.found.setdefault(mark[2], []).append((now[0] - self._began[0], now[1] - self._began[1]))
+            used = now[0] - self._began[0], now[1] - self._began[1]
+            self.found.setdefault(mark[2], []).append(used)
+            sys.stderr.write(f"{mark[2]}: {used[0]:.3f} s of a processor in {used[1]:.3f} s\n")
 
 
 def _processor_time(process: int) -> float:

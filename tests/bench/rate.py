@@ -60,8 +60,8 @@ def transfer(source: str, target: str, address: str, octets: int) -> None:
         receiving.close()
 
 
-def datagrams(source: str, target: str, address: str, count: int) -> None:
-    """Send datagrams of 64 bytes to an address, in turns with their receiver."""
+def datagrams(source: str, target: str, address: str, count: int) -> int:
+    """Send datagrams of 64 bytes to an address, in turns with their receiver; return how many have arrived."""
     with _ends(source, target, address) as (sending, receiving):
         receiving.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
         arrived = 0
@@ -69,8 +69,12 @@ def datagrams(source: str, target: str, address: str, count: int) -> None:
             for _packet in range(32):
                 sending.send(_SMALL)
             arrived += _drained(receiving)
-        if arrived < 0.99 * count:
-            raise RuntimeError(f"{arrived} of {count} datagrams have arrived")
+        receiving.settimeout(1)
+        with contextlib.suppress(TimeoutError):
+            while arrived < count:
+                receiving.recv(64)
+                arrived += 1
+        return arrived
 
 
 def _read(receiving: socket.socket, marks: list[tuple[float, int]]) -> None:

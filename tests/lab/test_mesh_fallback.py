@@ -83,6 +83,7 @@ def test_a_stream_goes_on_over_the_fallback_and_back(lab):
         lab.verb("lose", "--blackhole", "node1", "node2", str(HOLE))
         wait_overlays(lab, "sleeve")
         figures[f"packets above {HOLE} bytes lost"] = streams.gaps()
+        figures["over the fallback"] = streams.gaps()
         assert "no packet of" in connections(lab, "node1")["node2"]["why"]
         assert connections(lab, "node1")["node3"]["overlay"] == "fastdp"
     finally:

@@ -235,9 +235,19 @@ class MeshHost:
             self._heard(link, FAST_DATAPATH, heartbeat.number_of(frame))
 
     def _heard(self, link, overlay, number):
-        link.selection.beats[overlay].heard = self._now
-        link.channel.write(encode(HeartbeatReceived(overlay, number)))
+        beats = link.selection.beats
+        beats[overlay].heard, beats[overlay].heard_number = self._now, number
         self._evaluate(link)
+
+        def acknowledge():
+            if self.links.get(link.name) is link:
+                link.channel.write(encode(HeartbeatReceived(overlay, number)))
+
+        # That of the fast datapath of this round was sent before. It may wait in a bridge that is slow.
+        if overlay == SLEEVE and FAST_DATAPATH in beats and beats[FAST_DATAPATH].heard_number != number:
+            self.datapath.after_frames(acknowledge, self._now)
+        else:
+            acknowledge()
 
     def _evaluate(self, link):
         """Choose a link's overlay; report a change to the mesh and to the flows."""
@@ -288,6 +298,7 @@ class MeshHost:
                 self.ended(link, str(error))
                 continue
             self._beat(link, now)
+        self.datapath.give_up(now)
         for name in [name for name, (_link, until) in self._held.items() if now >= until]:
             self._release(name)
         if self._esp is not None:
@@ -311,14 +322,18 @@ class MeshHost:
         self._evaluate(link)
         interval = heartbeat.IDLE_INTERVAL_SECONDS if self.is_idle else heartbeat.INTERVAL_SECONDS
         number = link.selection.due(now, interval)
-        link.tick(now, number)
-        if number is None or FAST_DATAPATH not in link.selection.beats:
+        link.probe(now)
+        if number is None:
             return
         tunnel = tunnel_to(self.gossip, link.name, self.configuration.address, link.address)
-        if tunnel is not None and self.datapath.is_ready:
-            link.selection.beats[FAST_DATAPATH].sent(number, now)
-            frame = heartbeat.frame(link.connection.uid, self.configuration.mtu, number)
-            self.datapath.heartbeat(tunnel, frame)
+        if FAST_DATAPATH not in link.selection.beats or tunnel is None or not self.datapath.is_ready:
+            link.beat(now, number)
+            return
+        link.selection.beats[FAST_DATAPATH].sent(number, now)
+        frame = heartbeat.frame(link.connection.uid, self.configuration.mtu, number)
+        self.datapath.heartbeat(tunnel, frame)
+        # So that its acknowledgement shows that the other one had every chance.
+        self.datapath.after_frames(lambda: link.beat(self._now, number), now)
 
     def _tell(self, names, records):
         data = encode(Records(tuple(records)))
