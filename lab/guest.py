@@ -6,6 +6,7 @@ import pathlib
 import shutil
 import subprocess
 import tempfile
+import threading
 
 from lab.config import PROJECT
 from lab.errors import LabError
@@ -94,13 +95,25 @@ def environment(memory):
     return {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "TMPDIR": memory}
 
 
-def run(argv, memory, limit):
-    """Run a guest to its end; return what it wrote on its console, and whether it ended by itself."""
-    try:
-        done = subprocess.run(
-            argv, env=environment(memory), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, timeout=limit, check=False, cwd="/",
-        )  # fmt: skip
-    except subprocess.TimeoutExpired as error:
-        return (error.stdout or b"").decode(errors="replace"), False
-    return done.stdout.decode(errors="replace"), True
+def run(argv, memory, limit, seen=None):
+    """Run a guest to its end; return what it wrote on its console, and whether it ended by itself within the limit.
+
+    `seen` is called with the guest's process id and each line of its console, as they come.
+    """
+    with subprocess.Popen(
+        argv, env=environment(memory), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        cwd="/",
+    ) as process:  # fmt: skip
+        late = threading.Event()
+        timer = threading.Timer(limit, lambda: (late.set(), process.kill()))
+        timer.start()
+        console = []
+        try:
+            for line in process.stdout:
+                console.append(line.decode(errors="replace"))
+                if seen:
+                    seen(process.pid, console[-1])
+        finally:
+            timer.cancel()
+            process.kill()
+    return "".join(console), not late.is_set()

@@ -2,7 +2,8 @@
 """docs/support.md: what is tested, by topology, gateway mode and address family.
 
 A cell is tested when the lab's manifests have such a network with workloads and a stage of scripts/run_tests.py runs
-verify on the lab in that gateway mode: verify sends packets on every network that a workload is on.
+verify on the lab in that gateway mode: verify sends packets on every network that a workload is on. What goes between
+hosts has tests of its own, which are named here.
 """
 
 from __future__ import annotations
@@ -20,6 +21,55 @@ Generated from the manifests of the lab and the stages of `scripts/run_tests.py`
 such a network with `verify.yml`, to what must be reachable and to what must not. A dash: no such network is in the lab.
 Secondary networks have no gateway, so the gateway mode does not matter for them.
 """
+
+
+# Between hosts: what, and by the family of the underlay the test (file, function) that sends packets.
+_BETWEEN_HOSTS = {
+    "networks of OVN, Geneve": {
+        4: ("tests/lab/test_network_life.py", "test_two_cluster_networks_that_select_one_namespace"),
+        6: ("tests/lab/test_ipv6_underlay.py", "test_the_encapsulation_is_chosen_over_ipv6"),
+    },
+    "`heddle_encapsulation_type: auto`": {
+        4: ("tests/live/underlay/test_probes.py", "test_a_port_that_is_closed_in_one_direction"),
+        6: ("tests/lab/test_ipv6_underlay.py", "test_the_encapsulation_is_chosen_over_ipv6"),
+    },
+    "check of paths while the cluster runs": {
+        4: ("tests/lab/test_encapsulation.py", "test_a_path_that_shrinks_is_reported_with_the_pair_and_the_size"),
+        6: ("tests/lab/test_ipv6_underlay.py", "test_a_path_that_shrinks_is_reported"),
+    },
+    "MeshNetwork": {
+        4: ("tests/live/mesh/test_mesh.py", "test_frames_pass_between_all_hosts"),
+        6: ("tests/live/mesh/test_mesh.py", "test_frames_pass_between_all_hosts"),
+    },
+    "MeshNetwork over its fallback": {
+        4: ("tests/live/mesh/test_fallback.py", "test_path_that_swallows_large_packets_in_one_direction"),
+        6: ("tests/live/mesh/test_fallback.py", "test_path_without_vxlan"),
+    },
+    "MeshNetwork with ESP": {
+        4: ("tests/lab/test_mesh_encryption.py", "test_the_wire_has_esp_only_and_no_echo_is_lost_while_keys_change"),
+        6: ("tests/lab/test_ipv6_underlay.py", "test_esp_over_ipv6"),
+    },
+}  # fmt: skip
+_BETWEEN_HOSTS_HEAD = """
+## Between hosts
+
+By the address family of the underlay (`heddle_encap_ips`). *tested* as above; *long*: by `make test-long`.
+
+| | IPv4 | IPv6 |
+|---|---|---|
+"""
+
+
+def between_hosts(what: str, family: int) -> str:
+    """Return the cell of what goes between hosts; `family` is that of the underlay.
+
+    ValueError for a test that is not there.
+    """
+    file, name = _BETWEEN_HOSTS[what][family]
+    text = (ROOT / file).read_text()
+    if f"def {name}(" not in text:
+        raise ValueError(f"{file} has no {name}")
+    return "long" if "pytestmark = pytest.mark.long" in text else "tested"
 
 
 def verified_modes() -> dict[str, list[str]]:
@@ -66,4 +116,7 @@ def support_page() -> str:
     head = "| topology | role | " + " | ".join(f"{mode}, IPv{family}" for mode in modes for family in FAMILIES) + " |\n"
     line = "|---|---|" + "---|" * (len(modes) * len(FAMILIES)) + "\n"
     stages = "".join(f"- {mode}: {', '.join(names)}\n" for mode, names in modes.items())
-    return f"{_HEAD}\n{head}{line}{''.join(rows)}\nStages that run verify:\n\n{stages}"
+    cells = {what: [between_hosts(what, family) for family in FAMILIES] for what in _BETWEEN_HOSTS}
+    between = "".join(f"| {what} | {' | '.join(found)} |\n" for what, found in cells.items())
+    verified = f"\nStages that run verify:\n\n{stages}"
+    return f"{_HEAD}\n{head}{line}{''.join(rows)}{verified}{_BETWEEN_HOSTS_HEAD}{between}"

@@ -4,31 +4,43 @@
     python -m tests.bench.mesh_throughput
 
 Two hosts are network namespaces of a guest of User Mode Linux, without root: Open vSwitch with the kernel datapath, and
-a Linux bridge with a vxlan device. Workloads are on both, each in a namespace behind a veth pair. Rounds take turns;
-ratios are those of neighbouring rounds, medians of all. Then the same with encryption, and over the fallback.
+a Linux bridge with a vxlan device. Workloads are on both, each in a namespace behind a veth pair with the same MTU and
+the same offloads, which is asserted. Then the same with encryption, and over the fallback.
+
+A round is four transfers, plain, mesh, mesh, plain. What counts is the processor time of the guest, which has one
+processor: throughput on an idle machine is its inverse. That of an idle guest for the same time is subtracted. `ratio`
+is the time of the outer ones by that of the inner ones, `noise` that of the last by the first. Figures are medians of
+the rounds, with the lowest and the highest. `lower halves` is the ratio of the means of the shorter half of all
+transfers of each side, which other work on the machine has disturbed least. `segment` is how many bytes a frame of the
+workload has that enters the bridge.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
+import re
 import statistics
+import time
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.naming import MESH_BRIDGE
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel
 from tests.bench import guest
-from tests.bench.rate import first_packet, rate, small_packets
+from tests.bench.rate import datagrams, first_packet, rate, transfer
 from tests.live.conftest import Server, make_toolbox, start, wait_for
 from tests.live.mesh.conftest import Fleet, Host, ip
 from tests.live.mesh.test_encryption import plan
 
 MTU = 1400
-_ROUNDS, _SECONDS = 9, 0.6
+# Bytes and datagrams of a transfer, without encryption and with it.
+_ROUNDS, _AMOUNTS = 7, {"": (1 << 28, 1 << 14), "encrypted-": (1 << 25, 1 << 13)}
 _PLAIN = {"node1": "10.99.0.1", "node2": "10.99.0.2"}
 _VXLAN_LOST = (
     "add table inet bench",
     "add chain inet bench in { type filter hook input priority 0; }",
     "add rule inet bench in udp dport 6784 drop",
 )
+_OFFLOADS = ("tx-checksumming", "scatter-gather", "tcp-segmentation-offload", "generic-segmentation-offload")
 
 
 class KernelHost(Host):
@@ -77,8 +89,8 @@ def test_throughput(tmp_path):
     found = {}
     for encryption in ("none", "esp"):
         with _fleet(tmp_path, encryption) as fleet:
-            found |= _measured(fleet, "encrypted " if encryption == "esp" else "")
-    guest.show({name: round(value, 3) for name, value in found.items()})
+            found |= _measured(fleet, "encrypted-" if encryption == "esp" else "")
+    guest.show(found)
 
 
 @contextlib.contextmanager
@@ -93,12 +105,15 @@ def _fleet(folder, encryption: str):
         fleet.end()
 
 
-def _measured(fleet: Fleet, which: str) -> dict[str, float]:
+def _measured(fleet: Fleet, which: str) -> dict[str, str]:
     first, second = fleet.hosts["node1"], fleet.hosts["node2"]
-    wait_for(lambda: {first.overlay("node2"), second.overlay("node1")} == {"fastdp"}, "the fast datapath")
+    wait_for(lambda: _overlays(first, second) == {"fastdp"}, "the fast datapath")
     macs, address = (fleet.wire("red/a1").mac, fleet.wire("red/a2").mac), fleet.wire("red/a2").addresses[0]
+    device = fleet.wire("red/a1").name
     mesh = first.station("red/a1", MTU), second.station("red/a2", MTU), address
     plain = f"{first.netns}-plain", f"{second.netns}-plain", _PLAIN["node2"]
+    devices = {mesh[0]: device, plain[0]: "far"}
+    assert _offloads(mesh[0], devices[mesh[0]]) == _offloads(plain[0], "far")
 
     def forget() -> None:
         for host in (first, second):
@@ -106,23 +121,89 @@ def _measured(fleet: Fleet, which: str) -> dict[str, float]:
                 host.forget(mac)
 
     found: dict[str, list[float]] = {}
+    octets, packets = _AMOUNTS[which]
     for _round in range(_ROUNDS):
-        for what, measure in (("TCP", rate), ("64 bytes", small_packets)):
-            before, own, after = (measure(*ends, _SECONDS) for ends in (plain, mesh, plain))
-            found.setdefault(f"{what} plain vxlan", []).append(before)
-            found.setdefault(f"{which}{what}", []).append(own)
-            found.setdefault(f"{which}{what} ratio", []).append(2 * own / (before + after))
-    figures = {name: statistics.median(values) for name, values in found.items()}
+        guest.metered(f"{which}idle", lambda: time.sleep(1))
+        for what, measure, amount in (("TCP", transfer, octets), ("64B", datagrams, packets)):
+            for place, ends in enumerate((plain, mesh, mesh, plain)):
+                before = _sent(ends[0], devices[ends[0]])
+                guest.metered(f"{which}{what}-{place}", lambda: measure(*ends, amount))  # noqa: B023
+                after = _sent(ends[0], devices[ends[0]])
+                frames, sent = (now - then for now, then in zip(after, before, strict=True))
+                side = "mesh" if ends is mesh else "plain"
+                found.setdefault(f"{which}{what} segment {side}", []).append(sent / frames)
+    figures = {name: _spread(values) for name, values in found.items()}
+    figures |= {f"{which}changes of {host.node}": str(_changes(host)) for host in (first, second)}
+    figures |= _flows(first, which) | _flows(second, which)
     usual, new = first_packet(*mesh, lambda: None, 30), first_packet(*mesh, forget, 30)
-    figures |= {f"{which}packet ms": 1000 * usual, f"{which}first packet of a flow ms": 1000 * new}
+    figures |= {f"{which}packet ms": f"{1000 * usual:.2f}", f"{which}first packet of a flow ms": f"{1000 * new:.2f}"}
     if not which:
         for host in (first, second):
             for line in _VXLAN_LOST:
                 ip("netns", "exec", host.netns, "nft", line)
-        wait_for(lambda: {first.overlay("node2"), second.overlay("node1")} == {"sleeve"}, "the fallback")
-        figures["fallback TCP"] = statistics.median(rate(*mesh, 2.0) for _round in range(3))
+        wait_for(lambda: _overlays(first, second) == {"sleeve"}, "the fallback")
+        figures["fallback Mbit/s"] = _spread([rate(*mesh, 2.0) for _round in range(3)])
     return figures
 
 
+def _overlays(first: Host, second: Host) -> set[str | None]:
+    return {first.overlay("node2"), second.overlay("node1")}
+
+
+def _changes(host: Host) -> list[str]:
+    """The changes of the host's overlay: one or more after the first mean that other things were measured, too."""
+    return [line for line in (host.folder / "mesh.log").read_text().splitlines() if ", before over " in line]
+
+
+def _spread(values: list[float]) -> str:
+    return f"{statistics.median(values):.3g} ({min(values):.3g} to {max(values):.3g})"
+
+
+def _offloads(netns: str, device: str) -> list[str]:
+    """What the kernel may leave to a device, as ethtool(8) shows it."""
+    shown = ip("netns", "exec", netns, "ethtool", "-k", device)
+    return [line for line in shown.splitlines() if line.startswith(_OFFLOADS)]
+
+
+def _sent(netns: str, device: str) -> tuple[int, int]:
+    """Packets and bytes that a device has sent; one that is segmented later counts once."""
+    (link,) = json.loads(ip("-n", netns, "-j", "-s", "link", "show", "dev", device))
+    return link["stats64"]["tx"]["packets"], link["stats64"]["tx"]["bytes"]
+
+
+def _flows(host: KernelHost, which: str) -> dict[str, str]:
+    """The flows of the datapath that TCP has used most."""
+    text = host.tools.run("ovs-appctl", "-t", str(host.folder / "vswitchd.ctl"), "dpctl/dump-flows", "--names")
+    lines = [line for line in text.splitlines() if "ipv4" in line]
+    used = sorted(lines, key=lambda line: -int((re.search(r"bytes:(\d+)", line) or ["", "0"])[1]))
+    return {f"{which}flow of {host.node}": line for line in used[:1]}
+
+
+def costs(metered: dict[str, list[tuple[float, float]]]) -> dict[str, str]:
+    """Return the figures of what was metered: by GB, or by 1,000 packets."""
+    found = {}
+    for which, (octets, packets) in _AMOUNTS.items():
+        if f"{which}TCP-3" not in metered:
+            continue
+        idle = sum(used for used, _clock in metered[f"{which}idle"])
+        share = idle / sum(clock for _used, clock in metered[f"{which}idle"])
+        found[f"{which}idle processor share"] = f"{share:.3f}"
+        for what, unit in (("TCP", 1e9 / octets), ("64B", 1e3 / packets)):
+            sides = [
+                [unit * (used - share * clock) for used, clock in metered[f"{which}{what}-{place}"]]
+                for place in range(4)
+            ]
+            rounds = list(zip(*sides, strict=False))
+            found[f"{which}{what} plain seconds"] = _spread(sides[0] + sides[3])
+            found[f"{which}{what} mesh seconds"] = _spread(sides[1] + sides[2])
+            found[f"{which}{what} ratio"] = _spread([(one[0] + one[3]) / (one[1] + one[2]) for one in rounds])
+            halves = [
+                statistics.mean(sorted(side)[: len(side) // 2]) for side in (sides[0] + sides[3], sides[1] + sides[2])
+            ]
+            found[f"{which}{what} ratio of lower halves"] = f"{halves[0] / halves[1]:.3g}"
+            found[f"{which}{what} noise"] = _spread([one[3] / one[0] for one in rounds])
+    return found
+
+
 if __name__ == "__main__":
-    guest.main("tests/bench/mesh_throughput.py")
+    guest.main("tests/bench/mesh_throughput.py", costs)

@@ -40,6 +40,43 @@ def rate(source: str, target: str, address: str, seconds: float) -> float:
     return 8e-6 * (marks[-1][1] - half[1]) / max(marks[-1][0] - half[0], 1e-9)
 
 
+def transfer(source: str, target: str, address: str, octets: int) -> None:
+    """Send bytes over one TCP connection to an address; returns when all have arrived."""
+    with kernel.in_netns(target):
+        listening = socket.create_server((address, 0), family=_family(address))
+    with kernel.in_netns(source):
+        sending = socket.socket(_family(address))
+    with listening, sending:
+        sending.settimeout(60)
+        sending.connect(listening.getsockname()[:2])
+        receiving = listening.accept()[0]
+        marks: list[tuple[float, int]] = []
+        reader = threading.Thread(target=_read, args=(receiving, marks))
+        reader.start()
+        for _piece in range(octets // len(_BUFFER)):
+            sending.sendall(_BUFFER)
+        sending.shutdown(socket.SHUT_WR)
+        reader.join()
+        receiving.close()
+
+
+def datagrams(source: str, target: str, address: str, count: int) -> int:
+    """Send datagrams of 64 bytes to an address, in turns with their receiver; return how many have arrived."""
+    with _ends(source, target, address) as (sending, receiving):
+        receiving.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
+        arrived = 0
+        for _turn in range(count // 32):
+            for _packet in range(32):
+                sending.send(_SMALL)
+            arrived += _drained(receiving)
+        receiving.settimeout(1)
+        with contextlib.suppress(TimeoutError):
+            while arrived < count:
+                receiving.recv(64)
+                arrived += 1
+        return arrived
+
+
 def _read(receiving: socket.socket, marks: list[tuple[float, int]]) -> None:
     total, buffer = 0, bytearray(len(_BUFFER))
     while count := receiving.recv_into(buffer):

@@ -32,8 +32,11 @@ class Report:
     outcomes: dict[str, str]
 
 
-def run_in_guest(kernel, image, files: list[str], scratch: Path) -> Report:
-    """Run test files (relative to the project) in a guest with the image's programs, as root of that guest."""
+def run_in_guest(kernel, image, files: list[str], scratch: Path, *, limit: float = LIMIT, seen=None) -> Report:
+    """Run test files (relative to the project) in a guest with the image's programs, as root of that guest.
+
+    It has `limit` seconds. `seen` is called with its process id and each line of its console.
+    """
     tree = scratch / "suite"
     for part in _PARTS:
         _copy(PROJECT / part, tree / part)
@@ -50,7 +53,7 @@ def run_in_guest(kernel, image, files: list[str], scratch: Path) -> Report:
     initramfs = scratch / "initramfs"
     guest.write_initramfs(kernel, "suite", {}, initramfs)
     argv = [*guest.arguments(kernel, image, "guest", initramfs, f"r:{image.disk}", scratch), f"ubd2rc={disk}"]
-    console, ended = guest.run(argv, guest.memory_directory(1), LIMIT)
+    console, ended = guest.run(argv, guest.memory_directory(1), limit, seen)
     assert ended and "suite-done" in console, console[-4000:]
     console = console.replace("\r", "")
     found = re.findall(r"(?m)^(\S+::\S+) (PASSED|FAILED|ERROR|SKIPPED)", console)

@@ -198,8 +198,9 @@ class Host:
         kernel.create_namespace(netns, "")
         self.stations.append(netns)
         self.ip("link", "set", wire.name, "netns", netns)
-        # Open vSwitch in user space gets frames as they are: with their checksums, and none longer than the MTU.
-        ip("netns", "exec", netns, "ethtool", "-K", wire.name, "tx", "off")
+        if self.datapath == "netdev":
+            # Open vSwitch in user space gets frames as they are: with their checksums, and none longer than the MTU.
+            ip("netns", "exec", netns, "ethtool", "-K", wire.name, "tx", "off")
         ip("-n", netns, "link", "set", wire.name, "arp", "on", "mtu", str(mtu), "up")
         for one in wire.addresses:
             length, flags = ("64", ["nodad"]) if ":" in one else ("24", [])

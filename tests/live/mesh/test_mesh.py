@@ -49,6 +49,11 @@ def packet(fleet, source: str, target: str, family: int = 4, payload: bytes = b"
                   payload=payload)  # fmt: skip
 
 
+def kill(process) -> None:
+    process.kill()
+    process.wait()
+
+
 def exchange(fleet, one: str, other: str, family: int = 4) -> None:
     """Send a packet in each direction; the second one is for an address that is known now."""
     for source, target in ((one, other), (other, one), (one, other)):
@@ -162,18 +167,12 @@ def test_interruptions(fleet):
     wait_for(is_learned, "flows for both directions")
 
     # Established flows need no daemon.
-    first.daemon.kill()
-    first.daemon.wait()
+    kill(first.daemon)
     fleet.wire("red/a1").send(packet(fleet, "red/a1", "red/a2").encode())
     assert len(fleet.receive_all()["red/a2"]) == 1
     first.start_daemon(fleet.authority)
     fleet.wait_established()
     exchange(fleet, "red/a1", "red/a2")
-
-    # ovs-vswitchd loses all flows; the daemon makes them again.
-    stop(second.process)
-    second.start_vswitchd()
-    second.address_underlay()
 
     def arrive() -> bool:
         """Whether a packet arrives in each direction; the switches look for each other's new MAC addresses first."""
@@ -183,8 +182,13 @@ def test_interruptions(fleet):
                 return False
         return True
 
-    wait_for(arrive, "packets after the restart")
-    exchange(fleet, "red/a1", "red/a2")
+    # ovs-vswitchd loses all flows, when it ends and when it is killed; the daemon makes them again.
+    for end in (stop, kill):
+        end(second.process)
+        second.start_vswitchd()
+        second.address_underlay()
+        wait_for(arrive, "packets after the restart")
+        exchange(fleet, "red/a1", "red/a2")
 
     # A certificate of another authority opens nothing, bytes that are no TLS neither.
     foreign = Authority(fleet.folder, "foreign").issue("node3")

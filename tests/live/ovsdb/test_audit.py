@@ -80,6 +80,26 @@ def test_a_missing_setting_of_ovn_controller_is_drift(audited):
     assert found["expected"]["ovn-encap-ip"] == "198.18.1.11"
 
 
+def test_another_encapsulation_than_that_of_the_plan_is_drift(audited, vswitch):
+    """The install playbook leaves it as it is: only the plan has it."""
+
+    def found() -> list[tuple[dict, dict]]:
+        drift = [one for one in audited()["drift"] if "ovn-encap-type" in (one["expected"] or {})]
+        return [(one["expected"]["ovn-encap-type"], (one["found"] or {}).get("ovn-encap-type")) for one in drift]
+
+    def chosen(kind: str) -> None:
+        mutations = [
+            ["external_ids", "delete", ["set", ["ovn-encap-type"]]],
+            ["external_ids", "insert", ["map", [["ovn-encap-type", kind]]]],
+        ]
+        vswitch.transact({"op": "mutate", "table": "Open_vSwitch", "where": [], "mutations": mutations})
+
+    chosen("vxlan")
+    assert ("geneve", "vxlan") in found()
+    chosen("geneve")
+    assert found() == []
+
+
 def test_a_deleted_switch_explains_its_ports(audited, northbound):
     switch = "nowhere_net_ovn_layer2_switch"
     before = audited()
@@ -115,7 +135,7 @@ def test_an_address_that_the_plan_does_not_have_is_a_note(audited, monkeypatch):
     assert audited()["notes"] == []
     plan = plan_of(namespace("nowhere"), hosts=with_gateways("shared"))
     found = {**plan["nodes"]["node1"]["gateway"], "addresses": ["192.0.2.99/24"]}
-    monkeypatch.setattr(compare, "apply_chassis", lambda _arguments, *, write: (Outcome(), {"gateway": found}))
+    monkeypatch.setattr(compare, "apply_chassis", lambda _arguments, **_options: (Outcome(), {"gateway": found}))
     (note,) = compare.Comparison(plan, "node1").result()["notes"]
     assert "192.0.2.99/24; in the plan: 192.0.2.11/24, 2001:db8::b/64. Run heddle.ovn.networks" in note
 

@@ -127,14 +127,16 @@ def test_a_port_that_another_program_has(hosts):
     assert sent["b"] == {"a": {"geneve": 1500, "vxlan": 1500}}
 
 
-def test_what_comes_out_of_a_tunnel_device_counts(hosts):
+@pytest.mark.parametrize(("kind", "port"), [("vxlan", 4789), ("geneve", 6081)])
+def test_what_comes_out_of_a_tunnel_device_counts(hosts, kind, port):
     """As beside Open vSwitch, whose kernel datapath has such devices and the UDP ports."""
+    device = {"vxlan": f"vxlan_sys_{port}", "geneve": f"genev_sys_{port}"}[kind]
     for host in PEERS:
         try:
-            hosts.inside(host, "ip", "link", "add", "vxlan_sys_4789", "type", "vxlan", "external", "dstport", "4789")
+            hosts.inside(host, "ip", "link", "add", device, "type", kind, "external", "dstport", str(port))
         except subprocess.CalledProcessError:
-            pytest.skip("this kernel has no VXLAN")
-        hosts.inside(host, "ip", "link", "set", "vxlan_sys_4789", "up")
+            pytest.skip(f"this kernel has no {kind}")
+        hosts.inside(host, "ip", "link", "set", device, "up")
     problems, sent, _received = hosts.measure()
     assert problems == {"a": {}, "b": {}}
     assert sent == {"a": {"b": {"geneve": 1500, "vxlan": 1500}}, "b": {"a": {"geneve": 1500, "vxlan": 1500}}}

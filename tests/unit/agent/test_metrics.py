@@ -147,6 +147,7 @@ def test_every_metric_of_the_dashboard_is_printed():
     observed = Observed(
         {"topology": 0, "gateway": None}, {"bird": True}, [neighbour], {"internet_nat-0": (7, 262144)},
         {"internet_nat-0": counters(TABLE)}, {"red/web": True}, 5, ("digest", 1.0),
+        {"node1": {"size": 1400, "needed": 1458}},
     )  # fmt: skip
     text = metrics_text(plan_of(POOL + pools + both, hosts=HOSTS), "node2", observed)
     printed = {re.split(r"[{ ]", line)[0] for line in text.splitlines() if not line.startswith("#")}

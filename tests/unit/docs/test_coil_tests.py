@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of Coil's own tests names tests that are there."""
+"""The tables of what Coil and Weave test of themselves name tests that are there."""
 
 from __future__ import annotations
 

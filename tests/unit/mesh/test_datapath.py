@@ -144,6 +144,32 @@ def test_use_is_seen_in_frames_and_in_counters_of_learned_flows():
     assert bridge.datapath.used == 7
 
 
+def test_what_waits_for_the_bridge_goes_on_when_it_hands_a_frame_back():
+    bridge, done = Bridge(), []
+
+    def handed_back(message, port=ofproto.OFPP_CONTROLLER):
+        match = parser.OFPMatch(in_port=port)
+        bridge.datapath.received(parser.OFPPacketIn(DIALECT, match=match, data=message.data), 2)
+
+    for name in "abc":
+        bridge.datapath.after_frames(lambda name=name: done.append(name), 1)
+    first, second, third = bridge.take()
+    assert {one.actions[0].port for one in (first, second, third)} == {ofproto.OFPP_CONTROLLER}
+    # A workload cannot send such a frame.
+    handed_back(first, PORT_A)
+    assert done == []
+    # Threads may overtake each other: what the later one has passed the earlier one has passed, too.
+    handed_back(second)
+    handed_back(first)
+    assert done == ["a", "b"]
+    bridge.datapath.give_up(1.9)
+    assert done == ["a", "b"]
+    bridge.datapath.give_up(2.0)
+    assert done == ["a", "b", "c"]
+    handed_back(third)
+    assert done == ["a", "b", "c"]
+
+
 def test_change_of_the_mesh_deletes_the_learned_flows_only():
     bridge = Bridge()
     bridge.frame(A, FAR, port=PORT_A)

@@ -86,7 +86,12 @@ def test_what_is_sent_has_one_association_at_a_time_and_none_without_a_connectio
     assert lines[-1] == f"state delete src {OWN} dst {OTHER} proto esp spi 0x301"
 
 
-def test_ipv6_has_policies_of_its_family(lines):
+def test_ipv6_has_policies_and_an_attempt_of_its_family(lines):
+    assert esp.lacking("2001:db8::1") == ""
+    assert [line.split()[:5] for line in lines] == [
+        ["state", what, "src", "2001:db8::2", "dst"] for what in ("add", "delete")
+    ]
+    lines.clear()
     esp.Esp("2001:db8::1", 0)
     assert "src ::/0 dst 2001:db8::1/128" in lines[0]
 
@@ -96,7 +101,8 @@ def test_a_key_is_in_no_error(monkeypatch):
         raise ProgramError("ip", f'Error: argument "{text.split("0x")[-1].split()[0]}" is wrong')
 
     monkeypatch.setattr(esp, "run", run)
-    assert "no ESP with AES-GCM in the kernel" in esp.lacking()
+    assert "no ESP with AES-GCM for IPv4 in the kernel" in esp.lacking("192.0.2.1")
+    assert "no ESP with AES-GCM for IPv6 in the kernel" in esp.lacking("2001:db8::1")
     with pytest.raises(ProgramError) as failure:
         esp._batch([f"state add 0x{KEY} 128"])
     assert KEY not in str(failure.value)

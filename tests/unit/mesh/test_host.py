@@ -9,7 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.mesh import sleeve
+from ansible_collections.heddle.ovn.plugins.module_utils.common.naming import MESH_TUNNELS
+from ansible_collections.heddle.ovn.plugins.module_utils.mesh import heartbeat, sleeve
 from ansible_collections.heddle.ovn.plugins.module_utils.mesh.codec import (
     HeartbeatReceived,
     Keys,
@@ -24,6 +25,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.mesh_daemon.configurati
 from ansible_collections.heddle.ovn.plugins.module_utils.mesh_daemon.host import MeshHost
 from ansible_collections.heddle.ovn.plugins.module_utils.mesh_daemon.status import describe
 from ansible_collections.heddle.ovn.plugins.module_utils.mesh_daemon.status_text import is_well, text_of
+from ansible_collections.heddle.ovn.plugins.module_utils.mesh_daemon.switch import DIALECT, ofproto, parser
 
 ADDRESSES = {"node1": "192.0.2.1", "node2": "192.0.2.2"}
 MTU = 1400
@@ -52,12 +54,13 @@ class Kernel:
 class Pair:
     """Both hosts with an open connection; datagrams longer than `limit` are lost, of hosts in `cut` all.
 
-    `encrypted` are those whose plan encrypts, `esp` those whose kernel has ESP. `wire` are all datagrams.
+    `encrypted` are those whose plan encrypts, `esp` those whose kernel has ESP. `wire` are all datagrams, `asked` the
+    requests for counters with the name of the host.
     """
 
     def __init__(self, encrypted=(), esp=(), rekey_seconds=3600):
         self.now, self.limit, self.cut = 0.0, 9000, set()
-        self.lines, self.wire = [], []
+        self.lines, self.wire, self.asked = [], [], []
         self.encrypted, self.rekey_seconds = encrypted, rekey_seconds
         self.esp = {node: Kernel() for node in esp}
         self.hosts = {node: self._host(node) for node in ADDRESSES}
@@ -75,8 +78,9 @@ class Pair:
             if len(data) <= self.limit and node not in self.cut:
                 self.hosts[other].datagram(ADDRESSES[node], data, self.now)
 
-        def send(*_messages):
+        def send(*messages):
             """There is no bridge."""
+            self.asked += [(node, one) for one in messages if isinstance(one, parser.OFPAggregateStatsRequest)]
 
         chance = random.Random(node)
         return MeshHost(
@@ -148,6 +152,26 @@ def test_idle_mesh_sends_fewer_heartbeats_until_a_frame_passes():
         pair.hosts["node1"].datagram(ADDRESSES["node2"], datagram, pair.now)
     assert sent_in(6) > 1.5 * idle
     assert pair.status()["connections"][0]["overlay"] == "sleeve"
+
+
+def test_idle_mesh_looks_often_whether_its_flows_carry_packets():
+    """A packet of a flow that is there does not reach the daemon: only its counters show that the mesh is in use."""
+    pair = Pair()
+    first = pair.hosts["node1"]
+
+    def asked_in(seconds):
+        pair.asked.clear()
+        pair.run(seconds)
+        return len([node for node, _request in pair.asked if node == "node1"])
+
+    assert asked_in(9) <= 3
+    pair.run(3)
+    assert first.is_idle
+    assert asked_in(1) >= 5
+    body = parser.OFPAggregateStats(packet_count=1, byte_count=0, flow_count=1)
+    first.frames(parser.OFPAggregateStatsReply(DIALECT, body=body), pair.now)
+    assert not first.is_idle
+    assert asked_in(4) <= 1
 
 
 def test_path_that_becomes_smaller_is_measured_again():
@@ -252,3 +276,69 @@ def test_host_that_does_not_encrypt_yet_is_named():
 
 def test_keys_are_not_shown():
     assert "77" not in repr(Keys(1, 300, "77" * 36, "77" * 32))
+
+
+class BridgedPair(Pair):
+    """Both hosts have a bridge, which takes `delay` seconds for each message; `lost`: nothing passes the tunnels."""
+
+    def __init__(self):
+        self.delay, self.lost, self.queued = 0.0, False, []
+        super().__init__()
+        for host in self.hosts.values():
+            body = [SimpleNamespace(name=MESH_TUNNELS.encode(), port_no=1)]
+            host.frames(parser.OFPPortDescStatsReply(DIALECT, body=body), self.now)
+
+    def _host(self, node):
+        host = super()._host(node)
+        own = ADDRESSES[node]
+
+        def send(*messages):
+            for one in messages:
+                if not isinstance(one, parser.OFPPacketOut):
+                    continue
+                fields = {one.key: one.value for one in one.actions if isinstance(one, parser.OFPActionSetField)}
+                if fields:
+                    match = {"in_port": 1, "tun_ipv4_src": own, **fields}
+                    target = next(other for other, address in ADDRESSES.items() if address == fields["tun_ipv4_dst"])
+                else:
+                    match, target = {"in_port": ofproto.OFPP_CONTROLLER}, node
+                # Sent by one bridge and received by the other one, or handed back.
+                self.queued.append((self.now + self.delay * (2 if fields else 1), target, match, one.data))
+
+        host.datapath._send = send
+        return host
+
+    def _deliver(self):
+        super()._deliver()
+        due = [one for one in self.queued if one[0] <= self.now]
+        self.queued = [one for one in self.queued if one[0] > self.now]
+        for _when, target, match, data in due:
+            if match["in_port"] == ofproto.OFPP_CONTROLLER or not self.lost:
+                message = parser.OFPPacketIn(DIALECT, match=parser.OFPMatch(**match), data=data)
+                self.hosts[target].frames(message, self.now)
+        super()._deliver()
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.3, 0.9])
+def test_a_bridge_that_is_slow_is_no_failure_of_the_fast_datapath(delay):
+    pair = BridgedPair()
+    pair.run(3)
+    assert pair.link().overlay == "fastdp"
+    pair.delay = delay
+    before = len(pair.lines)
+    pair.run(30)
+    assert pair.lines[before:] == []
+    pair.lost = True
+    pair.run(1 + 3 * delay + 3 * heartbeat.IDLE_INTERVAL_SECONDS)
+    assert pair.link().overlay == "sleeve"
+    pair.lost, pair.delay = False, 0.0
+    pair.run(2)
+    assert pair.link().overlay == "fastdp"
+
+
+def test_a_bridge_that_does_nothing_is_left_for_the_fallback():
+    pair = BridgedPair()
+    pair.run(3)
+    pair.delay = 1000
+    pair.run(5)
+    assert pair.link().overlay == "sleeve"

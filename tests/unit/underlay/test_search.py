@@ -75,3 +75,25 @@ def test_an_acknowledgement_of_another_size_is_no_sign_of_a_loss():
     for number in late:
         search.acknowledged(CONTROL, number, 11.0)
     assert search.due(20.0)[0][0] == candidate == 910
+
+
+def test_packets_of_another_encapsulation_show_that_nothing_gets_through():
+    """Only rounds that were sent after the last loss was known count, however late and in what order all is read."""
+    search, rounds = Search(1500, 0.0), 0
+    while not search.is_finished:
+        sent = search.due(search.next)
+        rounds += 1
+        for _again in range(LOSSES):
+            for number in range(1, sent[0][1] + 1):
+                search.witnessed(number)
+    assert (rounds, search.largest) == (LOSSES, 0)
+
+    search = Search(1500, 0.0)
+    sent = [search.due(search.next) for _round in range(LOSSES)]
+    for _size, number in (packets[0] for packets in sent):
+        search.witnessed(number)
+    assert not search.is_finished
+    search.acknowledged(CONTROL, sent[0][1][1], 10.0)
+    for number in range(1, 1000):
+        search.witnessed(number)
+    assert not search.is_finished

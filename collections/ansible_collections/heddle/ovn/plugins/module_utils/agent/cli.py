@@ -28,7 +28,7 @@ from .node_gateway import last_applied
 from .service.components import parts, read_host, read_plan
 from .service.event_loop import Calls
 from .service.service import ERRORS, watch
-from .underlay import narrow_paths, run_underlay
+from .underlay import known_paths, narrow_paths, run_underlay
 
 EXIT_CLEAN, EXIT_DRIFT, EXIT_FAILED = 0, 1, 2
 
@@ -123,6 +123,7 @@ def _metrics_text() -> str:
         differences, daemons, routing(plan), connections(plan, node), egress_counters(plan, node),
         readiness={name: one["ready"] for name, one in readiness_of(plan, node).items()},
         rows=len(render_northbound(plan, node)) if has_ovn(plan) else None, applied=last_applied(),
+        paths=known_paths(plan),
     )  # fmt: skip
     return metrics_text(plan, node, observed)
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import sys
@@ -27,7 +28,8 @@ def run_mesh() -> None:
         raise UserError("python3-os-ken is missing on this host; run heddle.ovn.networks")
     rekey_seconds = int(os.environ.get("HEDDLE_MESH_REKEY_SECONDS", REKEY_SECONDS))
     host = read_host()
-    run(PLAN_FILE, host["node"], read_plan_file, host_paths(), say, lambda: _no_esp(host), rekey_seconds)
+    no_esp = functools.partial(_no_esp, host)
+    run(PLAN_FILE, host["node"], read_plan_file, host_paths(), say, no_esp, rekey_seconds)
 
 
 def remove_encryption(*, write: bool) -> Outcome:
@@ -38,12 +40,12 @@ def remove_encryption(*, write: bool) -> Outcome:
     return Outcome(tuple(Change("kernel", "delete", "xfrm", one, "", {"entry": one}, {}) for one in found))
 
 
-def _no_esp(host: dict) -> str:
+def _no_esp(host: dict, address: str) -> str:
     """Return why tunnels of this host cannot be encrypted; empty when they can."""
     chosen = host["chassis"]["datapath"]
     if (kernel.datapath_type() if chosen == "auto" else chosen) != "system":
         return "Open vSwitch forwards in user space here, past the ESP of the kernel"
-    return lacking()
+    return lacking(address)
 
 
 def mesh_status(*, as_json: bool) -> bool:

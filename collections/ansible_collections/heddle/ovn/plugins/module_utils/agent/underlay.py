@@ -49,8 +49,6 @@ def largest_packet(plan: dict) -> int:
 
 def narrow_paths(plan: dict, path: str = UNDERLAY_REPORT) -> list[str]:
     """Return a line for each path of this host that does not carry what the networks of the plan need."""
-    if not plan.get("underlay_probes"):
-        return []
     overlay = overlay_of(plan)
     what = f"{overlay.kind} (UDP {overlay.udp_port})"
     return [
@@ -61,6 +59,13 @@ def narrow_paths(plan: dict, path: str = UNDERLAY_REPORT) -> list[str]:
             if one["size"]
             else f"no {what} packet is answered; let the port through in both directions"
         )
-        for name, one in read_report(path).items()
-        if name in plan["nodes"] and one["size"] < one["needed"]
+        for name, one in known_paths(plan, path).items()
+        if one["size"] < one["needed"]
     ]
+
+
+def known_paths(plan: dict, path: str = UNDERLAY_REPORT) -> dict[str, dict]:
+    """Return what the service has found about the paths to the other hosts of the plan, by host; see `watch`."""
+    if not plan.get("underlay_probes"):
+        return {}
+    return {name: one for name, one in read_report(path).items() if name in plan["nodes"]}

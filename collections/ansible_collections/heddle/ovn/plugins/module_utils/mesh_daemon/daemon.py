@@ -20,6 +20,8 @@ from .switch import open_switch
 
 _TICK_SECONDS, _IDLE_TICK_SECONDS = 0.05, 0.2
 _FIRST_RETRY, _LONGEST_RETRY = 0.5, 10
+# Until a workload that has just been moved here has a port; looking costs one stat(2).
+_READ_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Paths:
 
 
 class Daemon:
-    """`read` returns the present configuration, None when the mesh has gone; it is asked every second.
+    """`read` returns the present configuration, None when the mesh has gone; it is asked every `_READ_SECONDS`.
 
     `no_esp` says why the kernel's ESP cannot be used for an encrypted mesh, empty when it can. Keys are good for
     `rekey_seconds`.
@@ -95,7 +97,7 @@ class Daemon:
         while not bridge.done():
             now = time.monotonic()
             if now >= following:
-                following = now + 1
+                following = now + _READ_SECONDS
                 wanted = self._read()
                 if wanted is None or _basis(wanted) != _basis(configuration):
                     return

@@ -11,6 +11,9 @@ from ..mesh.peers import vni
 from . import flows
 from .switch import ofproto, parser
 
+# Seconds. A bridge that takes longer to hand a frame back handles no others either.
+_LONGEST_WAIT = 1
+
 
 class Datapath:
     """Frames of the bridge in, messages for it out.
@@ -33,6 +36,8 @@ class Datapath:
         self.misses = 0
         # When a frame of a workload has last been seen, and how many packets the learned flows had counted by then.
         self.used, self._passed = now, 0
+        # What waits for the bridge, {number of the frame that it hands back: (what to do, since when)}.
+        self._waiting, self._handed = {}, 0
 
     def set_networks(self, networks):
         """The networks of the mesh, {id: {name of a local port: MAC address of its workload}}."""
@@ -115,6 +120,28 @@ class Datapath:
         if self.is_ready:
             self._send(flows.sent_through(tunnel, self._numbers[MESH_TUNNELS], frame))
 
+    def after_frames(self, then, now):
+        """Call `then` when the bridge has handled the frames of before: those to be sent, and those that have arrived.
+
+        A frame that the bridge hands back goes through its datapath and through the threads of ovs-vswitchd that handle
+        misses, as heartbeats do. So while those are slow, what is held against them waits, too. It is not waited for
+        without a bridge, nor for longer than `_LONGEST_WAIT`.
+        """
+        if not self.is_ready:
+            then()
+            return
+        self._handed += 1
+        self._waiting[self._handed] = then, now
+        self._send(flows.handed_back(self._handed))
+
+    def give_up(self, now):
+        """Wait no longer for a bridge that does not hand frames back."""
+        self._go_on([number for number, (_then, since) in self._waiting.items() if now - since >= _LONGEST_WAIT])
+
+    def _go_on(self, numbers):
+        for number in numbers:
+            self._waiting.pop(number)[0]()
+
     def ask_counters(self):
         """Begin a sweep (docs/fastdp.md, "Flow Invalidation"): flows without packets since the last one are deleted."""
         self._send(*map(flows.asked_counters, self._bridges))
@@ -149,6 +176,10 @@ class Datapath:
 
     def _frame(self, match, frame, now):
         if len(frame) < heartbeat.ETHERNET_HEADER:
+            return
+        number = flows.number_handed_back(match, frame)
+        if number is not None:
+            self._go_on([one for one in self._waiting if one <= number])
             return
         key = flows.key_of(match, (frame[6:12].hex(":"), frame[:6].hex(":")), self._names())
         if key is None or not self.is_ready:

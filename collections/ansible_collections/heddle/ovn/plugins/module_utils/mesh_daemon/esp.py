@@ -29,6 +29,8 @@ _ENTRY = re.compile(r"^(?=src )", re.MULTILINE)
 _KEY = re.compile(r"\b(0x)?[0-9a-fA-F]{32,}\b")
 # Reserved for local use and never sent (RFC 4303, section 2.1): of the attempt of `lacking` only.
 _LOCAL_SPI = 255
+# Source and destination of that attempt; those of IPv6 are for documentation (RFC 3849).
+_UNUSED = {4: ("127.0.0.2", "127.0.0.3"), 6: ("2001:db8::2", "2001:db8::3")}
 
 
 @dataclass(frozen=True)
@@ -45,13 +47,17 @@ class Association:
         return f"src {self.source} dst {self.destination} proto esp spi {self.spi:#x}"
 
 
-def lacking():
-    """Why this kernel cannot do what is needed; empty when it can."""
-    attempt = Association("127.0.0.2", "127.0.0.3", _LOCAL_SPI)
+def lacking(address):
+    """Why this kernel cannot do what is needed for tunnels of this host's address; empty when it can.
+
+    ESP for IPv4 and for IPv6 are different modules (CONFIG_INET_ESP, CONFIG_INET6_ESP).
+    """
+    attempt = Association(*_UNUSED[ip_address(address).version], _LOCAL_SPI)
     try:
         _batch([_added(attempt, "00" * ESP_KEY_BYTES), f"state delete {attempt.line}"])
     except ProgramError as error:
-        return f"no ESP with AES-GCM in the kernel ({error.stderr.splitlines()[0] if error.stderr else error})"
+        reason = error.stderr.splitlines()[0] if error.stderr else error
+        return f"no ESP with AES-GCM for IPv{ip_address(address).version} in the kernel ({reason})"
     return ""
 
 

@@ -19,6 +19,9 @@ _LEARNED, _KNOWN_SOURCE, _HEARTBEAT = 100, 10, 200
 # 802.1Q; and the shortest frame with a tag.
 _TAG, _TAGGED = 0x8100, 18
 NO_MAC = "00:00:00:00:00:00"
+# Of a frame that never leaves the bridge: locally administered addresses that no interface has, an EtherType for
+# experiments (IEEE Std 802).
+_HANDED_BACK = bytes.fromhex("026864700004 026864700003 88b5") + b"heddlehb"
 
 
 def to_controller(match, priority):
@@ -100,6 +103,20 @@ def sent_through(tunnel, vxlan, frame):
     """The message that sends a frame of the mesh itself through a tunnel."""
     chosen = [*_set_tunnel(tunnel), parser.OFPActionOutput(vxlan)]
     return parser.OFPPacketOut(DIALECT, ofproto.OFP_NO_BUFFER, ofproto.OFPP_CONTROLLER, chosen, frame)
+
+
+def handed_back(number):
+    """The message that has the bridge hand a frame back, as it does with one that no flow matches."""
+    chosen = [parser.OFPActionOutput(ofproto.OFPP_CONTROLLER, ofproto.OFPCML_NO_BUFFER)]
+    frame = (_HANDED_BACK + number.to_bytes(8, "big")).ljust(60, b"\0")
+    return parser.OFPPacketOut(DIALECT, ofproto.OFP_NO_BUFFER, ofproto.OFPP_CONTROLLER, chosen, frame)
+
+
+def number_handed_back(match, frame):
+    """The number of a frame that the bridge hands back; None for any other one."""
+    if match.get("in_port") != ofproto.OFPP_CONTROLLER or not frame.startswith(_HANDED_BACK):
+        return None
+    return int.from_bytes(frame[len(_HANDED_BACK) :][:8], "big")
 
 
 def actions(network, key, numbers, vxlan, decision):

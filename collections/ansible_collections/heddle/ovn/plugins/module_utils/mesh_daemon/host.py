@@ -27,8 +27,9 @@ from .datapath import Datapath, tunnel_to
 from .link import FAST_DATAPATH, OVERLAYS, SLEEVE, Link
 
 _EXPIRE_SECONDS = 60
-# Between two looks at whether packets have passed; without any for longer than two of them the mesh is idle.
-_USE_SECONDS, _IDLE_SECONDS = 4, 10
+# Between two looks at whether packets have passed; without any for longer than two of them the mesh is idle. Then it
+# looks with each tick: a packet of a flow that is there does not reach the daemon, and heartbeats must not stay slow.
+_USE_SECONDS, _IDLE_USE_SECONDS, _IDLE_SECONDS = 4, 0, 10
 # A longer pause between two ticks is this process's own, not a silence of its neighbours.
 _LONGEST_PAUSE = 1
 # A daemon that is restarted connects again within this time.
@@ -234,9 +235,19 @@ class MeshHost:
             self._heard(link, FAST_DATAPATH, heartbeat.number_of(frame))
 
     def _heard(self, link, overlay, number):
-        link.selection.beats[overlay].heard = self._now
-        link.channel.write(encode(HeartbeatReceived(overlay, number)))
+        beats = link.selection.beats
+        beats[overlay].heard, beats[overlay].heard_number = self._now, number
         self._evaluate(link)
+
+        def acknowledge():
+            if self.links.get(link.name) is link:
+                link.channel.write(encode(HeartbeatReceived(overlay, number)))
+
+        # That of the fast datapath of this round was sent before. It may wait in a bridge that is slow.
+        if overlay == SLEEVE and FAST_DATAPATH in beats and beats[FAST_DATAPATH].heard_number != number:
+            self.datapath.after_frames(acknowledge, self._now)
+        else:
+            acknowledge()
 
     def _evaluate(self, link):
         """Choose a link's overlay; report a change to the mesh and to the flows."""
@@ -287,6 +298,7 @@ class MeshHost:
                 self.ended(link, str(error))
                 continue
             self._beat(link, now)
+        self.datapath.give_up(now)
         for name in [name for name, (_link, until) in self._held.items() if now >= until]:
             self._release(name)
         if self._esp is not None:
@@ -301,7 +313,7 @@ class MeshHost:
             self.datapath.expire(now)
         if self._is_due("sweep", SWEEP_SECONDS, now):
             self.datapath.ask_counters()
-        if self._is_due("use", _USE_SECONDS, now):
+        if self._is_due("use", _IDLE_USE_SECONDS if self.is_idle else _USE_SECONDS, now):
             self.datapath.ask_use()
         self.datapath.refresh()
 
@@ -310,14 +322,18 @@ class MeshHost:
         self._evaluate(link)
         interval = heartbeat.IDLE_INTERVAL_SECONDS if self.is_idle else heartbeat.INTERVAL_SECONDS
         number = link.selection.due(now, interval)
-        link.tick(now, number)
-        if number is None or FAST_DATAPATH not in link.selection.beats:
+        link.probe(now)
+        if number is None:
             return
         tunnel = tunnel_to(self.gossip, link.name, self.configuration.address, link.address)
-        if tunnel is not None and self.datapath.is_ready:
-            link.selection.beats[FAST_DATAPATH].sent(number, now)
-            frame = heartbeat.frame(link.connection.uid, self.configuration.mtu, number)
-            self.datapath.heartbeat(tunnel, frame)
+        if FAST_DATAPATH not in link.selection.beats or tunnel is None or not self.datapath.is_ready:
+            link.beat(now, number)
+            return
+        link.selection.beats[FAST_DATAPATH].sent(number, now)
+        frame = heartbeat.frame(link.connection.uid, self.configuration.mtu, number)
+        self.datapath.heartbeat(tunnel, frame)
+        # So that its acknowledgement shows that the other one had every chance.
+        self.datapath.after_frames(lambda: link.beat(self._now, number), now)
 
     def _tell(self, names, records):
         data = encode(Records(tuple(records)))

@@ -60,19 +60,18 @@ class Link:
             self.path.restart(ceiling, now)
         return True
 
-    def tick(self, now, number):
-        """Send what is due over the fallback: the heartbeat with this number, unless it is None, and a probe."""
-        uid = self.connection.uid
-        if SLEEVE not in self.selection.beats:
-            return
-        if number is not None:
+    def beat(self, now, number):
+        """Send the heartbeat with this number over the fallback."""
+        if SLEEVE in self.selection.beats:
             self.selection.beats[SLEEVE].sent(number, now)
-            self._send(sleeve.heartbeat(uid, number))
-        # Probes wait until the fallback is known to work at all.
-        if self.selection.beats[SLEEVE].confirmed is not None:
+            self._send(sleeve.heartbeat(self.connection.uid, number))
+
+    def probe(self, now):
+        """Send a probe over the fallback if one is due, and the fallback is known to work at all."""
+        if SLEEVE in self.selection.beats and self.selection.beats[SLEEVE].confirmed is not None:
             size = self.path.due(now)
             if size is not None:
-                self._send(sleeve.probe(uid, size - self._overhead))
+                self._send(sleeve.probe(self.connection.uid, size - self._overhead))
 
     @property
     def fallback_mtu(self):

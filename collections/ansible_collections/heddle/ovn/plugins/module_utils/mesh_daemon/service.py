@@ -28,15 +28,15 @@ def host_paths():
 def run(path, node, read, paths, say, lacking=esp.lacking, rekey_seconds=REKEY_SECONDS):
     """Run until the plan in `path` has no network of the mesh. `read` reads a plan, `say` takes lines for the log.
 
-    `lacking` says why this host cannot use ESP. A daemon that ends otherwise leaves policies and associations, so that
-    nothing leaves the host in clear meanwhile.
+    `lacking` says why this host cannot use ESP with its address. A daemon that ends otherwise leaves policies and
+    associations, so that nothing leaves the host in clear meanwhile.
     """
     os.makedirs(os.path.dirname(paths.status), mode=0o755, exist_ok=True)
     configuration = ReplacedFile(path, lambda name: configuration_of(read(name), node))
     while (current := configuration()) is not None:
         if current.encrypted and not sealing.is_available():
             raise ConfigurationError("python3-cryptography is missing on this host; run heddle.ovn.networks")
-        reason = lacking() if current.encrypted else ""
+        reason = lacking(current.address) if current.encrypted else ""
         if reason:
             say(f"encryption without the fast datapath: {reason}")
         elif not current.encrypted:

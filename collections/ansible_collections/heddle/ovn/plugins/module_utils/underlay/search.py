@@ -3,7 +3,8 @@
 
 Each round sends one packet of the size in question and a small one after it. When the small one is acknowledged and the
 large one is not, the large one was lost: how fast hosts and path are does not matter. Packets are lost for other
-reasons too, so a size counts as too large after several such rounds in a row.
+reasons too, so a size counts as too large after several such rounds in a row. Of a path that has acknowledged nothing
+yet, packets of another encapsulation show the same (`witnessed`); without them it is given up after `PAUSES`.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ class Search:
         # The rounds of this size that the path has lost, and the first one of it.
         self._lost: set[int] = set()
         self._first = 1
+        self._missed = self._missed_in = 0
         self._next = now
 
     @property
@@ -69,6 +71,18 @@ class Search:
                 self._choose(now)
             elif number == self._number:
                 self._next = now
+
+    def witnessed(self, number: int) -> None:
+        """A packet of another encapsulation has arrived, which was sent to the same address after that round.
+
+        So both hosts work and are not cut off. When nothing has arrived of several such rounds, each of them sent after
+        the one before was known to be lost, then nothing of this encapsulation gets through.
+        """
+        if self.is_finished or self.largest or number <= self._missed_in:
+            return
+        self._missed_in = self._number
+        self._missed += 1
+        self.is_finished = self._missed == LOSSES
 
     def _choose(self, now: float) -> None:
         self._silent, self._lost, self._first = 0, set(), self._number + 1

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 
 from ..types.encapsulation import OVERLAYS
-from ..underlay.packet import ACK, ACKNOWLEDGEMENT, PROBE, Probe, datagram
+from ..underlay.packet import ACK, ACKNOWLEDGEMENT, CONTROL, PROBE, Probe, datagram
 from ..underlay.search import Search
 from .receivers import Receiver, receivers
 
@@ -23,6 +23,8 @@ LOOK_SECONDS = 0.1
 _MTU_DISCOVER = {4: (socket.IPPROTO_IP, 10), 6: (socket.IPPROTO_IPV6, 23)}
 _PROBE_MTU = 3
 _LARGEST_PACKET = 65535
+# In the number of a probe of another encapsulation that goes after a round of which nothing has arrived yet.
+_WITNESS = 1 << 31
 Path = tuple[str, str, str]
 
 
@@ -102,12 +104,29 @@ class Prober:
         for path, search in self._searches.items():
             for size, number in search.due(self._clock()):
                 self._send(path, search, size, number)
+                if not search.largest and size == CONTROL:
+                    self._send_witnesses(path, number)
+
+    def _acknowledged(self, probe: Probe) -> None:
+        for kind in self._task.kinds:
+            search = self._searches.get((probe.source, probe.target, kind))
+            if search and kind == probe.encapsulation and not probe.number & _WITNESS:
+                search.acknowledged(probe.size, probe.number, self._clock())
+            elif search and kind != probe.encapsulation and probe.number & _WITNESS:
+                search.witnessed(probe.number & ~_WITNESS)
+
+    def _send_witnesses(self, path: Path, number: int) -> None:
+        source, target, kind = path
+        for other in self._task.kinds:
+            if other != kind:
+                probe = Probe(self._task.token, PROBE, other, CONTROL, _WITNESS | number, source, target)
+                with contextlib.suppress(OSError):
+                    payload = datagram(probe, OVERLAYS[other], CONTROL)
+                    self._senders[source].sendto(payload, (target, OVERLAYS[other].udp_port))
 
     def _handle(self, probe: Probe) -> None:
         if probe.kind == ACK:
-            search = self._searches.get((probe.source, probe.target, probe.encapsulation))
-            if search:
-                search.acknowledged(probe.size, probe.number, self._clock())
+            self._acknowledged(probe)
             return
         name = self._names.get(probe.source)
         if name is None or probe.target not in self._senders:

@@ -38,10 +38,11 @@ WITHOUT_SWITCH = "none"
 UNKNOWN_IN_CHECK_MODE = "(known once pyroute2 is installed)"
 
 
-def apply_chassis(params: dict, *, write: bool) -> tuple[Outcome, dict]:
+def apply_chassis(params: dict, *, write: bool, encapsulation: str = "") -> tuple[Outcome, dict]:
     """Configure Open vSwitch for ovn-controller; return the outcome and the facts that the host reports.
 
-    `params` are the options of the module chassis.
+    `params` are the options of the module chassis. Without an `encapsulation`, which a plan has, the host keeps its
+    own.
 
     Bridges are made first, then uplinks are attached; the uplink of a bridge that is no longer wanted is detached
     first.
@@ -63,8 +64,8 @@ def apply_chassis(params: dict, *, write: bool) -> tuple[Outcome, dict]:
     outcome = Outcome()
     with connected(VSWITCH_REMOTE, write=write) as client:
         host = {
-            "name": params["name"], "encap_ips": params["encap_ips"], "encapsulation": _encapsulation(client),
-            "datapath": datapath, "bridges": bridges,
+            "name": params["name"], "encap_ips": params["encap_ips"],
+            "encapsulation": encapsulation or _encapsulation(client), "datapath": datapath, "bridges": bridges,
         }  # fmt: skip
         if client:
             _refuse_foreign(client, bridges)

@@ -29,7 +29,8 @@ class Observed:
     `differences` by part, None for one that could not be compared; `daemons`: whether each runs; `routing` as
     `health.routing` returns it; `connections` and their limit, and `counters`, by the network namespace of a router;
     `readiness`: whether each workload with a probe is ready; `rows` that the plan has in OVN's Northbound database;
-    `applied`, the digest of the plan that the host applied last since it booted, and when, in seconds since the epoch.
+    `applied`, the digest of the plan that the host applied last since it booted, and when, in seconds since the epoch;
+    `paths` as the service that checks the underlay reports them.
     """
 
     differences: dict[str, int | None] = field(default_factory=dict)
@@ -40,6 +41,7 @@ class Observed:
     readiness: dict[str, bool] = field(default_factory=dict)
     rows: int | None = None
     applied: tuple[str, float] | None = None
+    paths: dict[str, dict] = field(default_factory=dict)
 
 
 def connections(plan: dict, node: str) -> dict[str, tuple[int, int]]:
@@ -111,6 +113,12 @@ def _host(plan: dict, node: str, observed: Observed) -> Iterator[Sample]:
         namespace, _slash, workload = name.partition("/")
         text = "Whether the readiness probe of a workload on the host succeeds."
         yield "heddle_workload_ready", text, {"namespace": namespace, "workload": workload}, int(ready)
+    for metric, text, key in (
+        ("heddle_path_bytes", "Largest tunnelled packet that gets through to a host, 0 for none.", "size"),
+        ("heddle_path_needed_bytes", "Tunnelled packet that networks need on the path to a host.", "needed"),
+    ):
+        for peer, one in observed.paths.items():
+            yield metric, text, {"peer": peer}, one[key]
     for metric, text, key in (
         ("heddle_bird_neighbour_up", "Whether BIRD routes blocks with a neighbour.", None),
         ("heddle_bird_learned_routes", "Blocks that BIRD learned from a neighbour.", "learned"),

@@ -44,6 +44,7 @@ from ...ovsdb.reconcile import reconcile
 from ...ovsdb.values import Scope, map_pairs, uuids
 from ...render import northbound, render_northbound, render_southbound, southbound
 from ...render.common.node_network import is_on
+from ...render.common.overlay import overlay_of
 from ...render.host import vswitch
 from ...render.host.links_and_routes import render_management_ports
 from ...types.ovsdb_row import Row
@@ -175,7 +176,8 @@ class Comparison:
     def _chassis(self) -> Outcome:
         """What the install playbook sets: what ovn-controller reads, the bridges, and the uplinks attached to them."""
         with Client(VSWITCH_REMOTE, read_only=True) if has_ovn(self.plan) else contextlib.nullcontext():
-            outcome, facts = apply_chassis(read_host()["chassis"], write=False)
+            kind = overlay_of(self.plan).kind
+            outcome, facts = apply_chassis(read_host()["chassis"], write=False, encapsulation=kind)
         return outcome + Outcome(notes=tuple(other_facts(self.node, facts["gateway"], self.plan)))
 
     def _northbound(self) -> Outcome:
