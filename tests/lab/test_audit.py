@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.report_tables import cause_lines
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.audit.tables import cause_lines
 from tests.lab.conftest import NODES, REPORT, ROOT
 
 

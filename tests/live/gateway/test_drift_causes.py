@@ -11,7 +11,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.render import render_no
 from ansible_collections.heddle.ovn.plugins.module_utils.types.ovsdb_row import Keys, Row
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.audit import causes
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.audit.drift import drift
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.report_tables import cause_lines
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.audit.tables import cause_lines
 from tests.live.conftest import wait_for
 from tests.live.gateway.conftest import BRIDGE
 from tests.pipeline import layer2, namespace, workload

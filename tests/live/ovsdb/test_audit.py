@@ -14,7 +14,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.values import Sco
 from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
 from ansible_collections.heddle.ovn.plugins.module_utils.render.northbound import TABLES
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.audit import compare
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.report_tables import cause_lines
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.audit.tables import cause_lines
 from tests.live.conftest import Server, stop
 from tests.pipeline import layer2, namespace, plan_of, with_gateways, workload
 

@@ -65,6 +65,31 @@ def test_readiness_is_written_once_and_kept_by_the_next_run(database):
     assert info["objects"][NET]["status"]["hosts"] == {"node1": "no answer"}
 
 
+def test_admission_records_readiness_where_no_host_has_anything_to_apply(database):
+    run("resource", **intent(RED, database))
+    info = run("resource_info", socket=database.remote)
+    ready = {name: {**GOOD, "digest": info["digest"]} for name in info["nodes"]}
+    stored = database.dump()
+    one = next(iter(ready))
+    others = [
+        {}, {**ready, one: {}}, {**ready, one: {**GOOD, "digest": "other"}},
+        {**ready, one: {"failed": True, "msg": ""}}, {**ready, one: {**ready[one], "drift": [{"network": "red_net"}]}},
+        {name: {"asked": False} for name in ready},
+    ]  # fmt: skip
+    for hosts in others:
+        assert "recorded" not in run("resource", **intent(RED, database, hosts=hosts))
+    assert "recorded" not in run("resource", check=True, **intent(RED, database, hosts=ready))
+    assert database.dump() == stored
+    found = run("resource", **intent(RED, database, hosts={**ready, one: {"asked": False}}))
+    assert "attention" in found["recorded"] and "files" in found["recorded"]
+    found = run("resource", **intent(RED, database, hosts=ready))
+    assert f"status {NET}: NetworkReady" in found["recorded"]["changes"]
+    assert conditions(run("resource_info", socket=database.remote))["NetworkReady"] == "True"
+    # A change is for the hosts first.
+    changed = run("resource", **intent(RED + workload("red", "w2", "node1"), database, hosts=ready))
+    assert "recorded" not in changed
+
+
 def test_definitions_are_kept_as_objects_with_their_ids(database):
     run("resource", **intent(RED, database))
     with database.client() as client:

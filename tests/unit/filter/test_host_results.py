@@ -45,6 +45,20 @@ def test_what_a_task_before_failed_with_stands_for_the_result(within):
     assert found["passed"] == found["silent"] == {}
 
 
+def test_a_result_of_an_earlier_task_counts_until_a_later_one_has_run():
+    hostvars = {
+        "early": {"before": {"digest": "1"}},
+        "both": {"before": {"digest": "1"}, "found": {"digest": "2"}},
+        "failed": {"before": {"digest": "1"}, "found": {"failed": True, "msg": "no"}},
+        "unreachable": {"before": {"digest": "1"}, "found": {"unreachable": True}},
+        "neither": {"before": {"other": "1"}},
+    }
+    collect = FilterModule().filters()["host_results"]
+    found = collect(hostvars, list(hostvars), "found", before="before", attribute="digest", attempt="found")
+    failed = {"failed": True, "msg": "no", "refused": {}}
+    assert found == {"early": "1", "both": "2", "failed": failed, "unreachable": {}, "neither": {}}
+
+
 def test_a_host_beyond_the_limit_was_not_asked():
     found = host_results(["silent", "refused"], "found", attempt="tried", within=["silent"])
     assert found == {"silent": {}, "refused": {"asked": False}}

@@ -12,12 +12,12 @@ from ansible_collections.heddle.ovn.plugins.module_utils.netlink.reader import r
 
 
 class Busy:
-    """A netlink socket whose list of links is cut short the first few times."""
+    """A netlink socket whose list of routes is cut short the first few times."""
 
     def __init__(self, times: int) -> None:
         self.left = times
 
-    def get_links(self):
+    def get_routes(self, **_family):
         self.left -= 1
         if self.left >= 0:
             raise NetlinkDumpInterrupted
@@ -26,12 +26,19 @@ class Busy:
     def nothing(self, **_family):
         return ()
 
-    get_addr = get_routes = get_rules = get_neighbours = nothing
+    get_rules = get_neighbours = nothing
+
+
+class Empty:
+    """A raw socket of a namespace without links."""
+
+    def dump(self, _kind, _body):
+        return []
 
 
 def test_an_interrupted_list_is_read_again(monkeypatch):
     monkeypatch.setattr(kernel, "_PAUSE_SECONDS", 0)
-    assert read_state(Busy(3)).links == {}
+    assert read_state(Busy(3), Empty()).links == {}
 
 
 def test_an_interrupted_list_of_a_raw_socket_is_read_again(monkeypatch):
@@ -50,7 +57,7 @@ def test_an_interrupted_list_of_a_raw_socket_is_read_again(monkeypatch):
 def test_permanently_interrupted_list_is_an_error(monkeypatch):
     monkeypatch.setattr(kernel, "_PAUSE_SECONDS", 0)
     with pytest.raises(NetlinkDumpInterrupted):
-        read_state(Busy(1000))
+        read_state(Busy(1000), Empty())
 
 
 @pytest.mark.parametrize("read", [device.read_device, device.read_device_mac])

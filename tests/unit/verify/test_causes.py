@@ -7,7 +7,7 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.types.ovsdb_row import Parent, Row
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.audit.causes import Host, group, parents_of
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.report_tables import (
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.audit.tables import (
     MOST_HOST_LINES,
     cause_lines,
     foreign_lines,

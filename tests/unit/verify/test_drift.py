@@ -6,7 +6,7 @@ from __future__ import annotations
 from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Change, Outcome
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.audit.causes import Host, group
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.audit.drift import audit_report, drift
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.report_tables import audit_table
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.audit.tables import audit_table
 
 NORTHBOUND = "OVN_Northbound"
 OUTCOME = Outcome(

@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.chassis.chassis_options import CHASSIS_OPTIONS
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.chassis.chassis_options import CHASSIS_INFO_OPTIONS
 from ansible_collections.heddle.ovn.plugins.plugin_utils.program_call import ProgramCall
 
 
 class ActionModule(ProgramCall):
     """The action of the module `chassis_info`."""
 
-    arguments = CHASSIS_OPTIONS
+    arguments = CHASSIS_INFO_OPTIONS

@@ -4,10 +4,14 @@
 
 from __future__ import annotations
 
-from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack
-from ansible_collections.heddle.ovn.plugins.module_utils.operations.preflight import examine
+from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import canonical, pack
 from ansible_collections.heddle.ovn.plugins.plugin_utils.control_node_check import ControlNodeCheck
+from ansible_collections.heddle.ovn.plugins.plugin_utils.deferred import deferred
+from ansible_collections.heddle.ovn.plugins.plugin_utils.program_call import VERSION
+from ansible_collections.heddle.ovn.plugins.plugin_utils.validated_manifests import ValidatedManifests
 
+# Imports all that admission needs, which takes longer than to validate the manifests of a small fleet.
+_examine = deferred("module_utils.operations.preflight", "examine")
 _ARGUMENTS = {
     "files": {
         "type": "list",
@@ -21,7 +25,7 @@ _ARGUMENTS = {
 
 
 class ActionModule(ControlNodeCheck):
-    """Calls the validation in `operations.preflight`."""
+    """Calls the validation in `operations.preflight`, unless the same manifests were found valid before."""
 
     arguments = _ARGUMENTS
     refusal = "problem(s), nothing was written"
@@ -29,5 +33,13 @@ class ActionModule(ControlNodeCheck):
     def check(self, arguments: dict, variables: dict) -> tuple[list[str], dict]:
         """Return all problems, or the valid manifests, compressed and base64-encoded."""
         files = [(entry["name"], entry["text"]) for entry in arguments["files"]]
-        resources, problems = examine(files, arguments["nodes"], arguments["settings"])
-        return problems, {} if problems else {"document": pack(resources), "count": len(resources)}
+        kept = ValidatedManifests(VERSION, canonical([files, arguments["nodes"], arguments["settings"]]))
+        found = kept.read()
+        if found is None:
+            resources, problems = _examine(files, arguments["nodes"], arguments["settings"])
+            if problems:
+                return problems, {}
+            found = {"document": pack(resources), "count": len(resources)}
+            if not self._task.check_mode:
+                kept.keep(found)
+        return [], found

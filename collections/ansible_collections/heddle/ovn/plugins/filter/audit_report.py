@@ -46,8 +46,9 @@ _value:
 
 from datetime import UTC, datetime
 
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.audit import drift
+from ansible_collections.heddle.ovn.plugins.plugin_utils.deferred import deferred
 
+_evaluated = deferred("module_utils.verify.audit.drift", "audit_report")
 _FIELDS = ("drift", "causes", "foreign", "notes", "problems", "checked", "digest")
 
 
@@ -60,7 +61,7 @@ def _host(result: dict) -> dict:
 def audit_report(results: dict, hosts: list, intended: str | None = None, foreign_fails: bool = False) -> dict:
     """Return the report of all hosts."""
     evaluated = {name: _host(result) for name, result in results.items()}
-    report = drift.audit_report(evaluated, list(hosts), intended, foreign_fails=foreign_fails)
+    report = _evaluated(evaluated, list(hosts), intended, foreign_fails=foreign_fails)
     return {"time": datetime.now(UTC).isoformat(timespec="seconds"), **report}
 
 

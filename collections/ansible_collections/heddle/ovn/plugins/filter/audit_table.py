@@ -41,4 +41,4 @@ class FilterModule:
 
     def filters(self):
         """Return the filters by name."""
-        return {"audit_table": deferred("module_utils.verify.report_tables", "audit_table")}
+        return {"audit_table": deferred("module_utils.verify.audit.tables", "audit_table")}

@@ -27,6 +27,10 @@ options:
     description: The variable that a task registered.
     type: str
     required: true
+  before:
+    description: A variable that an earlier task registered. It counts for a host without O(name).
+    type: str
+    version_added: 0.4.0
   attribute:
     description: Which part of the result is wanted; all of it if not given.
     type: str
@@ -66,12 +70,14 @@ _value:
 _NOTHING = object()
 
 
-def host_results(hostvars, hosts, name, attribute=None, default=_NOTHING, reached=False, attempt=None, within=()):
+def host_results(
+    hostvars, hosts, name, attribute=None, default=_NOTHING, reached=False, attempt=None, within=(), before=None
+):
     """Return the registered result `name`, or its `attribute`, of each host that has one."""
     found = {}
     for host in hosts:
         variables = hostvars[host]
-        result = variables.get(name) or _NOTHING
+        result = variables.get(name) or (variables.get(before) if before else None) or _NOTHING
         if result is not _NOTHING and reached and result.get("unreachable"):
             result = _NOTHING
         if result is not _NOTHING and attribute is not None:

@@ -56,7 +56,9 @@ _value:
   type: dict
 """
 
-from ansible_collections.heddle.ovn.plugins.module_utils.traffic.losses import evaluate
+from ansible_collections.heddle.ovn.plugins.plugin_utils.deferred import deferred
+
+_evaluate = deferred("module_utils.traffic.losses", "evaluate")
 
 
 def _results(variables: dict, prefix: str) -> dict | None:
@@ -80,7 +82,7 @@ def traffic_report(hostvars: dict, hosts: list, steps: list | None = None, prefi
     """Return the report."""
     found = {name: _results(hostvars[name], prefix) for name in hosts if name in hostvars}
     measured = {name: _host(results) for name, results in found.items() if results is not None}
-    return evaluate(measured, steps or []) if measured else {}
+    return _evaluate(measured, steps or []) if measured else {}
 
 
 class FilterModule:

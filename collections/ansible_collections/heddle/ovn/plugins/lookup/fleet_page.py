@@ -20,6 +20,11 @@ options:
     type: list
     elements: str
     required: true
+  packed:
+    description: Files that the same task writes into the directory, as O(heddle.ovn.report#module:packed) of it.
+    type: str
+    default: ""
+    version_added: 0.4.0
 """
 
 EXAMPLES = r"""
@@ -40,6 +45,7 @@ from pathlib import Path
 
 from ansible.plugins.lookup import LookupBase
 
+from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import unpack
 from ansible_collections.heddle.ovn.plugins.plugin_utils.pages.fleet.page import fleet_page
 
 
@@ -49,4 +55,6 @@ class LookupModule(LookupBase):
     def run(self, terms, variables=None, **kwargs):
         """Return one page for each directory."""
         self.set_options(var_options=variables, direct=kwargs)
-        return [fleet_page(Path(self._loader.path_dwim(str(term)))) for term in terms]
+        packed = self.get_option("packed")
+        texts = unpack(packed) if packed else {}
+        return [fleet_page(Path(self._loader.path_dwim(str(term))), texts) for term in terms]

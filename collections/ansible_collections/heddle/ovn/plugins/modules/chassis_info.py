@@ -15,6 +15,16 @@ description:
   - Returns what M(heddle.ovn.chassis) returns with the same options, and what that module would change. Nothing is
     written, and hosts without Open vSwitch or pyroute2 are no error.
   - The plan is built from it when a host is not installed in the same run.
+options:
+  compared:
+    description:
+      - Whether to compare the host with the plan that it has as well. If nothing differs, RV(audit) is what
+        M(heddle.ovn.zone) would return for this plan.
+      - Nothing is compared in check mode, with C(--diff), and where no comparison without a difference was recorded
+        that makes this one short.
+    type: bool
+    default: false
+    version_added: 0.4.0
 extends_documentation_fragment:
   - heddle.ovn.attributes.info
   - heddle.ovn.chassis
@@ -86,18 +96,28 @@ differences:
   type: list
   elements: str
   sample: ["create Open_vSwitch Bridge br-ex"]
+audit:
+  description: As RV(heddle.ovn.zone#module:audit), for the plan that the host has.
+  returned: success, with O(compared), when the host is as that plan and so recorded
+  type: dict
+  sample: {"digest": "3b0c44298fc1c149", "drift": [], "problems": []}
+readiness:
+  description: As RV(heddle.ovn.zone#module:readiness).
+  returned: as RV(audit), when the plan has readiness probes
+  type: dict
+  sample: {"red/web": {"ready": true, "message": ""}}
 """
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_runner
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.chassis.chassis_calls import chassis_info_result
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.chassis.chassis_options import CHASSIS_OPTIONS
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.chassis.chassis_options import CHASSIS_INFO_OPTIONS
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.audit.described_host import chassis_info_result
 
 
 def main():
     """Read and report."""
-    module = AnsibleModule(argument_spec=CHASSIS_OPTIONS, supports_check_mode=True)
+    module = AnsibleModule(argument_spec=CHASSIS_INFO_OPTIONS, supports_check_mode=True)
     module_runner.run(module, chassis_info_result)
 
 

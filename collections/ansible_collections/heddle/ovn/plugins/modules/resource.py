@@ -24,6 +24,20 @@ extends_documentation_fragment:
   - heddle.ovn.attributes
   - heddle.ovn.state
   - heddle.ovn.state_database
+options:
+  hosts:
+    description:
+      - By host, RV(heddle.ovn.chassis_info#module:audit). Where all hosts of the run are as the plan already, the
+        module does what M(heddle.ovn.readiness) does, and returns RV(recorded).
+      - A host that is missing or empty is not known to be as the plan. One with C(asked) false was not asked.
+    type: dict
+    default: {}
+    version_added: 0.4.0
+  probes:
+    description: As O(heddle.ovn.readiness#module:probes).
+    type: dict
+    default: {}
+    version_added: 0.4.0
 seealso:
   - module: heddle.ovn.manifest
   - module: heddle.ovn.zone
@@ -47,6 +61,10 @@ plan:
   returned: success
   type: str
   sample: eJyLjgUAARUAuQ==
+recorded:
+  description: What M(heddle.ovn.readiness) returns.
+  returned: when O(hosts) are as the plan already, not in check mode
+  type: dict
 digest:
   description: Fingerprint of the plan; equal for plans with equal content.
   returned: success

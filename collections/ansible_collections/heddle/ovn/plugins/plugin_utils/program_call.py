@@ -18,7 +18,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.program.zipapp import s
 
 PROGRAM = "/usr/local/sbin/heddle-host"
 # Read once, before Ansible starts a process for each host and task.
-_VERSION = source_version()
+VERSION = source_version()
 
 
 class ProgramCall(ActionBase):
@@ -53,7 +53,7 @@ class ProgramCall(ActionBase):
     def _by_program(self, params: dict) -> dict | None:
         """Return the result of the host's program; None where that is not the one."""
         request = {
-            "program": _VERSION,
+            "program": VERSION,
             "module": self._task.action.rpartition(".")[2],
             "params": params,
             "check_mode": self._task.check_mode,
@@ -71,4 +71,4 @@ class ProgramCall(ActionBase):
             reply = json.loads(lines[-1]) if lines and done["rc"] == 0 else {}
         except ValueError:
             return None
-        return reply.get("result") if reply.get("program") == _VERSION else None
+        return reply.get("result") if reply.get("program") == VERSION else None

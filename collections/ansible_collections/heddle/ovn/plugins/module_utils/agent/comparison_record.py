@@ -20,12 +20,20 @@ from ..common.serialization import digest
 RECORD_FILE = "/run/heddle/compared.json"
 
 
+class NotRecorded(Exception):
+    """No record covers what was to be compared."""
+
+
 @dataclass(frozen=True)
 class ComparisonRecord:
-    """The records of this host. `sources` identifies the program; without it nothing is recorded."""
+    """The records of this host. `sources` identifies the program; without it nothing is recorded.
+
+    With `only`, what no record covers is not compared: `holds` raises NotRecorded then.
+    """
 
     sources: str
     path: str = RECORD_FILE
+    only: bool = False
 
     def key(self, *inputs: str) -> str:
         """Return the digest of what a comparison depends on besides what it reads."""
@@ -33,11 +41,13 @@ class ComparisonRecord:
 
     def holds(self, name: str, key: str, replies_equal: Callable[[dict], bool]) -> bool:
         """Whether a comparison would find no difference; `replies_equal` reads again what the recorded one read."""
-        entry = self._entries().get(name)
+        entry, equal = self._entries().get(name), False
         # Malformed content raises any of these.
         with contextlib.suppress(KeyError, TypeError, ValueError, AttributeError):
-            return bool(self.sources) and entry["key"] == key and replies_equal(entry["read"])
-        return False
+            equal = bool(self.sources) and entry["key"] == key and replies_equal(entry["read"])
+        if self.only and not equal:
+            raise NotRecorded(name)
+        return equal
 
     def keep(self, name: str, key: str, read: dict | None) -> None:
         """Record a comparison that found no difference, and what it read; nothing when `read` is None."""

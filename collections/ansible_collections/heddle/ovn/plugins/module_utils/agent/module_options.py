@@ -40,6 +40,8 @@ RESOURCE_ARGUMENTS = {
     "manifest_set": {"type": "str", "default": "default"},
     "deployment": {"type": "str", "default": "heddle"},
     "released": {"type": "list", "elements": "str", "default": []},
+    "hosts": {"type": "dict", "default": {}},
+    "probes": {"type": "dict", "default": {}},
     **STATE_DATABASE,
 }
 READINESS_ARGUMENTS = {

@@ -54,6 +54,18 @@ def _apply_northbound(context: NodeContext, client, plan: dict, owner: str, clos
     return outcome
 
 
+def is_programmed(plan: dict, node: str) -> bool:
+    """Return whether ovn-northd and the host's ovn-controller have realised all of its Northbound."""
+    if not has_ovn(plan):
+        return True
+    with (
+        connected(NORTHBOUND_REMOTE, write=False) as client,
+        connected(SOUTHBOUND_REMOTE, write=False) as southbound_client,
+    ):
+        chassis = plan["nodes"][node]["chassis"] or ""
+        return bool(client and southbound_client) and caught_up(client, southbound_client, chassis)
+
+
 def apply_topology(context: NodeContext, plan: dict) -> Outcome:
     """Apply the plan to the Southbound and Northbound databases of this node; return the changes of both.
 

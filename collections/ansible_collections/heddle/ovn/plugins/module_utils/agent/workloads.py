@@ -13,7 +13,7 @@ from ..common.plan_format import has_ovn
 from ..netlink import kernel
 from ..netlink.routed_workloads import planned_routed_workloads, reconcile_routed_workloads, uplink_mtu
 from ..netlink.workload_links import planned_endpoints, reconcile_endpoints
-from ..ovsdb.ports import wait_for_flows, wait_for_ports
+from ..ovsdb.ports import ports_not_up, wait_for_flows, wait_for_ports
 from ..qemu.reconcile import end_vms, reconcile_taps, reconcile_vms
 from ..render import render_endpoints, render_virtual_machines
 from ..render.coil.bird_configuration import render_bird
@@ -116,6 +116,16 @@ def _ports(plan: dict, node: str, where: str, refused: Set[str]) -> list[str]:
         for interface in workload["interfaces"]
         if interface["network"] not in refused and not is_mesh(plan["networks"][interface["network"]])
     ]
+
+
+def are_up(plan: dict, node: str) -> bool:
+    """Return whether OVN has all ports of the node's workloads up, and none is to arrive."""
+    if not has_ovn(plan):
+        return True
+    if _ports(plan, node, "moving_to", frozenset()):
+        return False
+    with connected(NORTHBOUND_REMOTE, write=False) as client:
+        return client is not None and not ports_not_up(client, _ports(plan, node, "node", frozenset()))
 
 
 def _wait_for_workloads(plan: dict, node: str, timeout: int, refused: Set[str]) -> None:

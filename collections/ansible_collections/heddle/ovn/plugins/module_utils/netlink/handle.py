@@ -13,6 +13,7 @@ from ..types.host_network import PROTOCOL
 from . import kernel
 from .main_table import copied_attributes
 from .protocol.messages import FAMILIES, NO_DAD, NO_PREFIX_ROUTE
+from .protocol.raw_socket import RawSocket
 from .reader import (
     ALL_BITS,
     KINDS,
@@ -47,23 +48,21 @@ class HostKernel:
         self._netlink = IPRoute()
         known = {rtnl.RTM_NEWADDR: AddressMessage, rtnl.RTM_NEWNEIGH: NeighbourMessage}
         self._netlink.marshal.msg_map = {**self._netlink.marshal.msg_map, **known}
+        self._raw = RawSocket()
 
     def __enter__(self) -> HostKernel:
         return self
 
     def __exit__(self, *_exception) -> None:
         self._netlink.close()
+        self._raw.close()
 
     def read(self) -> HostState:
         """Return links, addresses, routes of all tables, rules and neighbours of this network namespace.
 
-        Raises NetlinkFailure when the kernel refuses one of the dumps (rtnetlink(7)).
+        Raises NetlinkFailure or OSError when the kernel refuses one of the dumps (rtnetlink(7)).
         """
-        return read_state(self._netlink)
-
-    def read_addresses(self) -> tuple[list, list]:
-        """Return the messages of all links and of all addresses."""
-        return list(self._netlink.get_links()), list(self._netlink.get_addr())
+        return read_state(self._netlink, self._raw)
 
     def has_link(self, name: str) -> bool:
         """Return whether there is a link of that name."""

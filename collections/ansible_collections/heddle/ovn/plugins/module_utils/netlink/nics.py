@@ -7,9 +7,10 @@ import ipaddress
 
 from ..common.addressing import plain
 from ..types.host_network import PROTOCOL
-from .handle import HostKernel
 from .kernel import read_whole
-from .protocol.messages import DEPRECATED, address_flags, address_text, is_up, link_kind
+from .protocol.link_dumps import read_addresses, read_links
+from .protocol.messages import DEPRECATED
+from .protocol.raw_socket import RawSocket
 
 # What links of other kinds have is for programs of this host or for tunnels (ip-link(8), TYPE).
 _KINDS = frozenset(["", "bond", "bridge", "dummy", "ipvlan", "macvlan", "team", "veth", "vlan"])
@@ -20,9 +21,8 @@ _TEMPORARY, _GLOBAL, _ETHERNET = 0x01, 0, 1
 @read_whole
 def held_addresses() -> list[str]:
     """Return the addresses that this host has for others: those with the mark that are alone in a subnet."""
-    with HostKernel() as kernel:
-        _links, messages = kernel.read_addresses()
-    own = [address_text(message) for message in messages if message.get_attr("IFA_PROTO") == PROTOCOL]
+    with RawSocket() as netlink:
+        own = [entry.text for entry in read_addresses(netlink) if entry.protocol == PROTOCOL]
     return sorted(plain(text) for text in own if ipaddress.ip_interface(text).network.num_addresses == 1)
 
 
@@ -34,25 +34,19 @@ def nic_addresses(without: frozenset[str]) -> dict[str, list[str]]:
     are temporary ones (RFC 8981), which change all the time, Heddle's own, and those of a link that belongs to a VRF
     or a bridge.
     """
-    with HostKernel() as kernel:
-        links, messages = kernel.read_addresses()
+    with RawSocket() as netlink:
+        links, entries = read_links(netlink), read_addresses(netlink)
     names = {
-        link["index"]: link.get_attr("IFLA_IFNAME")
+        link.index: link.name
         for link in links
-        if is_up(link)
-        and link["ifi_type"] == _ETHERNET
-        and link_kind(link) in _KINDS
-        and not link.get_attr("IFLA_MASTER")
+        if link.up and link.type == _ETHERNET and link.kind in _KINDS and not link.master
     }
     found: dict[str, list[str]] = {}
-    for message in messages:
-        name, text = names.get(message["index"], ""), address_text(message)
-        if not name or name in without or message["scope"] != _GLOBAL or message.get_attr("IFA_PROTO") == PROTOCOL:
+    for entry in entries:
+        name = names.get(entry.index, "")
+        if not name or name in without or entry.scope != _GLOBAL or entry.protocol == PROTOCOL:
             continue
-        if (
-            address_flags(message) & (_TEMPORARY | DEPRECATED)
-            or ipaddress.ip_interface(text).network.num_addresses == 1
-        ):
+        if entry.flags & (_TEMPORARY | DEPRECATED) or ipaddress.ip_interface(entry.text).network.num_addresses == 1:
             continue
-        found.setdefault(name, []).append(text)
+        found.setdefault(name, []).append(entry.text)
     return {name: sorted(addresses, key=lambda text: (":" in text, text)) for name, addresses in sorted(found.items())}

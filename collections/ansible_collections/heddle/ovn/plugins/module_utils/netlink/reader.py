@@ -12,18 +12,9 @@ from dataclasses import dataclass
 from ..types.host_network import PROTOCOL, HostRoute
 from ..types.routed_workloads import PROTOCOL as ROUTED
 from .kernel import read_whole
-from .protocol.messages import (
-    DEPRECATED,
-    FAMILIES,
-    KERNEL,
-    NO_PREFIX_ROUTE,
-    address_flags,
-    address_text,
-    destination,
-    is_up,
-    link_kind,
-    route_table,
-)
+from .protocol.link_dumps import read_addresses, read_links
+from .protocol.messages import DEPRECATED, FAMILIES, KERNEL, NO_PREFIX_ROUTE, destination, route_table
+from .protocol.raw_socket import RawSocket
 
 try:
     from pyroute2.netlink import nlmsg
@@ -143,45 +134,41 @@ class HostState:
 
 
 @read_whole
-def read_state(netlink) -> HostState:
-    """Return the state of a netlink socket's namespace."""
-    links = _links(netlink)
+def read_state(netlink, raw: RawSocket) -> HostState:
+    """Return the state of a namespace that both sockets are in."""
+    links = _links(raw)
     names = {link.index: name for name, link in links.items()}
     rules, foreign_rules = _rules(netlink)
     return HostState(
-        links, _addresses(netlink, names), _routes(netlink, names), rules, foreign_rules, _neighbours(netlink, names)
+        links, _addresses(raw, names), _routes(netlink, names), rules, foreign_rules, _neighbours(netlink, names)
     )  # fmt: skip
 
 
-def _links(netlink) -> dict[str, LinkState]:
-    messages = list(netlink.get_links())
-    names = {message["index"]: message.get_attr("IFLA_IFNAME") for message in messages}
-    links = {}
-    for message in messages:
-        information = message.get_attr("IFLA_LINKINFO")
-        kind = link_kind(message)
-        data = information.get_attr("IFLA_INFO_DATA") if kind == "vrf" else None
-        links[names[message["index"]]] = LinkState(
-            index=message["index"],
-            mac=message.get_attr("IFLA_ADDRESS") or "",
-            mtu=message.get_attr("IFLA_MTU"),
-            up=is_up(message),
-            alias=message.get_attr("IFLA_IFALIAS") or "",
-            kind=kind,
-            master=names.get(message.get_attr("IFLA_MASTER"), ""),
-            table=data.get_attr("IFLA_VRF_TABLE") if data else 0,
+def _links(raw: RawSocket) -> dict[str, LinkState]:
+    entries = read_links(raw)
+    names = {entry.index: entry.name for entry in entries}
+    return {
+        entry.name: LinkState(
+            index=entry.index,
+            mac=entry.mac,
+            mtu=entry.mtu,
+            up=entry.up,
+            alias=entry.alias,
+            kind=entry.kind,
+            master=names.get(entry.master, ""),
+            table=entry.table,
         )
-    return links
+        for entry in entries
+    }
 
 
-def _addresses(netlink, names: dict[int, str]) -> dict[tuple[str, str], AddressState]:
-    found = {}
-    for message in netlink.get_addr():
-        flags = address_flags(message)
-        found[names.get(message["index"], ""), address_text(message)] = AddressState(
-            message.get_attr("IFA_PROTO") == PROTOCOL, bool(flags & DEPRECATED), not flags & NO_PREFIX_ROUTE
+def _addresses(raw: RawSocket, names: dict[int, str]) -> dict[tuple[str, str], AddressState]:
+    return {
+        (names.get(entry.index, ""), entry.text): AddressState(
+            entry.protocol == PROTOCOL, bool(entry.flags & DEPRECATED), not entry.flags & NO_PREFIX_ROUTE
         )
-    return found
+        for entry in read_addresses(raw)
+    }
 
 
 def _routes(netlink, names: dict[int, str]) -> dict[tuple[int, str, int], RouteState]:

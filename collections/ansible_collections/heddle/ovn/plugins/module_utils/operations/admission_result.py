@@ -13,6 +13,8 @@ from ..render.egress.firewall import has_dns_names
 from ..render.host.mesh import mesh_networks
 from ..render.services.readiness import has_probes
 from .admission_service import next_state, state_changes
+from .readiness import NOT_ASKED, host_state
+from .readiness_record import readiness_result
 from .status_view import changes_text, objects_text
 
 
@@ -27,21 +29,30 @@ def _further(plan: dict) -> set[str]:
     )
 
 
+def _is_applied(plan: dict, reports: dict[str, dict]) -> bool:
+    """Whether all hosts of the run are as the plan already, so that none has to apply it."""
+    states = [host_state(plan["digest"], reports.get(name, {})) for name in plan["nodes"]]
+    return "ready" in states and set(states) <= {"ready", NOT_ASKED}
+
+
 def resource_result(request: Request) -> dict:
-    """Admit the manifests, store the state, and return the plan."""
+    """Admit the manifests, store the state, and return the plan; record readiness where no host has to apply it."""
     write = not request.check_mode
     described = {name: dict(node or {}) for name, node in request.params["nodes"].items()}
     reported = {name: node.pop("held_addresses", ()) for name, node in described.items()}
     with state_database(request, write=write) as client:
         before, after = next_state({**request.params, "nodes": described}, client, write=write)
     outcome, plan = Outcome(state_changes(before, after)), build_plan(after)
+    moved = moved_addresses(build_plan(before), plan, reported) if before.revision else {}
+    applied = write and not moved and _is_applied(plan, request.params["hosts"])
     return {
+        **({"recorded": readiness_result(request)} if applied else {}),
         "changed": outcome.changed,
         **({"diff": outcome.diff()} if request.diff else {}),
         "revision": after.revision,
         "plan": pack(plan),
         "digest": plan["digest"],
-        "moved_addresses": moved_addresses(build_plan(before), plan, reported) if before.revision else {},
+        "moved_addresses": moved,
         # What hosts need further packages or daemons for.
         "kinds": sorted({workload["kind"] for workload in plan["workloads"].values()} | _further(plan)),
         "changes": changes_text(before, after),

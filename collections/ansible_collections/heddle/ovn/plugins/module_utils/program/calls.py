@@ -17,7 +17,7 @@ import json
 CALLS = {
     "audit": ("verify.audit.compare", "audit_result"),
     "chassis": ("agent.chassis.chassis_calls", "chassis_result"),
-    "chassis_info": ("agent.chassis.chassis_calls", "chassis_info_result"),
+    "chassis_info": ("verify.audit.described_host", "chassis_info_result"),
     "host_record": ("uninstall.recording", "record_result"),
     "probe_info": ("agent.health.probes", "probe_info_result"),
     "readiness": ("operations.readiness_record", "readiness_result"),

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results of the modules `chassis` and `chassis_info`."""
+"""Results of the modules `chassis` and `chassis_info`, of the latter without a comparison with the plan."""
 
 from __future__ import annotations
 
 from ..context import only_writer
 from ..module_runner import Request, result
 from .chassis import apply_chassis
+from .chassis_options import CHASSIS_OPTIONS
 
 # With the host's name: Ansible shows equal warnings once.
 _DIFFERS = (
@@ -22,9 +23,10 @@ def chassis_result(request: Request) -> dict:
     return {**result(outcome, diff=request.diff), **facts}
 
 
-def chassis_info_result(request: Request) -> dict:
+def described(request: Request) -> dict:
     """Return what the host reports, and how it differs from the options."""
-    outcome, facts = apply_chassis(dict(request.params), write=False)
+    params = {name: value for name, value in request.params.items() if name in CHASSIS_OPTIONS}
+    outcome, facts = apply_chassis(params, write=False)
     differences = result(outcome, diff=False)["changes"]["objects"]
     more = ", ..." if len(differences) > 1 else ""
     warnings = [f"{_DIFFERS.format(request.params['name'])} {differences[0]}{more}"] if differences else []

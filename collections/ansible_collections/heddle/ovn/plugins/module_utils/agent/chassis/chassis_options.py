@@ -21,3 +21,4 @@ CHASSIS_OPTIONS = {
     "physical_networks": {"type": "dict", "default": {}},
     "owner": {"type": "str", "default": "heddle:chassis"},
 }
+CHASSIS_INFO_OPTIONS = {**CHASSIS_OPTIONS, "compared": {"type": "bool", "default": False}}

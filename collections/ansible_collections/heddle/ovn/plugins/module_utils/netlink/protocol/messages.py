@@ -23,12 +23,6 @@ def is_up(link) -> bool:
     return bool(link["flags"] & _UP)
 
 
-def link_kind(link) -> str:
-    """Return what made a link, such as `veth` or `vrf`; "" for a NIC."""
-    information = link.get_attr("IFLA_LINKINFO")
-    return (information.get_attr("IFLA_INFO_KIND") if information else "") or ""
-
-
 def address_flags(address) -> int:
     """Return the flags of an address: the attribute has more than the eight bits of the header."""
     return address.get_attr("IFA_FLAGS") or address["flags"]

@@ -49,6 +49,10 @@ class RawSocket:
         return self
 
     def __exit__(self, *_exception) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the socket."""
         self._socket.close()
 
     def dump(self, kind: int, body: bytes) -> list[bytes]:

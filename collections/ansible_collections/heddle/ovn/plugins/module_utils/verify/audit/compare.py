@@ -123,14 +123,16 @@ class Comparison:
             return [self._endpoints]
         return [self._northbound, self._southbound, self._ports, self._gateway, self._endpoints]
 
-    def summary(self, *, applied: bool) -> dict:
+    def summary(self, *, applied: bool, chassis: bool = True) -> dict:
         """Return the networks that drifted, problems and the plan's digest: what readiness depends on.
 
-        `applied`: the plan was applied just now and changed nothing, so what it covers is not read again.
+        `applied`: the plan was applied just now and changed nothing, so what it covers is not read again. Without
+        `chassis` neither is what the install playbook sets.
         """
         # Without the mesh's daemon, which starts after the plan was applied.
         stopped = stopped_of(self.plan)
-        compared = self._compared([self._chassis, *([] if applied else self._parts())], stopped)
+        parts = [*([self._chassis] if chassis else []), *([] if applied else self._parts())]
+        compared = self._compared(parts, stopped)
         networks = dict.fromkeys(change["network"] for change in drift(compared.outcome))
         return {
             "drift": [{"network": network} for network in networks],

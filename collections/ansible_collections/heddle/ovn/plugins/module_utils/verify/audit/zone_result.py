@@ -48,7 +48,7 @@ def zone_result(request: Request) -> dict:
     found = result(outcome, diff=request.diff)
     if handover:
         return found
-    found["stopped_services"] = stopped = _stopped_services(plan)
+    found["stopped_services"] = stopped = missing_services(plan)
     if request.params["audit"] and context.write:
         complete = set(request.params["parts"]) == set(ZONE_PARTS)
         found["audit"] = Comparison(plan, context.node).summary(applied=complete and not outcome.changed)
@@ -57,7 +57,7 @@ def zone_result(request: Request) -> dict:
     return found
 
 
-def _stopped_services(plan: dict) -> list[str]:
+def missing_services(plan: dict) -> list[str]:
     """Return which services of Heddle the plan needs and the host lacks, by the names of their roles.
 
     That of the mesh counts as lacking also when its certificate is about to expire: the role makes a new one.

@@ -16,12 +16,13 @@ from .runs import runs
 from .views import network_names, node_views
 
 
-def page_data(directory: Path, moment: datetime) -> dict:
+def page_data(directory: Path, moment: datetime, texts: dict[str, str] | None = None) -> dict:
     """Return the data of the page, of the results in `directory`; `moment` is when the page is made.
 
+    `texts` has, by name, the texts of files that are about to be written there.
     Without status.json there are no hosts, networks and workloads. Results that cannot be read are in `problems`.
     """
-    report = ReportDirectory(directory)
+    report = ReportDirectory(directory, texts)
     status = report.read("status.json") or {}
     try:
         fleet = _fleet(status)

@@ -17,9 +17,9 @@ _SCRIPTS = ("format", "topology", "manifest", "overview", "table", "detail", "pa
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 
 
-def fleet_page(directory: Path) -> str:
-    """Return the page of the results in a directory, as HTML."""
-    data = page_data(directory, datetime.now(UTC))
+def fleet_page(directory: Path, texts: dict[str, str] | None = None) -> str:
+    """Return the page of the results in a directory, as HTML; `texts` as for `page_data`."""
+    data = page_data(directory, datetime.now(UTC), texts)
     parts = {
         "title": escape(f"Fleet {data['deployment']}".strip()),
         "style": _part("page.css"),

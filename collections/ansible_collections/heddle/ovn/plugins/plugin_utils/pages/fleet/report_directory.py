@@ -12,16 +12,20 @@ PAGE = "index.html"
 
 
 class ReportDirectory:
-    """The files of one directory; `problems` has a line for each that cannot be read."""
+    """The files of one directory; `problems` has a line for each that cannot be read.
 
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
+    `texts` has, by name, the texts of files that are about to be written there.
+    """
+
+    def __init__(self, directory: Path, texts: dict[str, str] | None = None) -> None:
+        self.directory, self._texts = directory, texts or {}
         self.problems: list[str] = []
 
     def read(self, name: str) -> dict | None:
         """Return the content of a JSON file, None if it is missing or cannot be read."""
         try:
-            content = json.loads((self.directory / name).read_text(encoding="utf-8"))
+            text = self._texts.get(name)
+            content = json.loads((self.directory / name).read_text(encoding="utf-8") if text is None else text)
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:

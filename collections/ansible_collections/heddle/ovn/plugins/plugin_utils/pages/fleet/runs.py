@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.report_tables import cause_lines, note_lines
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.audit.tables import cause_lines, note_lines
 
 from .report_directory import ReportDirectory
 
