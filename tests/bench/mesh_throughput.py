@@ -32,8 +32,9 @@ from tests.live.mesh.conftest import Fleet, Host, ip
 from tests.live.mesh.test_encryption import plan
 
 MTU = 1400
-# Bytes and datagrams of a transfer, without encryption and with it.
-_ROUNDS, _AMOUNTS = 7, {"": (1 << 28, 1 << 14), "encrypted-": (1 << 25, 1 << 13)}
+_ROUNDS, _DATAGRAMS = 7, 1 << 14
+# Bytes of a TCP transfer by the plain device and by the mesh, without encryption and with it.
+_OCTETS = {"": (1 << 28, 1 << 28), "encrypted-": (1 << 28, 1 << 25)}
 _PLAIN = {"node1": "10.99.0.1", "node2": "10.99.0.2"}
 _VXLAN_LOST = (
     "add table inet bench",
@@ -121,11 +122,13 @@ def _measured(fleet: Fleet, which: str) -> dict[str, str]:
                 host.forget(mac)
 
     found: dict[str, list[float]] = {}
-    octets, packets = _AMOUNTS[which]
+    of_plain, of_mesh = _OCTETS[which]
     for _round in range(_ROUNDS):
         guest.metered(f"{which}idle", lambda: time.sleep(1))
-        for what, measure, amount in (("TCP", transfer, octets), ("64B", datagrams, packets)):
+        for what, measure in (("TCP", transfer), ("64B", datagrams)):
             for place, ends in enumerate((plain, mesh, mesh, plain)):
+                octets = of_mesh if ends is mesh else of_plain
+                amount = octets if what == "TCP" else _DATAGRAMS
                 before = _sent(ends[0], devices[ends[0]])
                 guest.metered(f"{which}{what}-{place}", lambda: measure(*ends, amount))  # noqa: B023
                 after = _sent(ends[0], devices[ends[0]])
@@ -182,15 +185,16 @@ def _flows(host: KernelHost, which: str) -> dict[str, str]:
 def costs(metered: dict[str, list[tuple[float, float]]]) -> dict[str, str]:
     """Return the figures of what was metered: by GB, or by 1,000 packets."""
     found = {}
-    for which, (octets, packets) in _AMOUNTS.items():
+    for which, (of_plain, of_mesh) in _OCTETS.items():
         if f"{which}TCP-3" not in metered:
             continue
         idle = sum(used for used, _clock in metered[f"{which}idle"])
         share = idle / sum(clock for _used, clock in metered[f"{which}idle"])
         found[f"{which}idle processor share"] = f"{share:.3f}"
-        for what, unit in (("TCP", 1e9 / octets), ("64B", 1e3 / packets)):
+        for what in ("TCP", "64B"):
+            units = [1e9 / of_plain, 1e9 / of_mesh] if what == "TCP" else [1e3 / _DATAGRAMS] * 2
             sides = [
-                [unit * (used - share * clock) for used, clock in metered[f"{which}{what}-{place}"]]
+                [units[place in (1, 2)] * (used - share * clock) for used, clock in metered[f"{which}{what}-{place}"]]
                 for place in range(4)
             ]
             rounds = list(zip(*sides, strict=False))

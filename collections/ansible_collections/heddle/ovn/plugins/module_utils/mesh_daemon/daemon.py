@@ -141,6 +141,7 @@ class Daemon:
                     self.host.frames(await self._switch.read(), time.monotonic())
             self._switch.close()
             self._switch = None
+            self.host.datapath.gone()
             self._say("the bridge is gone; trying again")
 
     # The control channel

@@ -12,7 +12,7 @@ from . import flows
 from .switch import ofproto, parser
 
 # Seconds. A bridge that takes longer to hand a frame back handles no others either.
-_LONGEST_WAIT = 1
+_LONGEST_WAIT = 2
 
 
 class Datapath:
@@ -78,6 +78,11 @@ class Datapath:
         """A new connection to the bridge: whatever it has is not known."""
         self._numbers, self._base = {}, None
         self._send(flows.cleared())
+
+    def gone(self):
+        """There is no connection to the bridge, so nothing waits for it."""
+        self._numbers = {}
+        self._go_on(list(self._waiting))
 
     def received(self, message, now):
         """Handle a message of the bridge."""
