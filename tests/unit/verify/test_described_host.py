@@ -124,3 +124,26 @@ def test_without_a_fitting_record_nothing_is_compared_where_only_records_count(t
     assert ComparisonRecord("sources", path, only=True).holds("flows", "key", lambda read: True)
     with pytest.raises(NotRecorded):
         ComparisonRecord("sources", path, only=True).holds("flows", "key", lambda read: False)
+
+
+def test_a_record_of_the_same_rendered_state_holds_for_another_plan(tmp_path):
+    record = ComparisonRecord("sources", str(tmp_path / "compared.json"))
+    calls = []
+
+    def rendered(text):
+        return lambda: calls.append(text) or text
+
+    assert not record.holds("flows", "plan 1", lambda read: True, rendered("a"))
+    record.keep("flows", "plan 1", {"requests": []}, "a")
+    assert record.holds("flows", "plan 1", lambda read: True, rendered("b"))
+    assert not calls, "an equal plan needs no rendering"
+    assert not record.holds("flows", "plan 2", lambda read: True)
+    assert not record.holds("flows", "plan 2", lambda read: True, rendered("b"))
+    assert not record.holds("flows", "plan 2", lambda read: False, rendered("a")), "what is read has changed"
+    assert record.holds("flows", "plan 2", lambda read: True, rendered("a"))
+    assert record.holds("flows", "plan 2", lambda read: True), "it is kept for that plan"
+    with pytest.raises(NotRecorded):
+        ComparisonRecord("sources", record.path, only=True).holds("flows", "plan 3", lambda read: True, rendered("a"))
+    # Of a release before, or without anything rendered.
+    record.keep("rows", "plan 1", {"requests": []})
+    assert not record.holds("rows", "plan 2", lambda read: True, rendered("a"))

@@ -39,20 +39,35 @@ class ComparisonRecord:
         """Return the digest of what a comparison depends on besides what it reads."""
         return digest([self.sources, *inputs])
 
-    def holds(self, name: str, key: str, replies_equal: Callable[[dict], bool]) -> bool:
-        """Whether a comparison would find no difference; `replies_equal` reads again what the recorded one read."""
+    def holds(
+        self, name: str, key: str, replies_equal: Callable[[dict], bool], rendered: Callable[[], str] | None = None
+    ) -> bool:  # fmt: skip
+        """Whether a comparison would find no difference; `replies_equal` reads again what the recorded one read.
+
+        With another key, such as that of another plan, the comparison is the same one if what it was made of is:
+        `rendered` returns the key of that, and is called then only.
+        """
         entry, equal = self._entries().get(name), False
         # Malformed content raises any of these.
         with contextlib.suppress(KeyError, TypeError, ValueError, AttributeError):
-            equal = bool(self.sources) and entry["key"] == key and replies_equal(entry["read"])
+            if self.sources and (entry["key"] == key or self._same(entry, rendered)):
+                equal = replies_equal(entry["read"])
+            if equal and entry["key"] != key:
+                self.keep(name, key, entry["read"], entry["rendered"])
         if self.only and not equal:
             raise NotRecorded(name)
         return equal
 
-    def keep(self, name: str, key: str, read: dict | None) -> None:
-        """Record a comparison that found no difference, and what it read; nothing when `read` is None."""
+    def _same(self, entry: dict, rendered: Callable[[], str] | None) -> bool:
+        return rendered is not None and not self.only and entry["rendered"] == rendered()
+
+    def keep(self, name: str, key: str, read: dict | None, rendered: str = "") -> None:
+        """Record a comparison that found no difference, and what it read; nothing when `read` is None.
+
+        `rendered` is the key of what it was made of.
+        """
         entries = self._entries()
-        entry = {"key": key, "read": read}
+        entry = {"key": key, "rendered": rendered, "read": read}
         if not self.sources or read is None or entries.get(name) == entry:
             return
         # The record only saves time: a full disk is no reason to fail.

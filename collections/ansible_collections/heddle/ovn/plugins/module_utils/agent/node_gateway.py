@@ -118,13 +118,20 @@ def _recorded_flows(context: NodeContext, plan: dict) -> Outcome:
     record, node = context.record, context.node
     if record is None:
         return _flows(plan, node, write=context.write)
-    key = record.key(plan["digest"], node, program_identity())
-    if record.holds(FLOWS, key, lambda read: replies_equal(VSWITCH_REMOTE, read, _DATABASE_TIMEOUT)):
+    programs = program_identity()
+    key = record.key(plan["digest"], node, programs)
+
+    def rendered() -> str:
+        """Return the key of what the flows are compared with: most plans differ in other things."""
+        parts = (render_bridge_flows(plan, node), render_flood_ports(plan, node), render_static_macs(plan, node))
+        return record.key(repr(provider_of(plan["nodes"][node])), repr(parts), programs)
+
+    if record.holds(FLOWS, key, lambda read: replies_equal(VSWITCH_REMOTE, read, _DATABASE_TIMEOUT), rendered):
         return Outcome()
     trace = SwitchTrace()
     outcome = _flows(plan, node, write=context.write, trace=trace)
     if not outcome.changed and not outcome.refused:
-        record.keep(FLOWS, key, trace.read())
+        record.keep(FLOWS, key, trace.read(), rendered())
     return outcome
 
 

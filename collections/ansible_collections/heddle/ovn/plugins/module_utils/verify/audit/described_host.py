@@ -6,7 +6,7 @@ from __future__ import annotations
 from ...agent.chassis.chassis_calls import described
 from ...agent.comparison_record import ComparisonRecord, NotRecorded
 from ...agent.context import NodeContext, only_writer
-from ...agent.health.probes import readiness_of
+from ...agent.health.probes import first_readiness
 from ...agent.module_options import PLAN_FILE
 from ...agent.module_runner import KNOWN_ERRORS, Request, read_plan_file
 from ...agent.node_gateway import applied_digest
@@ -49,7 +49,7 @@ def as_planned(node: str, sources: str, path: str = PLAN_FILE) -> dict:
         return {}
     if found["drift"] or found["problems"] or found["stopped"] or missing_services(plan):
         return {}
-    return {"audit": found, **({"readiness": readiness_of(plan, node)} if has_probes(plan) else {})}
+    return {"audit": found, **({"readiness": first_readiness(plan, node)} if has_probes(plan) else {})}
 
 
 def _is_whole(plan: dict) -> bool:
