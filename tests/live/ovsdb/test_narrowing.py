@@ -32,8 +32,9 @@ COMMON = (
     namespace("red") + layer2("red", "net", "10.1.0.0/24", "fd01::/64")
     + namespace("blue") + layer3("blue", "net", "10.2.0.0/16", 24)
     + "---\napiVersion: k8s.ovn.org/v1\nkind: EgressIP\nmetadata: {name: out}\n"
-    + "spec: {egressIPs: [192.0.2.100], namespaceSelector: {}, podSelector: {matchLabels: {app: out}}}\n"
-    + workload("red", "out", "node1").replace("red}", "red, labels: {app: out}}")
+    + "spec: {egressIPs: [192.0.2.100], namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: red}}, "
+    + "podSelector: {matchLabels: {app: web}}}\n"
+    + workload("red", "out", "node1").replace("red}", "red, labels: {app: web}}")
 )  # fmt: skip
 
 
