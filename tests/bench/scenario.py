@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import json
 
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.narrowing import narrowed
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.protocol.trace import replies_equal
-from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.reconcile import Scope
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
 from ansible_collections.heddle.ovn.plugins.module_utils.render.northbound import TABLES
@@ -53,19 +53,18 @@ def one_round(clock: Clock, rows: list[Row], changed: list[Row], network: str) -
             assert clock.measure("no change", apply, server, rows) == (0, 0)
             assert clock.measure("no change, as recorded", replies_equal, server.remote, read_by(server, rows), 600.0)
         for _change in range(READS_PER_ROUND):
-            changes, transactions = clock.measure(CHANGE, apply, server, after, _of_network(network, before))
+            changes, transactions = clock.measure(CHANGE, apply_difference, server, before, after)
             assert changes > 0
-            assert apply(server, before, _of_network(network, after))[0] == changes
-        apply(server, after, _of_network(network, before))
+            assert apply_difference(server, after, before)[0] == changes
+        apply_difference(server, before, after)
         assert apply(server, changed, EVERYTHING) == (0, 0)
         clock.watch()
     return transactions
 
 
-def _of_network(network: str, former: list[Row]) -> Scope:
-    """Return the scope of a change of one network, whose rows were `former` ones."""
-    own = tuple(row for row in former if row.network)
-    return Scope(tables=frozenset(TABLES), networks=frozenset({network}), former=own)
+def apply_difference(server, former: list[Row], rows: list[Row]) -> tuple[int, int]:
+    """Find what differs and apply it as a host does; return (changes, writing transactions)."""
+    return apply(server, *narrowed(former, rows, TABLES))
 
 
 def flows(plan: dict, rows: list[Row]) -> int:

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs on an external host by `remote_program.py`: who answers for addresses, and are connections accepted?
+"""Runs on an external host by `remote_program.py`: who has addresses, and do connections work?
 
-Words: an interface, its address of each family, a port, the addresses to watch. Every 20 ms each address is asked
-for by ARP or a neighbour solicitation, broadcast or multicast, and every 50 ms a connection to it is begun. After a
-line of input it goes on until each address has accepted a further connection, and prints a JSON object: by address
-`hosts`, the MAC addresses of answers, in their order with repetitions left out, `gap_ms`, the longest time between two
-accepted connections, and `accepted`, whether there was that further one.
+Words: `to` or `from`, an interface, its address of each family, the ports, the addresses to watch. Every 20 ms each
+address is asked for by ARP or a neighbour solicitation, broadcast or multicast. With `to` a connection to each address
+and port is begun every 50 ms; with `from` this host listens on the ports, and others connect with the addresses.
+
+After a line of input it goes on until there was a further connection for each address and port, and prints a JSON
+object: by address `hosts`, the MAC addresses of answers and of the frames of such connections, in their order with
+repetitions left out, and by port `gap_ms`, the longest time between two connections, and `accepted`, whether there was
+that further one; `others` are the addresses that connections came from beside these.
 """
 
 import contextlib
@@ -53,6 +56,14 @@ def answered(frame):
     return None
 
 
+def sender(frame):
+    """The source address of an IP packet, and the MAC address of its frame; None for any other frame."""
+    (kind,) = struct.unpack_from("!H", frame, 12)
+    if kind == 0x0800:
+        return socket.inet_ntoa(frame[26:30]), frame[6:12].hex(":")
+    return (socket.inet_ntop(socket.AF_INET6, frame[22:38]), frame[6:12].hex(":")) if kind == IPV6 else None
+
+
 def begin(address, port):
     """Begin a connection."""
     opened = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
@@ -62,14 +73,64 @@ def begin(address, port):
     return opened
 
 
-def main(interface, owns, port, addresses):
+def listen(port):
+    """Wait for connections of both families."""
+    opened = socket.create_server(("::", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=128)
+    opened.setblocking(False)
+    return opened
+
+
+class Found:
+    """What was seen of the addresses."""
+
+    def __init__(self, ports, addresses):
+        self.addresses = {
+            address: {"hosts": [], "ports": {port: {"gap_ms": 0, "accepted": False} for port in ports}}
+            for address in addresses
+        }
+        self.others, self.ending, self._last = set(), None, {}
+
+    def connected(self, address, port, began):
+        """A connection that began then works now."""
+        if address not in self.addresses:
+            self.others.add(address)
+            return
+        seen, now = self.addresses[address]["ports"][port], time.monotonic()
+        seen["gap_ms"] = max(seen["gap_ms"], round(1000 * (now - self._last.get((address, port), now))))
+        seen["accepted"] |= self.ending is not None and began > self.ending
+        self._last[address, port] = now
+
+    def at(self, address, mac):
+        """A frame showed the address at a host."""
+        hosts = self.addresses[address]["hosts"]
+        if hosts[-1:] != [mac]:
+            hosts.append(mac)
+
+    def complete(self):
+        """Whether there was a further connection for each address and port."""
+        return all(seen["accepted"] for one in self.addresses.values() for seen in one["ports"].values())
+
+
+def read_frames(raw, own_mac, found, sees):
+    """Read what has arrived; `sees` are the functions that find an address in a frame."""
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            frame = raw.recv(2048)
+            with contextlib.suppress(struct.error, IndexError):
+                for seen in filter(None, (see(frame) for see in sees)):
+                    if seen[0] in found.addresses and seen[1] != own_mac:
+                        found.at(*seen)
+
+
+def main(direction, interface, owns, ports, addresses):
     raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
     raw.bind((interface, 0))
     raw.setblocking(False)
     with open(f"/sys/class/net/{interface}/address", encoding="ascii") as file:
-        own_mac = bytes.fromhex(file.read().strip().replace(":", ""))
-    found = {address: {"hosts": [], "gap_ms": 0, "accepted": False} for address in addresses}
-    accepted, pending, ending = {}, {}, None
+        own_mac = file.read().strip()
+    found, pending = Found(ports, addresses), {}
+    servers = {listen(port): port for port in ports} if direction == "from" else {}
+    sees = (answered, sender) if servers else (answered,)
     asking = connecting = time.monotonic()
     print('"ready"', flush=True)
     while True:
@@ -78,34 +139,31 @@ def main(interface, owns, port, addresses):
             asking = now + ASK
             for address in addresses:
                 with contextlib.suppress(OSError):
-                    raw.send(question(own_mac, owns[":" in address], address))
-        if now >= connecting:
+                    raw.send(question(bytes.fromhex(own_mac.replace(":", "")), owns[":" in address], address))
+        if now >= connecting and not servers:
             connecting = now + CONNECT
-            for opened in [one for one, (_address, since) in pending.items() if now - since > PATIENCE]:
+            for opened in [one for one, (*_place, since) in pending.items() if now - since > PATIENCE]:
                 del pending[opened]
                 opened.close()
-            pending.update((begin(address, port), (address, now)) for address in addresses)
-        readable, writable, _ = select.select([raw] if ending else [raw, sys.stdin], list(pending), [], 0.005)
-        now = time.monotonic()
+            pending.update((begin(one, port), (one, port, now)) for one in addresses for port in ports)
+        heard = [raw, *servers] if found.ending else [raw, *servers, sys.stdin]
+        readable, writable, _ = select.select(heard, list(pending), [], 0.005)
         for opened in writable:
-            address, since = pending.pop(opened)
+            place = pending.pop(opened)
             if opened.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0:
-                gap = 1000 * (now - accepted.get(address, now))
-                found[address]["gap_ms"] = max(found[address]["gap_ms"], round(gap))
-                accepted[address] = now
-                found[address]["accepted"] |= ending is not None and since > ending
+                found.connected(*place)
             opened.close()
+        for server in servers.keys() & set(readable):
+            with contextlib.suppress(OSError):
+                opened, peer = server.accept()
+                opened.close()
+                found.connected(peer[0].removeprefix("::ffff:"), servers[server], time.monotonic())
         if raw in readable:
-            with contextlib.suppress(struct.error, IndexError, BlockingIOError):
-                said = answered(raw.recv(2048))
-                if said and said[0] in found and said[1] != own_mac.hex(":"):
-                    hosts = found[said[0]]["hosts"]
-                    if hosts[-1:] != [said[1]]:
-                        hosts.append(said[1])
-        if ending is None and sys.stdin in readable:
-            ending = now
-        if ending is not None and (all(one["accepted"] for one in found.values()) or now > ending + LIMIT):
-            print(json.dumps(found), flush=True)
+            read_frames(raw, own_mac, found, sees)
+        if found.ending is None and sys.stdin in readable:
+            found.ending = time.monotonic()
+        if found.ending is not None and (found.complete() or time.monotonic() > found.ending + LIMIT):
+            print(json.dumps({"addresses": found.addresses, "others": sorted(found.others)}), flush=True)
             return
 
 

@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A load balancer address moves between hosts by playbook: an external host never finds it on two at a time."""
+"""Addresses move between hosts by playbook: an external host never finds one on two hosts at a time.
+
+Those of a load balancer, to which it connects, and those of an EgressIP, with which workloads connect to it.
+"""
 
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 
 import pytest
+import yaml
 
-from tests.lab.conftest import MANIFESTS
+from tests.lab.conftest import MANIFESTS, NODES
 from tests.lab.green_network import GREEN
 from tests.lab.remote_program import RemoteProgram
 from tests.lab.test_coil import own
@@ -66,20 +71,107 @@ def test_an_address_is_on_one_host_at_a_time(lab, own, tmp_path):
         assert set(before.values()) == {"node1"}
         assert len(before) == 2
         owns = [f"{own['prefix']}.2.20", f"{own['prefix6']}:2::20"]
-        watch = RemoteProgram(lab, "external", "address_watch.py", "eth2", owns, 80, list(before))
+        watch = RemoteProgram(lab, "external", "address_watch.py", "to", "eth2", owns, [80], list(before))
         assert watch.line() == "ready"
         (directory / "green.yml").write_text(manifests("node3"))
         lab.play("networks.yml", manifests=directory)
         assert set(holder(lab)[0].values()) == {"node3"}
-        watch.go_on()
-        found = watch.line()
-        macs = {node: plan["nodes"][node]["gateway"]["mac"] for node in HOSTS}
-        for address, seen in found.items():
-            assert seen["hosts"] == [macs["node1"], macs["node3"]], address
-            assert seen["accepted"], f"{address}: no connection after the move"
-        # Without an assertion on time, which depends on the machine.
-        print({address: seen["gap_ms"] for address, seen in found.items()})
+        expect_move(watch, plan, dict.fromkeys(before, HOSTS))
     finally:
         for node in HOSTS:
+            lab.try_ssh(node, "systemctl", "stop", UNIT)
+        lab.play("networks.yml")
+
+
+def expect_move(watch: RemoteProgram, plan: dict, hosts: dict[str, tuple[str, str]]) -> None:
+    """End the watch: each address was at its former host, then at the new one, where connections work."""
+    watch.go_on()
+    found = watch.line()
+    assert found["others"] == []
+    for address, seen in found["addresses"].items():
+        assert seen["hosts"] == [plan["nodes"][node]["gateway"]["mac"] for node in hosts[address]], address
+        for port, one in seen["ports"].items():
+            assert one["accepted"], f"{address} {port}: no connection after the move"
+    # Without an assertion on time, which depends on the machine.
+    print({
+        f"{address} {port}": one["gap_ms"]
+        for address, seen in found["addresses"].items() for port, one in seen["ports"].items()
+    })  # fmt: skip
+
+
+EGRESS_IP = """---
+apiVersion: k8s.ovn.org/v1
+kind: EgressIP
+metadata: {{name: moving}}
+spec:
+  egressIPs: ["{prefix}.2.120", "{prefix6}:2::120"]
+  namespaceSelector: {{matchLabels: {{kubernetes.io/metadata.name: green}}}}
+"""
+FIRST_PORT = 7700
+# A new connection to each address every 50 ms, until it is ended; one that gets no answer is given up after a second.
+CONNECT = """
+import socket, sys, time
+port, targets, opened = int(sys.argv[1]), sys.argv[2:], []
+while True:
+    for target in targets:
+        one = socket.socket(socket.AF_INET6 if ":" in target else socket.AF_INET, socket.SOCK_STREAM)
+        one.setblocking(False)
+        try:
+            one.connect_ex((target, port))
+        except OSError:
+            pass
+        opened.append((one, time.monotonic()))
+    while opened and time.monotonic() - opened[0][1] > 1:
+        opened.pop(0)[0].close()
+    time.sleep(0.05)
+"""
+
+
+@pytest.fixture
+def assignable(tmp_path):
+    """A function: the arguments of a playbook in which only these hosts may hold egress addresses."""
+
+    def arguments(*names: str) -> tuple[str, ...]:
+        labels = {name: {"k8s.ovn.org/egress-assignable": ""} if name in names else {} for name in NODES}
+        hosts = {name: {"heddle_node_labels": found} for name, found in labels.items()}
+        path = tmp_path / f"{'-'.join(names)}.yml"
+        path.write_text(yaml.safe_dump({"all": {"hosts": hosts}}))
+        return "-i", "inventories/lab", "-i", str(path)
+
+    return arguments
+
+
+def egress_holders(lab) -> tuple[dict[str, str], dict]:
+    """Return the host of each address of the EgressIP, and the plan."""
+    plan = json.loads(lab.ssh("node2", "cat", "/var/lib/heddle/plan.json"))
+    return {one["address"]: one["node"] for one in plan["egress_ips"]["moving"]["addresses"]}, plan
+
+
+def test_workloads_leave_with_an_egress_address_by_one_host_at_a_time(lab, own, assignable, tmp_path):
+    """Workloads on the former host, on the new ones, and on the other one: two addresses, of which one moves."""
+    directory = shutil.copytree(MANIFESTS, tmp_path / "manifests")
+    text = GREEN + "".join(WORKLOAD.format(node=node, ready="true") for node in NODES)
+    (directory / "green.yml").write_text(text + EGRESS_IP.format(**own))
+    lab.play("networks.yml", *assignable("node1", "node2"), manifests=directory)
+    external = [f"{own['prefix']}.2.20", f"{own['prefix6']}:2::20"]
+    ports = {node: FIRST_PORT + number for number, node in enumerate(NODES)}
+    try:
+        before, plan = egress_holders(lab)
+        assert set(before.values()) == {"node1", "node2"}
+        words = "from", "eth2", external, list(ports.values()), list(before)
+        watch = RemoteProgram(lab, "external", "address_watch.py", *words)
+        assert watch.line() == "ready"
+        for node, port in ports.items():
+            path = f"--property=NetworkNamespacePath=/run/netns/green_web-{node}"
+            program = ["python3", "-c", shlex.quote(CONNECT), str(port), *external]
+            lab.ssh(node, "systemd-run", "--quiet", f"--unit={UNIT}", path, *program)
+        lab.play("networks.yml", *assignable("node2", "node3"), manifests=directory)
+        after, _plan = egress_holders(lab)
+        # Only what its host may not hold any more has moved.
+        assert after == {address: "node3" if node == "node1" else node for address, node in before.items()}
+        moves = {address: tuple(dict.fromkeys((before[address], after[address]))) for address in before}
+        expect_move(watch, plan, moves)
+    finally:
+        for node in NODES:
             lab.try_ssh(node, "systemctl", "stop", UNIT)
         lab.play("networks.yml")

@@ -59,12 +59,15 @@ options:
   handover:
     description:
       - A step to do instead of applying O(document), when addresses of EgressIPs or load balancers move to other hosts
-        (O(moved)). All hosts take both steps before one of them applies the plan, so that no address is on two hosts.
+        (O(moved)). All hosts take each step before one of them takes the next one or applies the plan, so that no
+        address is on two hosts.
       - V(prepare) applies O(document) but for the move. A host that loses an address does nothing yet. Apart from that
         nothing is left to do then, so connections are interrupted shortly only.
       - V(release) does nothing but give up the addresses that the host loses.
+      - V(settle) applies O(document) where addresses of EgressIPs move. A host that loses one goes on dropping packets
+        that other hosts still send to it for that address, as they would leave with its own.
     type: str
-    choices: [prepare, release]
+    choices: [prepare, release, settle]
     version_added: 0.4.0
   moved:
     description: The addresses that move, as RV(heddle.ovn.resource#module:moved_addresses), each with its former host.

@@ -21,7 +21,8 @@ class NodeContext:
     `node` is the node's name in the plan and `plan_path` the file that keeps the plan there. `document` is the plan
     itself as `serialization.pack` makes it; without one the file is read. OVN may take `timeout` seconds to realise a
     change, 0 does not wait. Without `write` changes are computed only, as in Ansible's check mode. With `record`, what
-    is read as in a recorded comparison that found no difference is not compared again.
+    is read as in a recorded comparison that found no difference is not compared again. With `former`, the plan that was
+    stored on the host, what differs from it is written first (`agent/first_changes.py`).
     """
 
     node: str
@@ -30,6 +31,7 @@ class NodeContext:
     document: str | None = None
     timeout: int = 0
     record: ComparisonRecord | None = None
+    former: dict | None = None
 
 
 @contextlib.contextmanager

@@ -24,6 +24,7 @@ from ..render.host.vswitch import render_encapsulation
 from ..types.ovsdb_row import Row
 from .chassis.chassis_id import SYSTEM_ID_FILE, remove_former_chassis, restore_chassis_id
 from .context import NodeContext
+from .first_changes import write_first_changes
 from .module_runner import connected, known_node
 
 
@@ -72,6 +73,9 @@ def apply_topology(context: NodeContext, plan: dict) -> Outcome:
     With `write` this waits up to `context.timeout` seconds until ovn-northd and ovn-controller have realised a change
     (ovn-architecture(7), "Information Flow"); TimedOut after that. Raises OvsdbError; UserError for an unknown node.
 
+    What differs from `context.former` in endpoints of Services and members of policies is written before anything else;
+    all rows are compared afterwards in any case.
+
     The host's own chassis first: without it no ovn-controller realises anything. Remote chassis next: northd makes a
     port remote only if its chassis is known to be (OVN, `northd.c`).
     """
@@ -79,7 +83,8 @@ def apply_topology(context: NodeContext, plan: dict) -> Outcome:
     if not has_ovn(plan):
         return Outcome()
     owner, write = f"{plan['deployment']}:topology", context.write
-    own, outcome = plan["nodes"][node], Outcome()
+    own, change = plan["nodes"][node], Announcement()
+    outcome = write_first_changes(context, plan, NORTHBOUND_REMOTE, owner, change)
     with connected(VSWITCH_REMOTE, write=write) as client:
         if client:
             outcome += restore_chassis_id(client, own["chassis"], SYSTEM_ID_FILE, write=write)
@@ -91,7 +96,6 @@ def apply_topology(context: NodeContext, plan: dict) -> Outcome:
         rows = render_southbound(plan, node)
         outcome += apply_rows(client, OVN_SOUTHBOUND, rows, owner, southbound.TABLES, write=write)
     with connected(NORTHBOUND_REMOTE, write=write) as client:
-        change = Announcement()
         outcome += _apply_northbound(context, client, plan, owner, change)
         # The server is silent while it commits what northd made of many networks.
         with connected(SOUTHBOUND_REMOTE, write=write, timeout=max(60.0, context.timeout)) as southbound_client:

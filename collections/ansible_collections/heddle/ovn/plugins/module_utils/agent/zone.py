@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from ..common.change import Outcome
 from ..common.naming import DEFAULT_NETWORK
 from ..render.common.egress_services import translates_for_services
-from ..render.common.handover import pending_addresses, prepared_plan, released_plan
+from ..render.common.handover import pending_addresses, prepared_plan, released_plan, settled_plan
 from . import node_gateway
 from .context import NodeContext
 from .host_firewall import apply_firewall
@@ -32,8 +33,10 @@ def apply_zone(context: NodeContext, plan: dict, parts: Collection[str]) -> Outc
     hosts have given up for this one, as connections to them wait.
     """
     known_node(plan, context.node)
-    before = _translating(context, plan) if {"topology", "gateway"} <= {*parts} else None
-    pending = pending_addresses(_stored(context), plan, context.node) if context.write else []
+    if context.write:
+        context = replace(context, former=_stored(context))
+    before = context.former if {"topology", "gateway"} <= {*parts} and _translates(context, plan) else None
+    pending = pending_addresses(context.former, plan, context.node) if context.former else []
     outcome = keep_plan(plan, context.plan_path, write=context.write)
     outcome += claim_addresses(context, plan, pending)
     if before:
@@ -51,15 +54,9 @@ def apply_zone(context: NodeContext, plan: dict, parts: Collection[str]) -> Outc
     return outcome
 
 
-def _translating(context: NodeContext, plan: dict) -> dict | None:
-    """Return the stored plan where this host's kernel translates for EgressServices by the given one, else None."""
-    if not context.write or not translates_for_services(plan, context.node):
-        return None
-    try:
-        return read_plan_file(context.plan_path)
-    except UserError:
-        # What is wrong with it is for `keep_plan`; a host without a plan has no management port either.
-        return None
+def _translates(context: NodeContext, plan: dict) -> bool:
+    """Return whether the kernel translates for EgressServices by the plan, and a former plan is there."""
+    return bool(context.former) and translates_for_services(plan, context.node)
 
 
 def prepare_addresses(context: NodeContext, plan: dict, moved: Mapping[str, str]) -> Outcome:
@@ -94,8 +91,21 @@ def release_addresses(context: NodeContext, plan: dict, moved: Mapping[str, str]
     return outcome + node_gateway.release_addresses(context, released)
 
 
+def settle_addresses(context: NodeContext, plan: dict, moved: Mapping[str, str]) -> Outcome:
+    """Apply the plan where egress addresses move; a former host goes on dropping what others still send to it.
+
+    All hosts do this before any of them applies the plan as it is.
+    """
+    known_node(plan, context.node)
+    settled = settled_plan(plan, context.node, moved)
+    return apply_zone(context, settled, PARTS) if settled else Outcome()
+
+
 def _stored(context: NodeContext) -> dict:
-    """Return the plan that the host has, {} where it has none or one that this program does not know."""
+    """Return the plan that the host has, {} where it has none or one that this program does not know.
+
+    What is wrong with its file is for `keep_plan`.
+    """
     try:
         return read_plan_file(context.plan_path) if os.path.exists(context.plan_path) else {}
     except UserError:

@@ -83,9 +83,8 @@ def _reconcile(client, database, rows, identity, scope, write, report_foreign, c
         failures = left
         alone = alone or any(failure.fatal for failure in failures)
         retry_candidates |= {name for failure in failures for name in failure.inserts}
-        former = scope.former if scope and scope.networks is not None else None
-        without = scope.without if scope else frozenset()
-        narrowed = Scope(current.purged, _networks_left(failures, narrowed), former, without)
+        networks = _networks_left(failures, narrowed)
+        narrowed = dataclasses.replace(_retried(scope), tables=current.purged, networks=networks)
         time.sleep(random.uniform(0, 0.01 * 2 ** min(attempt, 5)))
     foreign = foreign_rows(client, schema, desired, current) if report_foreign else ()
     return Outcome(tuple(changes), tuple(foreign), tuple(failed.items()))
@@ -107,7 +106,7 @@ def _plan(client, schema, identity, rows, scope, retry_candidates):
     current = Current(client, schema, identity, desired, scope, retry_candidates)
     desired.check()
     current.locate()
-    plan = Plan(schema, identity, desired, current, scope.networks if scope else None)
+    plan = Plan(schema, identity, desired, current, *((scope.networks, scope.only) if scope else ()))
     _release_orphans(client, schema, plan)
     return plan, current, desired
 
@@ -211,6 +210,12 @@ def _keep_going(failures, refused, attempt, failed):
             failure.fatal = True
             again.append(failure)
     return again, seen
+
+
+def _retried(scope):
+    """The scope whose networks are planned again: without networks of its own it does not know their former rows."""
+    known = scope is not None and scope.networks is not None
+    return scope if known else Scope(without=scope.without if scope else frozenset())
 
 
 def _networks_left(failures, scope):

@@ -30,6 +30,7 @@ class Reader:
         self._client, self._schema, self._identity, self._desired = client, schema, identity, desired
         self.networks = scope.networks if scope else None
         self._former = scope.former if scope and self.networks is not None else None
+        self._only = scope.only if scope else None
         self.purged = self._purged_tables(scope)
         self._tables = set(desired.columns) & schema.tables.keys() | self.purged
         self.member_columns, self._columns = {}, {}
@@ -71,7 +72,8 @@ class Reader:
         desired.identify()
         names = {}
         for (table, key), wanted in desired.rows.items():
-            if wanted.unit in self.networks and wanted.match is None:
+            compared = wanted.unit in self.networks and (self._only is None or (table, key) in self._only)
+            if compared and wanted.match is None:
                 names[table, wanted.uuid] = table, key
         for row in self._former:
             if row.network in self.networks and row.table in self._schema.tables:

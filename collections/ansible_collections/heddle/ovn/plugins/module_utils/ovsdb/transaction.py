@@ -14,6 +14,7 @@ from ..common.errors import InvalidRows, RowProblem
 from .diff import NOTHING, UNCHANGED, Described, birth_row, compare, held_uuids
 from .identity import KEY, MARK_KEYS
 from .protocol.schema import MAP, MARKS, WHOLE
+from .titles import Names, differing, title_of
 from .values import map_pairs, map_wire, to_python
 
 NETWORKS_PER_TRANSACTION = 5
@@ -64,14 +65,14 @@ class Unit:
 class Plan:
     """All units of one run. `first`, then `chunks()`, then `last`, may be empty."""
 
-    def __init__(self, schema, identity, desired, current, networks):
+    def __init__(self, schema, identity, desired, current, networks=None, only=None):
         self._schema, self._identity, self._current, self._networks = schema, identity, current, networks
         self._by_uuid = {wanted.uuid: wanted for wanted in desired.rows.values()}
-        self._names = _Names(self._by_uuid)
+        self._names = Names(self._by_uuid)
         self._deletes = {left.uuid: left for left in current.leftovers}
         self._units, self._problems, self._referring = {}, [], {}
         self.later = {}
-        self._guarded = set()
+        self._guarded, self._only = set(), only
         for wanted in desired.rows.values():
             if wanted.current is not UNCHANGED:
                 self._consider(wanted, desired)
@@ -141,7 +142,7 @@ class Plan:
     def creation(self, wanted):
         """The change for a created row."""
         row = wanted.row
-        return Change(self._schema.name, "create", row.table, _name(row), row.network, {}, Described(row.columns))
+        return Change(self._schema.name, "create", row.table, title_of(row), row.network, {}, Described(row.columns))
 
     # -- planning ----------------------------------------------------------------------------------------------------
 
@@ -193,7 +194,7 @@ class Plan:
             guard[name] = old
             before[name], after[name] = self._readable(old), self._readable(new)
             if wanted.table.columns[name].kind is MAP:
-                before[name], after[name] = _differing(before[name], after[name])
+                before[name], after[name] = differing(before[name], after[name])
         if difference.columns:
             self._check_references(wanted, difference.columns)
             new_row = {name: new for name, (old, new) in difference.columns.items()}
@@ -216,11 +217,12 @@ class Plan:
             unit.writes.append({"op": "mutate", "table": row.table, "where": where, "mutations": mutations})
         for name, (added, removed) in difference.members.items():
             # Rows of networks that are not part of this plan were not read, and some could not be created.
-            planned = {uuid for uuid in added if uuid not in self._by_uuid or self._active(self._by_uuid[uuid])}
+            held = wanted.table.columns[name].strong
+            planned = {uuid for uuid in added if self._may_be_member(uuid, held)}
             if planned or removed:
                 self._update_members(wanted, name, planned, removed, before, after)
         if before or after:
-            change = Change(self._schema.name, "update", row.table, _name(row), row.network, before, after)
+            change = Change(self._schema.name, "update", row.table, title_of(row), row.network, before, after)
             unit.changes.append(change)
 
     def _update_members(self, wanted, name, added, removed, before, after):
@@ -255,7 +257,7 @@ class Plan:
             inserts = {
                 uuid
                 for uuid in members
-                if (member := self._by_uuid.get(uuid)) and member.current is None and member.unit in self._networks
+                if (member := self._by_uuid.get(uuid)) and member.current is None and self._active(member)
             }
             for uuid in sorted(inserts):
                 self._mutate(self._by_uuid[uuid].unit, wanted, name, "insert", [uuid])
@@ -295,7 +297,14 @@ class Plan:
     # -- units -------------------------------------------------------------------------------------------------------
 
     def _active(self, wanted):
-        return self._networks is None or wanted.unit in self._networks
+        return self._networks is None or (
+            wanted.unit in self._networks and (self._only is None or (wanted.row.table, wanted.row.key) in self._only)
+        )
+
+    def _may_be_member(self, uuid, held):
+        """Whether a row may be added to a set: a reference that does not hold it vanishes when there is no such row."""
+        wanted = self._by_uuid.get(uuid)
+        return wanted is None or self._active(wanted) or (not held and wanted.unit in self._networks)
 
     def _unit(self, place):
         unit = self._units.get(place)
@@ -362,17 +371,6 @@ class Plan:
         return to_python(wire, self._names)
 
 
-class _Names:
-    """Looks up labels of rows by uuid without making all of them."""
-
-    def __init__(self, by_uuid):
-        self._by_uuid = by_uuid
-
-    def get(self, uuid, default):
-        wanted = self._by_uuid.get(uuid)
-        return default if wanted is None else wanted.label
-
-
 def _wait(table, where, columns, rows):
     """A guard: the whole transaction fails at once unless the rows are as they were read (RFC 7047 section 5.2.6)."""
     return {
@@ -384,14 +382,3 @@ def _wait(table, where, columns, rows):
         "until": "==",
         "rows": rows,
     }
-
-
-def _name(row):
-    name = row.columns.get("name") or (row.match or {}).get("name")
-    return name if isinstance(name, str) else row.key
-
-
-def _differing(before, after):
-    """Only the keys that two maps disagree on."""
-    keys = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
-    return {key: before[key] for key in before if key in keys}, {key: after[key] for key in after if key in keys}

@@ -44,12 +44,16 @@ class Scope:
     desired and former rows are read by uuid, then the rows that they hold, so the run time does not depend on the size
     of the database. Undesired rows that are not found this way stay until a run without `former`.
 
+    `only`: of the desired rows of these networks, those (table, key) that are compared and written; the others serve as
+    targets of references (`None`: all). It needs `former`; `ovsdb/narrowing.py` makes such a scope.
+
     `without`: units that are not changed, whatever rows the database has of them.
     """
 
     tables: frozenset[str] | None = None
     networks: frozenset[str] | None = None
     former: tuple[Row, ...] | None = None
+    only: frozenset[tuple[str, str]] | None = None
     without: frozenset[str] = frozenset()
 
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from ..common.naming import DEFAULT_NETWORK
 from ..types.ovsdb_row import Keys, Parent, Row
 from .common.node_network import NodeNetwork, attachments, is_mesh, is_on
@@ -40,12 +42,12 @@ TABLES = (
 _TOPOLOGIES = {"Layer2": render_layer2, "Layer3": render_layer3, "Localnet": render_localnet}
 
 
-def render_northbound(plan: dict, node: str) -> list[Row]:
-    """Return the Northbound rows of a node's zone."""
+def render_northbound(plan: dict, node: str, networks: Container[str] | None = None) -> list[Row]:
+    """Return the Northbound rows of a node's zone; with `networks` of these only, and what is common to all."""
     rows = _zone(node) + _control_plane_protection()
     attached = attachments(plan)
     for name, network in plan["networks"].items():
-        if not is_on(network, node) or is_mesh(network):
+        if (networks is not None and name not in networks) or not is_on(network, node) or is_mesh(network):
             continue
         view = NodeNetwork(plan, name, node, attached.get(name, []))
         rows += _TOPOLOGIES[network["topology"]](view)

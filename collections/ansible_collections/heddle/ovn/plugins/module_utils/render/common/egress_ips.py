@@ -27,7 +27,8 @@ class Leaving:
 
     `holders` are pairs of EgressIP and node; `nics` has the NIC of each EgressIP that is not on the provider bridge.
     `local`: the workload is, or may soon be, on this node. `by_service`: the object is an EgressService, and the holder
-    its host.
+    its host. `handed`: this node gets an address of the family, or has given one up (`handover.py`), so that workloads
+    of other nodes may leave by it before it holds the address or after that.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Leaving:
     holders: tuple[tuple[str, str], ...]
     local: bool
     by_service: bool = False
+    handed: bool = False
     nics: dict[str, str] = field(default_factory=dict, hash=False)
 
     def held_by(self, node: str) -> list[str]:
@@ -83,10 +85,12 @@ def _with_egress_ips(view: NodeNetwork, elsewhere: set[str]) -> list[Leaving]:
                 and is_on(view.network, one["node"])
                 and (view.is_default or "nic" not in one)
             )
-            if holders and address not in elsewhere:
+            nics = {one["address"]: one["nic"] for one in entry["addresses"] if "nic" in one}
+            changing = {*entry.get("arriving", ()), *entry.get("leaving", ())} - nics.keys()
+            handed = any(family(one) == family(address) for one in changing)
+            if (holders or handed) and address not in elsewhere:
                 local = view.node in hosting_nodes(workload)
-                nics = {one["address"]: one["nic"] for one in entry["addresses"] if "nic" in one}
-                found.append(Leaving(name, entry["mark"], address, holders, local, nics=nics))
+                found.append(Leaving(name, entry["mark"], address, holders, local, handed=handed, nics=nics))
     return found
 
 

@@ -31,7 +31,8 @@ def prepared_plan(plan: dict, node: str, moved: Mapping[str, str]) -> dict | Non
     the addresses need that it gets, and does not answer for them. A former host stays as it is: its endpoints may go
     with the address.
     """
-    if node in moved.values() or not _reached(plan, moved):
+    networks = _with_former_hosts(plan, moved)
+    if node in moved.values() or networks is None:
         return None
     got = [address for address in held_addresses(plan, node) if address in moved]
     entries = {}
@@ -39,23 +40,34 @@ def prepared_plan(plan: dict, node: str, moved: Mapping[str, str]) -> dict | Non
         addresses = [{**one, "node": moved.get(one["address"], one["node"])} for one in entry["addresses"]]
         arriving = [one["address"] for one in entry["addresses"] if one["address"] in got]
         entries[name] = {**entry, "addresses": addresses, **({"arriving": arriving} if arriving else {})}
-    return _completed({**plan, "egress_ips": entries}, got)
+    return _completed({**plan, "networks": networks, "egress_ips": entries}, got)
 
 
-def _reached(plan: dict, moved: Mapping[str, str]) -> bool:
-    """Return whether workloads can leave by the former hosts of egress addresses: whether these have the networks.
+def _with_former_hosts(plan: dict, moved: Mapping[str, str]) -> dict[str, dict] | None:
+    """Return the networks, each also on the former hosts by which its workloads leave until the move.
 
-    No EgressService may leave with an address that moves: it changes its host with it.
+    None where that is not possible: a Layer3 network without a subnet for such a host any more, or an EgressService
+    that may leave with an address that moves: it changes its host with it.
     """
     if without_services(plan, moved) != plan.get("egress_services", {}):
-        return False
-    return all(
-        is_on(plan["networks"][network], moved[one["address"]])
-        for entry in plan["egress_ips"].values()
-        for one in entry["addresses"]
-        if one["address"] in moved
-        for network in entry["workloads"]
-    )
+        return None
+    needed: dict[str, set[str]] = {}
+    for entry in plan["egress_ips"].values():
+        former = {moved[one["address"]] for one in entry["addresses"] if one["address"] in moved}
+        for network in entry["workloads"]:
+            needed.setdefault(network, set()).update(former)
+    networks = dict(plan["networks"])
+    for name, hosts in needed.items():
+        network = networks[name]
+        missing = {host for host in hosts if not is_on(network, host)}
+        if missing and not ("nodes" in network and missing <= set(network.get("host_subnets", missing))):
+            return None
+        if missing:
+            networks[name] = {
+                **network,
+                "nodes": [one for one in plan["nodes"] if one in {*network["nodes"], *missing}],
+            }
+    return networks
 
 
 def released_plan(stored: dict, plan: dict, node: str, moved: Mapping[str, str]) -> dict | None:
@@ -79,6 +91,21 @@ def released_plan(stored: dict, plan: dict, node: str, moved: Mapping[str, str])
     if "egress_services" in stored:
         left["egress_services"] = without_services(stored, lost)
     return _completed(left, sorted(lost | set(stored.get(UNANNOUNCED, ()))))
+
+
+def settled_plan(plan: dict, node: str, moved: Mapping[str, str]) -> dict | None:
+    """Return the plan with which a node takes part in a move of egress addresses; None where none of these moves.
+
+    Workloads leave by the new hosts. A former host still marks and drops what other nodes send to it that do not have
+    the plan yet, until all have it: it would leave with the address of the node.
+    """
+    entries = {}
+    for name, entry in plan["egress_ips"].items():
+        gone = [one["address"] for one in entry["addresses"] if moved.get(one["address"]) == node]
+        entries[name] = {**entry, "leaving": gone} if gone else entry
+    if not any(one["address"] in moved for entry in entries.values() for one in entry["addresses"]):
+        return None
+    return plan if entries == plan["egress_ips"] else _completed({**plan, "egress_ips": entries}, ())
 
 
 def pending_addresses(stored: dict, plan: dict, node: str) -> list[str]:

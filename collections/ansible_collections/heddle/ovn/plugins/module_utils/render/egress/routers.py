@@ -72,6 +72,9 @@ class _EgressIps:
         held = [one for one in self._found if one.held_by(self._view.node)]
         to_host = [one for one in held if self._is_translated_by_host(one)]
         by_router = [one for one in held if not self._is_translated_by_host(one)]
+        if not self._view.is_default:
+            # Without its mark a packet would leave with the address of the node.
+            by_router += [one for one in self._found if one.handed and not one.held_by(self._view.node)]
         # On the node with the NIC, packets of workloads elsewhere pass the cluster router.
         passing = [one for one in self._found if not one.local and one.held_on_nics(self._view.node)]
         rows = [*self._sets([*local, *passing]), *self._exceptions([*local, *passing])] if local or passing else []
@@ -83,7 +86,7 @@ class _EgressIps:
         inside = {family(one.address) for one in to_host} - {family(one.address) for one in [*local, *passing]}
         rows += [row for version in sorted(inside) for row in self._inside(version)]
         rows += [row for one in by_router for row in self._leave(one)]
-        rows += self._catch_all() if held or passing else []
+        rows += self._catch_all() if held or passing or by_router else []
         return rows
 
     def _is_translated_by_host(self, one: Leaving) -> bool:

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The networks of a host that change by endpoints of Services, members of policies, EgressIPs and workloads alone."""
+
+from __future__ import annotations
+
+from .handover import UNANNOUNCED
+from .node_network import is_mesh, is_on
+
+# Parts of a plan that say nothing about the topology; all but the workloads are by network.
+_BY_NETWORK = ("services", "headless", "policies")
+_PARTS = {"workloads", "egress_ips", *_BY_NETWORK}
+# Of no consequence for rows.
+_OTHERS = {"digest", "revision", UNANNOUNCED}
+
+
+def changed_networks(former: dict, plan: dict, node: str) -> frozenset[str]:
+    """Return them; none where the plans differ in anything else."""
+    others = (former.keys() | plan.keys()) - _PARTS - _OTHERS
+    if any(former.get(part) != plan.get(part) for part in others) or node not in plan["nodes"]:
+        return frozenset()
+    found = {network for part in _BY_NETWORK for network in _differing(former.get(part, {}), plan.get(part, {}))}
+    for name in _differing(former["workloads"], plan["workloads"]):
+        for workloads in (former["workloads"], plan["workloads"]):
+            found |= {one["network"] for one in workloads.get(name, {}).get("interfaces", ())}
+    for name in _differing(former["egress_ips"], plan["egress_ips"]):
+        found |= {network for one in (former, plan) for network in one["egress_ips"].get(name, {}).get("workloads", ())}
+    networks = plan["networks"]
+    return frozenset(
+        name for name in found if name in networks and is_on(networks[name], node) and not is_mesh(networks[name])
+    )
+
+
+def _differing(before: dict, after: dict) -> set[str]:
+    return {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Workloads with an EgressService on a Layer2 network, in all stages of its topology's upgrade and back (OKEP-5094).
+
+Two zones, as in `test_layer2_upgrade.py`. What leaves one zone through a port with a tunnel key is followed into the
+other one, at the port with that key.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import product
+
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
+from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.bridge_flows import render_bridge_flows
+from ansible_collections.heddle.ovn.plugins.module_utils.store.layer2_version import GATEWAY_ROUTERS, TRANSIT_ROUTER
+from tests.live.topology.test_layer2_upgrade import (
+    FAMILIES,
+    GATEWAY_MAC,
+    ROUTER,
+    SWITCH,
+    TRANSIT_MAC,
+    cluster,
+    port,
+)
+from tests.pipeline import layer2, namespace, workload
+
+__all__ = ["cluster"]
+EXTERNAL = {4: "198.51.100.7", 6: "2001:db8:99::7"}
+BASE = namespace("red") + layer2("red", "net", "203.203.0.0/24", "2010:100:200::/60")
+NODE_OF = {"late": 1, "c": 3}
+# Each step changes the version of one node; both ways, mixed states with either node as the newer one are among them.
+STEPS = [(), *product(("node1", "node2", "node3"), (TRANSIT_ROUTER,)), *product(("node1", "node2"), (GATEWAY_ROUTERS,))]
+
+
+def manifests(host: str) -> str:
+    name = {"name": "web", "namespace": "red"}
+    documents = [
+        {"apiVersion": "heddle.dev/v1", "kind": "LoadBalancerPool", "metadata": {"name": "provider"},
+         "spec": {"subnets": ["192.0.2.100/32", "2001:db8::100/128"]}},
+        {"apiVersion": "v1", "kind": "Service", "metadata": name,
+         "spec": {"type": "LoadBalancer", "ipFamilyPolicy": "PreferDualStack", "selector": {"app": "web"},
+                  "ports": [{"port": 80}]}},
+        {"apiVersion": "k8s.ovn.org/v1", "kind": "EgressService", "metadata": name,
+         "spec": {"nodeSelector": {"matchLabels": {"kubernetes.io/hostname": host}}}},
+    ]  # fmt: skip
+    text = "".join(workload("red", one, f"node{number}") for one, number in NODE_OF.items())
+    text = BASE + text.replace("namespace: red}\nspec: {node", "namespace: red, labels: {app: web}}\nspec: {node")
+    return text + "".join(f"---\n{json.dumps(one)}\n" for one in documents)
+
+
+def leaving(cluster, name: str, host: int, number: int) -> tuple[str, str]:
+    """Follow a packet of a workload to an external host; the port that it leaves by, and what was changed on it."""
+    here, new = NODE_OF[name], {one: f"trtos-{SWITCH}" in side.tunnel_keys() for one, side in cluster.sides.items()}
+    side, source = cluster.sides[here], cluster.sides[here].end_of(name, number)
+    gateway = TRANSIT_MAC if new[here] else GATEWAY_MAC[here]
+    [(place, text), *_others] = side.echo(SWITCH, port(name), source, (gateway, EXTERNAL[number]), number)
+    if here == host:
+        return place, text
+    # The keys of these ports in both zones are compared by `test_all_of_a_mixed_cluster`.
+    there = f"GR_red_net_node{host}"
+    if new[here] and new[host]:
+        assert place == f"trtor-{there}"
+        datapath, inport = there, f"rtotr-{there}"
+    else:
+        assert place == f"stor-{SWITCH}_node{host}"
+        datapath, inport = (ROUTER, f"trtos-{SWITCH}-upgrade") if new[host] else (there, f"rtos-{SWITCH}")
+    seen = dict(re.findall(r"eth\.(src|dst) = ([0-9a-f:]{17});", text))
+    other = cluster.sides[host]
+    mac = next(
+        row["mac"] for row in other.northbound.rows("Logical_Router_Port", "name", "mac") if row["name"] == inport
+    )
+    # The transit router of this zone asks for the address of the other node's gateway router.
+    assert seen["dst"] == mac or seen["dst"].startswith(("ff:ff:", "33:33:"))
+    return other.echo(datapath, inport, (seen["src"], source[1]), (mac, EXTERNAL[number]), number)[0]
+
+
+@pytest.mark.parametrize("host", [1, 3])
+def test_endpoints_leave_by_the_host_in_every_stage(cluster, host):
+    for step in STEPS:
+        # A drain would move them.
+        cluster.admit(BASE)
+        if step:
+            cluster.change(*step)
+        cluster.admit(manifests(f"node{host}"))
+        cluster.apply()
+        assert not any(outcome.changed for outcome in cluster.apply())
+        plan = build_plan(cluster.state)
+        entry = plan["egress_services"]["red_net"]["red/web"]
+        assert (entry["host"], entry["workloads"]) == (f"node{host}", ["red/c", "red/late"])
+        flows = [one for one in render_bridge_flows(plan, entry["host"]) if f"pkt_mark={entry['mark']:#x}" in one.match]
+        assert all(any(address in one.actions for one in flows) for address in entry["addresses"]), step
+        for name, number in product(NODE_OF, FAMILIES):
+            place, text = leaving(cluster, name, host, number)
+            assert place == f"breth1_red_net_node{host}", (step, name, number, text)
+            assert f"pkt.mark = {entry['mark']};" in text, (step, name, number, text)
