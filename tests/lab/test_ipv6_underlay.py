@@ -136,7 +136,7 @@ def test_esp_over_ipv6(lab, installed, manifests):
 def test_uninstall_of_an_encrypted_mesh_leaves_nothing(lab, installed, manifests):
     """Neither keys in the kernel, nor certificates, bridge, units, ports; IPsec of the operator stays."""
     assert "reqid 6784" in xfrm(lab, LEAVING)
-    lab.ssh(LEAVING, f"ip xfrm policy add {FOREIGN} action allow")
+    lab.ssh(LEAVING, f"ip xfrm policy update {FOREIGN} action allow")
     files = lab.ssh(LEAVING, "find /var/lib/heddle/mesh -name '*.pem'").split()
     assert len(files) >= 3
     checked = lab.play("uninstall.yml", *CHOSEN, *FORCE, "--limit", LEAVING, "--check", "--diff", manifests=manifests)
