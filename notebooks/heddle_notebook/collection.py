@@ -44,11 +44,11 @@ from ansible_collections.heddle.ovn.plugins.module_utils.render.common.node_netw
     attachments,
     nodes_of,
 )
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.packets import packets_between, trace_text  # noqa: E402
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.report_tables import (  # noqa: E402
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.audit.tables import (  # noqa: E402
     cause_lines,
     foreign_lines,
 )
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.packets import packets_between, trace_text  # noqa: E402
 
 __all__ = [
     "COLLECTIONS",
