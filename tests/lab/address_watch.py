@@ -6,9 +6,10 @@ address is asked for by ARP or a neighbour solicitation, broadcast or multicast.
 and port is begun every 50 ms; with `from` this host listens on the ports, and others connect with the addresses.
 
 After a line of input it goes on until there was a further connection for each address and port, and prints a JSON
-object: by address `hosts`, the MAC addresses of answers and of the frames of such connections, in their order with
-repetitions left out, and by port `gap_ms`, the longest time between two connections, and `accepted`, whether there was
-that further one; `others` are the addresses that connections came from beside these.
+object: by address `hosts` and `senders`, the MAC addresses of answers, and of the frames of such connections, in their
+order with repetitions left out, each with the time of the first such frame in milliseconds, and by port `gap_ms`, the
+longest time between two connections, and `accepted`, whether there was that further one; `others` are the addresses
+that connections came from beside these.
 """
 
 import contextlib
@@ -85,10 +86,10 @@ class Found:
 
     def __init__(self, ports, addresses):
         self.addresses = {
-            address: {"hosts": [], "ports": {port: {"gap_ms": 0, "accepted": False} for port in ports}}
+            address: {"hosts": [], "senders": [], "ports": {port: {"gap_ms": 0, "accepted": False} for port in ports}}
             for address in addresses
         }
-        self.others, self.ending, self._last = set(), None, {}
+        self.others, self.ending, self._last, self._began = set(), None, {}, time.monotonic()
 
     def connected(self, address, port, began):
         """A connection that began then works now."""
@@ -100,11 +101,11 @@ class Found:
         seen["accepted"] |= self.ending is not None and began > self.ending
         self._last[address, port] = now
 
-    def at(self, address, mac):
+    def at(self, kind, address, mac):
         """A frame showed the address at a host."""
-        hosts = self.addresses[address]["hosts"]
-        if hosts[-1:] != [mac]:
-            hosts.append(mac)
+        hosts = self.addresses[address][kind]
+        if not hosts or hosts[-1][0] != mac:
+            hosts.append([mac, round(1000 * (time.monotonic() - self._began))])
 
     def complete(self):
         """Whether there was a further connection for each address and port."""
@@ -112,14 +113,15 @@ class Found:
 
 
 def read_frames(raw, own_mac, found, sees):
-    """Read what has arrived; `sees` are the functions that find an address in a frame."""
+    """Read what has arrived; `sees` has the functions that find an address in a frame, by what it shows."""
     with contextlib.suppress(BlockingIOError):
         while True:
             frame = raw.recv(2048)
             with contextlib.suppress(struct.error, IndexError):
-                for seen in filter(None, (see(frame) for see in sees)):
-                    if seen[0] in found.addresses and seen[1] != own_mac:
-                        found.at(*seen)
+                for kind, see in sees.items():
+                    seen = see(frame)
+                    if seen and seen[0] in found.addresses and seen[1] != own_mac:
+                        found.at(kind, *seen)
 
 
 def main(direction, interface, owns, ports, addresses):
@@ -130,7 +132,7 @@ def main(direction, interface, owns, ports, addresses):
         own_mac = file.read().strip()
     found, pending = Found(ports, addresses), {}
     servers = {listen(port): port for port in ports} if direction == "from" else {}
-    sees = (answered, sender) if servers else (answered,)
+    sees = {"hosts": answered, **({"senders": sender} if servers else {})}
     asking = connecting = time.monotonic()
     print('"ready"', flush=True)
     while True:

@@ -50,7 +50,7 @@ pytestmark = pytest.mark.long
 COMMANDS = (
     "ip rule; ip -6 rule",
     "for one in 4 6; do ip -$one route show table all | grep -v 'table local\\|fe80\\|ff00'; done",
-    f"ip -o address show {NIC} | sed 's/ valid_lft.*//'",
+    f"ip -o address show {NIC} | sed 's/ valid_lft.*//; s/ tentative//'",
     "nft list ruleset | grep -i egress",
 )
 

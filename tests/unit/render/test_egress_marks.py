@@ -9,7 +9,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.render import render_no
 from ansible_collections.heddle.ovn.plugins.module_utils.render.common.handover import (
     prepared_plan,
     released_plan,
-    settled_plan,
+    rerouting_plan,
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.bridge_flows import render_bridge_flows
 from tests.pipeline import labelled, layer2, layer3, namespace, plan_of, with_gateways, workload
@@ -77,18 +77,18 @@ def test_no_step_of_a_move_lets_packets_leave_with_the_address_of_a_node(network
     addresses = marked(before, "node1")
     assert len(addresses) == 2
     assert marked(prepared_plan(after, "node2", moved), "node2") == addresses
-    for plan in (released_plan(before, after, "node1", moved), settled_plan(after, "node1", moved)):
+    for plan in (released_plan(before, after, "node1", moved), rerouting_plan(after, "node1", moved)):
         assert marked(plan, "node1") == addresses
         mark = next(iter(plan["egress_ips"].values()))["mark"]
         flows = [flow for flow in render_bridge_flows(plan, "node1") if f"pkt_mark={mark:#x}" in flow.match]
         assert [flow.actions for flow in flows] == ["drop"]
-    assert settled_plan(after, "node2", moved) == settled_plan(after, "node3", moved) == after
+    assert rerouting_plan(after, "node2", moved) == rerouting_plan(after, "node3", moved) == after
     assert not marked(after, "node1")
 
 
 def test_a_move_of_other_addresses_needs_no_such_step():
     plan = plan_of(namespace("red") + LAYER2 + WORKLOADS + egress_ip("web", "192.0.2.100"), hosts=HOSTS)
-    assert settled_plan(plan, "node1", {"192.0.2.200": "node1"}) is None
+    assert rerouting_plan(plan, "node1", {"192.0.2.200": "node1"}) is None
 
 
 def test_workloads_leave_by_a_former_host_that_loses_the_network():

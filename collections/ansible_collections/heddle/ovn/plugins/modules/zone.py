@@ -64,10 +64,10 @@ options:
       - V(prepare) applies O(document) but for the move. A host that loses an address does nothing yet. Apart from that
         nothing is left to do then, so connections are interrupted shortly only.
       - V(release) does nothing but give up the addresses that the host loses.
-      - V(settle) applies O(document) where addresses of EgressIPs move. A host that loses one goes on dropping packets
+      - V(reroute) applies O(document) where addresses of EgressIPs move. A host that loses one goes on dropping packets
         that other hosts still send to it for that address, as they would leave with its own.
     type: str
-    choices: [prepare, release, settle]
+    choices: [prepare, release, reroute]
     version_added: 0.4.0
   moved:
     description: The addresses that move, as RV(heddle.ovn.resource#module:moved_addresses), each with its former host.

@@ -10,7 +10,7 @@ from dataclasses import replace
 from ..common.change import Outcome
 from ..common.naming import DEFAULT_NETWORK
 from ..render.common.egress_services import translates_for_services
-from ..render.common.handover import pending_addresses, prepared_plan, released_plan, settled_plan
+from ..render.common.handover import pending_addresses, prepared_plan, released_plan, rerouting_plan
 from . import node_gateway
 from .context import NodeContext
 from .host_firewall import apply_firewall
@@ -91,14 +91,14 @@ def release_addresses(context: NodeContext, plan: dict, moved: Mapping[str, str]
     return outcome + node_gateway.release_addresses(context, released)
 
 
-def settle_addresses(context: NodeContext, plan: dict, moved: Mapping[str, str]) -> Outcome:
+def reroute_addresses(context: NodeContext, plan: dict, moved: Mapping[str, str]) -> Outcome:
     """Apply the plan where egress addresses move; a former host goes on dropping what others still send to it.
 
     All hosts do this before any of them applies the plan as it is.
     """
     known_node(plan, context.node)
-    settled = settled_plan(plan, context.node, moved)
-    return apply_zone(context, settled, PARTS) if settled else Outcome()
+    rerouting = rerouting_plan(plan, context.node, moved)
+    return apply_zone(context, rerouting, PARTS) if rerouting else Outcome()
 
 
 def _stored(context: NodeContext) -> dict:

@@ -93,7 +93,7 @@ def released_plan(stored: dict, plan: dict, node: str, moved: Mapping[str, str])
     return _completed(left, sorted(lost | set(stored.get(UNANNOUNCED, ()))))
 
 
-def settled_plan(plan: dict, node: str, moved: Mapping[str, str]) -> dict | None:
+def rerouting_plan(plan: dict, node: str, moved: Mapping[str, str]) -> dict | None:
     """Return the plan with which a node takes part in a move of egress addresses; None where none of these moves.
 
     Workloads leave by the new hosts. A former host still marks and drops what other nodes send to it that do not have

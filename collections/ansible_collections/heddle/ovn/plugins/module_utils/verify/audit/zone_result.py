@@ -12,13 +12,13 @@ from ...agent.health.health import stopped_dns_names, stopped_mesh, stopped_prob
 from ...agent.health.probes import first_readiness
 from ...agent.module_options import ZONE_PARTS
 from ...agent.module_runner import Request, load_plan, node_context, refusal, result
-from ...agent.zone import apply_zone, prepare_addresses, release_addresses, settle_addresses
+from ...agent.zone import apply_zone, prepare_addresses, release_addresses, reroute_addresses
 from ...common.naming import MESH_CERTIFICATES
 from ...render.host.mesh import mesh_networks
 from ...render.services.readiness import has_probes
 from .compare import Comparison
 
-_HANDOVER = {"prepare": prepare_addresses, "release": release_addresses, "settle": settle_addresses}
+_HANDOVER = {"prepare": prepare_addresses, "release": release_addresses, "reroute": reroute_addresses}
 
 
 def zone_result(request: Request) -> dict:
