@@ -34,8 +34,8 @@ VERIFY_RESULT = "test_verify_result.py"
 SHORT = ("-m", "not long")
 # The live tests of Egress in a guest whose kernel has FoU.
 EGRESS_GUEST = "test_egress_guest.py"
-# Two processors: the groups beside the others leave one half idle.
-PARALLEL = 2
+# For two processors: groups wait for OVN, for hosts that boot and for timers, so two of them leave a seventh idle.
+PARALLEL = 3
 
 
 def pytest(name: str, *arguments: str, environment: dict[str, str] | None = None, prefix: tuple = ()) -> Stage:
