@@ -34,7 +34,7 @@ VERIFY_RESULT = "test_verify_result.py"
 SHORT = ("-m", "not long")
 # The live tests of Egress in a guest whose kernel has FoU.
 EGRESS_GUEST = "test_egress_guest.py"
-# For two processors: groups wait for OVN, for hosts that boot and for timers, so two of them leave a seventh idle.
+# For two processors: groups also wait, for OVN, for hosts that boot and for timers, so two of them leave a part idle.
 PARALLEL = 3
 
 

@@ -18,30 +18,24 @@ _PORT = 5300
 
 def rate(source: str, target: str, address: str, seconds: float) -> float:
     """Return Mbit/s of one TCP connection to an address, in the second half of its time."""
-    family = _family(address)
-    with kernel.in_netns(target):
-        listening = socket.create_server((address, 0), family=family)
-    with kernel.in_netns(source):
-        sending = socket.socket(family)
-    with listening, sending:
-        sending.settimeout(60)
-        sending.connect(listening.getsockname()[:2])
-        receiving = listening.accept()[0]
-        marks: list[tuple[float, int]] = []
-        reader = threading.Thread(target=_read, args=(receiving, marks))
-        reader.start()
+    with _stream(source, target, address) as (sending, marks):
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             sending.sendall(_BUFFER)
-        sending.shutdown(socket.SHUT_WR)
-        reader.join()
-        receiving.close()
     half = next(mark for mark in marks if mark[0] >= marks[0][0] + seconds / 2)
     return 8e-6 * (marks[-1][1] - half[1]) / max(marks[-1][0] - half[0], 1e-9)
 
 
 def transfer(source: str, target: str, address: str, octets: int) -> None:
     """Send bytes over one TCP connection to an address; returns when all have arrived."""
+    with _stream(source, target, address) as (sending, _marks):
+        for _piece in range(octets // len(_BUFFER)):
+            sending.sendall(_BUFFER)
+
+
+@contextlib.contextmanager
+def _stream(source: str, target: str, address: str):
+    """Yield a connected socket, and when how many bytes had arrived; all have at the end."""
     with kernel.in_netns(target):
         listening = socket.create_server((address, 0), family=_family(address))
     with kernel.in_netns(source):
@@ -53,8 +47,7 @@ def transfer(source: str, target: str, address: str, octets: int) -> None:
         marks: list[tuple[float, int]] = []
         reader = threading.Thread(target=_read, args=(receiving, marks))
         reader.start()
-        for _piece in range(octets // len(_BUFFER)):
-            sending.sendall(_BUFFER)
+        yield sending, marks
         sending.shutdown(socket.SHUT_WR)
         reader.join()
         receiving.close()

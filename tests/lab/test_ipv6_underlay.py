@@ -125,7 +125,7 @@ def test_esp_over_ipv6(lab, installed, manifests):
     try:
         for address in addresses(lab)["node2"]:
             # As many as are needed for so many answers: a busy lab loses frames of its underlay.
-            assert f" {ECHOES} received" in ping(lab, "node1", address, "-i0.1", f"-c{ECHOES}", "-w40")
+            assert f" {ECHOES} received" in ping(lab, "node1", address, "-i0.1", f"-c{ECHOES}", "-w600")
     finally:
         lab.ssh("node1", "pkill -INT tcpdump")
     lines = [line for line in capture.communicate()[0].splitlines() if line]

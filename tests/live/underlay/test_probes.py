@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -99,16 +98,15 @@ def test_a_black_hole_is_measured_to_the_byte(hosts):
     assert received == {"b": {"a": sent["a"]["b"]}, "a": {"b": sent["b"]["a"]}}
 
 
-@pytest.mark.skipif(not shutil.which("nft"), reason="there is no nft")
-def test_a_port_that_is_closed_in_one_direction(hosts):
+def test_a_port_that_is_closed_in_one_direction(hosts, tools):
     """VXLAN brings the acknowledgements back, so that the open direction of Geneve is known to be open."""
-    table = "table inet t { chain i { type filter hook input priority 0; udp dport 6081 drop; } }"
-    hosts.inside("b", "nft", "-f", "-", text=table)
+    table = "table inet t { chain i { type filter hook input priority 0; udp dport 6081 drop; }; }"
+    hosts.inside("b", *tools.command("nft", "-f", "-"), text=table)
     _problems, sent, received = hosts.measure()
     assert sent == {"a": {"b": {"geneve": 0, "vxlan": 1500}}, "b": {"a": {"geneve": 1500, "vxlan": 1500}}}
     assert received["b"] == {"a": {"vxlan": 1500}}
-    table = "table inet t { chain i { udp dport 4789 drop; } }"
-    hosts.inside("b", "nft", "-f", "-", text=table)
+    table = "table inet t { chain i { udp dport 4789 drop; }; }"
+    hosts.inside("b", *tools.command("nft", "-f", "-"), text=table)
     _problems, sent, received = hosts.measure()
     # No acknowledgement comes back, but what arrives is recorded.
     assert sent == {"a": {"b": {"geneve": 0, "vxlan": 0}}, "b": {"a": {"geneve": 0, "vxlan": 0}}}
