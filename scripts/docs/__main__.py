@@ -37,7 +37,7 @@ Documentation of Ansible
 ========================
 
 """
-_LABELS = {
+LABELS = {
     "ansible_configuration_settings": "reference_appendices/config.html",
     "common_return_values": "reference_appendices/common_return_values.html",
     "action_plugins": "plugins/action.html",
@@ -45,6 +45,7 @@ _LABELS = {
     "lookup_plugins": "plugins/lookup.html",
     "filter_plugins": "plugins/filter.html",
     "ansible_collections.ansible.builtin.debug_module": "collections/ansible/builtin/debug_module.html",
+    "ansible_collections.ansible.builtin.template_module": "collections/ansible/builtin/template_module.html",
 }
 _SITE = "https://docs.ansible.com/ansible/latest/"
 # Files of the project, which are no pages of the site.
@@ -64,7 +65,7 @@ def main() -> int:
         (source / page.name).write_text(_OUTSIDE.sub(r"\1", page.read_text(encoding="utf-8")), encoding="utf-8")
     labels = "".join(
         f".. _{label}:\n\n{label}\n{'-' * len(label)}\n\n`{page} <{_SITE}{page}>`_\n\n"
-        for label, page in _LABELS.items()
+        for label, page in LABELS.items()
     )
     (source / "ansible.rst").write_text(_ANSIBLE + labels, encoding="utf-8")
     (source / "walkthroughs.md").write_text(write_pages(source / "extra" / "walkthroughs"), encoding="utf-8")

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from scripts.docs.__main__ import LABELS
 from scripts.docs.kinds import described_fields
 from scripts.docs.links import anchors, broken
 from scripts.docs.pages import PAGES
@@ -72,3 +74,18 @@ def test_the_collection_has_all_pages():
     assert {page.name: page.resolve() for page in shipped.iterdir()} == {
         page.name: page for page in (ROOT / "docs").glob("*.md")
     }, "link a new page: ln -s ../../../../../docs/PAGE collections/ansible_collections/heddle/ovn/docs/"
+
+
+def test_every_page_is_in_the_index():
+    listed = set((ROOT / "docs" / "index.md").read_text(encoding="utf-8").split())
+    pages = {page.stem for page in (ROOT / "docs").glob("*.md")} - {"index"}
+    assert not pages - listed, "add it to docs/index.md"
+
+
+def test_documented_modules_of_ansible_have_a_label():
+    plugins = ROOT / "collections" / "ansible_collections" / "heddle" / "ovn" / "plugins"
+    texts = [path.read_text(encoding="utf-8") for path in plugins.rglob("*.py")]
+    named = {name for text in texts for name in re.findall(r"\bM\((ansible\.builtin\.\w+)\)", text)}
+    assert named
+    missing = {name for name in named if f"ansible_collections.{name}_module" not in LABELS}
+    assert not missing, "add it to LABELS in scripts/docs/__main__.py"
