@@ -29,24 +29,31 @@ class _WarmEngine(NBClientEngine):
 
     @classmethod
     def execute_managed_notebook(cls, nb_man, kernel_name, **options):
-        """Run the cells of a notebook in the kernel that was started longest ago."""
+        """Run the cells of a notebook in the kernel that was started longest ago, which ends with them."""
+        kernel = cls.kernels.pop(0)
         client = PapermillNotebookClient(
-            nb_man, km=cls.kernels.pop(0), kernel_name=kernel_name, startup_timeout=START_SECONDS, timeout=None
+            nb_man, km=kernel, kernel_name=kernel_name, startup_timeout=START_SECONDS, timeout=None
         )
-        return client.execute()
+        try:
+            return client.execute()
+        finally:
+            run_sync(kernel.shutdown_kernel)()
 
 
 papermill_engines.register(ENGINE, _WarmEngine)
 
 
 class Runner:
-    """Kernels and a converter, ready before there is anything to run. A kernel runs one notebook."""
+    """Kernels and a converter, ready before there is anything to run. A kernel runs one notebook.
 
-    def __init__(self, sources: Path) -> None:
+    Kernels listen on sockets below a temporary directory, so that no other user reaches them.
+    """
+
+    def __init__(self, sources: Path, *, show_input: bool = False) -> None:
         self._sources = sources
         self._started: list[AsyncKernelManager] = []
         self._sockets = tempfile.TemporaryDirectory(prefix="heddle-kernels-")
-        self._exporter = HTMLExporter(exclude_input=True)
+        self._exporter = HTMLExporter(exclude_input=not show_input)
         logging.getLogger("papermill").setLevel(logging.WARNING)
 
     def __enter__(self) -> Runner:
@@ -76,7 +83,7 @@ class Runner:
         _WarmEngine.kernels.append(kernel)
         return kernel
 
-    def run(self, name: str, report: Path, executed: Path) -> tuple[Path, str]:
+    def run(self, name: str, executed: Path, parameters: dict[str, object]) -> tuple[Path, str]:
         """Run a notebook and write it and its page; return the page, and what a cell failed with, or nothing."""
         if not _WarmEngine.kernels:
             self._start()
@@ -85,7 +92,7 @@ class Runner:
             papermill.execute_notebook(
                 str(self._sources / f"{name}.ipynb"),
                 str(executed),
-                parameters={"report_directory": str(report)},
+                parameters=parameters,
                 engine_name=ENGINE,
                 progress_bar=False,
                 cwd=str(self._sources),

@@ -44,7 +44,8 @@ def main() -> int:
             sys.stdin.buffer.read()
         failed = False
         for name in filter(begins, names):
-            page, problem = runner.run(name, REPORT, REPORT / f"{NOTEBOOKS[name]}.ipynb")
+            executed = REPORT / f"{NOTEBOOKS[name]}.ipynb"
+            page, problem = runner.run(name, executed, {"report_directory": str(REPORT)})
             failed = failed or bool(problem)
             print(f"error: notebook {name}: {problem}" if problem else f"wrote {page}", flush=True)
     # It has links to the pages that are there.

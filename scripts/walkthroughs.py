@@ -7,16 +7,14 @@ The executed copies are the record, as notebooks and as HTML, in walkthroughs/ o
 from __future__ import annotations
 
 import argparse
-import logging
 import os
 import sys
 import time
 from pathlib import Path
 
-import nbformat
-import papermill
 import yaml
-from nbconvert import HTMLExporter
+
+from scripts.notebook_runner import Runner
 
 PROJECT = Path(__file__).resolve().parent.parent
 SOURCES = PROJECT / "notebooks" / "walkthroughs"
@@ -51,27 +49,20 @@ def main() -> int:
     unknown = [name for name in chosen if name not in names]
     if unknown:
         parser.error(f"unknown walkthrough {', '.join(unknown)}; there are {', '.join(names)}")
-    logging.getLogger("papermill").setLevel(logging.WARNING)
     directory = REPORT / "walkthroughs"
     directory.mkdir(parents=True, exist_ok=True)
     failed = False
-    for name in chosen:
-        executed = directory / f"{name}.ipynb"
-        given = {key: yaml.safe_load(text) for key, text in options.parameter}
-        parameters = {"report": str(REPORT), **PARAMETERS.get(name, {}), **given}
-        began = time.monotonic()
-        try:
-            papermill.execute_notebook(
-                str(SOURCES / f"{name}.ipynb"), str(executed), parameters=parameters, progress_bar=False,
-                cwd=str(SOURCES),
-            )  # fmt: skip
-        except papermill.PapermillExecutionError as error:
-            failed = True
-            print(f"error: {name}: cell {error.exec_count}: {error.ename}: {error.evalue}", flush=True)
-        # A page that failed is kept as far as it came, with the failure in it.
-        page, _resources = HTMLExporter().from_notebook_node(nbformat.read(executed, as_version=4))
-        executed.with_suffix(".html").write_text(page, encoding="utf-8")
-        print(f"{time.monotonic() - began:7.1f} s  {executed.with_suffix('.html')}", flush=True)
+    with Runner(SOURCES, show_input=True) as runner:
+        for name in chosen:
+            given = {key: yaml.safe_load(text) for key, text in options.parameter}
+            began = time.monotonic()
+            page, problem = runner.run(
+                name, directory / f"{name}.ipynb", {"report": str(REPORT), **PARAMETERS.get(name, {}), **given}
+            )
+            if problem:
+                failed = True
+                print(f"error: {name}: {problem}", flush=True)
+            print(f"{time.monotonic() - began:7.1f} s  {page}", flush=True)
     return 1 if failed else 0
 
 
