@@ -41,7 +41,7 @@ SERVICES = {
     "heddle-state": "ovsdb",
 }
 COLUMNS = ("control", *dict.fromkeys(SERVICES.values()), "other")
-_READ = "cd /sys/fs/cgroup && grep -H usage_usec cpu.stat system.slice/*.service/cpu.stat"
+READ_USAGE = "cd /sys/fs/cgroup && grep -H usage_usec cpu.stat system.slice/*.service/cpu.stat"
 
 
 def workload(number: int, node: str, name: str) -> str:
@@ -65,7 +65,7 @@ def manifests(networks: int, used: int, *, replaced: bool = False) -> str:
 def processor_seconds(lab: Lab) -> dict[str, float]:
     """Return the processor seconds so far by column, of all nodes and of the processes that this one has waited for."""
     with ThreadPoolExecutor() as pool:
-        texts = list(pool.map(lambda node: lab.ssh(node, _READ), NODES))
+        texts = list(pool.map(lambda node: lab.ssh(node, READ_USAGE), NODES))
     own = resource.getrusage(resource.RUSAGE_CHILDREN)
     found = {**dict.fromkeys(COLUMNS, 0.0), "control": own.ru_utime + own.ru_stime}
     for line in "".join(texts).splitlines():

@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.lab.capture import captured
 from tests.lab.conftest import MANIFESTS, NODES, REPORT, Lab
 from tests.lab.test_encapsulation import UNDERLAY, stored_paths, wait_for
 from tests.lab.test_mesh_encryption import ON_THE_WIRE, PAIRS, addresses, fabric, ping, wait_overlays, xfrm
@@ -117,18 +117,10 @@ def test_esp_over_ipv6(lab, installed, manifests):
     (manifests / "mesh.yml").write_text(fabric("esp"))
     lab.play("networks.yml", *CHOSEN, manifests=manifests)
     wait_overlays(lab, dict.fromkeys(PAIRS, "fastdp"), encrypted=True)
-    capture = subprocess.Popen(
-        ["ssh", "-F", str(lab.directory / "ssh_config"), "node1", "tcpdump", "-lnn", "-i", "any", f"'{ON_THE_WIRE}'"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert any("listening" in line for line in iter(capture.stderr.readline, ""))
-    try:
+    with captured(lab, "node1", ON_THE_WIRE) as lines:
         for address in addresses(lab)["node2"]:
             # As many as are needed for so many answers: a busy lab loses frames of its underlay.
             assert f" {ECHOES} received" in ping(lab, "node1", address, "-i0.1", f"-c{ECHOES}", "-w600")
-    finally:
-        lab.ssh("node1", "pkill -INT tcpdump")
-    lines = [line for line in capture.communicate()[0].splitlines() if line]
     assert [line for line in lines if " IP6 " not in line or "ESP(spi=" not in line] == []
     assert len(lines) >= 4 * ECHOES
 

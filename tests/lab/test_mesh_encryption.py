@@ -6,11 +6,11 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
 
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.polling import attempts
+from tests.lab.capture import captured
 from tests.lab.conftest import MANIFESTS, NODES
 
 DROP_IN = "/etc/systemd/system/heddle-mesh.service.d/test.conf"
@@ -97,19 +97,11 @@ def encrypted(lab, tmp_path_factory):
 
 def test_the_wire_has_esp_only_and_no_echo_is_lost_while_keys_change(lab, encrypted):
     before = indices(lab, "node1")
-    capture = subprocess.Popen(
-        ["ssh", "-F", str(lab.directory / "ssh_config"), "node1", "tcpdump", "-lnn", "-i", "any", f"'{ON_THE_WIRE}'"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert any("listening" in line for line in iter(capture.stderr.readline, ""))
-    try:
+    with captured(lab, "node1", ON_THE_WIRE) as lines:
         for address in addresses(lab)["node2"]:
             report = ping(lab, "node1", address, "-i0.02", f"-c{ECHOES}", "-W30")
             assert f"{ECHOES} packets transmitted, {ECHOES} received" in report
-    finally:
-        lab.ssh("node1", "pkill -INT tcpdump")
-    lines = capture.communicate()[0].splitlines()
-    assert [line for line in lines if line and "ESP(spi=" not in line] == []
+    assert [line for line in lines if "ESP(spi=" not in line] == []
     assert len(lines) > 2 * len(addresses(lab)["node2"]) * ECHOES
     assert not before & indices(lab, "node1")
 
