@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The result of verify on hosts that are slow, paused or lossy, and with one injected defect.
 
-Each scenario runs HEDDLE_REPEAT times (once if it is not set): `make test-long` asks for ten.
+Each scenario runs HEDDLE_REPEAT times (once if it is not set): `make test-long` asks for ten on containers.
 """
 
 from __future__ import annotations
