@@ -2,9 +2,9 @@
 """Runs on an external host by `remote_program.py`: who has addresses, and do connections work?
 
 Words: `to` or `from`, an interface, its address of each family, the addresses to watch, each with its ports. Every
-20 ms each address is asked for by ARP or a neighbour solicitation, broadcast or multicast. With `to` a connection to
-each address and port is begun every 50 ms; with `from` this host listens on the ports, and others connect with the
-addresses.
+20 ms one address in turn is asked for by ARP or a neighbour solicitation, broadcast or multicast. With `to` a
+connection to each address and port is begun every 50 ms; with `from` this host listens on the ports, and others
+connect with the addresses.
 
 After a line of input it goes on until there was a further connection for each address and port, and prints a JSON
 object: by address `hosts` and `senders`, the MAC addresses of answers, and of the frames of such connections, and
@@ -14,6 +14,7 @@ further one; `others` are the addresses that connections came from beside these,
 """
 
 import contextlib
+import itertools
 import json
 import os
 import select
@@ -135,6 +136,7 @@ def main(direction, interface, owns, addresses):
     with open(f"/sys/class/net/{interface}/address", encoding="ascii") as file:
         own_mac = file.read().strip()
     found, pending = Found(addresses), {}
+    asked = itertools.cycle(addresses)
     places = [(address, port) for address, ports in addresses.items() for port in ports]
     servers = {listen(port): port for port in {port for _address, port in places}} if direction == "from" else {}
     sees = {"hosts": answered, **({"senders": sender} if servers else {})}
@@ -144,9 +146,9 @@ def main(direction, interface, owns, addresses):
         now = time.monotonic()
         if now >= asking:
             asking = now + ASK
-            for address in addresses:
-                with contextlib.suppress(OSError):
-                    raw.send(question(bytes.fromhex(own_mac.replace(":", "")), owns[":" in address], address))
+            address = next(asked)
+            with contextlib.suppress(OSError):
+                raw.send(question(bytes.fromhex(own_mac.replace(":", "")), owns[":" in address], address))
         if now >= connecting and not servers:
             connecting = now + CONNECT
             for opened in [one for one, (*_place, since) in pending.items() if now - since > PATIENCE]:
