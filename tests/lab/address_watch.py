@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs on an external host by `remote_program.py`: who has addresses, and do connections work?
 
-Words: `to` or `from`, an interface, its address of each family, the ports, the addresses to watch. Every 20 ms each
-address is asked for by ARP or a neighbour solicitation, broadcast or multicast. With `to` a connection to each address
-and port is begun every 50 ms; with `from` this host listens on the ports, and others connect with the addresses.
+Words: `to` or `from`, an interface, its address of each family, the addresses to watch, each with its ports. Every
+20 ms one address in turn is asked for by ARP or a neighbour solicitation, broadcast or multicast. With `to` a
+connection to each address and port is begun every 50 ms; with `from` this host listens on the ports, and others
+connect with the addresses.
 
 After a line of input it goes on until there was a further connection for each address and port, and prints a JSON
-object: by address `hosts` and `senders`, the MAC addresses of answers, and of the frames of such connections, in their
-order with repetitions left out, each with the time of the first such frame in milliseconds, and by port `gap_ms`, the
-longest time between two connections, and `accepted`, whether there was that further one; `others` are the addresses
-that connections came from beside these.
+object: by address `hosts` and `senders`, the MAC addresses of answers, and of the frames of such connections, and
+`frames`, those of both, in their order with repetitions left out, each with the time of the first such frame in
+milliseconds, and by port `gap_ms`, the longest time between two connections, and `accepted`, whether there was that
+further one; `others` are the addresses that connections came from beside these, each with the port.
 """
 
 import contextlib
+import itertools
 import json
 import os
 import select
@@ -84,17 +86,20 @@ def listen(port):
 class Found:
     """What was seen of the addresses."""
 
-    def __init__(self, ports, addresses):
+    def __init__(self, addresses):
         self.addresses = {
-            address: {"hosts": [], "senders": [], "ports": {port: {"gap_ms": 0, "accepted": False} for port in ports}}
-            for address in addresses
+            address: {
+                **{kind: [] for kind in ("hosts", "senders", "frames")},
+                "ports": {port: {"gap_ms": 0, "accepted": False} for port in ports},
+            }
+            for address, ports in addresses.items()
         }
         self.others, self.ending, self._last, self._began = set(), None, {}, time.monotonic()
 
     def connected(self, address, port, began):
         """A connection that began then works now."""
-        if address not in self.addresses:
-            self.others.add(address)
+        if port not in self.addresses.get(address, {}).get("ports", ()):
+            self.others.add(f"{address} {port}")
             return
         seen, now = self.addresses[address]["ports"][port], time.monotonic()
         seen["gap_ms"] = max(seen["gap_ms"], round(1000 * (now - self._last.get((address, port), now))))
@@ -103,9 +108,9 @@ class Found:
 
     def at(self, kind, address, mac):
         """A frame showed the address at a host."""
-        hosts = self.addresses[address][kind]
-        if not hosts or hosts[-1][0] != mac:
-            hosts.append([mac, round(1000 * (time.monotonic() - self._began))])
+        for hosts in (self.addresses[address][kind], self.addresses[address]["frames"]):
+            if not hosts or hosts[-1][0] != mac:
+                hosts.append([mac, round(1000 * (time.monotonic() - self._began))])
 
     def complete(self):
         """Whether there was a further connection for each address and port."""
@@ -124,14 +129,16 @@ def read_frames(raw, own_mac, found, sees):
                         found.at(kind, *seen)
 
 
-def main(direction, interface, owns, ports, addresses):
+def main(direction, interface, owns, addresses):
     raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
     raw.bind((interface, 0))
     raw.setblocking(False)
     with open(f"/sys/class/net/{interface}/address", encoding="ascii") as file:
         own_mac = file.read().strip()
-    found, pending = Found(ports, addresses), {}
-    servers = {listen(port): port for port in ports} if direction == "from" else {}
+    found, pending = Found(addresses), {}
+    asked = itertools.cycle(addresses)
+    places = [(address, port) for address, ports in addresses.items() for port in ports]
+    servers = {listen(port): port for port in {port for _address, port in places}} if direction == "from" else {}
     sees = {"hosts": answered, **({"senders": sender} if servers else {})}
     asking = connecting = time.monotonic()
     print('"ready"', flush=True)
@@ -139,15 +146,15 @@ def main(direction, interface, owns, ports, addresses):
         now = time.monotonic()
         if now >= asking:
             asking = now + ASK
-            for address in addresses:
-                with contextlib.suppress(OSError):
-                    raw.send(question(bytes.fromhex(own_mac.replace(":", "")), owns[":" in address], address))
+            address = next(asked)
+            with contextlib.suppress(OSError):
+                raw.send(question(bytes.fromhex(own_mac.replace(":", "")), owns[":" in address], address))
         if now >= connecting and not servers:
             connecting = now + CONNECT
             for opened in [one for one, (*_place, since) in pending.items() if now - since > PATIENCE]:
                 del pending[opened]
                 opened.close()
-            pending.update((begin(one, port), (one, port, now)) for one in addresses for port in ports)
+            pending.update((begin(*place), (*place, now)) for place in places)
         heard = [raw, *servers] if found.ending else [raw, *servers, sys.stdin]
         readable, writable, _ = select.select(heard, list(pending), [], 0.005)
         for opened in writable:

@@ -16,6 +16,7 @@ import yaml
 from tests.lab.conftest import MANIFESTS, NODES
 from tests.lab.green_network import GREEN
 from tests.lab.remote_program import RemoteProgram
+from tests.lab.tenants import TENANTS, egress_ip
 from tests.lab.test_coil import own
 
 __all__ = ["own"]
@@ -71,7 +72,7 @@ def test_an_address_is_on_one_host_at_a_time(lab, own, tmp_path):
         assert set(before.values()) == {"node1"}
         assert len(before) == 2
         owns = [f"{own['prefix']}.2.20", f"{own['prefix6']}:2::20"]
-        watch = RemoteProgram(lab, "external", "address_watch.py", "to", "eth2", owns, [80], list(before))
+        watch = RemoteProgram(lab, "external", "address_watch.py", "to", "eth2", owns, {key: [80] for key in before})
         assert watch.line() == "ready"
         (directory / "green.yml").write_text(manifests("node3"))
         lab.play("networks.yml", manifests=directory)
@@ -92,21 +93,24 @@ def expect_move(watch: RemoteProgram, plan: dict, hosts: dict[str, tuple[str, st
     assert found["others"] == []
     for address, seen in found["addresses"].items():
         macs = [plan["nodes"][node]["gateway"]["mac"] for node in hosts[address]]
-        assert [mac for mac, _when in seen["hosts"]] == macs, address
+        for kind in ("hosts", "senders", "frames"):
+            assert [mac for mac, _when in seen[kind]] in (macs, [] if kind == "senders" else macs), (address, kind)
+        # A new host sends packets of workloads when it has said that it has the address.
+        for (mac, sent), (_mac, answered) in zip(seen["senders"], seen["hosts"], strict=False):
+            assert sent >= answered or mac != macs[-1] or len(macs) == 1, address
         for port, one in seen["ports"].items():
             assert one["accepted"], f"{address} {port}: no connection after the move"
 
 
-EGRESS_IP = """---
-apiVersion: k8s.ovn.org/v1
-kind: EgressIP
-metadata: {{name: moving}}
-spec:
-  egressIPs: ["{prefix}.2.120", "{prefix6}:2::120"]
-  namespaceSelector: {{matchLabels: {{kubernetes.io/metadata.name: green}}}}
+LEAVING = """---
+apiVersion: heddle.dev/v1
+kind: Workload
+metadata: {{name: on-{node}, namespace: {namespace}}}
+spec: {{node: {node}}}
 """
-FIRST_PORT = 7700
-# A new connection to each address every 50 ms, until it is ended; one that gets no answer is given up after a second.
+FIRST_PORT, FIRST_ADDRESS = 7700, 120
+# A new connection to each address every 200 ms, until it is ended; one that gets no answer is given up after a second.
+# Each is a packet that ovs-vswitchd handles: many more keep a guest from applying the plan.
 CONNECT = """
 import socket, sys, time
 port, targets, opened = int(sys.argv[1]), sys.argv[2:], []
@@ -121,7 +125,7 @@ while True:
         opened.append((one, time.monotonic()))
     while opened and time.monotonic() - opened[0][1] > 1:
         opened.pop(0)[0].close()
-    time.sleep(0.05)
+    time.sleep(0.2)
 """
 
 
@@ -140,36 +144,52 @@ def assignable(tmp_path):
 
 
 def egress_holders(lab) -> tuple[dict[str, str], dict]:
-    """Return the host of each address of the EgressIP, and the plan."""
+    """Return the host of each address of the tenants' EgressIPs, and the plan."""
     plan = json.loads(lab.ssh("node2", "cat", "/var/lib/heddle/plan.json"))
-    return {one["address"]: one["node"] for one in plan["egress_ips"]["moving"]["addresses"]}, plan
+    entries = [plan["egress_ips"][name] for name in TENANTS]
+    return {one["address"]: one["node"] for entry in entries for one in entry["addresses"]}, plan
 
 
 def test_workloads_leave_with_an_egress_address_by_one_host_at_a_time(lab, own, assignable, tmp_path):
-    """Workloads on the former host, on the new ones, and on the other one: two addresses, of which one moves."""
+    """Workloads on the former host, on the new one, and on another one, on Layer2, Layer3 and the default network."""
     directory = shutil.copytree(MANIFESTS, tmp_path / "manifests")
-    text = GREEN + "".join(WORKLOAD.format(node=node, ready="true") for node in NODES)
-    (directory / "green.yml").write_text(text + EGRESS_IP.format(**own))
-    lab.play("networks.yml", *assignable("node1", "node2"), manifests=directory)
+    text, watched, ports = "", {}, {}
+    for number, (namespace, tenant) in enumerate(TENANTS.items()):
+        last = FIRST_ADDRESS + number
+        addresses = f"{own['prefix']}.2.{last}", f"{own['prefix6']}:2::{last}"
+        text += tenant + egress_ip(namespace, *addresses)
+        text += "".join(LEAVING.format(namespace=namespace, node=node) for node in NODES)
+        ports |= {(namespace, node): FIRST_PORT + 10 * number + place for place, node in enumerate(NODES)}
+        watched |= {key: [ports[namespace, node] for node in NODES] for key in addresses}
+    (directory / "tenants.yml").write_text(text)
     external = [f"{own['prefix']}.2.20", f"{own['prefix6']}:2::20"]
-    ports = {node: FIRST_PORT + number for number, node in enumerate(NODES)}
+    units = [f"{UNIT}-{namespace}" for namespace in TENANTS]
+    lab.play("networks.yml", *assignable("node1", "node2"), manifests=directory)
     try:
         before, plan = egress_holders(lab)
+        # One address of an EgressIP on each of two hosts.
+        assert before.keys() == watched.keys()
         assert set(before.values()) == {"node1", "node2"}
-        words = "from", "eth2", external, list(ports.values()), list(before)
-        watch = RemoteProgram(lab, "external", "address_watch.py", *words)
-        assert watch.line() == "ready"
-        for node, port in ports.items():
-            path = f"--property=NetworkNamespacePath=/run/netns/green_web-{node}"
+        for (namespace, node), port in ports.items():
+            path = f"--property=NetworkNamespacePath=/run/netns/{namespace}_on-{node}"
             program = ["python3", "-c", shlex.quote(CONNECT), str(port), *external]
-            lab.ssh(node, "systemd-run", "--quiet", f"--unit={UNIT}", path, *program)
-        lab.play("networks.yml", *assignable("node2", "node3"), manifests=directory)
-        after, _plan = egress_holders(lab)
-        # Only what its host may not hold any more has moved.
-        assert after == {address: "node3" if node == "node1" else node for address, node in before.items()}
-        moves = {address: tuple(dict.fromkeys((before[address], after[address]))) for address in before}
-        expect_move(watch, plan, moves)
+            lab.ssh(node, "systemd-run", "--quiet", f"--unit={UNIT}-{namespace}", path, *program)
+        # Only what its host may not hold any more moves: the addresses of one family, then those of the other one.
+        for hosts, (former, new) in (
+            (("node2", "node3"), ("node1", "node3")),
+            (("node3", "node1"), ("node2", "node1")),
+        ):
+            watch = RemoteProgram(lab, "external", "address_watch.py", "from", "eth2", external, watched)
+            assert watch.line() == "ready"
+            lab.play("networks.yml", *assignable(*hosts), manifests=directory)
+            after = {address: new if node == former else node for address, node in before.items()}
+            assert egress_holders(lab)[0] == after
+            way = {address: tuple(dict.fromkeys((before[address], after[address]))) for address in watched}
+            expect_move(watch, plan, way)
+            before = after
+        again = lab.play("networks.yml", *assignable(*hosts), manifests=directory).changed
+        assert {node: again[node] for node in NODES} == dict.fromkeys(NODES, 0)
     finally:
         for node in NODES:
-            lab.try_ssh(node, "systemctl", "stop", UNIT)
+            lab.try_ssh(node, "systemctl", "stop", *units)
         lab.play("networks.yml")

@@ -12,6 +12,7 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.polling import attempts
 from tests.lab.conftest import MANIFESTS, NODES, Lab
+from tests.lab.tenants import egress_ip
 
 NIC, BEYOND, UNIT, PORT = "eth3", "beyond", "heddle-test-beyond", 7655
 CONNECTED = ("node2", "node3")
@@ -27,14 +28,6 @@ apiVersion: heddle.dev/v1
 kind: Workload
 metadata: {{name: {node}, namespace: apart}}
 spec: {{node: {node}}}
-"""
-EGRESS_IP = """---
-apiVersion: k8s.ovn.org/v1
-kind: EgressIP
-metadata: {{name: apart}}
-spec:
-  egressIPs: ["{addresses[4]}", "{addresses[6]}"]
-  namespaceSelector: {{matchLabels: {{kubernetes.io/metadata.name: {namespace}}}}}
 """
 # Answers with the address that it saw.
 SERVER = f"""
@@ -91,7 +84,7 @@ def network(lab: Lab, before: dict) -> Iterator[None]:
 def manifests(lab: Lab, network: None, before: dict, tmp_path_factory) -> Iterator:
     directory = shutil.copytree(MANIFESTS, tmp_path_factory.mktemp("apart") / "manifests")
     text = NAMESPACE + "".join(WORKLOAD.format(node=node) for node in NODES)
-    (directory / "apart.yml").write_text(text + EGRESS_IP.format(addresses=EGRESS, namespace="apart"))
+    (directory / "apart.yml").write_text(text + egress_ip("apart", *EGRESS.values()))
     lab.play("networks.yml", manifests=directory)
     yield directory
     lab.play("networks.yml")
@@ -145,6 +138,6 @@ def test_the_host_restores_what_it_lost(lab, manifests):
 
 
 def test_user_defined_networks_get_a_condition(lab, manifests):
-    (manifests / "apart.yml").write_text(EGRESS_IP.format(addresses=EGRESS, namespace="red"))
+    (manifests / "apart.yml").write_text(egress_ip("apart", *EGRESS.values(), namespace="red"))
     output = lab.play("networks.yml", manifests=manifests).output
     assert "egress IP assigned to a host secondary interface for a user defined network" in output

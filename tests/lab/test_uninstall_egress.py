@@ -9,6 +9,7 @@ import shutil
 import pytest
 
 from tests.lab.conftest import MANIFESTS, Lab
+from tests.lab.tenants import egress_ip
 
 NODE, NIC, EGRESS = "node3", "eth3", "203.0.113.100"
 FORCE = ("--limit", NODE, "-e", "heddle_uninstall_force=true")
@@ -40,11 +41,6 @@ apiVersion: k8s.ovn.org/v1
 kind: EgressService
 metadata: {name: web, namespace: mint}
 spec: {nodeSelector: {matchLabels: {kubernetes.io/hostname: node3}}}
----
-apiVersion: k8s.ovn.org/v1
-kind: EgressIP
-metadata: {name: apart}
-spec: {egressIPs: [203.0.113.100], namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: apart}}}
 """
 pytestmark = pytest.mark.long
 COMMANDS = (
@@ -71,7 +67,7 @@ def test_nothing_of_egress_addresses_is_left(lab: Lab, request, tmp_path):
     request.addfinalizer(lambda: lab.try_ssh(NODE, f"ip link delete {NIC}"))
     own = [line for line in state(lab) if NIC in line]
     directory = shutil.copytree(MANIFESTS, tmp_path / "manifests")
-    (directory / "apart.yml").write_text(OBJECTS)
+    (directory / "apart.yml").write_text(OBJECTS + egress_ip("apart", EGRESS))
     lab.play("networks.yml", manifests=directory)
     plan = json.loads(lab.ssh(NODE, "cat", "/var/lib/heddle/plan.json"))
     assert plan["egress_services"]["default"]["mint/web"]["host"] == NODE

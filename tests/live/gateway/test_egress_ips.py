@@ -12,9 +12,12 @@ from dataclasses import replace
 
 import pytest
 
+from ansible_collections.heddle.ovn.plugins.module_utils.openflow.reconcile import write_changed_flows
+from ansible_collections.heddle.ovn.plugins.module_utils.openflow.switch import Switch
+from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.egress_flows import render_egress_flows
 from tests.live.gateway.conftest import BRIDGE, MAC, NEXT_HOP_MAC, UPLINK
 from tests.live.gateway.external_host import EXTERNAL, MANIFESTS, NAMES, NODE, conversations, request_of
-from tests.live.gateway.packets import UDP, Packet
+from tests.live.gateway.packets import UDP, Answer, Packet, Question
 
 LABELS = {"k8s.ovn.org/egress-assignable": ""}
 # By address family: the namespaces with an EgressIP, on Layer2, Layer3 and the default network.
@@ -95,3 +98,50 @@ def test_new_connections_to_an_egress_address_reach_no_workload(host, family):
         machine.exchange(lambda intruder=intruder: intruder in machine.sent(BRIDGE), "the packet at the host")
     for name in NAMES:
         assert not [one for one in machine.sent(f"if-{name}") if isinstance(one, Packet) and one.payload == b"intruder"]
+
+
+@pytest.mark.parametrize("family", [4, 6])
+def test_nothing_leaves_with_an_address_that_moves_and_nothing_answers_for_it(host, family):
+    """As on a new host before it has the addresses, with all rows, and on a former one after it; by the flows alone."""
+    machine, zone = started(host, "shared", family)
+    expected = {name: EGRESS[family].get(name, NODE[family]) for name in NAMES}
+    conversations(machine, zone, family, expected)
+    withheld = {**zone.plan, "unannounced": list(EGRESS[family].values())}
+
+    def change(before: dict, after: dict, *, removing: bool) -> None:
+        flows = [render_egress_flows(plan, "node1") for plan in (before, after)]
+        with machine.vswitch.client() as client:
+            assert write_changed_flows(Switch(client, machine.run), *flows, removing=removing).changed
+            assert not write_changed_flows(Switch(client, machine.run), *flows, removing=removing).changed
+        assert not machine.apply(after, write=False).changed
+
+    def ask(text: str, *awaited: str) -> tuple[dict[str, str], set[str]]:
+        """Workloads send once more, and a neighbour asks for the addresses: who leaves with what, what is answered."""
+        before = len(machine.sent(UPLINK))
+        for address in EGRESS[family].values():
+            machine.receive(UPLINK, Question(NEXT_HOP_MAC, EXTERNAL[family], address).encode())
+        # Those without an EgressIP last.
+        for name in sorted(NAMES, key=lambda name: name not in EGRESS[family]):
+            packet = replace(request_of(zone, name, UDP, family), payload=f"{text} {name}".encode())
+            machine.receive(f"if-{name}", packet.encode())
+
+        def left() -> dict[str, str]:
+            found = [one for one in machine.sent(UPLINK)[before:] if isinstance(one, Packet)]
+            return {
+                one.payload.decode().partition(" ")[2]: one.source
+                for one in found
+                if one.payload.startswith(text.encode())
+            }
+
+        machine.exchange(lambda: set(awaited) <= left().keys(), "what workloads sent")
+        answered = {one.address for one in machine.sent(UPLINK)[before:] if isinstance(one, Answer)}
+        return left(), answered & set(EGRESS[family].values())
+
+    change(zone.plan, withheld, removing=False)
+    others = {name: one for name, one in expected.items() if name not in EGRESS[family]}
+    assert ask("withheld", *others) == (others, set())
+    change(withheld, zone.plan, removing=True)
+    left, answered = ask("held", *NAMES)
+    assert left == expected
+    # By the router of the default network; the kernel answers for all of them.
+    assert answered == {EGRESS[family]["plain"]}

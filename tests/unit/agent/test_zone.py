@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The order of a host's parts, messages about refused networks, and egress addresses that leave a host."""
+"""The order of a host's parts, and messages about refused networks."""
 
 import json
 
@@ -11,9 +11,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner imp
 from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Outcome
 from ansible_collections.heddle.ovn.plugins.module_utils.common.errors import OpenFlowError
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack
-from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.bridge_flows import render_bridge_flows
-from ansible_collections.heddle.ovn.plugins.module_utils.render.host.links_and_routes import render_held_addresses
-from tests.pipeline import labelled, layer2, namespace, plan_of, with_gateways, workload
+from tests.pipeline import layer2, namespace, plan_of, with_gateways, workload
 
 PLAN = plan_of(
     namespace("red") + layer2("red", "net", "10.1.0.0/24") + namespace("blue") + layer2("blue", "net", "10.2.0.0/24"),
@@ -89,107 +87,6 @@ def test_translation_is_there_before_and_after_router_policies(monkeypatch, tmp_
     path.write_text(json.dumps(before))
     zone.apply_zone(context, after, list(zone.PARTS))
     assert seen[3:] == [sorted(set(addresses.values())), *zone.PARTS]
-
-
-def egress_plan(*labels: str, primary: bool = True) -> dict:
-    hosts = with_gateways("shared")
-    hosts = {name: host if name in labels else {**host, "labels": {}} for name, host in labelled(hosts).items()}
-    text = namespace("red", primary=primary) + (layer2("red", "net", "10.1.0.0/24") if primary else "")
-    text += workload("red", "a", "node1")
-    text += "---\napiVersion: k8s.ovn.org/v1\nkind: EgressIP\nmetadata: {name: out}\n"
-    text += "spec: {egressIPs: [192.0.2.100], namespaceSelector: {}}\n"
-    return plan_of(text, hosts=hosts)
-
-
-MOVED = {"192.0.2.100": "node1"}
-
-
-class Steps:
-    """Replacements of what writes to the host, that record their plans; the host's plan is a file."""
-
-    def __init__(self, monkeypatch, tmp_path) -> None:
-        self.seen: list[tuple[str, dict]] = []
-        self.path = tmp_path / "plan.json"
-
-        def recording(name):
-            return lambda _context, plan, *_more: self.seen.append((name, plan)) or Outcome()
-
-        monkeypatch.setattr(zone, "PARTS", {name: recording(name) for name in zone.PARTS})
-        monkeypatch.setattr(zone, "apply_topology", recording("topology"))
-        monkeypatch.setattr(node_gateway, "release_addresses", recording("release"))
-        claim = recording("claim")
-        monkeypatch.setattr(zone, "claim_addresses", lambda *words: claim(*words) if words[2] else Outcome())
-
-    def context(self, node: str) -> NodeContext:
-        return NodeContext(node, str(self.path), write=True)
-
-    @property
-    def names(self) -> list[str]:
-        return [name for name, _plan in self.seen]
-
-    @property
-    def stored(self) -> dict:
-        return json.loads(self.path.read_text())
-
-
-@pytest.mark.parametrize(("primary", "expected"), [(True, ["release"]), (False, ["topology", "release"])])
-def test_released_address_is_gone_while_the_rest_of_the_plan_stays(monkeypatch, tmp_path, primary, expected):
-    """On the default network the gateway router answers for it, too."""
-    steps = Steps(monkeypatch, tmp_path)
-    before, after = egress_plan("node1", primary=primary), egress_plan("node2", primary=primary)
-    steps.path.write_text(json.dumps(before))
-    zone.prepare_addresses(steps.context("node1"), after, MOVED)
-    assert steps.names == []
-    zone.release_addresses(steps.context("node1"), after, MOVED)
-    assert steps.names == expected
-    stored = steps.stored
-    assert all(stored == plan for _name, plan in steps.seen)
-    # Its own workloads leave by the new host, and nothing leaves with the address of the node instead.
-    assert stored["egress_ips"]["out"]["addresses"] == [{"address": "192.0.2.100", "node": "node2"}]
-    assert stored["egress_ips"]["out"]["leaving"] == ["192.0.2.100"]
-    assert not render_held_addresses(stored, "node1")
-    assert render_held_addresses(before, "node1")
-    assert (stored["networks"], stored["revision"]) == (before["networks"], before["revision"])
-    # Again, and on a host that loses nothing: nothing is applied.
-    steps.seen.clear()
-    zone.release_addresses(steps.context("node1"), after, MOVED)
-    zone.release_addresses(steps.context("node2"), after, MOVED)
-    assert steps.names == []
-
-
-def test_prepared_host_leaves_the_address_where_it_is_until_it_claims_it(monkeypatch, tmp_path):
-    steps = Steps(monkeypatch, tmp_path)
-    before, after = egress_plan("node1"), egress_plan("node2")
-    steps.path.write_text(json.dumps(before))
-    zone.prepare_addresses(steps.context("node2"), after, MOVED)
-    assert steps.names == ["topology", "gateway", "workloads"]
-    stored = steps.stored
-    assert stored["egress_ips"]["out"]["addresses"] == [{"address": "192.0.2.100", "node": "node1"}]
-    assert not render_held_addresses(stored, "node2")
-    mark = stored["egress_ips"]["out"]["mark"]
-    flows = [flow for flow in render_bridge_flows(stored, "node2") if f"pkt_mark={mark:#x}" in flow.match]
-    assert flows
-    assert all("nat(src=192.0.2.100)" in flow.actions for flow in flows)
-    # The address comes before everything else.
-    steps.seen.clear()
-    zone.apply_zone(steps.context("node2"), after, list(zone.PARTS))
-    assert steps.names == ["claim", "topology", "gateway", "workloads"]
-    assert steps.stored == after
-    # A host without preparation needs the flows before it answers.
-    steps.seen.clear()
-    steps.path.write_text(json.dumps(before))
-    zone.apply_zone(steps.context("node2"), after, list(zone.PARTS))
-    assert steps.names == ["topology", "gateway", "workloads"]
-
-
-def test_released_egress_address_is_dropped_instead_of_leaving_with_the_nodes(monkeypatch, tmp_path):
-    steps = Steps(monkeypatch, tmp_path)
-    before, after = egress_plan("node1"), egress_plan("node2")
-    steps.path.write_text(json.dumps(before))
-    zone.release_addresses(steps.context("node1"), after, MOVED)
-    mark = before["egress_ips"]["out"]["mark"]
-    flows = [flow for flow in render_bridge_flows(steps.stored, "node1") if f"pkt_mark={mark:#x}" in flow.match]
-    assert [flow.actions for flow in flows] == ["drop"]
 
 
 @pytest.mark.parametrize("write", [True, False])

@@ -60,6 +60,8 @@ def test_only_addresses_of_a_host_without_its_label_move():
     # The run that moved it was cut off: its former host has it still.
     assert moved_addresses(new, new, {"node1": ["192.0.2.100"], "node2": ["192.0.2.101"]}) == {"192.0.2.101": "node2"}
     assert moved_addresses(new, new, {"gone": ["192.0.2.101"], "node3": ["192.0.2.101"]}) == {}
+    # A former host was not reached, and the new one has the address: it stays there, without any step back.
+    assert moved_addresses(new, new, {"node2": ["192.0.2.101"], "node3": ["192.0.2.101"]}) == {}
 
 
 @pytest.mark.parametrize(

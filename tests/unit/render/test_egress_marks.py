@@ -76,8 +76,17 @@ def test_no_step_of_a_move_lets_packets_leave_with_the_address_of_a_node(network
     moved = {"192.0.2.100": "node1"}
     addresses = marked(before, "node1")
     assert len(addresses) == 2
-    assert marked(prepared_plan(after, "node2", moved), "node2") == addresses
-    for plan in (released_plan(before, after, "node1", moved), rerouting_plan(after, "node1", moved)):
+    waiting = prepared_plan(after, "node2", moved)
+    assert marked(waiting, "node2") == addresses
+    [mark] = [entry["mark"] for entry in waiting["egress_ips"].values()]
+    flows = [flow for flow in render_bridge_flows(waiting, "node2") if f"pkt_mark={mark:#x}" in flow.match]
+    assert [flow.actions for flow in flows] == ["drop"]
+    steps = (
+        released_plan(before, after, "node1", moved),
+        released_plan(prepared_plan(after, "node1", moved), after, "node1", moved),
+        rerouting_plan(after, "node1", moved),
+    )
+    for plan in steps:
         assert marked(plan, "node1") == addresses
         mark = next(iter(plan["egress_ips"].values()))["mark"]
         flows = [flow for flow in render_bridge_flows(plan, "node1") if f"pkt_mark={mark:#x}" in flow.match]

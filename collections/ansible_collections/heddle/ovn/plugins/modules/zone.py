@@ -61,13 +61,15 @@ options:
       - A step to do instead of applying O(document), when addresses of EgressIPs or load balancers move to other hosts
         (O(moved)). All hosts take each step before one of them takes the next one or applies the plan, so that no
         address is on two hosts.
-      - V(prepare) applies O(document) but for the move. A host that loses an address does nothing yet. Apart from that
-        nothing is left to do then, so connections are interrupted shortly only.
-      - V(release) does nothing but give up the addresses that the host loses.
-      - V(reroute) applies O(document) where addresses of EgressIPs move. A host that loses one goes on dropping packets
-        that other hosts still send to it for that address, as they would leave with its own.
+      - V(prepare) applies O(document) but for the move. A host that loses the address of a load balancer does nothing
+        yet. Apart from that nothing is left to do then, so connections are interrupted shortly only.
+      - V(release) gives up the addresses that the host loses, and leads its workloads to the hosts that get addresses
+        of EgressIPs.
+      - V(claim) sets and announces the addresses that the host gets, and waits until OVN leads workloads to the new
+        hosts. A host that loses an address of an EgressIP goes on dropping packets that other hosts still send to it
+        for that address, as they would leave with its own. One that could not prepare applies O(document).
     type: str
-    choices: [prepare, release, reroute]
+    choices: [prepare, release, claim]
     version_added: 0.4.0
   moved:
     description: The addresses that move, as RV(heddle.ovn.resource#module:moved_addresses), each with its former host.

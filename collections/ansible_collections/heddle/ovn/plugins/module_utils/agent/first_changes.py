@@ -24,12 +24,22 @@ from .module_runner import KNOWN_ERRORS, connected
 _MOST_NETWORKS = 16
 
 
-def write_first_changes(context: NodeContext, plan: dict, remote: str, owner: str, closing: Announcement) -> Outcome:
-    """Write them in one transaction; return the changes. `remote` is the Northbound, `closing` as for `reconcile`."""
+def write_first_changes(
+    context: NodeContext, plan: dict, remote: str, owner: str, closing: Announcement
+) -> Outcome | None:
+    """Write them in one transaction; return the changes, None where something is left to the comparison.
+
+    `remote` is the Northbound, `closing` as for `reconcile`.
+    """
     former = context.former
-    if not context.write or not former or former["digest"] == plan["digest"]:
+    if not context.write or not former:
+        return None
+    if former["digest"] == plan["digest"]:
         return Outcome()
-    rows, scope = _differing(former, plan, context.node)
+    found = _differing(former, plan, context.node)
+    if found is None:
+        return None
+    rows, scope = found
     if not scope.networks:
         return Outcome()
     try:
@@ -37,24 +47,25 @@ def write_first_changes(context: NodeContext, plan: dict, remote: str, owner: st
             outcome = reconcile(client, OVN_NORTHBOUND, rows, owner=owner, scope=scope, write=True, closing=closing)
     except KNOWN_ERRORS:
         # The comparison fails for the same reason, with its message, or finds that the host is not as it was.
-        return Outcome()
+        return None
     return Outcome(outcome.changes)
 
 
-def _differing(former: dict, plan: dict, node: str) -> tuple[list[Row], Scope]:
-    """Return the rows that differ, and the scope that is compared; no rows and no networks where nothing is written."""
-    nothing = [], Scope(networks=frozenset())
+def _differing(former: dict, plan: dict, node: str) -> tuple[list[Row], Scope] | None:
+    """Return the rows that differ, and the scope that is compared; None where more than these rows may differ."""
     # The digest of a plan of thousands of endpoints takes longer than all else here, so an edited file is not found
     # by it, but by what its content raises.
     try:
         networks = changed_networks(former, plan, node)
-        before = render_northbound(former, node, networks) if 0 < len(networks) <= _MOST_NETWORKS else []
+        if networks is None or len(networks) > _MOST_NETWORKS:
+            return None
+        before = render_northbound(former, node, networks) if networks else []
     except (KeyError, IndexError, TypeError, ValueError, AttributeError):
-        return nothing
-    if not before:
-        return nothing
+        return None
+    if not networks:
+        return [], Scope(networks=frozenset())
     after = render_northbound(plan, node, networks)
     # What is common to all networks is written before them, by the comparison.
     if [row for row in before if not row.network] != [row for row in after if not row.network]:
-        return nothing
+        return None
     return narrowed(before, after, northbound.TABLES)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..common.databases import STATE_REMOTE
 
 PLAN_FILE = "/var/lib/heddle/plan.json"
-HANDOVER = ("prepare", "release", "reroute")
+HANDOVER = ("prepare", "release", "claim")
 ZONE_PARTS = ("topology", "gateway", "workloads")
 
 PLAN_ARGUMENTS = {

@@ -13,20 +13,22 @@ from ..common.errors import EngineError, OpenFlowError
 from ..common.naming import CONTROLLED_BRIDGES, DEFAULT_NETWORK
 from ..common.plan_format import has_ovn
 from ..netlink import kernel
-from ..netlink.added_addresses import add_addresses
 from ..netlink.device import read_device_mac
+from ..netlink.held_addresses import add_addresses, remove_addresses
 from ..netlink.protocol.frames import send_frame
 from ..netlink.reconcile import planned_host_network, reconcile_host_network
 from ..openflow.packet_out import send_out
-from ..openflow.reconcile import planned_flows, reconcile_flows
+from ..openflow.reconcile import planned_flows, reconcile_flows, write_changed_flows
 from ..openflow.switch import Switch
 from ..openflow.trace import SwitchTrace, program_identity, replies_equal
+from ..ovsdb.protocol.client import OvsdbError
 from ..render.common.egress_ips import held_nics
 from ..render.common.handover import announced_addresses
 from ..render.common.provider import provider_of
 from ..render.egress.announcements import announcement, render_egress_announcements
 from ..render.gateway.bridge import render_flood_ports, render_static_macs
 from ..render.gateway.bridge_flows import render_bridge_flows
+from ..render.gateway.egress_flows import render_egress_flows
 from ..render.host.egress_nics import without_nics
 from ..render.host.firewall import render_firewall
 from ..render.host.links_and_routes import render_held_addresses, render_host_network, render_management_ports
@@ -48,44 +50,93 @@ FLOWS, _DATABASE_TIMEOUT = "flows", 60.0
 def apply_gateway(context: NodeContext, plan: dict) -> Outcome:
     """Apply the node's part of all gateways; a host without a provider network has none."""
     node, write = known_node(plan, context.node), context.write
-    owner, outcome = f"{plan['deployment']}:gateway", Outcome()
+    outcome = Outcome()
     if has_ovn(plan):
-        outcome += _management_ports(plan, node, owner, write=write)
-        outcome += _host_network(plan, node, owner, write=write)
+        outcome += _management_ports(plan, node, _owner(plan), write=write)
+        outcome += _host_network(plan, node, _owner(plan), write=write)
         outcome += _recorded_flows(context, plan)
         outcome += apply_firewall(plan, node, write=write)
     if write:
         _announce(plan, node, outcome)
-        _remember(plan["digest"])
+        note_applied(plan)
     return outcome
 
 
-def claim_addresses(context: NodeContext, plan: dict, addresses: Collection[str]) -> Outcome:
-    """Set addresses that the host has prepared for, and announce them; all else of the plan is applied afterwards.
+def add_egress_flows(context: NodeContext, former: dict, plan: dict) -> Outcome:
+    """Write the flows of egress addresses that `former`, the plan that the host has, lacks; no others.
 
-    What the kernel refuses here is left to that, which says what is wrong.
+    Rows that lead packets to them come afterwards. What Open vSwitch refuses here is left to `apply_gateway`, which
+    says what is wrong.
+    """
+    if not context.write or not former or context.node not in former["nodes"]:
+        return Outcome()
+    try:
+        return _egress_flows(former, plan, context.node, removing=False)
+    except (EngineError, OvsdbError):
+        return Outcome()
+
+
+def claim_addresses(context: NodeContext, former: dict, plan: dict, addresses: Collection[str]) -> Outcome:
+    """Set addresses that the host has prepared for, announce them, and let packets leave with them.
+
+    All else of the plan is applied afterwards; `former` is the one that the host has. What the kernel or Open vSwitch
+    refuses here is left to that, which says what is wrong.
     """
     if not addresses or not context.write or kernel.PYROUTE2_IMPORT_ERROR is not None:
         return Outcome()
-    prefixes = {host_route(address) for address in addresses}
+    prefixes, node = {host_route(address) for address in addresses}, context.node
+    outcome = Outcome()
     try:
-        held = render_held_addresses(plan, context.node)
-        outcome = add_addresses(one for one in held if one.address in prefixes)
-    except EngineError:
+        held = render_held_addresses(plan, node)
+        outcome += add_addresses(one for one in held if one.address in prefixes)
+        _announce(plan, node, outcome)
+        outcome += _egress_flows(former, plan, node, removing=True)
+        if not held_nics(plan, node).keys().isdisjoint(addresses):
+            outcome += _host_network(plan, node, _owner(plan), write=True) + apply_firewall(plan, node, write=True)
+    except (EngineError, OvsdbError):
+        return outcome
+    return outcome
+
+
+def release_addresses(context: NodeContext, former: dict, plan: dict) -> Outcome:
+    """Give up the addresses that a host has by the plan `former`, and not by this one.
+
+    First nothing leaves with them any more; last go the addresses themselves, so that others may have them.
+    """
+    node, write = context.node, context.write
+    kept = set(render_held_addresses(plan, node))
+    lost = [one for one in render_held_addresses(former, node) if one not in kept]
+    if not write or kernel.PYROUTE2_IMPORT_ERROR is not None:
+        return _host_network(plan, node, _owner(plan), write=write)
+    outcome = _egress_flows(former, plan, node, removing=False)
+    outcome += remove_addresses(lost)
+    if held_nics(former, node) != held_nics(plan, node):
+        outcome += _host_network(plan, node, _owner(plan), write=write)
+    return outcome
+
+
+def note_applied(plan: dict) -> None:
+    """Note that all of the gateway is as a plan."""
+    os.makedirs(os.path.dirname(APPLIED_FILE), mode=0o755, exist_ok=True)
+    with open(APPLIED_FILE, "w", encoding="utf-8") as text:
+        text.write(plan["digest"])
+
+
+def _egress_flows(former: dict, plan: dict, node: str, *, removing: bool) -> Outcome:
+    """Write the flows of egress addresses that differ between two plans, and wait until packets follow them."""
+    before, after = render_egress_flows(former, node), render_egress_flows(plan, node)
+    if before == after:
         return Outcome()
-    _announce(plan, context.node, outcome)
-    return outcome
+    with connected(VSWITCH_REMOTE, write=True) as client:
+        switch = Switch(client)
+        outcome = write_changed_flows(switch, before, after, removing=removing)
+        if outcome.changed:
+            switch.wait_for_datapath()
+        return outcome
 
 
-def release_addresses(context: NodeContext, plan: dict) -> Outcome:
-    """Apply of a plan only that addresses are given up: last the addresses themselves, so that others may have them."""
-    owner, outcome = f"{plan['deployment']}:gateway", Outcome()
-    if any("leaving" in entry for entry in plan["egress_ips"].values()):
-        outcome += _flows(plan, context.node, write=context.write)
-    outcome += _host_network(plan, context.node, owner, write=context.write)
-    if context.write:
-        _remember(plan["digest"])
-    return outcome
+def _owner(plan: dict) -> str:
+    return f"{plan['deployment']}:gateway"
 
 
 def _management_ports(plan: dict, node: str, owner: str, *, write: bool) -> Outcome:
@@ -179,12 +230,6 @@ def _announce(plan: dict, node: str, outcome: Outcome) -> None:
         else:
             for frame in render_egress_announcements(plan, node, [address]):
                 send_out(provider.bridge, provider.uplink, frame)
-
-
-def _remember(digest: str) -> None:
-    os.makedirs(os.path.dirname(APPLIED_FILE), mode=0o755, exist_ok=True)
-    with open(APPLIED_FILE, "w", encoding="utf-8") as text:
-        text.write(digest)
 
 
 def applied_digest() -> str:

@@ -55,6 +55,29 @@ def _apply_northbound(context: NodeContext, client, plan: dict, owner: str, clos
     return outcome
 
 
+def apply_first_changes(context: NodeContext, plan: dict) -> Outcome | None:
+    """Write what differs from `context.former` in the Northbound, as far as it can be written before anything else.
+
+    Does not wait until it is realised. None where only `apply_topology` writes all of it.
+    """
+    return write_first_changes(context, plan, NORTHBOUND_REMOTE, _owner(plan), Announcement())
+
+
+def await_programmed(context: NodeContext, plan: dict) -> None:
+    """Wait as `apply_topology` does until all of the Northbound is realised; TimedOut when that takes too long."""
+    chassis = plan["nodes"][context.node]["chassis"] or ""
+    with (
+        connected(NORTHBOUND_REMOTE, write=True) as client,
+        connected(SOUTHBOUND_REMOTE, write=True, timeout=max(60.0, context.timeout)) as southbound_client,
+    ):
+        if context.timeout and not caught_up(client, southbound_client, chassis):
+            synchronise(client, southbound_client, context.timeout, chassis=chassis)
+
+
+def _owner(plan: dict) -> str:
+    return f"{plan['deployment']}:topology"
+
+
 def is_programmed(plan: dict, node: str) -> bool:
     """Return whether ovn-northd and the host's ovn-controller have realised all of its Northbound."""
     if not has_ovn(plan):
@@ -82,9 +105,9 @@ def apply_topology(context: NodeContext, plan: dict) -> Outcome:
     node = known_node(plan, context.node)
     if not has_ovn(plan):
         return Outcome()
-    owner, write = f"{plan['deployment']}:topology", context.write
+    owner, write = _owner(plan), context.write
     own, change = plan["nodes"][node], Announcement()
-    outcome = write_first_changes(context, plan, NORTHBOUND_REMOTE, owner, change)
+    outcome = write_first_changes(context, plan, NORTHBOUND_REMOTE, owner, change) or Outcome()
     with connected(VSWITCH_REMOTE, write=write) as client:
         if client:
             outcome += restore_chassis_id(client, own["chassis"], SYSTEM_ID_FILE, write=write)

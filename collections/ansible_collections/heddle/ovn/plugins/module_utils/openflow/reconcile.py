@@ -9,7 +9,7 @@ when Heddle's own goes.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from functools import partial
 
@@ -65,6 +65,31 @@ def reconcile_flows(
     if write:
         _perform(steps)
     return Outcome(tuple(change for step in steps for change in step.changes), tuple(foreign))
+
+
+def write_changed_flows(switch: Switch, former: Iterable[Flow], flows: Iterable[Flow], *, removing: bool) -> Outcome:
+    """Write the flows that differ from `former`; with `removing`, remove those that are former only.
+
+    All others of the bridges are left as they are. Flows whose ports are not there yet are left out.
+    """
+    before, after = (
+        {(one.bridge, one.table, one.priority, one.match): one for one in some} for some in (former, flows)
+    )
+    changed = [one for place, one in after.items() if before.get(place) != one]
+    gone = [one for place, one in before.items() if place not in after] if removing else []
+    if not changed and not gone:
+        return Outcome()
+    ports, steps = switch.ports(), []
+    for bridge in sorted({one.bridge for one in (*changed, *gone)} & ports.keys()):
+        numbers = ports[bridge]
+        here = [
+            [one for one in some if one.bridge == bridge and ports_of(one) <= numbers.keys()]
+            for some in (changed, gone)
+        ]
+        among = {entry.key for some in here for entry in switch.canonical(some, numbers)}
+        steps += _flow_steps(switch, bridge, here[0], numbers, there=True, among=among)[0]
+    _perform(steps)
+    return Outcome(tuple(change for step in steps for change in step.changes))
 
 
 def planned_flows(
@@ -128,14 +153,25 @@ def _refuse_missing(wanted: _DesiredFlows, ports: dict[str, dict], timeout: floa
 
 
 def _flow_steps(
-    switch: Switch, bridge: str, flows: list[Flow], numbers: dict[str, str], *, there: bool
+    switch: Switch,
+    bridge: str,
+    flows: list[Flow],
+    numbers: dict[str, str],
+    *,
+    there: bool,
+    among: Collection[tuple] | None = None,
 ) -> tuple[list[_Step], list[Foreign]]:
+    """Return the steps to exactly `flows`, among those with some keys if given, and the foreign flows."""
     ready = [flow for flow in flows if ports_of(flow) <= numbers.keys()]
     changes = [_creation(flow) for flow in flows if not ports_of(flow) <= numbers.keys()]
     if not there:
         return [_Step(tuple(changes + [_creation(flow) for flow in ready]), _nothing)] if flows else [], []
     desired = _by_key(ready, switch.canonical(ready, numbers))
-    current = {entry.key: entry for entry in switch.flows(bridge) if entry.cookie != LEARNED_COOKIE}
+    current = {
+        entry.key: entry
+        for entry in switch.flows(bridge)
+        if entry.cookie != LEARNED_COOKIE and (among is None or entry.key in among)
+    }
     names = {number: name for name, number in numbers.items()}
     lines = []
     for key, (flow, entry) in desired.items():

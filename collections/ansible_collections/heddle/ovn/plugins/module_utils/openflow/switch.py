@@ -6,6 +6,7 @@ It decides nothing; `reconcile.py` does.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable
 
@@ -114,6 +115,14 @@ class Switch:
         Packets see the flows before or after, no mix of both; when one line is rejected, none is applied.
         """
         self._control("--bundle", "add-flows", bridge, "-", text="".join(f"{line}\n" for line in lines))
+
+    def wait_for_datapath(self) -> None:
+        """Wait until what the datapath has of earlier packets follows the flows (`revalidator/wait`).
+
+        Does nothing where Open vSwitch refuses that, as with two kinds of datapaths.
+        """
+        with contextlib.suppress(OpenFlowError):
+            self._call("ovs-appctl", "revalidator/wait")
 
     def end_connections(self, bridge: str, zone: int, source: str) -> None:
         """Delete the connections of a zone that were translated to a source address, so that they are tracked anew.

@@ -9,12 +9,17 @@ from collections.abc import Collection, Mapping
 def moved_addresses(before: dict, after: dict, reported: Mapping[str, Collection[str]] | None = None) -> dict[str, str]:
     """Return the addresses that one host has in a plan and another one in the next plan, each with the former host.
 
-    `reported` has the addresses that hosts have in fact, which differ from the plan after a run that was cut off. A
+    `reported` has the addresses that hosts have in fact, which differ from the plan after a run that was cut off. What
+    its new host has as well does not move: a former host that was not reached gives it up when it applies the plan. A
     host that is not in the next plan is left out: no run reaches it.
     """
-    had, has = holders(before), holders(after)
-    for host, addresses in (reported or {}).items():
-        had |= {address: host for address in addresses if has.get(address, host) != host}
+    had, has, reported = holders(before), holders(after), reported or {}
+    for host, addresses in reported.items():
+        had |= {
+            address: host
+            for address in addresses
+            if has.get(address, host) != host and address not in reported.get(has[address], ())
+        }
     return {
         address: had[address]
         for address, host in sorted(has.items())

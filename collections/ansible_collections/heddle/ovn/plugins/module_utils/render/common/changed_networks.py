@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from .handover import UNANNOUNCED
+from .egress_ips import UNANNOUNCED
 from .node_network import is_mesh, is_on
 
 # Parts of a plan that say nothing about the topology; all but the workloads are by network.
@@ -13,11 +13,11 @@ _PARTS = {"workloads", "egress_ips", *_BY_NETWORK}
 _OTHERS = {"digest", "revision", UNANNOUNCED}
 
 
-def changed_networks(former: dict, plan: dict, node: str) -> frozenset[str]:
-    """Return them; none where the plans differ in anything else."""
+def changed_networks(former: dict, plan: dict, node: str) -> frozenset[str] | None:
+    """Return them; None where the plans differ in anything else."""
     others = (former.keys() | plan.keys()) - _PARTS - _OTHERS
     if any(former.get(part) != plan.get(part) for part in others) or node not in plan["nodes"]:
-        return frozenset()
+        return None
     found = {network for part in _BY_NETWORK for network in _differing(former.get(part, {}), plan.get(part, {}))}
     for name in _differing(former["workloads"], plan["workloads"]):
         for workloads in (former["workloads"], plan["workloads"]):

@@ -19,6 +19,9 @@ from .node_network import NodeNetwork, is_on
 OTHER_NIC_MARK = 1009
 # The mark of packets that keep the address of their node although their workload has an EgressIP (ovn-kubernetes).
 NODE_ADDRESS_MARK = 1008
+# Part of the plans of a move (`handover.py`): addresses that their host has by the plan, and neither answers for nor
+# sends with.
+UNANNOUNCED = "unannounced"
 
 
 @dataclass(frozen=True)
@@ -27,8 +30,8 @@ class Leaving:
 
     `holders` are pairs of EgressIP and node; `nics` has the NIC of each EgressIP that is not on the provider bridge.
     `local`: the workload is, or may soon be, on this node. `by_service`: the object is an EgressService, and the holder
-    its host. `handed`: this node gets an address of the family, or has given one up (`handover.py`), so that workloads
-    of other nodes may leave by it before it holds the address or after that.
+    its host. `handed` are addresses of the family that this node gets, or has given up, and does not hold
+    (`handover.py`): workloads of other nodes may leave by it before it holds them or after that.
     """
 
     name: str
@@ -37,12 +40,24 @@ class Leaving:
     holders: tuple[tuple[str, str], ...]
     local: bool
     by_service: bool = False
-    handed: bool = False
+    handed: tuple[str, ...] = ()
     nics: dict[str, str] = field(default_factory=dict, hash=False)
 
     def held_by(self, node: str) -> list[str]:
         """Return the addresses of the EgressIP that a node holds on its provider bridge."""
         return [address for address, holder in self.holders if holder == node and address not in self.nics]
+
+    def translated_to(self, node: str) -> list[str]:
+        """Return the addresses that a node gives packets on its provider bridge, if only for its flows to drop them.
+
+        One of those that move where it holds none, since OVN translates to one address only.
+        """
+        handed = [address for address in self.handed if address not in self.nics]
+        return self.held_by(node) or handed[:1]
+
+    def is_on_nics(self, node: str) -> bool:
+        """Return whether a node holds addresses of the EgressIP on other NICs, or one that moves is on such a NIC."""
+        return bool(self.held_on_nics(node)) or any(address in self.nics for address in self.handed)
 
     def held_on_nics(self, node: str) -> dict[str, str]:
         """Return the addresses of the EgressIP that a node holds on other NICs, each with its NIC."""
@@ -86,8 +101,8 @@ def _with_egress_ips(view: NodeNetwork, elsewhere: set[str]) -> list[Leaving]:
                 and (view.is_default or "nic" not in one)
             )
             nics = {one["address"]: one["nic"] for one in entry["addresses"] if "nic" in one}
-            changing = {*entry.get("arriving", ()), *entry.get("leaving", ())} - nics.keys()
-            handed = any(family(one) == family(address) for one in changing)
+            here = [one for one, node in holders if node == view.node]
+            handed = tuple(one for one in _moving(entry) if family(one) == family(address) and one not in here)
             if (holders or handed) and address not in elsewhere:
                 local = view.node in hosting_nodes(workload)
                 found.append(Leaving(name, entry["mark"], address, holders, local, handed=handed, nics=nics))
@@ -105,30 +120,44 @@ def held_addresses(plan: dict, node: str) -> list[str]:
 
 
 def held_nics(plan: dict, node: str) -> dict[str, str]:
-    """Return the addresses of EgressIPs that a node holds on other NICs than its provider bridge, each with its NIC."""
+    """Return the addresses of EgressIPs that a node has on other NICs than its provider bridge, each with its NIC."""
     return {
         one["address"]: one["nic"]
         for entry in plan.get("egress_ips", {}).values()
         for one in entry["addresses"]
-        if one["node"] == node and "nic" in one
+        if one["node"] == node and "nic" in one and one["address"] not in plan.get(UNANNOUNCED, ())
     }
 
 
 def held_marks(view: NodeNetwork) -> list[tuple[int, str]]:
-    """Return mark and address of each EgressIP that the node holds for workloads of the network."""
+    """Return mark and address of each EgressIP that the node has for workloads of the network."""
+    hidden = view.plan.get(UNANNOUNCED, ())
     return [
-        (entry["mark"], address)
+        (entry["mark"], one["address"])
         for entry in _entries(view).values()
-        for address in (
-            *(one["address"] for one in entry["addresses"] if one["node"] == view.node and "nic" not in one),
-            *entry.get("arriving", ()),
-        )
+        for one in entry["addresses"]
+        if one["node"] == view.node and "nic" not in one and one["address"] not in hidden
     ]
 
 
-def released_marks(view: NodeNetwork) -> list[tuple[int, str]]:
-    """Return mark and address of each EgressIP that the node has given up for another one (`handover.py`)."""
-    return [(entry["mark"], address) for entry in _entries(view).values() for address in entry.get("leaving", ())]
+def withheld_marks(view: NodeNetwork) -> list[tuple[int, str]]:
+    """Return mark and address of each EgressIP with which nothing may leave here, since it moves (`handover.py`).
+
+    The node does not have it yet, or not any more, and packets of workloads may arrive for it all the same.
+    """
+    hidden, found = view.plan.get(UNANNOUNCED, ()), {}
+    for entry in _entries(view).values():
+        nics = {one["address"] for one in entry["addresses"] if "nic" in one}
+        own = [one["address"] for one in entry["addresses"] if one["node"] == view.node]
+        for address in (*_moving(entry), *(one for one in own if one in hidden)):
+            if address not in nics and (address not in own or address in hidden):
+                found[entry["mark"], address] = None
+    return [*found]
+
+
+def _moving(entry: dict) -> tuple[str, ...]:
+    """Return the addresses of an EgressIP that a node gets, and those that it has given up."""
+    return (*entry.get("arriving", ()), *entry.get("leaving", ()))
 
 
 def _entries(view: NodeNetwork) -> dict[str, dict]:

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Addresses that move between hosts: the plans by which a host prepares for those it gets, and gives up those it loses.
+"""Addresses that move between hosts: the plans by which hosts prepare for a move, and do it step by step.
 
-Only the last step of a move interrupts connections, so it has to be short: the former host gives the address up, and
-the new one, which has everything else already, sets it and announces it. A host keeps such a plan as any other one, so
-that `heddle-host` keeps it between the steps; a later run ends the move, wherever it was cut off.
+Only the last steps of a move interrupt connections, so they have to be short: the former host gives the address up,
+workloads are led to the new one, and this, which has everything else already, sets and announces it. Whatever order
+hosts take a step in, nothing leaves with an address that its host does not have, nor with that of a host instead. A
+host keeps such a plan as any other one, so that `heddle-host` keeps it between the steps; a later run ends the move,
+wherever it was cut off.
 """
 
 from __future__ import annotations
@@ -11,11 +13,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from ...common.serialization import digest
+from .egress_ips import UNANNOUNCED
 from .entrances import held_addresses, without_services
 from .node_network import is_on
-
-# Part of such a plan: addresses that are not on the device of the host that holds them.
-UNANNOUNCED = "unannounced"
 
 
 def announced_addresses(plan: dict, node: str) -> list[str]:
@@ -28,11 +28,12 @@ def prepared_plan(plan: dict, node: str, moved: Mapping[str, str]) -> dict | Non
     """Return the plan with which a node waits for a move; None where it has to stay as it is.
 
     `moved` has the former host of each address that moves. Workloads leave by these until then. The node has all that
-    the addresses need that it gets, and does not answer for them. A former host stays as it is: its endpoints may go
-    with the address.
+    the addresses need that it gets, and neither answers for them nor sends with them. A former host of other addresses
+    than those of EgressIPs on its provider bridge stays as it is: the endpoints of a Service may go with its address.
     """
     networks = _with_former_hosts(plan, moved)
-    if node in moved.values() or networks is None:
+    lost = {address for address, host in moved.items() if host == node}
+    if networks is None or not lost <= _on_bridges(plan):
         return None
     got = [address for address in held_addresses(plan, node) if address in moved]
     entries = {}
@@ -41,6 +42,12 @@ def prepared_plan(plan: dict, node: str, moved: Mapping[str, str]) -> dict | Non
         arriving = [one["address"] for one in entry["addresses"] if one["address"] in got]
         entries[name] = {**entry, "addresses": addresses, **({"arriving": arriving} if arriving else {})}
     return _completed({**plan, "networks": networks, "egress_ips": entries}, got)
+
+
+def _on_bridges(plan: dict) -> set[str]:
+    """Return the addresses of EgressIPs that are on no other NICs of hosts."""
+    entries = plan["egress_ips"].values()
+    return {one["address"] for entry in entries for one in entry["addresses"] if "nic" not in one}
 
 
 def _with_former_hosts(plan: dict, moved: Mapping[str, str]) -> dict[str, dict] | None:
@@ -70,31 +77,60 @@ def _with_former_hosts(plan: dict, moved: Mapping[str, str]) -> dict[str, dict] 
     return networks
 
 
+def is_prepared(stored: dict, plan: dict, node: str, moved: Mapping[str, str]) -> bool:
+    """Return whether a node has the plan with which it waits for a move."""
+    prepared = prepared_plan(plan, node, moved)
+    return prepared is not None and stored.get("digest") == prepared["digest"]
+
+
 def released_plan(stored: dict, plan: dict, node: str, moved: Mapping[str, str]) -> dict | None:
     """Return the stored plan of a node without the addresses that it loses; None where there is nothing to give up.
 
-    What still arrives with the mark of such an egress address is dropped, as it would leave with the node's address.
+    What still arrives for such an egress address is dropped, as it would leave with the node's address. Where the node
+    is prepared, its workloads leave by the new hosts of all addresses.
     """
-    new = {one["address"]: one["node"] for entry in plan["egress_ips"].values() for one in entry["addresses"]}
+    return _released(stored, plan, node, moved, prepared=is_prepared(stored, plan, node, moved))
+
+
+def _released(stored: dict, plan: dict, node: str, moved: Mapping[str, str], *, prepared: bool) -> dict | None:
     lost = {address for address in announced_addresses(stored, node) if moved.get(address) == node}
-    if not lost or node not in stored["nodes"]:
+    if not (lost or prepared) or node not in stored["nodes"]:
         return None
-    entries = {}
-    for name, entry in stored["egress_ips"].items():
-        gone = [one["address"] for one in entry["addresses"] if one["address"] in lost and one["node"] == node]
-        addresses = [
-            {**one, "node": new.get(one["address"], node)} if one["address"] in gone else one
-            for one in entry["addresses"]
-        ]
-        entries[name] = {**entry, "addresses": addresses, **({"leaving": gone} if gone else {})}
-    left = {**stored, "egress_ips": entries}
+    left = {**stored, "egress_ips": _moved_entries(stored, plan, node, moved if prepared else lost, lost)}
     if "egress_services" in stored:
         left["egress_services"] = without_services(stored, lost)
     return _completed(left, sorted(lost | set(stored.get(UNANNOUNCED, ()))))
 
 
+def _moved_entries(stored: dict, plan: dict, node: str, moved: Collection[str], lost: set[str]) -> dict[str, dict]:
+    """Return the EgressIPs of a stored plan with the new hosts of addresses; the node has lost some of these."""
+    new = {one["address"]: one["node"] for entry in plan["egress_ips"].values() for one in entry["addresses"]}
+    entries = {}
+    for name, entry in stored["egress_ips"].items():
+        addresses = [
+            {**one, "node": new.get(one["address"], one["node"])} if one["address"] in moved else one
+            for one in entry["addresses"]
+        ]
+        gone = [one["address"] for one in entry["addresses"] if one["address"] in lost and one["node"] == node]
+        entries[name] = {**entry, "addresses": addresses, **({"leaving": gone} if gone else {})}
+    return entries
+
+
+def claimed_plan(stored: dict, plan: dict, node: str, moved: Mapping[str, str]) -> dict | None:
+    """Return the stored plan of a node with the addresses that it gets; None where it did not prepare for them.
+
+    A former host goes on dropping what others may still send to it.
+    """
+    prepared = prepared_plan(plan, node, moved)
+    released = _released(prepared, plan, node, moved, prepared=True) if prepared else None
+    if released is None or stored.get("digest") != released["digest"]:
+        return None
+    got = set(held_addresses(plan, node))
+    return _completed(stored, [address for address in stored.get(UNANNOUNCED, ()) if address not in got])
+
+
 def rerouting_plan(plan: dict, node: str, moved: Mapping[str, str]) -> dict | None:
-    """Return the plan with which a node takes part in a move of egress addresses; None where none of these moves.
+    """Return the plan of a node that could not prepare for a move of egress addresses; None where none of these moves.
 
     Workloads leave by the new hosts. A former host still marks and drops what other nodes send to it that do not have
     the plan yet, until all have it: it would leave with the address of the node.
@@ -116,7 +152,7 @@ def pending_addresses(stored: dict, plan: dict, node: str) -> list[str]:
 
 def _completed(plan: dict, unannounced: Collection[str]) -> dict:
     """Return a plan with the digest of its content."""
-    content = {name: value for name, value in plan.items() if name not in ("digest", "revision")}
+    content = {name: value for name, value in plan.items() if name not in ("digest", "revision", UNANNOUNCED)}
     if unannounced:
         content[UNANNOUNCED] = list(unannounced)
     return {**content, "digest": digest(content), "revision": plan["revision"]}

@@ -72,11 +72,11 @@ class _EgressIps:
         held = [one for one in self._found if one.held_by(self._view.node)]
         to_host = [one for one in held if self._is_translated_by_host(one)]
         by_router = [one for one in held if not self._is_translated_by_host(one)]
-        if not self._view.is_default:
-            # Without its mark a packet would leave with the address of the node.
-            by_router += [one for one in self._found if one.handed and not one.held_by(self._view.node)]
+        # What is neither marked nor translated would leave with the address of the node.
+        own = self._view.node
+        by_router += [one for one in self._found if not one.held_by(own) and one.translated_to(own)]
         # On the node with the NIC, packets of workloads elsewhere pass the cluster router.
-        passing = [one for one in self._found if not one.local and one.held_on_nics(self._view.node)]
+        passing = [one for one in self._found if not one.local and one.is_on_nics(self._view.node)]
         rows = [*self._sets([*local, *passing]), *self._exceptions([*local, *passing])] if local or passing else []
         rows += self._replies(local) if local else []
         rows += [row for one in local for row in self._reroute(one)]
@@ -226,7 +226,7 @@ class _EgressIps:
         """What the gateway router of a holder does with the packets of a workload of any node."""
         view, version = self._view, family(one.address)
         if view.is_default:
-            return [self._translation(one, external) for external in one.held_by(view.node)]
+            return [self._translation(one, external) for external in one.translated_to(view.node)]
         match, options = f"ip{version}.src == {one.address} && pkt.mark == 0", {"pkt_mark": str(one.mark)}
         outward = set(self._next_hops(view.node, version))
         if self._on_switch:

@@ -11,12 +11,20 @@ from ..common.provider import Provider
 
 # Connections with the provider network, and those between the host and gateway routers under masquerade addresses.
 ZONE, HOST_ZONE = 64000, 64001
+OVN_MARK, HOST_MARK, NETWORK_MARK_BASE = 1, 2, 3
+IP = {4: "ip", 6: "ipv6"}
+SOURCE, TARGET = {4: "nw_src", 6: "ipv6_src"}, {4: "nw_dst", 6: "ipv6_dst"}
 _PACKET_MARK_BASE = 4096
 
 
 def packet_mark(view: NodeNetwork) -> int:
     """Return the mark of packets that the host sends for a network."""
     return _PACKET_MARK_BASE + view.network["id"]
+
+
+def connection_mark(view: NodeNetwork) -> int:
+    """Return the mark of connections that a network's gateway router opens."""
+    return OVN_MARK if view.is_default else NETWORK_MARK_BASE + view.network["id"]
 
 
 def primary_views(plan: dict, node: str) -> list[NodeNetwork]:

@@ -16,27 +16,18 @@ from __future__ import annotations
 from ...common.addressing import family, plain
 from ...common.naming import DEFAULT_NETWORK
 from ...types.openflow_flow import PATH_MTU_COOKIE, Flow
-from ..common.egress_ips import NODE_ADDRESS_MARK, held_marks, released_marks
-from ..common.egress_services import held_service_marks
 from ..common.node_network import NodeNetwork
 from ..common.overlay import overlay_of
-from .bridge import HOST_ZONE, ZONE, Bridge, packet_mark
+from .bridge import HOST_MARK, HOST_ZONE, IP, OVN_MARK, SOURCE, TARGET, ZONE, Bridge, connection_mark, packet_mark
+from .egress_flows import add_egress_flows
 from .neighbour_flows import ADVERTISEMENT, IPV6, SOLICITATION, other_routers, render_neighbours
 from .service_flows import render_services
 
 OVN_ZONE, FRAGMENT_ZONE = 64002, 64004
-OVN_MARK, HOST_MARK, NETWORK_MARK_BASE = 1, 2, 3
 ETHERNET_HEADER = 14
-_IP = {4: "ip", 6: "ipv6"}
-_SOURCE, _TARGET = {4: "nw_src", 6: "ipv6_src"}, {4: "nw_dst", 6: "ipv6_dst"}
 _TOO_BIG = {4: "icmp,icmp_type=3,icmp_code=4", 6: "icmp6,icmp_type=2,icmp_code=0"}
 _TRANSPORTS = {4: ("tcp", "udp", "sctp"), 6: ("tcp6", "udp6", "sctp6")}
 _ROUTER_ADVERTISEMENT = 134
-
-
-def connection_mark(view: NodeNetwork) -> int:
-    """Return the mark of connections that a network's gateway router opens."""
-    return OVN_MARK if view.is_default else NETWORK_MARK_BASE + view.network["id"]
 
 
 def render_bridge_flows(plan: dict, node: str) -> list[Flow]:
@@ -72,9 +63,9 @@ class _Rules(Bridge):
         self.add(1, 10, f"dl_dst={self.mac}{self.in_vlan}", self.to_host)
         self.add(1, 0, "", "NORMAL")
         for version in (4, 6):
-            self.add(0, 50, f"{_IP[version]},dl_dst={self.mac}{self.in_vlan}", f"ct(zone={ZONE},nat,table=1)")
+            self.add(0, 50, f"{IP[version]},dl_dst={self.mac}{self.in_vlan}", f"ct(zone={ZONE},nat,table=1)")
             for state in ("+est", "+rel"):
-                match = f"{_IP[version]}{self.in_vlan},ct_state=+trk{state},ct_mark={HOST_MARK:#x}"
+                match = f"{IP[version]}{self.in_vlan},ct_state=+trk{state},ct_mark={HOST_MARK:#x}"
                 self.add(1, 100, match, self.to_host)
 
     def reply(self, view: NodeNetwork) -> None:
@@ -85,7 +76,7 @@ class _Rules(Bridge):
         actions = larger if self.provider.is_local else back
         for version in view.network["families"]:
             for state in ("+est", "+rel"):
-                self.add(1, 100, f"{_IP[version]},ct_state=+trk{state},ct_mark={mark:#x}", actions, view.name)
+                self.add(1, 100, f"{IP[version]},ct_state=+trk{state},ct_mark={mark:#x}", actions, view.name)
         if not self.provider.is_local:
             return
         if view.is_default:
@@ -108,7 +99,7 @@ class _Rules(Bridge):
 
     def host(self, version: int) -> None:
         """Traffic sent by the host."""
-        ip, target = _IP[version], _TARGET[version]
+        ip, target = IP[version], TARGET[version]
         commit = f"ct(commit,zone={ZONE},exec(set_field:{HOST_MARK:#x}->ct_mark))"
         self.add(0, 100, f"in_port=LOCAL,{ip}", f"{commit},{self.host_to_uplink}")
         neighbours = [f"{ip},{target}={network}" for network in self.provider.networks(version)]
@@ -129,7 +120,7 @@ class _Rules(Bridge):
 
     def hairpin(self, version: int) -> None:
         """Traffic between the host and gateway routers, under masquerade addresses."""
-        ip, source, target = _IP[version], _SOURCE[version], _TARGET[version]
+        ip, source, target = IP[version], SOURCE[version], TARGET[version]
         own, host_side = (
             self.masquerade(NodeNetwork.OVN_MASQUERADE, version),
             self.masquerade(NodeNetwork.HOST_MASQUERADE, version),
@@ -171,7 +162,7 @@ class _Rules(Bridge):
             if name != self.node:
                 peers += [plain(item) for item in [*gateway_addresses, *node["addresses"]] if family(item) == version]
         for peer in dict.fromkeys(peers):
-            match = f"dl_src={self.mac},{_TOO_BIG[version]},{_TARGET[version]}={peer}"
+            match = f"dl_src={self.mac},{_TOO_BIG[version]},{TARGET[version]}={peer}"
             self.add(0, 700, match, "drop", cookie=PATH_MTU_COOKIE)
         if peers:
             # Matching the sender's MAC takes one flow per node, not one per network; the host is excepted.
@@ -182,49 +173,25 @@ class _Rules(Bridge):
     def outward(self, view: NodeNetwork, version: int) -> None:
         """Traffic from a gateway router to the provider network."""
         address = self.provider.address(version)
-        port = f"in_port={{{self.patch(view)}}},dl_src={self.mac},{_IP[version]}"
+        port = f"in_port={{{self.patch(view)}}},dl_src={self.mac},{IP[version]}"
         translate = ""
         if not view.is_default:
             own = next(item for item in view.masquerade_addresses(0) if family(item) == version)
-            port += f",{_SOURCE[version]}={own}"
+            port += f",{SOURCE[version]}={own}"
             translate = f"nat(src={address}),"
         mark = f"exec(set_field:{connection_mark(view):#x}->ct_mark)"
         self.add(0, 100, port, f"ct(commit,zone={ZONE},{translate}{mark}),{self.to_uplink}", view.name)
-        self._egress_addresses(view, version, address)
+        add_egress_flows(self, view, version)
         # Gateway routers do not translate packets that conntrack considers invalid, such as a late FIN, whether they
         # are marked for an egress address or not.
         for own in [*view.network["subnets"], *view.network["join_subnets"]]:
             if family(own) == version:
-                match = f"in_port={{{self.patch(view)}}},{_IP[version]},{_SOURCE[version]}={own}"
+                match = f"in_port={{{self.patch(view)}}},{IP[version]},{SOURCE[version]}={own}"
                 self.add(0, 106, match, "drop", view.name)
-
-    def _egress_addresses(self, view: NodeNetwork, version: int, address: str) -> None:
-        """What a gateway router marked leaves with an egress address, or with the node's all the same.
-
-        On the default network gateway routers translate to egress addresses themselves. A load balancer's address is
-        that of Services, too, so connections get ports apart from those.
-        """
-        if not view.network.get("egress_ips") and not view.egress_services:
-            return
-        chosen = [(NODE_ADDRESS_MARK, address)]
-        chosen += [] if view.is_default else [one for one in held_marks(view) if family(one[1]) == version]
-        chosen += [
-            (mark, f"{f'[{source}]' if version == 6 else source}:{view.translated_ports}")
-            for mark, source in held_service_marks(view)
-            if family(source) == version
-        ]
-        for mark, source in chosen:
-            match = f"in_port={{{self.patch(view)}}},dl_src={self.mac},{_IP[version]},pkt_mark={mark:#x}"
-            commit = f"ct(commit,zone={ZONE},nat(src={source}),exec(set_field:{connection_mark(view):#x}->ct_mark))"
-            self.add(0, 105, match, f"{commit},{self.to_uplink}", view.name)
-        for mark, source in [] if view.is_default else released_marks(view):
-            if family(source) == version:
-                match = f"in_port={{{self.patch(view)}}},dl_src={self.mac},{_IP[version]},pkt_mark={mark:#x}"
-                self.add(0, 105, match, "drop", view.name)
 
     def from_router(self, view: NodeNetwork, version: int) -> None:
         """Traffic from a gateway router to this host, to its own address or to a service."""
-        ip, source, target = _IP[version], _SOURCE[version], _TARGET[version]
+        ip, source, target = IP[version], SOURCE[version], TARGET[version]
         address = self.provider.address(version)
         port = f"in_port={{{self.patch(view)}}}"
         host_side = self.masquerade(NodeNetwork.HOST_MASQUERADE, version)
@@ -254,7 +221,7 @@ class _Rules(Bridge):
         gateway router. They cannot go from router to router directly: the userspace datapath drops packets after
         more than six recirculations.
         """
-        ip, source, target = _IP[version], _SOURCE[version], _TARGET[version]
+        ip, source, target = IP[version], SOURCE[version], TARGET[version]
         own = next(item for item in view.masquerade_addresses(0) if family(item) == version)
         port, default = f"in_port={{{self.patch(view)}}}", f"in_port={{{self.patch(self.default)}}}"
         for service in view.shared_services():

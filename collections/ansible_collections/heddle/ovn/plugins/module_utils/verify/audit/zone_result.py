@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ...agent.address_moves import claim_addresses, prepare_addresses, release_addresses
 from ...agent.certificates import lasts
 from ...agent.comparison_record import ComparisonRecord
 from ...agent.context import only_writer
@@ -12,13 +13,13 @@ from ...agent.health.health import stopped_dns_names, stopped_mesh, stopped_prob
 from ...agent.health.probes import first_readiness
 from ...agent.module_options import ZONE_PARTS
 from ...agent.module_runner import Request, load_plan, node_context, refusal, result
-from ...agent.zone import apply_zone, prepare_addresses, release_addresses, reroute_addresses
+from ...agent.zone import apply_zone
 from ...common.naming import MESH_CERTIFICATES
 from ...render.host.mesh import mesh_networks
 from ...render.services.readiness import has_probes
 from .compare import Comparison
 
-_HANDOVER = {"prepare": prepare_addresses, "release": release_addresses, "reroute": reroute_addresses}
+_HANDOVER = {"prepare": prepare_addresses, "release": release_addresses, "claim": claim_addresses}
 
 
 def zone_result(request: Request) -> dict:

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The steps in which addresses of EgressIPs and load balancers move to other hosts (`render/common/handover.py`).
+
+All hosts take a step before one of them takes the next one. The second and third are what connections wait for, so
+they write only what the move is about, without comparing the host; applying the plan, which follows, does that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ..common.change import Outcome
+from ..common.naming import DEFAULT_NETWORK
+from ..render.common.egress_ips import held_nics
+from ..render.common.handover import (
+    announced_addresses,
+    claimed_plan,
+    is_prepared,
+    pending_addresses,
+    prepared_plan,
+    released_plan,
+    rerouting_plan,
+)
+from . import node_gateway, topology
+from .context import NodeContext
+from .module_runner import known_node
+from .plan_file import keep_plan
+from .zone import PARTS, apply_zone, stored_plan
+
+
+def prepare_addresses(context: NodeContext, plan: dict, moved: Mapping[str, str]) -> Outcome:
+    """Apply the plan but for the addresses that move, whose former hosts `moved` has; those do nothing yet.
+
+    All that a host needs for the addresses that it gets is in place then, and workloads still leave by the former ones.
+    """
+    known_node(plan, context.node)
+    prepared = prepared_plan(plan, context.node, moved)
+    if prepared is None or any(moved.get(one) == context.node for one in held_nics(stored_plan(context), context.node)):
+        return Outcome()
+    return apply_zone(context, prepared, PARTS)
+
+
+def release_addresses(context: NodeContext, plan: dict, moved: Mapping[str, str]) -> Outcome:
+    """Give up the addresses of the stored plan that this host has and another one gets.
+
+    Workloads of a prepared host are led to the new hosts, which drop what arrives until they have the addresses.
+    """
+    known_node(plan, context.node)
+    stored = stored_plan(context)
+    released = released_plan(stored, plan, context.node, moved) if stored else None
+    if released is None or released["digest"] == stored["digest"]:
+        return Outcome()
+    # An EgressService that leaves with one of the addresses goes with it, and all that it has on this host.
+    services = stored.get("egress_services", {}) != released.get("egress_services", {})
+    if services:
+        parts = ("topology", "gateway") if DEFAULT_NETWORK in stored["egress_services"] else ("gateway",)
+        return apply_zone(context, released, parts)
+    outcome = keep_plan(released, context.plan_path, write=context.write)
+    if announced_addresses(stored, context.node) != announced_addresses(released, context.node):
+        outcome += node_gateway.release_addresses(context, stored, released)
+    if context.write:
+        node_gateway.note_applied(released)
+    if is_prepared(stored, plan, context.node, moved):
+        # What is not written here is left to the next step.
+        outcome += topology.apply_first_changes(replace(context, former=stored), released) or Outcome()
+    return outcome
+
+
+def claim_addresses(context: NodeContext, plan: dict, moved: Mapping[str, str]) -> Outcome:
+    """Take the addresses that other hosts have given up for this one, and wait until all workloads leave by new hosts.
+
+    A former host goes on dropping what others still send to it, until all hosts have taken this step. A host that could
+    not prepare applies the plan where egress addresses move.
+    """
+    known_node(plan, context.node)
+    stored = stored_plan(context)
+    claimed = claimed_plan(stored, plan, context.node, moved) if stored else None
+    if claimed is None:
+        rerouting = rerouting_plan(plan, context.node, moved)
+        return apply_zone(context, rerouting, PARTS) if rerouting else Outcome()
+    pending = pending_addresses(stored, claimed, context.node)
+    # Connections wait for this, so even the file of the plan comes later; a later run takes them in any case.
+    outcome = node_gateway.claim_addresses(context, stored, claimed, pending)
+    outcome += keep_plan(claimed, context.plan_path, write=context.write)
+    if not context.write:
+        return outcome
+    node_gateway.note_applied(claimed)
+    prepared = prepared_plan(plan, context.node, moved)
+    written = topology.apply_first_changes(replace(context, former=prepared), claimed)
+    if written is None:
+        return outcome + topology.apply_topology(context, claimed)
+    topology.await_programmed(context, claimed)
+    return outcome + written

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packets to Services that verify sends none to: `internalTrafficPolicy: Local`, `externalIPs`, no node ports.
+
+On a Layer2, a Layer3 and the default network; two of them have equal subnets.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+from collections.abc import Iterator
+
+import pytest
+
+from tests.lab.conftest import MANIFESTS, NODES, Lab
+from tests.lab.tenants import TENANTS
+from tests.lab.test_coil import own
+
+__all__ = ["own"]
+SERVERS = ("node1", "node2")
+# By which an external host reaches the external addresses, and where no endpoint is.
+ENTRANCES = ("node1", "node3")
+OUTSIDE = {4: "198.51.100.80", 6: "2001:db8:99::80"}
+TARGET_PORT, FIRST_PORT, OTHER_PORT, TIMES = 8080, 8081, 8099, 6
+UNIT = "heddle-test-serve"
+WORKLOAD = """---
+apiVersion: heddle.dev/v1
+kind: Workload
+metadata: {{name: on-{node}, namespace: {namespace}, labels: {{app: {app}}}}}
+spec: {{node: {node}}}
+"""
+SERVICES = """---
+apiVersion: v1
+kind: Service
+metadata: {{name: near, namespace: {namespace}}}
+spec:
+  internalTrafficPolicy: Local
+  ipFamilyPolicy: RequireDualStack
+  selector: {{app: web}}
+  ports: [{{port: 80, targetPort: 8080}}]
+---
+apiVersion: v1
+kind: Service
+metadata: {{name: outside, namespace: {namespace}}}
+spec:
+  type: LoadBalancer
+  allocateLoadBalancerNodePorts: false
+  ipFamilyPolicy: RequireDualStack
+  externalIPs: [{outside[4]}, "{outside[6]}"]
+  selector: {{app: web}}
+  ports: [{{port: {port}, targetPort: 8080}}]
+"""
+# Answers each connection with a word.
+SERVE = """
+import socket, sys
+server = socket.create_server(("::", 8080), family=socket.AF_INET6, dualstack_ipv6=True, backlog=64)
+while True:
+    opened, _peer = server.accept()
+    opened.sendall(sys.argv[1].encode())
+    opened.close()
+"""
+# Connects to each target several times at once; prints what answers to each, "" for none.
+ASK = """
+import json, select, socket, sys, time
+limit, times, targets = json.loads(sys.argv[1])
+said, waiting = {}, {}
+for place, (address, port) in enumerate(targets):
+    said[place] = []
+    for _ in range(times):
+        one = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
+        one.setblocking(False)
+        one.connect_ex((address, port))
+        waiting[one] = place
+end = time.monotonic() + limit
+while waiting and time.monotonic() < end:
+    for one in select.select(list(waiting), [], [], 0.2)[0]:
+        try:
+            text = one.recv(100).decode()
+        except OSError:
+            text = ""
+        said[waiting.pop(one)].append(text)
+for place in waiting.values():
+    said[place].append("")
+print(json.dumps([said[place] for place in range(len(targets))]))
+"""
+# Seconds that a packet may take which arrives, and for which one is waited for that is dropped.
+LONG, SHORT = 60, 2
+
+
+def ask(lab: Lab, host: str, targets: list[tuple[str, int]], *, limit: float, namespace: str = "") -> list[set[str]]:
+    """Return what answers at each target: names of servers, "" for none."""
+    inside = ["ip", "netns", "exec", namespace] if namespace else []
+    words = json.dumps([limit, TIMES, targets])
+    said = json.loads(lab.ssh(host, *inside, "python3", "-c", shlex.quote(ASK), shlex.quote(words)))
+    return [set(one) for one in said]
+
+
+@pytest.fixture(scope="module")
+def plan(lab: Lab, tmp_path_factory) -> Iterator[dict]:
+    directory = shutil.copytree(MANIFESTS, tmp_path_factory.mktemp("services") / "manifests")
+    text = ""
+    for number, (namespace, tenant) in enumerate(TENANTS.items()):
+        text += tenant + SERVICES.format(namespace=namespace, outside=OUTSIDE, port=FIRST_PORT + number)
+        for node in NODES:
+            text += WORKLOAD.format(namespace=namespace, node=node, app="web" if node in SERVERS else "none")
+    (directory / "tenants.yml").write_text(text)
+    lab.play("networks.yml", manifests=directory)
+    try:
+        for namespace in TENANTS:
+            for node in SERVERS:
+                path = f"--property=NetworkNamespacePath=/run/netns/{namespace}_on-{node}"
+                program = ["python3", "-c", shlex.quote(SERVE), f"{namespace}-{node}"]
+                lab.ssh(node, "systemd-run", "--quiet", f"--unit={UNIT}-{namespace}", path, *program)
+        yield json.loads(lab.ssh("node1", "cat", "/var/lib/heddle/plan.json"))
+    finally:
+        for node in SERVERS:
+            lab.try_ssh(node, "systemctl", "stop", *(f"{UNIT}-{namespace}" for namespace in TENANTS))
+        lab.play("networks.yml")
+
+
+def service(plan: dict, namespace: str, name: str) -> dict:
+    key = f"{namespace}/{name}"
+    return next(found[key] for found in plan["services"].values() if key in found)
+
+
+@pytest.mark.parametrize("namespace", TENANTS)
+def test_internal_traffic_policy_local_leads_to_endpoints_of_the_clients_node(lab, plan, namespace):
+    addresses = service(plan, namespace, "near")["addresses"]
+    assert len(addresses) == 2
+    targets = [(address, 80) for address in addresses]
+    for node in NODES:
+        here = node in SERVERS
+        said = ask(lab, node, targets, limit=LONG if here else SHORT, namespace=f"{namespace}_on-{node}")
+        assert said == [{f"{namespace}-{node}" if here else ""}] * 2, node
+
+
+@pytest.fixture(scope="module")
+def routed(lab: Lab, plan: dict) -> Iterator:
+    """A function: lets the external host send packets to external addresses to a node."""
+    device = "eth2"
+
+    def route(node: str) -> None:
+        for address in plan["nodes"][node]["gateway"]["addresses"]:
+            version = 6 if ":" in address else 4
+            via = ["via", address.partition("/")[0], "dev", device]
+            lab.ssh("external", "ip", f"-{version}", "route", "replace", OUTSIDE[version], *via)
+
+    yield route
+    for version, address in OUTSIDE.items():
+        lab.try_ssh("external", "ip", f"-{version}", "route", "delete", address)
+
+
+@pytest.mark.parametrize("node", ENTRANCES)
+def test_external_addresses_are_reached_by_way_of_any_node_of_the_network(lab, plan, routed, node):
+    routed(node)
+    targets, others, expected = [], [], []
+    for number, namespace in enumerate(TENANTS):
+        targets += [(address, FIRST_PORT + number) for address in OUTSIDE.values()]
+        expected += [{f"{namespace}-{one}" for one in SERVERS}] * 2
+    others = [(address, port) for address in OUTSIDE.values() for port in (80, OTHER_PORT)]
+    for said, servers in zip(ask(lab, "external", targets, limit=LONG), expected, strict=True):
+        assert said
+        assert said <= servers
+    assert ask(lab, "external", others, limit=SHORT) == [{""}] * len(others)
+
+
+@pytest.mark.parametrize("namespace", TENANTS)
+def test_a_load_balancer_without_node_ports_is_reached_by_its_address_only(lab, plan, namespace):
+    found = service(plan, namespace, "outside")
+    port = FIRST_PORT + list(TENANTS).index(namespace)
+    assert all("node_port" not in one for one in found["ports"])
+    addresses = [one["address"] for one in found["external"]["load_balancer"]]
+    assert len(addresses) == 2
+    for said in ask(lab, "external", [(address, port) for address in addresses], limit=LONG):
+        assert said
+        assert said <= {f"{namespace}-{one}" for one in SERVERS}
+    nodes = [one.partition("/")[0] for node in plan["nodes"].values() for one in node["gateway"]["addresses"]]
+    targets = [(address, number) for address in nodes for number in (port, TARGET_PORT)]
+    assert ask(lab, "external", targets, limit=SHORT) == [{""}] * len(targets)

@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The steps in which addresses move: what each writes, in which order, and what may leave a host after each."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.module_utils.agent import address_moves, node_gateway, topology, zone
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.context import NodeContext
+from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Change, Outcome
+from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel
+from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
+from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.bridge_flows import render_bridge_flows
+from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.egress_flows import render_egress_flows
+from ansible_collections.heddle.ovn.plugins.module_utils.render.host.links_and_routes import render_held_addresses
+from tests.pipeline import labelled, layer2, layer3, namespace, plan_of, with_gateways, workload
+
+NETWORKS = {
+    "Layer2": layer2("red", "net", "10.1.0.0/24"),
+    "Layer3": layer3("red", "net", "10.1.0.0/16", 24),
+    "default": "",
+}
+MOVED = {"192.0.2.100": "node1"}
+STEPS = (address_moves.prepare_addresses, address_moves.release_addresses, address_moves.claim_addresses)
+
+
+def egress_plan(*labels: str, network: str = "Layer2") -> dict:
+    """A plan with an EgressIP that one of some hosts holds, and a workload on each host."""
+    hosts = with_gateways("shared")
+    hosts = {name: host if name in labels else {**host, "labels": {}} for name, host in labelled(hosts).items()}
+    text = namespace("red", primary=network != "default") + NETWORKS[network]
+    text += "".join(workload("red", f"on-{node}", node) for node in ("node1", "node2", "node3"))
+    text += "---\napiVersion: k8s.ovn.org/v1\nkind: EgressIP\nmetadata: {name: out}\n"
+    text += "spec: {egressIPs: [192.0.2.100], namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: red}}}\n"
+    return plan_of(text, hosts=hosts)
+
+
+class Hosts:
+    """Hosts with plans in files, where what writes to a host is replaced: `seen` has the writers and their plans."""
+
+    def __init__(self, monkeypatch, tmp_path, before: dict) -> None:
+        self.seen: list[tuple[str, dict]] = []
+        self._path = tmp_path
+        for node in ("node1", "node2", "node3"):
+            self.keep(node, before)
+
+        def recording(name, plan_at=1, result=Outcome):
+            def called(*words):
+                self.seen.append((name, words[plan_at]))
+                return result()
+
+            return called
+
+        for name in zone.PARTS:
+            monkeypatch.setitem(zone.PARTS, name, recording(name))
+        monkeypatch.setattr(node_gateway, "release_addresses", recording("release", 2))
+        monkeypatch.setattr(node_gateway, "note_applied", lambda _plan: None)
+        for module in (zone, node_gateway):
+            monkeypatch.setattr(module, "claim_addresses", lambda *words: self._claim(*words))
+        monkeypatch.setattr(zone, "add_egress_flows", lambda *_words: Outcome())
+        monkeypatch.setattr(topology, "apply_first_changes", recording("rows"))
+        monkeypatch.setattr(topology, "apply_topology", recording("topology"))
+        monkeypatch.setattr(topology, "await_programmed", recording("wait"))
+
+    def _claim(self, _context, _former, plan, addresses):
+        if addresses:
+            self.seen.append(("claim", plan))
+        return Outcome()
+
+    def keep(self, node: str, plan: dict) -> None:
+        (self._path / f"{node}.json").write_text(json.dumps(plan))
+
+    def context(self, node: str) -> NodeContext:
+        return NodeContext(node, str(self._path / f"{node}.json"), write=True)
+
+    def stored(self, node: str) -> dict:
+        return json.loads((self._path / f"{node}.json").read_text())
+
+    def take(self, step, node: str, plan: dict, moved=None) -> list[str]:
+        """Let a host take a step; return what it wrote, in its order, all by the plan that it has afterwards."""
+        self.seen.clear()
+        step(self.context(node), plan, MOVED if moved is None else moved)
+        stored = self.stored(node)
+        assert all(plan == stored for _name, plan in self.seen)
+        return [name for name, _plan in self.seen]
+
+    def apply(self, node: str, plan: dict) -> list[str]:
+        self.seen.clear()
+        zone.apply_zone(self.context(node), plan, list(zone.PARTS))
+        return [name for name, _plan in self.seen]
+
+
+def sends_with(plan: dict, node: str, address: str = "192.0.2.100") -> bool:
+    """Whether the provider bridge of a node lets packets leave with the address."""
+    [mark] = [entry["mark"] for entry in plan["egress_ips"].values()]
+    flows = render_bridge_flows(plan, node)
+    if "red_net" in plan["networks"]:
+        found = [flow for flow in flows if f"pkt_mark={mark:#x}" in flow.match]
+        assert len(found) <= 1
+        return any(f"nat(src={address})" in flow.actions for flow in found)
+    dropped = [flow for flow in flows if address in flow.match]
+    assert {flow.actions for flow in dropped} <= {"drop"}
+    # The packets, and what the router says of the address.
+    assert len(dropped) in (0, 2)
+    return not dropped and any(row.table == "NAT" and row.columns["external_ip"] == address for row in rows(plan, node))
+
+
+def rows(plan: dict, node: str) -> list:
+    return [row for row in render_northbound(plan, node) if row.table in ("NAT", "Logical_Router_Policy")]
+
+
+def leads_to(plan: dict, node: str) -> set[str]:
+    """The next hops of the workload of a node that has the EgressIP."""
+    return {
+        hop
+        for row in rows(plan, node)
+        if row.table == "Logical_Router_Policy" and row.columns["priority"] == 100
+        for hop in row.columns["nexthops"]
+    }
+
+
+def takes(plan: dict, node: str) -> bool:
+    """Whether the gateway router of a node marks, or translates, what workloads of all nodes send."""
+    marks = [
+        row for row in rows(plan, node)
+        if (row.table, row.columns.get("priority")) == ("Logical_Router_Policy", 95)
+        or (row.table == "NAT" and row.columns["external_ip"] == "192.0.2.100")
+    ]  # fmt: skip
+    assert len(marks) in (0, 3)
+    return bool(marks)
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_each_step_in_any_order_of_hosts(monkeypatch, tmp_path, network):
+    """Nothing leaves with the address by two hosts, and where it may arrive it is not taken for other packets."""
+    before, after = egress_plan("node1", network=network), egress_plan("node2", network=network)
+    hosts = Hosts(monkeypatch, tmp_path, before)
+    everything = list(zone.PARTS)
+
+    def state() -> dict[str, tuple[bool, bool, bool]]:
+        """By host: whether it answers for the address, sends with it, and takes packets that are to leave with it."""
+        plans = {node: hosts.stored(node) for node in ("node1", "node2", "node3")}
+        return {
+            node: (bool(render_held_addresses(plan, node)), sends_with(plan, node), takes(plan, node))
+            for node, plan in plans.items()
+        }
+
+    former, none = (True, True, True), (False, False, False)
+    withheld = (False, False, True)
+    assert state() == {"node1": former, "node2": none, "node3": none}
+    assert [hosts.take(STEPS[0], node, after) for node in ("node1", "node2", "node3")] == [everything] * 3
+    assert state() == {"node1": former, "node2": withheld, "node3": none}
+    way = {node: leads_to(hosts.stored(node), node) for node in ("node1", "node2", "node3")}
+    # The new host and the third one are faster than the former one.
+    assert hosts.take(STEPS[1], "node2", after) == ["rows"]
+    assert hosts.take(STEPS[1], "node3", after) == ["rows"]
+    assert state() == {"node1": former, "node2": withheld, "node3": none}
+    assert hosts.take(STEPS[1], "node1", after) == ["release", "rows"]
+    assert state() == {"node1": withheld, "node2": withheld, "node3": none}
+    for node, hops in way.items():
+        assert leads_to(hosts.stored(node), node) == leads_to(after, node) != hops
+    assert hosts.take(STEPS[2], "node1", after) == ["rows", "wait"]
+    assert hosts.take(STEPS[2], "node3", after) == ["rows", "wait"]
+    assert state() == {"node1": withheld, "node2": withheld, "node3": none}
+    assert hosts.take(STEPS[2], "node2", after) == ["claim", "rows", "wait"]
+    assert state() == {"node1": withheld, "node2": former, "node3": none}
+    for node in ("node1", "node2", "node3"):
+        assert hosts.apply(node, after) == everything
+        assert hosts.stored(node) == after
+    assert state() == {"node1": none, "node2": former, "node3": none}
+    # A step again, as by a run after one that was cut off, does nothing.
+    for step in STEPS[1:]:
+        hosts.take(step, "node1", after, {})
+        hosts.take(step, "node2", after, {})
+    assert state() == {"node1": none, "node2": former, "node3": none}
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_a_host_that_was_cut_off_before_it_took_the_address_takes_it_with_the_plan(monkeypatch, tmp_path, network):
+    before, after = egress_plan("node1", network=network), egress_plan("node2", network=network)
+    hosts = Hosts(monkeypatch, tmp_path, before)
+    for step in STEPS[:2]:
+        hosts.take(step, "node2", after)
+    assert hosts.apply("node2", after) == ["claim", *zone.PARTS]
+    assert hosts.stored("node2") == after
+    # A host without preparation needs all the rest before it answers.
+    hosts.keep("node2", before)
+    assert hosts.apply("node2", after) == [*zone.PARTS]
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_a_host_that_is_not_prepared_applies_the_plan_and_drops_what_it_does_not_have(monkeypatch, tmp_path, network):
+    """Its workloads leave by the former host until then, which drops what they send."""
+    before, after = egress_plan("node1", network=network), egress_plan("node2", network=network)
+    # With something else in it, else the plan of hosts that get nothing would be the one with which they wait.
+    hosts = Hosts(monkeypatch, tmp_path, {**before, "settings": {**before["settings"], "other": 1}, "digest": "other"})
+    assert hosts.take(STEPS[1], "node3", after) == []
+    assert hosts.take(STEPS[1], "node1", after) == ["release"]
+    assert not sends_with(hosts.stored("node1"), "node1")
+    assert takes(hosts.stored("node1"), "node1")
+    for node in ("node1", "node2", "node3"):
+        assert hosts.take(STEPS[2], node, after) == [*zone.PARTS]
+    assert not sends_with(hosts.stored("node1"), "node1")
+    assert takes(hosts.stored("node1"), "node1")
+    assert hosts.stored("node2") == hosts.stored("node3") == after
+
+
+def test_rows_that_could_not_be_written_alone_are_written_with_all_others(monkeypatch, tmp_path):
+    before, after = egress_plan("node1"), egress_plan("node2")
+    hosts = Hosts(monkeypatch, tmp_path, before)
+    monkeypatch.setattr(topology, "apply_first_changes", lambda _context, _plan: None)
+    for step in STEPS[:2]:
+        hosts.take(step, "node3", after)
+    assert hosts.take(STEPS[2], "node3", after) == ["topology"]
+
+
+def test_one_address_of_an_object_comes_and_another_one_goes(monkeypatch, tmp_path):
+    """Both have one mark; its packets leave with the address that the host has, if any."""
+    before = egress_plan("node1")
+    before["egress_ips"]["out"]["addresses"].append({"address": "192.0.2.101", "node": "node2"})
+    after = json.loads(json.dumps(before))
+    after["egress_ips"]["out"]["addresses"] = [
+        {"address": "192.0.2.100", "node": "node2"}, {"address": "192.0.2.101", "node": "node1"},
+    ]  # fmt: skip
+    after["digest"] = "after"
+    moved = {"192.0.2.100": "node1", "192.0.2.101": "node2"}
+    hosts = Hosts(monkeypatch, tmp_path, before)
+    hosts.take(STEPS[0], "node1", after, moved)
+    assert sends_with(hosts.stored("node1"), "node1")
+    hosts.take(STEPS[1], "node1", after, moved)
+    assert not sends_with(hosts.stored("node1"), "node1")
+    assert not sends_with(hosts.stored("node1"), "node1", "192.0.2.101")
+    hosts.take(STEPS[2], "node1", after, moved)
+    assert sends_with(hosts.stored("node1"), "node1", "192.0.2.101")
+    assert [one.address for one in render_held_addresses(hosts.stored("node1"), "node1")] == ["192.0.2.101/32"]
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_flows_of_egress_addresses_are_among_those_of_the_bridge(network):
+    plan = egress_plan("node1", network=network)
+    found = render_egress_flows(plan, "node1")
+    assert found
+    assert set(found) < set(render_bridge_flows(plan, "node1"))
+    assert render_egress_flows({**plan, "egress_ips": {}}, "node1") == []
+
+
+@pytest.fixture
+def written(monkeypatch) -> list:
+    """What a host writes in the short steps, in its order."""
+    seen = []
+    monkeypatch.setattr(kernel, "PYROUTE2_IMPORT_ERROR", None)
+    made = Outcome((Change("kernel", "create", "address", "breth1 192.0.2.100/32", "", {}, {}),))
+
+    def flows(before, after, _node, *, removing):
+        seen.append(("flows", removing, render_egress_flows(before, _node) != render_egress_flows(after, _node)))
+        return Outcome()
+
+    monkeypatch.setattr(node_gateway, "_egress_flows", flows)
+    monkeypatch.setattr(node_gateway, "add_addresses", lambda held: seen.append(("add", [*held])) or made)
+    monkeypatch.setattr(node_gateway, "remove_addresses", lambda lost: seen.append(("remove", [*lost])) or Outcome())
+    monkeypatch.setattr(node_gateway, "_announce", lambda *_words: seen.append(("announce",)))
+    monkeypatch.setattr(node_gateway, "_host_network", lambda *_words, **_more: pytest.fail("compares the host"))
+    return seen
+
+
+def test_a_former_host_sends_nothing_before_the_address_is_gone(written):
+    before, after = egress_plan("node1"), egress_plan("node2")
+    context = NodeContext("node1", "", write=True)
+    node_gateway.release_addresses(context, before, after)
+    assert [one[0] for one in written] == ["flows", "remove"]
+    assert [one.address for one in written[1][1]] == ["192.0.2.100/32"]
+
+
+def test_a_new_host_sends_nothing_before_the_address_is_there_and_announced(written):
+    before, after = egress_plan("node1"), egress_plan("node2")
+    context = NodeContext("node2", "", write=True)
+    node_gateway.claim_addresses(context, before, after, ["192.0.2.100"])
+    assert [one[0] for one in written] == ["add", "announce", "flows"]
+    assert [one.address for one in written[0][1]] == ["192.0.2.100/32"]
