@@ -27,6 +27,9 @@ ASK, CONNECT, PATIENCE = 0.02, 0.05, 1.0
 # Seconds until a further connection counts as missing; only an address that no host has reaches it.
 LIMIT = 120
 ARP, IPV6 = 0x0806, 0x86DD
+TCP, SYN = 6, 0x02
+# Of what arrives while this process does not run; no frame may be missed. SO_RCVBUFFORCE of socket(7).
+BUFFER, BUFFER_OPTION = 16 << 20, 33
 
 
 def checksum(data):
@@ -60,11 +63,13 @@ def answered(frame):
 
 
 def sender(frame):
-    """The source address of an IP packet, and the MAC address of its frame; None for any other frame."""
+    """The source address of a packet that begins a connection, and the MAC address of its frame; None for any other."""
     (kind,) = struct.unpack_from("!H", frame, 12)
-    if kind == 0x0800:
+    if kind == 0x0800 and frame[23] == TCP and frame[47] & SYN:
         return socket.inet_ntoa(frame[26:30]), frame[6:12].hex(":")
-    return (socket.inet_ntop(socket.AF_INET6, frame[22:38]), frame[6:12].hex(":")) if kind == IPV6 else None
+    if kind == IPV6 and frame[20] == TCP and frame[67] & SYN:
+        return socket.inet_ntop(socket.AF_INET6, frame[22:38]), frame[6:12].hex(":")
+    return None
 
 
 def begin(address, port):
@@ -131,6 +136,7 @@ def read_frames(raw, own_mac, found, sees):
 
 def main(direction, interface, owns, addresses):
     raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+    raw.setsockopt(socket.SOL_SOCKET, BUFFER_OPTION, BUFFER)
     raw.bind((interface, 0))
     raw.setblocking(False)
     with open(f"/sys/class/net/{interface}/address", encoding="ascii") as file:
