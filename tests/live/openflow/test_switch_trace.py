@@ -33,10 +33,10 @@ class Compared:
         """Apply; return the outcome, and what was read for it."""
         trace = SwitchTrace(self.vswitchd.run)
         with self.vswitch.client() as client:
-            client.trace(trace.database)
             switch = Switch(client, trace.run)
             bridges = {"br-ex", *switch.bridges_with(OWN_COOKIES, without={"br-ex", "br-int"})}
             outcome = reconcile_flows(switch, sorted(bridges), FLOWS, PORTS, MACS, write=True, timeout=20)
+            trace.note_ports(switch, bridges)
         return outcome, trace.read()
 
     def equal(self, read) -> bool:
@@ -62,7 +62,7 @@ def test_every_drift_of_the_switch_changes_what_is_read(compared, vswitchd):
         ),
         "flow too many": lambda: vswitchd.ofctl("add-flow", "br-ex", "cookie=0xdeff105,table=3,actions=drop"),
         "all flows": lambda: vswitchd.ofctl("del-flows", "br-ex"),
-        "flooding": lambda: Switch(None, vswitchd.run).set_flooding("br-ex", "2", flood=True),
+        "flooding": lambda: Switch(None, vswitchd.run).set_flooding("br-ex", {"2": True}),
         "static MAC": lambda: vswitchd.run(["ovs-appctl", "fdb/del", "br-ex", "0", MAC]),
         "port number": lambda: vswitchd.vsctl("del-port", PATCH),
         "restart": vswitchd.restart,
@@ -99,4 +99,12 @@ def test_a_stopped_switch_and_a_record_that_would_write_are_not_equal(compared, 
     assert compared.equal(read)
     assert not compared.equal({**read, "programs": [[["rm", "dump-flows"], "0"]]})
     stop(vswitchd.process)
+    assert not compared.equal(read)
+
+
+def test_ports_of_other_bridges_are_not_part_of_what_was_read(compared, vswitchd):
+    _outcome, read = compared.compare()
+    vswitchd.vsctl("add-port", "br-int", "workload")
+    assert compared.equal(read)
+    vswitchd.vsctl("add-port", "br-ex", "another")
     assert not compared.equal(read)

@@ -45,7 +45,7 @@ class Node:
         record = ComparisonRecord(sources, str(self.path)) if recorded else None
         context, before = NodeContext("node1", "", write=True, record=record), self.rendered
         with self.northbound.client() as client:
-            outcome = topology._apply_northbound(context, client, self.plan, OWNER, Announcement())
+            outcome = topology.apply_northbound(context, client, self.plan, OWNER, Announcement())
         return len(outcome.changes), self.rendered > before
 
 

@@ -76,18 +76,21 @@ def test_admission_records_readiness_where_no_host_has_anything_to_apply(databas
         {**ready, one: {"failed": True, "msg": ""}}, {**ready, one: {**ready[one], "drift": [{"network": "red_net"}]}},
         {name: {"asked": False} for name in ready},
     ]  # fmt: skip
-    for hosts in others:
-        assert "recorded" not in run("resource", **intent(RED, database, hosts=hosts))
+    pending = [list(ready), [one], [one], [one], [one], []]
+    for hosts, waiting in zip(others, pending, strict=True):
+        found = run("resource", **intent(RED, database, hosts=hosts))
+        assert "recorded" not in found and found["pending"] == waiting
     assert "recorded" not in run("resource", check=True, **intent(RED, database, hosts=ready))
     assert database.dump() == stored
     found = run("resource", **intent(RED, database, hosts={**ready, one: {"asked": False}}))
     assert "attention" in found["recorded"] and "files" in found["recorded"]
     found = run("resource", **intent(RED, database, hosts=ready))
+    assert found["pending"] == []
     assert f"status {NET}: NetworkReady" in found["recorded"]["changes"]
     assert conditions(run("resource_info", socket=database.remote))["NetworkReady"] == "True"
     # A change is for the hosts first.
     changed = run("resource", **intent(RED + workload("red", "w2", "node1"), database, hosts=ready))
-    assert "recorded" not in changed
+    assert "recorded" not in changed and changed["pending"] == list(ready)
 
 
 def test_definitions_are_kept_as_objects_with_their_ids(database):

@@ -54,7 +54,7 @@ def host(tmp_path, monkeypatch):
     monkeypatch.setattr(described_host, "is_programmed", lambda plan, node: made.programmed)
     monkeypatch.setattr(described_host, "are_up", lambda plan, node: made.up)
     monkeypatch.setattr(described_host, "missing_services", lambda plan: made.missing)
-    monkeypatch.setattr(described_host.Comparison, "summary", lambda self, applied, chassis: made.summary)
+    monkeypatch.setattr(described_host.Comparison, "summary", lambda self, written, chassis: made.summary)
     return made
 
 

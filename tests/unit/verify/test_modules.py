@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Outcome
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack, unpack
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.audit import compare
 from tests.module_entry import run_by_ansible, run_module
@@ -62,3 +63,22 @@ def test_unreadable_parts_are_problems_and_no_drift(monkeypatch: pytest.MonkeyPa
     assert (result["drift"], result["causes"], result["foreign"]) == ([], [], [])
     assert result["digest"] == PLAN["digest"]
     assert result["checked"] > len(compare.Comparison(PLAN, "node1").northbound_rows)
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ((), []), (("OVN_Northbound",), ["northbound"]), (("OVN_Northbound", "openflow"), ["northbound", "gateway"]),
+        (("kernel", "Open_vSwitch"), ["ports", "gateway", "endpoints"]),
+        (("hypervisor",), ["northbound", "southbound", "ports", "gateway", "endpoints"]),
+        ((compare.EVERYTHING,), ["northbound", "southbound", "ports", "gateway", "endpoints"]),
+    ],
+)  # fmt: skip
+def test_after_a_run_only_what_it_has_written_to_is_read_again(monkeypatch, written, read) -> None:
+    seen: list[str] = []
+    for name in ("northbound", "southbound", "ports", "gateway", "endpoints"):
+        part = lambda _self, name=name: seen.append(name) or Outcome()  # noqa: E731
+        monkeypatch.setattr(compare.Comparison, f"_{name}", part)
+    monkeypatch.setattr(compare, "stopped_of", lambda _plan: {})
+    found = compare.Comparison(PLAN, "node1").summary(written=frozenset(written), chassis=False)
+    assert (seen, found["digest"]) == (read, PLAN["digest"])

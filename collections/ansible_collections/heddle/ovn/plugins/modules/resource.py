@@ -82,6 +82,15 @@ moved_addresses:
   returned: success
   type: dict
   sample: {"198.18.2.100": node1}
+pending:
+  description:
+    - Hosts of the run that are not known to be as the plan, by O(hosts); all hosts where addresses move. These have to
+      apply the plan.
+  returned: success
+  type: list
+  elements: str
+  version_added: 0.4.0
+  sample: [node1]
 revision:
   description: Revision of the state; grows with every change.
   returned: success

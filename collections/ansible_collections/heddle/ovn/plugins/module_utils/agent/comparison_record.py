@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..common.atomic_file import replace_file
 from ..common.serialization import digest
@@ -34,6 +34,8 @@ class ComparisonRecord:
     sources: str
     path: str = RECORD_FILE
     only: bool = False
+    # Names of comparisons that followed the last write of this run.
+    confirmed: set[str] = field(default_factory=set)
 
     def key(self, *inputs: str) -> str:
         """Return the digest of what a comparison depends on besides what it reads."""
@@ -61,11 +63,24 @@ class ComparisonRecord:
     def _same(self, entry: dict, rendered: Callable[[], str] | None) -> bool:
         return rendered is not None and not self.only and entry["rendered"] == rendered()
 
-    def keep(self, name: str, key: str, read: dict | None, rendered: str = "") -> None:
+    def recorded(self, name: str, key: str) -> dict | None:
+        """Return what the recorded comparison with this key read, as `keep` took it; None without such a record."""
+        entry = self._entries().get(name)
+        if not self.sources or not isinstance(entry, dict) or entry.get("key") != key:
+            return None
+        read = entry.get("read")
+        return read if isinstance(read, dict) else None
+
+    def keep(
+        self, name: str, key: str, read: dict | None, rendered: str = "", *, confirmed: bool = False
+    ) -> None:  # fmt: skip
         """Record a comparison that found no difference, and what it read; nothing when `read` is None.
 
-        `rendered` is the key of what it was made of.
+        `rendered` is the key of what it was made of. `confirmed`: it followed a write of this run, which has nothing
+        more to compare of it.
         """
+        if confirmed:
+            self.confirmed.add(name)
         entries = self._entries()
         entry = {"key": key, "rendered": rendered, "read": read}
         if not self.sources or read is None or entries.get(name) == entry:

@@ -206,12 +206,13 @@ def _flows_of(plan: dict, node: str, *, write: bool, trace: SwitchTrace | None =
     with connected(VSWITCH_REMOTE, write=write) as client:
         if client is None:
             return planned_flows(flows, flood_ports, static_macs)
-        if trace:
-            client.trace(trace.database)
         switch = Switch(client, trace.run) if trace else Switch(client)
         bridges = {provider.bridge} if provider else set()
         bridges |= switch.bridges_with(OWN_COOKIES, without={*CONTROLLED_BRIDGES, *bridges})
-        return reconcile_flows(switch, sorted(bridges), flows, flood_ports, static_macs, write=write)
+        outcome = reconcile_flows(switch, sorted(bridges), flows, flood_ports, static_macs, write=write)
+        if trace:
+            trace.note_ports(switch, bridges)
+        return outcome
 
 
 def _announce(plan: dict, node: str, outcome: Outcome) -> None:

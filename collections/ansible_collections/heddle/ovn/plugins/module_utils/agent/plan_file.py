@@ -12,6 +12,12 @@ from ..common.serialization import digest
 from .module_runner import PlanTooNew, UserError, read_plan_file
 
 
+def is_whole(plan: dict) -> bool:
+    """Return whether a stored plan is as it was written: one that was edited has another digest."""
+    content = {name: value for name, value in plan.items() if name not in ("digest", "revision")}
+    return digest(content) == plan["digest"]
+
+
 def keep_plan(plan: dict, path: str, *, write: bool) -> Outcome:
     """Write the given plan to the file.
 
@@ -29,9 +35,7 @@ def keep_plan(plan: dict, path: str, *, write: bool) -> Outcome:
             "manifests were applied concurrently, run the playbook again. "
             "If the state database was recreated, remove the file"
         )
-    # A copy that was edited has a digest that does not match its content.
-    content = {name: value for name, value in kept.items() if name not in ("digest", "revision")}
-    if kept.get("digest") == plan["digest"] and digest(content) == kept["digest"]:
+    if kept.get("digest") == plan["digest"] and is_whole(kept):
         return Outcome()
     if write:
         write_file(path, json.dumps(plan, indent=1, sort_keys=True) + "\n")

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..common.change import Outcome
 from ..common.databases import (
     NORTHBOUND_REMOTE,
@@ -24,7 +26,7 @@ from ..render.host.vswitch import render_encapsulation
 from ..types.ovsdb_row import Row
 from .chassis.chassis_id import SYSTEM_ID_FILE, remove_former_chassis, restore_chassis_id
 from .context import NodeContext
-from .first_changes import write_first_changes
+from .first_changes import FirstChanges
 from .module_runner import connected, known_node
 
 
@@ -38,14 +40,26 @@ def apply_rows(
     return reconcile(client, database, rows, owner=owner, scope=scope, write=write, closing=closing)
 
 
-def _apply_northbound(context: NodeContext, client, plan: dict, owner: str, closing: Announcement) -> Outcome:
-    """Reconcile the Northbound, which has most of a host's rows, unless a record shows that this changes nothing."""
+def apply_northbound(
+    context: NodeContext,
+    client,
+    plan: dict,
+    owner: str,
+    closing: Announcement | None = None,
+    first: FirstChanges | None = None,
+) -> Outcome:
+    """Reconcile the Northbound, which has most of a host's rows, unless a record shows that this changes nothing.
+
+    `first` was written just now; after that the record of the former plan may show it.
+    """
     record, node, write = context.record, context.node, context.write
     if record is None or client is None:
         rows = render_northbound(plan, node)
         return apply_rows(client, OVN_NORTHBOUND, rows, owner, northbound.TABLES, write=write, closing=closing)
     key = record.key(plan["digest"], node, owner)
     if record.holds(OVN_NORTHBOUND, key, lambda read: replies_equal(client.server, read, client.timeout)):
+        return Outcome()
+    if first is not None and first.complete(client):
         return Outcome()
     rows = render_northbound(plan, node)
     with traced(client) as trace:
@@ -60,7 +74,9 @@ def apply_first_changes(context: NodeContext, plan: dict) -> Outcome | None:
 
     Does not wait until it is realised. None where only `apply_topology` writes all of it.
     """
-    return write_first_changes(context, plan, NORTHBOUND_REMOTE, _owner(plan), Announcement())
+    # Without what a record would make it read before.
+    first = FirstChanges(replace(context, record=None), plan, _owner(plan))
+    return first.write(NORTHBOUND_REMOTE, Announcement())
 
 
 def await_programmed(context: NodeContext, plan: dict) -> None:
@@ -96,8 +112,8 @@ def apply_topology(context: NodeContext, plan: dict) -> Outcome:
     With `write` this waits up to `context.timeout` seconds until ovn-northd and ovn-controller have realised a change
     (ovn-architecture(7), "Information Flow"); TimedOut after that. Raises OvsdbError; UserError for an unknown node.
 
-    What differs from `context.former` in endpoints of Services and members of policies is written before anything else;
-    all rows are compared afterwards in any case.
+    What differs from `context.former` in endpoints of Services, members of policies and workloads is written before
+    anything else; all rows are compared afterwards, unless `context.record` shows that they were as the former plan.
 
     The host's own chassis first: without it no ovn-controller realises anything. Remote chassis next: northd makes a
     port remote only if its chassis is known to be (OVN, `northd.c`).
@@ -106,8 +122,8 @@ def apply_topology(context: NodeContext, plan: dict) -> Outcome:
     if not has_ovn(plan):
         return Outcome()
     owner, write = _owner(plan), context.write
-    own, change = plan["nodes"][node], Announcement()
-    outcome = write_first_changes(context, plan, NORTHBOUND_REMOTE, owner, change) or Outcome()
+    own, change, first = plan["nodes"][node], Announcement(), FirstChanges(context, plan, owner)
+    outcome = first.write(NORTHBOUND_REMOTE, change) or Outcome()
     with connected(VSWITCH_REMOTE, write=write) as client:
         if client:
             outcome += restore_chassis_id(client, own["chassis"], SYSTEM_ID_FILE, write=write)
@@ -119,7 +135,7 @@ def apply_topology(context: NodeContext, plan: dict) -> Outcome:
         rows = render_southbound(plan, node)
         outcome += apply_rows(client, OVN_SOUTHBOUND, rows, owner, southbound.TABLES, write=write)
     with connected(NORTHBOUND_REMOTE, write=write) as client:
-        outcome += _apply_northbound(context, client, plan, owner, change)
+        outcome += apply_northbound(context, client, plan, owner, change, first)
         # The server is silent while it commits what northd made of many networks.
         with connected(SOUTHBOUND_REMOTE, write=write, timeout=max(60.0, context.timeout)) as southbound_client:
             chassis = own["chassis"] or ""

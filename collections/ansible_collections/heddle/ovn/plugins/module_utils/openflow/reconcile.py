@@ -250,14 +250,10 @@ def _flood_steps(
     switch: Switch, bridge: str, items: list[FloodPort], numbers: dict[str, str], *, there: bool
 ) -> list[_Step]:
     flooding = switch.flooding(bridge) if items and there else {}
-    steps = []
-    for item in items:
-        number = numbers.get(item.port, "")
-        if flooding.get(number, True) != item.flood:
-            steps.append(
-                _Step((_flood_change(item),), partial(switch.set_flooding, bridge, number, flood=item.flood))
-            )  # fmt: skip
-    return steps
+    wanted = [item for item in items if flooding.get(numbers.get(item.port, ""), True) != item.flood]
+    settings = {numbers.get(item.port, ""): item.flood for item in wanted}
+    write = partial(switch.set_flooding, bridge, settings)
+    return [_Step(tuple(_flood_change(item) for item in wanted), write)] if wanted else []
 
 
 def _flood_change(item: FloodPort) -> Change:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from ..common import subprocesses
 from ..common.databases import OPEN_VSWITCH
@@ -17,18 +18,19 @@ from ..common.polling import attempts
 from ..ovsdb.values import uuid_list
 from ..types.openflow_flow import Flow
 from .parser import VERSION, Entry, flow_line, read_dump, read_messages
+from .port_modification import FloodSetting, management_socket, set_flooding
 
 # The time that ovn-kubernetes waits for ovn-controller to make a patch port.
 PORT_TIMEOUT = 30.0
 # Without the timestamp, so that equal failures have equal texts.
 _UNTIMED = "--verbose=PATTERN:console:%m"
 _LOCAL = 65534
-_PORT = re.compile(r" *(\w+)\(.*\): addr:")
+_PORT = re.compile(r" *(\w+)\(.*\): addr:([0-9a-f:]{17})")
 _LEARNED = re.compile(r" *(\S+) +(\d+) +([0-9a-f:]{17}) +(\S+)\s*\Z")
 
 
 class Switch:
-    """Open vSwitch on this host, read and written by ovs-ofctl(8) and ovs-appctl(8).
+    """Open vSwitch on this host, read by ovs-ofctl(8) and ovs-appctl(8), and written by these but for ports.
 
     `client` is a connection to its database, which a caller closes; `run` runs a program. When ovs-vswitchd does not
     answer or refuses something, methods raise OpenFlowError; OvsdbError when the database does not answer.
@@ -36,6 +38,8 @@ class Switch:
 
     def __init__(self, client, run: subprocesses.Run = subprocesses.run) -> None:
         self._client, self._run = client, run
+        # What `ports` returned last.
+        self.last_ports: dict[str, dict[str, str]] = {}
 
     def ports(self) -> dict[str, dict[str, str]]:
         """Return the ports that ovs-vswitchd has created by bridge, name -> OpenFlow number.
@@ -61,6 +65,7 @@ class Switch:
                     number = interfaces[reference]["ofport"]
                     if isinstance(number, int) and number > 0:
                         numbers[interfaces[reference]["name"]] = "LOCAL" if number == _LOCAL else str(number)
+        self.last_ports = found
         return found
 
     def wait_for_ports(self, wanted: dict[str, set[str]], timeout: float) -> dict[str, dict[str, str]]:
@@ -134,19 +139,26 @@ class Switch:
 
     def flooding(self, bridge: str) -> dict[str, bool]:
         """Return whether packets are flooded to a port, by port number (last available in OpenFlow 1.0)."""
-        flooding, port = {}, ""
-        for line in self._control("--no-names", "dump-ports-desc", bridge, version="OpenFlow10").splitlines():
-            found = _PORT.match(line)
-            if found:
-                port = found[1]
-            elif line.strip().startswith("config:"):
-                flooding[port] = "NO_FLOOD" not in line
-        return flooding
+        return {one.port: one.flood for one in self._flood_settings(bridge)}
 
-    def set_flooding(self, bridge: str, port: str, flood: bool) -> None:
-        """Enable or disable flooding on a port, by number."""
-        word = "flood" if flood else "no-flood"
-        self._control("mod-port", bridge, port, word, version="OpenFlow10")
+    def set_flooding(self, bridge: str, wanted: Mapping[str, bool]) -> None:
+        """Enable or disable flooding on ports, by number, all at once."""
+        found = {one.port: one for one in self._flood_settings(bridge)}
+        missing = sorted(wanted.keys() - found.keys())
+        if missing:
+            raise OpenFlowError(f"bridge {bridge} has no port {', '.join(missing)} any more")
+        settings = [replace(found[port], flood=flood) for port, flood in wanted.items()]
+        set_flooding(management_socket(bridge), settings)
+
+    def _flood_settings(self, bridge: str) -> list[FloodSetting]:
+        found, port = [], None
+        for line in self._control("--no-names", "dump-ports-desc", bridge, version="OpenFlow10").splitlines():
+            head = _PORT.match(line)
+            if head:
+                port = head
+            elif port and line.strip().startswith("config:"):
+                found.append(FloodSetting(port[1], port[2], "NO_FLOOD" not in line))
+        return found
 
     def static_macs(self, bridge: str) -> dict[tuple[int, str], str]:
         """Return the static entries of a bridge's MAC table: (VLAN, MAC) -> port number."""

@@ -7,13 +7,13 @@ from ..agent.module_runner import Request
 from ..agent.state_connection import state_database
 from ..common.change import Outcome
 from ..common.serialization import pack
-from ..plan import build_plan
 from ..plan.held_addresses import moved_addresses
 from ..render.egress.firewall import has_dns_names
 from ..render.host.mesh import mesh_networks
 from ..render.services.readiness import has_probes
 from .admission_service import next_state, state_changes
-from .readiness import NOT_ASKED, host_state
+from .plans import Plans
+from .readiness import NOT_ASKED, READY, host_state
 from .readiness_record import readiness_result
 from .status_view import changes_text, objects_text
 
@@ -29,22 +29,24 @@ def _further(plan: dict) -> set[str]:
     )
 
 
-def _is_applied(plan: dict, reports: dict[str, dict]) -> bool:
-    """Whether all hosts of the run are as the plan already, so that none has to apply it."""
-    states = [host_state(plan["digest"], reports.get(name, {})) for name in plan["nodes"]]
-    return "ready" in states and set(states) <= {"ready", NOT_ASKED}
+def _states(plan: dict, reports: dict[str, dict]) -> dict[str, str]:
+    """Return how each host is relative to the plan, as `host_state`."""
+    return {name: host_state(plan["digest"], reports.get(name, {})) for name in plan["nodes"]}
 
 
 def resource_result(request: Request) -> dict:
     """Admit the manifests, store the state, and return the plan; record readiness where no host has to apply it."""
-    write = not request.check_mode
+    write, plans = not request.check_mode, Plans()
     described = {name: dict(node or {}) for name, node in request.params["nodes"].items()}
     reported = {name: node.pop("held_addresses", ()) for name, node in described.items()}
     with state_database(request, write=write) as client:
-        before, after = next_state({**request.params, "nodes": described}, client, write=write)
-    outcome, plan = Outcome(state_changes(before, after)), build_plan(after)
-    moved = moved_addresses(build_plan(before), plan, reported) if before.revision else {}
-    applied = write and not moved and _is_applied(plan, request.params["hosts"])
+        before, after = next_state({**request.params, "nodes": described}, client, write=write, plans=plans)
+    outcome, plan = Outcome(state_changes(before, after)), plans.of(after)
+    moved = moved_addresses(plans.of(before), plan, reported) if before.revision else {}
+    states = _states(plan, request.params["hosts"])
+    # Where addresses move, every host takes part.
+    pending = [name for name, state in states.items() if moved or state not in (READY, NOT_ASKED)]
+    applied = write and not pending and READY in states.values()
     return {
         **({"recorded": readiness_result(request)} if applied else {}),
         "changed": outcome.changed,
@@ -53,6 +55,7 @@ def resource_result(request: Request) -> dict:
         "plan": pack(plan),
         "digest": plan["digest"],
         "moved_addresses": moved,
+        "pending": pending,
         # What hosts need further packages or daemons for.
         "kinds": sorted({workload["kind"] for workload in plan["workloads"].values()} | _further(plan)),
         "changes": changes_text(before, after),

@@ -12,20 +12,20 @@ from ..common.naming import DEFAULT_NETWORK
 from ..common.serialization import unpack
 from ..controllers.admission.admission import admit
 from ..controllers.admission.apply_manifests import AdmissionError, ConflictError, store
-from ..plan import build_plan
 from ..render.rehearsal import unrenderable
 from ..store import settings as state_settings
 from ..store.database import differences
 from ..store.snapshot import Snapshot
+from .plans import Plans
 from .readiness import changed_networks, now, with_changes_unconfirmed
 
 
-def next_state(params: dict, client, *, write: bool) -> tuple[Snapshot, Snapshot]:
+def next_state(params: dict, client, *, write: bool, plans: Plans | None = None) -> tuple[Snapshot, Snapshot]:
     """Return the state before and after the module's arguments; with `write` it is stored.
 
     Raises UserError with all problems of the manifests, one per line.
     """
-    moment = now()
+    moment, plans = now(), plans or Plans()
     try:
         resources = [unpacked(data) for data in unpack(params["resources"])]
         settings = state_settings.complete(params["settings"])
@@ -46,8 +46,8 @@ def next_state(params: dict, client, *, write: bool) -> tuple[Snapshot, Snapshot
                 now=moment,
             )
 
-        after, problems = _rendered(before, attempt)
-        return after if problems else with_changes_unconfirmed(before, after, moment), problems
+        after, problems = _rendered(before, attempt, plans)
+        return after if problems else with_changes_unconfirmed(before, after, moment, plans), problems
 
     try:
         return store(client, decide, write=write)
@@ -58,19 +58,19 @@ def next_state(params: dict, client, *, write: bool) -> tuple[Snapshot, Snapshot
 
 
 def _rendered(
-    before: Snapshot, attempt: Callable[[dict[str, str]], tuple[Snapshot, list[Problem]]]
+    before: Snapshot, attempt: Callable[[dict[str, str]], tuple[Snapshot, list[Problem]]], plans: Plans
 ) -> tuple[Snapshot, list[Problem]]:
     """Return the state in which every network of the plan can be rendered on every node.
 
     `attempt` admits without the networks that it is given, each by the key of its object with the reason.
     """
-    known = build_plan(before) if before.revision else None
+    known = plans.of(before) if before.revision else None
     unrendered: dict[str, str] = {}
     while True:
         after, problems = attempt(unrendered)
         if problems:
             return after, problems
-        plan = build_plan(after)
+        plan = plans.of(after)
         found = unrenderable(plan, changed_networks(known, plan))
         if DEFAULT_NETWORK in found:
             raise UserError(f"the default network: {found[DEFAULT_NETWORK]}; nothing was written. Please report this")

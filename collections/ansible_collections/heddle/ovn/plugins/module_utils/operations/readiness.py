@@ -16,10 +16,10 @@ from ..controllers.network.networks import networks
 from ..controllers.services.load_balancers import assign_announcers
 from ..controllers.services.service_status import update_services
 from ..controllers.workload.workload_readiness import record_probes
-from ..plan import build_plan
 from ..store.snapshot import Snapshot
+from .plans import Plans
 
-NOT_ASKED = "not asked"
+NOT_ASKED, READY = "not asked", "ready"
 _LONGEST_REASON = 200
 
 
@@ -43,7 +43,7 @@ def host_state(digest: str, report: dict) -> str:
         return f"not installed: {_first_line(report.get('msg', ''))}"
     if report["digest"] != digest:
         return "behind"
-    return "drifted" if report["drift"] else "ready"
+    return "drifted" if report["drift"] else READY
 
 
 def _stopped(units: list[str]) -> str:
@@ -95,13 +95,15 @@ def with_probes(before: Snapshot, probes: dict[str, dict], moment: str) -> Snaps
     return after
 
 
-def with_readiness(before: Snapshot, reports: dict[str, dict], moment: str) -> Snapshot:
+def with_readiness(
+    before: Snapshot, reports: dict[str, dict], moment: str, plans: Plans | None = None
+) -> Snapshot:  # fmt: skip
     """Return the snapshot with the condition NetworkReady of every network that is in effect.
 
     A host outside the limit keeps what it reported since the network changed last.
     """
-    after = dataclasses.replace(before, objects=dict(before.objects))
-    plan = build_plan(before) if before.revision else {"networks": {}, "digest": ""}
+    after, plans = dataclasses.replace(before, objects=dict(before.objects)), plans or Plans()
+    plan = plans.of(before) if before.revision else {"networks": {}, "digest": ""}
     for name, described in plan["networks"].items():
         if not described["object"]:
             continue
@@ -112,14 +114,17 @@ def with_readiness(before: Snapshot, reports: dict[str, dict], moment: str) -> S
             for host, state in network_states(name, described, plan["digest"], reports).items()
         }
         after.objects[entry.key] = with_ready(entry, ready_on(states, NOT_ASKED), states, moment)
-    return after
+    return plans.share(before, after) if before.revision else after
 
 
-def with_changes_unconfirmed(before: Snapshot, after: Snapshot, moment: str) -> Snapshot:
+def with_changes_unconfirmed(
+    before: Snapshot, after: Snapshot, moment: str, plans: Plans | None = None
+) -> Snapshot:  # fmt: skip
     """Return `after` without the readiness of networks that differ from `before`: no host has reported on these yet."""
     if not before.revision or after == before:
         return after
-    old, new = build_plan(before), build_plan(after)
+    plans = plans or Plans()
+    old, new = plans.of(before), plans.of(after)
     if old["digest"] == new["digest"]:
         return after
     changed = changed_networks(old, new)
@@ -129,7 +134,7 @@ def with_changes_unconfirmed(before: Snapshot, after: Snapshot, moment: str) -> 
             continue
         entry = objects[described["object"]]
         objects[entry.key] = with_ready(entry, WAITING_FOR_HOSTS, None, moment)
-    return dataclasses.replace(after, objects=objects)
+    return plans.share(after, dataclasses.replace(after, objects=objects))
 
 
 def update_between_runs(before: Snapshot, after: Snapshot, moment: str) -> None:
@@ -178,8 +183,8 @@ def now() -> str:
 
 
 def record(
-    client, reports: dict[str, dict], probes: dict[str, dict], *, write: bool
-) -> tuple[Snapshot, Snapshot]:  # fmt: skip
+    client, reports: dict[str, dict], probes: dict[str, dict], *, write: bool, plans: Plans | None = None
+) -> tuple[Snapshot, Snapshot]:
     """Update the stored readiness of workloads and networks from the reports; return the state before and after.
 
     When Services have other endpoints then, hosts have to apply a new plan, and no network is ready until they have.
@@ -189,10 +194,10 @@ def record(
     def decide(before: Snapshot) -> tuple[Snapshot, list[Problem]]:
         probed = with_probes(before, probes, moment) if before.revision else before
         if probed is not before:
-            waiting = with_changes_unconfirmed(before, probed, moment)
+            waiting = with_changes_unconfirmed(before, probed, moment, plans)
             if waiting is not probed:
                 return waiting, []
-        return with_readiness(probed, reports, moment), []
+        return with_readiness(probed, reports, moment, plans), []
 
     try:
         return store(client, decide, write=write)

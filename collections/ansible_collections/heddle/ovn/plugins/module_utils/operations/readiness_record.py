@@ -7,10 +7,10 @@ from ..agent.module_runner import Request
 from ..agent.state_connection import state_database
 from ..common.change import Outcome
 from ..common.serialization import pack
-from ..plan import build_plan
 from ..plan.held_addresses import moved_addresses
 from ..store.snapshot import Snapshot
 from .admission_service import state_changes
+from .plans import Plans
 from .readiness import record
 from .status_files import status_files
 from .status_text import status_table
@@ -22,13 +22,13 @@ def readiness_result(request: Request) -> dict:
 
     With `probes`, a plan that differs by them is returned as the module `resource` returns one.
     """
-    write = not request.check_mode
+    write, plans = not request.check_mode, Plans()
     hosts = request.params["hosts"]
     with state_database(request, write=write) as client:
-        before, after = record(client, hosts, request.params["probes"], write=write)
-    outcome, view = Outcome(state_changes(before, after)), state_view(after)
+        before, after = record(client, hosts, request.params["probes"], write=write, plans=plans)
+    outcome, view = Outcome(state_changes(before, after)), state_view(after, plans)
     return {
-        **_plan(before, after),
+        **_plan(before, after, plans),
         "changed": outcome.changed,
         **({"diff": outcome.diff()} if request.diff else {}),
         "revision": after.revision,
@@ -38,10 +38,10 @@ def readiness_result(request: Request) -> dict:
     }
 
 
-def _plan(before: Snapshot, after: Snapshot) -> dict:
+def _plan(before: Snapshot, after: Snapshot, plans: Plans) -> dict:
     if not after.revision:
         return {}
-    old, new = build_plan(before), build_plan(after)
+    old, new = plans.of(before), plans.of(after)
     if old["digest"] == new["digest"]:
         return {}
     return {"plan": pack(new), "moved_addresses": moved_addresses(old, new)}

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from ..common.text_table import shortened, table
 from ..controllers.network.networks import DEFINITION_KIND, NETWORK_KINDS
-from ..plan import build_plan
 from ..store.database import differences
 from ..store.snapshot import Snapshot
 from .object_view import documents
+from .plans import Plans
 
 _SHOWN_KINDS = (
     "Namespace",
@@ -48,9 +48,10 @@ _INFORMATION = ("NodesSelected",)
 _MOST_NAMES = 3
 
 
-def state_view(snapshot: Snapshot) -> dict:
+def state_view(snapshot: Snapshot, plans: Plans | None = None) -> dict:
     """Return the content of the state database: objects as a server would return them, and allocations."""
-    plan = build_plan(snapshot) if snapshot.revision else {"digest": "", "nodes": {}, "networks": {}, "workloads": {}}
+    plans = plans or Plans()
+    plan = plans.of(snapshot) if snapshot.revision else {"digest": "", "nodes": {}, "networks": {}, "workloads": {}}
     users: dict[str, list[str]] = {name: [] for name in plan["networks"]}
     for name, workload in plan["workloads"].items():
         for network in dict.fromkeys(interface["network"] for interface in workload["interfaces"]):

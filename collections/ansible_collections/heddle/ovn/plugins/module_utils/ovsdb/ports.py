@@ -8,6 +8,9 @@ from ..common.polling import attempts
 from .values import map_pairs
 from .wait import wait_until
 
+# Most seconds between two reads of all ports: a port is up about half a second after its interface was added.
+_PAUSE = 0.2
+
 
 def ports_not_up(client, ports: list[str]) -> list[str]:
     """Return the given logical switch ports that are not up, or do not exist."""
@@ -39,7 +42,7 @@ def wait_for_ports(client, ports: list[str], timeout: float) -> list[str]:
     `timeout` is in seconds.
     """
     missing = ports
-    for _attempt in attempts(timeout, shortest=0.05, longest=1.0):
+    for _attempt in attempts(timeout, shortest=0.05, longest=_PAUSE):
         missing = ports_not_up(client, ports)
         if not missing:
             break

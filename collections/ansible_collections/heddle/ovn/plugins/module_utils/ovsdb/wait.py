@@ -16,6 +16,9 @@ from ..common.databases import OVN_NORTHBOUND, OVN_SOUTHBOUND
 from ..common.polling import attempts
 from .protocol.client import OvsdbError
 
+# Most seconds between two reads of a number: daemons take half a second for a small change.
+_PAUSE = 0.05
+
 
 class TimedOut(OvsdbError):
     """The awaited state was not reached; `seen` are the rows as last read."""
@@ -61,11 +64,16 @@ class Announcement:
         self.number = rows[0]["nb_cfg"] if rows else None
 
 
-def wait_until(client, database: str, table: str, where: list, columns: list, predicate, timeout: float) -> list:
-    """Read rows until `predicate(rows)` holds and return them; `TimedOut` after `timeout` seconds."""
+def wait_until(
+    client, database: str, table: str, where: list, columns: list, predicate, timeout: float, longest: float = 0.25
+) -> list:
+    """Read rows until `predicate(rows)` holds and return them; `TimedOut` after `timeout` seconds.
+
+    `longest` is how many seconds are between two reads at most.
+    """
     select = {"op": "select", "table": table, "where": where, "columns": columns}
     rows: list = []
-    for _attempt in attempts(timeout, shortest=0.005):
+    for _attempt in attempts(timeout, shortest=0.005, longest=longest):
         rows = client.transact(database, [select])[0]["rows"]
         if predicate(rows):
             return rows
@@ -96,11 +104,11 @@ def synchronise(northbound, southbound, timeout: float, announced: int | None = 
     start = time.monotonic()
     target = _announce(northbound) if announced is None else announced
     try:
-        wait_until(southbound, OVN_SOUTHBOUND, "SB_Global", [], ["nb_cfg"], _reached(target), timeout)
+        wait_until(southbound, OVN_SOUTHBOUND, "SB_Global", [], ["nb_cfg"], _reached(target), timeout, _PAUSE)
     except TimedOut as late:
         message = f"ovn-northd has not processed the change after {timeout:g} s; see its log"
         raise NorthdSilent(OVN_NORTHBOUND, message, late.seen) from None
-    for _attempt in attempts(max(start + timeout - time.monotonic(), 0), shortest=0.005):
+    for _attempt in attempts(max(start + timeout - time.monotonic(), 0), shortest=0.005, longest=_PAUSE):
         behind = _behind(southbound, target, chassis)
         if not behind:
             return target

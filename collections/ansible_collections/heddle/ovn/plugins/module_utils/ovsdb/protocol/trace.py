@@ -11,7 +11,9 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterator
+from itertools import islice
 
 from .errors import Unreachable
 from .remotes import open_stream, parse_remotes
@@ -20,6 +22,8 @@ from .stream import CHUNK, Stream
 # How ovsdb-server ends a reply without an error. A text in it cannot contain this: its quotation marks are escaped.
 _END, _RESULT, _REFUSED = b'"error":null}', b'"result":', b'"result":null,"error":{'
 _ROWS, _ROWS_END, _NEXT_ROW = b'{"rows":[', b"]}", b'},{"'
+# A row begins after `{"`; the name of a column comes after a comma otherwise.
+_IDENTITY = re.compile(rb'(?:\A|,")_uuid":\["uuid","([0-9a-f-]{36})"\]')
 _READS = frozenset({"select", "wait"})
 
 
@@ -68,23 +72,98 @@ def reads_only(requests: list) -> bool:
 
 def replies_equal(remote: str, read: dict, timeout: float) -> bool:
     """Whether a server replies to the requests of `Trace.read` as it did then; also False when it does not answer."""
-    requests, replies = read["requests"], read["replies"]
-    if not requests or len(requests) != len(replies) or not reads_only(requests):
+    if not _usable(read):
         return False
+    with contextlib.closing(_asked(remote, read["requests"], timeout)) as found:
+        return all(_digest(next(found, b"")) == wanted for wanted in read["replies"])
+
+
+class Replies:
+    """How a server replies to the requests of `Trace.read`; rows can be replaced by others.
+
+    All requests have to select `_uuid`.
+    """
+
+    def __init__(self, requests: list, replies: list[bytes]) -> None:
+        self._requests = requests
+        self._parts = [_parts(reply) for reply in replies]
+
+    def digests(self) -> list[str]:
+        """Return the digests, as `Trace.read` has them."""
+        return [_digest_of(*parts) for parts in self._parts]
+
+    def columns(self, table: str) -> list[str]:
+        """Return the columns that are read of all rows of a table; empty when there is no such request."""
+        return next((operation["columns"] for operation, _rows in self._tables(table)), [])
+
+    def replace(self, table: str, uuids: Collection[str], rows: list[bytes]) -> None:
+        """Put `rows` in place of those of a table that have one of these uuids."""
+        for _operation, found in self._tables(table):
+            found[:] = [row for row in found if row and _identity(row) not in uuids] + rows or [b""]
+
+    def _tables(self, table: str) -> Iterator[tuple[dict, list[bytes]]]:
+        """Yield the selects of all rows of a table, not of single ones, with their rows."""
+        for (method, parameters), (_around, lists) in zip(self._requests, self._parts, strict=True):
+            selects = [one for one in parameters[1:] if one["op"] == "select"] if method == "transact" else []
+            for operation, rows in zip(selects, lists, strict=True):
+                if operation["table"] == table and all(name == "external_ids" for name, _is, _to in operation["where"]):
+                    yield operation, rows
+
+
+def read_again(remote: str, read: dict, timeout: float) -> Replies | None:
+    """Return how a server replies to the requests of `Trace.read` now; None unless it does so as it did then."""
+    if not _usable(read):
+        return None
+    replies = _all_replies(remote, read["requests"], timeout)
+    found = Replies(read["requests"], replies) if replies is not None else None
+    return found if found is not None and found.digests() == read["replies"] else None
+
+
+def read_rows(
+    remote: str, database: str, table: str, uuids: Collection[str], columns: list[str], timeout: float
+) -> list[bytes] | None:  # fmt: skip
+    """Return rows of a table as they are in the replies of `read_again`; None when the server does not answer."""
+    selects = [
+        {"op": "select", "table": table, "where": [["_uuid", "==", ["uuid", one]]], "columns": columns}
+        for one in sorted(uuids)
+    ]
+    replies = _all_replies(remote, [["transact", [database, *selects]]], timeout)
+    if replies is None:
+        return None
+    return [row for rows in _parts(replies[0])[1] for row in rows if row]
+
+
+def _all_replies(remote: str, requests: list, timeout: float) -> list[bytes] | None:
+    with contextlib.closing(_asked(remote, requests, timeout)) as found:
+        replies = list(islice(found, len(requests)))
+    return replies if len(replies) == len(requests) else None
+
+
+def _identity(row: bytes) -> str:
+    found = _IDENTITY.search(row)
+    return found[1].decode() if found else ""
+
+
+def _usable(read: dict) -> bool:
+    requests, replies = read["requests"], read["replies"]
+    return bool(requests) and len(requests) == len(replies) and reads_only(requests)
+
+
+def _asked(remote: str, requests: list, timeout: float) -> Iterator[bytes]:
+    """Yield the replies to requests, until one is an error or the server is silent or gone."""
     try:
         stream = open_stream(parse_remotes(remote)[0], timeout, None)
     except Unreachable:
-        return False
+        return
     try:
         text = "".join(
             json.dumps({"method": method, "params": parameters, "id": number}, separators=(",", ":"))
             for number, (method, parameters) in enumerate(requests)
         )
         _send(stream, text.encode(), timeout)
-        found = _replies(stream, timeout)
-        return all(next(found, None) == wanted for wanted in replies)
+        yield from _replies(stream, timeout)
     except OSError:
-        return False
+        return
     finally:
         stream.close()
 
@@ -97,8 +176,8 @@ def _send(stream: Stream, data: bytes, timeout: float) -> None:
         view = view[stream.send(view) :]
 
 
-def _replies(stream: Stream, timeout: float) -> Iterator[str]:
-    """Yield the digests of replies in order, until one is an error or the server is silent or gone."""
+def _replies(stream: Stream, timeout: float) -> Iterator[bytes]:
+    """Yield replies in order, until one is an error or the server is silent or gone."""
     buffer = bytearray()
     while True:
         searched = 0
@@ -113,21 +192,36 @@ def _replies(stream: Stream, timeout: float) -> Iterator[str]:
                 return
             buffer += data
         end += len(_END)
-        yield _digest(bytes(buffer[:end]))
+        yield bytes(buffer[:end])
         del buffer[:end]
 
 
 def _digest(reply: bytes) -> str:
-    """Return the digest of a reply from its result on: before it is the number of the request.
+    """Return the digest of a reply, in which rows count in any order.
 
-    Rows count in any order: the server's own changes when it writes a row, as ovs-vswitchd lets it do for each
-    interface with packets every few seconds. Where rows begin and end is a quotation mark, which texts in them have
-    escaped only.
+    The server's own order changes when it writes a row, as ovs-vswitchd lets it do for each interface with packets
+    every few seconds.
+    """
+    return _digest_of(*_parts(reply))
+
+
+def _digest_of(around: list[bytes], lists: list[list[bytes]]) -> str:
+    found = hashlib.sha256(around[0])
+    for rows, end in zip(lists, around[1:], strict=True):
+        found.update(_ROWS + _NEXT_ROW.join(sorted(rows)) + _ROWS_END + end)
+    return found.hexdigest()[:32]
+
+
+def _parts(reply: bytes) -> tuple[list[bytes], list[list[bytes]]]:
+    """Return what is around the lists of rows of a reply, from its result on, and the rows of each list.
+
+    Before the result is the number of the request. Where rows begin and end is a quotation mark, which texts in them
+    have escaped only.
     """
     head, *lists = reply[reply.find(_RESULT) :].split(_ROWS)
-    found = hashlib.sha256(head)
+    around, found = [head], []
     for text in lists:
         rows, _end, rest = text.rpartition(_ROWS_END)
-        inner = rows.removeprefix(b'{"').removesuffix(b"}")
-        found.update(_ROWS + _NEXT_ROW.join(sorted(inner.split(_NEXT_ROW))) + _ROWS_END + rest)
-    return found.hexdigest()[:32]
+        around.append(rest)
+        found.append(rows.removeprefix(b'{"').removesuffix(b"}").split(_NEXT_ROW))
+    return around, found

@@ -14,7 +14,7 @@ _OTHERS = {"digest", "revision", UNANNOUNCED}
 
 
 def changed_networks(former: dict, plan: dict, node: str) -> frozenset[str] | None:
-    """Return them; None where the plans differ in anything else."""
+    """Return them; None where the plans differ in anything else, so that rows of any network may."""
     others = (former.keys() | plan.keys()) - _PARTS - _OTHERS
     if any(former.get(part) != plan.get(part) for part in others) or node not in plan["nodes"]:
         return None

@@ -5,16 +5,18 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import asdict, dataclass
 
 from ...agent.chassis.chassis import apply_chassis
+from ...agent.comparison_record import ComparisonRecord
 from ...agent.context import NodeContext
 from ...agent.egress import apply_egress
 from ...agent.health.health import other_chassis, other_facts, routing, stopped_of, stopped_services
 from ...agent.module_runner import KNOWN_ERRORS, Request, UserError, connected, known_node, load_plan, node_context
 from ...agent.node_gateway import apply_gateway, gateway_size
 from ...agent.service.components import read_host
+from ...agent.topology import apply_northbound
 from ...agent.underlay import narrow_paths
 from ...agent.workloads import (
     apply_routed_workloads,
@@ -51,6 +53,9 @@ from ...types.ovsdb_row import Row
 from . import causes
 from .drift import drift
 
+# Stands for all substrates.
+EVERYTHING = "everything"
+
 
 def audit_result(request: Request) -> dict:
     """Return the result of the module `audit`."""
@@ -75,11 +80,16 @@ class _Compared:
 
 
 class Comparison:
-    """Compares a host with its part of the plan."""
+    """Compares a host with its part of the plan.
 
-    def __init__(self, plan: dict, node: str) -> None:
+    With `record`, `summary` does not compare again what is read as in a recorded comparison, and records what it
+    compared. `result` uses none.
+    """
+
+    def __init__(self, plan: dict, node: str, record: ComparisonRecord | None = None) -> None:
         self.plan = plan
         self.node = node
+        self.record = record
         self.topology_owner = f"{plan['deployment']}:topology"
         self.workload_owner = f"{plan['deployment']}:workload"
 
@@ -123,15 +133,28 @@ class Comparison:
             return [self._endpoints]
         return [self._northbound, self._southbound, self._ports, self._gateway, self._endpoints]
 
-    def summary(self, *, applied: bool, chassis: bool = True) -> dict:
+    def _parts_of(self, written: Set[str]) -> list[Callable[[], Outcome]]:
+        """Return the parts that are in substrates which were written: the run found no difference in all others."""
+        places = {
+            self._recorded_northbound: {OVN_NORTHBOUND},
+            self._southbound: {OVN_SOUTHBOUND},
+            self._ports: {OPEN_VSWITCH},
+            self._gateway: {OPEN_VSWITCH, "kernel", "nftables", "openflow"},
+            self._endpoints: {"kernel", "nftables", "files", "BIRD"},
+        }
+        if not has_ovn(self.plan) or not written <= set().union(*places.values()):
+            return self._parts()
+        return [part for part, substrates in places.items() if substrates & written]
+
+    def summary(self, *, written: Set[str], chassis: bool = True) -> dict:
         """Return the networks that drifted, problems and the plan's digest: what readiness depends on.
 
-        `applied`: the plan was applied just now and changed nothing, so what it covers is not read again. Without
-        `chassis` neither is what the install playbook sets.
+        The plan was applied just now; what it covers is read again only where something of it was `written`, substrates
+        as in `Change`. Without `chassis` what the install playbook sets is not read.
         """
         # Without the mesh's daemon, which starts after the plan was applied.
         stopped = stopped_of(self.plan)
-        parts = [*([self._chassis] if chassis else []), *([] if applied else self._parts())]
+        parts = [*([self._chassis] if chassis else []), *(self._parts_of(written) if written else [])]
         compared = self._compared(parts, stopped)
         networks = dict.fromkeys(change["network"] for change in drift(compared.outcome))
         return {
@@ -186,6 +209,15 @@ class Comparison:
         with Client(NORTHBOUND_REMOTE, read_only=True) as client:
             return _rows(client, OVN_NORTHBOUND, self.northbound_rows, self.topology_owner, northbound.TABLES)
 
+    def _recorded_northbound(self) -> Outcome:
+        if self.record is None:
+            return self._northbound()
+        if OVN_NORTHBOUND in self.record.confirmed:
+            return Outcome()
+        with Client(NORTHBOUND_REMOTE, read_only=True) as client:
+            context = NodeContext(self.node, "", write=False, record=self.record)
+            return apply_northbound(context, client, self.plan, self.topology_owner)
+
     def _southbound(self) -> Outcome:
         """The row of the host's own chassis belongs to ovn-controller; an encapsulation belongs to its chassis."""
         with Client(SOUTHBOUND_REMOTE, read_only=True) as client:
@@ -206,7 +238,7 @@ class Comparison:
         """Flows and kernel state: management ports, VRFs, routes, rules, nftables tables."""
         # Without the database the engines would count everything as missing, as they do on an empty host.
         with Client(VSWITCH_REMOTE, read_only=True):
-            return apply_gateway(NodeContext(self.node, "", write=False), self.plan)
+            return apply_gateway(NodeContext(self.node, "", write=False, record=self.record), self.plan)
 
     def _endpoints(self) -> Outcome:
         if kernel.PYROUTE2_IMPORT_ERROR is not None:

@@ -10,10 +10,10 @@ from ...agent.health.probes import first_readiness
 from ...agent.module_options import PLAN_FILE
 from ...agent.module_runner import KNOWN_ERRORS, Request, read_plan_file
 from ...agent.node_gateway import applied_digest
+from ...agent.plan_file import is_whole
 from ...agent.topology import is_programmed
 from ...agent.workloads import are_up
 from ...agent.zone import PARTS
-from ...common.serialization import digest
 from ...render.services.readiness import has_probes
 from .compare import Comparison
 from .zone_result import missing_services
@@ -39,23 +39,17 @@ def as_planned(node: str, sources: str, path: str = PLAN_FILE) -> dict:
     context = NodeContext(node, path, write=False, record=ComparisonRecord(sources, only=True))
     try:
         plan = read_plan_file(path)
-        if not _is_whole(plan) or node not in plan["nodes"]:
+        if not is_whole(plan) or node not in plan["nodes"]:
             return {}
         with only_writer(write=True):
             if not _is_applied(context, plan):
                 return {}
-        found = Comparison(plan, node).summary(applied=True, chassis=False)
+        found = Comparison(plan, node).summary(written=frozenset(), chassis=False)
     except (NotRecorded, *KNOWN_ERRORS, OSError):
         return {}
     if found["drift"] or found["problems"] or found["stopped"] or missing_services(plan):
         return {}
     return {"audit": found, **({"readiness": first_readiness(plan, node)} if has_probes(plan) else {})}
-
-
-def _is_whole(plan: dict) -> bool:
-    """Whether a stored plan is as it was written: one that was edited has another digest."""
-    content = {name: value for name, value in plan.items() if name not in ("digest", "revision")}
-    return digest(content) == plan["digest"]
 
 
 def _is_applied(context: NodeContext, plan: dict) -> bool:

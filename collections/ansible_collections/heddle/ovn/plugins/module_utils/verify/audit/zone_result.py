@@ -17,7 +17,7 @@ from ...agent.zone import apply_zone
 from ...common.naming import MESH_CERTIFICATES
 from ...render.host.mesh import mesh_networks
 from ...render.services.readiness import has_probes
-from .compare import Comparison
+from .compare import EVERYTHING, Comparison
 
 _HANDOVER = {"prepare": prepare_addresses, "release": release_addresses, "claim": claim_addresses}
 
@@ -25,8 +25,8 @@ _HANDOVER = {"prepare": prepare_addresses, "release": release_addresses, "claim"
 def zone_result(request: Request) -> dict:
     """Apply the plan; with the option `audit`, compare the host with it afterwards. With `handover`, do only that step.
 
-    When nothing had to be changed, the run itself has compared all that it covers, and only the rest is read. With
-    `--diff` nothing that is recorded about an earlier comparison is used.
+    The run itself has compared all that it covers, so of that only the substrates are read again that it has written
+    to. With `--diff` nothing that is recorded about an earlier comparison is used.
     """
     context = node_context(request)
     plan = load_plan(context)
@@ -51,8 +51,10 @@ def zone_result(request: Request) -> dict:
         return found
     found["stopped_services"] = stopped = missing_services(plan)
     if request.params["audit"] and context.write:
-        complete = set(request.params["parts"]) == set(ZONE_PARTS)
-        found["audit"] = Comparison(plan, context.node).summary(applied=complete and not outcome.changed)
+        written = {change.substrate for change in outcome.changes} - {"file"}
+        if set(request.params["parts"]) != set(ZONE_PARTS):
+            written |= {EVERYTHING}
+        found["audit"] = Comparison(plan, context.node, context.record).summary(written=written)
         if has_probes(plan) and "probes" not in stopped:
             found["readiness"] = first_readiness(plan, context.node)
     return found
