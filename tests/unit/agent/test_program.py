@@ -162,6 +162,8 @@ class Scene:
         monkeypatch.setattr(service, "say", self.reported.append)
         monkeypatch.setattr(service, "notify_systemd", self.reported.append)
         monkeypatch.setattr(service, "parts", self.parts)
+        self.moving = False
+        monkeypatch.setattr(service, "is_moving", lambda: self.moving)
         self.reconciler = service.Reconciler(self)
 
     def parts(self, host: dict, *, write: bool) -> dict:
@@ -212,6 +214,25 @@ def test_failed_part_is_retried_with_backoff_and_logged_once(scene):
     del scene.fails["gateway"]
     assert scene.run(11) == [("gateway", 1)]
     assert scene.reported[-1].endswith("READY=1")
+
+
+def test_events_wait_for_the_end_of_a_move_of_addresses(scene):
+    scene.run(1)
+    scene.moving, scene.happens = True, ["kernel changed", "host network changed"]
+    assert scene.run(60) == []
+    scene.moving = False
+    assert scene.run(1) == [("chassis", 1), ("gateway", 1), ("routed", 1)]
+
+
+def test_lost_flows_and_failed_parts_do_not_wait_for_a_move(scene):
+    scene.fails["workloads"] = "no namespace"
+    scene.run(1)
+    scene.moving, scene.happens = True, ["kernel changed"]
+    assert ("gateway", 1) in scene.run(1)
+    scene.fails.clear()
+    scene.run(60)
+    scene.happens = ["kernel changed", "switch restarted"]
+    assert scene.run(1) == [("chassis", 1), ("gateway", 1), ("workloads", 1), ("routed", 1)]
 
 
 def test_part_with_a_refused_network_is_retried_and_others_are_applied(scene):

@@ -14,6 +14,7 @@ from ...netlink.kernel import NetlinkFailure
 from ..context import only_writer
 from ..health.health_check_ports import HealthCheckPorts
 from ..module_runner import KNOWN_ERRORS, refusal
+from ..move_mark import is_moving
 from .components import PARTS, attached_uplinks, host_version, parts, prober_cgroup, read_host
 from .event_loop import Calls, Events
 
@@ -31,6 +32,8 @@ _AFTER_EVENT = {
     # Its rule holds the number of a cgroup, which is another one now.
     "prober restarted": ("gateway",),
 }
+# What is lost then does not come back with the steps of a move.
+_AT_ONCE = {"switch restarted", "prober restarted"}
 ERRORS = (*KNOWN_ERRORS, NetlinkFailure, OSError)
 
 
@@ -51,6 +54,8 @@ class Reconciler:
         self._events = events
         self._due: tuple[str, ...] = PARTS
         self._ready = False
+        # Whether the due parts may wait until a playbook has moved addresses.
+        self._may_wait = False
         self._pause, self._next = RETRY_SECONDS, 0.0
         self._failures: dict[str, str] = {}
         self._notes: dict[str, tuple[str, ...]] = {}
@@ -61,11 +66,12 @@ class Reconciler:
         """Apply the due parts, then wait for an event."""
         # Before, so that nothing is missed.
         self._follow()
-        if self._due and time.monotonic() >= self._next:
+        if self._due and time.monotonic() >= self._next and not (self._may_wait and is_moving()):
             self._bring()
         event = self._events.wait()
         if event:
             say(event)
+            self._may_wait = event not in _AT_ONCE and (self._may_wait or not self._due)
             self._due = tuple(name for name in PARTS if name in (*self._due, *_AFTER_EVENT[event]))
             self._pause, self._next = RETRY_SECONDS, 0.0
 

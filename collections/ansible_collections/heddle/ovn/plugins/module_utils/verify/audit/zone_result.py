@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
 from ...agent.address_moves import claim_addresses, prepare_addresses, release_addresses
@@ -13,6 +15,7 @@ from ...agent.health.health import stopped_dns_names, stopped_mesh, stopped_prob
 from ...agent.health.probes import first_readiness
 from ...agent.module_options import ZONE_PARTS
 from ...agent.module_runner import Request, load_plan, node_context, refusal, result
+from ...agent.move_mark import end_move, note_move
 from ...agent.zone import apply_zone
 from ...common.naming import MESH_CERTIFICATES
 from ...render.host.mesh import mesh_networks
@@ -33,7 +36,7 @@ def zone_result(request: Request) -> dict:
     handover = request.params["handover"]
     if context.write and not request.diff:
         context = replace(context, record=ComparisonRecord(request.sources))
-    with only_writer(write=context.write):
+    with only_writer(write=context.write), _marked(move=bool(handover)) if context.write else nullcontext():
         if handover:
             outcome = _HANDOVER[handover](context, plan, request.params["moved"])
         else:
@@ -58,6 +61,17 @@ def zone_result(request: Request) -> dict:
         if has_probes(plan) and "probes" not in stopped:
             found["readiness"] = first_readiness(plan, context.node)
     return found
+
+
+@contextmanager
+def _marked(*, move: bool) -> Iterator[None]:
+    """Note that `heddle-host` has to wait for the next step of a move; applying the plan is the last one."""
+    if move:
+        note_move()
+    try:
+        yield
+    finally:
+        (note_move if move else end_move)()
 
 
 def missing_services(plan: dict) -> list[str]:
