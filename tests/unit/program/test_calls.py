@@ -148,7 +148,7 @@ def test_what_was_just_applied_without_a_change_is_not_read_again(parts):
         "drift": [{"network": "red_net"}], "problems": ["another chassis"], "stopped": [], "digest": PLAN["digest"],
         "paths": [],
     }  # fmt: skip
-    assert comparison.summary(applied=True) == found
+    assert comparison.summary(written=frozenset()) == found
     assert parts == ["_chassis"]
-    assert comparison.summary(applied=False) == found
+    assert comparison.summary(written={compare.EVERYTHING}) == found
     assert parts == ["_chassis", "_chassis", "_northbound", "_southbound", "_ports", "_gateway", "_endpoints"]

@@ -47,9 +47,10 @@ def resource_result(request: Request) -> dict:
     # Where addresses move, every host takes part.
     pending = [name for name, state in states.items() if moved or state not in (READY, NOT_ASKED)]
     applied = write and not pending and READY in states.values()
+    recorded = readiness_result(request) if applied else {}
     return {
-        **({"recorded": readiness_result(request)} if applied else {}),
-        "changed": outcome.changed,
+        **({"recorded": recorded} if applied else {}),
+        "changed": outcome.changed or recorded.get("changed", False),
         **({"diff": outcome.diff()} if request.diff else {}),
         "revision": after.revision,
         "plan": pack(plan),

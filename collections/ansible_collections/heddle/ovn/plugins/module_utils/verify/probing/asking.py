@@ -168,28 +168,25 @@ def ask_silent(
 ) -> tuple[set[int], float]:
     """Ask what must not be answered; return what could not be tested, and the seconds of the slowest control.
 
-    Each batch is sent twice. After each time one control is waited for, in turn, so that no queue overflows. At the end
-    every control is, so that all earlier packets have been forwarded or dropped by then.
+    After each batch one control is waited for, in turn, so that no queue overflows. At the end every control is, so
+    that all earlier packets have been forwarded or dropped by then.
     """
     clock = Controls(conversation, pace, timeout)
     slowest, turn = 0.0, 0
     if not controls:
         return set(silent), 0.0
-    waiting = deque(silent)
-    while waiting:
-        batch = [waiting.popleft() for _number in range(min(pace.batch, len(waiting)))]
-        waits = []
-        # One after the other: the second packet finds the flows that the first one left in the datapath.
-        for _round in range(_SILENT_ROUNDS):
+    for _round in range(_SILENT_ROUNDS):
+        waiting = deque(silent)
+        while waiting:
+            batch = [waiting.popleft() for _number in range(min(pace.batch, len(waiting)))]
             for number in batch:
                 conversation.ask(number)
             took = clock.wait(controls[turn % len(controls)])
             turn += 1
             if took is None:
                 return {*batch, *waiting}, timeout
-            waits.append(took)
-        slowest = max(slowest, *waits)
-        pace.learn_batch(max(waits))
+            slowest = max(slowest, took)
+            pace.learn_batch(took)
     for number in controls:
         took = clock.wait(number)
         if took is None:
