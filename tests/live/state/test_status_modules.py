@@ -86,6 +86,9 @@ def test_admission_records_readiness_where_no_host_has_anything_to_apply(databas
     assert "attention" in found["recorded"] and "files" in found["recorded"]
     found = run("resource", **intent(RED, database, hosts=ready))
     assert found["pending"] == []
+    # A run that only recorded readiness changed the state, and a second one does not.
+    assert found["changed"]
+    assert not run("resource", **intent(RED, database, hosts=ready))["changed"]
     assert f"status {NET}: NetworkReady" in found["recorded"]["changes"]
     assert conditions(run("resource_info", socket=database.remote))["NetworkReady"] == "True"
     # A change is for the hosts first.

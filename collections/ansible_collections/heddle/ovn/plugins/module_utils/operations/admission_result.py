@@ -51,7 +51,7 @@ def resource_result(request: Request) -> dict:
     return {
         **({"recorded": recorded} if applied else {}),
         "changed": outcome.changed or recorded.get("changed", False),
-        **({"diff": outcome.diff()} if request.diff else {}),
+        **({"diff": [*outcome.diff(), *recorded.get("diff", [])]} if request.diff else {}),
         "revision": after.revision,
         "plan": pack(plan),
         "digest": plan["digest"],
