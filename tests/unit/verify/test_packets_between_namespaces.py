@@ -180,6 +180,16 @@ def test_link_mtu_black_hole_is_the_only_failure(wires: None, responder: Respond
     ]
 
 
+def test_large_packet_that_was_lost_once_is_no_failure(wires: None, responder: Responder) -> None:
+    """The same question is a control as well, which is sent in small packets only."""
+    kernel.change_link(namespace_of("red", "2"), "wire", mtu=1300)
+    start(responder)
+    host, _problems = ask()
+    kernel.change_link(namespace_of("red", "2"), "wire", mtu=1500)
+    report = evaluate(PLAN, {"here": ask_again(host)}, None, EVERY_PAIR)
+    assert (report["passed"], report["failures"], report["not_tested"]) == (True, [], [])
+
+
 def test_answer_to_a_repeat_is_no_failure(wires: None, responder: Responder) -> None:
     start(responder)
     kernel.change_addresses(namespace_of("red", "2"), "wire", set(), {"10.0.0.4/24"})

@@ -145,7 +145,8 @@ def probe_again(
             least = 0.0 if near[number] else 1.1 * MARGIN * again["slowest"]
             wanted.append(Unconfirmed(number, bool(row.reach and row.mtu), controls, least))
         confirm(wanted, exchange, pace, timeout)
-        record = _record(asked, exchange.asked, unconfirmed, exchange.unsent, set())
+        # A control may be one of these rows, too: its small packets have no part in the row's answer.
+        record = _record(asked, exchange.asked[: len(unconfirmed)], unconfirmed, exchange.unsent, set())
         record["again"] = [
             [chosen[one.number], one.tries, round(one.waited, 2), round(one.slowest, 3), one.dead, near[one.number]]
             for one in wanted
