@@ -2,12 +2,16 @@
 """From the change of an endpoint to packets: a workload of a Service becomes not ready and ready again.
 
     python -m scripts.ovn_root .venv/bin/python -m tests.bench.endpoint_change [--changes 100] [--networks 10]
+        [--without-record]
 
 A host with ovn-northd, ovn-controller and Open vSwitch in user space, and other tenants with 20 Services each. The
 clock starts when the host begins to apply a plan with the change (or when `ovn-nbctl` is started, which writes the same
 row by hand; both take turns) and stops when new connections are seen to follow: those of a round have ports of their
 own, and their packets are captured at the endpoints. In a round that shows "ready" one of them arrives at the endpoint;
 in one that shows "not ready" all arrive at the other one.
+
+The host has the record of the comparison before, as after any run without a failure. With `--without-record` it has
+none, as after a reboot: it compares everything after it has written the change.
 """
 
 from __future__ import annotations
@@ -27,6 +31,7 @@ from pathlib import Path
 from unittest import mock
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import topology
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.comparison_record import ComparisonRecord
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.context import NodeContext
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.protocol.connection import Connection
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.protocol.remotes import parse_remotes
@@ -46,7 +51,7 @@ TENANT, NETWORK = "red", "red_net"
 CONNECTIONS = 16
 TITLES = {
     "Heddle": "by Heddle", "by hand": "by ovn-nbctl", "written": "  of it Heddle, until it is written",
-    "written, processor": "  its processor time until then", "apply": "all of Heddle, which compares the zone",
+    "written, processor": "  its processor time until then", "apply": "all of Heddle, which looks at the zone",
     "processor": "  its processor time, with ovsdb-server's",
 }  # fmt: skip
 _TIMEOUT, _ROUND, _PAUSE = 120.0, 0.1, 0.001
@@ -162,16 +167,18 @@ def seconds_until(change: Callable[[], object], endpoints: Endpoints, *, ready: 
     return time.monotonic() - start
 
 
-def measure(changes: int, networks: int) -> dict[str, list[float]]:
-    """Return seconds by what was measured, one for each change."""
+def measure(changes: int, networks: int, *, recorded: bool) -> dict[str, list[float]]:
+    """Return seconds by what was measured, one for each change; `recorded`: the host has a record of comparisons."""
     hosts = with_gateways("shared")
     plans = {ready: plan_of(manifests(networks, ready=ready), None, hosts, SETTINGS) for ready in (True, False)}
-    context = NodeContext("node1", "", write=True)
     found: dict[str, list[float]] = {title: [] for title in TITLES}
     forking = multiprocessing.get_context("fork")
     times_of_parent, times_of_child = forking.Pipe(duplex=False)
     with running_host() as (machine, northbound, _southbound):
-        topology.apply_topology(context, plans[True])
+        record = ComparisonRecord("bench", str(machine.folder / "compared.json")) if recorded else None
+        context = NodeContext("node1", "", write=True, record=record)
+        for _time in ("writes", "finds no difference"):
+            topology.apply_topology(context, plans[True])
         for name in "abc":
             port = plans[True]["workloads"][f"{TENANT}/{name}"]["interfaces"][-1]["port"]
             machine.attach(interface_of(TENANT, name), port)
@@ -213,8 +220,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--changes", type=int, default=100)
     parser.add_argument("--networks", type=int, default=10)
+    parser.add_argument("--without-record", action="store_true")
     options = parser.parse_args()
-    found = measure(options.changes, options.networks)
+    found = measure(options.changes, options.networks, recorded=not options.without_record)
     print(f"{'one endpoint, from the change to packets':44} {'p50':>9} {'p99':>9}")
     quantiles = {
         name: (statistics.median(times), statistics.quantiles(times, n=100, method="inclusive")[-1])
