@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 
@@ -95,11 +96,16 @@ def pools(lab: Lab, router: None, before: dict, tmp_path_factory) -> Iterator:
 
 
 def kernel_state(lab: Lab, node: str) -> str:
-    """Rules, tables of pools, and namespaces of a host; the kernel's own rule is there since its first VRF."""
+    """Rules, tables of pools, and namespaces of a host; the kernel's own rule is there since its first VRF.
+
+    Rules of one preference are in the order in which they were added, which is another one after a repair. The table of
+    a network's VRF has the number of its device, which is another one after a reboot.
+    """
     tables = "; ".join(f"ip {version} route show table {table} 2>/dev/null"
                        for version in ("-4", "-6") for table in (116, 119, 120))  # fmt: skip
     rules = "ip rule | grep -v l3mdev; ip -6 rule | grep -v l3mdev"
-    return lab.ssh(node, f"{rules}; ls /run/netns | sort; {tables}; true")
+    found = re.sub(r"lookup 1\d{3} ", "lookup VRF ", lab.ssh(node, f"{rules}; ls /run/netns; {tables}; true"))
+    return "\n".join(sorted(found.splitlines()))
 
 
 def answered(lab: Lab, host: str, netns: str, address: str) -> bool:
