@@ -46,8 +46,8 @@ def egress(where: str, destinations: list[str], replicas: int, selector: dict | 
 
 def manifests(own: dict[str, str], replicas: int = 3) -> str:
     """Each flow of a client has a router of its own where the routers are on the pool."""
-    # The lab's IPv6 addresses are private ones, which Coil leaves alone unless a destination names them.
-    destinations = ["0.0.0.0/0", f"{own['prefix6']}:2::20/128"]
+    # Private addresses, as those of the lab are in IPv6, are left alone by Coil unless a destination names them.
+    destinations = ["0.0.0.0/0", f"{own['prefix']}.2.20/32", f"{own['prefix6']}:2::20/128"]
     clients = [CLIENT.format(name=f"c{node[-1]}", node=node, where="coil") for node in NODES]
     return (
         POOL
