@@ -159,8 +159,8 @@ def test_external_addresses_are_reached_by_way_of_any_node_of_the_network(lab, p
         targets += [(address, FIRST_PORT + number) for address in OUTSIDE.values()]
         expected += [{f"{namespace}-{one}" for one in SERVERS}] * 2
     others = [(address, port) for address in OUTSIDE.values() for port in (80, OTHER_PORT)]
-    # The node's routers resolve the external host's MAC address with its first packets, which wait for that meanwhile.
-    # With Open vSwitch in user space a connection whose first packet is repeated before that may be reset.
+    # The node's routers resolve the external host's MAC address with its first packets. Four answers wait for that, and
+    # with Open vSwitch in user space the other connections are reset (docs/services.md).
     ask(lab, "external", targets, limit=LONG)
     for said, servers in zip(ask(lab, "external", targets, limit=LONG), expected, strict=True):
         assert said

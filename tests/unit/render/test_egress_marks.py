@@ -65,6 +65,12 @@ def marked(plan: dict, node: str) -> set[str]:
     }
 
 
+def first_actions(plan: dict, node: str, mark: int) -> str:
+    """What the provider bridge of a node does with packets that have a mark."""
+    flows = [flow for flow in render_bridge_flows(plan, node) if f"pkt_mark={mark:#x}" in flow.match]
+    return max(flows, key=lambda flow: flow.priority).actions
+
+
 @pytest.mark.parametrize("network", [LAYER2, LAYER3], ids=["Layer2", "Layer3"])
 def test_no_step_of_a_move_lets_packets_leave_with_the_address_of_a_node(network):
     """Hosts take a step at different moments: both mark what workloads of all nodes send, as long as one does."""
@@ -79,8 +85,7 @@ def test_no_step_of_a_move_lets_packets_leave_with_the_address_of_a_node(network
     waiting = prepared_plan(after, "node2", moved)
     assert marked(waiting, "node2") == addresses
     [mark] = [entry["mark"] for entry in waiting["egress_ips"].values()]
-    flows = [flow for flow in render_bridge_flows(waiting, "node2") if f"pkt_mark={mark:#x}" in flow.match]
-    assert [flow.actions for flow in flows] == ["drop"]
+    assert first_actions(waiting, "node2", mark) == "drop"
     steps = (
         released_plan(before, after, "node1", moved),
         released_plan(prepared_plan(after, "node1", moved), after, "node1", moved),
@@ -89,8 +94,7 @@ def test_no_step_of_a_move_lets_packets_leave_with_the_address_of_a_node(network
     for plan in steps:
         assert marked(plan, "node1") == addresses
         mark = next(iter(plan["egress_ips"].values()))["mark"]
-        flows = [flow for flow in render_bridge_flows(plan, "node1") if f"pkt_mark={mark:#x}" in flow.match]
-        assert [flow.actions for flow in flows] == ["drop"]
+        assert first_actions(plan, "node1", mark) == "drop"
     assert rerouting_plan(after, "node2", moved) == rerouting_plan(after, "node3", moved) == after
     assert not marked(after, "node1")
 

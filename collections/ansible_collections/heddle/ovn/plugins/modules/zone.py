@@ -63,11 +63,11 @@ options:
         address is on two hosts.
       - V(prepare) applies O(document) but for the move. A host that loses the address of a load balancer does nothing
         yet. Apart from that nothing is left to do then, so connections are interrupted shortly only.
-      - V(release) gives up the addresses that the host loses, and leads its workloads to the hosts that get addresses
-        of EgressIPs.
-      - V(claim) sets and announces the addresses that the host gets, and waits until OVN leads workloads to the new
-        hosts. A host that loses an address of an EgressIP goes on dropping packets that other hosts still send to it
-        for that address, as they would leave with its own. One that could not prepare applies O(document).
+      - V(release) gives up the addresses that the host loses.
+      - V(claim) sets and announces the addresses that the host gets, leads workloads to the hosts that get addresses of
+        EgressIPs, and waits until OVN does so. A host that loses an address of an EgressIP goes on dropping packets
+        that other hosts still send to it for that address, as they would leave with its own. One that could not prepare
+        applies O(document).
     type: str
     choices: [prepare, release, claim]
     version_added: 0.4.0

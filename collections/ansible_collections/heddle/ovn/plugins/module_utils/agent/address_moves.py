@@ -16,7 +16,6 @@ from ..render.common.egress_ips import held_nics
 from ..render.common.handover import (
     announced_addresses,
     claimed_plan,
-    is_prepared,
     pending_addresses,
     prepared_plan,
     released_plan,
@@ -42,9 +41,10 @@ def prepare_addresses(context: NodeContext, plan: dict, moved: Mapping[str, str]
 
 
 def release_addresses(context: NodeContext, plan: dict, moved: Mapping[str, str]) -> Outcome:
-    """Give up the addresses of the stored plan that this host has and another one gets.
+    """Give up the addresses of the stored plan that this host has and another one gets; others do nothing.
 
-    Workloads of a prepared host are led to the new hosts, which drop what arrives until they have the addresses.
+    Only flows that drop and the addresses themselves are written. Workloads are still led here, and by the next step to
+    the new hosts.
     """
     known_node(plan, context.node)
     stored = stored_plan(context)
@@ -61,14 +61,11 @@ def release_addresses(context: NodeContext, plan: dict, moved: Mapping[str, str]
         outcome += node_gateway.release_addresses(context, stored, released)
     if context.write:
         node_gateway.note_applied(released)
-    if is_prepared(stored, plan, context.node, moved):
-        # What is not written here is left to the next step.
-        outcome += topology.apply_first_changes(replace(context, former=stored), released) or Outcome()
     return outcome
 
 
 def claim_addresses(context: NodeContext, plan: dict, moved: Mapping[str, str]) -> Outcome:
-    """Take the addresses that other hosts have given up for this one, and wait until all workloads leave by new hosts.
+    """Take the addresses that other hosts have given up for this one, and lead workloads to the new hosts.
 
     A former host goes on dropping what others still send to it, until all hosts have taken this step. A host that could
     not prepare applies the plan where egress addresses move.

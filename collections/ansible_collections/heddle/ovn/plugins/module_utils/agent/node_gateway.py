@@ -17,7 +17,6 @@ from ..netlink.device import read_device_mac
 from ..netlink.held_addresses import add_addresses, remove_addresses
 from ..netlink.protocol.frames import send_frame
 from ..netlink.reconcile import planned_host_network, reconcile_host_network
-from ..openflow.packet_out import send_out
 from ..openflow.reconcile import planned_flows, reconcile_flows, write_changed_flows
 from ..openflow.switch import Switch
 from ..openflow.trace import SwitchTrace, program_identity, replies_equal
@@ -222,6 +221,7 @@ def _announce(plan: dict, node: str, outcome: Outcome) -> None:
     provider = provider_of(plan["nodes"][node])
     if provider is None:
         return
+    frames: list[bytes] = []
     for address in announced_addresses(plan, node):
         nic = nics.get(address, "")
         if f"{nic or provider.bridge} {host_route(address)}" not in made:
@@ -229,8 +229,10 @@ def _announce(plan: dict, node: str, outcome: Outcome) -> None:
         if nic:
             send_frame(nic, announcement(read_device_mac(nic), address))
         else:
-            for frame in render_egress_announcements(plan, node, [address]):
-                send_out(provider.bridge, provider.uplink, frame)
+            frames += render_egress_announcements(plan, node, [address])
+    if frames:
+        with connected(VSWITCH_REMOTE, write=True) as client:
+            Switch(client).send(provider.bridge, provider.uplink, frames)
 
 
 def applied_digest() -> str:

@@ -9,6 +9,7 @@ flows are printed from messages too. So two flows are equal exactly when their m
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..common.errors import OpenFlowError
@@ -47,9 +48,14 @@ def ports_of(flow: Flow) -> set[str]:
     return set(_PLACEHOLDER.findall(flow.match)) | set(_PLACEHOLDER.findall(flow.actions))
 
 
+def resolved(text: str, ports: Mapping[str, str]) -> str:
+    """Return a match or actions with numbers of ports; KeyError when a port is not in `ports`."""
+    return _PLACEHOLDER.sub(lambda name: ports[name[1]], text)
+
+
 def flow_line(flow: Flow, ports: dict[str, str]) -> str:
     """Return the flow as `ovs-ofctl` reads it; KeyError when a port is not in `ports`."""
-    match, actions = (_PLACEHOLDER.sub(lambda name: ports[name[1]], text) for text in (flow.match, flow.actions))
+    match, actions = (resolved(text, ports) for text in (flow.match, flow.actions))
     fields = [f"cookie={flow.cookie:#x}", f"table={flow.table}", f"priority={flow.priority}", match]
     return f"{','.join(field for field in fields if field)},actions={actions}"
 

@@ -70,7 +70,8 @@ def reconcile_flows(
 def write_changed_flows(switch: Switch, former: Iterable[Flow], flows: Iterable[Flow], *, removing: bool) -> Outcome:
     """Write the flows that differ from `former`; with `removing`, remove those that are former only.
 
-    All others of the bridges are left as they are. Flows whose ports are not there yet are left out.
+    All others of the bridges are left as they are. Flows whose ports are not there yet are left out. Where all of them
+    only drop, no program is started.
     """
     before, after = (
         {(one.bridge, one.table, one.priority, one.match): one for one in some} for some in (former, flows)
@@ -79,17 +80,22 @@ def write_changed_flows(switch: Switch, former: Iterable[Flow], flows: Iterable[
     gone = [one for place, one in before.items() if place not in after] if removing else []
     if not changed and not gone:
         return Outcome()
-    ports, steps = switch.ports(), []
+    ports, changes = switch.ports(), []
     for bridge in sorted({one.bridge for one in (*changed, *gone)} & ports.keys()):
         numbers = ports[bridge]
         here = [
             [one for one in some if one.bridge == bridge and ports_of(one) <= numbers.keys()]
             for some in (changed, gone)
         ]
+        written = switch.write_drops(bridge, *here, numbers)
+        if written is not None:
+            changes += [_deletion(flow) if flow in here[1] else _creation(flow) for flow in written]
+            continue
         among = {entry.key for some in here for entry in switch.canonical(some, numbers)}
-        steps += _flow_steps(switch, bridge, here[0], numbers, there=True, among=among)[0]
-    _perform(steps)
-    return Outcome(tuple(change for step in steps for change in step.changes))
+        steps = _flow_steps(switch, bridge, here[0], numbers, there=True, among=among)[0]
+        _perform(steps)
+        changes += [change for step in steps for change in step.changes]
+    return Outcome(tuple(changes))
 
 
 def planned_flows(
@@ -102,7 +108,7 @@ def planned_flows(
 
 
 def _perform(steps: list[_Step]) -> None:
-    """Write the steps. The only place of this engine that writes."""
+    """Write the steps. The only place of this engine that writes, but for what `write_changed_flows` has drop."""
     for step in steps:
         step.write()
 
@@ -238,6 +244,10 @@ def _change(action: str, name: str, network: str, before: dict, after: dict) -> 
 
 def _creation(flow: Flow) -> Change:
     return _change("create", described(flow), flow.network, {}, {"actions": flow.actions})
+
+
+def _deletion(flow: Flow) -> Change:
+    return _change("delete", described(flow), flow.network, {"actions": flow.actions}, {})
 
 
 def _title(bridge: str, entry: Entry, names: dict[str, str]) -> str:

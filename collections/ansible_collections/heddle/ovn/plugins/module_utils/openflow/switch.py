@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads and writes Open vSwitch: ports, flows, and settings that are lost on its restart.
 
-It decides nothing; `reconcile.py` does.
+Flows that drop, frames and flooding are OpenFlow messages of its own, all else runs a program. It decides nothing;
+`reconcile.py` does.
 """
 
 from __future__ import annotations
@@ -17,8 +18,11 @@ from ..common.errors import OpenFlowError, ProgramError
 from ..common.polling import attempts
 from ..ovsdb.values import uuid_list
 from ..types.openflow_flow import Flow
+from . import control
+from .connection import VERSION_1_4, connected, management_socket
+from .drop_flows import encoded, send_frames, write_drops
 from .parser import VERSION, Entry, flow_line, read_dump, read_messages
-from .port_modification import FloodSetting, management_socket, set_flooding
+from .port_modification import FloodSetting, set_flooding
 
 # The time that ovn-kubernetes waits for ovn-controller to make a patch port.
 PORT_TIMEOUT = 30.0
@@ -126,8 +130,32 @@ class Switch:
 
         Does nothing where Open vSwitch refuses that, as with two kinds of datapaths.
         """
-        with contextlib.suppress(OpenFlowError):
-            self._call("ovs-appctl", "revalidator/wait")
+        if control.call("revalidator/wait") is None:
+            with contextlib.suppress(OpenFlowError):
+                self._call("ovs-appctl", "revalidator/wait")
+
+    def write_drops(
+        self, bridge: str, wanted: Iterable[Flow], gone: Iterable[Flow], ports: Mapping[str, str]
+    ) -> list[Flow] | None:
+        """Add flows that drop and delete others without starting a program; return those that were written.
+
+        None where a flow does more than to drop, or is one of others: `write_flows` is for these.
+        """
+        drops = [[encoded(flow, ports) for flow in some] for some in (wanted, gone)]
+        if any(one is None for some in drops for one in some):
+            return None
+        with connected(management_socket(bridge), VERSION_1_4) as connection:
+            written = write_drops(connection, *drops)
+        return None if written is None else [one.flow for one in written]
+
+    def send(self, bridge: str, port: str, frames: Iterable[bytes]) -> None:
+        """Send Ethernet frames (from the destination MAC on, without checksum) out of a port, bypassing flows."""
+        numbers = (self.last_ports or self.ports()).get(bridge, {})
+        if port not in numbers:
+            raise OpenFlowError(f"bridge {bridge} has no port {port}")
+        with connected(management_socket(bridge), VERSION_1_4) as connection:
+            if not send_frames(connection, numbers[port], frames):
+                raise OpenFlowError(f"bridge {bridge} sends no frame out of port {port}")
 
     def end_connections(self, bridge: str, zone: int, source: str) -> None:
         """Delete the connections of a zone that were translated to a source address, so that they are tracked anew.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Addresses that move between hosts: the plans by which hosts prepare for a move, and do it step by step.
 
-Only the last steps of a move interrupt connections, so they have to be short: the former host gives the address up,
-workloads are led to the new one, and this, which has everything else already, sets and announces it. Whatever order
+Only the last steps of a move interrupt connections, so they have to be short: the former host gives the address up;
+then the new one, which has everything else already, sets and announces it, and workloads are led there. Whatever order
 hosts take a step in, nothing leaves with an address that its host does not have, nor with that of a host instead. A
 host keeps such a plan as any other one, so that `heddle-host` keeps it between the steps; a later run ends the move,
 wherever it was cut off.
@@ -87,15 +87,20 @@ def released_plan(stored: dict, plan: dict, node: str, moved: Mapping[str, str])
     """Return the stored plan of a node without the addresses that it loses; None where there is nothing to give up.
 
     What still arrives for such an egress address is dropped, as it would leave with the node's address. Where the node
-    is prepared, its workloads leave by the new hosts of all addresses.
+    is prepared, its workloads leave by the new hosts of all addresses once its rows follow this plan.
     """
-    return _released(stored, plan, node, moved, prepared=is_prepared(stored, plan, node, moved))
-
-
-def _released(stored: dict, plan: dict, node: str, moved: Mapping[str, str], *, prepared: bool) -> dict | None:
-    lost = {address for address in announced_addresses(stored, node) if moved.get(address) == node}
-    if not (lost or prepared) or node not in stored["nodes"]:
+    lost = _lost(stored, node, moved)
+    if not lost or node not in stored["nodes"]:
         return None
+    return _released(stored, plan, node, moved, lost, prepared=is_prepared(stored, plan, node, moved))
+
+
+def _lost(stored: dict, node: str, moved: Mapping[str, str]) -> set[str]:
+    """Return the addresses that a node has by its stored plan and loses."""
+    return {address for address in announced_addresses(stored, node) if moved.get(address) == node}
+
+
+def _released(stored: dict, plan: dict, node: str, moved: Mapping[str, str], lost: set[str], *, prepared: bool) -> dict:
     left = {**stored, "egress_ips": _moved_entries(stored, plan, node, moved if prepared else lost, lost)}
     if "egress_services" in stored:
         left["egress_services"] = without_services(stored, lost)
@@ -119,14 +124,18 @@ def _moved_entries(stored: dict, plan: dict, node: str, moved: Collection[str], 
 def claimed_plan(stored: dict, plan: dict, node: str, moved: Mapping[str, str]) -> dict | None:
     """Return the stored plan of a node with the addresses that it gets; None where it did not prepare for them.
 
-    A former host goes on dropping what others may still send to it.
+    Its workloads leave by the new hosts. A former host has given up what it loses, and goes on dropping what others may
+    still send to it.
     """
     prepared = prepared_plan(plan, node, moved)
-    released = _released(prepared, plan, node, moved, prepared=True) if prepared else None
-    if released is None or stored.get("digest") != released["digest"]:
+    if prepared is None or node not in prepared["nodes"]:
+        return None
+    lost = _lost(prepared, node, moved)
+    released = _released(prepared, plan, node, moved, lost, prepared=True)
+    if stored.get("digest") != (released if lost else prepared)["digest"]:
         return None
     got = set(held_addresses(plan, node))
-    return _completed(stored, [address for address in stored.get(UNANNOUNCED, ()) if address not in got])
+    return _completed(released, [address for address in released.get(UNANNOUNCED, ()) if address not in got])
 
 
 def rerouting_plan(plan: dict, node: str, moved: Mapping[str, str]) -> dict | None:

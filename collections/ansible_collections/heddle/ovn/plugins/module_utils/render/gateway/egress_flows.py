@@ -16,7 +16,8 @@ from ..common.node_network import NodeNetwork
 from .bridge import IP, SOURCE, ZONE, Bridge, connection_mark
 from .neighbour_flows import ADVERTISEMENT
 
-_MARKED, _WITHHELD = 105, 104
+# What the default network's gateway router sends has its address already, and may have the mark 1008 as well.
+_MARKED, _WITHHELD, _WITHHELD_TRANSLATED = 105, 106, 104
 
 
 def render_egress_flows(plan: dict, node: str) -> list[Flow]:
@@ -48,26 +49,26 @@ def add_egress_flows(bridge: Bridge, view: NodeNetwork, version: int) -> None:
         for mark, source in held_service_marks(view)
         if family(source) == version
     ]
-    for mark, source in chosen:
-        commit = f"ct(commit,zone={ZONE},nat(src={source}),exec(set_field:{connection_mark(view):#x}->ct_mark))"
-        bridge.add(0, _MARKED, f"{sent},pkt_mark={mark:#x}", f"{commit},{bridge.to_uplink}", view.name)
     withheld = [one for one in withheld_marks(view) if family(one[1]) == version]
     if view.is_default:
         for _mark, address in withheld:
             _withhold_translated(bridge, view, sent, address)
-        return
     # An EgressIP has one mark; another one of its addresses may be here.
-    for mark in dict.fromkeys(mark for mark, _address in withheld):
-        if mark not in dict(chosen):
-            bridge.add(0, _MARKED, f"{sent},pkt_mark={mark:#x}", "drop", view.name)
+    known, hidden = dict(chosen), {} if view.is_default else dict(reversed(withheld))
+    for mark, source in [*chosen, *(one for one in hidden.items() if one[0] not in known)]:
+        commit = f"ct(commit,zone={ZONE},nat(src={source}),exec(set_field:{connection_mark(view):#x}->ct_mark))"
+        bridge.add(0, _MARKED, f"{sent},pkt_mark={mark:#x}", f"{commit},{bridge.to_uplink}", view.name)
+        # Only this flow comes and goes with the steps of a move, since one that drops is written at once.
+        if mark not in known:
+            bridge.add(0, _WITHHELD, f"{sent},pkt_mark={mark:#x}", "drop", view.name)
 
 
 def _withhold_translated(bridge: Bridge, view: NodeNetwork, sent: str, address: str) -> None:
     """Drop what the default network's gateway router translated, and its answers and announcements of the address."""
     version = family(address)
-    bridge.add(0, _WITHHELD, f"{sent},{SOURCE[version]}={address}", "drop", view.name)
+    bridge.add(0, _WITHHELD_TRANSLATED, f"{sent},{SOURCE[version]}={address}", "drop", view.name)
     port = f"in_port={{{bridge.patch(view)}}}"
     said = (
         f"arp,arp_spa={address}" if version == 4 else f"icmp6,icmp_type={ADVERTISEMENT},icmp_code=0,nd_target={address}"
     )
-    bridge.add(0, _WITHHELD, f"{port},{said}", "drop", view.name)
+    bridge.add(0, _WITHHELD_TRANSLATED, f"{port},{said}", "drop", view.name)
