@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack, unpack
@@ -239,8 +241,14 @@ def reported(hostvars: dict) -> dict:
 
 def test_filter_accepts_module_results() -> None:
     found = reported({name: results(name, host) for name, host in perfect().items()})
-    assert found["report"]["passed"], found["report"]
-    assert (found["plan"], found["again"]) == (PLAN, {})
+    assert (found["passed"], found["failures"], found["not_tested"], found["problems"]) == (True, [], [], [])
+    files = unpack(found["files"])
+    assert json.loads(files["plan.json"]) == PLAN
+    report = json.loads(files["verify.json"])
+    alone = evaluate(unpack(pack(PLAN)), perfect(), None, EVERY_PAIR)
+    assert report == {**json.loads(json.dumps(alone)), "time": report["time"]}
+    assert files["verify.txt"] == "\n".join(reachability_table(report)) + "\n" == found["text"] + "\n"
+    assert found["again"] == {}
     assert [leg["node"] for leg in found["packets"]] == ["node1", "node2"]
 
 
@@ -259,13 +267,13 @@ def test_record_of_other_questions_is_a_problem_of_its_host() -> None:
     hostvars = {name: results(name, host) for name, host in perfect().items()}
     hostvars["node1"]["heddle_probed"]["record"] = hostvars["node2"]["heddle_probed"]["record"]
     problem = "node1: it tested other pairs than those of its plan; run heddle.ovn.networks"
-    assert reported(hostvars)["report"]["problems"] == [problem]
+    assert reported(hostvars)["problems"] == [problem]
 
 
 def test_a_module_that_failed_is_a_problem_of_its_host() -> None:
     hostvars = {name: results(name, host) for name, host in perfect().items()}
     hostvars["node1"]["heddle_probed"] = {"failed": False, "msg": "no plan in /var/lib/heddle/plan.json"}
-    report = reported(hostvars)["report"]
+    report = reported(hostvars)
     assert report["problems"] == ["node1: no plan in /var/lib/heddle/plan.json"]
     assert not report["passed"]
 
@@ -273,10 +281,11 @@ def test_a_module_that_failed_is_a_problem_of_its_host() -> None:
 def test_a_host_that_cannot_be_reached_did_not_answer() -> None:
     hostvars = {name: results(name, host) for name, host in perfect().items()}
     hostvars["node2"]["heddle_probed"] = {"unreachable": True, "msg": "no route to host"}
-    assert reported(hostvars)["report"]["problems"] == ["node2: did not answer"]
+    assert reported(hostvars)["problems"] == ["node2: did not answer"]
 
 
 def test_without_any_answer_nothing_passes() -> None:
-    report = reported({})["report"]
-    assert not report["passed"]
-    assert report["pairs"] == []
+    found = reported({})
+    files = unpack(found["files"])
+    assert not found["passed"]
+    assert (json.loads(files["verify.json"])["pairs"], files["plan.json"]) == ([], "null\n")

@@ -17,7 +17,9 @@ from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.ext
     POOL_TO_ROUTER,
     THROUGH_EGRESS,
     TO_EXTERNAL,
+    ExternalFlow,
 )
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.fleet import FleetExpectations
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.pools import (
     POOLS,
     with_pools,
@@ -179,3 +181,10 @@ def test_without_ovn_hosts_are_reached_by_their_own_addresses():
     answered = {(one.workload, one.address) for one in listeners(plan, "node1")}
     assert {("node1", "198.18.2.11"), ("routed/w1", own)} <= answered
     assert left_out(with_pools(plan), {}) == []
+
+
+def test_expectations_of_the_fleet_are_those_of_each_host():
+    plan, chosen = plan_of(TEXT + PLAIN + CLIENT + EGRESS, hosts=HOSTS, settings=ROUTERS), Selection()
+    found = Expectations.of_hosts(FleetExpectations.of(plan, EXTERNAL, chosen))
+    assert {row.kind for row in found["node1"].rows if isinstance(row, ExternalFlow)} >= {POOL_TO_HOST, THROUGH_EGRESS}
+    assert found == {name: Expectations.of(plan, name, EXTERNAL, chosen) for name in (*plan["nodes"], *EXTERNAL)}

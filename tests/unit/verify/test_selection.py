@@ -14,7 +14,9 @@ from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.ext
     TO_EXTERNAL,
     external_flows,
 )
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.fleet import FleetExpectations
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.selection import ALL, Groups, Selection
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.prober import Expectations
 from tests.pipeline import layer2, namespace, plan_of, with_gateways, workload
 
 NODES = ("node1", "node2", "node3")
@@ -49,6 +51,17 @@ def test_selection_covers_every_class_and_workload(places, seed):
     assert {one.source for one in chosen if one.reach} == {one.source for one in every if one.reach}
     assert set(chosen) <= set(every)
     assert len(chosen) == len(set(chosen))
+
+
+@settings(max_examples=25, deadline=None)
+@given(PLACES, st.sampled_from([Selection(), Selection(ALL), Selection(seed="a")]))
+def test_expectations_of_the_fleet_are_those_of_each_host_in_its_order(places, chosen):
+    plan, external = plan_with(places), {"external": ["192.0.2.200", "2001:db8::200"]}
+    fleet = FleetExpectations.of(plan, external, chosen)
+    assert Expectations.of_hosts(fleet) == {
+        name: Expectations.of(plan, name, external, chosen) for name in (*plan["nodes"], *external)
+    }
+    assert (fleet.pairs, fleet.flows) == (expected(plan, None, chosen), external_flows(plan, external, None, chosen))
 
 
 @settings(max_examples=25, deadline=None)
@@ -165,5 +178,5 @@ def test_class_is_covered_when_its_question_has_a_result():
         }
         for one in expected(plan)
     ]  # fmt: skip
-    sorts = coverage(plan, {}, Selection(), pairs, [])["sorts"]
+    sorts = coverage(FleetExpectations.of(plan, {}, Selection()), pairs, [])["sorts"]
     assert sorts["network"]["of"] == 2 * sorts["network"]["covered"] > 0

@@ -52,12 +52,15 @@ EXAMPLES = r"""
 RETURN = r"""
 _value:
   description:
-    - C(report) is the report, C(plan) the plan that it was made with (none if no host had one), C(packets) are
-      packets worth tracing, and C(again) has the module's option of the same name for hosts with questions that got no
-      answer and should be asked alone.
-    - In the report, C(passed) is true if everything was tested and as expected; C(failures), C(not_tested) and
-      C(problems) are lines of text; C(networks) has counts by network and family; C(matrix) has one symbol for each
-      target in a row for each source; C(pairs) has every address; C(north_south) has the north-south flows.
+    - C(passed) is true if everything was tested and as expected. C(failures), C(not_tested) and C(problems) are lines
+      of text. C(text) has the tables for a terminal.
+    - C(files) are the files C(verify.json), C(verify.txt) and C(plan.json) as O(heddle.ovn.report#module:packed) takes
+      them. The plan is that of the hosts (none if no host had one).
+    - In C(verify.json), C(networks) has counts by network and family; C(matrix) has one symbol for each target in a row
+      for each source; C(pairs) has every address, with more than 5,000 only what failed or was not tested;
+      C(north_south) has the north-south flows.
+    - C(packets) are packets worth tracing, and C(again) has the module's option of the same name for hosts with
+      questions that got no answer and should be asked alone.
   type: dict
 """
 

@@ -13,7 +13,7 @@ author:
 description: Counts by network, a matrix of workloads, and what failed or was not tested.
 options:
   _input:
-    description: The C(report) of P(heddle.ovn.reachability_report#filter).
+    description: The content of C(verify.json), which the playbook P(heddle.ovn.verify) writes.
     type: dict
     required: true
 """
@@ -21,7 +21,7 @@ options:
 EXAMPLES = r"""
 - name: Show the reachability
   ansible.builtin.debug:
-    msg: "{{ evaluated.report | heddle.ovn.reachability_table }}"
+    msg: "{{ lookup('ansible.builtin.file', 'report/verify.json') | from_json | heddle.ovn.reachability_table }}"
 """
 
 RETURN = r"""

@@ -3,16 +3,21 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack, unpack
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.evaluation import evaluate, unconfirmed
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.fleet import FleetExpectations
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.selection import Selection
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.packets import traced_packets
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.prober import Expectations, expand, expand_again
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.report_tables import reachability_table
 
 EMPTY = {"deployment": "", "digest": "", "revision": 0, "nodes": {}, "networks": {}, "workloads": {}, "settings": {}}
 STEPS = ("responding", "probed", "confirmed", "stopped")
+# What a report has of failures, each a list of lines.
+WRONG = ("failures", "not_tested", "problems")
 
 
 def _host(results: dict, asked: Expectations | None) -> dict:
@@ -44,11 +49,13 @@ def _host(results: dict, asked: Expectations | None) -> dict:
 def _again(report: dict, asked: dict[str, Expectations], hosts: dict[str, dict]) -> dict[str, str]:
     """Return, for each host with unconfirmed results, the module's option `again`."""
     wanted, found = set(unconfirmed(report)), {}
+    if not wanted:
+        return found
     slowest = report["slowest_milliseconds"] / 1000
     for name, one in asked.items():
         keys = [(row.source, row.target, row.network, row.address) for row in one.rows]
         numbers = [number for number, key in enumerate(keys) if key in wanted]
-        if numbers and "seen" in hosts[name]:
+        if numbers and "seen" in hosts.get(name, {}):
             found[name] = pack(
                 {"unconfirmed": numbers, "good": one.known_good(hosts[name]["seen"]), "slowest": slowest}
             )
@@ -71,21 +78,31 @@ def reachability_report(
     seed: str = "",
     prefix: str = "heddle_",
 ) -> dict:
-    """Return report, plan, packets worth tracing, and the questions to ask again."""
+    """Return the result, files of a report, packets worth tracing, and the questions to ask again.
+
+    The report has a row for each north-south flow and the plan all workloads. Ansible would walk through all of it in
+    each task that has the variable, so both are packed, as the module `report` reads them.
+    """
     external, selection = external or {}, Selection(pairs, seed)
     found = {name: _results(hostvars[name], prefix) for name in dict.fromkeys([*nodes, *external]) if name in hostvars}
     results = {name: one for name, one in found.items() if one is not None}
     documents = [one["probed"]["document"] for one in results.values() if "document" in one["probed"]]
     plans = [unpack(document) for document in dict.fromkeys(documents)]
     plan = max(plans, key=lambda one: one["revision"], default=None) or EMPTY
-    known = [name for name in results if name in plan["nodes"] or name in external]
-    asked = {name: Expectations.of(plan, name, external, selection) for name in known}
+    fleet = FleetExpectations.of(plan, external, selection)
+    asked = Expectations.of_hosts(fleet)
     hosts = {name: _host(result, asked.get(name)) for name, result in results.items()}
-    report = evaluate(plan, hosts, external, selection)
-    time = datetime.now(UTC).isoformat(timespec="seconds")
+    report = evaluate(plan, hosts, external, selection, fleet)
+    report = {"time": datetime.now(UTC).isoformat(timespec="seconds"), **report}
+    text = "\n".join(reachability_table(report))
+    known = plan if plan is not EMPTY else None
     return {
-        "report": {"time": time, **report},
-        "plan": plan if plan is not EMPTY else None,
+        "passed": report["passed"],
+        **{part: report[part] for part in WRONG},
+        "text": text,
+        "files": pack(
+            {"verify.json": f"{json.dumps(report)}\n", "verify.txt": f"{text}\n", "plan.json": f"{json.dumps(known)}\n"}
+        ),
         "packets": traced_packets(plan),
         "again": _again(report, asked, hosts),
     }

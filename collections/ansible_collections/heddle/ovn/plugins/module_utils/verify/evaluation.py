@@ -9,14 +9,15 @@ after it was asked alone, several times, while known-good questions between the 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict
+from dataclasses import fields
 from itertools import pairwise
+from operator import attrgetter
 
 from . import external_evaluation
 from .expectations.coverage import coverage
-from .expectations.expectation import Pair, expected
-from .expectations.external_expectations import external_flows, left_out
-from .expectations.pools import with_pools
+from .expectations.expectation import Pair
+from .expectations.external_expectations import left_out
+from .expectations.fleet import FleetExpectations
 from .expectations.selection import Selection
 from .probing.result import FAILED, ISOLATED, NOT_TESTED, REACHED, SYMBOLS, Silence
 
@@ -24,6 +25,8 @@ FORMAT = 2
 SELF = "-"
 # With more pairs than this, the report lists only those that failed or were not tested.
 MOST_PAIRS = 5000
+_FIELDS = tuple(one.name for one in fields(Pair))
+_VALUES = attrgetter(*_FIELDS)
 
 
 def evaluate(
@@ -31,22 +34,24 @@ def evaluate(
     hosts: dict[str, dict],
     external: dict[str, list[str]] | None = None,
     selection: Selection | None = None,
+    fleet: FleetExpectations | None = None,
 ) -> dict:
     """Return the report. `hosts` maps each host that answered, external ones included, to its results.
 
     Those are `seen` by (source, target, network, address) as `prober.expand` returns it, `again` by the same key for
     questions asked alone, `slowest` answer in ms, `received` as the reachability module returns it, `digest` of its
     plan, and `problems`, one line each; or `error`, why the host could not test. `external` and `selection` are those
-    that the hosts were given.
+    that the hosts were given; `fleet` are the expectations, if they were computed before.
     """
-    plan, external, selection = with_pools(plan), external or {}, selection or Selection()
+    external = external or {}
+    fleet = fleet or FleetExpectations.of(plan, external, selection or Selection())
+    plan = fleet.plan
     tested = {name for name, host in hosts.items() if not host.get("error")}
     seen = {key: one for name in tested for key, one in hosts[name]["seen"].items()}
     received = {tuple(one) for name in tested for one in hosts[name]["received"]}
     silence = Silence(hosts, {name: one["node"] for name, one in plan["workloads"].items()})
-    pairs = [_evaluated(plan, pair, seen, received, tested, silence) for pair in expected(plan, None, selection)]
-    found = external_flows(plan, external, None, selection)
-    rows = external_evaluation.evaluated(plan, found, seen, received, tested, silence)
+    pairs = [_evaluated(plan, pair, seen, received, tested, silence) for pair in fleet.pairs]
+    rows = external_evaluation.evaluated(plan, fleet.flows, seen, received, tested, silence)
     failures = [one["text"] for one in pairs + rows if one["result"] == FAILED]
     problems = _problems([*plan["nodes"], *external], hosts)
     untested = _not_tested(pairs, "addresses") + _not_tested(rows, "external_flows")
@@ -59,7 +64,7 @@ def evaluate(
         "revision": plan["revision"],
         "passed": bool(tested) and not failures and not problems and not untested,
         "counts": {"pairs": len(pairs), **{result: counts[result] for result in SYMBOLS}},
-        "coverage": coverage(plan, external, selection, pairs, rows),
+        "coverage": coverage(fleet, pairs, rows),
         "networks": _by_network(plan, pairs),
         "workloads": list(plan["workloads"]),
         "matrix": _matrix(plan, pairs),
@@ -91,7 +96,7 @@ def _evaluated(plan: dict, pair: Pair, seen: dict, received: set, tested: set[st
     by, on = one.get("answered_by"), one.get("answered_on")
     arrived = key in received
     found = {
-        **asdict(pair),
+        **dict(zip(_FIELDS, _VALUES(pair), strict=True)),
         "answered_by": by,
         "answered_on": on,
         "milliseconds": one.get("milliseconds"),

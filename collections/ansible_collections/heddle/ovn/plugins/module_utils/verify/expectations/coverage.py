@@ -7,8 +7,8 @@ from collections import Counter
 
 from ..probing.result import NOT_TESTED
 from .expectation import askers
-from .external_expectations import class_of, external_flows
-from .selection import Groups, Selection
+from .external_expectations import class_of
+from .fleet import FleetExpectations
 
 # The label of each kind of class in a report.
 SORTS = {
@@ -20,27 +20,24 @@ SORTS = {
 }
 
 
-def coverage(
-    plan: dict, external: dict[str, list[str]], selection: Selection, pairs: list[dict], rows: list[dict]
-) -> dict:
+def coverage(fleet: FleetExpectations, pairs: list[dict], rows: list[dict]) -> dict:
     """Return `pairs`, `seed`, `sorts` (by name: `covered` and `of`) and `left_out`, lines of text.
 
     `pairs` and `rows` are evaluated expectations, within networks and north-south. A class counts as covered when a
     question that stands for it has a result.
     """
-    seeded, asked = selection.seeded(plan), askers(plan)
-    groups = Groups(asked, seeded)
+    plan, asked, groups = fleet.plan, askers(fleet.plan), fleet.groups
     results: dict[tuple[str, str, str], list[tuple[int, bool]]] = {}
     for one in pairs:
         key = one["source"], one["target"], one["network"]
         results.setdefault(key, []).append((one["family"], one["result"] != NOT_TESTED))
     classes: dict[tuple, bool] = {}
-    for one in groups.chosen():
+    for one in fleet.chosen:
         for number, tested in results.get((one.source, one.target, one.network), ()):
             for key in one.classes:
                 classes[*key, str(number)] = classes.get((*key, str(number)), False) or tested
     tested_rows = {(row["source"], row["target"], row["network"], row["address"], row["kind"]): row for row in rows}
-    for one in external_flows(plan, external, None, seeded):
+    for one in fleet.flows:
         row = tested_rows.get((one.source, one.target, one.network, one.address, one.kind))
         key = ("flow", *class_of(asked, one))
         classes[key] = classes.get(key, False) or bool(row and row["result"] != NOT_TESTED)
@@ -50,8 +47,8 @@ def coverage(
     if machines:
         lines.append(f"virtual machines are not tested: {', '.join(sorted(machines))}")
     return {
-        "pairs": seeded.pairs,
-        "seed": seeded.seed,
+        "pairs": fleet.selection.pairs,
+        "seed": fleet.selection.seed,
         "sorts": {sort: {"covered": covered[sort], "of": of[sort]} for sort in SORTS if of[sort]},
         "left_out": lines,
     }

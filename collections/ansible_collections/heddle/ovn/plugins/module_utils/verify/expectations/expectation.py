@@ -18,7 +18,7 @@ from ...common.naming import LOCKED_ROLE
 from ..probing.datagram import PORT
 from .policy_permissions import PolicyPermissions
 from .pools import is_undecided
-from .selection import ALL, Groups, Selection
+from .selection import ALL, Chosen, Groups, Selection
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +56,16 @@ def expected(plan: dict, node: str | None = None, selection: Selection | None = 
 
     The selection decides which of all pairs are tested (`selection.py`).
     """
-    selection, plan = selection or Selection(), askers(plan)
+    selection = selection or Selection()
+    chosen = None if selection.pairs == ALL else Groups(askers(plan), selection).chosen(node)
+    return pairs_of(plan, chosen, node)
+
+
+def pairs_of(plan: dict, chosen: list[Chosen] | None, node: str | None = None) -> list[Pair]:
+    """Return the pairs of the questions that were chosen; without any (None), of all workloads or those of a node."""
+    plan = askers(plan)
     permissions = PolicyPermissions(plan)
-    if selection.pairs == ALL:
+    if chosen is None:
         return [
             pair
             for source, described in plan["workloads"].items()
@@ -71,7 +78,7 @@ def expected(plan: dict, node: str | None = None, selection: Selection | None = 
         ]
     return [
         pair
-        for one in Groups(plan, selection).chosen(node)
+        for one in chosen
         if not is_undecided(plan, one.source, one.target)
         for interface in plan["workloads"][one.target]["interfaces"]
         if interface["network"] == one.network

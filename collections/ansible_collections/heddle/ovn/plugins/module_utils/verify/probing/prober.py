@@ -14,6 +14,7 @@ from ...common.serialization import digest
 from ..expectations.expectation import Pair, askers, expected
 from ..expectations.external_expectations import external_flows, host_addresses
 from ..expectations.external_flow import ExternalFlow
+from ..expectations.fleet import FleetExpectations
 from ..expectations.pools import with_pools
 from ..expectations.selection import Selection
 from .asking import Unconfirmed, ask_required, ask_silent, confirm
@@ -41,11 +42,20 @@ class Expectations:
     def of(cls, plan: dict, runner: str, external: dict[str, list[str]], selection: Selection) -> Expectations:
         """Return those of a node, or of an external host."""
         plan = with_pools(plan)
-        asked = askers(plan)
         rows: list[Pair | ExternalFlow] = []
         if runner not in external:
             rows += expected(plan, runner, selection)
         rows += external_flows(plan, external, runner, selection)
+        return cls._with_controls(plan, runner, external, rows)
+
+    @classmethod
+    def of_hosts(cls, fleet: FleetExpectations) -> dict[str, Expectations]:
+        """Return those of all nodes and external hosts, as each computes them."""
+        return {name: cls._with_controls(fleet.plan, name, fleet.external, rows) for name, rows in fleet.rows().items()}
+
+    @classmethod
+    def _with_controls(cls, plan: dict, runner: str, external: dict[str, list[str]], rows: list) -> Expectations:
+        asked = askers(plan)
         # Only network namespaces can send; other kinds of workloads have no probe.
         hosts = {name: one["node"] for name, one in asked["workloads"].items()}
         return cls(rows, _controls(asked, runner, external), hosts)
