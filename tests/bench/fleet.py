@@ -42,16 +42,16 @@ from . import ROOT, load
 from .servers import STATE, Server, processor_seconds, resident_megabytes, served
 
 WORKLOADS_OF_HOST, MOST_NETWORKS, MOST_HOSTS = 100, 4096, 500
-# Room for that many hosts and workloads, and for the default network besides the others.
-SETTINGS = {"cluster_subnets": ["10.128.0.0/11/23", "fd10::/32/64"], "networks_total": MOST_NETWORKS + 1}
+# Room for that many hosts and workloads. A cluster has 4,096 network ids, one of which is the default network's.
+SETTINGS = {"cluster_subnets": ["10.128.0.0/11/23", "fd10::/32/64"], "networks_total": MOST_NETWORKS - 1}
 SIZES, FULL = (10, 50, 100), (10, 50, 100, 500)
 # Per host, so that it should not grow with the fleet.
 OF_ONE_HOST = ("render one host", "rows of one host")
 
 
 def sizes_of(hosts: int) -> tuple[int, int]:
-    """Return the numbers of networks and workloads of a fleet."""
-    return round(hosts * MOST_NETWORKS / MOST_HOSTS), hosts * WORKLOADS_OF_HOST
+    """Return the numbers of networks, without the default one, and workloads of a fleet."""
+    return min(round(hosts * MOST_NETWORKS / MOST_HOSTS), MOST_NETWORKS - 1), hosts * WORKLOADS_OF_HOST
 
 
 def manifests(hosts: int, churned: int = 0, *, layer2: bool = False) -> str:

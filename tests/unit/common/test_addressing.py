@@ -36,6 +36,20 @@ def test_masquerade_pair_of_the_first_network():
     assert addressing.masquerade_pair("fd69::/112", 1) == ("fd69::b", "fd69::c")
 
 
+@given(st.integers(0, 2**32 - 1), st.integers(0, 2**128 - 1), st.integers(0, 127))
+def test_address_text_is_that_of_ipaddress(four, six, shift):
+    assert addressing.address_text(4, four) == str(ipaddress.IPv4Address(four))
+    # Shifted to both sides, for texts with zeros at the beginning and at the end.
+    for number in (
+        six,
+        six >> shift,
+        six >> shift << shift,
+        six >> shift & (0xFFFF << 64 | 0xFFFF),
+        0xFFFF << 32 | four,
+    ):
+        assert addressing.address_text(6, number) == str(ipaddress.IPv6Address(number))
+
+
 def test_free_addresses_skip_base_broadcast_taken_and_excluded():
     found = list(addressing.free_addresses("10.0.0.0/28", {"10.0.0.3"}, ["10.0.0.4/30", "fd00::/64"]))
     assert found == ["10.0.0.1", "10.0.0.2", *(f"10.0.0.{last}" for last in range(8, 15))]

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator
 
 GATEWAY_OFFSET = 1
 MANAGEMENT_OFFSET = 2
+# Groups of zeros of an IPv6 address, of which the first of the most is left out; a single one is not.
+_ZEROS = tuple(":" + "0:" * count for count in range(8, 1, -1))
 
 
 def family(text: str) -> int:
@@ -98,11 +100,27 @@ def subnet_capacity(cidr: str, host_prefix: int) -> int:
     return 2 ** max(0, host_prefix - prefix_length(cidr))
 
 
+@functools.lru_cache(maxsize=8192)
 def nth_subnet(cidr: str, host_prefix: int, index: int) -> str:
-    """Return the host subnet number `index` of a cluster subnet."""
+    """Return the host subnet number `index` of a cluster subnet.
+
+    Cached: a Layer3 network has one for each host, so a fleet has millions, and many networks have the same subnets.
+    """
     network = network_of(cidr)
     base = int(network.network_address) + (index << (network.max_prefixlen - host_prefix))
-    return str(type(network)((base, host_prefix)))
+    return f"{address_text(network.version, base)}/{host_prefix}"
+
+
+def address_text(version: int, number: int) -> str:
+    """Return the text of an address that is a number, as `ipaddress` has it (RFC 5952), in about half of its time."""
+    if version == 4:
+        return f"{number >> 24}.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
+    text = f":{':'.join([f'{number >> shift & 0xFFFF:x}' for shift in range(112, -1, -16)])}:"
+    for zeros in _ZEROS:
+        before, found, after = text.partition(zeros)
+        if found:
+            return f"{before[1:]}::{after[:-1]}"
+    return text[1:-1]
 
 
 def free_addresses(subnet: str, taken: set[str], excluded: Iterable[str] = ()) -> Iterator[str]:
@@ -116,13 +134,12 @@ def free_addresses(subnet: str, taken: set[str], excluded: Iterable[str] = ()) -
     )
     last = int(network[-1]) - (1 if network.version == 4 and network.prefixlen < 31 else 0)
     number = int(network[0]) + 1
-    make = type(network[0])
     while number <= last:
         hole_end = next((end for start, end in holes if start <= number <= end), None)
         if hole_end is not None:
             number = hole_end + 1
             continue
-        text = str(make(number))
+        text = address_text(network.version, number)
         if text not in taken:
             yield text
         number += 1
