@@ -51,7 +51,7 @@ TENANT, NETWORK = "red", "red_net"
 CONNECTIONS = 16
 TITLES = {
     "Heddle": "by Heddle", "by hand": "by ovn-nbctl", "written": "  of it Heddle, until it is written",
-    "written, processor": "  its processor time until then", "apply": "all of Heddle, which looks at the zone",
+    "written, processor": "  its processor time until then", "apply": "all of Heddle's run",
     "processor": "  its processor time, with ovsdb-server's",
 }  # fmt: skip
 _TIMEOUT, _ROUND, _PAUSE = 120.0, 0.1, 0.001

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.errors import OpenFlowError
-from ansible_collections.heddle.ovn.plugins.module_utils.openflow import control
+from ansible_collections.heddle.ovn.plugins.module_utils.openflow import control_socket
 from ansible_collections.heddle.ovn.plugins.module_utils.openflow.drop_flows import encoded
 from ansible_collections.heddle.ovn.plugins.module_utils.openflow.reconcile import reconcile_flows, write_changed_flows
 from ansible_collections.heddle.ovn.plugins.module_utils.openflow.switch import Switch
@@ -109,11 +109,11 @@ def test_a_frame_goes_out_of_one_port_without_asking_flows(started, vswitchd, fo
 
 def test_commands_over_the_control_socket(vswitchd, folder):
     """The live tests name the socket otherwise than the service does, by its process."""
-    assert control.call("version") is None
+    assert control_socket.call("version") is None
     (folder / "ovs-vswitchd.pid").write_text("7\n")
     (folder / "ovs-vswitchd.7.ctl").symlink_to(folder / "vswitchd.ctl")
-    assert control.call("version").startswith("ovs-vswitchd (Open vSwitch)")
-    assert control.call("revalidator/wait") == ""
-    assert control.call("there/is/no/such/command") is None
+    assert control_socket.call("version").startswith("ovs-vswitchd (Open vSwitch)")
+    assert control_socket.call("revalidator/wait") == ""
+    assert control_socket.call("there/is/no/such/command") is None
     stop(vswitchd.process)
-    assert control.call("version") is None
+    assert control_socket.call("version") is None

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.errors import OpenFlowError
-from ansible_collections.heddle.ovn.plugins.module_utils.openflow.connection import management_socket
+from ansible_collections.heddle.ovn.plugins.module_utils.openflow.management_connection import management_socket
 from ansible_collections.heddle.ovn.plugins.module_utils.openflow.port_modification import FloodSetting, set_flooding
 from ansible_collections.heddle.ovn.plugins.module_utils.openflow.reconcile import reconcile_flows
 from ansible_collections.heddle.ovn.plugins.module_utils.openflow.switch import Switch

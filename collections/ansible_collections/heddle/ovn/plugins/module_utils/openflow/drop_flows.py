@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..types.openflow_flow import OWN_COOKIES, Flow
-from .connection import Connection
+from .management_connection import Connection
 from .parser import resolved
 
 _PACKET_OUT, _FLOW_MOD, _MULTIPART_REQUEST, _FLOW_STATISTICS = 13, 14, 18, 1

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..common.errors import OpenFlowError
-from .connection import TIMEOUT, VERSION_1_0, connected
+from .management_connection import TIMEOUT, VERSION_1_0, connected
 
 _PORT_MOD = 15
 # Port, hardware address, configuration, mask, advertised features, and what fills up.

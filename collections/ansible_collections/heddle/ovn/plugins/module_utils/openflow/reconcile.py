@@ -108,7 +108,7 @@ def planned_flows(
 
 
 def _perform(steps: list[_Step]) -> None:
-    """Write the steps. The only place of this engine that writes, but for what `write_changed_flows` has drop."""
+    """Write the steps. The only place of this engine that writes, except flows that drop: `Switch.write_drops`."""
     for step in steps:
         step.write()
 

@@ -18,9 +18,9 @@ from ..common.errors import OpenFlowError, ProgramError
 from ..common.polling import attempts
 from ..ovsdb.values import uuid_list
 from ..types.openflow_flow import Flow
-from . import control
-from .connection import VERSION_1_4, connected, management_socket
+from . import control_socket
 from .drop_flows import encoded, send_frames, write_drops
+from .management_connection import VERSION_1_4, connected, management_socket
 from .parser import VERSION, Entry, flow_line, read_dump, read_messages
 from .port_modification import FloodSetting, set_flooding
 
@@ -130,7 +130,7 @@ class Switch:
 
         Does nothing where Open vSwitch refuses that, as with two kinds of datapaths.
         """
-        if control.call("revalidator/wait") is None:
+        if control_socket.call("revalidator/wait") is None:
             with contextlib.suppress(OpenFlowError):
                 self._call("ovs-appctl", "revalidator/wait")
 

@@ -9,13 +9,11 @@ after it was asked alone, several times, while known-good questions between the 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import fields
 from itertools import pairwise
-from operator import attrgetter
 
 from . import external_evaluation
 from .expectations.coverage import coverage
-from .expectations.expectation import Pair
+from .expectations.expectation import Pair, fields_of
 from .expectations.external_expectations import left_out
 from .expectations.fleet import FleetExpectations
 from .expectations.selection import Selection
@@ -25,8 +23,6 @@ FORMAT = 2
 SELF = "-"
 # With more pairs than this, the report lists only those that failed or were not tested.
 MOST_PAIRS = 5000
-_FIELDS = tuple(one.name for one in fields(Pair))
-_VALUES = attrgetter(*_FIELDS)
 
 
 def evaluate(
@@ -96,7 +92,7 @@ def _evaluated(plan: dict, pair: Pair, seen: dict, received: set, tested: set[st
     by, on = one.get("answered_by"), one.get("answered_on")
     arrived = key in received
     found = {
-        **dict(zip(_FIELDS, _VALUES(pair), strict=True)),
+        **fields_of(pair),
         "answered_by": by,
         "answered_on": on,
         "milliseconds": one.get("milliseconds"),

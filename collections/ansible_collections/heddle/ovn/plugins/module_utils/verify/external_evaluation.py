@@ -4,14 +4,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import fields, replace
-from operator import attrgetter
+from dataclasses import replace
 
+from .expectations.expectation import fields_of
 from .expectations.external_flow import KINDS, THROUGH_EGRESS, TO_EXTERNAL, UNSOLICITED, ExternalFlow
 from .probing.result import FAILED, ISOLATED, NOT_TESTED, REACHED, SYMBOLS, Silence
-
-_FIELDS = tuple(one.name for one in fields(ExternalFlow))
-_VALUES = attrgetter(*_FIELDS)
 
 
 def evaluated(
@@ -83,7 +80,7 @@ def _row(one: ExternalFlow, result: str, why: str, found: dict | None) -> dict:
     seen = {key: (found or {}).get(key) for key in ("answered_by", "answered_on", "asker", "milliseconds")}
     # A host that did not answer is reported once for each source, not once for each packet.
     text = why if result == NOT_TESTED or not why else f"{name}: {why}"
-    return {**dict(zip(_FIELDS, _VALUES(one), strict=True)), **seen, "result": result, "text": text}
+    return {**fields_of(one), **seen, "result": result, "text": text}
 
 
 def report(plan: dict, rows: list[dict], left_out: list[str]) -> dict:

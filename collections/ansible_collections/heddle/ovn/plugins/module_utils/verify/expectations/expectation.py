@@ -40,6 +40,11 @@ class Pair:
     mtu: int = 0
 
 
+def fields_of(one) -> dict:
+    """Return the fields of a pair or an external flow by name; `dataclasses.asdict` would copy each value."""
+    return {name: getattr(one, name) for name in one.__slots__}
+
+
 def addresses_of(interface: dict) -> list[str]:
     """Return the addresses that an interface answers on."""
     return [plain(address) for address in interface["addresses"]] or [link_local_address(interface["mac"])]
