@@ -15,6 +15,7 @@ import pytest
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import UserError
 from ansible_collections.heddle.ovn.plugins.module_utils.operations import migration
 from ansible_collections.heddle.ovn.plugins.module_utils.qemu import instance
+from ansible_collections.heddle.ovn.plugins.module_utils.qemu.credentials import GROUP_FILE, KEY_FILE
 from ansible_collections.heddle.ovn.plugins.module_utils.qemu.qmp import Qmp, QmpAbsent, QmpError
 from tests.live.conftest import wait_for
 
@@ -146,6 +147,14 @@ def test_second_migration(on, source, target, begin_end):
     assert [end.status() for end in (source, target, third)] == ["postmigrate", "postmigrate", "running"]
 
 
+def test_target_does_not_search_a_prime_before_it_listens(on, begin_end, folder):
+    """During the search QEMU does not serve QMP; its trace names where the group comes from."""
+    log = folder / "trace"
+    target = begin_end("target", *WAITING, "-D", str(log), "-trace", "qcrypto_tls_creds_load_dh")
+    on(target, migration.receive, {})
+    assert str(target.runtime / "red_vm" / GROUP_FILE) in log.read_text()
+
+
 def test_sender_without_the_key_is_rejected(on, source, target):
     listening = on(target, migration.receive, {})
     with pytest.raises(UserError, match="was not migrated and runs here"):
@@ -170,7 +179,7 @@ def test_cancelled_migration_continues_on_the_source(on, source, target):
     sending.join(60)
     assert "and runs here" in str(sending.reported)
     assert source.status() == "running"
-    assert not (source.runtime / "red_vm" / instance.KEY_FILE).exists()
+    assert not (source.runtime / "red_vm" / KEY_FILE).exists()
     assert on(source, migration.complete, {}) == {"changed": False}
 
 

@@ -7,9 +7,7 @@ record that, let every zone send there. After an interruption, the record and th
 
 from __future__ import annotations
 
-import contextlib
 import math
-import os
 import secrets
 import time
 from pathlib import Path
@@ -25,6 +23,7 @@ from ..controllers.workload.move import MoveRefused, begin_move, end_move
 from ..openflow.packet_out import send_out
 from ..plan import build_plan
 from ..qemu import instance
+from ..qemu.credentials import forget_key, read_key, use_key
 from ..qemu.qmp import Qmp, QmpAbsent, QmpError
 from ..render.announcement import render_announcements
 from ..render.common.hosting_nodes import hosting_nodes
@@ -46,7 +45,6 @@ HOST_ARGUMENTS = {
     "downtime_limit": {"type": "int", "default": 150},
     "timeout": {"type": "int", "default": 300},
 }
-_CREDENTIALS = "move"
 _UNDER_WAY = ("setup", "wait-unplug", "active", "pre-switchover", "device", "cancelling")  # QEMU's MigrationStatus
 _PAUSE = 0.02
 
@@ -101,16 +99,15 @@ def receive(params: dict) -> dict:
     A QEMU that listens already, because an earlier run was interrupted, keeps its port and key.
     """
     name = vm_name(params["workload"])
-    secret = Path(instance.socket_of(name, instance.KEY_FILE))
     with Qmp(instance.socket_of(name)) as vm:
         status = vm.execute("query-status")["status"]
         if status != "inmigrate":
             raise UserError(f"{params['workload']} does not wait for a migration on this host; it is {status} here")
         listening = vm.execute("query-migrate").get("socket-address")
         if listening:
-            return {"changed": False, "port": int(listening[0]["port"]), "key": secret.read_text().partition(":")[2]}
+            return {"changed": False, "port": int(listening[0]["port"]), "key": read_key(_directory(name))}
         key = secrets.token_hex(32)
-        _agree_on(vm, secret, key, "server")
+        use_key(vm, _directory(name), instance.user_id(), key, "server")
         address = f"[{params['address']}]" if ":" in params["address"] else params["address"]
         vm.execute("migrate-incoming", {"uri": f"tcp:{address}:0"})
         listening = vm.execute("query-migrate")["socket-address"]
@@ -123,12 +120,11 @@ def send(params: dict) -> dict:
     When this returns, the VM runs there. Raises UserError when it continues to run here.
     """
     name = vm_name(params["workload"])
-    secret = Path(instance.socket_of(name, instance.KEY_FILE))
     with Qmp(instance.socket_of(name)) as vm:
         # An earlier run that was interrupted may have begun it, or even completed it.
         over = vm.execute("query-status")["status"] == "postmigrate"
         if not over and vm.execute("query-migrate").get("status") not in _UNDER_WAY:
-            _agree_on(vm, secret, params["key"], "client")
+            use_key(vm, _directory(name), instance.user_id(), params["key"], "client")
             # Without the return path it is over as soon as the last byte is written. The other end may load that later,
             # or never, and then no host runs the VM.
             way_back = {"capability": "return-path", "state": True}
@@ -137,7 +133,7 @@ def send(params: dict) -> dict:
             address = f"[{params['address']}]" if ":" in params["address"] else params["address"]
             vm.execute("migrate", {"uri": f"tcp:{address}:{params['port']}"})
     result = _finished(instance.socket_of(name), params["timeout"])
-    secret.unlink(missing_ok=True)
+    forget_key(_directory(name))
     if result["status"] != "completed":
         raise UserError(
             f"{params['workload']} was not migrated and runs here: {result.get('error-desc', result['status'])}"
@@ -167,25 +163,12 @@ def complete(params: dict) -> dict:
     except QmpAbsent:
         return {"changed": False}
     _finished(path, params["timeout"])
-    Path(instance.socket_of(name, instance.KEY_FILE)).unlink(missing_ok=True)
+    forget_key(_directory(name))
     return {"changed": True}
 
 
-def _agree_on(vm: Qmp, secret: Path, key: str, endpoint: str) -> None:
-    """Give QEMU the key for TLS with a pre-shared one (QEMU, "TLS setup for network services")."""
-    secret.unlink(missing_ok=True)
-    descriptor = os.open(secret, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(f"qemu:{key}")
-        os.fchown(file.fileno(), instance.user_id(), -1)
-    vm.execute("migrate-set-parameters", {"tls-creds": ""})
-    with contextlib.suppress(QmpError):  # there is one only after a move that failed
-        vm.execute("object-del", {"id": _CREDENTIALS})
-    vm.execute(
-        "object-add",
-        {"qom-type": "tls-creds-psk", "id": _CREDENTIALS, "dir": str(secret.parent), "endpoint": endpoint},
-    )
-    vm.execute("migrate-set-parameters", {"tls-creds": _CREDENTIALS})
+def _directory(name: str) -> Path:
+    return Path(instance.socket_of(name)).parent
 
 
 def _finished(path: str, timeout: float) -> dict:

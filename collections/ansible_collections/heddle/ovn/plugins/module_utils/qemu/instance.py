@@ -14,11 +14,11 @@ import subprocess
 from pathlib import Path
 
 from ..common.errors import HypervisorError
+from .credentials import forget_key
 from .qmp import Qmp, QmpAbsent, QmpError, wait_for
 
 RUNTIME = Path("/run/heddle-vm")
 USER = "heddle-vm"
-KEY_FILE = "keys.psk"  # QEMU's name for it
 UNIT = Path("/etc/systemd/system/heddle-vm@.service")
 _START_TIMEOUT = 30.0
 
@@ -94,8 +94,8 @@ def stop(name: str) -> None:
 
 def forget_incoming(name: str) -> None:
     """Make a VM that has arrived start normally from now on, and delete its key."""
-    for file in ("incoming", KEY_FILE):
-        (RUNTIME / name / file).unlink(missing_ok=True)
+    (RUNTIME / name / "incoming").unlink(missing_ok=True)
+    forget_key(RUNTIME / name)
 
 
 def note_moving(name: str) -> None:

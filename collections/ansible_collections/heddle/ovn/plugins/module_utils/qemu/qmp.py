@@ -22,7 +22,7 @@ class QmpAbsent(QmpError):
 class Qmp:
     """One QEMU's control socket; usable as a context manager. `timeout` is for each answer, in seconds."""
 
-    def __init__(self, path: str, timeout: float = 10.0) -> None:
+    def __init__(self, path: str, timeout: float = 60.0) -> None:
         self.path = path
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.settimeout(timeout)
