@@ -7,19 +7,22 @@ import contextlib
 import os
 import select
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 STOP_SECONDS = 5.0
 
 
-def spawn(work: Callable[[], None], on_end: Callable) -> int:
-    """Start a process that does `work` and return its id; `on_end` is its handler of SIGTERM. OSError if it fails."""
+def spawn(work: Callable[[], None], on_end: Callable, keep: Collection[int] = ()) -> int:
+    """Start a process that does `work` and return its id; `on_end` is its handler of SIGTERM. OSError if it fails.
+
+    Of the descriptors that are open, it has those of `keep` only.
+    """
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
         status = 1
         try:
-            _detached(work, on_end, writer)
+            _detached(work, on_end, writer, {*keep, writer})
             status = 0
         finally:
             os._exit(status)
@@ -33,7 +36,7 @@ def spawn(work: Callable[[], None], on_end: Callable) -> int:
     return int(text)
 
 
-def _detached(work: Callable[[], None], on_end: Callable, writer: int) -> None:
+def _detached(work: Callable[[], None], on_end: Callable, writer: int, keep: set[int]) -> None:
     """In the first child: start a new session and fork again, so that no parent has to wait for the process."""
     os.setsid()
     if os.fork():
@@ -43,7 +46,7 @@ def _detached(work: Callable[[], None], on_end: Callable, writer: int) -> None:
     for number in range(3):
         os.dup2(nowhere, number)
     for number in map(int, os.listdir("/proc/self/fd")):
-        if number > 2 and number != writer:
+        if number > 2 and number not in keep:
             with contextlib.suppress(OSError):
                 os.close(number)
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGALRM):

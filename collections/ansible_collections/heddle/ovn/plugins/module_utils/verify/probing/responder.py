@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import selectors
 import signal
 import socket
 import time
 
+from ...common import background_process
 from .datagram import SIZE, UNSOLICITED, answer, read_question
 from .listening import Listener
 
@@ -27,64 +27,25 @@ class _Terminated(BaseException):
 
 
 def spawn(sockets: dict[socket.socket, Listener], lifetime: float, received_file: str) -> int:
-    """Start the process and return its id once it answers. It owns the sockets from then on."""
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            _run(sockets, lifetime, received_file, writer)
-            status = 0
-        finally:
-            os._exit(status)
-    os.close(writer)
-    with contextlib.suppress(ChildProcessError):
-        os.waitpid(child, 0)
-    with os.fdopen(reader, encoding="ascii") as started:
-        text = started.read()
-    for opened in sockets:
-        opened.close()
-    if not text:
-        raise OSError("the responder did not start")
-    return int(text)
-
-
-def _run(sockets: dict[socket.socket, Listener], lifetime: float, received_file: str, writer: int) -> None:
-    """In the first child: start a new session and fork again, so that no parent has to wait for the responder."""
-    os.setsid()
-    if os.fork():
-        return
-    os.chdir("/")
-    _keep_only({opened.fileno() for opened in sockets} | {writer})
-    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGCHLD, signal.SIGALRM):
-        signal.signal(number, signal.SIG_DFL if number == signal.SIGCHLD else signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, _terminate)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+    """Start the process and return its id once it answers; OSError if it does not. It owns the sockets from then on."""
     received: set[tuple[str, str, str, str]] = set()
-    # The parent may stop this process as soon as it reads the id, so everything is ready before it is written.
-    try:
-        os.write(writer, str(os.getpid()).encode())
-        os.close(writer)
-        serve(sockets, time.monotonic() + lifetime, received)
-    except _Terminated:
+
+    def work() -> None:
+        with contextlib.suppress(_Terminated):
+            serve(sockets, time.monotonic() + lifetime, received)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    with open(received_file, "w", encoding="utf-8") as file:
-        json.dump(sorted(received), file)
+        with open(received_file, "w", encoding="utf-8") as file:
+            json.dump(sorted(received), file)
+
+    try:
+        return background_process.spawn(work, _terminate, {opened.fileno() for opened in sockets})
+    finally:
+        for opened in sockets:
+            opened.close()
 
 
 def _terminate(_number, _frame) -> None:
     raise _Terminated
-
-
-def _keep_only(kept: set[int]) -> None:
-    """Close all other descriptors; redirect 0 to 2 to /dev/null."""
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    for number in range(3):
-        os.dup2(nowhere, number)
-    for number in map(int, os.listdir("/proc/self/fd")):
-        if number > 2 and number not in kept:
-            with contextlib.suppress(OSError):
-                os.close(number)
 
 
 def serve(sockets: dict[socket.socket, Listener], deadline: float, received: set) -> None:
