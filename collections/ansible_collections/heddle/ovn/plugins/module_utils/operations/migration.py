@@ -13,14 +13,15 @@ import time
 from pathlib import Path
 
 from ..agent.context import NodeContext
-from ..agent.module_runner import UserError, known_node, load_plan
+from ..agent.module_runner import UserError, connected, known_node, load_plan
 from ..agent.state_connection import STATE_DATABASE
+from ..common.databases import VSWITCH_REMOTE
 from ..common.naming import INTEGRATION_BRIDGE, workload_namespace
 from ..common.polling import attempts
 from ..common.serialization import pack
 from ..controllers.admission.apply_manifests import store
 from ..controllers.workload.move import MoveRefused, begin_move, end_move
-from ..openflow.packet_out import send_out
+from ..openflow.switch import Switch
 from ..plan import build_plan
 from ..qemu import instance
 from ..qemu.credentials import forget_key, read_key, use_key
@@ -203,8 +204,11 @@ def announce(context: NodeContext, name: str) -> dict:
     if node not in hosting_nodes(plan["workloads"][name]):
         raise UserError(f"workload {name} is not on {node}; announce on the node that it was moved to")
     announcements = render_announcements(plan, node, name)
-    for announcement in announcements if context.write else ():
-        send_out(INTEGRATION_BRIDGE, announcement.host_name, announcement.frame)
+    if announcements and context.write:
+        with connected(VSWITCH_REMOTE, write=True) as client:
+            switch = Switch(client)
+            for announcement in announcements:
+                switch.send(INTEGRATION_BRIDGE, announcement.host_name, [announcement.frame])
     return {
         "changed": bool(announcements),
         "announced": [
