@@ -308,7 +308,8 @@ def fleet(tools, folder):
         pytest.skip("needs root: hosts are network namespaces")
     made = Fleet(tools, folder, f"h{os.getpid()}-")
     yield made
-    if os.environ.get("HEDDLE_KEEP"):
-        for host in made.hosts.values():
-            print(host.node, (host.folder / "mesh.log").read_text() if (host.folder / "mesh.log").exists() else "")
+    # pytest shows it when the test has failed.
+    for host in made.hosts.values():
+        log = host.folder / "mesh.log"
+        print(f"=== {host.node}\n{log.read_text() if log.exists() else ''}{json.dumps(host.status(), indent=1)}")
     made.end()

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import ssl
+import time
 
 import pytest
 
@@ -17,6 +18,7 @@ from tests.pipeline import namespace, plan_of, workload
 
 BROADCAST = "ff:ff:ff:ff:ff:ff"
 HOSTS = ("node1", "node2", "node3")
+REPEAT_SECONDS = 5.0
 
 
 def mesh_network(name: str, *subnets: str) -> str:
@@ -55,18 +57,27 @@ def kill(process) -> None:
 
 
 def exchange(fleet, one: str, other: str, family: int = 4) -> None:
-    """Send a packet in each direction; the second one is for an address that is known now."""
+    """Send a packet in each direction; the second one is for an address that is known now.
+
+    A packet is sent again after `REPEAT_SECONDS`: a mesh loses frames while a connection changes its overlay or its
+    route, which a host that does not run for seconds can cause.
+    """
     for source, target in ((one, other), (other, one), (one, other)):
         sent = packet(fleet, source, target, family)
-        fleet.wire(source).send(sent.encode())
-        received = []
+        received: list[Packet] = []
+        times: list[float] = []
 
-        def arrived(received=received, target=target, sent=sent) -> bool:
+        def arrived(source=source, target=target, sent=sent, received=received, times=times) -> bool:
+            if not times or time.monotonic() > times[-1] + REPEAT_SECONDS:
+                fleet.wire(source).send(sent.encode())
+                times.append(time.monotonic())
             while (frame := fleet.wire(target).receive()) is not None:
                 received.append(decode(frame))
             return sent in received
 
         wait_for(arrived, f"a packet from {source} at {target}")
+        if len(times) > 1:
+            fleet.receive_all()
 
 
 @pytest.mark.parametrize("version", [4, 6])
