@@ -38,13 +38,14 @@ from ..gateway.bridge import packet_mark, primary_views
 from ..gateway.external import DEFAULT_ROUTES
 from .egress_nics import egress_nics
 from .egress_service_rules import egress_service_routing
+from .mesh_gateway import gateway_views, unreachable_subnets
 from .vswitch import UNDERLAY_BRIDGE
 
 
 def render_management_ports(plan: dict, node: str) -> list[Row]:
     """Return the ports of the integration bridge that are the host's own interfaces in its networks."""
     rows = [Row("Bridge", INTEGRATION_BRIDGE, {}, match={"name": INTEGRATION_BRIDGE})]
-    for view in _managed(plan, node):
+    for view in _managed(primary_views(plan, node)):
         name = management_interface(view.network["id"])
         ids = {"iface-id": management_port(view.name, view.node), "k8s.ovn.org/network": view.name}
         columns = {
@@ -65,7 +66,8 @@ def render_host_network(plan: dict, node: str) -> HostNetwork:
     if not views:
         return HostNetwork()
     provider = views[0].provider
-    managed = _managed(plan, node)
+    of_ovn, of_mesh = _managed(views), gateway_views(plan, node)
+    managed = of_ovn + of_mesh
     isolated = [view for view in managed if not view.is_default]
     nics = egress_nics(plan, node)
     return HostNetwork(
@@ -78,12 +80,15 @@ def render_host_network(plan: dict, node: str) -> HostNetwork:
         ),
         routes=(
             *_main_routes(plan, provider),
-            *(route for view in managed for route in _inward_routes(view)),
-            *(route for view in isolated for route in _vrf_routes(view, provider)),
+            *(route for view in of_ovn for route in _inward_routes(view)),
+            *(route for view in of_ovn if not view.is_default for route in _service_routes(view, provider)),
+            *(route for view in of_mesh for route in _routes_to_nowhere(view)),
+            *(route for view in isolated for route in _outward_routes(view, provider)),
             *nics.routes(),
         ),
         rules=(
             *(rule for view in isolated for rule in _rules(view)),
+            *(rule for view in of_ovn if not view.is_default for rule in _masquerade_rules(view)),
             *egress_service_routing(views[0]),
             *nics.rules(),
         ),
@@ -99,9 +104,9 @@ def render_host_network(plan: dict, node: str) -> HostNetwork:
     )
 
 
-def _managed(plan: dict, node: str) -> list[NodeNetwork]:
-    """Networks in which the host has an interface."""
-    return [view for view in primary_views(plan, node) if view.is_default or view.provider.vrf]
+def _managed(views: list[NodeNetwork]) -> list[NodeNetwork]:
+    """Networks of OVN in which the host has an interface."""
+    return [view for view in views if view.is_default or view.provider.vrf]
 
 
 def _interface(view: NodeNetwork) -> str:
@@ -199,17 +204,28 @@ def _inward_routes(view: NodeNetwork) -> list[HostRoute]:
     return routes
 
 
-def _vrf_routes(view: NodeNetwork, provider: Provider) -> list[HostRoute]:
+def _service_routes(view: NodeNetwork, provider: Provider) -> list[HostRoute]:
+    """Routes out of a VRF to services, and into it to the network's masquerade addresses."""
+    vrf, name, mtu = _vrf(view), view.name, view.outward_mtu
+    routes = [route for route in _to_services(view.plan, provider, mtu, vrf, name) if _has(view, route.to)]
+    return routes + [
+        HostRoute(host_route(address), device=_interface(view), mtu=view.network["mtu"], vrf=vrf, network=name)
+        for address in view.masquerade_addresses(1)
+    ]
+
+
+def _routes_to_nowhere(view: NodeNetwork) -> list[HostRoute]:
+    vrf, name = _vrf(view), view.name
+    return [HostRoute(one, kind="unreachable", vrf=vrf, network=name) for one in unreachable_subnets(view)]
+
+
+def _outward_routes(view: NodeNetwork, provider: Provider) -> list[HostRoute]:
     """Routes out of a VRF: those of the host itself, which its other routes add (`Vrf.main_routes`).
 
     MTUs are on the routes on which ovn-kubernetes has them (`computeRoutesForUDN`).
     """
     vrf, name, mtu = _vrf(view), view.name, view.outward_mtu
-    routes = [route for route in _to_services(view.plan, provider, mtu, vrf, name) if _has(view, route.to)]
-    routes += [
-        HostRoute(host_route(address), device=_interface(view), mtu=view.network["mtu"], vrf=vrf, network=name)
-        for address in view.masquerade_addresses(1)
-    ]
+    routes = []
     for version in view.network["families"]:
         everything = DEFAULT_ROUTES[version]
         routes += [
@@ -232,11 +248,19 @@ def _has(view: NodeNetwork, prefix: str) -> bool:
     return family(prefix) in view.network["families"]
 
 
+def render_gateway_vrfs(plan: dict, node: str) -> list[str]:
+    """Return the VRFs of the networks of `gateway_views`, in their order."""
+    return [_vrf(view) for view in gateway_views(plan, node)]
+
+
 def _rules(view: NodeNetwork) -> list[Rule]:
-    marked = [
+    return [
         Rule(version, _vrf(view), fwmark=packet_mark(view), network=view.name) for version in view.network["families"]
     ]
-    return marked + [
+
+
+def _masquerade_rules(view: NodeNetwork) -> list[Rule]:
+    return [
         Rule(family(address), _vrf(view), to=host_route(address), network=view.name)
         for address in view.masquerade_addresses(1)
     ]

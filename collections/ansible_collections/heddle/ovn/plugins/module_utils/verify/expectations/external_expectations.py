@@ -9,7 +9,7 @@
 | workload to other host | as any provider address |
 | host to workload | on the default network, unless the workload's primary network is another one (`udn-isolation`) |
 | host in VRF to workload | on the VRF's network |
-| workload to service | the shared ones, from the default and every primary network (OKEP-5193, "Services") |
+| workload to service | the shared ones, from the default and every primary network (OKEP-5193, "Services") of OVN |
 | workload to cluster IP | from the network of the Service only; a refused connection counts as an answer |
 | external host, host to entrance | node ports, external and load balancer addresses (`entrance_expectations.py`) |
 | external host to service | never: whatever node it has a route through, services are for hosts and workloads |
@@ -30,7 +30,7 @@ from collections.abc import Iterator
 from ...common.addressing import family, plain
 from ...common.naming import DEFAULT_NETWORK, LOCKED_ROLE
 from ...render.coil.node_address import node_address
-from ...render.common.node_network import NodeNetwork, is_of_node
+from ...render.common.node_network import NodeNetwork, is_mesh, is_of_node
 from ...render.common.provider import Provider, provider_of
 from ...render.host.links_and_routes import render_host_network
 from ..probing.datagram import PORT
@@ -234,6 +234,8 @@ class _ExternalFlows:
         version = family(address)
         if version not in self.plan["networks"][network]["families"]:
             return False, f"{network} has no IPv{version}"
+        if is_mesh(self.plan["networks"][network]) and not provider.vrf:
+            return False, f"the node is no gateway of {network}, since its kernel has no VRFs"
         if provider.address(version) is None:
             return False, f"the node has no IPv{version} address on the provider network"
         near = any(ipaddress.ip_address(address) in ipaddress.ip_network(one) for one in provider.networks(version))
@@ -269,7 +271,9 @@ class _ExternalFlows:
             version = family(address)
             if version in elsewhere or self.firewalls.by_name(network, name, address, "UDP", PORT):
                 continue
-            if network != DEFAULT_NETWORK:
+            if is_mesh(self.plan["networks"][network]):
+                result = False, f"in {network} the host is reached as its gateway only"
+            elif network != DEFAULT_NETWORK:
                 result = False, f"in {network} the host's own address is its gateway router's"
             else:
                 result = self._permitted(name, network, address, self._leaves(network, provider, address))
@@ -378,6 +382,8 @@ class _ExternalFlows:
             result = True, f"{service['name']} serves every network"
             if version not in families:
                 result = False, f"{network} has no IPv{version}"
+            elif is_mesh(self.plan["networks"][network]):
+                result = False, f"{network} is a MeshNetwork, which has no Services"
             elif network != DEFAULT_NETWORK and provider is None:
                 result = False, "the node has no external connectivity"
             for port in (one for one in service["ports"] if one["protocol"] != "SCTP"):
