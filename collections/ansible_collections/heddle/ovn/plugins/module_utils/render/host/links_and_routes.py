@@ -82,7 +82,7 @@ def render_host_network(plan: dict, node: str) -> HostNetwork:
             *_main_routes(plan, provider),
             *(route for view in of_ovn for route in _inward_routes(view)),
             *(route for view in of_ovn if not view.is_default for route in _service_routes(view, provider)),
-            *(route for view in of_mesh for route in _routes_to_nowhere(view)),
+            *(route for view in of_mesh for route in _shared_service_routes(view, provider)),
             *(route for view in isolated for route in _outward_routes(view, provider)),
             *nics.routes(),
         ),
@@ -158,8 +158,10 @@ def render_held_addresses(plan: dict, node: str) -> list[HostAddress]:
     ]
 
 
-def _to_services(plan: dict, provider: Provider, mtu: int, vrf: str = "", network: str = "") -> list[HostRoute]:
-    """Services are reached over the provider bridge, whose flows forward to a gateway router."""
+def _to_services(
+    plan: dict, provider: Provider, mtu: int, vrf: str = "", network: str = "", only: list[str] | None = None
+) -> list[HostRoute]:
+    """Services are reached over the provider bridge, whose flows forward to a gateway router; `only` limits which."""
     masquerades = {family(subnet): subnet for subnet in _masquerade_subnets(plan, provider)}
     return [
         HostRoute(
@@ -171,7 +173,7 @@ def _to_services(plan: dict, provider: Provider, mtu: int, vrf: str = "", networ
             vrf=vrf,
             network=network,
         )
-        for services in plan["settings"]["service_subnets"]
+        for services in (plan["settings"]["service_subnets"] if only is None else only)
         if family(services) in masquerades
     ]
 
@@ -214,9 +216,12 @@ def _service_routes(view: NodeNetwork, provider: Provider) -> list[HostRoute]:
     ]
 
 
-def _routes_to_nowhere(view: NodeNetwork) -> list[HostRoute]:
-    vrf, name = _vrf(view), view.name
-    return [HostRoute(one, kind="unreachable", vrf=vrf, network=name) for one in unreachable_subnets(view)]
+def _shared_service_routes(view: NodeNetwork, provider: Provider) -> list[HostRoute]:
+    """Routes out of a VRF of the mesh to shared services, and to nothing else that OVN's routers have."""
+    vrf, name, mtu = _vrf(view), view.name, view.outward_mtu
+    shared = [host_route(address) for address in view.shared_services()]
+    nowhere = [HostRoute(one, kind="unreachable", vrf=vrf, network=name) for one in unreachable_subnets(view)]
+    return [*_to_services(view.plan, provider, mtu, vrf, name, shared), *nowhere]
 
 
 def _outward_routes(view: NodeNetwork, provider: Provider) -> list[HostRoute]:

@@ -10,7 +10,7 @@ with a direction). The zone of its connection tells which VRF a reply is for.
 
 from __future__ import annotations
 
-from ...common.addressing import family, mac_of_address
+from ...common.addressing import family, mac_of_address, nth_address
 from ...common.naming import management_interface
 from ...types.nftables_ruleset import Chain, Set
 from ..common.hosting_nodes import hosting_nodes
@@ -20,7 +20,7 @@ from ..gateway.bridge import packet_mark
 # Zones of networks are this plus the id of the network, which is below 4096: above those that ovn-controller gives to
 # ports and routers, from 1 on, and below those of the provider bridge (64000).
 _ZONE_BASE = 57344
-_LAST_ZONE = _ZONE_BASE + 4095
+_OF_WORKLOADS = f"ct original zone {_ZONE_BASE}-{_ZONE_BASE + 4095}"
 _WORDS = {4: ("ip", "ipv4_addr", "icmp type"), 6: ("ip6", "ipv6_addr", "icmpv6 type")}
 # After the kernel's own source NAT, as in local gateway mode.
 _AFTER_SOURCE_NAT = "101"
@@ -53,10 +53,7 @@ def gateway_views(plan: dict, node: str) -> list[NodeNetwork]:
 
 
 def unreachable_subnets(view: NodeNetwork) -> list[str]:
-    """Return what is behind OVN's routers on every host, and so in none of these networks: other networks' addresses.
-
-    Without routes of their own, packets to these would follow the VRF's default route.
-    """
+    """Return what is behind OVN's routers on every host: without routes, packets would follow the default route."""
     settings = view.settings
     default = next(network for network in view.plan["networks"].values() if network["id"] == 0)
     every = [*default["subnets"], *settings["service_subnets"], *settings["masquerade_subnets"]]
@@ -67,7 +64,8 @@ def render_gateway_rules(views: list[NodeNetwork], vrfs: list[str]) -> tuple[lis
     """Return chains and sets of `views`, the networks that the host routes for; `vrfs` are their VRFs. None for none.
 
     - `mesh-zone` gives packets of workloads the zone of their network, `mesh-reply` the mark of its VRF to replies.
-    - `mesh-forward` lets nothing into a network but replies, `mesh-masquerade` lets all leave with the host's address.
+    - `mesh-forward` lets nothing into a network but replies.
+    - `mesh-masquerade` lets all leave with the host's address, to shared services with the one that they know it by.
     - `mesh-input` lets workloads reach the host as their gateway only, and not by its other addresses.
     """
     if not views:
@@ -109,7 +107,7 @@ def render_gateway_rules(views: list[NodeNetwork], vrfs: list[str]) -> tuple[lis
             hook="input",
         ),
         Chain(
-            "mesh-masquerade", (f"ct original zone {_ZONE_BASE}-{_LAST_ZONE} masquerade",),
+            "mesh-masquerade", (*_to_shared_services(views[0].settings), f"{_OF_WORKLOADS} masquerade"),
             hook="postrouting", kind="nat", priority=_AFTER_SOURCE_NAT,
         ),
     ]  # fmt: skip
@@ -125,6 +123,16 @@ def render_gateway_rules(views: list[NodeNetwork], vrfs: list[str]) -> tuple[lis
         for version in versions
     ]  # fmt: skip
     return chains, sets
+
+
+def _to_shared_services(settings: dict) -> list[str]:
+    rules = []
+    for masquerade in settings["masquerade_subnets"]:
+        version = family(masquerade)
+        word, host = _WORDS[version][0], nth_address(masquerade, NodeNetwork.HOST_MASQUERADE)
+        subnets = [subnet for subnet in settings["service_subnets"] if family(subnet) == version]
+        rules += [f"{_OF_WORKLOADS} {word} daddr {subnet} snat {word} to {host}" for subnet in subnets]
+    return rules
 
 
 def _own_addresses(version: int) -> str:

@@ -9,7 +9,7 @@
 | workload to other host | as any provider address |
 | host to workload | on the default network, unless the workload's primary network is another one (`udn-isolation`) |
 | host in VRF to workload | on the VRF's network |
-| workload to service | the shared ones, from the default and every primary network (OKEP-5193, "Services") of OVN |
+| workload to service | the shared ones, from the default and every primary network (OKEP-5193, "Services") |
 | workload to cluster IP | from the network of the Service only; a refused connection counts as an answer |
 | external host, host to entrance | node ports, external and load balancer addresses (`entrance_expectations.py`) |
 | external host to service | never: whatever node it has a route through, services are for hosts and workloads |
@@ -234,14 +234,20 @@ class _ExternalFlows:
         version = family(address)
         if version not in self.plan["networks"][network]["families"]:
             return False, f"{network} has no IPv{version}"
-        if is_mesh(self.plan["networks"][network]) and not provider.vrf:
-            return False, f"the node is no gateway of {network}, since its kernel has no VRFs"
+        if refusal := self._lacks_gateway(network, provider):
+            return False, refusal
         if provider.address(version) is None:
             return False, f"the node has no IPv{version} address on the provider network"
         near = any(ipaddress.ip_address(address) in ipaddress.ip_network(one) for one in provider.networks(version))
         if not near and provider.next_hop(version) is None:
             return False, f"the node has no IPv{version} gateway"
         return True, f"{network} has external connectivity on its node"
+
+    def _lacks_gateway(self, network: str, provider: Provider | None) -> str:
+        """Return why a node is no gateway of a network of the mesh, "" where it is and for all other networks."""
+        if not is_mesh(self.plan["networks"][network]) or provider is None or provider.vrf:
+            return ""
+        return f"the node is no gateway of {network}, since its kernel has no VRFs"
 
     def _to_external(self, name: str, provider: Provider) -> Iterator[ExternalFlow]:
         network, node = self._primary(name), self.plan["workloads"][name]["node"]
@@ -382,10 +388,10 @@ class _ExternalFlows:
             result = True, f"{service['name']} serves every network"
             if version not in families:
                 result = False, f"{network} has no IPv{version}"
-            elif is_mesh(self.plan["networks"][network]):
-                result = False, f"{network} is a MeshNetwork, which has no Services"
             elif network != DEFAULT_NETWORK and provider is None:
                 result = False, "the node has no external connectivity"
+            elif self._lacks_gateway(network, provider):
+                result = False, self._lacks_gateway(network, provider)
             for port in (one for one in service["ports"] if one["protocol"] != "SCTP"):
                 target = f"{service['name']} {port['protocol']} {port['port']}"
                 if self.firewalls.by_name(network, name, service["address"], port["protocol"], port["port"]):
