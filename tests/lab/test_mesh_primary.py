@@ -9,16 +9,7 @@ import shutil
 import pytest
 
 from tests.lab.conftest import MANIFESTS, NODES
-from tests.lab.test_gateways import (
-    IDENTIFIER,
-    OWN_PORT,
-    PORT,
-    Conversation,
-    external,
-    has_vrf,
-    node_address,
-    server,
-)
+from tests.lab.test_gateways import IDENTIFIER, assert_separate, external, has_vrf, node_address
 from tests.lab.test_network_life import SPACE, WORKLOAD, condition_of, kernel, status, unchanged
 
 NETWORK = """
@@ -108,34 +99,8 @@ def test_the_host_answers_as_the_gateway_only(lab, routed):
 
 @pytest.mark.parametrize("number", [4, 6], ids=["IPv4", "IPv6"])
 def test_equal_connections_of_two_tenants_stay_separate(lab, routed, number):
-    with server(lab) as seen:
-        talks = {
-            name: Conversation(
-                lab, "node1", "talk", name, external(number), PORT, OWN_PORT, IDENTIFIER, namespace=f"{name}_{name}1"
-            )
-            for name in TENANTS
-        }
-        # Both have all connections open before either asks once more.
-        first = {name: talk.line() for name, talk in talks.items()}
-        for talk in talks.values():
-            talk.go_on()
-        second = {name: talk.line() for name, talk in talks.items()}
-        for talk in talks.values():
-            talk.go_on()
-            talk.end()
-    assert first["warp"]["own"] == first["weft"]["own"]
-    for how in ("tcp", "udp"):
-        ports = set()
-        for name in TENANTS:
-            (asked, ours), (again, still) = first[name][how], second[name][how]
-            assert (asked, again) == (f"{name} {how} 1", f"{name} {how} 2"), "each reply reaches its own"
-            assert ours == still
-            assert ours[0] == node_address(number), "the host's address"
-            assert [how, f"{name} {how} 2", ours] in seen
-            ports.add(ours[1])
-        assert len(ports) == 2
-    for name in TENANTS:
-        assert [first[name]["icmp"], second[name]["icmp"]] == [f"{name} icmp 1", f"{name} icmp 2"]
+    workloads = {name: f"{name}_{name}1" for name in TENANTS}
+    assert_separate(lab, workloads, (IDENTIFIER, IDENTIFIER), number)
 
 
 def test_verify_audit_and_a_second_run(lab, routed):

@@ -65,7 +65,7 @@ def test_gateway_sends_to_workloads_of_its_host_only():
     assert ports(net, names[0], MAC, net.mac(1), "gateway") == ((), (), True)
 
 
-def test_nobody_else_has_the_address_of_the_gateway():
+def test_no_other_port_has_the_address_of_the_gateway():
     net, names = hosts()
     assert ports(net, names[0], MAC, BROADCAST) == ((), (), True)
     assert ports(net, names[0], net.mac(0), BROADCAST, "gateway") == ((), (), True)

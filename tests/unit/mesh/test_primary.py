@@ -117,7 +117,7 @@ def test_each_tenant_has_a_vrf_with_one_gateway_on_the_hosts_of_its_workloads():
     assert not render_host_network(found, "node3").vrfs
 
 
-def test_firewall_tells_tenants_apart_and_lets_nothing_in():
+def test_firewall_keeps_tenants_apart_and_lets_replies_in_only():
     found = plan()
     red, blue = (found["networks"][name]["id"] for name in ("red_net", "blue_net"))
     chains = {one.name: one.rules for one in render_firewall(found, "node1").chains}

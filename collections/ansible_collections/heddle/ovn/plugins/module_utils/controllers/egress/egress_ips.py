@@ -100,7 +100,7 @@ class EgressSelection:
         # By object the workloads that it selects too and that belong to another one.
         self.elsewhere: dict[str, dict[str, str]] = {}
         # By object the networks of workloads that it selects and that leave with the address of their host.
-        self.on_mesh: dict[str, list[str]] = {}
+        self.on_mesh: dict[str, set[str]] = {}
         entries = snapshot.of_kind(EGRESS_IP)
         if not entries:
             return
@@ -121,8 +121,7 @@ class EgressSelection:
                 if network is None:
                     continue
                 if network.is_mesh:
-                    on_mesh = self.on_mesh.setdefault(entry.name, [])
-                    on_mesh += [network.name] if network.name not in on_mesh else []
+                    self.on_mesh.setdefault(entry.name, set()).add(network.name)
                     continue
                 if owners.setdefault(key, entry.name) == entry.name:
                     selected.setdefault(network.name, []).append(key)
@@ -169,7 +168,7 @@ def _condition(
         return described(ASSIGNED, FALSE, "WorkloadInUse", f"a workload leaves with one EgressIP only: {names}")
     on_mesh = selection.on_mesh.get(entry.name)
     if on_mesh:
-        message = f"no effect on workloads of {', '.join(on_mesh)}: a MeshNetwork is left with the address of the host"
+        message = f"workloads of a MeshNetwork leave with the address of their host: {', '.join(sorted(on_mesh))}"
         return described(ASSIGNED, FALSE, "NetworkNotSupported", message)
     apart = [address for address, nic in nics.items() if nic]
     defined = [name for name in selection.networks(entry.name) if not found[name].is_default]

@@ -76,12 +76,16 @@ def admin_conditions(
         conditions = [described(ACCEPTED, TRUE, "Accepted", _effect(subjects.get(name, 0), len(there)))]
         missing = [on.missing.get(policy.key, []) for on in there]
         nowhere = [port for port in (missing[0] if missing else ()) if all(port in ports for ports in missing)]
+        failures = []
         if name in on_mesh:
-            message = f"no effect on {', '.join(on_mesh[name])}: policies apply to networks of OVN, and not of the mesh"
-            conditions.append(described(PARTIAL_FAILURE, TRUE, "NetworkNotSupported", message))
-        elif nowhere:
+            message = f"no effect on {', '.join(on_mesh[name])}: policies apply to networks of OVN only"
+            failures.append(("NetworkNotSupported", message))
+        if nowhere:
             message = f"no workload has such a port, so the rule does nothing for it: {', '.join(nowhere)}"
-            conditions.append(described(PARTIAL_FAILURE, TRUE, "NamedPortNotFound", message))
+            failures.append(("NamedPortNotFound", message))
+        if failures:
+            message = "; ".join(one[1] for one in failures)
+            conditions.append(described(PARTIAL_FAILURE, TRUE, failures[0][0], message))
         alike = equal.get(policy.spec.get("priority"), [policy.name])
         if len(alike) > 1:
             message = f"policies with priority {policy.spec['priority']} decide in this order: {', '.join(alike)}"

@@ -50,7 +50,7 @@ def mesh_gateways(plan: dict, node: str) -> dict[str, tuple[str, str]]:
 def render_mesh_gateways(plan: dict, node: str, datapath: str) -> list[Row]:
     """Return the rows of the host's own ports on the bridge, by which it is the router of networks.
 
-    The bridge is among them, since the host's routes are set before workloads are; whoever comes first makes it.
+    The bridge is among them, since the host's routes are set before workloads are; the step that comes first makes it.
     """
     rows = _bridge(plan, node, datapath)
     if not rows:

@@ -5,16 +5,17 @@ As with local gateway mode (`links_and_routes.py`) each network has a VRF, and t
 translates there first, to an address that only that network has on the host; here packets arrive with addresses of
 workloads, which workloads of another network may have too. So each network has a connection tracking zone of its own
 for the original direction; replies, which come to the host's own address, are in the common zone (nf_conntrack, zones
-with a direction). The zone of its connection tells which VRF a reply is for.
+with a direction). By the zone of its connection the host finds the VRF that a reply is for.
 """
 
 from __future__ import annotations
 
 from ...common.addressing import family, mac_of_address, nth_address
-from ...common.naming import management_interface
+from ...common.naming import DEFAULT_NETWORK, management_interface
 from ...types.nftables_ruleset import Chain, Set
 from ..common.hosting_nodes import hosting_nodes
 from ..common.node_network import NodeNetwork, is_mesh
+from ..common.provider import Provider
 from ..gateway.bridge import packet_mark
 
 # Zones of networks are this plus the id of the network, which is below 4096: above those that ovn-controller gives to
@@ -52,11 +53,21 @@ def gateway_views(plan: dict, node: str) -> list[NodeNetwork]:
     return sorted(found, key=lambda view: view.network["id"])
 
 
+def why_no_gateway(plan: dict, network: str, provider: Provider | None) -> str:
+    """Return why a node with an uplink routes for no workload of a network of the mesh, "" for all other networks."""
+    if not is_mesh(plan["networks"][network]) or provider is None or provider.vrf:
+        return ""
+    return f"the node is no gateway of {network}, since its kernel has no VRFs"
+
+
 def unreachable_subnets(view: NodeNetwork) -> list[str]:
     """Return what is behind OVN's routers on every host: without routes, packets would follow the default route."""
     settings = view.settings
-    default = next(network for network in view.plan["networks"].values() if network["id"] == 0)
-    every = [*default["subnets"], *settings["service_subnets"], *settings["masquerade_subnets"]]
+    every = [
+        *view.plan["networks"][DEFAULT_NETWORK]["subnets"],
+        *settings["service_subnets"],
+        *settings["masquerade_subnets"],
+    ]
     return [subnet for subnet in every if family(subnet) in view.network["families"]]
 
 

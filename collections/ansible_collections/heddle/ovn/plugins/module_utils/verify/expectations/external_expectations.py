@@ -33,6 +33,7 @@ from ...render.coil.node_address import node_address
 from ...render.common.node_network import NodeNetwork, is_mesh, is_of_node
 from ...render.common.provider import Provider, provider_of
 from ...render.host.links_and_routes import render_host_network
+from ...render.host.mesh_gateway import why_no_gateway
 from ..probing.datagram import PORT
 from .egress_addresses import EgressAddresses
 from .entrance_expectations import EntranceFlows
@@ -234,7 +235,7 @@ class _ExternalFlows:
         version = family(address)
         if version not in self.plan["networks"][network]["families"]:
             return False, f"{network} has no IPv{version}"
-        if refusal := self._lacks_gateway(network, provider):
+        if refusal := why_no_gateway(self.plan, network, provider):
             return False, refusal
         if provider.address(version) is None:
             return False, f"the node has no IPv{version} address on the provider network"
@@ -242,12 +243,6 @@ class _ExternalFlows:
         if not near and provider.next_hop(version) is None:
             return False, f"the node has no IPv{version} gateway"
         return True, f"{network} has external connectivity on its node"
-
-    def _lacks_gateway(self, network: str, provider: Provider | None) -> str:
-        """Return why a node is no gateway of a network of the mesh, "" where it is and for all other networks."""
-        if not is_mesh(self.plan["networks"][network]) or provider is None or provider.vrf:
-            return ""
-        return f"the node is no gateway of {network}, since its kernel has no VRFs"
 
     def _to_external(self, name: str, provider: Provider) -> Iterator[ExternalFlow]:
         network, node = self._primary(name), self.plan["workloads"][name]["node"]
@@ -390,8 +385,8 @@ class _ExternalFlows:
                 result = False, f"{network} has no IPv{version}"
             elif network != DEFAULT_NETWORK and provider is None:
                 result = False, "the node has no external connectivity"
-            elif self._lacks_gateway(network, provider):
-                result = False, self._lacks_gateway(network, provider)
+            elif refusal := why_no_gateway(self.plan, network, provider):
+                result = False, refusal
             for port in (one for one in service["ports"] if one["protocol"] != "SCTP"):
                 target = f"{service['name']} {port['protocol']} {port['port']}"
                 if self.firewalls.by_name(network, name, service["address"], port["protocol"], port["port"]):
