@@ -10,6 +10,7 @@ import pytest
 
 from tests.lab.conftest import MANIFESTS, NODES
 from tests.lab.test_gateways import IDENTIFIER, assert_separate, external, has_vrf, node_address
+from tests.lab.test_mesh_encryption import PAIRS, wait_overlays
 from tests.lab.test_network_life import SPACE, WORKLOAD, condition_of, kernel, status, unchanged
 
 NETWORK = """
@@ -136,7 +137,9 @@ def test_tampering_is_found_and_repaired(lab, routed):
             lab.ssh("node1", "heddle-host", "apply")
             assert lab.try_ssh("node1", "heddle-host", "diff").returncode == 0, name
     finally:
-        lab.ssh("node1", "systemctl", "start", "heddle-host")
+        # Which is stopped with heddle-host.
+        lab.ssh("node1", "systemctl", "start", "heddle-host", "heddle-mesh")
+    wait_overlays(lab, dict.fromkeys(PAIRS, "fastdp"), encrypted=False)
     assert answers(lab, "warp", external(4), external(6), *FAR) == [True] * 4
 
 

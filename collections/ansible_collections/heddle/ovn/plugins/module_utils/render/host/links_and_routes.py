@@ -32,7 +32,7 @@ from ...types.host_network import (
 from ...types.ovsdb_row import Keys, Parent, Row
 from ..common.egress_ips import held_nics
 from ..common.handover import announced_addresses
-from ..common.node_network import NodeNetwork
+from ..common.node_network import NodeNetwork, is_mesh
 from ..common.provider import Provider, provider_of
 from ..gateway.bridge import packet_mark, primary_views
 from ..gateway.external import DEFAULT_ROUTES
@@ -81,14 +81,11 @@ def render_host_network(plan: dict, node: str) -> HostNetwork:
         routes=(
             *_main_routes(plan, provider),
             *(route for view in of_ovn for route in _inward_routes(view)),
-            *(route for view in of_ovn if not view.is_default for route in _service_routes(view, provider)),
-            *(route for view in of_mesh for route in _shared_service_routes(view, provider)),
-            *(route for view in isolated for route in _outward_routes(view, provider)),
+            *(route for view in isolated for route in _vrf_routes(view, provider)),
             *nics.routes(),
         ),
         rules=(
             *(rule for view in isolated for rule in _rules(view)),
-            *(rule for view in of_ovn if not view.is_default for rule in _masquerade_rules(view)),
             *egress_service_routing(views[0]),
             *nics.rules(),
         ),
@@ -206,6 +203,11 @@ def _inward_routes(view: NodeNetwork) -> list[HostRoute]:
     return routes
 
 
+def _vrf_routes(view: NodeNetwork, provider: Provider) -> list[HostRoute]:
+    to_services = _shared_service_routes if is_mesh(view.network) else _service_routes
+    return [*to_services(view, provider), *_outward_routes(view, provider)]
+
+
 def _service_routes(view: NodeNetwork, provider: Provider) -> list[HostRoute]:
     """Routes out of a VRF to services, and into it to the network's masquerade addresses."""
     vrf, name, mtu = _vrf(view), view.name, view.outward_mtu
@@ -259,15 +261,13 @@ def render_gateway_vrfs(plan: dict, node: str) -> list[str]:
 
 
 def _rules(view: NodeNetwork) -> list[Rule]:
-    return [
+    marked = [
         Rule(version, _vrf(view), fwmark=packet_mark(view), network=view.name) for version in view.network["families"]
     ]
-
-
-def _masquerade_rules(view: NodeNetwork) -> list[Rule]:
-    return [
+    # A network of the mesh has no masquerade addresses.
+    return marked + [
         Rule(family(address), _vrf(view), to=host_route(address), network=view.name)
-        for address in view.masquerade_addresses(1)
+        for address in (() if is_mesh(view.network) else view.masquerade_addresses(1))
     ]
 
 
