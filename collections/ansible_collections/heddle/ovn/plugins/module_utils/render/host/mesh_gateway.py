@@ -15,7 +15,7 @@ from ...common.naming import DEFAULT_NETWORK, management_interface
 from ...types.nftables_ruleset import Chain, Set
 from ..common.hosting_nodes import hosting_nodes
 from ..common.node_network import NodeNetwork, is_mesh
-from ..common.provider import Provider
+from ..common.provider import Provider, provider_of
 from ..gateway.bridge import packet_mark
 
 # Zones of networks are this plus the id of the network, which is below 4096: above those that ovn-controller gives to
@@ -37,20 +37,18 @@ def gateway_views(plan: dict, node: str) -> list[NodeNetwork]:
 
     None on a node without an uplink, or whose kernel has no VRFs.
     """
+    primary = {name for name, network in plan["networks"].items() if is_mesh(network) and "gateways" in network}
+    provider = provider_of(plan["nodes"][node]) if primary else None
+    if provider is None or not provider.vrf or not plan["nodes"][node].get("encap_ips"):
+        return []
     used = {
         interface["network"]
         for workload in plan["workloads"].values()
         if node in hosting_nodes(workload)
         for interface in workload["interfaces"]
     }
-    views = [
-        NodeNetwork(plan, name, node, [])
-        for name, network in plan["networks"].items()
-        if name in used and is_mesh(network) and "gateways" in network
-    ]
-    able = bool(views) and bool(plan["nodes"][node].get("encap_ips"))
-    found = [view for view in views if able and view.provider and view.provider.vrf]
-    return sorted(found, key=lambda view: view.network["id"])
+    views = [NodeNetwork(plan, name, node, []) for name in primary & used]
+    return sorted(views, key=lambda view: view.network["id"])
 
 
 def why_no_gateway(plan: dict, network: str, provider: Provider | None) -> str:
