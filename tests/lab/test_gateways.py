@@ -81,14 +81,18 @@ def identifiers(lab) -> tuple[int, int]:
     return (IDENTIFIER, IDENTIFIER + 1) if in_userspace(lab) else (IDENTIFIER, IDENTIFIER)
 
 
-@pytest.mark.parametrize("number", [4, 6], ids=["IPv4", "IPv6"])
-def test_overlapping_connections_of_two_networks_stay_separate(lab, twins, number):
+def assert_separate(lab, workloads: dict[str, str], ids: tuple[int, int], number: int) -> str:
+    """Have two workloads of node1 with one address, by network namespace, hold equal connections at the same time.
+
+    Their echoes have the identifiers `ids`. Return the connections that the provider bridge tracks meanwhile.
+    """
+    twins = tuple(workloads)
     with server(lab) as seen:
         talks = {
             name: Conversation(
-                lab, "node1", "talk", name, external(number), PORT, OWN_PORT, identifier, namespace=f"{name}_w"
+                lab, "node1", "talk", name, external(number), PORT, OWN_PORT, identifier, namespace=workloads[name]
             )
-            for name, identifier in zip(twins, identifiers(lab), strict=True)
+            for name, identifier in zip(twins, ids, strict=True)
         }
         # Both have all connections open before either asks once more.
         first = {name: talk.line() for name, talk in talks.items()}
@@ -116,6 +120,12 @@ def test_overlapping_connections_of_two_networks_stay_separate(lab, twins, numbe
                 assert [how, f"{name} {how} {turn}", [node_address(number), reported[name]]] in seen
     for name in twins:
         assert [first[name]["icmp"], second[name]["icmp"]] == [f"{name} icmp 1", f"{name} icmp 2"]
+    return tracked
+
+
+@pytest.mark.parametrize("number", [4, 6], ids=["IPv4", "IPv6"])
+def test_overlapping_connections_of_two_networks_stay_separate(lab, twins, number):
+    tracked = assert_separate(lab, {name: f"{name}_w" for name in twins}, identifiers(lab), number)
     # Each has entries with a mark of its own, so a reply is returned to its network.
     marks = set(re.findall(rf"^tcp,.*{re.escape(external(number))}.*dport={PORT}.*mark=(\d+)", tracked, re.MULTILINE))
     assert len(marks) == 2, tracked

@@ -21,7 +21,11 @@ from ansible_collections.heddle.ovn.plugins.module_utils.agent.topology import a
 from ansible_collections.heddle.ovn.plugins.module_utils.common.naming import MESH_BRIDGE
 from ansible_collections.heddle.ovn.plugins.module_utils.mesh_daemon.asking import ask
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel
-from ansible_collections.heddle.ovn.plugins.module_utils.render.host.mesh import mesh_ports, render_mesh_bridge
+from ansible_collections.heddle.ovn.plugins.module_utils.render.host.mesh import (
+    mesh_ports,
+    render_mesh_bridge,
+    render_mesh_gateways,
+)
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host.vswitch import TABLES
 from tests.live.conftest import Server, start, stop, wait_for
 from tests.live.gateway.packets import mac_bytes
@@ -134,9 +138,10 @@ class Host:
                 key = names[0][0]
                 if key not in self.wires:
                     self.wires[key] = Wire(self.netns, port, f"w{len(self.wires)}", names[0][1])
-        rows = render_mesh_bridge(plan, self.node, self.datapath)
         with self.database.client() as client:
-            apply_rows(client, "Open_vSwitch", rows, "test:workload", TABLES, write=True)
+            for owner, render in (("gateway", render_mesh_gateways), ("workload", render_mesh_bridge)):
+                rows = render(plan, self.node, self.datapath)
+                apply_rows(client, "Open_vSwitch", rows, f"test:{owner}", TABLES, write=True)
         temporary = self.plan_file.with_suffix(".new")
         temporary.write_text(json.dumps(plan))
         temporary.replace(self.plan_file)

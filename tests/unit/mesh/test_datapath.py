@@ -43,7 +43,7 @@ class Bridge:
             lambda *received: self.heartbeats.append(received), self._over_fallback, 0,
         )  # fmt: skip
         self.datapath.set_peers(["192.0.2.2"])
-        self.datapath.set_networks({NETWORK: {"a": A, "b": B}})
+        self.datapath.set_networks({NETWORK: {"a": A, "b": B}}, {})
         self.ports(**{"heddle-vxlan": VXLAN, "a": PORT_A, "b": PORT_B})
         self.datapath.set_neighbours({OTHER: "192.0.2.2"})
         self.take()

@@ -31,14 +31,16 @@ from ..render.gateway.egress_flows import render_egress_flows
 from ..render.host.egress_nics import without_nics
 from ..render.host.firewall import render_firewall
 from ..render.host.links_and_routes import render_held_addresses, render_host_network, render_management_ports
+from ..render.host.mesh import mesh_networks, render_mesh_gateways
 from ..render.host.vswitch import TABLES
 from ..render.rehearsal import plan_of_networks
 from ..types.openflow_flow import OWN_COOKIES
+from ..types.ovsdb_row import Row
 from .context import NodeContext
 from .host_firewall import apply_firewall
 from .module_runner import UserError, connected, known_node
 from .topology import apply_rows
-from .workloads import integration_bridge
+from .workloads import integration_bridge, uses_userspace
 
 # Holds the digest of the plan that was last applied to the gateway; lost on reboot, like flows and routes.
 APPLIED_FILE = "/run/heddle/applied"
@@ -144,8 +146,14 @@ def _management_ports(plan: dict, node: str, owner: str, *, write: bool) -> Outc
             if write:
                 raise UserError("there is no integration bridge; run heddle.ovn.install on this host")
             client = None
-        rows = render_management_ports(plan, node)
+        rows = render_gateway_rows(client, plan, node)
         return apply_rows(client, OPEN_VSWITCH, rows, owner, TABLES, write=write)
+
+
+def render_gateway_rows(client, plan: dict, node: str) -> list[Row]:
+    """Return the ports of the host itself: on the integration bridge, and on that of the mesh."""
+    datapath = "netdev" if mesh_networks(plan) and uses_userspace(client) else "system"
+    return [*render_management_ports(plan, node), *render_mesh_gateways(plan, node, datapath)]
 
 
 def _host_network(plan: dict, node: str, owner: str, *, write: bool) -> Outcome:
@@ -260,7 +268,7 @@ def gateway_size(plan: dict, node: str) -> int:
     kinds = (network.links, network.vrfs, network.addresses, network.routes, network.rules, network.neighbours)
     firewall = render_firewall(plan, node)
     return (
-        len(render_management_ports(plan, node))
+        len(render_management_ports(plan, node) + render_mesh_gateways(plan, node, "system"))
         + len(firewall.chains)
         + len(firewall.sets)
         + sum(map(len, kinds))

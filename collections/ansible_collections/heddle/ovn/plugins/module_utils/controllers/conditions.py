@@ -14,6 +14,8 @@ WORKLOAD_READY = SERVICE_READY = "Ready"
 # Of a workload with a readiness probe; Kubernetes has the word for endpoints (discovery/v1, EndpointConditions).
 SERVING = "Serving"
 MANAGED = "Managed"
+# Kubernetes, NetworkPolicyConditionType (networking/v1 of 1.24 to 1.27).
+ACCEPTED, PARTIAL_FAILURE = "Accepted", "PartialFailure"
 
 TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
 

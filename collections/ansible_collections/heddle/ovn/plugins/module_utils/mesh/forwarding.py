@@ -35,6 +35,14 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
+class Gateway:
+    """The router of a network, which has this MAC address on every host; `port` is that of this host, "" for none."""
+
+    mac: str
+    port: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
     """Actions for a frame: local ports, then tunnels. `flow` is whether a flow may repeat them.
 
@@ -65,6 +73,7 @@ class Bridge:
         self._remotes = {}
         self._fallback = frozenset()
         self._ports = {}
+        self._gateway = None
         self._changes = 0
         self._local = {}
         self._remote = {}
@@ -80,6 +89,12 @@ class Bridge:
             self._ports = dict(ports)
             self._changes += 1
 
+    def set_gateway(self, gateway):
+        """The Gateway of the network, None for a network without."""
+        if gateway != self._gateway:
+            self._gateway = gateway
+            self._changes += 1
+
     def set_remotes(self, remotes, fallback=frozenset()):
         """The neighbours that an overlay works to, {name: address on the underlay}, and those over the fallback."""
         if (remotes, fallback) != (self._remotes, self._fallback):
@@ -90,6 +105,13 @@ class Bridge:
         """Learn the source of a frame, and return its decision."""
         if _group(key.source):
             return self._drop("source is a group address")
+        gateway = self._gateway
+        if gateway is not None:
+            if gateway.port and key.port == gateway.port:
+                return self._from_gateway(key)
+            if key.source == gateway.mac or (key.tunnel is not None and key.destination == gateway.mac):
+                # All hosts have this address, so it is in no frame between them.
+                return self._drop(f"{gateway.mac} is the address of the gateway", flow=True)
         if key.tunnel is None:
             return self._from_port(key, now)
         return self._from_tunnel(key, now)
@@ -106,6 +128,17 @@ class Bridge:
             return "port", self._local[mac][0]
         return ("peer", self._remote[mac][0]) if mac in self._remote else None
 
+    def _from_gateway(self, key):
+        """To workloads of this host: each host is the router of its own."""
+        if key.source != self._gateway.mac:
+            return self._drop(f"{key.source} is not the address of the gateway", flow=True)
+        at = self.where(key.destination)
+        if at is not None and at[0] == "peer":
+            return self._drop(f"{key.destination} is at peer {at[1]}, which has a gateway of its own", flow=True)
+        if at is not None and at[1] in self._ports:
+            return self._decision((at[1],), ())
+        return self._decision(tuple(sorted(self._ports)), (), _group(key.destination))
+
     def _from_port(self, key, now):
         at = self.where(key.source)
         if at is not None and at[0] == "peer":
@@ -117,6 +150,10 @@ class Bridge:
         self._learn(self._local, key.source, key.port, now, moved=at is not None and at != ("port", key.port))
         if key.destination == _SPANNING_TREE:
             return self._drop("spanning tree protocol", flow=True)
+        if self._gateway is not None and key.destination == self._gateway.mac:
+            if not self._gateway.port:
+                return self._drop("this host is no gateway", flow=True)
+            return self._decision((self._gateway.port,), ())
         at = self.where(key.destination)
         if at is None or (at[0] == "port" and at[1] not in self._ports):
             return self._flood(key, self._gossip.name, known=_group(key.destination))
@@ -163,14 +200,18 @@ class Bridge:
         return self._decision((), (tunnel,))
 
     def _flood(self, key, source, known):
-        """To all local ports but that of the frame, and along the routes of the peer where it entered the mesh."""
+        """To all local ports but that of the frame, and along the routes of the peer where it entered the mesh.
+
+        To the gateway only from workloads of this host: others ask their own.
+        """
         source_id = self._gossip.short_id(source)
         hops = self._gossip.broadcast(source)
         tunnels = [self._tunnel(source_id, hop, hop) for hop in hops]
         reached = tuple(tunnel for tunnel in tunnels if tunnel is not None)
         # Unknown unicast floods until the address is known. A flood that misses a peer must not stay a flow either.
         flow = known and len(reached) == len(tunnels)
-        return self._decision(tuple(sorted(self._ports.keys() - {key.port})), reached, flow)
+        own = {self._gateway.port} - {""} if self._gateway is not None and key.tunnel is None else set()
+        return self._decision(tuple(sorted((self._ports.keys() | own) - {key.port})), reached, flow)
 
     def _tunnel(self, source_id, destination, hop):
         destination_id = self._gossip.short_id(destination)

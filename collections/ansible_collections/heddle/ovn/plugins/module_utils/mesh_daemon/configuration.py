@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 
 from ..common.errors import EngineError
-from ..render.host.mesh import mesh_networks, mesh_ports
+from ..mesh.forwarding import Gateway
+from ..render.host.mesh import mesh_gateways, mesh_networks, mesh_ports
 
 # Weave's: the control channel's TCP port; the tunnels' UDP port is the next one.
 CONTROL_PORT = 6783
@@ -30,8 +31,9 @@ class Neighbour:
 class Configuration:
     """`peers` are all other hosts by their names in the mesh, `neighbours` those to connect to, a part of them.
 
-    `networks` has by id the local ports and their MAC addresses, `mtu` is the largest of any network. The mesh is
-    `encrypted` when one of its networks is, since all share the tunnels between two hosts.
+    `networks` has by id the local ports and their MAC addresses, `gateways` by id those of primary networks, `mtu` is
+    the largest of any network. The mesh is `encrypted` when one of its networks is, since all share the tunnels between
+    two hosts.
     """
 
     node: str
@@ -41,6 +43,7 @@ class Configuration:
     networks: dict[int, dict[str, str]]
     mtu: int
     encrypted: bool = False
+    gateways: dict[int, Gateway] = field(default_factory=dict)
     control_port: int = CONTROL_PORT
 
     @property
@@ -74,6 +77,7 @@ def configuration_of(plan, node):
         peers=peers,
         neighbours=frozenset(name for name, peer in peers.items() if _are_neighbours(plan, node, peer.node)),
         networks={network["id"]: ports.get(name, {}) for name, network in networks.items()},
+        gateways={networks[name]["id"]: Gateway(*one) for name, one in mesh_gateways(plan, node).items()},
         mtu=max(network["mtu"] for network in networks.values()),
         encrypted=any(network.get("encrypted") for network in networks.values()),
     )

@@ -39,8 +39,8 @@ class Datapath:
         # What waits for the bridge, {number of the frame that it hands back: (what to do, since when)}.
         self._waiting, self._handed = {}, 0
 
-    def set_networks(self, networks):
-        """The networks of the mesh, {id: {name of a local port: MAC address of its workload}}."""
+    def set_networks(self, networks, gateways):
+        """The networks of the mesh, {id: {name of a local port: MAC address of its workload}}; `gateways` by id."""
         for network in self._bridges.keys() - networks.keys():
             del self._bridges[network], self._expiry[network], self._generations[network]
             self._forget(network)
@@ -50,7 +50,9 @@ class Datapath:
                 self._bridges[network].set_remotes(self._neighbours, self._fallback)
                 self._expiry[network], self._generations[network] = Expiry(), None
             self._bridges[network].set_ports(ports)
+            self._bridges[network].set_gateway(gateways.get(network))
         self._networks_of = {port: network for network, ports in networks.items() for port in ports}
+        self._networks_of |= {gateway.port: network for network, gateway in gateways.items() if gateway.port}
         self.refresh()
 
     def set_peers(self, addresses):

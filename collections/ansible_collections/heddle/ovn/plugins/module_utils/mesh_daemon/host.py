@@ -77,7 +77,7 @@ class MeshHost:
             link.path.restart(self._ceiling(link.address), self._now)
         # Of an encrypted mesh nothing is accepted that passed a tunnel without ESP.
         self.datapath.set_peers(peer.address for peer in configuration.peers.values() if FAST_DATAPATH in self.overlays)
-        self.datapath.set_networks(configuration.networks)
+        self.datapath.set_networks(configuration.networks, configuration.gateways)
 
     @property
     def overlays(self):

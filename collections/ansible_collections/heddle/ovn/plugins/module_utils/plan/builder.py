@@ -130,7 +130,7 @@ def _network(network: Network, nodes: list[StoredObject], snapshot: Snapshot) ->
         "namespaces": [] if network.is_default else list(network.namespaces),
         "tunnel_keys": [key_ranges(snapshot).of_network(identifier)],
     }
-    if network.role == "Primary" and 4 not in network.families and _has_ipv4(snapshot):
+    if network.join_subnets and 4 not in network.families and _has_ipv4(snapshot):
         # Gateway routers have their MAC of it, see render/common/node_network.py.
         described["mac_subnet"] = next(subnet for subnet in network.join_subnets if family(subnet) == 4)
     if network.topology == "Layer3":
@@ -142,6 +142,10 @@ def _network(network: Network, nodes: list[StoredObject], snapshot: Snapshot) ->
         ]
     if network.topology in ("Localnet", MESH_TOPOLOGY):
         described["tunnel_keys"] = []
+    if network.has_host_gateway:
+        subnets = workload_subnets(snapshot, network, "")
+        # The interface of each host has the address of the gateway.
+        described["gateways"] = described["management"] = [gateway_address(network, subnet) for subnet in subnets]
     if network.is_encrypted:
         described["encrypted"] = True
     if network.topology == "Localnet":

@@ -23,7 +23,7 @@ def service_entries(snapshot: Snapshot, found: dict[str, Network]) -> dict[str, 
     endpoints = ServiceEndpoints(snapshot, found)
     entries: dict[str, dict] = {}
     for service in services:
-        network = endpoints.network(service)
+        network = endpoints.served(service)
         addresses = [
             text for text in cluster_ips(snapshot, service) if network is not None and family(text) in network.families
         ]

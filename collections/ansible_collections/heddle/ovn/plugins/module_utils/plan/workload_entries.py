@@ -9,6 +9,7 @@ from ..controllers.allocation.allocation import given_addresses, tunnel_id_pool,
 from ..controllers.allocation.router_addresses import gateway_address
 from ..controllers.allocation.workload_macs import workload_mac
 from ..controllers.network.attachment import Attachment
+from ..controllers.network.host_gateways import has_gateway
 from ..controllers.network.networks import Network
 from ..controllers.workload.placement import node_of
 from ..store.snapshot import Snapshot, StoredObject
@@ -47,6 +48,9 @@ def _interface(
     given = given_addresses(snapshot, attachment, subnets)
     addresses = [f"{address}/{prefix_length(subnet)}" for address, subnet in zip(given, subnets, strict=True)]
     addresses += attachment.addresses
+    is_routed = _is_routed(network) or (
+        network.has_host_gateway and has_gateway(snapshot.objects[f"Node/{node_of(workload)}"])
+    )
     tunnel_id = snapshot.get(tunnel_id_pool(network.name), attachment.owner)
     return {
         "network": network.name,
@@ -59,7 +63,7 @@ def _interface(
         "addresses": addresses,
         "routes": [
             {"to": to, "via": gateway}
-            for gateway in (gateway_address(network, subnet) for subnet in subnets if _is_routed(network))
+            for gateway in (gateway_address(network, subnet) for subnet in subnets if is_routed)
             for to in _destinations(network, role, snapshot.settings, gateway, elsewhere)
         ]
         + [{"to": _EVERYWHERE[family(gateway)], "via": gateway} for gateway in attachment.gateways],
@@ -68,7 +72,7 @@ def _interface(
 
 
 def _is_routed(network: Network) -> bool:
-    """Return whether there is a router beside the workloads of a network."""
+    """Return whether OVN has a router beside the workloads of a network."""
     return network.topology == "Layer3" or network.is_transit_routed
 
 
@@ -84,7 +88,8 @@ def _destinations(network: Network, role: str, settings: dict, gateway: str, els
     elif network.topology == "Layer3":
         wanted += [subnet["cidr"] for subnet in network.subnets]
     if role == "primary":
-        wanted += settings["service_subnets"]
+        # Networks of the mesh have no Services.
+        wanted += [] if network.is_mesh else settings["service_subnets"]
         if not network.is_default:
             wanted += network.join_subnets
         wanted += [] if version in elsewhere else [_EVERYWHERE[version]]

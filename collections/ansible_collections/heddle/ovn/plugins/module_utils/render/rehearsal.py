@@ -13,7 +13,7 @@ from .gateway.bridge import render_flood_ports, render_static_macs
 from .gateway.bridge_flows import render_bridge_flows
 from .host.firewall import render_firewall
 from .host.links_and_routes import render_host_network, render_management_ports
-from .host.mesh import render_mesh_bridge
+from .host.mesh import render_mesh_bridge, render_mesh_gateways
 from .host.netns import render_endpoints
 from .host.qemu import render_additional_chassis, render_virtual_machines
 from .host.vswitch import render_workload_ports
@@ -25,6 +25,7 @@ _ROWS = (
     render_northbound,
     render_workload_ports,
     lambda plan, node: render_mesh_bridge(plan, node, "system"),
+    lambda plan, node: render_mesh_gateways(plan, node, "system"),
     render_management_ports,
 )
 # Maps to numbers (ovn-nb(5)); all others are maps to texts.

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from ..common.addressing import family, mac_of_address, plain
 from ..common.naming import layer2_switch, node_switch, patch_port
-from ..render.common.node_network import NodeNetwork
+from ..render.common.node_network import NodeNetwork, is_mesh
 from ..render.common.provider import provider_of
 from .expectations.firewall_permissions import FirewallPermissions
 from .expectations.policy_permissions import PolicyPermissions
@@ -31,7 +31,7 @@ class _Permissions:
 
 
 def overlapping(plan: dict, node: str, external: list[str]) -> list[tuple[str, str, str]]:
-    """Return (workload, network, address) of two networks of a node with the same subnet; empty if there are none.
+    """Return (workload, network, address) of two networks of OVN of a node with one subnet; empty if there are none.
 
     Those whose workloads have the same address come first. Their workloads may send to the external hosts.
     """
@@ -40,7 +40,9 @@ def overlapping(plan: dict, node: str, external: list[str]) -> list[tuple[str, s
     for name, workload in plan["workloads"].items():
         for interface in workload["interfaces"] if workload["node"] == node else ():
             network = interface["network"]
-            if interface["role"] == "primary" and interface["addresses"] and network not in found:
+            if is_mesh(plan["networks"][network]) or network in found:
+                continue
+            if interface["role"] == "primary" and interface["addresses"]:
                 address = plain(interface["addresses"][0])
                 if permissions.permit(name, network, family(address), "UDP"):
                     found[network] = name, network, address
@@ -55,7 +57,7 @@ def overlapping(plan: dict, node: str, external: list[str]) -> list[tuple[str, s
 
 
 def egress_packet(plan: dict, node: str, external: list[str]) -> dict | None:
-    """Return the packet of a workload of a user-defined network on the node; None without external connectivity.
+    """Return the packet of a workload of a user-defined network of OVN; None without external connectivity of the node.
 
     It has `title`, ovn-trace's `datapath` and `microflow`, and the same packet after the gateway router: `bridge` and
     `flow` for ofproto/trace.
@@ -66,7 +68,7 @@ def egress_packet(plan: dict, node: str, external: list[str]) -> dict | None:
             network = plan["networks"][interface["network"]]
             target = next((one for one in external if family(one) == 4), None)
             source = next((plain(one) for one in interface["addresses"] if family(one) == 4), None)
-            if not (interface["role"] == "primary" and network["id"] and source and target):
+            if not (interface["role"] == "primary" and network["id"] and source and target) or is_mesh(network):
                 continue
             if permissions.permit(name, interface["network"], 4, "TCP"):
                 return _packet(NodeNetwork(plan, interface["network"], node, []), name, interface, (source, target))

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from ...common.naming import MESH_TOPOLOGY
 from ..kind import Kind
-from ..networks.network import PRIMARY
 from ..networks.network_fields import read_fields
 from ..networks.network_transport import read_transport
 from ..node import Node
@@ -20,11 +19,6 @@ def _read_spec(node: Node) -> dict | None:
     fields = node.mapping(("role", "subnets", "excludeSubnets", "mtu", "encryption"))
     network = read_fields(fields, MESH_TOPOLOGY)
     fields.require("subnets", "list one CIDR per IP family")
-    if network.role == PRIMARY:
-        network.refuse(
-            "role", "a MeshNetwork cannot be primary: it has no router",
-            "set it to Secondary, and select the network by the workloads' annotation k8s.v1.cni.cncf.io/networks",
-        )  # fmt: skip
     encryption = fields.get("encryption")
     chosen = encryption.choice((NO_ENCRYPTION, ESP)) if encryption else NO_ENCRYPTION
     return {**network.normal_form(), **read_transport(None), "encryption": chosen}

@@ -45,7 +45,7 @@ def _local_keys(snapshot: Snapshot, found: dict[str, Network]) -> Iterator[tuple
 def _local_datapaths(network: Network) -> int:
     """Return how many switches and routers of a network each host has for itself."""
     # Gateway router and external switch; on Layer3 also node switch, cluster router and join switch.
-    outward = 2 if network.role == "Primary" else 0
+    outward = 2 if network.role == "Primary" and not network.is_mesh else 0
     if network.topology == "Layer3":
         return 2 + outward + (1 if outward else 0)
     return 1 if network.topology == "Localnet" else outward
@@ -66,7 +66,7 @@ def _of_network(
         elif network.is_transit_routed:
             # The chosen one is as large as the configured one.
             needs = [("transit subnet", settings["transit_subnets"], 2 * highest + 1)]
-        if network.role == "Primary":
+        if network.role == "Primary" and not network.is_mesh:
             needs.append(("join subnet", list(network.join_subnets), highest))
             if not network.is_default:
                 needs.append(("masquerade subnet", settings["masquerade_subnets"], 10 + 2 * identifier))

@@ -16,7 +16,7 @@ from ...common.naming import NODE_NAME, PRIMARY_NETWORK_LABEL, cluster_network, 
 from ...store import layer2_version
 from ...store.snapshot import Snapshot, StoredObject
 from ..network.attachment_definition import is_own
-from ..network.networks import NETWORK_KINDS, wanted_networks
+from ..network.networks import MESH_KIND, NETWORK_KINDS, wanted_networks
 from ..workload.placement import node_of
 from .finalizers import held_networks, users
 
@@ -84,7 +84,9 @@ def _ranges_that_move(before: Snapshot, settings: dict) -> Iterator[Refusal]:
     if not before.of_kind("Node"):
         return
     defaulted = any(
-        entry.spec["role"] == "Primary" and not entry.spec["joinSubnets"] for entry in before.of_kind(*NETWORK_KINDS)
+        entry.spec["role"] == "Primary" and not entry.spec["joinSubnets"]
+        for entry in before.of_kind(*NETWORK_KINDS)
+        if entry.kind != MESH_KIND
     )
     used = ["join_subnets", "transit_subnets", "masquerade_subnets", "service_subnets"]
     for name in [*used, *(["network_join_subnets"] if defaulted else [])]:

@@ -48,6 +48,8 @@ def reserved_addresses(network: Network, subnet: str) -> set[str]:
     if network.topology == "Layer3":
         offsets = (GATEWAY_OFFSET, MANAGEMENT_OFFSET)
         return {nth_address(subnet, offset) for offset in offsets if offset < network_of(subnet).num_addresses}
+    if network.has_host_gateway and network_of(subnet).num_addresses > GATEWAY_OFFSET:
+        return {gateway_address(network, subnet)}
     if not network.is_transit_routed or network_of(subnet).num_addresses <= MANAGEMENT_OFFSET:
         return set()
     return {gateway_address(network, subnet), management_address(network, subnet)}

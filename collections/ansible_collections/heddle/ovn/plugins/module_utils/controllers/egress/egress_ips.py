@@ -99,6 +99,8 @@ class EgressSelection:
         self.workloads: dict[str, dict[str, list[str]]] = {}
         # By object the workloads that it selects too and that belong to another one.
         self.elsewhere: dict[str, dict[str, str]] = {}
+        # By object the networks of workloads that it selects and that leave with the address of their host.
+        self.on_mesh: dict[str, set[str]] = {}
         entries = snapshot.of_kind(EGRESS_IP)
         if not entries:
             return
@@ -117,6 +119,9 @@ class EgressSelection:
                 network = primary_network(workload, attachments)
                 key = workload_key(workload)
                 if network is None:
+                    continue
+                if network.is_mesh:
+                    self.on_mesh.setdefault(entry.name, set()).add(network.name)
                     continue
                 if owners.setdefault(key, entry.name) == entry.name:
                     selected.setdefault(network.name, []).append(key)
@@ -161,6 +166,10 @@ def _condition(
     if elsewhere:
         names = ", ".join(f"{workload} has that of {other}" for workload, other in sorted(elsewhere.items()))
         return described(ASSIGNED, FALSE, "WorkloadInUse", f"a workload leaves with one EgressIP only: {names}")
+    on_mesh = selection.on_mesh.get(entry.name)
+    if on_mesh:
+        message = f"workloads of a MeshNetwork leave with the address of their host: {', '.join(sorted(on_mesh))}"
+        return described(ASSIGNED, FALSE, "NetworkNotSupported", message)
     apart = [address for address, nic in nics.items() if nic]
     defined = [name for name in selection.networks(entry.name) if not found[name].is_default]
     if apart and defined:

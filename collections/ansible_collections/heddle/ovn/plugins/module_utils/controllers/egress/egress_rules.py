@@ -11,10 +11,9 @@ from collections.abc import Iterable
 
 from ...api import matches
 from ...store.snapshot import Snapshot, StoredObject
-from ..conditions import FALSE, TRUE, described, with_conditions
+from ..conditions import ACCEPTED, FALSE, TRUE, described, with_conditions
 from ..network.attachment import Attachments, workload_key
 from ..network.networks import Network, networks, running_workloads
-from ..policy.admin_policies import ACCEPTED
 from ..policy.policies import policy_network
 from ..policy.policy_resolver import acl_logging, addresses_of_nodes
 from .egress_ips import primary_network
@@ -88,7 +87,7 @@ def _in_effect(
         by_namespace.setdefault(workload.namespace, []).append(workload)
     for entry in entries:
         network = policy_network(snapshot, entry, attachments)
-        if network is not None:
+        if network is not None and not network.is_mesh:
             there = by_namespace.get(entry.namespace, ())
             yield entry, network, [one for one in there if primary_network(one, attachments) == network]
 
@@ -108,6 +107,9 @@ def _condition(entry: StoredObject, network: Network | None) -> dict:
     if network is None:
         message = f"namespace {entry.namespace} is labelled for a primary network and has none that can be used"
         return described(ACCEPTED, FALSE, "PrimaryNetworkMissing", message)
+    if network.is_mesh:
+        message = f"it applies to networks of OVN only, and {entry.namespace} has the MeshNetwork {network.name}"
+        return described(ACCEPTED, FALSE, "NetworkNotSupported", message)
     if entry.kind == EGRESS_QOS and not network.is_default:
         message = (
             f"it applies to the default network only, and {entry.namespace} has the primary network {network.name}"

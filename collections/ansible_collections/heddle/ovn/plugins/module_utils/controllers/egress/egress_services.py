@@ -144,6 +144,8 @@ def _unsupported(entry: StoredObject, network: Network) -> str:
     """
     if network.is_default:
         return ""
+    if network.is_mesh:
+        return f"{network.name} is a MeshNetwork, which has no Services"
     if entry.spec["sourceIPBy"] != LOAD_BALANCER_IP:
         return f"sourceIPBy Network applies to the default network only, and {entry.namespace} has {network.name}"
     if entry.spec["network"]:

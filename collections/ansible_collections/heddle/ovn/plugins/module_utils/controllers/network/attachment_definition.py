@@ -134,7 +134,7 @@ def _config(definition: StoredObject, network: Network, owner: StoredObject, set
         "mtu": network.mtu if network.topology == "Localnet" else spec["mtu"],
         "allowPersistentIPs": network.is_persistent,
     }
-    if network.role == "Primary":
+    if network.join_subnets:
         config["joinSubnet"] = ",".join(spec["joinSubnets"] or settings["network_join_subnets"])
     if network.is_transit_routed:
         config["transitSubnet"] = ",".join(facts.get("transitSubnets", ()))

@@ -23,6 +23,7 @@ from ..conditions import (
     with_conditions,
 )
 from .attachment_definition import filled, foreign_definitions, own_definitions
+from .host_gateways import without_gateway
 from .nad import Claims
 from .networks import NETWORK_KINDS, Network, attached_networks, is_unrendered
 
@@ -46,6 +47,8 @@ def evaluate(snapshot: Snapshot, before: Snapshot, claims: Claims, failures: dic
         if claims.conflicts.get(entry.key):
             message = "; ".join(claims.conflicts[entry.key])
             conditions.append(described(CONFLICT, TRUE, "PrimaryNetworkClaimedTwice", message))
+        if network and network.has_host_gateway:
+            conditions += [one for one in (without_gateway(snapshot),) if one]
         # select_nodes wrote it.
         conditions += _untimed(condition(entry, NODES_SELECTED))
         conditions.append(_readiness(entry, before, facts))

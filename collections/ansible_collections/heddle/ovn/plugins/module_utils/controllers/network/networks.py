@@ -64,6 +64,11 @@ class Network:
         return self.topology == MESH_TOPOLOGY
 
     @property
+    def has_host_gateway(self) -> bool:
+        """Return whether the host of a workload is its router, with one address for all hosts: mesh and primary."""
+        return self.is_mesh and self.role == "Primary"
+
+    @property
     def families(self) -> tuple[int, ...]:
         """Return the address families of the network's subnets: 4, 6 or both."""
         return tuple(sorted({6 if ":" in subnet["cidr"] else 4 for subnet in self.subnets}))
@@ -174,8 +179,8 @@ def _physical_network(spec: dict, name: str) -> str | None:
 
 
 def _join_subnets(spec: dict, settings: dict) -> tuple:
-    """Return the given join subnets; a family that is not given gets its default."""
-    if spec["role"] != "Primary":
+    """Return the given join subnets; a family that is not given gets its default. They are of OVN's routers only."""
+    if spec["role"] != "Primary" or spec["topology"] == MESH_TOPOLOGY:
         return ()
     given = list(spec["joinSubnets"])
     present = {":" in subnet for subnet in given}

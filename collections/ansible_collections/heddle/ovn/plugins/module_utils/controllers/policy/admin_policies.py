@@ -11,13 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...store.snapshot import Snapshot, StoredObject
-from ..conditions import FALSE, TRUE, described
+from ..conditions import ACCEPTED, FALSE, PARTIAL_FAILURE, TRUE, described
 from .policy_resolver import NetworkPolicies
 
 ADMIN_NETWORK_POLICY, BASELINE_ADMIN_NETWORK_POLICY = "AdminNetworkPolicy", "BaselineAdminNetworkPolicy"
 ADMIN_KINDS = (ADMIN_NETWORK_POLICY, BASELINE_ADMIN_NETWORK_POLICY)
-# Kubernetes, NetworkPolicyConditionType (networking/v1 of 1.24 to 1.27).
-ACCEPTED, PARTIAL_FAILURE = "Accepted", "PartialFailure"
 # ovn-kubernetes has an event with this name.
 _DUPLICATE = "ANPWithDuplicatePriority"
 
@@ -51,9 +49,12 @@ def _rank(policy: StoredObject) -> tuple[int, str]:
 
 
 def admin_conditions(
-    snapshot: Snapshot, resolved: dict[str, NetworkPolicies]
+    snapshot: Snapshot, resolved: dict[str, NetworkPolicies], on_mesh: dict[tuple[str, str], list[str]]
 ) -> Iterator[tuple[StoredObject, list[dict]]]:
-    """Yield the policies of the cluster with their conditions."""
+    """Yield the policies of the cluster with their conditions.
+
+    `on_mesh` has by kind and name of a policy the networks of its workloads to which no policies apply.
+    """
     in_effect = {policy.key for policy, _first in admin_order(snapshot)}
     places: dict[tuple[str, str], list[NetworkPolicies]] = {}
     subjects: dict[tuple[str, str], int] = {}
@@ -75,9 +76,16 @@ def admin_conditions(
         conditions = [described(ACCEPTED, TRUE, "Accepted", _effect(subjects.get(name, 0), len(there)))]
         missing = [on.missing.get(policy.key, []) for on in there]
         nowhere = [port for port in (missing[0] if missing else ()) if all(port in ports for ports in missing)]
+        failures = []
+        if name in on_mesh:
+            message = f"no effect on {', '.join(on_mesh[name])}: policies apply to networks of OVN only"
+            failures.append(("NetworkNotSupported", message))
         if nowhere:
             message = f"no workload has such a port, so the rule does nothing for it: {', '.join(nowhere)}"
-            conditions.append(described(PARTIAL_FAILURE, TRUE, "NamedPortNotFound", message))
+            failures.append(("NamedPortNotFound", message))
+        if failures:
+            message = "; ".join(one[1] for one in failures)
+            conditions.append(described(PARTIAL_FAILURE, TRUE, failures[0][0], message))
         alike = equal.get(policy.spec.get("priority"), [policy.name])
         if len(alike) > 1:
             message = f"policies with priority {policy.spec['priority']} decide in this order: {', '.join(alike)}"

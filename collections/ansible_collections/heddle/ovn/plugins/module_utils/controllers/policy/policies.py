@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from ...api import POLICY_FOR
 from ...common.naming import PRIMARY_NETWORK_LABEL, nad_key
 from ...store.snapshot import Snapshot, StoredObject
-from ..conditions import FALSE, TRUE, described, with_conditions
+from ..conditions import ACCEPTED, FALSE, PARTIAL_FAILURE, TRUE, described, with_conditions
 from ..network.attachment import Attachments, workload_key
 from ..network.networks import Network, networks, running_workloads
-from .admin_policies import ACCEPTED, ADMIN_KINDS, PARTIAL_FAILURE, admin_conditions, admin_order
+from .admin_policies import ADMIN_KINDS, admin_conditions, admin_order
 from .policy_resolver import NetworkPolicies, PolicyResolver
 
 NETWORK_POLICY, MULTI_NETWORK_POLICY = "NetworkPolicy", "MultiNetworkPolicy"
@@ -37,7 +37,8 @@ def resolved_policies(snapshot: Snapshot, found: dict[str, Network]) -> dict[str
     if not by_network and not admin:
         return {}
     on, result = _workloads_by_network(snapshot, attachments), {}
-    for name in sorted({*by_network, *(on if admin else ())}):
+    of_ovn = [name for name in on if not found[name].is_mesh]
+    for name in sorted({*by_network, *(of_ovn if admin else ())}):
         policies, workloads = by_network.get(name, ()), on.get(name, [])
         # Those of the cluster are about primary networks, as the selectors of pods are.
         resolved = PolicyResolver(snapshot, workloads).resolved(policies, admin if _is_primary(found[name]) else ())
@@ -74,7 +75,7 @@ def update_policies(snapshot: Snapshot, now: str) -> None:
         )
         conditions = list(_conditions(policy, there, refusals, has_subjects))
         snapshot.objects[policy.key] = with_conditions(policy, conditions, now)
-    for policy, conditions in admin_conditions(snapshot, resolved):
+    for policy, conditions in admin_conditions(snapshot, resolved, _on_mesh(snapshot, found, attachments)):
         snapshot.objects[policy.key] = with_conditions(policy, conditions, now)
 
 
@@ -85,7 +86,7 @@ def _networks_of(
     if policy.kind == NETWORK_POLICY:
         network = policy_network(snapshot, policy, attachments)
         if network is not None:
-            return [network], []
+            return ([], [_of_mesh(network)]) if network.is_mesh else ([network], [])
         message = f"namespace {policy.namespace} is labelled for a primary network and has none that can be used"
         return [], [("PrimaryNetworkMissing", message)]
     if not policy.spec["policyFor"]:
@@ -106,6 +107,8 @@ def _networks_of(
 def _refusal(policy: StoredObject, nad: str, network: Network | None) -> _Refusal | None:
     if network is None:
         return "NetworkMissing", f"there is no network attachment definition {nad} of a network in effect"
+    if network.is_mesh:
+        return _of_mesh(network)
     if network.role != "Secondary":
         return "NetworkNotSupported", f"{nad} is a primary network: write a NetworkPolicy"
     peers = [peer for direction in ("ingress", "egress") for rule in policy.spec[direction] for peer in rule["peers"]]
@@ -113,6 +116,10 @@ def _refusal(policy: StoredObject, nad: str, network: Network | None) -> _Refusa
         # The words of ovn-kubernetes: it does not know the addresses of workloads there.
         return "PeerNotSupported", f"{nad}: IPAM-less networks can only have `ipBlock` peers"
     return None
+
+
+def _of_mesh(network: Network) -> _Refusal:
+    return "NetworkNotSupported", f"{network.name} is a MeshNetwork, and policies apply to networks of OVN only"
 
 
 def _conditions(
@@ -131,6 +138,18 @@ def _conditions(
     if failures:
         message = "; ".join(message for _reason, message in failures)
         yield described(PARTIAL_FAILURE, TRUE, failures[0][0], message)
+
+
+def _on_mesh(snapshot: Snapshot, found: dict[str, Network], attachments: Attachments) -> dict[tuple[str, str], list]:
+    """Return by kind and name of a policy of the cluster the networks of the mesh that it selects workloads on."""
+    admin, selected = admin_order(snapshot), {}
+    for name, workloads in _workloads_by_network(snapshot, attachments).items() if admin else ():
+        if found[name].has_host_gateway:
+            resolved = PolicyResolver(snapshot, workloads).resolved((), admin)
+            for entry in resolved.admin:
+                if resolved.selections[entry["subjects"]]:
+                    selected.setdefault((entry["kind"], entry["name"]), []).append(name)
+    return selected
 
 
 def _is_primary(network: Network) -> bool:

@@ -57,7 +57,7 @@ def assign_announcers(snapshot: Snapshot, live: Collection[str] | None = None) -
     owners: dict[str, StoredObject] = {}
     together: list[list[str]] = []
     for service in services:
-        network = endpoints.network(service)
+        network = endpoints.served(service)
         nodes = _able(snapshot, network) if network else []
         selected = selected_nodes(snapshot, service, network)
         if selected is not None:
@@ -88,7 +88,7 @@ def service_nodes(snapshot: Snapshot, found: dict[str, Network]) -> Iterator[tup
     endpoints = ServiceEndpoints(snapshot, found) if services else None
     everywhere = [node.name for node in snapshot.of_kind("Node") if node.spec.get("gateway")]
     for service in services:
-        network = endpoints.network(service)
+        network = endpoints.served(service)
         if network is None or is_headless(service):
             continue
         at_all = has_node_ports(service) or service.spec["externalIPs"]

@@ -55,6 +55,11 @@ class ServiceEndpoints:
         labelled = PRIMARY_NETWORK_LABEL in self._snapshot.objects[f"Namespace/{service.namespace}"].labels
         return None if labelled else self._default
 
+    def served(self, service: StoredObject) -> Network | None:
+        """Return the network of a Service where it can have any: OVN does not know those of the mesh."""
+        network = self.network(service)
+        return None if network is None or network.is_mesh else network
+
     def selected(self, service: StoredObject) -> list[StoredObject]:
         """Return the running workloads that a Service's selector chooses, ready or not; none without a selector."""
         wanted = service.spec["selector"].items()
@@ -67,7 +72,7 @@ class ServiceEndpoints:
 
         Those of its selector, and those whose addresses are in EndpointSlices.
         """
-        network = self.network(service)
+        network = self.served(service)
         if network is None:
             return []
         found = {workload.key: workload for workload in self.selected(service) if self._addresses(workload, network)}
@@ -84,7 +89,7 @@ class ServiceEndpoints:
 
     def of(self, service: StoredObject) -> list[list[Endpoint]]:
         """Return the ready endpoints of each port of a Service, of the families that it shares with its network."""
-        network = self.network(service)
+        network = self.served(service)
         if network is None:
             return [[] for _port in service.spec["ports"]]
         families, chosen = self._families(service, network), self._chosen(service, network)
@@ -99,7 +104,7 @@ class ServiceEndpoints:
 
         By the name of the endpoint: a workload's, or `hostname` of an EndpointSlice; "" for those without any.
         """
-        network = self.network(service)
+        network = self.served(service)
         if network is None:
             return {}
         families, unready = self._families(service, network), service.spec["publishNotReadyAddresses"]

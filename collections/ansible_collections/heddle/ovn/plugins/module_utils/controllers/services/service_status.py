@@ -39,6 +39,8 @@ def _readiness(service: StoredObject, endpoints: ServiceEndpoints, snapshot: Sna
     if network is None:
         message = f"namespace {service.namespace} is labelled for a primary network and has none that can be used"
         return FALSE, "PrimaryNetworkMissing", message
+    if network.is_mesh:
+        return FALSE, "NetworkNotSupported", f"network {network.name} is a MeshNetwork, which has no Services"
     missing = [FAMILY_NAMES[one] for one in families_of(service, snapshot) if one not in network.families]
     if missing:
         return FALSE, "IPFamilyNotOnNetwork", f"network {network.name} has no {' and no '.join(missing)}"

@@ -6,7 +6,7 @@ from __future__ import annotations
 from ...common.addressing import family, nth_address
 from ...common.naming import DEFAULT_NETWORK, patch_port
 from ...types.openflow_flow import FloodPort, Flow, StaticMac
-from ..common.node_network import NodeNetwork, is_on
+from ..common.node_network import NodeNetwork, is_mesh, is_on
 from ..common.provider import Provider
 
 # Connections with the provider network, and those between the host and gateway routers under masquerade addresses.
@@ -28,9 +28,12 @@ def connection_mark(view: NodeNetwork) -> int:
 
 
 def primary_views(plan: dict, node: str) -> list[NodeNetwork]:
-    """Return all networks with gateway routers, the default network first; none on a node without an uplink."""
+    """Return all networks with gateway routers, the default network first; none on a node without an uplink.
+
+    In a primary network of the mesh the host itself is the router (`render/host/mesh_gateway.py`).
+    """
     views = [NodeNetwork(plan, name, node, []) for name, network in plan["networks"].items() if is_on(network, node)]
-    found = [view for view in views if view.is_primary and view.provider]
+    found = [view for view in views if view.is_primary and view.provider and not is_mesh(view.network)]
     found.sort(key=lambda view: view.network["id"])
     return found if found and found[0].is_default else []
 

@@ -15,6 +15,8 @@ from ..common.node_network import NodeNetwork
 from ..gateway.bridge import primary_views
 from .egress_nics import egress_nics, render_filter
 from .egress_service_rules import render_egress_service_rules
+from .links_and_routes import render_gateway_vrfs
+from .mesh_gateway import gateway_views, render_gateway_rules
 from .service_rules import forwarded, render_service_rules, untranslated
 
 _FAMILIES = {4: ("ip", "ipv4_addr"), 6: ("ip6", "ipv6_addr")}
@@ -43,7 +45,9 @@ def render_firewall(plan: dict, node: str, *, with_prober: bool = True) -> Firew
     chains += service_chains + egress_chains
     maps = [*maps, *egress_maps]
     sets = [Set(_locked(version), _FAMILIES[version][1], _locked_addresses(plan, node, version)) for version in (4, 6)]
-    sets += egress_sets
+    mesh_chains, mesh_sets = render_gateway_rules(gateway_views(plan, node), render_gateway_vrfs(plan, node))
+    chains += mesh_chains
+    sets += egress_sets + mesh_sets
     return Firewall(chains=tuple(chains), sets=tuple(sets), maps=(*maps, *nics.maps()))
 
 

@@ -32,19 +32,20 @@ from ...types.host_network import (
 from ...types.ovsdb_row import Keys, Parent, Row
 from ..common.egress_ips import held_nics
 from ..common.handover import announced_addresses
-from ..common.node_network import NodeNetwork
+from ..common.node_network import NodeNetwork, is_mesh
 from ..common.provider import Provider, provider_of
 from ..gateway.bridge import packet_mark, primary_views
 from ..gateway.external import DEFAULT_ROUTES
 from .egress_nics import egress_nics
 from .egress_service_rules import egress_service_routing
+from .mesh_gateway import gateway_views, unreachable_subnets
 from .vswitch import UNDERLAY_BRIDGE
 
 
 def render_management_ports(plan: dict, node: str) -> list[Row]:
     """Return the ports of the integration bridge that are the host's own interfaces in its networks."""
     rows = [Row("Bridge", INTEGRATION_BRIDGE, {}, match={"name": INTEGRATION_BRIDGE})]
-    for view in _managed(plan, node):
+    for view in _managed(primary_views(plan, node)):
         name = management_interface(view.network["id"])
         ids = {"iface-id": management_port(view.name, view.node), "k8s.ovn.org/network": view.name}
         columns = {
@@ -65,7 +66,8 @@ def render_host_network(plan: dict, node: str) -> HostNetwork:
     if not views:
         return HostNetwork()
     provider = views[0].provider
-    managed = _managed(plan, node)
+    of_ovn, of_mesh = _managed(views), gateway_views(plan, node)
+    managed = of_ovn + of_mesh
     isolated = [view for view in managed if not view.is_default]
     nics = egress_nics(plan, node)
     return HostNetwork(
@@ -78,7 +80,7 @@ def render_host_network(plan: dict, node: str) -> HostNetwork:
         ),
         routes=(
             *_main_routes(plan, provider),
-            *(route for view in managed for route in _inward_routes(view)),
+            *(route for view in of_ovn for route in _inward_routes(view)),
             *(route for view in isolated for route in _vrf_routes(view, provider)),
             *nics.routes(),
         ),
@@ -99,9 +101,9 @@ def render_host_network(plan: dict, node: str) -> HostNetwork:
     )
 
 
-def _managed(plan: dict, node: str) -> list[NodeNetwork]:
-    """Networks in which the host has an interface."""
-    return [view for view in primary_views(plan, node) if view.is_default or view.provider.vrf]
+def _managed(views: list[NodeNetwork]) -> list[NodeNetwork]:
+    """Networks of OVN in which the host has an interface."""
+    return [view for view in views if view.is_default or view.provider.vrf]
 
 
 def _interface(view: NodeNetwork) -> str:
@@ -153,8 +155,10 @@ def render_held_addresses(plan: dict, node: str) -> list[HostAddress]:
     ]
 
 
-def _to_services(plan: dict, provider: Provider, mtu: int, vrf: str = "", network: str = "") -> list[HostRoute]:
-    """Services are reached over the provider bridge, whose flows forward to a gateway router."""
+def _to_services(
+    plan: dict, provider: Provider, mtu: int, vrf: str = "", network: str = "", only: list[str] | None = None
+) -> list[HostRoute]:
+    """Services are reached over the provider bridge, whose flows forward to a gateway router; `only` limits which."""
     masquerades = {family(subnet): subnet for subnet in _masquerade_subnets(plan, provider)}
     return [
         HostRoute(
@@ -166,7 +170,7 @@ def _to_services(plan: dict, provider: Provider, mtu: int, vrf: str = "", networ
             vrf=vrf,
             network=network,
         )
-        for services in plan["settings"]["service_subnets"]
+        for services in (plan["settings"]["service_subnets"] if only is None else only)
         if family(services) in masquerades
     ]
 
@@ -200,16 +204,35 @@ def _inward_routes(view: NodeNetwork) -> list[HostRoute]:
 
 
 def _vrf_routes(view: NodeNetwork, provider: Provider) -> list[HostRoute]:
+    to_services = _shared_service_routes if is_mesh(view.network) else _service_routes
+    return [*to_services(view, provider), *_outward_routes(view, provider)]
+
+
+def _service_routes(view: NodeNetwork, provider: Provider) -> list[HostRoute]:
+    """Routes out of a VRF to services, and into it to the network's masquerade addresses."""
+    vrf, name, mtu = _vrf(view), view.name, view.outward_mtu
+    routes = [route for route in _to_services(view.plan, provider, mtu, vrf, name) if _has(view, route.to)]
+    return routes + [
+        HostRoute(host_route(address), device=_interface(view), mtu=view.network["mtu"], vrf=vrf, network=name)
+        for address in view.masquerade_addresses(1)
+    ]
+
+
+def _shared_service_routes(view: NodeNetwork, provider: Provider) -> list[HostRoute]:
+    """Routes out of a VRF of the mesh to shared services, and to nothing else that OVN's routers have."""
+    vrf, name, mtu = _vrf(view), view.name, view.outward_mtu
+    shared = [host_route(address) for address in view.shared_services()]
+    nowhere = [HostRoute(one, kind="unreachable", vrf=vrf, network=name) for one in unreachable_subnets(view)]
+    return [*_to_services(view.plan, provider, mtu, vrf, name, shared), *nowhere]
+
+
+def _outward_routes(view: NodeNetwork, provider: Provider) -> list[HostRoute]:
     """Routes out of a VRF: those of the host itself, which its other routes add (`Vrf.main_routes`).
 
     MTUs are on the routes on which ovn-kubernetes has them (`computeRoutesForUDN`).
     """
     vrf, name, mtu = _vrf(view), view.name, view.outward_mtu
-    routes = [route for route in _to_services(view.plan, provider, mtu, vrf, name) if _has(view, route.to)]
-    routes += [
-        HostRoute(host_route(address), device=_interface(view), mtu=view.network["mtu"], vrf=vrf, network=name)
-        for address in view.masquerade_addresses(1)
-    ]
+    routes = []
     for version in view.network["families"]:
         everything = DEFAULT_ROUTES[version]
         routes += [
@@ -232,13 +255,19 @@ def _has(view: NodeNetwork, prefix: str) -> bool:
     return family(prefix) in view.network["families"]
 
 
+def render_gateway_vrfs(plan: dict, node: str) -> list[str]:
+    """Return the VRFs of the networks of `gateway_views`, in their order."""
+    return [_vrf(view) for view in gateway_views(plan, node)]
+
+
 def _rules(view: NodeNetwork) -> list[Rule]:
     marked = [
         Rule(version, _vrf(view), fwmark=packet_mark(view), network=view.name) for version in view.network["families"]
     ]
+    # A network of the mesh has no masquerade addresses.
     return marked + [
         Rule(family(address), _vrf(view), to=host_route(address), network=view.name)
-        for address in view.masquerade_addresses(1)
+        for address in (() if is_mesh(view.network) else view.masquerade_addresses(1))
     ]
 
 

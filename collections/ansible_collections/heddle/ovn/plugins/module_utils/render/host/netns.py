@@ -7,6 +7,7 @@ from ...common.addressing import family
 from ...common.naming import host_interface, workload_namespace
 from ...types.netns_workload import Endpoint, Link
 from ..common.name_resolution import search_domains, shared_name_server
+from ..common.node_network import is_mesh
 from .vswitch import HOST_END
 
 _DEFAULT_ROUTES = {4: "0.0.0.0/0", 6: "::/0"}
@@ -18,25 +19,28 @@ def render_endpoints(plan: dict, node: str) -> list[Endpoint]:
         Endpoint(
             workload_namespace(workload["namespace"], workload["name"]),
             tuple(_link(plan, interface) for interface in workload["interfaces"]),
-            _resolver(plan["settings"], workload),
+            _resolver(plan, workload),
         )
         for workload in plan["workloads"].values()
         if workload["node"] == node and workload["kind"] == "netns"
     ]
 
 
-def _resolver(settings: dict, workload: dict) -> str:
+def _resolver(plan: dict, workload: dict) -> str:
     """Return the text of resolv.conf(5): the cluster's DNS, else the gateway.
 
-    OVN answers for its own names on the way to any server; for others the gateway has no answer.
+    OVN answers for its own names on the way to any server; for others the gateway has no answer. OVN sees no questions
+    of workloads on a network of the mesh.
     """
+    settings = plan["settings"]
     domains = search_domains(settings, workload["namespace"])
     primary = next((one for one in workload["interfaces"] if one["role"] == "primary" and one["addresses"]), None)
     if not domains or primary is None:
         return ""
+    answers = not is_mesh(plan["networks"][primary["network"]])
     lines = [f"search {' '.join(domains)}"]
     for version in sorted(map(family, primary["addresses"])):
-        gateways = (route["via"] for route in primary["routes"] if route["to"] == _DEFAULT_ROUTES[version])
+        gateways = (route["via"] for route in primary["routes"] if answers and route["to"] == _DEFAULT_ROUTES[version])
         server = shared_name_server(settings, version) or next(gateways, None)
         lines += [f"nameserver {server}"] if server else []
     return "".join(f"{line}\n" for line in lines) if len(lines) > 1 else ""

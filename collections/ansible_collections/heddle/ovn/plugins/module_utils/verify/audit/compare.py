@@ -14,7 +14,7 @@ from ...agent.context import NodeContext
 from ...agent.egress import apply_egress
 from ...agent.health.health import other_chassis, other_facts, routing, stopped_of, stopped_services
 from ...agent.module_runner import KNOWN_ERRORS, Request, UserError, connected, known_node, load_plan, node_context
-from ...agent.node_gateway import apply_gateway, gateway_size
+from ...agent.node_gateway import apply_gateway, gateway_size, render_gateway_rows
 from ...agent.service.components import read_host
 from ...agent.topology import apply_northbound
 from ...agent.underlay import narrow_paths
@@ -48,7 +48,6 @@ from ...render import northbound, render_northbound, render_southbound, southbou
 from ...render.common.node_network import is_on
 from ...render.common.overlay import overlay_of
 from ...render.host import vswitch
-from ...render.host.links_and_routes import render_management_ports
 from ...types.ovsdb_row import Row
 from . import causes
 from .drift import drift
@@ -171,7 +170,7 @@ class Comparison:
         compared = self._compared([self._chassis, *self._parts()], stopped)
         outcome = compared.outcome
         rows = self.northbound_rows + self.southbound_rows + self.port_rows
-        management = render_management_ports(self.plan, self.node) if has_ovn(self.plan) else []
+        management = self._own_ports() if has_ovn(self.plan) else []
         entries = drift(outcome)
         known = causes.Host(
             parents=causes.parents_of([*rows, *management]),
@@ -197,6 +196,11 @@ class Comparison:
             "digest": self.plan["digest"],
             **({"routing": routing(self.plan)} if "coil" in self.plan else {}),
         }
+
+    def _own_ports(self) -> list[Row]:
+        """Return the ports of the host itself."""
+        with connected(VSWITCH_REMOTE, write=False) as client:
+            return render_gateway_rows(client, self.plan, self.node)
 
     def _chassis(self) -> Outcome:
         """What the install playbook sets: what ovn-controller reads, the bridges, and the uplinks attached to them."""

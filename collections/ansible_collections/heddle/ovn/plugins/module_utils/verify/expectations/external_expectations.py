@@ -30,9 +30,10 @@ from collections.abc import Iterator
 from ...common.addressing import family, plain
 from ...common.naming import DEFAULT_NETWORK, LOCKED_ROLE
 from ...render.coil.node_address import node_address
-from ...render.common.node_network import NodeNetwork, is_of_node
+from ...render.common.node_network import NodeNetwork, is_mesh, is_of_node
 from ...render.common.provider import Provider, provider_of
 from ...render.host.links_and_routes import render_host_network
+from ...render.host.mesh_gateway import why_no_gateway
 from ..probing.datagram import PORT
 from .egress_addresses import EgressAddresses
 from .entrance_expectations import EntranceFlows
@@ -234,6 +235,8 @@ class _ExternalFlows:
         version = family(address)
         if version not in self.plan["networks"][network]["families"]:
             return False, f"{network} has no IPv{version}"
+        if refusal := why_no_gateway(self.plan, network, provider):
+            return False, refusal
         if provider.address(version) is None:
             return False, f"the node has no IPv{version} address on the provider network"
         near = any(ipaddress.ip_address(address) in ipaddress.ip_network(one) for one in provider.networks(version))
@@ -269,7 +272,9 @@ class _ExternalFlows:
             version = family(address)
             if version in elsewhere or self.firewalls.by_name(network, name, address, "UDP", PORT):
                 continue
-            if network != DEFAULT_NETWORK:
+            if is_mesh(self.plan["networks"][network]):
+                result = False, f"in {network} the host is reached as its gateway only"
+            elif network != DEFAULT_NETWORK:
                 result = False, f"in {network} the host's own address is its gateway router's"
             else:
                 result = self._permitted(name, network, address, self._leaves(network, provider, address))
@@ -380,6 +385,8 @@ class _ExternalFlows:
                 result = False, f"{network} has no IPv{version}"
             elif network != DEFAULT_NETWORK and provider is None:
                 result = False, "the node has no external connectivity"
+            elif refusal := why_no_gateway(self.plan, network, provider):
+                result = False, refusal
             for port in (one for one in service["ports"] if one["protocol"] != "SCTP"):
                 target = f"{service['name']} {port['protocol']} {port['port']}"
                 if self.firewalls.by_name(network, name, service["address"], port["protocol"], port["port"]):

@@ -6,7 +6,11 @@ from __future__ import annotations
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common import naming
 from ansible_collections.heddle.ovn.plugins.module_utils.common.addressing import plain
-from ansible_collections.heddle.ovn.plugins.module_utils.render.common.node_network import NodeNetwork, nodes_of
+from ansible_collections.heddle.ovn.plugins.module_utils.render.common.node_network import (
+    NodeNetwork,
+    is_mesh,
+    nodes_of,
+)
 
 # Hosts that a picture shows; the others are counted.
 MOST_HOSTS = 4
@@ -29,7 +33,7 @@ def node_views(plan: dict, name: str) -> dict[str, dict]:
         view = {"gateway_router": "", "join": [], "transit": [], "switch": "", "gateways": []}
         # Settings have no part in what is asked here.
         seen = NodeNetwork({**plan, "settings": {}}, name, node, [])
-        if network["role"] == "Primary":
+        if network["role"] == "Primary" and not is_mesh(network):
             view["gateway_router"] = naming.gateway_router(name, node)
             view["join"] = [plain(address) for address in seen.join_interfaces()]
         if network["topology"] == "Layer3":
