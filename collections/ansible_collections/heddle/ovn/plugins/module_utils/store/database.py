@@ -146,6 +146,8 @@ def _allocation_operations(before: Snapshot, after: Snapshot) -> list[dict]:
     gone, new = [], []
     for pool in sorted(set(before.allocations) | set(after.allocations)):
         old, fresh = before.allocations.get(pool, {}), after.allocations.get(pool, {})
+        if old == fresh:
+            continue
         for owner, value in old.items():
             if fresh.get(owner) != value:
                 gone += _on_row(before, "Allocation", (pool, owner), {"op": "delete"})

@@ -70,6 +70,14 @@ def host_subnets(snapshot: Snapshot, network: Network, node: str) -> list[str]:
     return [subnet for subnet in found if subnet is not None]
 
 
+def nodes_with_subnets(snapshot: Snapshot, network: Network, nodes: list[str]) -> list[str]:
+    """Return those of the nodes that can have a network: on Layer3 the ones with a subnet of each of its families."""
+    if network.topology != "Layer3":
+        return nodes
+    pools = [snapshot.allocations.get(host_subnet_pool(network.name, version), {}) for version in network.families]
+    return [node for node in nodes if all(node in held for held in pools)]
+
+
 def workload_subnets(snapshot: Snapshot, network: Network, node: str) -> list[str]:
     """Return the subnets (CIDR) out of which a workload on a node gets its addresses, IPv4 first.
 
@@ -106,7 +114,7 @@ def allocate(
         return failures
     wanted: set[str] = set()
     for stage in (_number_pools, _host_subnet_pools, _workload_pools, _service_pools):
-        for pool in stage(snapshot, found):
+        for pool in stage(snapshot, found, attachments):
             wanted.add(pool.name)
             if pool.name in _OF_NETWORKS:
                 pool.owners |= {name: key for name, key in kept.items() if snapshot.get(pool.name, name)}
@@ -146,7 +154,7 @@ def _unreachable_gateways(snapshot: Snapshot, attachments: Attachments) -> Itera
                     yield workload.key, f"{one.interface}: {rule}", "choose a gateway in the node's host subnet"
 
 
-def _number_pools(snapshot: Snapshot, found: dict[str, Network]) -> Iterator[Pool]:
+def _number_pools(snapshot: Snapshot, found: dict[str, Network], _attachments: Attachments) -> Iterator[Pool]:
     nodes = {node.name: node.key for node in snapshot.of_kind("Node")}
     users = {network.name: network.object_key for network in found.values() if not network.is_default}
     routed = {network.name: network.object_key for network in found.values() if network.is_transit_routed}
@@ -162,7 +170,7 @@ def _number_pools(snapshot: Snapshot, found: dict[str, Network]) -> Iterator[Poo
         yield marks
 
 
-def _host_subnet_pools(snapshot: Snapshot, found: dict[str, Network]) -> Iterator[Pool]:
+def _host_subnet_pools(snapshot: Snapshot, found: dict[str, Network], _attachments: Attachments) -> Iterator[Pool]:
     nodes = {node.name: node.key for node in snapshot.of_kind("Node")}
     for network in found.values():
         if network.topology != "Layer3":
@@ -192,9 +200,8 @@ def _subnets(cidrs: list[dict]) -> Callable[[set[str]], Iterator[str]]:
     return candidates
 
 
-def _workload_pools(snapshot: Snapshot, found: dict[str, Network]) -> Iterator[Pool]:
+def _workload_pools(snapshot: Snapshot, found: dict[str, Network], attachments: Attachments) -> Iterator[Pool]:
     pools: dict[str, Pool] = {}
-    attachments = Attachments(found)
     workloads = running_workloads(snapshot)
     is_kept = _kept_owners(snapshot, workloads)
     for network in found.values():
@@ -219,7 +226,7 @@ def _workload_pools(snapshot: Snapshot, found: dict[str, Network]) -> Iterator[P
     yield from pools.values()
 
 
-def _service_pools(snapshot: Snapshot, _found: dict[str, Network]) -> Iterator[Pool]:
+def _service_pools(snapshot: Snapshot, _found: dict[str, Network], _attachments: Attachments) -> Iterator[Pool]:
     yield from cluster_ip_pools(snapshot)
     yield from node_port_pools(snapshot)
     yield from load_balancer_pools(snapshot)

@@ -44,8 +44,13 @@ def workload_of(owner: str) -> str:
 
 
 def allocate_pool(snapshot: Snapshot, pool: Pool) -> list[AllocationFailure]:
-    """Update one pool of the snapshot to its claims; return what could not be allocated."""
+    """Update one pool of the snapshot to its claims; return what could not be allocated.
+
+    A pool with the right values stays the same mapping, so that what did not change is found without a comparison.
+    """
     held = snapshot.allocations.get(pool.name, {})
+    if held and held.keys() == pool.owners.keys() and all(held[owner] == value for owner, value in pool.asked.items()):
+        return []
     kept = {
         owner: value
         for owner, value in held.items()

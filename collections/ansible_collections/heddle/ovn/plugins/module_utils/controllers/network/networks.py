@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from ...api import matches
 from ...api.kinds.mesh_network import ESP
@@ -63,7 +64,7 @@ class Network:
         """Return whether this is a network of the mesh, which OVN does not know."""
         return self.topology == MESH_TOPOLOGY
 
-    @property
+    @cached_property
     def families(self) -> tuple[int, ...]:
         """Return the address families of the network's subnets: 4, 6 or both."""
         return tuple(sorted({6 if ":" in subnet["cidr"] else 4 for subnet in self.subnets}))
