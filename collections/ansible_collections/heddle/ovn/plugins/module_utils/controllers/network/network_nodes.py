@@ -89,9 +89,7 @@ def roles(snapshot: Snapshot, found: dict[str, Network]) -> Roles:
     return held
 
 
-def nodes_of_networks(
-    snapshot: Snapshot, found: dict[str, Network], held: Roles | None = None
-) -> dict[str, list[str]]:
+def nodes_of_networks(snapshot: Snapshot, found: dict[str, Network], held: Roles | None = None) -> dict[str, list[str]]:
     """Return by network the nodes that it is on, in the order of the nodes; `found` are the networks in effect.
 
     A network that is on every node that can have it, whatever runs there, is left out. `held` are the `roles`, where
@@ -105,7 +103,9 @@ def nodes_of_networks(
         name: [
             node
             # Not all nodes: with many networks, each on few of many nodes, that takes longer than all the rest.
-            for node in nodes_with_subnets(snapshot, network, sorted((held[name].keys() | leaving) & order.keys(), key=order.get))
+            for node in nodes_with_subnets(
+                snapshot, network, sorted((held[name].keys() | leaving) & order.keys(), key=order.get)
+            )
             if is_needed(roles=held[name].get(node, ()), is_leaving=node in leaving)
         ]
         for name, network in found.items()
