@@ -125,7 +125,9 @@ class Attachments:
 def selection(workload: StoredObject) -> list[tuple[str, dict]]:
     """Return the definitions (`namespace/name`) that a workload's annotation selects, each with what it requests."""
     # A workload that an older Heddle stored has none.
-    selected = workload.spec.get("networks", [])
+    selected = workload.spec.get("networks")
+    if not selected:
+        return []
     return [(nad_key(one["namespace"] or workload.namespace, one["name"]), one) for one in selected]
 
 
