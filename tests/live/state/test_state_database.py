@@ -160,14 +160,24 @@ def test_values_that_an_earlier_release_stored_are_kept_and_moved_by_the_first_c
         json.loads(database.rows("Cluster")[0]["settings"])
 
 
-def test_a_database_with_the_schema_of_an_earlier_release_is_refused_with_the_remedy(serve, tmp_path):
+def test_a_database_with_the_schema_of_an_earlier_release_is_read_and_not_written(serve, tools, tmp_path):
     schema = json.loads(SCHEMA.read_text())
     del schema["tables"]["Pool"]
     file = tmp_path / "earlier.ovsschema"
     file.write_text(json.dumps({**schema, "version": "1.0.0"}))
     earlier = serve("Heddle", file)
-    with (
-        earlier.client() as client,
-        pytest.raises(SchemaTooOld, match=r"version 1.0.0, .* Pool: run heddle.ovn.install"),
-    ):
-        read(client)
+    earlier.transact(
+        {"op": "insert", "table": "Cluster", "row": {"name": "lab", "revision": 3, "settings": canonical({})}},
+        {"op": "insert", "table": "Allocation", "row": {"pool": "node-id", "owner": "node1", "value": "7"}},
+    )
+    with earlier.client() as client:
+        assert read(client).allocations == {"node-id": {"node1": "7"}}
+        # As the announcement of an upgrade and the backup before it.
+        store(client, lambda before: decide(RED, before), write=False)
+        with pytest.raises(SchemaTooOld, match=r"version 1.0.0, which lacks Pool: run heddle.ovn.install"):
+            store(client, lambda before: decide(RED, before), write=True)
+    tools.run("ovsdb-client", "convert", earlier.remote, str(SCHEMA))
+    with earlier.client() as client:
+        store(client, lambda before: decide(RED, before), write=True)
+        assert read(client).allocations["node-id"]["node1"] == "7"
+    assert not earlier.rows("Allocation")

@@ -42,13 +42,16 @@ class DuplicateValue(EngineError):
 
 
 def read(client) -> Snapshot:
-    """Return the content of the database at one revision. Raises SchemaTooOld."""
-    _check_schema(client.get_schema(HEDDLE))
-    selects = [
-        {"op": "select", "table": table, "where": [], "columns": _IDENTITY + columns}
+    """Return the content of the database at one revision, also of one with the schema of an earlier release."""
+    known_tables = _COLUMNS.keys() - _missing(client.get_schema(HEDDLE))
+    selects = {
+        table: {"op": "select", "table": table, "where": [], "columns": _IDENTITY + columns}
         for table, columns in _COLUMNS.items()
-    ]
-    cluster, objects, pools, allocations, cursors = (result["rows"] for result in client.transact(HEDDLE, selects))
+        if table in known_tables
+    }
+    answers = client.transact(HEDDLE, list(selects.values()))
+    found = {table: answer["rows"] for table, answer in zip(selects, answers, strict=True)}
+    cluster, objects, pools, allocations, cursors = (found.get(table, []) for table in _COLUMNS)
     snapshot, rows = Snapshot(), Rows()
     for row in cluster:
         snapshot.name, snapshot.revision = row["name"], row["revision"]
@@ -76,13 +79,20 @@ def read(client) -> Snapshot:
     return snapshot
 
 
-def _check_schema(schema: dict) -> None:
-    if missing := sorted(_COLUMNS.keys() - schema["tables"].keys()):
+def commit(client, transaction: list[dict]) -> None:
+    """Run what `operations` returned. Raises SchemaTooOld, and Conflict when another client has written meanwhile."""
+    schema = client.get_schema(HEDDLE)
+    if missing := _missing(schema):
         raise SchemaTooOld(
             f"the state database has schema version {schema['version']}, which lacks {', '.join(missing)}: run "
-            "heddle.ovn.install, which converts it, or convert a database of your own with "
+            "heddle.ovn.install, which converts it; a database of your own is converted with "
             "ovsdb-client convert SOCKET roles/state/files/heddle.ovsschema"
         )
+    client.transact(HEDDLE, transaction)
+
+
+def _missing(schema: dict) -> list[str]:
+    return sorted(_COLUMNS.keys() - schema["tables"].keys())
 
 
 def _identity(row: dict) -> tuple[str, str]:

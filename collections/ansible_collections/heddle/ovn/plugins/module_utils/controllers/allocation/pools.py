@@ -2,8 +2,8 @@
 """Pools of values and the one rule by which values are allocated.
 
 A current claimant keeps its value, values without a claimant are freed, and new claimants get the next candidate.
-Concurrent allocation is not handled here: the database's unique indexes reject a value that is allocated
-twice.
+Concurrent allocation is not handled here: a snapshot is written only if no other client has written since it was read,
+and only if no pool has a value twice (`store/database.py`).
 """
 
 from __future__ import annotations
