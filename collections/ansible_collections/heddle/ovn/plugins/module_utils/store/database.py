@@ -6,7 +6,7 @@ is rejected, reads again and decides anew. Rows are addressed by uuid, which the
 content it would scan the whole table for each of them.
 
 A pool of allocations is one row: a fleet has millions of values, since each Layer3 network has a subnet for each host.
-Until schema version 1.0.0 each value was a row of `Allocation`; such a state is read, and the first transaction that
+Up to schema version 1.0.0 each value was a row of `Allocation`; such a state is read, and the first transaction that
 writes moves it. A release of that time would find no allocation then and make all of them anew, so from then on the
 settings have the number of the format before them, which that release cannot read.
 """
