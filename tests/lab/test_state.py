@@ -21,19 +21,19 @@ def test_a_lost_state_is_restored_with_the_same_ids(lab, tmp_path):
     assert not file.exists()
     assert lab.play("state_backup.yml", "-e", f"heddle_backup_file={file}").changed["node1"] == 1
     assert lab.play("state_backup.yml", "-e", f"heddle_backup_file={file}").changed["node1"] == 0
-    allocations = rows(lab, "Allocation", "pool", "owner", "value")
+    allocations = rows(lab, "Pool", "name", "held")
     before = lab.dump()
 
     lab.ssh("node1", "systemctl", "stop", "heddle-state")
     lab.ssh("node1", "rm", DATABASE)
     lab.play("install.yml", "--limit", "heddle_state,localhost")
-    assert rows(lab, "Allocation", "pool", "owner", "value") == []
+    assert rows(lab, "Pool", "name", "held") == []
 
     announced = lab.play("state_restore.yml", "-e", f"heddle_backup_file={file}", "--check")
     assert announced.changed["node1"] == 1
-    assert rows(lab, "Allocation", "pool", "owner", "value") == []
+    assert rows(lab, "Pool", "name", "held") == []
     assert lab.play("state_restore.yml", "-e", f"heddle_backup_file={file}").changed["node1"] == 1
-    assert rows(lab, "Allocation", "pool", "owner", "value") == allocations
+    assert rows(lab, "Pool", "name", "held") == allocations
     assert lab.play("state_restore.yml", "-e", f"heddle_backup_file={file}").changed["node1"] == 0
     # Nothing changes on hosts; their reports about the restored networks are new to the state.
     changed = lab.play("networks.yml").changed

@@ -149,7 +149,7 @@ def test_repeated_conflicts_end_with_an_error_and_no_write(database):
     ("table", "change"),
     [
         ("Object", {"manifest": "{}"}),
-        ("Allocation", {"value": "4000"}),
+        ("Pool", {"held": '{"a_flat":"4000"}'}),
     ],
 )
 def test_row_changed_by_hand_is_read_again(database, table, change):
@@ -157,7 +157,7 @@ def test_row_changed_by_hand_is_read_again(database, table, change):
         store(client, lambda before: decide(tenant("a", "w"), before), write=True)
         before = read(client)
         after, _problems = decide("", before)
-        where = [["name", "==", "flat"]] if table == "Object" else [["owner", "==", "a_flat"]]
+        where = [["name", "==", "flat" if table == "Object" else "network-id"]]
         database.transact({"op": "update", "table": table, "where": where, "row": change})
         with pytest.raises(Conflict, match=rf"wait {table}\): timed out"):
             client.transact(HEDDLE, operations(before, after))

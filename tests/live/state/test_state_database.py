@@ -3,15 +3,21 @@
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import unpack
+from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import canonical, unpack
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.admission.apply_manifests import store
-from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.protocol.client import Duplicate
-from ansible_collections.heddle.ovn.plugins.module_utils.store.database import read
+from ansible_collections.heddle.ovn.plugins.module_utils.store.database import (
+    DuplicateValue,
+    SchemaTooOld,
+    operations,
+    read,
+)
+from tests.live.state.conftest import SCHEMA
 from tests.live.state.module_run import intent, run
 from tests.pipeline import decide, layer2, namespace, workload
 
@@ -104,9 +110,74 @@ def test_concurrent_writers_get_unique_values(database):
     assert len(set(snapshot.allocations["tunnel-key"].values())) == len(names)
 
 
-def test_database_index_rejects_duplicate_values(database):
-    row = {"pool": "network-id", "owner": "red_net", "value": "1"}
-    database.transact({"op": "insert", "table": "Allocation", "row": row})
-    for clash in ({**row, "owner": "blue_net"}, {**row, "value": "2"}):
-        with database.client() as client, pytest.raises(Duplicate):
-            client.transact("Heddle", [{"op": "insert", "table": "Allocation", "row": clash}])
+def test_one_value_for_two_owners_is_not_written(database):
+    with database.client() as client:
+        store(client, lambda before: decide(RED + BLUE, before), write=True)
+        before = read(client)
+        after, _problems = decide(RED, before)
+        after.allocations["network-id"] = {"red_net": "1", "blue_net": "1"}
+        with pytest.raises(DuplicateValue, match="pool network-id would have one value for two owners"):
+            operations(before, after)
+
+
+def make_earlier(database):
+    """Store a state as release 0.4.0 did: a row for each value."""
+    with database.client() as client:
+        snapshot = read(client)
+    values = [
+        {"pool": pool, "owner": owner, "value": value}
+        for pool, held in snapshot.allocations.items()
+        for owner, value in held.items()
+    ]
+    database.transact(
+        {"op": "delete", "table": "Pool", "where": []},
+        {"op": "update", "table": "Cluster", "where": [], "row": {"settings": canonical(snapshot.settings)}},
+        *({"op": "insert", "table": "Allocation", "row": row} for row in values),
+    )
+
+
+def test_values_that_an_earlier_release_stored_are_kept_and_moved_by_the_first_change(database):
+    with database.client() as client:
+        store(client, lambda before: decide(RED + BLUE, before), write=True)
+        written = read(client)
+    make_earlier(database)
+    with database.client() as client:
+        found = read(client)
+        assert found == written
+        before, after = store(client, lambda before: decide(RED + BLUE, before), write=True)
+        # Without a change nothing is written.
+        assert after.revision == before.revision
+        assert not database.rows("Pool")
+        store(client, lambda before: decide(RED, before), write=True)
+        assert not database.rows("Allocation")
+        left = read(client)
+    assert left.allocations["network-id"] == {"red_net": written.allocations["network-id"]["red_net"]}
+    assert {name for name, held in left.allocations.items() if held} == {row["name"] for row in database.rows("Pool")}
+    kept = {pool: held for pool, held in written.allocations.items() if "blue" not in canonical(held) + pool}
+    assert kept.items() <= left.allocations.items()
+    # Release 0.4.0 would make all allocations anew; it cannot read the settings, and stops.
+    with pytest.raises(ValueError, match="Expecting value"):
+        json.loads(database.rows("Cluster")[0]["settings"])
+
+
+def test_a_database_with_the_schema_of_an_earlier_release_is_read_and_not_written(serve, tools, tmp_path):
+    schema = json.loads(SCHEMA.read_text())
+    del schema["tables"]["Pool"]
+    file = tmp_path / "earlier.ovsschema"
+    file.write_text(json.dumps({**schema, "version": "1.0.0"}))
+    earlier = serve("Heddle", file)
+    earlier.transact(
+        {"op": "insert", "table": "Cluster", "row": {"name": "lab", "revision": 3, "settings": canonical({})}},
+        {"op": "insert", "table": "Allocation", "row": {"pool": "node-id", "owner": "node1", "value": "7"}},
+    )
+    with earlier.client() as client:
+        assert read(client).allocations == {"node-id": {"node1": "7"}}
+        # As the announcement of an upgrade and the backup before it.
+        store(client, lambda before: decide(RED, before), write=False)
+        with pytest.raises(SchemaTooOld, match=r"version 1.0.0, which lacks Pool: run heddle.ovn.install"):
+            store(client, lambda before: decide(RED, before), write=True)
+    tools.run("ovsdb-client", "convert", earlier.remote, str(SCHEMA))
+    with earlier.client() as client:
+        store(client, lambda before: decide(RED, before), write=True)
+        assert read(client).allocations["node-id"]["node1"] == "7"
+    assert not earlier.rows("Allocation")

@@ -52,6 +52,20 @@ def test_freed_value_is_reused_last(steps):
             known.add(value)
 
 
+@given(held=OWNERS, owners=OWNERS, asked=st.dictionaries(st.sampled_from("abcdefgh"), st.sampled_from("12345")))
+def test_a_pool_with_the_right_values_stays_as_it_is(held, owners, asked):
+    """The short way through an unchanged pool has the result of the long one, which a value to free enforces."""
+    asked = {owner: value for owner, value in asked.items() if owner in owners}
+    short = Snapshot(allocations={"p": {owner: str(place) for place, owner in enumerate(sorted(held), 1)}})
+    long = Snapshot(allocations={"p": {**short.allocations["p"], "gone": "0"}})
+    before = short.allocations["p"]
+    failures = allocate_pool(short, pool(owners, asked=asked))
+    assert failures == allocate_pool(long, pool(owners, asked=asked))
+    assert short.allocations["p"] == long.allocations["p"]
+    if before and short.allocations["p"] == before and not failures:
+        assert short.allocations["p"] is before
+
+
 def test_search_continues_where_it_ended_and_wraps():
     snapshot = Snapshot(cursors={"p": 4})
     allocate_pool(snapshot, pool("abc", start=4, round_robin=True))

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from .problem import Source
 
@@ -21,7 +22,7 @@ class Resource:
     manifest: dict
     source: Source
 
-    @property
+    @cached_property
     def key(self) -> str:
         """``Kind/namespace/name``, or ``Kind/name`` for a cluster-scoped kind."""
         parts = (self.kind, self.namespace, self.name)

@@ -14,10 +14,9 @@ import stat
 from dataclasses import asdict, replace
 
 from ..common.atomic_file import replace_file
-from ..common.databases import HEDDLE
 from ..common.serialization import canonical
 from ..ovsdb.protocol.client import Conflict
-from ..store.database import next_revision, operations, read
+from ..store.database import commit, next_revision, operations, read
 from ..store.snapshot import Rows, Snapshot, StoredObject
 from .conditions import READY, WAITING_FOR_HOSTS, condition, with_ready
 
@@ -111,7 +110,7 @@ def restore(
     if not write:
         return before, after
     try:
-        client.transact(HEDDLE, operations(before, after))
+        commit(client, operations(before, after))
     except Conflict as error:
         raise BackupError(
             "the state was changed by another client meanwhile, nothing was restored; run it again"

@@ -31,16 +31,21 @@ def described(kind: str, status: str, reason: str, message: str) -> dict:
 
 
 def with_conditions(entry: StoredObject, conditions: list[dict], now: str) -> StoredObject:
-    """Return the object with exactly these conditions.
+    """Return the object with exactly these conditions."""
+    return entry.with_status(conditions=timed(conditions, entry, now) or None)
+
+
+def timed(conditions: list[dict], entry: StoredObject | None, now: str) -> list[dict]:
+    """Return conditions with their times; `entry` is the object that had the former ones, None for a new one.
 
     The timestamp of an unchanged status stays, so unchanged conditions are not written again.
     """
-    timed = []
+    found = []
     for one in conditions:
-        before = condition(entry, one["type"])
+        before = condition(entry, one["type"]) if entry else None
         same = before is not None and before["status"] == one["status"]
-        timed.append({**one, "lastTransitionTime": before["lastTransitionTime"] if same else now})
-    return entry.with_status(conditions=timed or None)
+        found.append({**one, "lastTransitionTime": before["lastTransitionTime"] if same else now})
+    return found
 
 
 def with_condition(entry: StoredObject, kind: str, changed: dict | None, now: str) -> StoredObject:

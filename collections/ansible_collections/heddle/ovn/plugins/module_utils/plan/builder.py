@@ -13,7 +13,7 @@ from ..common.plan_format import PLAN_FORMAT
 from ..common.serialization import digest
 from ..controllers.allocation.allocation import (
     gateway_router_owner,
-    host_subnets,
+    host_subnets_of,
     tunnel_id_pool,
     workload_subnets,
 )
@@ -36,13 +36,14 @@ from .egress_entries import egress_ip_entries, egress_service_entries, networks_
 from .egress_nat_entries import egress_nat_entries
 from .policy_entries import policy_entries
 from .service_entries import headless_entries, service_entries
-from .workload_entries import probe_of, workload_interfaces
+from .workload_entries import WorkloadInterfaces, probe_of
 
 
 def build_plan(snapshot: Snapshot) -> dict:
     """Return the plan document of a snapshot whose allocations are complete."""
     found = networks(snapshot)
     attachments, pools = Attachments(found), pools_of_namespaces(snapshot)
+    interfaces = WorkloadInterfaces(snapshot)
     selected = nodes_of_networks(snapshot, found)
     nodes = snapshot.of_kind("Node")
     egress = egress_ip_entries(snapshot, found)
@@ -68,7 +69,7 @@ def build_plan(snapshot: Snapshot) -> dict:
                 "kind": workload.spec["kind"],
                 "namespace": workload.namespace,
                 "name": workload.name,
-                "interfaces": workload_interfaces(workload, attachments.of(workload), snapshot),
+                "interfaces": interfaces.of(workload, attachments.of(workload)),
                 **_virtual_machine(workload),
                 **probe_of(workload),
             }
@@ -134,9 +135,8 @@ def _network(network: Network, nodes: list[StoredObject], snapshot: Snapshot) ->
         # Gateway routers have their MAC of it, see render/common/node_network.py.
         described["mac_subnet"] = next(subnet for subnet in network.join_subnets if family(subnet) == 4)
     if network.topology == "Layer3":
-        given = {node.name: host_subnets(snapshot, network, node.name) for node in nodes}
         # A node for which too few subnets were left is not part of the network; its status reports that.
-        described["host_subnets"] = {name: one for name, one in given.items() if len(one) == len(network.families)}
+        described["host_subnets"] = host_subnets_of(snapshot, network, [node.name for node in nodes])
         described["transit_subnets"] = [
             subnet for subnet in snapshot.settings["transit_subnets"] if family(subnet) in network.families
         ]

@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import dataclass
+
 from ..common.addressing import family, plain, prefix_length
 from ..common.naming import LOCKED_ROLE, workload_port
-from ..controllers.allocation.allocation import given_addresses, tunnel_id_pool, workload_subnets
+from ..controllers.allocation.allocation import WorkloadSubnets, address_pool, tunnel_id_pool
 from ..controllers.allocation.router_addresses import gateway_address
 from ..controllers.allocation.workload_macs import workload_mac
 from ..controllers.network.attachment import Attachment
@@ -22,16 +25,78 @@ def probe_of(workload: StoredObject) -> dict:
     return {"readiness": workload.spec["readiness"]} if "readiness" in workload.spec else {}
 
 
-def workload_interfaces(workload: StoredObject, attachments: list[Attachment], snapshot: Snapshot) -> list[dict]:
-    """Return a workload's interfaces in the order of its attachments: default network, primary one, selected ones."""
-    networks = [one.network for one in attachments]
-    has_primary = any(network.role == "Primary" and not network.is_default for network in networks)
-    # A gateway that the annotation requests takes the place of the primary network's (`default-route`).
-    elsewhere = {family(gateway) for one in attachments for gateway in one.gateways}
-    return [
-        _interface(workload, one, _role(one.network, has_primary=has_primary), elsewhere, snapshot)
-        for one in attachments
-    ]
+@dataclass(frozen=True)
+class _Segment:
+    """What all interfaces on the same subnets of a network have in common.
+
+    `pools` has the addresses of each subnet by owner, and the prefix length as the end of an address.
+    """
+
+    pools: list[tuple[dict[str, str], str]]
+    routes: list[dict]
+    tunnel_ids: dict[str, str]
+
+
+class WorkloadInterfaces:
+    """The interfaces of workloads as a snapshot's allocations have them."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot, self._subnets = snapshot, WorkloadSubnets(snapshot)
+        self._known: dict[tuple, _Segment] = {}
+
+    def of(self, workload: StoredObject, attachments: list[Attachment]) -> list[dict]:
+        """Return a workload's interfaces in the order of its attachments: default network, primary one, selected ones.
+
+        Every route is an object of its own, as everything else in a plan.
+        """
+        networks = [one.network for one in attachments]
+        has_primary = any(network.role == "Primary" and not network.is_default for network in networks)
+        # A gateway that the annotation requests takes the place of the primary network's (`default-route`).
+        elsewhere = frozenset(family(gateway) for one in attachments for gateway in one.gateways)
+        return [
+            self._interface(workload, one, _role(one.network, has_primary=has_primary), elsewhere)
+            for one in attachments
+        ]
+
+    def _interface(self, workload: StoredObject, attachment: Attachment, role: str, elsewhere: frozenset[int]) -> dict:
+        network, owner = attachment.network, attachment.owner
+        segment = self._segment(network, node_of(workload), role, elsewhere)
+        addresses = [f"{held[owner]}{length}" for held, length in segment.pools]
+        addresses += attachment.addresses
+        tunnel_id = segment.tunnel_ids.get(owner)
+        return {
+            "network": network.name,
+            "name": attachment.interface,
+            "role": role,
+            "port": workload_port(workload.namespace, workload.name, attachment.nad),
+            "nad": attachment.nad,
+            "mac": workload_mac(self._snapshot, workload, attachment, [plain(address) for address in addresses]),
+            "mtu": network.mtu,
+            "addresses": addresses,
+            "routes": [dict(route) for route in segment.routes]
+            + [{"to": _EVERYWHERE[family(gateway)], "via": gateway} for gateway in attachment.gateways],
+            "tunnel_id": None if tunnel_id is None else int(tunnel_id),
+        }
+
+    def _segment(self, network: Network, node: str, role: str, elsewhere: frozenset[int]) -> _Segment:
+        of_node = network.topology == "Layer3" or network.has_host_gateway
+        place = network.name, node if of_node else "", role, elsewhere
+        found = self._known.get(place)
+        if found is None:
+            allocations, subnets = self._snapshot.allocations, self._subnets.of(network, node)
+            is_routed = _is_routed(network) or (
+                network.has_host_gateway and has_gateway(self._snapshot.objects[f"Node/{node}"])
+            )
+            found = self._known[place] = _Segment(
+                [(allocations[address_pool(network.name, one)], f"/{prefix_length(one)}") for one in subnets],
+                [
+                    {"to": to, "via": gateway}
+                    for gateway in (gateway_address(network, subnet) for subnet in subnets if is_routed)
+                    for to in _destinations(network, role, self._snapshot.settings, gateway, elsewhere)
+                ],
+                allocations.get(tunnel_id_pool(network.name), {}),
+            )
+        return found
 
 
 def _role(network: Network, *, has_primary: bool) -> str:
@@ -40,43 +105,12 @@ def _role(network: Network, *, has_primary: bool) -> str:
     return network.role.lower()
 
 
-def _interface(
-    workload: StoredObject, attachment: Attachment, role: str, elsewhere: set[int], snapshot: Snapshot
-) -> dict:
-    network = attachment.network
-    subnets = workload_subnets(snapshot, network, node_of(workload))
-    given = given_addresses(snapshot, attachment, subnets)
-    addresses = [f"{address}/{prefix_length(subnet)}" for address, subnet in zip(given, subnets, strict=True)]
-    addresses += attachment.addresses
-    is_routed = _is_routed(network) or (
-        network.has_host_gateway and has_gateway(snapshot.objects[f"Node/{node_of(workload)}"])
-    )
-    tunnel_id = snapshot.get(tunnel_id_pool(network.name), attachment.owner)
-    return {
-        "network": network.name,
-        "name": attachment.interface,
-        "role": role,
-        "port": workload_port(workload.namespace, workload.name, attachment.nad),
-        "nad": attachment.nad,
-        "mac": workload_mac(snapshot, workload, attachment, [plain(address) for address in addresses]),
-        "mtu": network.mtu,
-        "addresses": addresses,
-        "routes": [
-            {"to": to, "via": gateway}
-            for gateway in (gateway_address(network, subnet) for subnet in subnets if is_routed)
-            for to in _destinations(network, role, snapshot.settings, gateway, elsewhere)
-        ]
-        + [{"to": _EVERYWHERE[family(gateway)], "via": gateway} for gateway in attachment.gateways],
-        "tunnel_id": None if tunnel_id is None else int(tunnel_id),
-    }
-
-
 def _is_routed(network: Network) -> bool:
     """Return whether OVN has a router beside the workloads of a network."""
     return network.topology == "Layer3" or network.is_transit_routed
 
 
-def _destinations(network: Network, role: str, settings: dict, gateway: str, elsewhere: set[int]) -> list[str]:
+def _destinations(network: Network, role: str, settings: dict, gateway: str, elsewhere: Collection[int]) -> list[str]:
     """Return what an interface routes through its gateway (ovn-kubernetes, pod annotation `routes`).
 
     The default routes of the families `elsewhere` lead out of another interface.

@@ -44,6 +44,69 @@ class StoredObject:
         return self if status == self.status else dataclasses.replace(self, status=status)
 
 
+class Objects(dict):
+    """Objects by key, with the keys of each kind in order.
+
+    Admission asks for the objects of a kind some hundred times; in a fleet, to find and sort them takes longer than
+    most of what is done with them. Keys are looked for again when one of their kind is added or removed.
+    """
+
+    def __init__(self, *arguments) -> None:
+        super().__init__(*arguments)
+        self._ordered: dict[str, list[str]] = {}
+
+    def of_kind(self, kind: str) -> list[StoredObject]:
+        """Return the objects of a kind, ordered by key."""
+        keys = self._ordered.get(kind)
+        if keys is None:
+            prefix = f"{kind}/"
+            keys = self._ordered[kind] = sorted([key for key in self if key.startswith(prefix)])
+        return [self[key] for key in keys]
+
+    def _forget(self, key: str) -> None:
+        self._ordered.pop(key.partition("/")[0], None)
+
+    def __setitem__(self, key: str, entry: StoredObject) -> None:
+        if key not in self:
+            self._forget(key)
+        super().__setitem__(key, entry)
+
+    def __delitem__(self, key: str) -> None:
+        self._forget(key)
+        super().__delitem__(key)
+
+    def __ior__(self, others):
+        self.update(others)
+        return self
+
+    def update(self, others) -> None:
+        """Add or replace objects."""
+        for key, entry in dict(others).items():
+            self[key] = entry
+
+    def pop(self, key: str, *default):
+        """Remove an object and return it."""
+        self._forget(key)
+        return super().pop(key, *default)
+
+    def setdefault(self, key: str, entry: StoredObject) -> StoredObject:
+        """Return the object of that key; that one is added when there is none."""
+        if key not in self:
+            self[key] = entry
+        return self[key]
+
+    def popitem(self):
+        """Remove the last object and return its key and itself."""
+        key, entry = super().popitem()
+        self._forget(key)
+        return key, entry
+
+    def clear(self) -> None:
+        """Remove all objects."""
+        self._ordered.clear()
+        super().clear()
+
+
 class Rows(dict):
     """Origin of the data: (table, key) -> (uuid, version) of the row. Immutable, so copies refer to the same object."""
 
@@ -55,21 +118,27 @@ class Rows(dict):
 class Snapshot:
     """The complete content of the state database.
 
-    `allocations` maps pool -> owner -> value, all text. `cursors` maps pool -> the round-robin position. `rows` is
-    not compared: equal snapshots may come from different databases.
+    `objects` has the objects by key. `allocations` maps pool -> owner -> value, all text; a pool is replaced as a whole
+    and never changed. `cursors` maps pool -> the round-robin position. `rows` is not compared: equal snapshots may come
+    from different databases.
     """
 
     revision: int = 0
     name: str = ""
     settings: dict = field(default_factory=dict)
-    objects: dict[str, StoredObject] = field(default_factory=dict)
+    objects: Objects = field(default_factory=Objects)
     allocations: dict[str, dict[str, str]] = field(default_factory=dict)
     cursors: dict[str, int] = field(default_factory=dict)
     rows: Rows = field(default_factory=Rows, compare=False, repr=False)
 
+    def __setattr__(self, name: str, value) -> None:
+        """Keep objects that are given as a plain mapping as `Objects`."""
+        is_plain = name == "objects" and not isinstance(value, Objects)
+        super().__setattr__(name, Objects(value) if is_plain else value)
+
     def of_kind(self, *kinds: str) -> list[StoredObject]:
         """Return the objects of the given kinds, ordered by key."""
-        return sorted((entry for entry in self.objects.values() if entry.kind in kinds), key=lambda entry: entry.key)
+        return [entry for kind in sorted(kinds) for entry in self.objects.of_kind(kind)]
 
     def get(self, pool: str, owner: str) -> str | None:
         """Return the value that an owner has of a pool, None without one."""

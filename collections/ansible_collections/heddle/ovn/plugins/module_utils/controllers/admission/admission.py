@@ -75,7 +75,7 @@ def admit(
     place_routers(before, after, now)
     layer2_version.begin(after, before)
     for workload in after.of_kind("Workload"):
-        after.objects[workload.key] = move.completed(placement.scheduled(workload, set(nodes)), set(nodes))
+        after.objects[workload.key] = move.completed(placement.scheduled(workload, nodes.keys()), nodes.keys())
 
     given = {resource.key for resource in resources}
     problems = [
@@ -136,12 +136,26 @@ def _objects(before: Snapshot, resources: list[Resource], manifest_set: str, now
             objects[key] = entry
     for resource in resources:
         stored = before.objects.get(resource.key)
+        if stored is not None and _is_unchanged(stored, resource, manifest_set):
+            # The same object, so that it is found to be unchanged without another comparison.
+            objects[resource.key] = stored
+            continue
         status = {"creationTimestamp": now, **(stored.status if stored else {})}
         objects[resource.key] = StoredObject(
             kind=resource.kind, name=resource.name, namespace=resource.namespace or "", manifest_set=manifest_set,
             labels=resource.labels, spec=resource.spec, manifest=resource.manifest, status=status,
         )  # fmt: skip
     return objects
+
+
+def _is_unchanged(stored: StoredObject, resource: Resource, manifest_set: str) -> bool:
+    return (
+        stored.manifest_set == manifest_set
+        and stored.spec == resource.spec
+        and stored.labels == resource.labels
+        and stored.manifest == resource.manifest
+        and "creationTimestamp" in stored.status
+    )
 
 
 def _nodes(before: Snapshot, nodes: dict[str, dict]) -> list[StoredObject]:
@@ -247,7 +261,8 @@ class _Allocating:
             stopped = self._stopped()
             if stopped:
                 return stopped
-            self.after.allocations = {pool: dict(held) for pool, held in self.before.allocations.items()}
+            # Allocation replaces pools as a whole.
+            self.after.allocations = dict(self.before.allocations)
             self.after.cursors = dict(self.before.cursors)
             known = (len(self.without), len(self.failed), len(self.unserved))
             refused = []

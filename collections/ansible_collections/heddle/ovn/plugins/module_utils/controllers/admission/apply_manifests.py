@@ -8,9 +8,8 @@ import time
 from collections.abc import Callable
 
 from ...api import Problem
-from ...common.databases import HEDDLE
 from ...ovsdb.protocol.client import Conflict
-from ...store.database import next_revision, operations, read
+from ...store.database import commit, next_revision, operations, read
 from ...store.snapshot import Snapshot
 
 PATIENCE = 60.0
@@ -54,7 +53,7 @@ def store(
         if not transaction or not write:
             return before, after
         try:
-            client.transact(HEDDLE, transaction)
+            commit(client, transaction)
         except Conflict as conflict:
             if time.monotonic() >= deadline:
                 raise ConflictError(

@@ -7,6 +7,7 @@ the ids are known.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 
 from ...common.addressing import family, free_addresses, network_of
@@ -81,5 +82,6 @@ def _of_network(
             )
 
 
+@functools.lru_cache(maxsize=8192)
 def _size(subnet: str) -> int:
     return network_of(subnet).num_addresses

@@ -70,6 +70,17 @@ def host_subnets(snapshot: Snapshot, network: Network, node: str) -> list[str]:
     return [subnet for subnet in found if subnet is not None]
 
 
+def host_subnets_of(snapshot: Snapshot, network: Network, nodes: list[str]) -> dict[str, list[str]]:
+    """Return the subnets of those of the nodes that have one of each family of a Layer3 network, IPv4 first."""
+    pools = [snapshot.allocations.get(host_subnet_pool(network.name, version), {}) for version in network.families]
+    return {node: [held[node] for held in pools] for node in nodes if all(node in held for held in pools)}
+
+
+def nodes_with_subnets(snapshot: Snapshot, network: Network, nodes: list[str]) -> list[str]:
+    """Return those of the nodes that can have a network: on Layer3 the ones with a subnet of each of its families."""
+    return list(host_subnets_of(snapshot, network, nodes)) if network.topology == "Layer3" else nodes
+
+
 def workload_subnets(snapshot: Snapshot, network: Network, node: str) -> list[str]:
     """Return the subnets (CIDR) out of which a workload on a node gets its addresses, IPv4 first.
 
@@ -78,6 +89,22 @@ def workload_subnets(snapshot: Snapshot, network: Network, node: str) -> list[st
     if network.topology == "Layer3":
         return host_subnets(snapshot, network, node)
     return sorted((subnet["cidr"] for subnet in network.subnets), key=family)
+
+
+class WorkloadSubnets:
+    """`workload_subnets`, each computed once; to be used only while the subnets of hosts stay as they are."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._known: dict[tuple[str, str], list[str]] = {}
+
+    def of(self, network: Network, node: str) -> list[str]:
+        """Return the subnets out of which a workload on a node gets its addresses."""
+        place = network.name, node if network.topology == "Layer3" else ""
+        found = self._known.get(place)
+        if found is None:
+            found = self._known[place] = workload_subnets(self._snapshot, network, node)
+        return found
 
 
 def given_addresses(snapshot: Snapshot, attachment: Attachment, subnets: list[str]) -> list[str]:
@@ -106,7 +133,7 @@ def allocate(
         return failures
     wanted: set[str] = set()
     for stage in (_number_pools, _host_subnet_pools, _workload_pools, _service_pools):
-        for pool in stage(snapshot, found):
+        for pool in stage(snapshot, found, attachments):
             wanted.add(pool.name)
             if pool.name in _OF_NETWORKS:
                 pool.owners |= {name: key for name, key in kept.items() if snapshot.get(pool.name, name)}
@@ -146,7 +173,7 @@ def _unreachable_gateways(snapshot: Snapshot, attachments: Attachments) -> Itera
                     yield workload.key, f"{one.interface}: {rule}", "choose a gateway in the node's host subnet"
 
 
-def _number_pools(snapshot: Snapshot, found: dict[str, Network]) -> Iterator[Pool]:
+def _number_pools(snapshot: Snapshot, found: dict[str, Network], _attachments: Attachments) -> Iterator[Pool]:
     nodes = {node.name: node.key for node in snapshot.of_kind("Node")}
     users = {network.name: network.object_key for network in found.values() if not network.is_default}
     routed = {network.name: network.object_key for network in found.values() if network.is_transit_routed}
@@ -162,7 +189,7 @@ def _number_pools(snapshot: Snapshot, found: dict[str, Network]) -> Iterator[Poo
         yield marks
 
 
-def _host_subnet_pools(snapshot: Snapshot, found: dict[str, Network]) -> Iterator[Pool]:
+def _host_subnet_pools(snapshot: Snapshot, found: dict[str, Network], _attachments: Attachments) -> Iterator[Pool]:
     nodes = {node.name: node.key for node in snapshot.of_kind("Node")}
     for network in found.values():
         if network.topology != "Layer3":
@@ -192,19 +219,19 @@ def _subnets(cidrs: list[dict]) -> Callable[[set[str]], Iterator[str]]:
     return candidates
 
 
-def _workload_pools(snapshot: Snapshot, found: dict[str, Network]) -> Iterator[Pool]:
+def _workload_pools(snapshot: Snapshot, found: dict[str, Network], attachments: Attachments) -> Iterator[Pool]:
     pools: dict[str, Pool] = {}
-    attachments = Attachments(found)
-    workloads = running_workloads(snapshot)
+    workloads, subnets = running_workloads(snapshot), WorkloadSubnets(snapshot)
     is_kept = _kept_owners(snapshot, workloads)
     for network in found.values():
         if network.is_persistent:
             for subnet in workload_subnets(snapshot, network, ""):
                 _address_pool(pools, network, subnet, is_kept)
     for workload in workloads:
+        node = node_of(workload)
         for one in attachments.of(workload):
             network = one.network
-            for subnet in workload_subnets(snapshot, network, node_of(workload)):
+            for subnet in subnets.of(network, node):
                 pool = _address_pool(pools, network, subnet, is_kept)
                 pool.owners[one.owner] = workload.key
                 asked = asked_addresses(workload, network, subnet)
@@ -219,7 +246,7 @@ def _workload_pools(snapshot: Snapshot, found: dict[str, Network]) -> Iterator[P
     yield from pools.values()
 
 
-def _service_pools(snapshot: Snapshot, _found: dict[str, Network]) -> Iterator[Pool]:
+def _service_pools(snapshot: Snapshot, _found: dict[str, Network], _attachments: Attachments) -> Iterator[Pool]:
     yield from cluster_ip_pools(snapshot)
     yield from node_port_pools(snapshot)
     yield from load_balancer_pools(snapshot)

@@ -2,8 +2,8 @@
 """Pools of values and the one rule by which values are allocated.
 
 A current claimant keeps its value, values without a claimant are freed, and new claimants get the next candidate.
-Concurrent allocation is not handled here: the database's unique indexes reject a value that is allocated
-twice.
+Concurrent allocation is not handled here: a snapshot is written only if no other client has written since it was read,
+and only if no pool has a value twice (`store/database.py`).
 """
 
 from __future__ import annotations
@@ -44,8 +44,13 @@ def workload_of(owner: str) -> str:
 
 
 def allocate_pool(snapshot: Snapshot, pool: Pool) -> list[AllocationFailure]:
-    """Update one pool of the snapshot to its claims; return what could not be allocated."""
+    """Update one pool of the snapshot to its claims; return what could not be allocated.
+
+    A pool with the right values stays the same mapping, so that what did not change is found without a comparison.
+    """
     held = snapshot.allocations.get(pool.name, {})
+    if held and held.keys() == pool.owners.keys() and all(held[owner] == value for owner, value in pool.asked.items()):
+        return []
     kept = {
         owner: value
         for owner, value in held.items()

@@ -75,6 +75,8 @@ class Attachments:
             for network in found.values()
             for namespace in (() if network.is_default or network.role != "Primary" else network.namespaces)
         }
+        # By owner, with the specification that they follow from: each stage of admission asks for the same ones.
+        self._known: dict[str, tuple[dict, list[Attachment]]] = {}
 
     @property
     def default(self) -> Network:
@@ -95,7 +97,15 @@ class Attachments:
         A selected network that is not there, or is no secondary one, is left out. A workload with an address of a pool
         is not on the default network (`coil/`).
         """
-        owner, found = workload_key(workload), []
+        owner = workload_key(workload)
+        spec, found = self._known.get(owner, (None, []))
+        if spec is not workload.spec:
+            found = self._of(workload, owner)
+            self._known[owner] = workload.spec, found
+        return found
+
+    def _of(self, workload: StoredObject, owner: str) -> list[Attachment]:
+        found = []
         if not moves_live(workload) and workload.namespace in self._on_default:
             found.append(Attachment(self._default, owner, DEFAULT_INTERFACE))
         primary = self.primary(workload)
@@ -115,7 +125,9 @@ class Attachments:
 def selection(workload: StoredObject) -> list[tuple[str, dict]]:
     """Return the definitions (`namespace/name`) that a workload's annotation selects, each with what it requests."""
     # A workload that an older Heddle stored has none.
-    selected = workload.spec.get("networks", [])
+    selected = workload.spec.get("networks")
+    if not selected:
+        return []
     return [(nad_key(one["namespace"] or workload.namespace, one["name"]), one) for one in selected]
 
 

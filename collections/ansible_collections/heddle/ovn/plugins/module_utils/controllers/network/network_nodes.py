@@ -15,7 +15,7 @@ from collections.abc import Collection
 from ...store.layer2_version import is_open
 from ...store.settings import DYNAMIC_NETWORKS, GRACE_PERIOD
 from ...store.snapshot import Snapshot
-from ..allocation.allocation import host_subnets
+from ..allocation.allocation import nodes_with_subnets
 from ..conditions import FALSE, NODES_SELECTED, TRUE, described, with_condition
 from ..egress.egress_ips import EGRESS_IP, EgressSelection, holders
 from ..egress.egress_services import EgressServiceSelection
@@ -60,10 +60,11 @@ def roles(snapshot: Snapshot, found: dict[str, Network]) -> Roles:
     held: Roles = {name: {} for name in found}
     attachments = Attachments(found)
     for workload in running_workloads(snapshot):
-        for network in {one.network.name for one in attachments.of(workload)}:
-            # A workload that migrates has both nodes: its target needs the network before it arrives.
-            for node in ends(workload):
-                held[network].setdefault(node, set()).add(WORKLOAD)
+        # A workload that migrates has both nodes: its target needs the network before it arrives.
+        both = ends(workload)
+        for one in attachments.of(workload):
+            for node in both:
+                held[one.network.name].setdefault(node, set()).add(WORKLOAD)
     for network in found.values():
         if network.is_mesh:
             # Any host may be on the way between two others.
@@ -88,20 +89,23 @@ def roles(snapshot: Snapshot, found: dict[str, Network]) -> Roles:
     return held
 
 
-def nodes_of_networks(snapshot: Snapshot, found: dict[str, Network]) -> dict[str, list[str]]:
+def nodes_of_networks(snapshot: Snapshot, found: dict[str, Network], held: Roles | None = None) -> dict[str, list[str]]:
     """Return by network the nodes that it is on, in the order of the nodes; `found` are the networks in effect.
 
-    A network that is on every node that can have it, whatever runs there, is left out.
+    A network that is on every node that can have it, whatever runs there, is left out. `held` are the `roles`, where
+    they are known already.
     """
     if not snapshot.settings.get(DYNAMIC_NETWORKS, False):
         return {}
-    held = roles(snapshot, found)
+    held = roles(snapshot, found) if held is None else held
     order = {node: place for place, node in enumerate(_node_names(snapshot))}
     return {
         name: [
             node
             # Not all nodes: with many networks, each on few of many nodes, that takes longer than all the rest.
-            for node in _able(snapshot, network, sorted((held[name].keys() | leaving) & order.keys(), key=order.get))
+            for node in nodes_with_subnets(
+                snapshot, network, sorted((held[name].keys() | leaving) & order.keys(), key=order.get)
+            )
             if is_needed(roles=held[name].get(node, ()), is_leaving=node in leaving)
         ]
         for name, network in found.items()
@@ -115,26 +119,28 @@ def select_nodes(before: Snapshot, after: Snapshot, now: str) -> None:
 
     Every step that changes roles calls this: admission, the ends of a migration, the steps of the Layer2 upgrade.
     """
-    found, leaving = networks(after), _leaving(before, after, now)
+    found = networks(after)
+    # The roles do not depend on what is stored here.
+    held = roles(after, found) if after.settings.get(DYNAMIC_NETWORKS, False) else {}
+    leaving = _leaving(before, after, held, now)
     for entry in after.of_kind(*NETWORK_KINDS):
         after.objects[entry.key] = entry.with_status(**{_LEAVING: leaving.get(entry.key)})
-    selected = {found[name].object_key: nodes for name, nodes in nodes_of_networks(after, found).items()}
+    selected = {found[name].object_key: nodes for name, nodes in nodes_of_networks(after, found, held).items()}
     for entry in after.of_kind(*NETWORK_KINDS):
         condition = _selected(len(selected[entry.key])) if entry.key in selected else None
         after.objects[entry.key] = with_condition(entry, NODES_SELECTED, condition, now)
 
 
-def _leaving(before: Snapshot, after: Snapshot, now: str) -> dict[str, dict[str, str]]:
+def _leaving(before: Snapshot, after: Snapshot, held: Roles, now: str) -> dict[str, dict[str, str]]:
     """Return by object of a network the nodes that are leaving it, with the time since when."""
     if not before.settings or not after.settings.get(DYNAMIC_NETWORKS, False):
         return {}
     found, there = networks(before), set(_node_names(after))
     had, nodes = nodes_of_networks(before, found), _node_names(before)
-    held = roles(after, networks(after))
     leaving: dict[str, dict[str, str]] = {}
     for name in (name for name in found if name in held and not found[name].is_default):
         stored = before.objects[found[name].object_key].status.get(_LEAVING, {})
-        for node in had[name] if name in had else _able(before, found[name], nodes):
+        for node in had[name] if name in had else nodes_with_subnets(before, found[name], nodes):
             since = leaving_since(
                 roles=held[name].get(node, ()), since=stored.get(node), grace=after.settings[GRACE_PERIOD], now=now
             )
@@ -152,13 +158,6 @@ def _selected(count: int) -> dict:
 
 def _node_names(snapshot: Snapshot) -> list[str]:
     return [node.name for node in snapshot.of_kind("Node")]
-
-
-def _able(snapshot: Snapshot, network: Network, nodes: list[str]) -> list[str]:
-    """Return the nodes that can have a network: on Layer3 those with subnets of it."""
-    if network.topology != "Layer3":
-        return nodes
-    return [node for node in nodes if len(host_subnets(snapshot, network, node)) == len(network.families)]
 
 
 def _seconds(moment: str) -> int:

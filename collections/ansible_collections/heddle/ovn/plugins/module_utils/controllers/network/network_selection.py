@@ -51,6 +51,9 @@ def impossible_selection(workload: StoredObject, attachments: Attachments) -> Wa
         for field, rule, remedy in _mistakes(network, requested) if network is not None else ():
             return INVALID, f"{selection_path(position, field)}: {rule}; {remedy}"
     interfaces = attachments.of(workload)
+    if sum(not one.network.is_default for one in interfaces) < 2:
+        # The default network's port has a name of another form, and its subnets overlap with no others.
+        return None
     return _alike(workload, interfaces) or _overlap(interfaces)
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from ...api import matches
 from ...api.kinds.mesh_network import ESP
@@ -68,7 +69,7 @@ class Network:
         """Return whether the host of a workload is its router, with one address for all hosts: mesh and primary."""
         return self.is_mesh and self.role == "Primary"
 
-    @property
+    @cached_property
     def families(self) -> tuple[int, ...]:
         """Return the address families of the network's subnets: 4, 6 or both."""
         return tuple(sorted({6 if ":" in subnet["cidr"] else 4 for subnet in self.subnets}))

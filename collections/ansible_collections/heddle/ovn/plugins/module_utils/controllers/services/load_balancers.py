@@ -16,7 +16,7 @@ from ...api.services.external_access import CLUSTER, LOAD_BALANCER, LOCAL
 from ...common.addressing import family
 from ...store.snapshot import Snapshot, StoredObject
 from ..allocation.address_assignment import Candidate, assigned_hosts
-from ..allocation.allocation import host_subnets
+from ..allocation.allocation import nodes_with_subnets
 from ..conditions import FALSE, TRUE, described
 from ..egress.egress_services import egress_service_of, selected_nodes, store_hosts
 from ..network.networks import Network, networks
@@ -96,11 +96,7 @@ def service_nodes(snapshot: Snapshot, found: dict[str, Network]) -> Iterator[tup
 
 
 def _able(snapshot: Snapshot, network: Network) -> list[str]:
-    """Return the nodes that can have a network: on Layer3 those with subnets of it."""
-    names = [node.name for node in snapshot.of_kind("Node")]
-    if network.topology != "Layer3":
-        return names
-    return [name for name in names if len(host_subnets(snapshot, network, name)) == len(network.families)]
+    return nodes_with_subnets(snapshot, network, [node.name for node in snapshot.of_kind("Node")])
 
 
 def _candidate(node: StoredObject) -> Candidate | None:

@@ -8,6 +8,7 @@ The final node of the workload is its placement.
 from __future__ import annotations
 
 import copy
+from collections.abc import Set
 from dataclasses import replace
 
 from ...store.snapshot import Snapshot, StoredObject
@@ -37,9 +38,10 @@ def arrived(workload: StoredObject, node: str) -> StoredObject:
     return replace(there, status={key: value for key, value in there.status.items() if key != _STATUS})
 
 
-def completed(workload: StoredObject, nodes: set[str]) -> StoredObject:
+def completed(workload: StoredObject, nodes: Set[str]) -> StoredObject:
     """Return the workload without a move to a node that was removed; it stays on its source."""
-    return workload if moving_to(workload) in (None, *nodes) else arrived(workload, node_of(workload))
+    target = moving_to(workload)
+    return workload if target is None or target in nodes else arrived(workload, node_of(workload))
 
 
 def begin_move(before: Snapshot, name: str, node: str) -> tuple[Snapshot, dict]:

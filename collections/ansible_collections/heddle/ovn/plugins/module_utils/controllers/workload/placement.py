@@ -8,6 +8,7 @@ manifests again does not move the workload back, and naming another node in the 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Set
 
 from ...store.snapshot import StoredObject
 
@@ -30,7 +31,7 @@ def moved(workload: StoredObject, node: str) -> StoredObject:
     return dataclasses.replace(workload, status=status)
 
 
-def scheduled(workload: StoredObject, nodes: set[str]) -> StoredObject:
+def scheduled(workload: StoredObject, nodes: Set[str]) -> StoredObject:
     """Return the workload without a move that was overridden, or whose target node was removed."""
     if _STATUS in workload.status and (node_of(workload) not in nodes or node_of(workload) == workload.spec["node"]):
         return moved(workload, workload.spec["node"])

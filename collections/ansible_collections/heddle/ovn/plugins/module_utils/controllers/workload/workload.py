@@ -11,7 +11,7 @@ from ...common.naming import PRIMARY_NETWORK_LABEL, definition_of
 from ...store.snapshot import Snapshot, StoredObject
 from ..coil.egress_clients import why_eth0_is_locked, why_it_lacks_an_egress
 from ..coil.membership import pool_of, why_it_lacks_a_pool
-from ..conditions import FALSE, TRUE, WORKLOAD_READY, described, with_conditions
+from ..conditions import FALSE, TRUE, WORKLOAD_READY, described, timed
 from ..network.attachment import Attachment, Attachments
 from ..network.network_selection import impossible_selection, unresolved_selection
 from ..network.networks import DEFINITION_KIND, Network, is_pending
@@ -53,13 +53,12 @@ def update_workloads(
         reason, message = (
             waits or lacks or ("Attached", f"attached to: {', '.join(_joined(snapshot, workload, interfaces))}")
         )
-        # The timestamp follows from the stored object, since this may be the second attempt of one run.
-        known = workload.with_status(conditions=stored.status.get("conditions") if stored else None)
         ready = described(WORKLOAD_READY, FALSE if waits or lacks else TRUE, reason, message)
         names = None if waits else sorted(one.nad for one in interfaces if one.nad)
         serving = None if waits else known_serving(workload, stored if is_running else None)
-        conditions = [ready, *([serving] if serving else [])]
-        snapshot.objects[workload.key] = with_conditions(known, conditions, now).with_status(attachments=names)
+        # The timestamps follow from the stored object, since this may be the second attempt of one run.
+        conditions = timed([ready, *([serving] if serving else [])], stored, now)
+        snapshot.objects[workload.key] = workload.with_status(conditions=conditions, attachments=names)
 
 
 def _joined(snapshot: Snapshot, workload: StoredObject, interfaces: list[Attachment]) -> list[str]:
