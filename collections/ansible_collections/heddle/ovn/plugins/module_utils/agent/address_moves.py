@@ -7,7 +7,7 @@ they write only what the move is about, without comparing the host; applying the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from ..common.change import Outcome
@@ -21,9 +21,11 @@ from ..render.common.handover import (
     released_plan,
     rerouting_plan,
 )
-from . import node_gateway, topology
+from ..render.egress.move_notices import RELEASED, RELEASING, Notice
+from . import move_notices, node_gateway, topology
 from .context import NodeContext
 from .module_runner import known_node
+from .move_outcome import take_outcome
 from .plan_file import keep_plan
 from .zone import PARTS, apply_zone, stored_plan
 
@@ -51,6 +53,14 @@ def release_addresses(context: NodeContext, plan: dict, moved: Mapping[str, str]
     released = released_plan(stored, plan, context.node, moved) if stored else None
     if released is None or released["digest"] == stored["digest"]:
         return Outcome()
+    move_notices.send_notice(plan, Notice(RELEASING, context.node))
+    outcome = _give_up(context, stored, released)
+    if not outcome.refused:
+        move_notices.send_notice(plan, Notice(RELEASED, context.node))
+    return outcome
+
+
+def _give_up(context: NodeContext, stored: dict, released: dict) -> Outcome:
     # An EgressService that leaves with one of the addresses goes with it, and all that it has on this host.
     services = stored.get("egress_services", {}) != released.get("egress_services", {})
     if services:
@@ -71,21 +81,50 @@ def claim_addresses(context: NodeContext, plan: dict, moved: Mapping[str, str]) 
     not prepare applies the plan where egress addresses move.
     """
     known_node(plan, context.node)
-    stored = stored_plan(context)
-    claimed = claimed_plan(stored, plan, context.node, moved) if stored else None
-    if claimed is None:
+    outcome = take_addresses(context, plan, moved)
+    if outcome is None:
         rerouting = rerouting_plan(plan, context.node, moved)
         return apply_zone(context, rerouting, PARTS) if rerouting else Outcome()
-    pending = pending_addresses(stored, claimed, context.node)
-    # Connections wait for this, so even the file of the plan comes later; a later run takes them in any case.
-    outcome = node_gateway.claim_addresses(context, stored, claimed, pending)
-    outcome += keep_plan(claimed, context.plan_path, write=context.write)
     if not context.write:
         return outcome
-    node_gateway.note_applied(claimed)
-    prepared = prepared_plan(plan, context.node, moved)
-    written = topology.apply_first_changes(replace(context, former=prepared), claimed)
+    outcome += take_outcome()
+    written = lead_workloads(context, plan, moved)
+    claimed = stored_plan(context)
     if written is None:
         return outcome + topology.apply_topology(context, claimed)
     topology.await_programmed(context, claimed)
     return outcome + written
+
+
+def take_addresses(
+    context: NodeContext, plan: dict, moved: Mapping[str, str], released: Collection[str] | None = None
+) -> Outcome | None:
+    """Set and announce the addresses that former hosts have given up, `released` or all; None without preparation.
+
+    The plan with them is stored.
+    """
+    stored = stored_plan(context)
+    claimed = claimed_plan(stored, plan, context.node, moved, released) if stored else None
+    if claimed is None:
+        return None
+    pending = pending_addresses(stored, claimed, context.node)
+    # Connections wait for this, so even the file of the plan comes later; a later run takes them in any case.
+    outcome = node_gateway.claim_addresses(context, stored, claimed, pending)
+    outcome += keep_plan(claimed, context.plan_path, write=context.write)
+    if context.write:
+        node_gateway.note_applied(claimed)
+    return outcome
+
+
+def lead_workloads(context: NodeContext, plan: dict, moved: Mapping[str, str]) -> Outcome | None:
+    """Write the rows that lead workloads to the new hosts, and do not wait for OVN.
+
+    None where the host has not prepared or has not given up its own addresses, and where only a comparison of all rows
+    writes these.
+    """
+    stored = stored_plan(context)
+    claimed = claimed_plan(stored, plan, context.node, moved) if stored else None
+    if claimed is None:
+        return None
+    prepared = prepared_plan(plan, context.node, moved)
+    return topology.apply_first_changes(replace(context, former=prepared), claimed)
