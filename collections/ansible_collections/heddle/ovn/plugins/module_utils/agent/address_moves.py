@@ -7,27 +7,35 @@ they write only what the move is about, without comparing the host; applying the
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from ..common.change import Outcome
 from ..common.naming import DEFAULT_NETWORK
+from ..common.polling import attempts
 from ..render.common.egress_ips import held_nics
 from ..render.common.handover import (
     announced_addresses,
     claimed_plan,
+    is_prepared,
+    new_hosts,
     pending_addresses,
     prepared_plan,
     released_plan,
     rerouting_plan,
 )
-from ..render.egress.move_notices import RELEASED, RELEASING, Notice
+from ..render.egress.move_notices import CLAIMING, RELEASED, RELEASING, Notice
 from . import move_notices, node_gateway, topology
 from .context import NodeContext
 from .module_runner import known_node
 from .move_outcome import take_outcome
 from .plan_file import keep_plan
 from .zone import PARTS, apply_zone, stored_plan
+
+# Seconds that a former host waits for new hosts to say that they have prepared, and for OVN to lead workloads to them.
+# The addresses are where they were meanwhile.
+_ANSWER_SECONDS, _OVN_SECONDS = 1.0, 5.0
 
 
 def prepare_addresses(context: NodeContext, plan: dict, moved: Mapping[str, str]) -> Outcome:
@@ -53,11 +61,38 @@ def release_addresses(context: NodeContext, plan: dict, moved: Mapping[str, str]
     released = released_plan(stored, plan, context.node, moved) if stored else None
     if released is None or released["digest"] == stored["digest"]:
         return Outcome()
-    move_notices.send_notice(plan, Notice(RELEASING, context.node))
-    outcome = _give_up(context, stored, released)
+    outcome = (
+        _lead_away(context, plan, moved, released) if is_prepared(stored, plan, context.node, moved) else Outcome()
+    )
+    outcome += _give_up(context, stored, released)
     if not outcome.refused:
         move_notices.send_notice(plan, Notice(RELEASED, context.node))
     return outcome
+
+
+def _lead_away(context: NodeContext, plan: dict, moved: Mapping[str, str], released: dict) -> Outcome:
+    """Let all hosts lead their workloads to the new hosts, and wait until OVN does so here.
+
+    It takes OVN longer than all else. The address is given up when what arrives at the new hosts, and is dropped there,
+    is about to need it. New hosts that do not say that they have prepared get no workloads yet.
+    """
+    new, chosen = new_hosts(plan, moved), set()
+    try:
+        with move_notices.NoticeSocket(plan, context.node, moved) as notices:
+            move_notices.send_notice(plan, Notice(RELEASING, context.node))
+            until = time.monotonic() + _ANSWER_SECONDS
+            while not new <= chosen and (left := until - time.monotonic()) > 0:
+                chosen |= {one.node for one in notices.read(left) if one.kind == CLAIMING}
+    except OSError:
+        return Outcome()
+    if not new <= chosen:
+        return Outcome()
+    prepared = prepared_plan(plan, context.node, moved)
+    written = topology.apply_first_changes(replace(context, former=prepared), released) or Outcome()
+    for _attempt in attempts(_OVN_SECONDS if written.changed else 0, longest=0.05):
+        if topology.is_programmed(plan, context.node):
+            break
+    return written
 
 
 def _give_up(context: NodeContext, stored: dict, released: dict) -> Outcome:
