@@ -48,6 +48,8 @@ class Hosts:
     def __init__(self, monkeypatch, tmp_path, before: dict) -> None:
         self.seen: list[tuple[str, dict]] = []
         self.notices: list[Notice] = []
+        # What a host that gives addresses up hears.
+        self.ready: set[Notice] = set()
         self._path = tmp_path
         for node in ("node1", "node2", "node3"):
             self.keep(node, before)
@@ -66,6 +68,9 @@ class Hosts:
         for module in (zone, node_gateway):
             monkeypatch.setattr(module, "claim_addresses", lambda *words: self._claim(*words))
         monkeypatch.setattr(move_notices, "send_notice", lambda _plan, notice: self.notices.append(notice))
+        monkeypatch.setattr(move_notices, "NoticeSocket", lambda *_words: _Answers(self.ready))
+        monkeypatch.setattr(address_moves, "_ANSWER_SECONDS", 0.01)
+        monkeypatch.setattr(topology, "is_programmed", lambda *_words: True)
         monkeypatch.setattr(move_watch, "only_writer", lambda *, write: contextlib.nullcontext())
         monkeypatch.setattr(move_outcome, "FILE", str(tmp_path / "moved.json"))
         monkeypatch.setattr(zone, "add_egress_flows", lambda *_words: Outcome())
@@ -99,6 +104,17 @@ class Hosts:
         self.seen.clear()
         zone.apply_zone(self.context(node), plan, list(zone.PARTS))
         return [name for name, _plan in self.seen]
+
+
+class _Answers(contextlib.nullcontext):
+    """What arrives at once at a host that listens."""
+
+    def __init__(self, ready: set[Notice]) -> None:
+        super().__init__(self)
+        self._ready = ready
+
+    def read(self, _timeout: float) -> set[Notice]:
+        return self._ready
 
 
 def sends_with(plan: dict, node: str, address: str = "192.0.2.100") -> bool:

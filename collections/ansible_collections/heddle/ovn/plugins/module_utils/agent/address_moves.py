@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The steps in which addresses of EgressIPs and load balancers move to other hosts (`render/common/handover.py`).
 
-All hosts take a step before one of them takes the next one. The second and third are what connections wait for, so
-they write only what the move is about, without comparing the host; applying the plan, which follows, does that.
+No host takes a step before all others have taken the one before, or have said by notices that they have done what this
+one waits for (`move_watch.py`). The second and third are what connections wait for, so they write only what the move is
+about, without comparing the host; applying the plan, which follows, does that.
 """
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -35,7 +37,7 @@ from .zone import PARTS, apply_zone, stored_plan
 
 # Seconds that a former host waits for new hosts to say that they have prepared, and for OVN to lead workloads to them.
 # The addresses are where they were meanwhile.
-_ANSWER_SECONDS, _OVN_SECONDS = 1.0, 5.0
+_ANSWER_SECONDS, _OVN_SECONDS = 1.0, 2.0
 
 
 def prepare_addresses(context: NodeContext, plan: dict, moved: Mapping[str, str]) -> Outcome:
@@ -53,40 +55,40 @@ def prepare_addresses(context: NodeContext, plan: dict, moved: Mapping[str, str]
 def release_addresses(context: NodeContext, plan: dict, moved: Mapping[str, str]) -> Outcome:
     """Give up the addresses of the stored plan that this host has and another one gets; others do nothing.
 
-    Only flows that drop and the addresses themselves are written. Workloads are still led here, and by the next step to
-    the new hosts.
+    Workloads are led to the new hosts before that, if these say that they have prepared, or else by the next step.
+    Only these rows, flows that drop and the addresses themselves are written.
     """
     known_node(plan, context.node)
     stored = stored_plan(context)
     released = released_plan(stored, plan, context.node, moved) if stored else None
     if released is None or released["digest"] == stored["digest"]:
         return Outcome()
-    outcome = (
-        _lead_away(context, plan, moved, released) if is_prepared(stored, plan, context.node, moved) else Outcome()
-    )
+    outcome = Outcome()
+    if _are_ready(context, plan, moved) and is_prepared(stored, plan, context.node, moved):
+        outcome += _lead_away(context, plan, moved, released)
     outcome += _give_up(context, stored, released)
     if not outcome.refused:
         move_notices.send_notice(plan, Notice(RELEASED, context.node))
     return outcome
 
 
-def _lead_away(context: NodeContext, plan: dict, moved: Mapping[str, str], released: dict) -> Outcome:
-    """Let all hosts lead their workloads to the new hosts, and wait until OVN does so here.
+def _are_ready(context: NodeContext, plan: dict, moved: Mapping[str, str]) -> bool:
+    """Say that addresses are about to be given up; return whether all new hosts say that they have prepared."""
+    new, ready, releasing = new_hosts(plan, moved), set(), Notice(RELEASING, context.node)
+    with contextlib.suppress(OSError), move_notices.NoticeSocket(plan, context.node, moved) as notices:
+        move_notices.send_notice(plan, releasing)
+        until = time.monotonic() + _ANSWER_SECONDS
+        while not new <= ready and (left := until - time.monotonic()) > 0:
+            ready |= {one.node for one in notices.read(left) if one.kind == CLAIMING}
+    return new <= ready
 
-    It takes OVN longer than all else. The address is given up when what arrives at the new hosts, and is dropped there,
-    is about to need it. New hosts that do not say that they have prepared get no workloads yet.
+
+def _lead_away(context: NodeContext, plan: dict, moved: Mapping[str, str], released: dict) -> Outcome:
+    """Lead workloads of this host to the new hosts, as all others do now, and wait until OVN does so.
+
+    That takes it longer than all else. So the addresses are given up when workloads are about to need the new hosts,
+    which drop until then what arrives.
     """
-    new, chosen = new_hosts(plan, moved), set()
-    try:
-        with move_notices.NoticeSocket(plan, context.node, moved) as notices:
-            move_notices.send_notice(plan, Notice(RELEASING, context.node))
-            until = time.monotonic() + _ANSWER_SECONDS
-            while not new <= chosen and (left := until - time.monotonic()) > 0:
-                chosen |= {one.node for one in notices.read(left) if one.kind == CLAIMING}
-    except OSError:
-        return Outcome()
-    if not new <= chosen:
-        return Outcome()
     prepared = prepared_plan(plan, context.node, moved)
     written = topology.apply_first_changes(replace(context, former=prepared), released) or Outcome()
     for _attempt in attempts(_OVN_SECONDS if written.changed else 0, longest=0.05):
