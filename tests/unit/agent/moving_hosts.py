@@ -48,7 +48,7 @@ class Hosts:
     def __init__(self, monkeypatch, tmp_path, before: dict) -> None:
         self.seen: list[tuple[str, dict]] = []
         self.notices: list[Notice] = []
-        # What a host that gives addresses up hears.
+        # What a host receives when it gives addresses up.
         self.ready: set[Notice] = set()
         self._path = tmp_path
         for node in ("node1", "node2", "node3"):

@@ -48,7 +48,7 @@ class Move:
         return [name for name, _plan in self.hosts.seen]
 
     def check(self) -> None:
-        """At most one host has the address, nobody else sends with it, and where it may arrive it is expected."""
+        """At most one host has the address, no other one sends with it, and where it may arrive it is expected."""
         plans = {node: self.hosts.stored(node) for node in NODES}
         have = {node for node, plan in plans.items() if render_held_addresses(plan, node)}
         assert len(have) < 2

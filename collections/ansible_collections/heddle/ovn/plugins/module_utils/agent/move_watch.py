@@ -93,7 +93,7 @@ class MoveWatch:
         """Do what the notices that were heard allow."""
         if heard:
             self._refused = None
-            self._tell(heard)
+            self._answer(heard)
             self._heard |= heard
         leads = not self._led and self._new <= self._hosts(CLAIMING)
         released = self._hosts(RELEASED)
@@ -110,7 +110,7 @@ class MoveWatch:
                 add_outcome((written or Outcome()) + taken)
                 self._led, self._taken, self._refused = self._led or leads, released, None
 
-    def _tell(self, heard: set[Notice]) -> None:
+    def _answer(self, heard: set[Notice]) -> None:
         """Say that the host takes addresses next, when the first former host begins to give up some."""
         kinds = {one.kind for one in heard} - {one.kind for one in self._heard}
         if RELEASING in kinds and self._context.node in self._new:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What hosts tell each other by the provider network while addresses move, so that no step waits for the control node.
+"""Notices of hosts to each other by the provider network while addresses move: no step waits for the control node.
 
 Broadcast frames with an EtherType for experiments (IEEE Std 802, 0x88b5), which other hosts ignore. Each names a step
-of a host in the move to one plan, by a hash of that plan: nobody without the plan can make one up, and one of another
+of a host in the move to one plan, by a hash of that plan: it cannot be made up without the plan, and one of another
 move means nothing. A notice is a host's own word that it has done something. That an address is not answered for would
 not be: a host that is busy does not answer either, and may still send packets with it.
 """
