@@ -7,13 +7,16 @@ Those of a load balancer, to which it connects, and those of an EgressIP, with w
 from __future__ import annotations
 
 import json
-import shlex
 import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
-import yaml
 
-from tests.lab.conftest import MANIFESTS, NODES
+from tests.lab.address_moves import assignable, begin_connecting, expect_move, macs
+from tests.lab.conftest import MANIFESTS, NODES, Lab, Run
+from tests.lab.disturbed_run import disturbed, kill_run
 from tests.lab.green_network import GREEN
 from tests.lab.remote_program import RemoteProgram
 from tests.lab.tenants import TENANTS, egress_ip
@@ -77,29 +80,11 @@ def test_an_address_is_on_one_host_at_a_time(lab, own, tmp_path):
         (directory / "green.yml").write_text(manifests("node3"))
         lab.play("networks.yml", manifests=directory)
         assert set(holder(lab)[0].values()) == {"node3"}
-        expect_move(watch, plan, dict.fromkeys(before, HOSTS))
+        expect_move(watch, macs(plan), dict.fromkeys(before, HOSTS))
     finally:
         for node in HOSTS:
             lab.try_ssh(node, "systemctl", "stop", UNIT)
         lab.play("networks.yml")
-
-
-def expect_move(watch: RemoteProgram, plan: dict, hosts: dict[str, tuple[str, str]]) -> None:
-    """End the watch: each address was at its former host, then at the new one, where connections work."""
-    watch.go_on()
-    found = watch.line()
-    # Without an assertion on time, which depends on the machine.
-    print(json.dumps(found))
-    assert found["others"] == []
-    for address, seen in found["addresses"].items():
-        macs = [plan["nodes"][node]["gateway"]["mac"] for node in hosts[address]]
-        for kind in ("hosts", "senders", "frames"):
-            assert [mac for mac, _when in seen[kind]] in (macs, [] if kind == "senders" else macs), (address, kind)
-        # A new host sends packets of workloads when it has said that it has the address.
-        for (mac, sent), (_mac, answered) in zip(seen["senders"], seen["hosts"], strict=False):
-            assert sent >= answered or mac != macs[-1] or len(macs) == 1, address
-        for port, one in seen["ports"].items():
-            assert one["accepted"], f"{address} {port}: no connection after the move"
 
 
 LEAVING = """---
@@ -109,38 +94,6 @@ metadata: {{name: on-{node}, namespace: {namespace}}}
 spec: {{node: {node}}}
 """
 FIRST_PORT, FIRST_ADDRESS = 7700, 120
-# A new connection to each address every 200 ms, until it is ended; one that gets no answer is given up after a second.
-# Each is a packet that ovs-vswitchd handles: many more keep a guest from applying the plan.
-CONNECT = """
-import socket, sys, time
-port, targets, opened = int(sys.argv[1]), sys.argv[2:], []
-while True:
-    for target in targets:
-        one = socket.socket(socket.AF_INET6 if ":" in target else socket.AF_INET, socket.SOCK_STREAM)
-        one.setblocking(False)
-        try:
-            one.connect_ex((target, port))
-        except OSError:
-            pass
-        opened.append((one, time.monotonic()))
-    while opened and time.monotonic() - opened[0][1] > 1:
-        opened.pop(0)[0].close()
-    time.sleep(0.2)
-"""
-
-
-@pytest.fixture
-def assignable(tmp_path):
-    """A function: the arguments of a playbook in which only these hosts may hold egress addresses."""
-
-    def arguments(*names: str) -> tuple[str, ...]:
-        labels = {name: {"k8s.ovn.org/egress-assignable": ""} if name in names else {} for name in NODES}
-        hosts = {name: {"heddle_node_labels": found} for name, found in labels.items()}
-        path = tmp_path / f"{'-'.join(names)}.yml"
-        path.write_text(yaml.safe_dump({"all": {"hosts": hosts}}))
-        return "-i", "inventories/lab", "-i", str(path)
-
-    return arguments
 
 
 def egress_holders(lab) -> tuple[dict[str, str], dict]:
@@ -150,46 +103,134 @@ def egress_holders(lab) -> tuple[dict[str, str], dict]:
     return {one["address"]: one["node"] for entry in entries for one in entry["addresses"]}, plan
 
 
-def test_workloads_leave_with_an_egress_address_by_one_host_at_a_time(lab, own, assignable, tmp_path):
-    """Workloads on the former host, on the new one, and on another one, on Layer2, Layer3 and the default network."""
-    directory = shutil.copytree(MANIFESTS, tmp_path / "manifests")
-    text, watched, ports = "", {}, {}
+@dataclass(frozen=True)
+class Leaving:
+    """Workloads of all tenants on all hosts connect to the external host, all with addresses of EgressIPs."""
+
+    lab: Lab
+    manifests: Path
+    inventories: Path
+    external: list[str]
+    # Address -> host -> the port that this host's workload connects to.
+    ports: dict[str, dict[str, int]]
+
+    def play(self, *hosts: str, success: bool = True) -> Run:
+        """Run networks.yml with these hosts for egress addresses."""
+        return self.lab.play(
+            "networks.yml", *assignable(self.inventories, *hosts), manifests=self.manifests, success=success
+        )
+
+    def cut_off(self, task: str, *hosts: str) -> None:
+        """Run it, and kill all of it when it begins a task."""
+        arguments = [*assignable(self.inventories, *hosts), "-e", f"heddle_manifests={self.manifests}"]
+        disturbed("networks.yml", task, kill_run, *arguments)
+
+    def watch(self, *nodes: str) -> RemoteProgram:
+        """Watch all addresses, and the connections of workloads of these nodes."""
+        wanted = {address: [ports[node] for node in nodes] for address, ports in self.ports.items()}
+        watch = RemoteProgram(self.lab, "external", "address_watch.py", "from", "eth2", self.external, wanted)
+        assert watch.line() == "ready"
+        return watch
+
+    def ways(self, before: dict[str, str], former: str, new: str) -> dict[str, tuple[str, ...]]:
+        """The hosts of each address when what one had is at another one."""
+        after = {address: new if node == former else node for address, node in before.items()}
+        assert egress_holders(self.lab)[0] == after
+        return {address: tuple(dict.fromkeys((before[address], after[address]))) for address in before}
+
+
+@pytest.fixture(scope="module")
+def leaving(lab, own, tmp_path_factory) -> Iterator[Leaving]:
+    """On Layer2, Layer3 and the default network; node1 and node2 have one address of each EgressIP."""
+    path = tmp_path_factory.mktemp("leaving")
+    directory = shutil.copytree(MANIFESTS, path / "manifests")
+
+    text, watched = "", {}
+    external = [f"{own['prefix']}.2.20", f"{own['prefix6']}:2::20"]
     for number, (namespace, tenant) in enumerate(TENANTS.items()):
         last = FIRST_ADDRESS + number
         addresses = f"{own['prefix']}.2.{last}", f"{own['prefix6']}:2::{last}"
         text += tenant + egress_ip(namespace, *addresses)
         text += "".join(LEAVING.format(namespace=namespace, node=node) for node in NODES)
-        ports |= {(namespace, node): FIRST_PORT + 10 * number + place for place, node in enumerate(NODES)}
-        watched |= {key: [ports[namespace, node] for node in NODES] for key in addresses}
+        ports = {node: FIRST_PORT + 10 * number + place for place, node in enumerate(NODES)}
+        watched |= dict.fromkeys(addresses, ports)
     (directory / "tenants.yml").write_text(text)
-    external = [f"{own['prefix']}.2.20", f"{own['prefix6']}:2::20"]
-    units = [f"{UNIT}-{namespace}" for namespace in TENANTS]
-    lab.play("networks.yml", *assignable("node1", "node2"), manifests=directory)
+    found = Leaving(lab, directory, path, external, watched)
+    found.play("node1", "node2")
     try:
-        before, plan = egress_holders(lab)
+        before, _plan = egress_holders(lab)
         # One address of an EgressIP on each of two hosts.
         assert before.keys() == watched.keys()
         assert set(before.values()) == {"node1", "node2"}
-        for (namespace, node), port in ports.items():
-            path = f"--property=NetworkNamespacePath=/run/netns/{namespace}_on-{node}"
-            program = ["python3", "-c", shlex.quote(CONNECT), str(port), *external]
-            lab.ssh(node, "systemd-run", "--quiet", f"--unit={UNIT}-{namespace}", path, *program)
-        # Only what its host may not hold any more moves: the addresses of one family, then those of the other one.
-        for hosts, (former, new) in (
-            (("node2", "node3"), ("node1", "node3")),
-            (("node3", "node1"), ("node2", "node1")),
-        ):
-            watch = RemoteProgram(lab, "external", "address_watch.py", "from", "eth2", external, watched)
-            assert watch.line() == "ready"
-            lab.play("networks.yml", *assignable(*hosts), manifests=directory)
-            after = {address: new if node == former else node for address, node in before.items()}
-            assert egress_holders(lab)[0] == after
-            way = {address: tuple(dict.fromkeys((before[address], after[address]))) for address in watched}
-            expect_move(watch, plan, way)
-            before = after
-        again = lab.play("networks.yml", *assignable(*hosts), manifests=directory).changed
-        assert {node: again[node] for node in NODES} == dict.fromkeys(NODES, 0)
+        for node in NODES:
+            connect(found, node)
+        yield found
     finally:
         for node in NODES:
-            lab.try_ssh(node, "systemctl", "stop", *units)
+            lab.try_ssh(node, "systemctl", "stop", *(f"{UNIT}-{namespace}" for namespace in TENANTS))
         lab.play("networks.yml")
+
+
+def connect(leaving: Leaving, node: str) -> None:
+    """Let the workloads of a host connect."""
+    for number, namespace in enumerate(TENANTS):
+        port = FIRST_PORT + 10 * number + NODES.index(node)
+        begin_connecting(leaving.lab, node, f"{namespace}_on-{node}", f"{UNIT}-{namespace}", port, *leaving.external)
+
+
+def test_workloads_leave_with_an_egress_address_by_one_host_at_a_time(lab, leaving):
+    """Workloads on the former host, on the new one, and on another one."""
+    # Only what its host may not hold any more moves: the addresses of one family, then those of the other one.
+    for hosts, (former, new) in (
+        (("node1", "node3"), ("node2", "node3")),
+        (("node3", "node2"), ("node1", "node2")),
+    ):
+        before, plan = egress_holders(lab)
+        watch = leaving.watch(*NODES)
+        run = leaving.play(*hosts)
+        expect_move(watch, macs(plan), leaving.ways(before, former, new))
+        # What a host does before the playbook calls it is reported, too.
+        assert run.changed[new]
+    again = leaving.play(*hosts).changed
+    assert {node: again[node] for node in NODES} == dict.fromkeys(NODES, 0)
+
+
+@pytest.mark.parametrize(
+    "task",
+    ["Prepare for addresses", "Give up addresses", "Take the addresses", "Apply the plan to every host"],
+)
+def test_a_run_that_was_killed_during_a_move_is_completed_by_the_next_one(lab, leaving, task):
+    """Whatever the hosts have done by then or do afterwards: no address is on two hosts, and connections work."""
+    before, plan = egress_holders(lab)
+    former, new = sorted(set(before.values()))[0], next(node for node in NODES if node not in before.values())
+    hosts = [node for node in NODES if node != former]
+    watch = leaving.watch(*NODES)
+    leaving.cut_off(task, *hosts)
+    leaving.play(*hosts)
+    expect_move(watch, macs(plan), leaving.ways(before, former, new))
+    again = leaving.play(*hosts).changed
+    assert {node: again[node] for node in NODES} == dict.fromkeys(NODES, 0)
+
+
+def test_addresses_of_a_killed_host_move_to_another_one(lab, leaving):
+    """It cannot say that it has given them up; the others take the steps as if it had."""
+    # The state database is on node1, so another host has the addresses before.
+    leaving.play("node1", "node3")
+    before, plan = egress_holders(lab)
+    watch = leaving.watch("node1", "node2")
+    lab.verb("kill", "node3")
+    try:
+        run = leaving.play("node1", "node2", success=False)
+        assert run.unreachable == ["node3"], run.output[-6000:]
+        ways = leaving.ways(before, "node3", "node2")
+        expect_move(watch, macs(plan), ways)
+    finally:
+        lab.verb("start", "node3")
+    # It has the plan of before until a run reaches it (docs/egress.md).
+    leaving.play("node1", "node2")
+    connect(leaving, "node3")
+    before, plan = egress_holders(lab)
+    watch = leaving.watch(*NODES)
+    expect_move(watch, macs(plan), {address: (node,) for address, node in before.items()})
+    again = leaving.play("node1", "node2").changed
+    assert {node: again[node] for node in NODES} == dict.fromkeys(NODES, 0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""EgressIPs in the network of a further NIC of two nodes; a namespace on each of them stands for that network."""
+"""EgressIPs in the network of a further NIC of two nodes: bridges in namespaces of both, with a tunnel between them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,18 @@ from collections.abc import Iterator
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.polling import attempts
+from tests.lab.address_moves import assignable, begin_connecting, expect_move
 from tests.lab.conftest import MANIFESTS, NODES, Lab
+from tests.lab.remote_program import RemoteProgram
 from tests.lab.tenants import egress_ip
+from tests.lab.test_coil import own
 
+__all__ = ["own"]
 NIC, BEYOND, UNIT, PORT = "eth3", "beyond", "heddle-test-beyond", 7655
-CONNECTED = ("node2", "node3")
+SEGMENT, FIRST_PORT = "segment", 7720
+# Host -> last part of its address there.
+NUMBERS = {"node2": 12, "node3": 13}
+CONNECTED, OBSERVER = tuple(NUMBERS), "node2"
 NEAR = {4: "203.0.113.50", 6: "2001:db8:3::50"}
 EGRESS = {4: "203.0.113.100", 6: "2001:db8:3::100"}
 NAMESPACE = """---
@@ -29,6 +36,7 @@ kind: Workload
 metadata: {{name: {node}, namespace: apart}}
 spec: {{node: {node}}}
 """
+TENANT = NAMESPACE + "".join(WORKLOAD.format(node=node) for node in NODES)
 # Answers with the address that it saw.
 SERVER = f"""
 import socket
@@ -62,29 +70,36 @@ def before(lab: Lab) -> dict[str, list[str]]:
 
 
 @pytest.fixture(scope="module")
-def network(lab: Lab, before: dict) -> Iterator[None]:
-    for number, node in enumerate(CONNECTED, start=12):
+def network(lab: Lab, own: dict, before: dict) -> Iterator[None]:
+    for node, number in NUMBERS.items():
+        other = sum(NUMBERS.values()) - number
         lab.ssh(
             node,
             f"ip netns add {BEYOND} && ip link add {NIC} type veth peer name far netns {BEYOND} && "
             f"ip link set {NIC} up && ip address add 203.0.113.{number}/24 dev {NIC} && "
             f"ip address add 2001:db8:3::{number}/64 dev {NIC} nodad && "
-            f"ip -n {BEYOND} link set far up && ip -n {BEYOND} address add {NEAR[4]}/24 dev far && "
-            f"ip -n {BEYOND} address add {NEAR[6]}/64 dev far nodad",
+            f"ip link add across type vxlan id 9 dstport 4790 local {own['prefix']}.1.{number - 10} "
+            f"remote {own['prefix']}.1.{other - 10} && ip link set across netns {BEYOND} && "
+            f"ip -n {BEYOND} link add {SEGMENT} type bridge && ip -n {BEYOND} link set {SEGMENT} up && "
+            f"ip -n {BEYOND} link set far master {SEGMENT} up && ip -n {BEYOND} link set across master {SEGMENT} up",
         )
-        path = f"--property=NetworkNamespacePath=/run/netns/{BEYOND}"
-        lab.ssh(node, "systemd-run", "--quiet", f"--unit={UNIT}", path, "python3", "-c", shlex.quote(SERVER))
+    near = " && ".join(
+        f"ip -n {BEYOND} address add {NEAR[version]}/{length} dev {SEGMENT} {option}"
+        for version, length, option in ((4, 24, ""), (6, 64, "nodad"))
+    )
+    lab.ssh(OBSERVER, near)
+    path = f"--property=NetworkNamespacePath=/run/netns/{BEYOND}"
+    lab.ssh(OBSERVER, "systemd-run", "--quiet", f"--unit={UNIT}", path, "python3", "-c", shlex.quote(SERVER))
     yield
+    lab.try_ssh(OBSERVER, "systemctl", "stop", UNIT)
     for node in CONNECTED:
-        lab.try_ssh(node, "systemctl", "stop", UNIT)
         lab.ssh(node, f"ip link delete {NIC}; ip netns delete {BEYOND}")
 
 
 @pytest.fixture(scope="module")
 def manifests(lab: Lab, network: None, before: dict, tmp_path_factory) -> Iterator:
     directory = shutil.copytree(MANIFESTS, tmp_path_factory.mktemp("apart") / "manifests")
-    text = NAMESPACE + "".join(WORKLOAD.format(node=node) for node in NODES)
-    (directory / "apart.yml").write_text(text + egress_ip("apart", *EGRESS.values()))
+    (directory / "apart.yml").write_text(TENANT + egress_ip("apart", *EGRESS.values()))
     lab.play("networks.yml", manifests=directory)
     yield directory
     lab.play("networks.yml")
@@ -135,6 +150,31 @@ def test_the_host_restores_what_it_lost(lab, manifests):
     lab.ssh(node, f"{damage}; systemctl restart heddle-host")
     assert any(kernel_state(lab, node) == good for _attempt in attempts(120, longest=2))
     assert seen(lab, "node1", NEAR[4]) == EGRESS[4]
+
+
+@pytest.mark.parametrize("version", [4, 6])
+def test_an_address_moves_to_the_nic_of_another_host(lab, manifests, own, tmp_path, version):
+    """Never on two of them, as that network sees it, and connections work again."""
+    (manifests / "apart.yml").write_text(TENANT + egress_ip("apart", EGRESS[version]))
+    lab.play("networks.yml", *assignable(tmp_path, *CONNECTED), manifests=manifests)
+    [former] = set(holders(lab).values())
+    [new] = set(CONNECTED) - {former}
+    ports = {node: FIRST_PORT + place for place, node in enumerate(NODES)}
+    for node, port in ports.items():
+        begin_connecting(lab, node, f"apart_{node}", f"{UNIT}-connect", port, NEAR[version])
+    try:
+        words = ["from", SEGMENT, [NEAR[4], NEAR[6]], {EGRESS[version]: [*ports.values()]}]
+        watch = RemoteProgram(lab, OBSERVER, "address_watch.py", *words, namespace=BEYOND)
+        assert watch.line() == "ready"
+        lab.play("networks.yml", *assignable(tmp_path, new), manifests=manifests)
+        assert set(holders(lab).values()) == {new}
+        known = {node: lab.ssh(node, f"cat /sys/class/net/{NIC}/address").strip() for node in CONNECTED}
+        expect_move(watch, known, {EGRESS[version]: (former, new)})
+    finally:
+        for node in NODES:
+            lab.try_ssh(node, "systemctl", "stop", f"{UNIT}-connect")
+    again = lab.play("networks.yml", *assignable(tmp_path, new), manifests=manifests).changed
+    assert {node: again[node] for node in NODES} == dict.fromkeys(NODES, 0)
 
 
 def test_user_defined_networks_get_a_condition(lab, manifests):

@@ -10,16 +10,17 @@ host, in both families; the playbook itself sends packets between all workloads 
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
 import subprocess
 
 import pytest
 
-from tests.lab.conftest import NODES, REPORT, ROOT
+from tests.lab.conftest import NODES, REPORT
+from tests.lab.disturbed_run import disturbed, kill_run
+from tests.lab.green_network import GREEN
+from tests.pipeline import workload
 
-NETWORK = "test12"
+PLAYBOOK, NETWORK = "upgrade_layer2.yml", "test12"
 TARGETS = (
     "203.203.0.1", "203.203.0.3", "203.203.0.4", "203.203.0.5", "100.65.0.2", "100.65.0.3", "100.65.0.4",
     "2010:100:200::1", "2010:100:200::3", "2010:100:200::4", "2010:100:200::5", "fd99::2", "fd99::3", "fd99::4",
@@ -54,24 +55,6 @@ def unreached(lab):
     return {node: lines for node, process in processes.items() if (lines := process.communicate()[0].splitlines())}
 
 
-def disturbed(lab, words, action, *arguments):
-    """Run the upgrade, and do something when these words appear in its output. Returns what it printed."""
-    command = [str(ROOT / "scripts" / "play"), "playbooks/upgrade_layer2.yml", *arguments]
-    # The words are names of tasks, which the short output leaves out.
-    environment = {**os.environ, "ANSIBLE_NOCOLOR": "1", "HEDDLE_VERBOSE": "1", "HEDDLE_LOG_DIRECTORY": ""}
-    output, waiting = [], True
-    with subprocess.Popen(
-        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True
-    ) as process:
-        for line in process.stdout:
-            output.append(line)
-            if waiting and words in line:
-                waiting = False
-                action(process)
-    assert not waiting, f"it ended before {words!r}: " + "".join(output)[-4000:]
-    return "".join(output)
-
-
 def measured():
     """What became of the traffic of the last run, by kind and protocol: sent and lost, without what moves cost."""
     report = json.loads((REPORT / "upgrade_layer2.json").read_text())
@@ -94,6 +77,27 @@ def old_objects(lab):
     return found
 
 
+@pytest.fixture(scope="module", autouse=True)
+def steered(lab, tmp_path_factory):
+    """Another manifest set: workloads on two hosts that leave by the third one, with the address of a load balancer."""
+    directory = tmp_path_factory.mktemp("steered")
+    name = {"name": "out", "namespace": "steered"}
+    documents = [
+        {"apiVersion": "v1", "kind": "Service", "metadata": name,
+         "spec": {"type": "LoadBalancer", "ipFamilyPolicy": "PreferDualStack", "selector": {"app": "out"},
+                  "ports": [{"port": 80}]}},
+        {"apiVersion": "k8s.ovn.org/v1", "kind": "EgressService", "metadata": name,
+         "spec": {"nodeSelector": {"matchLabels": {"kubernetes.io/hostname": "node2"}}}},
+    ]  # fmt: skip
+    text = GREEN.replace("green", "steered")
+    for node in ("node1", "node3"):
+        text += workload("steered", f"on-{node}", node).replace("steered}", "steered, labels: {app: out}}")
+    text += "".join(f"---\n{json.dumps(one)}\n" for one in documents)
+    (directory / "steered.yml").write_text(text)
+    run = lab.play("networks.yml", *OLD, "-e", "heddle_manifest_set=steered", manifests=directory)
+    assert run.changed["node1"]
+
+
 def test_the_preflight_shows_all_moves_and_changes_nothing(lab):
     before = lab.dump()
     run = lab.play("upgrade_layer2.yml", "--check")
@@ -104,10 +108,6 @@ def test_the_preflight_shows_all_moves_and_changes_nothing(lab):
     assert not unreached(lab)
 
 
-def kill_it(process):
-    os.killpg(process.pid, signal.SIGKILL)
-
-
 @pytest.mark.parametrize(
     "cut",
     [
@@ -116,7 +116,7 @@ def kill_it(process):
     ],
 )
 def test_killed_run(lab, cut):
-    disturbed(lab, cut, kill_it, "-e", ONLY.format("node1"))
+    disturbed(PLAYBOOK, cut, kill_run, "-e", ONLY.format("node1"))
     # Whatever was left undone, all workloads reach each other.
     assert not unreached(lab)
 
@@ -126,7 +126,7 @@ def test_killed_run_is_completed_by_the_next_one_with_dying_daemons(lab):
         for node, daemon in zip(NODES, ("ovn-northd", "ovn-controller", "ovs-vswitchd"), strict=True):
             lab.ssh(node, f"kill -9 $(cat /run/*/{daemon}.pid)")
 
-    disturbed(lab, "Apply the plan to the nodes that go first", kill_daemons, "-e", ONLY.format("node1"))
+    disturbed(PLAYBOOK, "Apply the plan to the nodes that go first", kill_daemons, "-e", ONLY.format("node1"))
     lab.play("upgrade_layer2.yml", "-e", ONLY.format("node1"))
     assert versions(lab) == {"node1": "2.0", "node2": "1.0", "node3": "1.0"}
     assert not unreached(lab)
@@ -147,7 +147,7 @@ def test_rollback_of_a_node_is_kept_by_the_same_manifests(lab):
 def test_node_failure_is_reported_and_the_next_run_continues(lab):
     nodes = '{"heddle_upgrade_nodes": ["node1", "node2"]}'
     output = disturbed(
-        lab,
+        PLAYBOOK,
         "Stop the workloads there and start them elsewhere",
         lambda _process: lab.verb("kill", "node3"),
         "-e",
@@ -178,6 +178,8 @@ def test_the_last_node_and_the_clean_up(lab):
         ("north-south", "new tcp"),
         ("to join address", "icmp"),
         ("to service", "new tcp"),
+        ("by egress service", "udp"),
+        ("by egress service", "new tcp"),
     } <= set(found)
     sent, lost = found["comparison", "udp"]
     tolerated = TOLERATED / 100 + UNEVEN * lost / sent

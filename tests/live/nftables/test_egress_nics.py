@@ -187,16 +187,31 @@ def test_nothing_leaves_with_the_address_of_a_workload(run_nft, namespaces, vers
         rule = 'iifname "ovn-k8s-mp0" counter meta mark set 1009'
         run_nft(["nft", "-f", "-"], f"table inet other {{ chain c {{ {hook}\n{rule}\n}}\n}}\n")
     with opened(OUTSIDE, NEAR[version], PORT) as server, opened(INSIDE, source) as client:
-        for _attempt in attempts(TIMEOUT):
-            client.sendto(b"early", (NEAR[version], PORT))
-            with kernel.in_netns(HOST):
-                seen = run_nft(["nft", "list", "table", "inet", "other"])
-            if int(seen.partition("counter packets")[2].split()[0]) > 3:
-                break
+        arrive_at_the_host(client, b"early", version, run_nft)
         apply(plan, run_nft)
         # Nothing of what was sent before comes first.
         peer = received(server, client, b"late", (NEAR[version], PORT))
         assert peer[0] == EGRESS[version]
+        # The address moves to another host; the kernel goes on translating what it has tracked.
+        apply(plan, run_nft, firewall=without)
+        arrive_at_the_host(client, b"moved", version, run_nft)
+        apply(plan, run_nft)
+        assert received(server, client, b"back", (NEAR[version], PORT)) == peer
+
+
+def arrive_at_the_host(client: socket.socket, text: bytes, version: int, run_nft) -> None:
+    """Send until some packets have arrived at the host."""
+    before = arrived(run_nft)
+    for _attempt in attempts(TIMEOUT):
+        client.sendto(text, (NEAR[version], PORT))
+        if arrived(run_nft) > before + 3:
+            return
+    raise AssertionError(f"{text} did not arrive")
+
+
+def arrived(run_nft) -> int:
+    with kernel.in_netns(HOST):
+        return int(run_nft(["nft", "list", "table", "inet", "other"]).partition("counter packets")[2].split()[0])
 
 
 def test_routes_by_the_nic_are_those_of_the_main_table(run_nft, namespaces):

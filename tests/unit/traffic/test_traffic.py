@@ -14,6 +14,7 @@ import pytest
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.context import NodeContext
 from ansible_collections.heddle.ovn.plugins.module_utils.traffic import control, loop
 from ansible_collections.heddle.ovn.plugins.module_utils.traffic.flows import (
+    BY_SERVICE,
     COMPARISON,
     EAST_WEST,
     ICMP,
@@ -65,6 +66,31 @@ def test_flow_selection_is_independent_of_placement() -> None:
     }  # fmt: skip
     assert chosen_workloads(after) == chosen
     assert flows(before, chosen, EXTERNAL) == flows(after, chosen, EXTERNAL)
+
+
+def test_workloads_of_an_egress_service_send_to_external_hosts() -> None:
+    """Those of a further Layer2 network, or none where a firewall may drop it."""
+    found = plan()
+    extra = plan_of(
+        namespace("extra")
+        + layer2("extra", "net", "10.0.0.0/16", "fd00:1::/64")
+        + "".join(workload("extra", f"e{number}", "node1") for number in (1, 2, 3))
+    )
+    for part in ("networks", "workloads"):
+        found[part] |= {name: one for name, one in extra[part].items() if "extra" in name}
+    del found["workloads"]["extra/e3"]
+    found["workloads"] |= {f"small/{number}": found["workloads"]["small/alone"] for number in (1, 2)}
+    assert "extra_net" not in chosen_workloads(found)
+    found["egress_services"] = {"extra_net": {"extra/web": {"workloads": ["extra/e1", "extra/e2"]}}}
+    chosen = chosen_workloads(found)
+    assert [*chosen] == ["red_net", "small_net", "extra_net", "still_net"]
+    assert chosen["extra_net"] == ["extra/e1", "extra/e2"]
+    sent = [one for one in flows(found, {"extra_net": chosen["extra_net"]}, EXTERNAL) if one.source == "extra/e1"]
+    assert [(one.kind, one.protocol, one.target, one.family) for one in sent] == [
+        (BY_SERVICE, protocol, "external", number) for number in (4, 6) for protocol in (UDP, NEW)
+    ]
+    found["egress_firewalls"] = {"extra_net": [{"workloads": ["extra/e1"]}]}
+    assert chosen_workloads(found)["extra_net"] == ["extra/e2"]
 
 
 def test_each_workload_sends_to_the_next_to_external_hosts_and_to_a_join_address() -> None:

@@ -1,31 +1,43 @@
 # SPDX-License-Identifier: Apache-2.0
 """The steps in which addresses of EgressIPs and load balancers move to other hosts (`render/common/handover.py`).
 
-All hosts take a step before one of them takes the next one. The second and third are what connections wait for, so
-they write only what the move is about, without comparing the host; applying the plan, which follows, does that.
+No host takes a step before all others have taken the one before, or have said by notices that they have done what this
+one waits for (`move_watch.py`). The second and third are what connections wait for, so they write only what the move is
+about, without comparing the host; applying the plan, which follows, does that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+import time
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from ..common.change import Outcome
 from ..common.naming import DEFAULT_NETWORK
+from ..common.polling import attempts
 from ..render.common.egress_ips import held_nics
 from ..render.common.handover import (
     announced_addresses,
     claimed_plan,
+    is_prepared,
+    new_hosts,
     pending_addresses,
     prepared_plan,
     released_plan,
     rerouting_plan,
 )
-from . import node_gateway, topology
+from ..render.egress.move_notices import CLAIMING, RELEASED, RELEASING, Notice
+from . import move_notices, node_gateway, topology
 from .context import NodeContext
 from .module_runner import known_node
+from .move_outcome import take_outcome
 from .plan_file import keep_plan
 from .zone import PARTS, apply_zone, stored_plan
+
+# Seconds that a former host waits for new hosts to say that they have prepared, and for OVN to lead workloads to them.
+# The addresses are where they were meanwhile.
+_ANSWER_SECONDS, _OVN_SECONDS = 1.0, 2.0
 
 
 def prepare_addresses(context: NodeContext, plan: dict, moved: Mapping[str, str]) -> Outcome:
@@ -43,14 +55,49 @@ def prepare_addresses(context: NodeContext, plan: dict, moved: Mapping[str, str]
 def release_addresses(context: NodeContext, plan: dict, moved: Mapping[str, str]) -> Outcome:
     """Give up the addresses of the stored plan that this host has and another one gets; others do nothing.
 
-    Only flows that drop and the addresses themselves are written. Workloads are still led here, and by the next step to
-    the new hosts.
+    Workloads are led to the new hosts before that, if these say that they have prepared, or else by the next step.
+    Only these rows, flows that drop and the addresses themselves are written.
     """
     known_node(plan, context.node)
     stored = stored_plan(context)
     released = released_plan(stored, plan, context.node, moved) if stored else None
     if released is None or released["digest"] == stored["digest"]:
         return Outcome()
+    outcome = Outcome()
+    if _are_ready(context, plan, moved) and is_prepared(stored, plan, context.node, moved):
+        outcome += _lead_away(context, plan, moved, released)
+    outcome += _give_up(context, stored, released)
+    if not outcome.refused:
+        move_notices.send_notice(plan, Notice(RELEASED, context.node))
+    return outcome
+
+
+def _are_ready(context: NodeContext, plan: dict, moved: Mapping[str, str]) -> bool:
+    """Say that addresses are about to be given up; return whether all new hosts say that they have prepared."""
+    new, ready, releasing = new_hosts(plan, moved), set(), Notice(RELEASING, context.node)
+    with contextlib.suppress(OSError), move_notices.NoticeSocket(plan, context.node, moved) as notices:
+        move_notices.send_notice(plan, releasing)
+        until = time.monotonic() + _ANSWER_SECONDS
+        while not new <= ready and (left := until - time.monotonic()) > 0:
+            ready |= {one.node for one in notices.read(left) if one.kind == CLAIMING}
+    return new <= ready
+
+
+def _lead_away(context: NodeContext, plan: dict, moved: Mapping[str, str], released: dict) -> Outcome:
+    """Lead workloads of this host to the new hosts, as all others do now, and wait until OVN does so.
+
+    That takes it longer than all else. So the addresses are given up when workloads are about to need the new hosts,
+    which drop until then what arrives.
+    """
+    prepared = prepared_plan(plan, context.node, moved)
+    written = topology.apply_first_changes(replace(context, former=prepared), released) or Outcome()
+    for _attempt in attempts(_OVN_SECONDS if written.changed else 0, longest=0.05):
+        if topology.is_programmed(plan, context.node):
+            break
+    return written
+
+
+def _give_up(context: NodeContext, stored: dict, released: dict) -> Outcome:
     # An EgressService that leaves with one of the addresses goes with it, and all that it has on this host.
     services = stored.get("egress_services", {}) != released.get("egress_services", {})
     if services:
@@ -71,21 +118,50 @@ def claim_addresses(context: NodeContext, plan: dict, moved: Mapping[str, str]) 
     not prepare applies the plan where egress addresses move.
     """
     known_node(plan, context.node)
-    stored = stored_plan(context)
-    claimed = claimed_plan(stored, plan, context.node, moved) if stored else None
-    if claimed is None:
+    outcome = take_addresses(context, plan, moved)
+    if outcome is None:
         rerouting = rerouting_plan(plan, context.node, moved)
         return apply_zone(context, rerouting, PARTS) if rerouting else Outcome()
-    pending = pending_addresses(stored, claimed, context.node)
-    # Connections wait for this, so even the file of the plan comes later; a later run takes them in any case.
-    outcome = node_gateway.claim_addresses(context, stored, claimed, pending)
-    outcome += keep_plan(claimed, context.plan_path, write=context.write)
     if not context.write:
         return outcome
-    node_gateway.note_applied(claimed)
-    prepared = prepared_plan(plan, context.node, moved)
-    written = topology.apply_first_changes(replace(context, former=prepared), claimed)
+    outcome += take_outcome()
+    written = lead_workloads(context, plan, moved)
+    claimed = stored_plan(context)
     if written is None:
         return outcome + topology.apply_topology(context, claimed)
     topology.await_programmed(context, claimed)
     return outcome + written
+
+
+def take_addresses(
+    context: NodeContext, plan: dict, moved: Mapping[str, str], released: Collection[str] | None = None
+) -> Outcome | None:
+    """Set and announce the addresses that former hosts have given up, `released` or all; None without preparation.
+
+    The plan with them is stored.
+    """
+    stored = stored_plan(context)
+    claimed = claimed_plan(stored, plan, context.node, moved, released) if stored else None
+    if claimed is None:
+        return None
+    pending = pending_addresses(stored, claimed, context.node)
+    # Connections wait for this, so even the file of the plan comes later; a later run takes them in any case.
+    outcome = node_gateway.claim_addresses(context, stored, claimed, pending)
+    outcome += keep_plan(claimed, context.plan_path, write=context.write)
+    if context.write:
+        node_gateway.note_applied(claimed)
+    return outcome
+
+
+def lead_workloads(context: NodeContext, plan: dict, moved: Mapping[str, str]) -> Outcome | None:
+    """Write the rows that lead workloads to the new hosts, and do not wait for OVN.
+
+    None where the host has not prepared or has not given up its own addresses, and where only a comparison of all rows
+    writes these.
+    """
+    stored = stored_plan(context)
+    claimed = claimed_plan(stored, plan, context.node, moved) if stored else None
+    if claimed is None:
+        return None
+    prepared = prepared_plan(plan, context.node, moved)
+    return topology.apply_first_changes(replace(context, former=prepared), claimed)

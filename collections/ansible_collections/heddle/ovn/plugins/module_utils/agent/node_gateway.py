@@ -109,9 +109,14 @@ def release_addresses(context: NodeContext, former: dict, plan: dict) -> Outcome
     lost = [one for one in render_held_addresses(former, node) if one not in kept]
     if not write or kernel.PYROUTE2_IMPORT_ERROR is not None:
         return _host_network(plan, node, _owner(plan), write=write)
-    outcome = _egress_flows(former, plan, node, removing=False)
+    outcome, by_nics = (
+        _egress_flows(former, plan, node, removing=False),
+        held_nics(former, node) != held_nics(plan, node),
+    )
+    if by_nics:
+        outcome += apply_firewall(plan, node, write=write)
     outcome += remove_addresses(lost)
-    if held_nics(former, node) != held_nics(plan, node):
+    if by_nics:
         outcome += _host_network(plan, node, _owner(plan), write=write)
     return outcome
 

@@ -10,6 +10,8 @@ All hosts choose the same flows. A flow belongs to workloads, not to hosts: whic
 | long | one TCP connection, a line and its echo | 100 ms | workload | next workload; external host |
 | new | a TCP connection each time | 100 ms | workload | external host; address of a Service of its network |
 
+With an EgressService, workloads of one further Layer2 network send UDP and new TCP connections to the external host.
+
 Nothing is bound to the ports of Services, which are those of applications: a refused connection has reached an
 endpoint as well.
 
@@ -27,11 +29,11 @@ from ..common.naming import DEFAULT_NETWORK, workload_namespace
 
 UDP, ICMP, LONG, NEW = "udp", "icmp", "long tcp", "new tcp"
 EAST_WEST, NORTH_SOUTH, TO_JOIN, COMPARISON = "east-west", "north-south", "to join address", "comparison"
-TO_SERVICE = "to service"
+TO_SERVICE, BY_SERVICE = "to service", "by egress service"
 # Milliseconds from one packet to the next.
 INTERVALS = {UDP: 10, ICMP: 50, LONG: 100, NEW: 100}
 # How many networks and how many workloads of each are measured: limited by one processor.
-NETWORKS, WORKLOADS = 2, 4
+NETWORKS, WORKLOADS, STEERED = 2, 4, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +72,9 @@ class Answerer:
 def chosen_workloads(plan: dict, networks: int = NETWORKS, workloads: int = WORKLOADS) -> dict[str, list[str]]:
     """Return workloads by primary network, on as many nodes as possible, in an order independent of moves.
 
-    Networks with more workloads come first; of equal ones those with Services, then those with more families. The last
-    network is the first Layer3 one with several workloads.
+    Networks with more workloads come first; of equal ones those with Services, then those with more families. The first
+    other one with an EgressService follows, with workloads of that; the last is the first Layer3 one with several
+    workloads.
     """
     found = {topology: _primary(plan, topology) for topology in ("Layer2", "Layer3")}
     count = {network: sum(map(len, nodes.values())) for network, nodes in found["Layer2"].items()}
@@ -79,7 +82,23 @@ def chosen_workloads(plan: dict, networks: int = NETWORKS, workloads: int = WORK
     order = sorted(count, key=lambda one: (-count[one], one not in served, -len(families[one]), one))
     compared = sorted(network for network, nodes in found["Layer3"].items() if sum(map(len, nodes.values())) > 1)
     placed = found["Layer2"] | found["Layer3"]
-    return {network: sorted(_spread(placed[network])[:workloads]) for network in [*order[:networks], *compared[:1]]}
+    chosen = {network: sorted(_spread(placed[network])[:workloads]) for network in order[:networks]}
+    chosen |= _steered(plan, [one for one in order if one not in chosen], found["Layer2"])
+    return chosen | {network: sorted(_spread(placed[network])[:workloads]) for network in compared[:1]}
+
+
+def _steered(plan: dict, networks: list[str], placed: dict[str, dict[str, list[str]]]) -> dict[str, list[str]]:
+    """Return workloads of an EgressService by their network; none where a firewall may drop what they send."""
+    for network in networks:
+        firewalls = plan.get("egress_firewalls", {}).get(network, ())
+        filtered = {workload for firewall in firewalls for workload in firewall["workloads"]}
+        for _name, entry in sorted(plan.get("egress_services", {}).get(network, {}).items()):
+            steered = set(entry["workloads"]) - filtered
+            found = {node: [name for name in names if name in steered] for node, names in placed[network].items()}
+            chosen = sorted(_spread(found)[:STEERED])
+            if chosen:
+                return {network: chosen}
+    return {}
 
 
 def _primary(plan: dict, topology: str) -> dict[str, dict[str, list[str]]]:
@@ -110,18 +129,28 @@ def flows(plan: dict, chosen: dict[str, list[str]], external: dict[str, list[str
                 for address in _addresses(plan, following, network):
                     found += _flows(COMPARISON, (UDP,), network, source, following, address)
                 continue
-            if following != source:
+            steered = _is_steered(plan, network, source)
+            if following != source and not steered:
                 for address in _addresses(plan, following, network):
                     found += _flows(EAST_WEST, (UDP, LONG), network, source, following, address)
             families = {family(address) for address in _addresses(plan, source, network)}
             families -= _default_elsewhere(plan, source)
             for host, addresses in external.items():
                 for address in (one for one in addresses if family(one) in families):
-                    found += _flows(NORTH_SOUTH, (UDP, LONG, NEW), network, source, host, address)
+                    kind, protocols = (BY_SERVICE, (UDP, NEW)) if steered else (NORTH_SOUTH, (UDP, LONG, NEW))
+                    found += _flows(kind, protocols, network, source, host, address)
+            if steered:
+                continue
             for node, address in _join_addresses(plan, network, place + 1):
                 found += _flows(TO_JOIN, (ICMP,), network, source, node, address)
             found += _to_service(plan, network, source)
     return found
+
+
+def _is_steered(plan: dict, network: str, workload: str) -> bool:
+    """Return whether a workload leaves with the address of a load balancer."""
+    entries = plan.get("egress_services", {}).get(network, {}).values()
+    return any(workload in entry["workloads"] for entry in entries)
 
 
 def _flows(kind: str, protocols: tuple, network: str, source: str, target: str, address: str) -> Iterator[Flow]:

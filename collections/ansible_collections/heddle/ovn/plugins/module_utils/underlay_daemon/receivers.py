@@ -8,13 +8,21 @@ NIC itself.
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 import socket
-import struct
 from collections.abc import Iterator
 
+from ..common.packet_capture import (
+    BUFFER,
+    EQUAL,
+    LOAD_HALF,
+    LONGEST,
+    RETURN,
+    Instruction,
+    captured,
+    frames_of,
+)
 from ..types.encapsulation import GENEVE, VXLAN, Encapsulation
 from ..underlay.packet import ETHERTYPE, Probe, read_datagram, read_frame
 
@@ -23,10 +31,8 @@ from ..underlay.packet import ETHERTYPE, Probe, read_datagram, read_frame
 _DEVICES = {GENEVE.kind: f"genev_sys_{GENEVE.udp_port}", VXLAN.kind: f"vxlan_sys_{VXLAN.udp_port}"}
 _USERSPACE_BRIDGE = "br-underlay"
 _SYS = "/sys/class/net"
-# Larger than any packet, and a buffer that holds what arrives while the process is not scheduled.
-_LONGEST, _BUFFER = 65536, 4 << 20
-# packet(7), socket(7).
-_EVERY_PROTOCOL, _OUTGOING, _ATTACH_FILTER = 0x0003, 4, 26
+# packet(7).
+_OUTGOING = 4
 _UDP = 17
 
 
@@ -49,7 +55,7 @@ class Receiver:
         """Yield the probes that have arrived."""
         while True:
             try:
-                data, sender = self._socket.recvfrom(_LONGEST)
+                data, sender = self._socket.recvfrom(LONGEST)
             except OSError:
                 return
             if self._socket.family == socket.AF_PACKET and sender[2] == _OUTGOING:
@@ -69,15 +75,15 @@ def receivers(
     """
     device = _DEVICES[overlay.kind]
     if os.path.isdir(os.path.join(_SYS, device)):
-        return [Receiver(_captured(device, _frames()), overlay, read_frame)], ""
+        return [Receiver(captured(device, frames_of(ETHERTYPE)), overlay, read_frame)], ""
     if os.path.isdir(os.path.join(_SYS, _USERSPACE_BRIDGE)):
-        return [Receiver(_captured(interface, _datagrams(overlay.udp_port)), overlay, _inside)], ""
+        return [Receiver(captured(interface, _datagrams(overlay.udp_port)), overlay, _inside)], ""
     if not may_bind:
         return [], f"Open vSwitch has no tunnel port for UDP port {overlay.udp_port}"
     found: list[Receiver] = []
     for address in addresses:
         end = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM)
-        end.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER)
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)
         try:
             end.bind((address, overlay.udp_port))
         except OSError as error:
@@ -97,51 +103,29 @@ def _problem(error: OSError, address: str, overlay: Encapsulation) -> str:
     return f"UDP port {overlay.udp_port}: {error.strerror}"
 
 
-def _captured(device: str, program: list[tuple[int, int, int, int]]) -> socket.socket:
-    """Return a socket with the packets of a device that a filter of BPF selects."""
-    end = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-    end.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER)
-    code = b"".join(struct.pack("HBBI", *one) for one in program)
-    buffer = ctypes.create_string_buffer(code, len(code))
-    # Before it is bound: from then on packets arrive.
-    end.setsockopt(socket.SOL_SOCKET, _ATTACH_FILTER, struct.pack("HL", len(program), ctypes.addressof(buffer)))
-    try:
-        end.bind((device, _EVERY_PROTOCOL))
-    except OSError:
-        end.close()
-        raise
-    return end
+# Instructions of classic BPF (linux/filter.h), beside those of `packet_capture.py`.
+_LOAD_BYTE, _LOAD_LENGTH, _LOAD_INDEXED, _ANY_BIT = 0x30, 0xB1, 0x48, 0x45
 
 
-# Instructions of classic BPF (linux/filter.h): load half word, load byte, and so on.
-_LOAD_HALF, _LOAD_BYTE, _LOAD_LENGTH, _LOAD_INDEXED = 0x28, 0x30, 0xB1, 0x48
-_EQUAL, _ANY_BIT, _RETURN = 0x15, 0x45, 0x06
-
-
-def _frames() -> list[tuple[int, int, int, int]]:
-    """Frames that hold a probe."""
-    return [(_LOAD_HALF, 0, 0, 12), (_EQUAL, 0, 1, ETHERTYPE), (_RETURN, 0, 0, _LONGEST), (_RETURN, 0, 0, 0)]
-
-
-def _datagrams(port: int) -> list[tuple[int, int, int, int]]:
+def _datagrams(port: int) -> list[Instruction]:
     """UDP datagrams to a port, unfragmented, without extension headers."""
     return [
-        (_LOAD_HALF, 0, 0, 12),
-        (_EQUAL, 0, 7, 0x0800),
+        (LOAD_HALF, 0, 0, 12),
+        (EQUAL, 0, 7, 0x0800),
         (_LOAD_BYTE, 0, 0, 23),
-        (_EQUAL, 0, 11, _UDP),
-        (_LOAD_HALF, 0, 0, 20),
+        (EQUAL, 0, 11, _UDP),
+        (LOAD_HALF, 0, 0, 20),
         (_ANY_BIT, 9, 0, 0x3FFF),
         (_LOAD_LENGTH, 0, 0, 14),
         (_LOAD_INDEXED, 0, 0, 16),
-        (_EQUAL, 5, 6, port),
-        (_EQUAL, 0, 5, 0x86DD),
+        (EQUAL, 5, 6, port),
+        (EQUAL, 0, 5, 0x86DD),
         (_LOAD_BYTE, 0, 0, 20),
-        (_EQUAL, 0, 3, _UDP),
-        (_LOAD_HALF, 0, 0, 56),
-        (_EQUAL, 0, 1, port),
-        (_RETURN, 0, 0, _LONGEST),
-        (_RETURN, 0, 0, 0),
+        (EQUAL, 0, 3, _UDP),
+        (LOAD_HALF, 0, 0, 56),
+        (EQUAL, 0, 1, port),
+        (RETURN, 0, 0, LONGEST),
+        (RETURN, 0, 0, 0),
     ]
 
 

@@ -16,6 +16,7 @@ LANES = (
     ("north-south", "udp", "packets lost"), ("north-south", "new tcp", "connections failed"),
     ("north-south", "long tcp", "lines stuck"), ("to join address", "icmp", "echoes lost"),
     ("to service", "new tcp", "connections without an answer"),
+    ("by egress service", "udp", "packets lost"), ("by egress service", "new tcp", "connections failed"),
     ("comparison", "udp", "packets lost where nothing changes"),
 )  # fmt: skip
 

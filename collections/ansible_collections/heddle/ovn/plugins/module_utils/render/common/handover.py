@@ -121,21 +121,33 @@ def _moved_entries(stored: dict, plan: dict, node: str, moved: Collection[str], 
     return entries
 
 
-def claimed_plan(stored: dict, plan: dict, node: str, moved: Mapping[str, str]) -> dict | None:
+def claimed_plan(
+    stored: dict, plan: dict, node: str, moved: Mapping[str, str], released: Collection[str] | None = None
+) -> dict | None:
     """Return the stored plan of a node with the addresses that it gets; None where it did not prepare for them.
 
     Its workloads leave by the new hosts. A former host has given up what it loses, and goes on dropping what others may
-    still send to it.
+    still send to it. `released` are the former hosts that have given up their addresses, None for all: the node goes on
+    waiting for addresses of others.
     """
     prepared = prepared_plan(plan, node, moved)
     if prepared is None or node not in prepared["nodes"]:
         return None
     lost = _lost(prepared, node, moved)
-    released = _released(prepared, plan, node, moved, lost, prepared=True)
-    if stored.get("digest") != (released if lost else prepared)["digest"]:
+    waiting = _released(prepared, plan, node, moved, lost, prepared=True)
+    left = [address for address in waiting.get(UNANNOUNCED, ()) if address in stored.get(UNANNOUNCED, ())]
+    # Either it has taken none yet, or some of them.
+    if stored.get("digest") not in ((waiting if lost else prepared)["digest"], _completed(waiting, left)["digest"]):
         return None
     got = set(held_addresses(plan, node))
-    return _completed(released, [address for address in released.get(UNANNOUNCED, ()) if address not in got])
+    if released is not None:
+        got = {address for address in got if moved.get(address) in released}
+    return _completed(waiting, [address for address in left if address not in got])
+
+
+def new_hosts(plan: dict, moved: Mapping[str, str]) -> set[str]:
+    """Return the nodes that get addresses which move."""
+    return {node for node in plan["nodes"] if not moved.keys().isdisjoint(held_addresses(plan, node))}
 
 
 def rerouting_plan(plan: dict, node: str, moved: Mapping[str, str]) -> dict | None:

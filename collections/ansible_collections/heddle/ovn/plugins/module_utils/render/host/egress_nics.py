@@ -4,8 +4,8 @@
 As in ovn-kubernetes (`node/controllers/egressip`; docs/features/cluster-egress-controls/egress-ip.md, "EgressIP IP is
 assigned to a secondary host interface"): the cluster router leads packets of the workloads to the management port with
 the mark 1009. A rule of priority 6000 looks each workload up in a table of the NIC, which has the main table's routes
-by that NIC and a default route, and nftables translates to the address. What has the mark and is not translated, since
-tables and rules do not change at one moment, is dropped.
+by that NIC and a default route, and nftables translates to the address. What has the mark and no address of a NIC is
+dropped, since tables and rules do not change at one moment, and addresses move.
 
 In local gateway mode packets to nodes come by the management port, too. They have the mark 1008, and a rule of priority
 5999 excepts them; connection tracking keeps the mark for their replies.
@@ -131,9 +131,12 @@ def egress_nics(plan: dict, node: str) -> EgressNics:
 
 
 def render_filter(default: NodeNetwork) -> Chain:
-    """Return the chain that drops what should have been translated; it is always there, before any such packet is."""
-    rules = [
-        f"{_WORDS[family(subnet)][0]} saddr {subnet} meta mark {OTHER_NIC_MARK:#x} drop"
-        for subnet in default.network["subnets"]
-    ]
-    return Chain("egress-ip-sec-filter", tuple(rules), hook="postrouting", priority=_AFTER_SOURCE_NAT)
+    """Return the chain that drops what may not leave by another NIC; it is always there, before any such packet is.
+
+    Only packets with an address that the node holds on a NIC may. Others were not translated, or belong to connections
+    from before an address moved to another node, which the kernel would go on translating.
+    """
+    mark = f"meta mark {OTHER_NIC_MARK:#x}"
+    held = sorted(held_nics(default.plan, default.node))
+    rules = [f"{_WORDS[family(address)][0]} saddr {address} {mark} accept" for address in held]
+    return Chain("egress-ip-sec-filter", (*rules, f"{mark} drop"), hook="postrouting", priority=_AFTER_SOURCE_NAT)

@@ -16,6 +16,7 @@ from ...agent.health.probes import first_readiness
 from ...agent.module_options import ZONE_PARTS
 from ...agent.module_runner import Request, load_plan, node_context, refusal, result
 from ...agent.move_mark import end_move, note_move
+from ...agent.move_watch import begin_watch
 from ...agent.zone import apply_zone
 from ...common.naming import MESH_CERTIFICATES
 from ...render.host.mesh import mesh_networks
@@ -51,6 +52,8 @@ def zone_result(request: Request) -> dict:
         }
     found = result(outcome, diff=request.diff)
     if handover:
+        if handover == "prepare" and context.write:
+            begin_watch(context, plan, request.params["moved"])
         return found
     found["stopped_services"] = stopped = missing_services(plan)
     if request.params["audit"] and context.write:

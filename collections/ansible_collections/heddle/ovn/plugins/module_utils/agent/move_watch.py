@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A process that takes part in a move as soon as other hosts have done what it has to wait for.
+
+A host that has prepared starts it. It leads workloads to the new hosts when all of these are about to take their
+addresses, and takes an address when its former host has given it up, both by notices of these hosts. So connections do
+not wait until the control node has called all hosts. Whatever it does not do, the playbook's last step does: where a
+notice was lost, where a host is in another provider network, where a former host is dead, and after a failure, which
+that step finds too and reports.
+
+It only changes what the step would change, under the host's lock, and only where the host is as it prepared.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Mapping
+
+from ..common.change import Outcome
+from ..netlink.kernel import NetlinkFailure
+from ..render.common.handover import is_prepared, new_hosts
+from ..render.egress.move_notices import CLAIMING, RELEASED, RELEASING, Notice
+from . import move_notices
+from .address_moves import lead_workloads, take_addresses
+from .context import NodeContext, only_writer
+from .module_runner import KNOWN_ERRORS
+from .move_mark import is_moving
+from .move_notices import NoticeSocket
+from .move_outcome import add_outcome, take_outcome
+from .zone import stored_plan
+
+# Seconds between two looks whether the move is over, and whether the host has given up its own addresses meanwhile.
+_PAUSE, _SHORT_PAUSE = 1.0, 0.05
+
+
+def begin_watch(context: NodeContext, plan: dict, moved: Mapping[str, str]) -> None:
+    """Start the process on a host that has prepared; without the host's lock, which it would share."""
+    stored = stored_plan(context)
+    if not stored or not is_prepared(stored, plan, context.node, moved):
+        return
+    try:
+        notices = NoticeSocket(plan, context.node, moved)
+    except OSError:
+        return
+    with notices:
+        take_outcome()
+        if os.fork():
+            return
+        status = 1
+        try:
+            _detach(keep=notices.fileno())
+            MoveWatch(context, plan, moved).follow(notices)
+            status = 0
+        finally:
+            os._exit(status)
+
+
+def _detach(*, keep: int) -> None:
+    """Leave what the caller waits for: its session, its output, and every descriptor but one."""
+    os.setsid()
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for descriptor in range(3):
+        os.dup2(nothing, descriptor)
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > 2 and int(name) != keep:
+            with contextlib.suppress(OSError):
+                os.close(int(name))
+
+
+class MoveWatch:
+    """What one host does in a move to `plan`, and what it has heard from others; `moved` as for the steps."""
+
+    def __init__(self, context: NodeContext, plan: dict, moved: Mapping[str, str]) -> None:
+        self._context, self._plan, self._moved = context, plan, moved
+        self._new = new_hosts(plan, moved)
+        self._heard: set[Notice] = set()
+        # Former hosts whose addresses it has taken; whether workloads are led to the new hosts.
+        self._taken: set[str] = set()
+        self._led = False
+        # The stored plan with which it could do nothing, by its file.
+        self._refused: tuple[int, int] | None = None
+
+    def follow(self, notices: NoticeSocket) -> None:
+        """Act on notices until the move is over. What fails is left to the steps, which say what is wrong."""
+        while is_moving():
+            heard = notices.read(_SHORT_PAUSE if self._refused else _PAUSE)
+            try:
+                self.act(heard)
+            except (*KNOWN_ERRORS, NetlinkFailure, OSError):
+                return
+
+    def act(self, heard: set[Notice]) -> None:
+        """Do what the notices that were heard allow."""
+        if heard:
+            self._refused = None
+            self._answer(heard)
+            self._heard |= heard
+        leads = not self._led and self._new <= self._hosts(CLAIMING)
+        released = self._hosts(RELEASED)
+        if not leads and (self._context.node not in self._new or released <= self._taken):
+            return
+        if self._refused and self._refused == self._stored_file():
+            return
+        with only_writer(write=True):
+            self._refused = self._stored_file()
+            # OVN works on the rows meanwhile.
+            written = lead_workloads(self._context, self._plan, self._moved) if leads else None
+            taken = take_addresses(self._context, self._plan, self._moved, released)
+            if taken is not None:
+                add_outcome((written or Outcome()) + taken)
+                self._led, self._taken, self._refused = self._led or leads, released, None
+
+    def _answer(self, heard: set[Notice]) -> None:
+        """Say that the host takes addresses next, when the first former host begins to give up some."""
+        kinds = {one.kind for one in heard} - {one.kind for one in self._heard}
+        if RELEASING in kinds and self._context.node in self._new:
+            move_notices.send_notice(self._plan, own := Notice(CLAIMING, self._context.node))
+            heard.add(own)
+
+    def _hosts(self, kind: str) -> set[str]:
+        return {one.node for one in self._heard if one.kind == kind}
+
+    def _stored_file(self) -> tuple[int, int] | None:
+        try:
+            found = os.stat(self._context.plan_path)
+        except OSError:
+            return None
+        return found.st_ino, found.st_mtime_ns
