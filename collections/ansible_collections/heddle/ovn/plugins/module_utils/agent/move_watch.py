@@ -16,6 +16,7 @@ import contextlib
 import os
 from collections.abc import Mapping
 
+from ..common import background_process
 from ..common.change import Outcome
 from ..netlink.kernel import NetlinkFailure
 from ..render.common.handover import is_prepared, new_hosts
@@ -38,33 +39,15 @@ def begin_watch(context: NodeContext, plan: dict, moved: Mapping[str, str]) -> N
     stored = stored_plan(context)
     if not stored or not is_prepared(stored, plan, context.node, moved):
         return
-    try:
-        notices = NoticeSocket(plan, context.node, moved)
-    except OSError:
-        return
-    with notices:
+    # Without the process the playbook's steps do all of it.
+    with contextlib.suppress(OSError), NoticeSocket(plan, context.node, moved) as notices:
         take_outcome()
-        if os.fork():
-            return
-        status = 1
-        try:
-            _detach(keep=notices.fileno())
-            MoveWatch(context, plan, moved).follow(notices)
-            status = 0
-        finally:
-            os._exit(status)
+        watch = MoveWatch(context, plan, moved)
+        background_process.spawn(lambda: watch.follow(notices), _end, {notices.fileno()})
 
 
-def _detach(*, keep: int) -> None:
-    """Leave what the caller waits for: its session, its output, and every descriptor but one."""
-    os.setsid()
-    nothing = os.open(os.devnull, os.O_RDWR)
-    for descriptor in range(3):
-        os.dup2(nothing, descriptor)
-    for name in os.listdir("/proc/self/fd"):
-        if int(name) > 2 and int(name) != keep:
-            with contextlib.suppress(OSError):
-                os.close(int(name))
+def _end(_number: int, _frame: object) -> None:
+    os._exit(1)
 
 
 class MoveWatch:
