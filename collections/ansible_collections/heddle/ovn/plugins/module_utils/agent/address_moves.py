@@ -35,8 +35,8 @@ from .move_outcome import take_outcome
 from .plan_file import keep_plan
 from .zone import PARTS, apply_zone, stored_plan
 
-# Seconds that a former host waits for new hosts to say that they have prepared, and for OVN to lead workloads to them.
-# The addresses are where they were meanwhile.
+# Seconds that a former host waits for notices of new hosts that they have prepared, and for OVN to lead workloads
+# there. The addresses are where they were meanwhile.
 _ANSWER_SECONDS, _OVN_SECONDS = 1.0, 2.0
 
 
@@ -55,8 +55,8 @@ def prepare_addresses(context: NodeContext, plan: dict, moved: Mapping[str, str]
 def release_addresses(context: NodeContext, plan: dict, moved: Mapping[str, str]) -> Outcome:
     """Give up the addresses of the stored plan that this host has and another one gets; others do nothing.
 
-    Workloads are led to the new hosts before that, if these say that they have prepared, or else by the next step.
-    Only these rows, flows that drop and the addresses themselves are written.
+    Workloads are led to the new hosts before that, if these send notices that they have prepared, or else by the next
+    step. Only these rows, flows that drop and the addresses themselves are written.
     """
     known_node(plan, context.node)
     stored = stored_plan(context)
@@ -73,7 +73,7 @@ def release_addresses(context: NodeContext, plan: dict, moved: Mapping[str, str]
 
 
 def _are_ready(context: NodeContext, plan: dict, moved: Mapping[str, str]) -> bool:
-    """Say that addresses are about to be given up; return whether all new hosts say that they have prepared."""
+    """Notify others that addresses are about to be given up; return whether all new hosts reply that they prepared."""
     new, ready, releasing = new_hosts(plan, moved), set(), Notice(RELEASING, context.node)
     with contextlib.suppress(OSError), move_notices.NoticeSocket(plan, context.node, moved) as notices:
         move_notices.send_notice(plan, releasing)

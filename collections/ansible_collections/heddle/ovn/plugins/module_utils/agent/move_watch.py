@@ -51,12 +51,12 @@ def _end(_number: int, _frame: object) -> None:
 
 
 class MoveWatch:
-    """What one host does in a move to `plan`, and what it has heard from others; `moved` as for the steps."""
+    """What one host does in a move to `plan`, and the notices that it has received; `moved` as for the steps."""
 
     def __init__(self, context: NodeContext, plan: dict, moved: Mapping[str, str]) -> None:
         self._context, self._plan, self._moved = context, plan, moved
         self._new = new_hosts(plan, moved)
-        self._heard: set[Notice] = set()
+        self._received: set[Notice] = set()
         # Former hosts whose addresses it has taken; whether workloads are led to the new hosts.
         self._taken: set[str] = set()
         self._led = False
@@ -64,20 +64,20 @@ class MoveWatch:
         self._refused: tuple[int, int] | None = None
 
     def follow(self, notices: NoticeSocket) -> None:
-        """Act on notices until the move is over. What fails is left to the steps, which say what is wrong."""
+        """Act on notices until the move is over. What fails is left to the steps, which report what is wrong."""
         while is_moving():
-            heard = notices.read(_SHORT_PAUSE if self._refused else _PAUSE)
+            received = notices.read(_SHORT_PAUSE if self._refused else _PAUSE)
             try:
-                self.act(heard)
+                self.act(received)
             except (*KNOWN_ERRORS, NetlinkFailure, OSError):
                 return
 
-    def act(self, heard: set[Notice]) -> None:
-        """Do what the notices that were heard allow."""
-        if heard:
+    def act(self, received: set[Notice]) -> None:
+        """Do what the notices that were received allow."""
+        if received:
             self._refused = None
-            self._answer(heard)
-            self._heard |= heard
+            self._answer(received)
+            self._received |= received
         leads = not self._led and self._new <= self._hosts(CLAIMING)
         released = self._hosts(RELEASED)
         if not leads and (self._context.node not in self._new or released <= self._taken):
@@ -93,15 +93,15 @@ class MoveWatch:
                 add_outcome((written or Outcome()) + taken)
                 self._led, self._taken, self._refused = self._led or leads, released, None
 
-    def _answer(self, heard: set[Notice]) -> None:
-        """Say that the host takes addresses next, when the first former host begins to give up some."""
-        kinds = {one.kind for one in heard} - {one.kind for one in self._heard}
+    def _answer(self, received: set[Notice]) -> None:
+        """Notify others that the host takes addresses next, when the first former host begins to give up some."""
+        kinds = {one.kind for one in received} - {one.kind for one in self._received}
         if RELEASING in kinds and self._context.node in self._new:
             move_notices.send_notice(self._plan, own := Notice(CLAIMING, self._context.node))
-            heard.add(own)
+            received.add(own)
 
     def _hosts(self, kind: str) -> set[str]:
-        return {one.node for one in self._heard if one.kind == kind}
+        return {one.node for one in self._received if one.kind == kind}
 
     def _stored_file(self) -> tuple[int, int] | None:
         try:

@@ -34,7 +34,7 @@ _FORMAT = "format 2: "
 
 
 class SchemaTooOld(EngineError):
-    """The database has the schema of an earlier release; the text says what to do."""
+    """The database has the schema of an earlier release; the text has the remedy."""
 
 
 class DuplicateValue(EngineError):

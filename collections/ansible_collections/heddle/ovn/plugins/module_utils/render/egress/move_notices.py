@@ -3,8 +3,8 @@
 
 Broadcast frames with an EtherType for experiments (IEEE Std 802, 0x88b5), which other hosts ignore. Each names a step
 of a host in the move to one plan, by a hash of that plan: it cannot be made up without the plan, and one of another
-move means nothing. A notice is a host's own word that it has done something. That an address is not answered for would
-not be: a host that is busy does not answer either, and may still send packets with it.
+move means nothing. A notice reports what its sender itself has done. That an address is not answered for
+would not prove it: a host that is busy does not answer either, and may still send packets with it.
 """
 
 from __future__ import annotations
