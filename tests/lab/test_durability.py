@@ -128,10 +128,14 @@ def test_heddle_host_shows_and_repairs_drift(lab):
 
 
 def test_address_that_returns_to_the_uplink_is_migrated_again(lab):
-    """As ifupdown or systemd-networkd do when they are restarted."""
+    """As ifupdown or systemd-networkd do when they are restarted: the route follows the address at once.
+
+    A route that is added while the address is taken off the uplink again goes with it: the kernel removes all routes of
+    a device with its last address.
+    """
     held = lab.ssh(NODE, "ip -o -4 address show dev br-ex scope global | grep -v 169.254").split()[3]
-    lab.ssh(NODE, f"ip address delete {held} dev br-ex && ip address add {held} dev eth2")
-    lab.ssh(NODE, "ip route add 203.0.113.0/24 dev eth2")
+    uplink = f"ip address add {held} dev eth2 && ip route add 203.0.113.0/24 dev eth2"
+    lab.ssh(NODE, f"ip address delete {held} dev br-ex && {uplink}")
     try:
         eventually(lambda: "dev br-ex" in lab.ssh(NODE, "ip route show 203.0.113.0/24"), "the route is on the bridge")
         eventually(lambda: is_as_planned(lab), f"{NODE} is as planned")

@@ -10,6 +10,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink.handle import HostKernel
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink.reconcile import reconcile_host_network
 from ansible_collections.heddle.ovn.plugins.module_utils.types.host_network import HostNetwork
+from tests.live.conftest import wait_for
 
 NAME = f"h{os.getpid()}-host"
 OWNER = "test:gateway"
@@ -55,7 +56,11 @@ def size(desired):
 
 
 def snapshot():
-    """What there is, without what changes by itself: whether the kernel has noticed that a cable is plugged in."""
+    """What there is, without what changes by itself: whether the kernel has noticed that a cable is plugged in.
+
+    An address that is still examined for duplicates has no local route yet.
+    """
+    wait_for(lambda: "tentative" not in ip("-6", "address"), "the end of the detection of duplicate addresses")
     parts = [
         ip("-oneline", "address"), ip("route", "show", "table", "all"), ip("-6", "route", "show", "table", "all"),
         ip("rule"), ip("-6", "rule"), ip("neighbour", "show", "nud", "permanent"),
