@@ -63,7 +63,7 @@ options:
         address is on two hosts.
       - V(prepare) applies O(document) but for the move. A host that loses the address of a load balancer does nothing
         yet. Apart from that nothing is left to do then, so connections are interrupted shortly only.
-      - V(release) gives up the addresses that the host loses, and notifies other hosts by the provider network, which
+      - V(release) gives up the addresses that the host loses, and notifies other hosts on the provider network, which
         then begin V(claim) by themselves. What they have changed is reported by that.
       - V(claim) sets and announces the addresses that the host gets, leads workloads to the hosts that get addresses of
         EgressIPs, and waits until OVN does so. A host that loses an address of an EgressIP goes on dropping packets

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Notices of hosts to each other by the provider network while addresses move: no step waits for the control node.
+"""Notices of hosts to each other on the provider network while addresses move: no step waits for the control node.
 
 Broadcast frames with an EtherType for experiments (IEEE Std 802, 0x88b5), which other hosts ignore. Each names a step
 of a host in the move to one plan, by a hash of that plan: it cannot be made up without the plan, and one of another
