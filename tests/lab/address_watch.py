@@ -4,7 +4,8 @@
 Words: `to` or `from`, an interface, its address of each family, the addresses to watch, each with its ports. Every
 20 ms one address in turn is asked for by ARP or a neighbour solicitation, broadcast or multicast. With `to` a
 connection to each address and port is begun every 50 ms; with `from` this host listens on the ports, and others
-connect with the addresses.
+connect with the addresses. It prints "ready" when each address was answered for and each connection worked once, so
+that a move which follows is seen from its beginning, or what is still missing after two minutes.
 
 After a line of input it goes on until there was a further connection for each address and port, and prints a JSON
 object: by address `hosts` and `senders`, the MAC addresses of answers, and of the frames of such connections, and
@@ -117,6 +118,12 @@ class Found:
             if not hosts or hosts[-1][0] != mac:
                 hosts.append([mac, round(1000 * (time.monotonic() - self._began))])
 
+    def missing(self):
+        """The addresses that were not answered for yet, and the connections that did not work yet."""
+        silent = [address for address, one in self.addresses.items() if not one["hosts"]]
+        places = {(address, port) for address, one in self.addresses.items() for port in one["ports"]}
+        return silent + [f"{address} {port}" for address, port in sorted(places - self._last.keys())]
+
     def complete(self):
         """Whether there was a further connection for each address and port."""
         return all(seen["accepted"] for one in self.addresses.values() for seen in one["ports"].values())
@@ -146,10 +153,13 @@ def main(direction, interface, owns, addresses):
     places = [(address, port) for address, ports in addresses.items() for port in ports]
     servers = {listen(port): port for port in {port for _address, port in places}} if direction == "from" else {}
     sees = {"hosts": answered, **({"senders": sender} if servers else {})}
-    asking = connecting = time.monotonic()
-    print('"ready"', flush=True)
+    asking = connecting = begun = time.monotonic()
+    ready = False
     while True:
         now = time.monotonic()
+        if not ready and (not (missing := found.missing()) or now - begun > LIMIT):
+            ready = True
+            print(json.dumps(missing or "ready"), flush=True)
         if now >= asking:
             asking = now + ASK
             address = next(asked)

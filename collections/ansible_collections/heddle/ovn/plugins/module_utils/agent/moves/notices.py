@@ -11,14 +11,14 @@ import select
 from collections.abc import Mapping
 from typing import Self
 
-from ..common.databases import VSWITCH_REMOTE
-from ..common.errors import EngineError
-from ..common.packet_capture import LONGEST, captured, frames_of
-from ..openflow.switch import Switch
-from ..ovsdb.protocol.client import OvsdbError
-from ..render.common.provider import provider_of
-from ..render.egress.move_notices import ETHERTYPE, Notice, expected_notices, notice_frame, read_notice
-from .module_runner import connected
+from ...common.databases import VSWITCH_REMOTE
+from ...common.errors import EngineError
+from ...common.packet_capture import LONGEST, captured, frames_of
+from ...openflow.switch import Switch
+from ...ovsdb.protocol.client import OvsdbError
+from ...render.common.provider import provider_of
+from ...render.egress.move_notices import ETHERTYPE, Notice, expected_notices, notice_frame, read_notice
+from ..module_runner import connected
 
 
 def send_notice(plan: dict, notice: Notice) -> None:

@@ -8,9 +8,11 @@ import random
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.agent import move_notices, move_outcome, move_watch
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.move_notices import NoticeSocket
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.move_watch import MoveWatch
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.moves import notices as move_notices
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.moves import outcome as move_outcome
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.moves import watch as move_watch
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.moves.notices import NoticeSocket
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.moves.watch import MoveWatch
 from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Change, Outcome
 from ansible_collections.heddle.ovn.plugins.module_utils.common.packet_capture import captured
 from ansible_collections.heddle.ovn.plugins.module_utils.render.egress.move_notices import (
@@ -23,7 +25,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.render.egress.move_noti
     read_notice,
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host.links_and_routes import render_held_addresses
-from tests.unit.agent.moving_hosts import MOVED, NETWORKS, STEPS, Hosts, egress_plan, leads_to, sends_with, takes
+from tests.unit.agent.moves.moving_hosts import MOVED, NETWORKS, STEPS, Hosts, egress_plan, leads_to, sends_with, takes
 
 NODES = ("node1", "node2", "node3")
 PREPARE, RELEASE, CLAIM = STEPS

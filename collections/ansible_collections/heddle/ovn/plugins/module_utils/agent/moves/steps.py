@@ -2,7 +2,7 @@
 """The steps in which addresses of EgressIPs and load balancers move to other hosts (`render/common/handover.py`).
 
 No host takes a step before all others have taken the one before, or have sent notices that they have done what this
-one waits for (`move_watch.py`). The second and third are what connections wait for, so they write only what the move is
+one waits for (`watch.py`). The second and third are what connections wait for, so they write only what the move is
 about, without comparing the host; applying the plan, which follows, does that.
 """
 
@@ -13,11 +13,11 @@ import time
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from ..common.change import Outcome
-from ..common.naming import DEFAULT_NETWORK
-from ..common.polling import attempts
-from ..render.common.egress_ips import held_nics
-from ..render.common.handover import (
+from ...common.change import Outcome
+from ...common.naming import DEFAULT_NETWORK
+from ...common.polling import attempts
+from ...render.common.egress_ips import held_nics
+from ...render.common.handover import (
     announced_addresses,
     claimed_plan,
     is_prepared,
@@ -27,13 +27,14 @@ from ..render.common.handover import (
     released_plan,
     rerouting_plan,
 )
-from ..render.egress.move_notices import CLAIMING, RELEASED, RELEASING, Notice
-from . import move_notices, node_gateway, topology
-from .context import NodeContext
-from .module_runner import known_node
-from .move_outcome import take_outcome
-from .plan_file import keep_plan
-from .zone import PARTS, apply_zone, stored_plan
+from ...render.egress.move_notices import CLAIMING, RELEASED, RELEASING, Notice
+from .. import node_gateway, topology
+from ..context import NodeContext
+from ..module_runner import known_node
+from ..plan_file import keep_plan
+from ..zone import PARTS, apply_zone, stored_plan
+from .notices import NoticeSocket, send_notice
+from .outcome import take_outcome
 
 # Seconds that a former host waits for notices of new hosts that they have prepared, and for OVN to lead workloads
 # there. The addresses are where they were meanwhile.
@@ -68,15 +69,15 @@ def release_addresses(context: NodeContext, plan: dict, moved: Mapping[str, str]
         outcome += _lead_away(context, plan, moved, released)
     outcome += _give_up(context, stored, released)
     if not outcome.refused:
-        move_notices.send_notice(plan, Notice(RELEASED, context.node))
+        send_notice(plan, Notice(RELEASED, context.node))
     return outcome
 
 
 def _are_ready(context: NodeContext, plan: dict, moved: Mapping[str, str]) -> bool:
     """Notify others that addresses are about to be given up; return whether all new hosts reply that they prepared."""
     new, ready, releasing = new_hosts(plan, moved), set(), Notice(RELEASING, context.node)
-    with contextlib.suppress(OSError), move_notices.NoticeSocket(plan, context.node, moved) as notices:
-        move_notices.send_notice(plan, releasing)
+    with contextlib.suppress(OSError), NoticeSocket(plan, context.node, moved) as notices:
+        send_notice(plan, releasing)
         until = time.monotonic() + _ANSWER_SECONDS
         while not new <= ready and (left := until - time.monotonic()) > 0:
             ready |= {one.node for one in notices.read(left) if one.kind == CLAIMING}

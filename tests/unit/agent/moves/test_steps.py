@@ -14,7 +14,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel
 from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.bridge_flows import render_bridge_flows
 from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.egress_flows import render_egress_flows
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host.links_and_routes import render_held_addresses
-from tests.unit.agent.moving_hosts import NETWORKS, STEPS, Hosts, egress_plan, leads_to, sends_with, takes
+from tests.unit.agent.moves.moving_hosts import NETWORKS, STEPS, Hosts, egress_plan, leads_to, sends_with, takes
 
 
 @pytest.mark.parametrize("network", NETWORKS)

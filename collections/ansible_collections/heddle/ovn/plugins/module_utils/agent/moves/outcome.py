@@ -11,8 +11,8 @@ import json
 import os
 from dataclasses import asdict
 
-from ..common.change import Change, Outcome
-from .plan_file import write_file
+from ...common.change import Change, Outcome
+from ..plan_file import write_file
 
 FILE = "/run/heddle/moved.json"
 

@@ -6,16 +6,9 @@ from __future__ import annotations
 import contextlib
 import json
 
-from ansible_collections.heddle.ovn.plugins.module_utils.agent import (
-    address_moves,
-    move_notices,
-    move_outcome,
-    move_watch,
-    node_gateway,
-    topology,
-    zone,
-)
+from ansible_collections.heddle.ovn.plugins.module_utils.agent import node_gateway, topology, zone
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.context import NodeContext
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.moves import outcome, steps, watch
 from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Outcome
 from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
 from ansible_collections.heddle.ovn.plugins.module_utils.render.egress.move_notices import Notice
@@ -28,7 +21,7 @@ NETWORKS = {
     "default": "",
 }
 MOVED = {"192.0.2.100": "node1"}
-STEPS = (address_moves.prepare_addresses, address_moves.release_addresses, address_moves.claim_addresses)
+STEPS = (steps.prepare_addresses, steps.release_addresses, steps.claim_addresses)
 
 
 def egress_plan(*labels: str, network: str = "Layer2") -> dict:
@@ -67,12 +60,13 @@ class Hosts:
         monkeypatch.setattr(node_gateway, "note_applied", lambda _plan: None)
         for module in (zone, node_gateway):
             monkeypatch.setattr(module, "claim_addresses", lambda *words: self._claim(*words))
-        monkeypatch.setattr(move_notices, "send_notice", lambda _plan, notice: self.notices.append(notice))
-        monkeypatch.setattr(move_notices, "NoticeSocket", lambda *_words: _Answers(self.ready))
-        monkeypatch.setattr(address_moves, "_ANSWER_SECONDS", 0.01)
+        for module in (steps, watch):
+            monkeypatch.setattr(module, "send_notice", lambda _plan, notice: self.notices.append(notice))
+        monkeypatch.setattr(steps, "NoticeSocket", lambda *_words: _Answers(self.ready))
+        monkeypatch.setattr(steps, "_ANSWER_SECONDS", 0.01)
         monkeypatch.setattr(topology, "is_programmed", lambda *_words: True)
-        monkeypatch.setattr(move_watch, "only_writer", lambda *, write: contextlib.nullcontext())
-        monkeypatch.setattr(move_outcome, "FILE", str(tmp_path / "moved.json"))
+        monkeypatch.setattr(watch, "only_writer", lambda *, write: contextlib.nullcontext())
+        monkeypatch.setattr(outcome, "FILE", str(tmp_path / "moved.json"))
         monkeypatch.setattr(zone, "add_egress_flows", lambda *_words: Outcome())
         monkeypatch.setattr(topology, "apply_first_changes", recording("rows"))
         monkeypatch.setattr(topology, "apply_topology", recording("topology"))

@@ -11,7 +11,7 @@ import contextlib
 import os
 import time
 
-from .plan_file import write_file
+from ..plan_file import write_file
 
 MARK = "/run/heddle/move"
 # Since the last step; the steps of the slowest host lie between two of this one.

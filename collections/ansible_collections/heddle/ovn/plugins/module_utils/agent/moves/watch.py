@@ -16,19 +16,18 @@ import contextlib
 import os
 from collections.abc import Mapping
 
-from ..common import background_process
-from ..common.change import Outcome
-from ..netlink.kernel import NetlinkFailure
-from ..render.common.handover import is_prepared, new_hosts
-from ..render.egress.move_notices import CLAIMING, RELEASED, RELEASING, Notice
-from . import move_notices
-from .address_moves import lead_workloads, take_addresses
-from .context import NodeContext, only_writer
-from .module_runner import KNOWN_ERRORS
-from .move_mark import is_moving
-from .move_notices import NoticeSocket
-from .move_outcome import add_outcome, take_outcome
-from .zone import stored_plan
+from ...common import background_process
+from ...common.change import Outcome
+from ...netlink.kernel import NetlinkFailure
+from ...render.common.handover import is_prepared, new_hosts
+from ...render.egress.move_notices import CLAIMING, RELEASED, RELEASING, Notice
+from ..context import NodeContext, only_writer
+from ..module_runner import KNOWN_ERRORS
+from ..zone import stored_plan
+from .mark import is_moving
+from .notices import NoticeSocket, send_notice
+from .outcome import add_outcome, take_outcome
+from .steps import lead_workloads, take_addresses
 
 # Seconds between two looks whether the move is over, and whether the host has given up its own addresses meanwhile.
 _PAUSE, _SHORT_PAUSE = 1.0, 0.05
@@ -97,7 +96,7 @@ class MoveWatch:
         """Notify others that the host takes addresses next, when the first former host begins to give up some."""
         kinds = {one.kind for one in received} - {one.kind for one in self._received}
         if RELEASING in kinds and self._context.node in self._new:
-            move_notices.send_notice(self._plan, own := Notice(CLAIMING, self._context.node))
+            send_notice(self._plan, own := Notice(CLAIMING, self._context.node))
             received.add(own)
 
     def _hosts(self, kind: str) -> set[str]:
