@@ -174,13 +174,13 @@ class Fleet:
         legs = packets_between(plan, source, target, network)
         if not legs:
             raise HeddleError(f"{source} and {target} have no common network that can be traced; see status()")
-        found = [
-            {"item": leg, **self.command(leg["node"], [
-                "ovn-trace", "--db=unix:/var/run/ovn/ovnsb_db.sock", "--detailed", leg["datapath"], leg["microflow"],
-            ])}
-            for leg in legs
-        ]  # fmt: skip
+        found = [{**leg, "text": self._ovn_trace(leg)} for leg in legs]
         return Traced(plan, read_traces(trace_text(found))[0])
+
+    def _ovn_trace(self, leg: dict) -> str:
+        argv = ["ovn-trace", "--db=unix:/var/run/ovn/ovnsb_db.sock", "--detailed", leg["datapath"], leg["microflow"]]
+        result = self.command(leg["node"], argv)
+        return result.get("stdout") or result.get("stderr") or result.get("msg") or "no trace"
 
     def command(self, host: str, argv: Sequence[str], name: str = "") -> dict:
         """Run a command on a host as root and return the result of ansible.builtin.command; no shell reads it."""

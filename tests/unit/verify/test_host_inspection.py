@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from ansible_collections.heddle.ovn.plugins.module_utils.common.errors import ProgramError
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.audit import host_inspection
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.audit.host_inspection import (
     MOST_ENTRIES,
@@ -126,3 +127,23 @@ def test_datagrams_of_a_pair_are_sent_until_open_vswitch_tracks_both(monkeypatch
     monkeypatch.setattr(host_inspection, "_send", lambda *_arguments: bool(sent.append(1)))
     assert host_inspection._tracked(SAME, "node1", pair, [], local=False) == []
     assert len(sent) == 1
+
+
+def test_traces_are_those_of_legs_on_this_host_and_errors_are_text(monkeypatch) -> None:
+    text = namespace("red") + layer2("red", "net", "10.0.0.0/24") + workload("red", "r1", "node1")
+    text += workload("red", "r2", "node2") + namespace("blue") + layer3("blue", "net", "10.1.0.0/16", 24)
+    plan = plan_of(text + workload("blue", "b1", "node1") + workload("blue", "b2", "node2"))
+
+    def run(command: list[str]) -> str:
+        datapath = command[3]
+        if datapath == "blue_net_node1":
+            raise ProgramError(command[0], "no such datapath")
+        return datapath
+
+    monkeypatch.setattr(host_inspection, "run", run)
+    by_node = {node: host_inspection._legs(plan, node) for node in ("node1", "node2", "node3")}
+    assert {node: [(one["place"], one["text"]) for one in legs] for node, legs in by_node.items()} == {
+        "node1": [(0, "red_net_ovn_layer2_switch"), (2, "ovn-trace: no such datapath")],
+        "node2": [(1, "red_net_ovn_layer2_switch"), (3, "blue_net_transit_switch")],
+        "node3": [],
+    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.packets import trace_text, traced_packets
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.packets import joined_traces, traced_packets
 from tests.pipeline import layer2, layer3, namespace, plan_of, workload
 
 MANIFESTS = (
@@ -53,12 +53,12 @@ def test_packets_of_networks_without_ipam_are_not_traced() -> None:
 
 def test_text() -> None:
     traces = [
-        {"item": {"title": "a -> b", "node": "node1"}, "stdout": "out\n"},
-        {"item": {"title": "c -> d", "node": "node1"}, "stdout": "", "msg": "no such file"},
-        {"item": {"title": "a -> b", "node": "node2"}, "stdout": "in"},
+        {"title": "c -> d", "node": "node1", "place": 2, "text": "no such file"},
+        {"title": "a -> b", "node": "node1", "place": 0, "text": "out\n"},
+        {"title": "a -> b", "node": "node2", "place": 1, "text": "in"},
     ]
     assert (
-        trace_text(traces)
+        joined_traces({"node1": traces[:2], "node2": traces[2:]})
         == """\
 == a -> b
 -- on node1
@@ -73,7 +73,7 @@ no such file
 
 """
     )
-    assert trace_text([]) == ""
+    assert joined_traces({}) == ""
 
 
 def test_a_packet_that_policies_refuse_is_not_traced() -> None:

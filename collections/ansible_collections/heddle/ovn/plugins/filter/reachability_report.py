@@ -59,8 +59,8 @@ _value:
     - In C(verify.json), C(networks) has counts by network and family; C(matrix) has one symbol for each target in a row
       for each source; C(pairs) has every address, with more than 5,000 only what failed or was not tested;
       C(north_south) has the north-south flows.
-    - C(packets) are packets worth tracing, and C(again) has the module's option of the same name for hosts with
-      questions that got no answer and should be asked alone.
+    - C(again) has the module's option of the same name for hosts with questions that got no answer and should be asked
+      alone.
   type: dict
 """
 

@@ -13,18 +13,19 @@ author:
 description: A packet begins with a line C(== TITLE), and each of its legs with a line C(-- on NODE).
 options:
   _input:
-    description: Results of a loop over C(packets) of P(heddle.ovn.reachability_report#filter) that called ovn-trace.
-    type: list
-    elements: dict
+    description: RV(heddle.ovn.host_info#module:traces) by host, as P(heddle.ovn.host_results#filter) returns them.
+    type: dict
     required: true
 """
 
 EXAMPLES = r"""
 - name: Write the traces
   ansible.builtin.copy:
-    content: "{{ traced.results | heddle.ovn.trace_text }}"
+    content: "{{ traces | heddle.ovn.trace_text }}"
     dest: report/trace.txt
     mode: "0644"
+  vars:
+    traces: "{{ hostvars | heddle.ovn.host_results(groups['all'], 'looked', attribute='traces') }}"
 """
 
 RETURN = r"""
@@ -41,4 +42,4 @@ class FilterModule:
 
     def filters(self):
         """Return the filters by name."""
-        return {"trace_text": deferred("module_utils.verify.packets", "trace_text")}
+        return {"trace_text": deferred("module_utils.verify.packets", "joined_traces")}

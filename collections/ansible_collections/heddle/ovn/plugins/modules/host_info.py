@@ -13,8 +13,9 @@ author:
   - Heddle maintainers (@heddle)
 description:
   - Returns bridges, VRFs, rules, routes, nftables rules and conntrack entries of a host, and traces
-    one packet of a workload to an external host through OVN and through the provider bridge. Nothing is written; two
-    workloads of networks with one subnet send a datagram to an external host, so that their connections can be shown.
+    one packet of a workload to an external host through OVN and through the provider bridge, and the host's part of one
+    packet between hosts for each topology. Nothing is written; two workloads of networks with one subnet send a
+    datagram to an external host, so that their connections can be shown.
 extends_documentation_fragment:
   - heddle.ovn.attributes.info
   - heddle.ovn.plan
@@ -45,6 +46,14 @@ host:
     - C(egress) is the packet and its traces by ovn-trace and ofproto/trace.
   returned: success
   type: dict
+traces:
+  description:
+    - Packets between workloads on different hosts, one for each topology, by ovn-trace. It covers one host, so a packet
+      has one entry on the host of its sender and another on that of its receiver.
+    - C(title) is the same for both, C(text) is what ovn-trace printed, C(place) the order of all entries.
+  returned: success
+  type: list
+  elements: dict
 """
 
 from ansible.module_utils.basic import AnsibleModule

@@ -10,7 +10,6 @@ from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization im
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.evaluation import evaluate, unconfirmed
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.fleet import FleetExpectations
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.selection import Selection
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.packets import traced_packets
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.prober import Expectations, expand, expand_again
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.report_tables import reachability_table
 
@@ -103,6 +102,5 @@ def reachability_report(
         "files": pack(
             {"verify.json": f"{json.dumps(report)}\n", "verify.txt": f"{text}\n", "plan.json": f"{json.dumps(known)}\n"}
         ),
-        "packets": traced_packets(plan),
         "again": _again(report, asked, hosts),
     }

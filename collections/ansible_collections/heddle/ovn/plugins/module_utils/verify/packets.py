@@ -24,11 +24,10 @@ def traced_packets(plan: dict) -> list[dict]:
     User-defined networks come before the default one.
     """
     found, policies = {}, PolicyPermissions(plan)
-    for network, source, target in sorted(_pairs(plan), key=lambda pair: plan["networks"][pair[0]]["id"] == 0):
+    for network, names in sorted(_attached(plan).items(), key=lambda one: plan["networks"][one[0]]["id"] == 0):
         topology = plan["networks"][network]["topology"]
-        ends = tuple(plain(_interface(plan, name, network)["addresses"][0]) for name in (source, target))
-        if topology not in found and not policies.refusal(network, source, target, ends, "UDP", PORT):
-            found[topology] = (network, source, target)
+        if topology not in found and (ends := _first_permitted(plan, policies, network, names)):
+            found[topology] = (network, *ends)
     return [leg for topology in sorted(found) for leg in _legs(plan, *found[topology])]
 
 
@@ -59,18 +58,27 @@ def _is_traced(plan: dict, interface: dict) -> bool:
     return interface["role"] != LOCKED_ROLE and bool(network["subnets"]) and network["topology"] in TUNNELLED
 
 
-def _pairs(plan: dict) -> list[tuple[str, str, str]]:
+def _attached(plan: dict) -> dict[str, list[str]]:
+    """Return the workloads of each network whose packets can be traced."""
     attached: dict[str, list[str]] = {}
     for name, workload in plan["workloads"].items():
         for interface in workload["interfaces"]:
             if _is_traced(plan, interface):
                 attached.setdefault(interface["network"], []).append(name)
-    return [
-        (network, source, target)
-        for network, names in attached.items()
-        for source, target in permutations(names, 2)
-        if plan["workloads"][source]["node"] != plan["workloads"][target]["node"]
-    ]
+    return attached
+
+
+def _first_permitted(plan: dict, policies: PolicyPermissions, network: str, names: list[str]) -> tuple[str, ...]:
+    """Return the first two workloads on different nodes between which policies permit the packet, if any."""
+    nodes = {name: plan["workloads"][name]["node"] for name in names}
+    if len({*nodes.values()}) < 2:
+        return ()
+    for source, target in permutations(names, 2):
+        if nodes[source] != nodes[target]:
+            ends = tuple(plain(_interface(plan, name, network)["addresses"][0]) for name in (source, target))
+            if not policies.refusal(network, source, target, ends, "UDP", PORT):
+                return source, target
+    return ()
 
 
 def _legs(plan: dict, network: str, source: str, target: str) -> list[dict]:
@@ -109,15 +117,19 @@ def _interface(plan: dict, workload: str, network: str) -> dict:
 
 
 def trace_text(traces: list[dict]) -> str:
-    """Return one text of all traces; each has its leg as `item`, and ovn-trace's `stdout` or `msg`.
+    """Return one text of all traces: legs with ovn-trace's output as `text`.
 
     A packet begins with a line `== TITLE`, a leg with a line `-- on NODE`.
     """
-    titles = dict.fromkeys(trace["item"]["title"] for trace in traces)
+    titles = dict.fromkeys(trace["title"] for trace in traces)
     lines = []
     for title in titles:
         lines.append(f"== {title}")
-        for trace in (one for one in traces if one["item"]["title"] == title):
-            text = trace.get("stdout") or trace.get("stderr") or trace.get("msg") or "no trace"
-            lines += [f"-- on {trace['item']['node']}", text.strip(), ""]
+        for trace in (one for one in traces if one["title"] == title):
+            lines += [f"-- on {trace['node']}", trace["text"].strip(), ""]
     return "\n".join(lines) + "\n" if lines else ""
+
+
+def joined_traces(hosts: dict[str, list[dict]]) -> str:
+    """Return one text of the `traces` of several hosts (`host_inspection.py`), in the order of `traced_packets`."""
+    return trace_text(sorted((one for traces in hosts.values() for one in traces), key=lambda one: one["place"]))

@@ -23,6 +23,7 @@ from ...render.common.provider import provider_of
 from ...render.gateway.bridge import connection_mark
 from ..egress import SOURCE_PORT, TARGET_PORT, egress_packet, overlapping
 from ..ip_command import ip
+from ..packets import traced_packets
 from ..probing.listening import open_sender, places
 
 FORMAT = 1
@@ -35,13 +36,14 @@ _TABLES = ("Bridge:name,ports,datapath_type", "Port:_uuid,name,interfaces", "Int
 
 
 def inspect_host(context: NodeContext, external: list[str]) -> dict:
-    """Return the module's result: `host`, the document that the notebook draws; all values are JSON.
+    """Return the module's result: `host`, the document that the notebook draws, and `traces`; all values are JSON.
 
     `external` are addresses on the provider network. The keys of `host`: `format`, `node`, `plan` (digest), `mode`,
     `bridges` (as `bridges` returns), `vrfs` (`name`, `table`, `members`), `addresses` (by link, with prefix length),
     `rules` and `routes` (as `ip -json` prints, with `family`), `firewall` (text of nft(8)), `flows` (table -> number),
     `pair` ([workload, network, address] of two networks with one subnet), `conntrack` (lines of ovs-dpctl(8)) and
-    `egress` (a packet with the texts `logical` of ovn-trace(8) and `physical` of ofproto/trace, or None).
+    `egress` (a packet with the texts `logical` of ovn-trace(8) and `physical` of ofproto/trace, or None). `traces` are
+    this host's legs of `traced_packets`, with their `place` among all and ovn-trace's output or error as `text`.
     Raises UserError when a program fails or the node is not in the plan.
     """
     plan = load_plan(context)
@@ -64,7 +66,7 @@ def inspect_host(context: NodeContext, external: list[str]) -> dict:
         }
     except ProgramError as error:
         raise UserError(str(error)) from error
-    return {"host": host}
+    return {"host": host, "traces": _legs(plan, node)}
 
 
 def _table(spec: str) -> list[dict]:
@@ -190,7 +192,22 @@ def _send(plan: dict, node: str, pair: list[tuple[str, str, str]], external: lis
     return ready == len(pair)
 
 
+def _legs(plan: dict, node: str) -> list[dict]:
+    """Trace the legs of packets between hosts that are on this one; one that fails does not hide the others."""
+    legs = [{**leg, "place": place} for place, leg in enumerate(traced_packets(plan)) if leg["node"] == node]
+    for leg in legs:
+        try:
+            leg["text"] = _logical(leg)
+        except ProgramError as error:
+            leg["text"] = str(error)
+    return legs
+
+
+def _logical(packet: dict) -> str:
+    return run(["ovn-trace", f"--db={SOUTHBOUND_REMOTE}", "--detailed", packet["datapath"], packet["microflow"]])
+
+
 def _traced(packet: dict) -> dict:
-    logical = run(["ovn-trace", f"--db={SOUTHBOUND_REMOTE}", "--detailed", packet["datapath"], packet["microflow"]])
+    logical = _logical(packet)
     physical = run(["ovs-appctl", "ofproto/trace", packet["bridge"], packet["flow"]])
     return {**packet, "logical": logical, "physical": physical}
