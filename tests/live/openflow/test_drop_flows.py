@@ -113,7 +113,24 @@ def test_commands_over_the_control_socket(vswitchd, folder):
     (folder / "ovs-vswitchd.pid").write_text("7\n")
     (folder / "ovs-vswitchd.7.ctl").symlink_to(folder / "vswitchd.ctl")
     assert control_socket.call("version").startswith("ovs-vswitchd (Open vSwitch)")
-    assert control_socket.call("revalidator/wait") == ""
     assert control_socket.call("there/is/no/such/command") is None
     stop(vswitchd.process)
     assert control_socket.call("version") is None
+
+
+def test_waiting_for_the_datapath_does_not_wait_for_the_next_periodic_revalidation(started, vswitchd, folder):
+    """Which is an hour later here, longer than any time-out of ours."""
+    switch, calls = started
+    (folder / "ovs-vswitchd.pid").write_text("7\n")
+    (folder / "ovs-vswitchd.7.ctl").symlink_to(folder / "vswitchd.ctl")
+    vswitchd.vsctl("set", "Open_vSwitch", ".", "other_config:max-idle=3600000", "other_config:max-revalidator=3600000")
+    assert write_changed_flows(switch, [], DROPS, removing=False).changed
+
+    def flows() -> list[str]:
+        return sorted(vswitchd.ofctl("dump-flows", "--no-stats", "br-ex").splitlines())
+
+    before = flows()
+    for _time in range(3):
+        switch.wait_for_datapath(DROPS)
+    assert calls == []
+    assert flows() == before

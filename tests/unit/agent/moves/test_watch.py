@@ -98,6 +98,16 @@ def test_no_host_waits_for_the_control_node(monkeypatch, tmp_path, network, is_a
         assert move.hosts.stored(node) == move.after
 
 
+def test_the_only_new_host_writes_rows_of_its_own_workloads_before_it_replies(monkeypatch, tmp_path):
+    """After the reply all others wait for it to take the address."""
+    move, written = Move(monkeypatch, tmp_path, "Layer2"), []
+    monkeypatch.setattr(
+        move_watch, "send_notice", lambda _plan, _notice: written.append([name for name, _plan in move.hosts.seen])
+    )
+    move.hear("node2", Notice(RELEASING, "node1"))
+    assert written == [["rows"]]
+
+
 @pytest.mark.parametrize("seed", range(24))
 def test_notices_may_be_lost_and_come_in_any_order(monkeypatch, tmp_path, seed):
     choice = random.Random(seed)

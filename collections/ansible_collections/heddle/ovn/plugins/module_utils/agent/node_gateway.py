@@ -137,7 +137,7 @@ def _egress_flows(former: dict, plan: dict, node: str, *, removing: bool) -> Out
         switch = Switch(client)
         outcome = write_changed_flows(switch, before, after, removing=removing)
         if outcome.changed:
-            switch.wait_for_datapath()
+            switch.wait_for_datapath(after)
         return outcome
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+from collections.abc import Callable
 
 from ..ovsdb.protocol.framing import Framer, FramingError
 
@@ -17,8 +18,13 @@ from ..ovsdb.protocol.framing import Framer, FramingError
 _TIMEOUT = 60.0
 
 
-def call(command: str, *arguments: str, timeout: float = _TIMEOUT) -> str | None:
-    """Return the result of a command; None where the daemon refuses it, or cannot be reached in this way."""
+def call(
+    command: str, *arguments: str, timeout: float = _TIMEOUT, then: Callable[[], object] | None = None
+) -> str | None:
+    """Return the result of a command; None where the daemon refuses it, or cannot be reached in this way.
+
+    `then` is called when the command is sent, before its result is read.
+    """
     folder = os.environ.get("OVS_RUNDIR", "/var/run/openvswitch")
     request = json.dumps({"id": 0, "method": command, "params": arguments})
     try:
@@ -28,6 +34,8 @@ def call(command: str, *arguments: str, timeout: float = _TIMEOUT) -> str | None
             stream.settimeout(timeout)
             stream.connect(path)
             stream.sendall(request.encode())
+            if then is not None:
+                then()
             framer = Framer()
             while data := stream.recv(1 << 16):
                 for reply in framer.feed(data):

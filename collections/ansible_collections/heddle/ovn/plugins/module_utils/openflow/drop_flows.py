@@ -119,6 +119,11 @@ def write_drops(connection: Connection, wanted: Sequence[Drop], gone: Sequence[D
     return None if messages and connection.exchange(messages)[1] else differing
 
 
+def write_again(connection: Connection, drop: Drop) -> None:
+    """Add a flow that is there already, which changes nothing but makes Open vSwitch look at all that it derived."""
+    connection.exchange([(_FLOW_MOD, _modification(drop, _ADD))])
+
+
 def send_frames(connection: Connection, port: str, frames: Iterable[bytes]) -> bool:
     """Send Ethernet frames out of a port, by its OpenFlow number, bypassing flows; return whether all were sent."""
     action = _OUTPUT.pack(0, _OUTPUT.size, int(port), 0)

@@ -11,6 +11,7 @@ import contextlib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 
 from ..common import subprocesses
 from ..common.databases import OPEN_VSWITCH
@@ -19,7 +20,7 @@ from ..common.polling import attempts
 from ..ovsdb.values import uuid_list
 from ..types.openflow_flow import Flow
 from . import control_socket
-from .drop_flows import encoded, send_frames, write_drops
+from .drop_flows import encoded, send_frames, write_again, write_drops
 from .management_connection import VERSION_1_4, connected, management_socket
 from .parser import VERSION, Entry, flow_line, read_dump, read_messages
 from .port_modification import FloodSetting, set_flooding
@@ -125,14 +126,23 @@ class Switch:
         """
         self._control("--bundle", "add-flows", bridge, "-", text="".join(f"{line}\n" for line in lines))
 
-    def wait_for_datapath(self) -> None:
+    def wait_for_datapath(self, flows: Iterable[Flow]) -> None:
         """Wait until what the datapath has of earlier packets follows the flows (`revalidator/wait`).
 
-        Does nothing where Open vSwitch refuses that, as with two kinds of datapaths.
+        Open vSwitch answers when it has looked at all of that again, which it does when a flow has changed, and every
+        500 ms. It is often through with the change before it is asked, so one of `flows`, which are there, that drops
+        is written again after the question. Does nothing where Open vSwitch refuses it, as with two kinds of datapaths.
         """
-        if control_socket.call("revalidator/wait") is None:
-            with contextlib.suppress(OpenFlowError):
-                self._call("ovs-appctl", "revalidator/wait")
+        ports = self.last_ports or self.ports()
+        drop = next((one for flow in flows if (one := encoded(flow, ports.get(flow.bridge, {})))), None)
+        with contextlib.ExitStack() as stack:
+            again = None
+            if drop is not None:
+                connection = stack.enter_context(connected(management_socket(drop.flow.bridge), VERSION_1_4))
+                again = partial(write_again, connection, drop)
+            if control_socket.call("revalidator/wait", then=again) is None:
+                with contextlib.suppress(OpenFlowError):
+                    self._call("ovs-appctl", "revalidator/wait")
 
     def write_drops(
         self, bridge: str, wanted: Iterable[Flow], gone: Iterable[Flow], ports: Mapping[str, str]

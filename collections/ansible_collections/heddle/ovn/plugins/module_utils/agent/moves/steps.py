@@ -38,7 +38,7 @@ from .outcome import take_outcome
 
 # Seconds that a former host waits for notices of new hosts that they have prepared, and for OVN to lead workloads
 # there. The addresses are where they were meanwhile.
-_ANSWER_SECONDS, _OVN_SECONDS = 1.0, 2.0
+_ANSWER_SECONDS, _OVN_SECONDS = 2.0, 2.0
 
 
 def prepare_addresses(context: NodeContext, plan: dict, moved: Mapping[str, str]) -> Outcome:

@@ -83,6 +83,9 @@ class MoveWatch:
             return
         if self._refused and self._refused == self._stored_file():
             return
+        self._write(released, leads=leads)
+
+    def _write(self, released: set[str], *, leads: bool) -> None:
         with only_writer(write=True):
             self._refused = self._stored_file()
             # OVN works on the rows meanwhile.
@@ -96,6 +99,9 @@ class MoveWatch:
         """Notify others that the host takes addresses next, when the first former host begins to give up some."""
         kinds = {one.kind for one in received} - {one.kind for one in self._received}
         if RELEASING in kinds and self._context.node in self._new:
+            if self._new == {self._context.node}:
+                # All others wait for its addresses after the notice, so it writes before what it has to for itself.
+                self._write(set(), leads=True)
             send_notice(self._plan, own := Notice(CLAIMING, self._context.node))
             received.add(own)
 
