@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """ovn-northd beside the engine: how long it needs for what the engine wrote, and for small changes afterwards.
 
-    python -m tests.bench.northd PLAN [--allocator LIBRARY] [NORTHD OPTION ...]
+    python -m tests.bench.northd PLAN [--allocator LIBRARY] [--server-allocator LIBRARY] [NORTHD OPTION ...]
 
 Prints one line of JSON. There is no ovn-controller: what is measured is northd. The measure for changes is `recompute
 of everything`, which `ovn-appctl inc-engine/recompute` starts with unchanged databases. `computations` has what its log
@@ -37,7 +37,8 @@ class Stopwatch:
     """Seconds of the engine and of northd for each step."""
 
     def __init__(self, northbound, southbound_server, northd: int) -> None:
-        self._northbound, self._southbound, self._northd, self.steps = northbound, southbound_server, northd, {}
+        self._northbound, self._southbound, self.steps = northbound, southbound_server, {}
+        self._processes = northd, southbound_server.process.pid
         self._log = northbound.folder / "northd.log"
         self._control("vlog/set", "inc_proc_eng:file:dbg")
         self._control("vlog/disable-rate-limit")
@@ -62,7 +63,8 @@ class Stopwatch:
 
     def _measure(self, label: str, change: Callable, announcement: Announcement | None) -> None:
         self.settle()
-        logged, before, start = self._log.stat().st_size, processor_seconds(self._northd), time.perf_counter()
+        logged, start = self._log.stat().st_size, time.perf_counter()
+        before = [processor_seconds(process) for process in self._processes]
         change()
         applied = time.perf_counter()
         self._reach(announcement)
@@ -73,7 +75,10 @@ class Stopwatch:
         self.steps[label] = {
             "engine": applied - start,
             "northd": done - applied,
-            "northd processor": processor_seconds(self._northd) - before,
+            **{
+                f"{name} processor": processor_seconds(process) - earlier
+                for name, process, earlier in zip(("northd", "southbound"), self._processes, before, strict=True)
+            },
             "computations": [
                 (node, why, int(spent)) for node, why, spent in computed if int(spent) or node == "northd"
             ],
@@ -107,6 +112,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("plan", type=Path)
     parser.add_argument("--allocator", default=ALLOCATOR, help="library of malloc(3); '' is the C library")
+    parser.add_argument("--server-allocator", default="", help="the same for both ovsdb-servers")
     options, northd_options = parser.parse_known_args()
     plan = json.loads(options.plan.read_text(encoding="utf-8"))
     rows = render_northbound(plan, load.NODE)
@@ -116,7 +122,7 @@ def main() -> None:
     port = next(row for row in rows if _is_port(row, names[0]))
     remote = {"requested-chassis": plan["nodes"]["node2"]["chassis"], "requested-tnl-key": "4000"}
     with (
-        served(NORTHBOUND, SOUTHBOUND) as (northbound, southbound_server),
+        served(NORTHBOUND, SOUTHBOUND, allocator=options.server_allocator) as (northbound, southbound_server),
         translating(northbound, southbound_server, *northd_options, allocator=options.allocator) as process,
     ):
         write_chassis(southbound_server, plan)

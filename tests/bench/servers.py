@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.live.conftest import Server, make_toolbox, start, stop, wait_for
+from tests.live.conftest import Server, Toolbox, make_toolbox, start, stop, wait_for
 
 from . import ROOT
 
@@ -19,8 +19,8 @@ STATE_SCHEMA = ROOT / "roles" / "state" / "files" / "heddle.ovsschema"
 
 
 @contextlib.contextmanager
-def served(*databases: str) -> Iterator[list[Server]]:
-    """Run one ovsdb-server per database; a name that occurs twice gets two."""
+def served(*databases: str, allocator: str = "") -> Iterator[list[Server]]:
+    """Run one ovsdb-server per database; a name that occurs twice gets two. `allocator`: as in `translating`."""
     tools = make_toolbox()
     with tempfile.TemporaryDirectory(prefix="heddle-") as name, contextlib.ExitStack() as stack:
         servers = []
@@ -28,7 +28,7 @@ def served(*databases: str) -> Iterator[list[Server]]:
             folder = Path(name) / str(number)
             folder.mkdir()
             schema = STATE_SCHEMA if database == STATE else tools.schema(database)
-            server = Server(tools, folder, database, schema)
+            server = Server(tools, folder, database, schema, **_preloaded(tools, allocator))
             stack.callback(stop, server.process)
             servers.append(server)
         yield servers
@@ -41,13 +41,17 @@ def translating(northbound: Server, southbound: Server, *options: str, allocator
     `allocator` is a library, "" the C library. The default is what hosts have (`northd-allocator.conf.j2`).
     """
     tools, remotes = northbound.tools, (f"--ovnnb-db={northbound.remote}", f"--ovnsb-db={southbound.remote}")
-    environment = {"LD_PRELOAD": tools.library(allocator)} if allocator else {}
+    environment = _preloaded(tools, allocator)
     process = start(tools, northbound.folder, "northd", "ovn-northd", *remotes, *options, environment=environment)
     try:
         wait_for(lambda: northbound.rows("NB_Global") and southbound.rows("SB_Global"), "ovn-northd", process)
         yield process.pid
     finally:
         stop(process)
+
+
+def _preloaded(tools: Toolbox, library: str) -> dict[str, str]:
+    return {"LD_PRELOAD": tools.library(library)} if library else {}
 
 
 def processor_seconds(process: int) -> float:

@@ -87,15 +87,16 @@ class Toolbox:
 class Server:
     """A running ovsdb-server with one database."""
 
-    def __init__(self, tools: Toolbox, folder: Path, database: str, schema: Path) -> None:
+    def __init__(self, tools: Toolbox, folder: Path, database: str, schema: Path, **environment: str) -> None:
         self.tools, self.folder, self.database = tools, folder, database
         self.remote = f"unix:{folder / f'{database}.sock'}"
         self.file = folder / f"{database}.db"
         if not self.file.exists():
             tools.run("ovsdb-tool", "create", str(self.file), str(schema))
         self.process = start(
-            tools, folder, database, "ovsdb-server", f"--remote=p{self.remote}", "--no-chdir", str(self.file)
-        )
+            tools, folder, database, "ovsdb-server", f"--remote=p{self.remote}", "--no-chdir", str(self.file),
+            environment=environment,
+        )  # fmt: skip
         wait_for(self.answers, f"ovsdb-server of {database}", self.process)
 
     def answers(self) -> bool:
