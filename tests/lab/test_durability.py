@@ -63,6 +63,20 @@ def test_northd_has_its_allocator(lab):
     assert "libjemalloc" in lab.ssh(NODE, "cat", f"/proc/{running}/maps")
 
 
+def test_the_daemon_of_the_mesh_stops_and_starts_with_the_service_of_the_host(lab):
+    """As it does when that is restarted; else a host whose service was stopped has no mesh until the next run."""
+
+    def is_active(unit: str) -> bool:
+        return lab.try_ssh(NODE, "systemctl", "is-active", "--quiet", unit).returncode == 0
+
+    assert is_active("heddle-mesh")
+    lab.ssh(NODE, "systemctl", "stop", "heddle-host")
+    eventually(lambda: not is_active("heddle-mesh"), "heddle-mesh is stopped")
+    lab.ssh(NODE, "systemctl", "start", "heddle-host")
+    eventually(lambda: is_active("heddle-mesh"), "heddle-mesh runs again")
+    audit_is_clean(lab)
+
+
 def test_deleted_bridge_is_restored_with_its_ports(lab):
     """ovn-controller makes it anew by itself, but empty."""
     lab.ssh(NODE, "ovs-vsctl", "del-br", "br-int")
