@@ -7,26 +7,33 @@ import ipaddress
 import json
 import os
 import re
+import shutil
 import subprocess
 import time
 
 import pytest
 
-from tests.lab.conftest import ROOT
+from ansible_collections.heddle.ovn.plugins.module_utils.common.polling import attempts
+from tests.lab.conftest import NODES, ROOT
+from tests.lab.tenants import egress_ip
+from tests.lab.test_coil import own
 from tests.lab.vm import (
     ADDRESSES,
     DATA,
+    EXTERNAL,
     GATEWAYS,
     MACHINE,
     NAME,
     NOTHING,
     OWN_SET,
     WATCHERS,
+    ExternalFlows,
     Machine,
     Watchers,
     figures,
 )
 
+__all__ = ["own"]
 UNIT = f"heddle-vm@{NAME}"
 GATEWAY_LINK_LOCAL, GATEWAY_MAC = "fe80::858:aff:fe05:1", "0a:58:0a:05:00:01"
 
@@ -118,6 +125,57 @@ def test_migration_keeps_connections_and_identity(lab, vm, capsys):
     assert NAME not in lab.ssh("node1", "ls", "/run/heddle-vm")
     again = vm.move("node2")
     assert set(again.changed.values()) == {0}, again.output[-4000:]
+
+
+@pytest.mark.long
+def test_connections_to_outside_with_an_egress_address_survive_a_migration(lab, vm, own, tmp_path, capsys):
+    """OKEP-5094, first story. Without an EgressIP the address of the host changes, and connections end.
+
+    The host that holds the address is the one that the VM leaves, the one that it moves to, and neither.
+    """
+    egress = {4: f"{own['prefix']}.2.150", 6: f"{own['prefix6']}:2::150"}
+    manifests = shutil.copytree(DATA / "manifests", tmp_path / "manifests")
+    (manifests / "out.yml").write_text(egress_ip("violet", *egress.values()))
+    lab.play("networks.yml", *OWN_SET, manifests=manifests)
+    try:
+        plan = json.loads(lab.ssh("node1", "cat", "/var/lib/heddle/plan.json"))
+        holders = {one["address"]: one["node"] for one in plan["egress_ips"]["violet"]["addresses"]}
+        held = [holders[address] for address in egress.values()]
+        (neither,) = set(NODES) - set(held)
+        vm.move(neither)
+        for here, there in ((neither, held[0]), (held[0], held[1])):
+            found = moved_with_connections(vm, here, there, own)
+            with capsys.disabled():
+                print(f"\n{json.dumps({'holders': holders, 'moved': (here, there), 'phases': found})}")
+            for name, (_from, family, _port) in EXTERNAL.items():
+                phases = [phase[name.replace(" ", "_")] for phase in found]
+                for phase in phases:
+                    assert phase["new"]["sources"].keys() <= {egress[family]}, (name, phases)
+                    (stream,) = phase["lasting"]
+                    assert (stream["source"], stream["end"]) == (egress[family], None), (name, phases)
+                # What came back after the move followed all before it: TCP keeps the order.
+                assert phases[-1]["lasting"][0]["back"] > 0, (name, phases)
+                assert phases[-1]["new"]["connections"] > 0, (name, phases)
+    finally:
+        lab.play("networks.yml", *OWN_SET, manifests=DATA / "manifests")
+
+
+def moved_with_connections(vm: Machine, here: str, there: str, own: dict) -> list[dict]:
+    """Move it between two hosts; returns the figures of its connections before that, meanwhile, and afterwards."""
+    external = {4: f"{own['prefix']}.2.20", 6: f"{own['prefix6']}:2::20"}
+    echoes = "; ".join(f"ping -c 10 -i 0.2 {address} >/dev/null" for address in external.values())
+    vm.inside(here, echoes)
+    flows = ExternalFlows(vm, here, external)
+    lasting = " or ".join(f"sport = :{port + 1}" for _from, _family, port in EXTERNAL.values())
+    established = f"ss --no-header --tcp --numeric state established '( {lasting} )'"
+    for _attempt in attempts(60):
+        if len(vm.lab.ssh("external", established).splitlines()) == len(EXTERNAL):
+            break
+    flows.phase(here)
+    vm.move(there)
+    flows.phase(there)
+    vm.inside(there, echoes)
+    return flows.stop(there)
 
 
 @pytest.mark.long
