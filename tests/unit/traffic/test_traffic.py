@@ -14,6 +14,7 @@ import pytest
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.context import NodeContext
 from ansible_collections.heddle.ovn.plugins.module_utils.traffic import control, loop
 from ansible_collections.heddle.ovn.plugins.module_utils.traffic.flows import (
+    BY_EGRESS_IP,
     BY_SERVICE,
     COMPARISON,
     EAST_WEST,
@@ -104,6 +105,17 @@ def test_each_workload_sends_to_the_next_to_external_hosts_and_to_a_join_address
     # Its network has no other workload, and no IPv6.
     assert {(one.kind, one.family) for one in found if one.source == "small/alone"} == {(NORTH_SOUTH, 4), (TO_JOIN, 4)}
     assert {one.interval for one in found if one.protocol == UDP} == {10}
+
+
+def test_what_leaves_with_the_address_of_an_egress_ip_is_a_kind_of_its_own() -> None:
+    found = plan()
+    found["egress_ips"] = {"out": {"mark": 1, "addresses": [], "workloads": {"red_net": ["red/w0"]}}}
+    sent = flows(found, chosen_workloads(found), EXTERNAL)
+    ways = {(one.source, one.kind) for one in sent if one.target == "external"}
+    assert {way for way in ways if way[0].startswith("red/")} == {
+        ("red/w0", BY_EGRESS_IP), ("red/w1", NORTH_SOUTH), ("red/w2", NORTH_SOUTH),
+    }  # fmt: skip
+    assert [one.protocol for one in sent if one.kind == BY_EGRESS_IP and one.family == 4] == [UDP, LONG, NEW]
 
 
 def test_connections_to_a_service_of_the_network() -> None:

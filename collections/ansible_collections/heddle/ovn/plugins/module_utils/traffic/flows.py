@@ -10,7 +10,8 @@ All hosts choose the same flows. A flow belongs to workloads, not to hosts: whic
 | long | one TCP connection, a line and its echo | 100 ms | workload | next workload; external host |
 | new | a TCP connection each time | 100 ms | workload | external host; address of a Service of its network |
 
-With an EgressService, workloads of one further Layer2 network send UDP and new TCP connections to the external host.
+What workloads of an EgressIP send to the external host has a kind of its own. With an EgressService, workloads of one
+further Layer2 network send UDP and new TCP connections there.
 
 Nothing is bound to the ports of Services, which are those of applications: a refused connection has reached an
 endpoint as well.
@@ -29,7 +30,7 @@ from ..common.naming import DEFAULT_NETWORK, workload_namespace
 
 UDP, ICMP, LONG, NEW = "udp", "icmp", "long tcp", "new tcp"
 EAST_WEST, NORTH_SOUTH, TO_JOIN, COMPARISON = "east-west", "north-south", "to join address", "comparison"
-TO_SERVICE, BY_SERVICE = "to service", "by egress service"
+TO_SERVICE, BY_SERVICE, BY_EGRESS_IP = "to service", "by egress service", "by egress ip"
 # Milliseconds from one packet to the next.
 INTERVALS = {UDP: 10, ICMP: 50, LONG: 100, NEW: 100}
 # How many networks and how many workloads of each are measured: limited by one processor.
@@ -121,7 +122,7 @@ def _spread(by_node: dict[str, list[str]]) -> list[str]:
 
 def flows(plan: dict, chosen: dict[str, list[str]], external: dict[str, list[str]]) -> list[Flow]:
     """Return the flows of these workloads; `external` has addresses of external hosts."""
-    found = []
+    found, leaving = [], _with_egress_ips(plan)
     for network, names in chosen.items():
         for place, source in enumerate(names):
             following = names[(place + 1) % len(names)]
@@ -137,7 +138,8 @@ def flows(plan: dict, chosen: dict[str, list[str]], external: dict[str, list[str
             families -= _default_elsewhere(plan, source)
             for host, addresses in external.items():
                 for address in (one for one in addresses if family(one) in families):
-                    kind, protocols = (BY_SERVICE, (UDP, NEW)) if steered else (NORTH_SOUTH, (UDP, LONG, NEW))
+                    way = BY_EGRESS_IP if (network, source) in leaving else NORTH_SOUTH
+                    kind, protocols = (BY_SERVICE, (UDP, NEW)) if steered else (way, (UDP, LONG, NEW))
                     found += _flows(kind, protocols, network, source, host, address)
             if steered:
                 continue
@@ -145,6 +147,16 @@ def flows(plan: dict, chosen: dict[str, list[str]], external: dict[str, list[str
                 found += _flows(TO_JOIN, (ICMP,), network, source, node, address)
             found += _to_service(plan, network, source)
     return found
+
+
+def _with_egress_ips(plan: dict) -> set[tuple[str, str]]:
+    """Return the networks and workloads that leave with the address of an EgressIP."""
+    return {
+        (network, workload)
+        for entry in plan.get("egress_ips", {}).values()
+        for network, workloads in entry["workloads"].items()
+        for workload in workloads
+    }
 
 
 def _is_steered(plan: dict, network: str, workload: str) -> bool:

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from ..common.text_table import shortened, table
-from .flows import COMPARISON, EAST_WEST, NORTH_SOUTH, TO_JOIN, TO_SERVICE
+from .flows import BY_EGRESS_IP, BY_SERVICE, COMPARISON, EAST_WEST, NORTH_SOUTH, TO_JOIN, TO_SERVICE
 
-KINDS = (EAST_WEST, NORTH_SOUTH, TO_JOIN, TO_SERVICE, COMPARISON)
+KINDS = (EAST_WEST, NORTH_SOUTH, BY_EGRESS_IP, BY_SERVICE, TO_JOIN, TO_SERVICE, COMPARISON)
 
 
 def traffic_table(report: dict) -> list[str]:
@@ -23,15 +23,17 @@ def traffic_table(report: dict) -> list[str]:
         "kind", "protocol", "family", "sent", "lost", "gap s", "lost in moves", "gap s", "resets", "resets by moves",
         "slowest s",
     ]  # fmt: skip
+    measured = {row["kind"] for row in report["kinds"]}
+    lost = [kind for kind in KINDS if kind in measured]
     phases = [
         [
             phase["step"], ", ".join(phase["nodes"]), f"{phase['seconds']:.1f}",
-            *(phase["lost"].get(kind, 0) for kind in KINDS),
+            *(phase["lost"].get(kind, 0) for kind in lost),
             phase["failed"], phase["resets"], phase["lost_by_moves"], f"{phase['pause']:.2f}",
         ]
         for phase in report["phases"]
     ]  # fmt: skip
-    steps = ["step", "nodes", "seconds", *KINDS, "failed", "resets", "in moves", "host late s"]
+    steps = ["step", "nodes", "seconds", *lost, "failed", "resets", "in moves", "host late s"]
     return [
         *table(
             "Traffic (lost in moves: an end of the flow was being stopped and started elsewhere; "

@@ -14,7 +14,9 @@ _TENTHS = 10
 LANES = (
     ("east-west", "udp", "packets lost"), ("east-west", "long tcp", "lines stuck"),
     ("north-south", "udp", "packets lost"), ("north-south", "new tcp", "connections failed"),
-    ("north-south", "long tcp", "lines stuck"), ("to join address", "icmp", "echoes lost"),
+    ("north-south", "long tcp", "lines stuck"),
+    ("by egress ip", "udp", "packets lost"), ("by egress ip", "new tcp", "connections failed"),
+    ("by egress ip", "long tcp", "lines stuck"), ("to join address", "icmp", "echoes lost"),
     ("to service", "new tcp", "connections without an answer"),
     ("by egress service", "udp", "packets lost"), ("by egress service", "new tcp", "connections failed"),
     ("comparison", "udp", "packets lost where nothing changes"),
