@@ -128,7 +128,7 @@ def test_migration_keeps_connections_and_identity(lab, vm, capsys):
 
 
 @pytest.mark.long
-def test_connections_to_outside_with_an_egress_address_survive_a_migration(lab, vm, own, tmp_path, capsys):
+def test_connections_with_an_egress_address_survive_a_migration(lab, vm, own, tmp_path, capsys):
     """OKEP-5094, first story. Without an EgressIP the address of the host changes, and connections end.
 
     The host that holds the address is the one that the VM leaves, the one that it moves to, and neither.
