@@ -4,10 +4,17 @@
 from __future__ import annotations
 
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.wait import synchronise
-from tests.live.conftest import wait_for
+from tests.live.conftest import START_TIMEOUT, wait_for
 from tests.live.gateway.packets import ICMP, ICMPV6, UDP, Packet
 
 PROTOCOLS = (UDP, ICMP, ICMPV6)
+
+
+def apply(zone, text: str) -> None:
+    """Apply manifests and wait until ovn-controller has made the flows."""
+    zone.apply(text)
+    with zone.northbound.client() as client, zone.southbound.client() as reader:
+        synchronise(client, reader, START_TIMEOUT, chassis="chassis-of-node1")
 
 
 class Exchange:
@@ -18,9 +25,7 @@ class Exchange:
 
     def apply(self, text: str) -> None:
         """Apply manifests and wait until ovn-controller has made the flows."""
-        self.zone.apply(text)
-        with self.zone.northbound.client() as client, self.zone.southbound.client() as reader:
-            synchronise(client, reader, 60, chassis="chassis-of-node1")
+        apply(self.zone, text)
 
     def packet(self, source: str, target: str, ports: tuple[int, int], payload: str, protocol: int = UDP) -> Packet:
         ends = [self.zone.interface(f"{name}/a", self.network) for name in (source, target)]
