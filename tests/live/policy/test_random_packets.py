@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 from tests import policy_model
 from tests.live.conftest import wait_for
-from tests.live.control_socket import call
 from tests.live.gateway.conftest import interface_of
 from tests.live.gateway.packets import ICMP, ICMPV6, SYN, TCP, UDP, Answer, Packet, Question
 from tests.live.policy.exchange import apply
@@ -27,8 +26,6 @@ BATCHES = int(os.environ.get("HEDDLE_POLICY_PACKET_BATCHES", "3"))
 SEED = int(os.environ.get("HEDDLE_POLICY_SEED", "15"))
 # Open vSwitch's connection tracking in user space does not know SCTP.
 KINDS = [("TCP", 80), ("UDP", 53), ("ICMP", 0), ("TCP", 8080), ("UDP", 80), ("TCP", 90)]
-# Of the kinds of packets, for each pair of workloads and each family.
-KINDS_OF_EACH = 2
 LOCAL = [index for index, (_place, node) in enumerate(PLACES) if node == "node1"]
 
 
@@ -52,7 +49,8 @@ class Sent:
 
 
 def test_packets_arrive_as_the_model_says(host):
-    sets = drawn_sets(NETWORKS * BATCHES, SEED)
+    # hypothesis draws sets of which neighbours are alike.
+    sets = drawn_sets(4 * NETWORKS * BATCHES, SEED)[3::4]
     machine = zone = None
     numbers, permitted, refused = iter(range(10_000, 65_536)), 0, 0
     for batch in range(BATCHES):
@@ -62,9 +60,7 @@ def test_packets_arrive_as_the_model_says(host):
         text = text_of(of_cluster) + "".join(tenant.manifests() for tenant in tenants)
         if zone is None:
             machine, zone = host(text)
-        apply(zone, text)
-        # What Open vSwitch remembers of earlier decisions.
-        call(machine.folder / "vswitchd.ctl", "revalidator/purge")
+        apply(machine, zone, text)
         sent = [one for tenant in tenants for one in packets(tenant, zone.plan, numbers)]
         wires = Wires(machine, zone.plan, tenants)
         wires.send((one.ends[0], one.packet) for one in sent)
@@ -86,15 +82,14 @@ def test_packets_arrive_as_the_model_says(host):
 
 def packets(tenant: Tenant, plan: dict, numbers: Iterator[int]) -> Iterator[Sent]:
     """Yield what the tenant's workloads on the host send to each other."""
-    endpoints, turn = tenant.endpoints(plan), tenant.number
+    endpoints = tenant.endpoints(plan)
     for source in LOCAL:
         for target in (one for one in LOCAL if one != source):
             ends = [endpoints[source], endpoints[target]]
             macs = [tenant.interface(plan, index)["mac"] for index in (source, target)]
             for version in tenant.families:
-                for _kind in range(KINDS_OF_EACH):
-                    turn += 1
-                    connection = Connection(*ends, version, *KINDS[turn % len(KINDS)])
+                for kind in KINDS:
+                    connection = Connection(*ends, version, *kind)
                     yield Sent(
                         tenant,
                         connection,
@@ -145,7 +140,8 @@ class Wires:
             before = self._answers(interface)
             self.machine.receive(interface, *frames, self._questions[interface].encode())
             wait_for(
-                lambda interface=interface, before=before: self._answers(interface) > before, f"an answer at {interface}"
+                lambda interface=interface, before=before: self._answers(interface) > before,
+                f"an answer at {interface}",
             )
 
     def received(self) -> dict[tuple[str, int], Packet]:

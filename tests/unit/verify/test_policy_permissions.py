@@ -117,9 +117,12 @@ def test_reason_names_the_policies_that_isolate_in_that_direction(names, named):
 def test_reason_names_multi_network_policies_on_a_secondary_network():
     text = namespace("red", primary=False) + layer2("red", "san", "10.0.0.0/24").replace("Primary", "Secondary")
     text += workload("red", "a", "node1", "san") + workload("red", "b", "node1", "san")
-    text += policy("red", CLOSED_TO_OTHERS).replace("networking.k8s.io/v1", "k8s.cni.cncf.io/v1beta1").replace(
-        "NetworkPolicy", "MultiNetworkPolicy"
-    ).replace('"namespace": "red"', '"namespace": "red", "annotations": {"k8s.v1.cni.cncf.io/policy-for": "san"}')
+    text += (
+        policy("red", CLOSED_TO_OTHERS)
+        .replace("networking.k8s.io/v1", "k8s.cni.cncf.io/v1beta1")
+        .replace("NetworkPolicy", "MultiNetworkPolicy")
+        .replace('"namespace": "red"', '"namespace": "red", "annotations": {"k8s.v1.cni.cncf.io/policy-for": "san"}')
+    )
     named = "the rules of MultiNetworkPolicy red/p for red/b do not permit it to receive this from red/a"
     assert refusal(text, "red_san") == named
 
