@@ -8,13 +8,21 @@ import socket
 from pathlib import Path
 
 
-def call(control: Path, method: str, *parameters: str) -> str:
-    """Return what a daemon answers to a command; fails the test when the daemon refuses it."""
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.connect(str(control))
-        connection.sendall(json.dumps({"id": 0, "method": method, "params": list(parameters)}).encode())
+class ControlSocket:
+    """A connection for any number of commands."""
+
+    def __init__(self, path: Path) -> None:
+        self._connection = socket.socket(socket.AF_UNIX)
+        self._connection.connect(str(path))
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def call(self, method: str, *parameters: str) -> str:
+        """Return what the daemon answers to a command; fails the test when it refuses it."""
+        self._connection.sendall(json.dumps({"id": 0, "method": method, "params": list(parameters)}).encode())
         received, decoder = b"", json.JSONDecoder()
-        while part := connection.recv(65536):
+        while part := self._connection.recv(1 << 20):
             received += part
             try:
                 reply, _end = decoder.raw_decode(received.decode())
@@ -22,4 +30,13 @@ def call(control: Path, method: str, *parameters: str) -> str:
                 continue
             assert not reply["error"], reply["error"]
             return reply["result"]
-    raise ConnectionError(f"{method}: {received!r}")
+        raise ConnectionError(f"{method}: {received!r}")
+
+
+def call(path: Path, method: str, *parameters: str) -> str:
+    """Return what a daemon answers to one command."""
+    connection = ControlSocket(path)
+    try:
+        return connection.call(method, *parameters)
+    finally:
+        connection.close()

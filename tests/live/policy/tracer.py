@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from tests.live.conftest import START_TIMEOUT, start
-from tests.live.control_socket import call
+from tests.live.control_socket import ControlSocket
 
 # Connection tracking lookups that find a new connection, of all packets together; what comes later is established.
 _LOOKUPS = 20_000
@@ -26,13 +26,15 @@ class Tracer:
         )  # fmt: skip
         # It detaches when it has read the database.
         assert process.wait(START_TIMEOUT) == 0
+        self._control = ControlSocket(self._folder / "trace.ctl")
         return self
 
     def __exit__(self, *_exception) -> None:
-        call(self._folder / "trace.ctl", "exit")
+        self._control.call("exit")
+        self._control.close()
 
     def trace(self, datapath: str, flow: str) -> str:
         """Return the actions of a packet."""
-        found = call(self._folder / "trace.ctl", "trace", "--minimal", datapath, flow)
+        found = self._control.call("trace", "--minimal", datapath, flow)
         assert "ct_state=est" not in found, "start another ovn-trace: this one has no new connections left"
         return found
