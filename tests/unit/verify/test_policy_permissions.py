@@ -65,6 +65,7 @@ RED = (
 )  # fmt: skip
 CLOSED_TO_OTHERS = {"podSelector": {}, "ingress": [{"from": [{"ipBlock": {"cidr": "203.0.113.0/24"}}]}]}
 NOTHING_OUT = {"podSelector": {}, "policyTypes": ["Egress"]}
+ALL_OUT = {**NOTHING_OUT, "egress": [{}]}
 
 
 def flows(text: str, kind: str, workload_name: str, settings: dict | None = None):
@@ -100,18 +101,18 @@ def refusal(text: str, network: str = "red_net") -> str:
     ],
 )
 def test_reason_names_the_policies_that_isolate_in_that_direction(names, named):
-    # These isolate in the other direction, or another workload.
-    others = policy("red", {**NOTHING_OUT, "podSelector": {"matchLabels": {"app": "absent"}}}, "a")
-    others += policy("red", {"podSelector": {}, "policyTypes": ["Egress"], "egress": [{}]}, "b")
-    text = RED + others + "".join(policy("red", CLOSED_TO_OTHERS, name) for name in names)
+    # The first ones isolate in the other direction, or another workload.
+    text = RED + policy("red", ALL_OUT, "a")
+    text += policy("red", {**CLOSED_TO_OTHERS, "podSelector": {"matchLabels": {"app": "absent"}}}, "b")
+    text += "".join(policy("red", CLOSED_TO_OTHERS, name) for name in names)
     assert refusal(text) == f"the rules of {named} for red/b do not permit it to receive this from red/a"
-    nothing_out = policy("red", NOTHING_OUT, "none")
-    sent = "the rules of NetworkPolicies red/b, red/none for red/a do not permit it to send this to red/b"
-    assert refusal(RED + others) == ""
-    # What the other policy with Egress permits is permitted.
-    assert refusal(RED + others + nothing_out) == ""
-    closed = others.replace('"egress": [{}]', '"egress": []')
-    assert refusal(RED + closed + nothing_out) == sent
+
+
+def test_reason_of_egress_names_those_of_the_sender():
+    text = RED + policy("red", NOTHING_OUT, "b") + policy("red", NOTHING_OUT, "a")
+    named = "the rules of NetworkPolicies red/a, red/b for red/a do not permit it to send this to red/b"
+    assert refusal(text) == named
+    assert refusal(text + policy("red", ALL_OUT, "c")) == ""
 
 
 def test_reason_names_multi_network_policies_on_a_secondary_network():

@@ -102,7 +102,7 @@ class _Network:
     def refusal(
         self, direction: str, subject: str, peer: str, address: str, target: str, protocol: str, port: int
     ) -> str:  # fmt: skip
-        """Return whose rules forbid a connection of a workload with a peer that has an address, "" for nobody's."""
+        """Return whose rules forbid a connection of a workload with a peer that has an address, "" for none."""
         packet = (peer, address, target, protocol, port)
         kind, action = self._first(_ADMIN, direction, subject, packet)
         if action in ("Allow", "Deny"):
