@@ -105,12 +105,17 @@ class Host:
         found = [decode(untagged(frame)) for frame in frames if tag_of(frame) == vlan]
         return [packet for packet in found if packet is not None]
 
-    def receive(self, interface: str, *frames: bytes, vlan: int | None = None) -> None:
-        """Let frames come in at an interface, in order; at the uplink, by default in the provider network's VLAN."""
+    def receive(self, interface: str, frame: bytes, vlan: int | None = None) -> None:
+        """Let a frame come in at an interface; at the uplink, by default in the provider network's VLAN."""
+        vlan = (self.vlan if interface == UPLINK else 0) if vlan is None else vlan
+        frame = tagged(frame, vlan) if vlan else frame
+        self.run(["ovs-appctl", "netdev-dummy/receive", interface, frame.hex()])
+
+    def receive_all(self, interface: str, frames: list[bytes]) -> None:
+        """Let frames come in at the interface of a workload, in order and without a process for each."""
         # Open vSwitch drops what comes while 100 frames wait (lib/netdev-dummy.c, NETDEV_DUMMY_MAX_QUEUE).
         assert len(frames) < 100
-        vlan = (self.vlan if interface == UPLINK else 0) if vlan is None else vlan
-        coming = [(tagged(frame, vlan) if vlan else frame).hex() for frame in frames]
+        coming = [frame.hex() for frame in frames]
         call(self.folder / "vswitchd.ctl", "netdev-dummy/receive", interface, *coming)
 
     def attach(self, *places: tuple[str, str]) -> None:

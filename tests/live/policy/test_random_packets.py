@@ -138,7 +138,7 @@ class Wires:
             coming[interface].append(packet.encode())
         for interface, frames in coming.items():
             before = self._answers(interface)
-            self.machine.receive(interface, *frames, self._questions[interface].encode())
+            self.machine.receive_all(interface, [*frames, self._questions[interface].encode()])
             wait_for(
                 lambda interface=interface, before=before: self._answers(interface) > before,
                 f"an answer at {interface}",
