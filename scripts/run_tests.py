@@ -143,12 +143,15 @@ def live() -> list[Stage]:
 
 
 def policies() -> list[Stage]:
-    """Many random sets of network policies, traced."""
-    environment = {"HEDDLE_POLICY_SETS": "1000"}
+    """More random sets of network policies than in each run, traced and with packets."""
     return [
         pytest(
-            "1,000 sets of policies", "tests/live/policy/test_random_policies.py", prefix=OVN_ROOT,
-            environment=environment,
+            f"more sets of policies, {name}", f"tests/live/policy/test_random_{file}.py", prefix=OVN_ROOT,
+            environment={variable: number},
+        )
+        for name, file, variable, number in (
+            ("traced", "policies", "HEDDLE_POLICY_SETS", "4000"),
+            ("with packets", "packets", "HEDDLE_POLICY_PACKET_BATCHES", "12"),
         )
     ]  # fmt: skip
 

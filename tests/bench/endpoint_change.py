@@ -181,7 +181,7 @@ def measure(changes: int, networks: int, *, recorded: bool) -> dict[str, list[fl
             topology.apply_topology(context, plans[True])
         for name in "abc":
             port = plans[True]["workloads"][f"{TENANT}/{name}"]["interfaces"][-1]["port"]
-            machine.attach(interface_of(TENANT, name), port)
+            machine.attach((interface_of(TENANT, name), port))
         endpoints = Endpoints(machine, client_request(northbound, plans[True]))
         hand = {ready: by_hand(machine, northbound, plan) for ready, plan in plans.items()}
 

@@ -22,6 +22,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.render.host.links_and_r
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host.vswitch import TABLES
 from tests.live.conftest import start, stop, wait_for
+from tests.live.control_socket import call
 from tests.live.gateway.packets import Answer, Packet, Question, decode, read_capture, tag_of, tagged, untagged
 from tests.live.topology.zone import Zone
 from tests.pipeline import with_gateways, with_nics
@@ -110,12 +111,21 @@ class Host:
         frame = tagged(frame, vlan) if vlan else frame
         self.run(["ovs-appctl", "netdev-dummy/receive", interface, frame.hex()])
 
-    def attach(self, interface: str, port: str) -> None:
-        """Add the interface of a workload and wait until OVN has bound it."""
-        self.vsctl(
-            "add-port", "br-int", interface, "--", "set", "Interface", interface, f"external_ids:iface-id={port}"
-        )
-        self.capture(interface)
+    def receive_all(self, interface: str, frames: list[bytes]) -> None:
+        """Let frames come in at the interface of a workload, in order and without a process for each."""
+        # Open vSwitch drops what comes while 100 frames wait (lib/netdev-dummy.c, NETDEV_DUMMY_MAX_QUEUE).
+        assert len(frames) < 100
+        coming = [frame.hex() for frame in frames]
+        call(self.folder / "vswitchd.ctl", "netdev-dummy/receive", interface, *coming)
+
+    def attach(self, *places: tuple[str, str]) -> None:
+        """Add the interfaces of workloads, each with the name of its port in OVN, and keep what is sent to them."""
+        arguments = []
+        for interface, port in places:
+            capture = f'options:tx_pcap="{self.folder / interface}.pcap"'
+            arguments += ["--", "add-port", "br-int", interface, "--", "set", "Interface", interface,
+                          f"external_ids:iface-id={port}", capture]  # fmt: skip
+        self.vsctl(*arguments)
 
     def add_management_ports(self, plan: dict) -> None:
         """Add the host's own interfaces in its networks."""
@@ -174,14 +184,13 @@ def host(tools, folder, vswitch, northbound, southbound, northd, monkeypatch):
         hosts["node1"]["labels"] = labels or {}
         zone = Zone(tools, northbound, southbound, manifests, hosts, settings)
         machine.add_management_ports(zone.plan)
-        for workload in zone.plan["workloads"].values():
-            if workload["node"] == "node1":
-                interface = workload["interfaces"][-1]
-                machine.attach(interface_of(workload["namespace"], workload["name"]), interface["port"])
+        own = [workload for workload in zone.plan["workloads"].values() if workload["node"] == "node1"]
+        bound = {workload["interfaces"][-1]["port"]: interface_of(workload["namespace"], workload["name"])
+                 for workload in own}  # fmt: skip
+        machine.attach(*((interface, port) for port, interface in bound.items()))
         machine.apply(zone.plan)
-        bound = {interface["interfaces"][-1]["port"] for interface in zone.plan["workloads"].values()}
         rows = lambda: northbound.rows("Logical_Switch_Port", "name", "up")  # noqa: E731
-        wait_for(lambda: bound <= {row["name"] for row in rows() if row["up"] is True}, "the workloads' ports")
+        wait_for(lambda: bound.keys() <= {row["name"] for row in rows() if row["up"] is True}, "the workloads' ports")
         return machine, zone
 
     yield make

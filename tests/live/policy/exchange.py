@@ -4,10 +4,20 @@
 from __future__ import annotations
 
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.wait import synchronise
-from tests.live.conftest import wait_for
+from tests.live.conftest import START_TIMEOUT, wait_for
+from tests.live.control_socket import call
 from tests.live.gateway.packets import ICMP, ICMPV6, UDP, Packet
 
 PROTOCOLS = (UDP, ICMP, ICMPV6)
+
+
+def apply(machine, zone, text: str) -> None:
+    """Apply manifests, and wait until ovn-controller has made the flows and Open vSwitch decides by them."""
+    zone.apply(text)
+    with zone.northbound.client() as client, zone.southbound.client() as reader:
+        synchronise(client, reader, START_TIMEOUT, chassis="chassis-of-node1")
+    # Otherwise the datapath has flows of earlier decisions until they are revalidated.
+    call(machine.folder / "vswitchd.ctl", "revalidator/purge")
 
 
 class Exchange:
@@ -17,10 +27,8 @@ class Exchange:
         self.machine, self.zone, self.family, self.network = machine, zone, family, network
 
     def apply(self, text: str) -> None:
-        """Apply manifests and wait until ovn-controller has made the flows."""
-        self.zone.apply(text)
-        with self.zone.northbound.client() as client, self.zone.southbound.client() as reader:
-            synchronise(client, reader, 60, chassis="chassis-of-node1")
+        """Apply manifests; packets that are sent now meet them."""
+        apply(self.machine, self.zone, text)
 
     def packet(self, source: str, target: str, ports: tuple[int, int], payload: str, protocol: int = UDP) -> Packet:
         ends = [self.zone.interface(f"{name}/a", self.network) for name in (source, target)]

@@ -34,6 +34,15 @@ POLICY = {
         ],
     },
 }
+# Servers answer clients, whatever their namespaces.
+BY_LABELS = {
+    **POLICY,
+    "metadata": {"name": "server", "namespace": "web"},
+    "spec": {
+        "podSelector": {"matchLabels": {"role": "server"}},
+        "ingress": [{"from": [{"namespaceSelector": {}, "podSelector": {"matchLabels": {"role": "client"}}}]}],
+    },
+}
 
 
 def manifests(topology: str, *labelled: str, policy: dict | None = POLICY) -> str:
@@ -94,6 +103,41 @@ def test_policy_decides_about_connections_in_both_directions(host, topology, fam
     both.apply(manifests(topology, policy=None))
     both.send("api", both.packet("api", "web", (5000, 53), "open again"))
     both.wait("web", "open again")
+
+
+def with_roles(text: str, **roles: str) -> str:
+    """The manifests, with labels of the workloads of some namespaces."""
+    for name, role in roles.items():
+        text = text.replace(f"namespace: {name}}}\nspec", f"namespace: {name}, labels: {{role: {role}}}}}\nspec")
+    return text
+
+
+@pytest.mark.parametrize(("topology", "family"), [("Layer2", 4), ("Layer3", 4), ("Layer2", 6), ("Layer3", 6)])
+def test_labels_of_workloads_decide_who_is_selected_and_who_is_a_peer(host, topology, family):
+    text = manifests(topology, policy=BY_LABELS)
+    both = Exchange(*host(text), family, NETWORK)
+    expected = set()
+    for number, (roles, senders) in enumerate(
+        [
+            ({}, {"api", "other"}),
+            # A workload gets the label of the policy's selector, then another one that of its peers.
+            ({"web": "server"}, set()),
+            ({"web": "server", "api": "client"}, {"api"}),
+            ({"web": "server", "other": "client"}, {"other"}),
+            # Selected no more.
+            ({"web": "none", "other": "client"}, {"api", "other"}),
+        ]
+    ):
+        both.apply(with_roles(text, **roles))
+        for sender in ("api", "other"):
+            both.send(sender, both.packet(sender, "web", (5000 + number, 53), f"{sender} {number}"))
+        # What web opens is open: it is sent last, and arrives.
+        both.send("web", both.packet("web", "api", (6000 + number, 53), f"web {number}"))
+        both.wait("api", f"web {number}")
+        expected |= {f"{sender} {number}" for sender in senders}
+        for sender in senders:
+            both.wait("web", f"{sender} {number}")
+        assert both.received("web") == expected
 
 
 @pytest.mark.parametrize("family", [4, 6])

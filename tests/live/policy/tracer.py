@@ -3,10 +3,8 @@
 
 from __future__ import annotations
 
-import json
-import socket
-
 from tests.live.conftest import START_TIMEOUT, start
+from tests.live.control_socket import ControlSocket
 
 # Connection tracking lookups that find a new connection, of all packets together; what comes later is established.
 _LOOKUPS = 20_000
@@ -28,30 +26,15 @@ class Tracer:
         )  # fmt: skip
         # It detaches when it has read the database.
         assert process.wait(START_TIMEOUT) == 0
+        self._control = ControlSocket(self._folder / "trace.ctl")
         return self
 
     def __exit__(self, *_exception) -> None:
-        self._call("exit")
+        self._control.call("exit")
+        self._control.close()
 
     def trace(self, datapath: str, flow: str) -> str:
         """Return the actions of a packet."""
-        found = self._call("trace", "--minimal", datapath, flow)
+        found = self._control.call("trace", "--minimal", datapath, flow)
         assert "ct_state=est" not in found, "start another ovn-trace: this one has no new connections left"
         return found
-
-    def _call(self, method: str, *parameters: str) -> str:
-        """Call the daemon: JSON-RPC 1.0 on its control socket (ovs-appctl(8))."""
-        with socket.socket(socket.AF_UNIX) as connection:
-            connection.connect(str(self._folder / "trace.ctl"))
-            request = {"id": 0, "method": method, "params": list(parameters)}
-            connection.sendall(json.dumps(request).encode())
-            received, decoder = b"", json.JSONDecoder()
-            while part := connection.recv(65536):
-                received += part
-                try:
-                    reply, _end = decoder.raw_decode(received.decode())
-                except ValueError:
-                    continue
-                assert not reply["error"], reply["error"]
-                return reply["result"]
-        raise ConnectionError(f"{method}: {received!r}")

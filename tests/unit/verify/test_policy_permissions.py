@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.expectation import expected
@@ -48,9 +49,9 @@ def test_permissions_are_those_of_the_model(drawn):
                 assert (permissions.refusal(tenant.network, *names, addresses, protocol, port) == "") == wanted
 
 
-def policy(inside: str, spec: dict) -> str:
+def policy(inside: str, spec: dict, name: str = "p") -> str:
     document = {
-        "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "p", "namespace": inside},
+        "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": name, "namespace": inside},
         "spec": spec,
     }  # fmt: skip
     return f"---\n{json.dumps(document)}\n"
@@ -64,6 +65,7 @@ RED = (
 )  # fmt: skip
 CLOSED_TO_OTHERS = {"podSelector": {}, "ingress": [{"from": [{"ipBlock": {"cidr": "203.0.113.0/24"}}]}]}
 NOTHING_OUT = {"podSelector": {}, "policyTypes": ["Egress"]}
+ALL_OUT = {**NOTHING_OUT, "egress": [{}]}
 
 
 def flows(text: str, kind: str, workload_name: str, settings: dict | None = None):
@@ -77,10 +79,53 @@ def test_pairs_that_policies_forbid_must_not_reach():
     found = [pair for pair in expected(plan, None, Selection(ALL)) if pair.network == "red_net"]
     assert not [pair for pair in found if pair.reach]
     between = {pair.reason for pair in found if {pair.source, pair.target} == {"red/a", "red/b"}}
-    assert between == {f"the policies of red/{one} do not permit it to receive this from red/{other}"
-                       for one, other in (("a", "b"), ("b", "a"))}  # fmt: skip
+    assert between == {
+        f"the rules of NetworkPolicy red/p for red/{one} do not permit it to receive this from red/{other}"
+        for one, other in (("a", "b"), ("b", "a"))
+    }
     assert [pair for pair in expected(plan, None, Selection(ALL)) if pair.network == "deep_net"]
     assert not [pair.mtu for pair in found if pair.mtu]
+
+
+def refusal(text: str, network: str = "red_net") -> str:
+    return PolicyPermissions(plan_of(text)).refusal(network, "red/a", "red/b", ("10.0.0.2", "10.0.0.3"), "UDP", 7654)
+
+
+@pytest.mark.parametrize(
+    ("names", "named"),
+    [
+        ("p", "NetworkPolicy red/p"),
+        ("qp", "NetworkPolicies red/p, red/q"),
+        ("rqp", "NetworkPolicies red/p, red/q, red/r"),
+        ("tsrqp", "NetworkPolicies red/p, red/q, red/r and 2 more"),
+    ],
+)
+def test_reason_names_the_policies_that_isolate_in_that_direction(names, named):
+    # The first ones isolate in the other direction, or another workload.
+    text = RED + policy("red", ALL_OUT, "a")
+    text += policy("red", {**CLOSED_TO_OTHERS, "podSelector": {"matchLabels": {"app": "absent"}}}, "b")
+    text += "".join(policy("red", CLOSED_TO_OTHERS, name) for name in names)
+    assert refusal(text) == f"the rules of {named} for red/b do not permit it to receive this from red/a"
+
+
+def test_reason_of_egress_names_those_of_the_sender():
+    text = RED + policy("red", NOTHING_OUT, "b") + policy("red", NOTHING_OUT, "a")
+    named = "the rules of NetworkPolicies red/a, red/b for red/a do not permit it to send this to red/b"
+    assert refusal(text) == named
+    assert refusal(text + policy("red", ALL_OUT, "c")) == ""
+
+
+def test_reason_names_multi_network_policies_on_a_secondary_network():
+    text = namespace("red", primary=False) + layer2("red", "san", "10.0.0.0/24").replace("Primary", "Secondary")
+    text += workload("red", "a", "node1", "san") + workload("red", "b", "node1", "san")
+    text += (
+        policy("red", CLOSED_TO_OTHERS)
+        .replace("networking.k8s.io/v1", "k8s.cni.cncf.io/v1beta1")
+        .replace("NetworkPolicy", "MultiNetworkPolicy")
+        .replace('"namespace": "red"', '"namespace": "red", "annotations": {"k8s.v1.cni.cncf.io/policy-for": "san"}')
+    )
+    named = "the rules of MultiNetworkPolicy red/p for red/b do not permit it to receive this from red/a"
+    assert refusal(text, "red_san") == named
 
 
 def test_ports_count_for_the_port_of_the_probe():

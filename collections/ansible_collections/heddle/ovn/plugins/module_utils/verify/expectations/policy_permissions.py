@@ -11,6 +11,7 @@ these too.
 
 from __future__ import annotations
 
+import heapq
 import ipaddress
 
 from ...common.addressing import family, plain
@@ -18,6 +19,8 @@ from ...common.naming import LOCKED_ROLE
 
 INGRESS, EGRESS = "Ingress", "Egress"
 _ADMIN, _BASELINE = "AdminNetworkPolicy", "BaselineAdminNetworkPolicy"
+# Policies that a reason names; of others their number.
+_NAMED = 3
 
 
 class PolicyPermissions:
@@ -39,6 +42,8 @@ class PolicyPermissions:
     ) -> str:
         """Return why a connection on a network is not permitted, "" when it is.
 
+        The reason names the policy of the cluster whose rule denies it, or the NetworkPolicies or MultiNetworkPolicies
+        that isolate the workload in that direction and of which none permits it: at most three, and how many more.
         `source` and `target` are workloads (`namespace/name`), or "" for what is none of them. `addresses` are theirs.
         """
         found = self._by_network.get(network)
@@ -97,7 +102,7 @@ class _Network:
     def refusal(
         self, direction: str, subject: str, peer: str, address: str, target: str, protocol: str, port: int
     ) -> str:  # fmt: skip
-        """Return which policies forbid a connection of a workload with a peer that has an address, "" for none."""
+        """Return whose rules forbid a connection of a workload with a peer that has an address, "" for none."""
         packet = (peer, address, target, protocol, port)
         kind, action = self._first(_ADMIN, direction, subject, packet)
         if action in ("Allow", "Deny"):
@@ -110,7 +115,7 @@ class _Network:
                 for rule in policy["rules"]
                 if rule["direction"] == direction
             )
-            return "" if permitted else "the policies of"
+            return "" if permitted else f"the rules of {_names(isolating)} for"
         kind, action = self._first(_BASELINE, direction, subject, packet)
         return kind if action == "Deny" else ""
 
@@ -154,6 +159,17 @@ class _Network:
             having = self._ports.get(f"{one['protocol']}/{one['name']}/{port}", frozenset())
             return port in one["numbers"] and target in having
         return one["port"] is None or one["port"] <= port <= (one["end"] or one["port"])
+
+
+def _names(policies: list[dict]) -> str:
+    """Return the kind and the names of policies, which are of one kind: a network is a primary one or it is not."""
+    kind = policies[0]["kind"]
+    if len(policies) == 1:
+        return f"{kind} {policies[0]['name']}"
+    more = len(policies) - _NAMED
+    # Not all are sorted: there may be one reason for each pair of workloads.
+    names = ", ".join(heapq.nsmallest(_NAMED, (policy["name"] for policy in policies)))
+    return f"{kind.removesuffix('y')}ies {names}{f' and {more} more' if more > 0 else ''}"
 
 
 def _is_in(address: str, cidr: str) -> bool:
