@@ -110,6 +110,11 @@ class Host:
         frame = tagged(frame, vlan) if vlan else frame
         self.run(["ovs-appctl", "netdev-dummy/receive", interface, frame.hex()])
 
+    def send_as_host(self, frame: bytes, mark: int) -> None:
+        """Let the host send a frame to the provider bridge with a mark, as the kernel's datapath sees it."""
+        actions = f"set_field:{mark:#x}->pkt_mark,resubmit(,0)"
+        self.run(["ovs-ofctl", "packet-out", BRIDGE, f"in_port=LOCAL,packet={frame.hex()},actions={actions}"])
+
     def attach(self, interface: str, port: str) -> None:
         """Add the interface of a workload and wait until OVN has bound it."""
         self.vsctl(
