@@ -29,6 +29,7 @@ from tests.pipeline import with_gateways, with_nics
 
 BRIDGE, UPLINK, MAC = "breth1", "eth1", "02:00:00:00:00:01"
 NEXT_HOP_MAC = "0a:00:00:00:00:fe"
+EGRESS_HOST = {"k8s.ovn.org/egress-assignable": ""}
 NEXT_HOPS = ("192.0.2.1", "2001:db8::1")
 
 
@@ -127,6 +128,31 @@ class Host:
                           f"external_ids:iface-id={port}", capture]  # fmt: skip
         self.vsctl(*arguments)
 
+    def mirror_tunnels(self) -> dict[str, str]:
+        """Copy what is sent into tunnels to ports of their own; returns these ports by the other end's address.
+
+        All types of interfaces are dummies here, so it is the packet without the header of the tunnel. Its metadata,
+        such as the tunnel key, are not seen.
+        """
+        found = {}
+        for row in self.vswitch.rows("Interface", "name", "options"):
+            if end := dict(row["options"][1]).get("remote_ip"):
+                found[end] = f"to-{row['name']}"
+                self.vsctl(
+                    "--id=@tunnel", "get", "Port", row["name"], "--", "--id=@copy", "create", "Port",
+                    f"name={found[end]}", "interfaces=@interface", "--", "--id=@interface", "create", "Interface",
+                    f"name={found[end]}", "--", "--id=@mirror", "create", "Mirror", f"name={found[end]}",
+                    "select_dst_port=@tunnel", "output_port=@copy", "--", "add", "Bridge", "br-int", "ports", "@copy",
+                    "--", "add", "Bridge", "br-int", "mirrors", "@mirror",
+                )  # fmt: skip
+                self.capture(found[end])
+        return found
+
+    def send_as_host(self, frame: bytes, mark: int) -> None:
+        """Let the host send a frame to the provider bridge with a mark, as the kernel's datapath sees it."""
+        actions = f"set_field:{mark:#x}->pkt_mark,resubmit(,0)"
+        self.run(["ovs-ofctl", "packet-out", BRIDGE, f"in_port=LOCAL,packet={frame.hex()},actions={actions}"])
+
     def add_management_ports(self, plan: dict) -> None:
         """Add the host's own interfaces in its networks."""
         rows = render_management_ports(plan, "node1")
@@ -173,6 +199,7 @@ def host(tools, folder, vswitch, northbound, southbound, northd, monkeypatch):
         labels: dict | None = None,
         *,
         nics: bool = False,
+        egress_hosts: tuple[str, ...] = (),
         **facts,
     ):
         machine.start(southbound)
@@ -182,6 +209,8 @@ def host(tools, folder, vswitch, northbound, southbound, northd, monkeypatch):
         hosts = with_gateways(mode, **facts)
         hosts = with_nics(hosts) if nics else hosts
         hosts["node1"]["labels"] = labels or {}
+        for name in egress_hosts:
+            hosts[name]["labels"] = EGRESS_HOST
         zone = Zone(tools, northbound, southbound, manifests, hosts, settings)
         machine.add_management_ports(zone.plan)
         own = [workload for workload in zone.plan["workloads"].values() if workload["node"] == "node1"]

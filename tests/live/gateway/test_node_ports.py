@@ -42,7 +42,7 @@ def targets(zone, name: str, family: int) -> list[tuple[str, int]]:
     return found + [(one, port["port"]) for one in held if (":" in one) == (family == 6)]
 
 
-# In local gateway mode the policy Local is the host's matter (tests/live/nftables).
+# In local gateway mode packets go through the host with the policy Local: test_entrances.py.
 @pytest.mark.parametrize(("mode", "policy"), [("shared", "Cluster"), ("shared", "Local"), ("local", "Cluster")])
 @pytest.mark.parametrize("family", [4, 6])
 def test_an_external_host_reaches_every_network(host, family, mode, policy):

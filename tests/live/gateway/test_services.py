@@ -64,15 +64,21 @@ def cluster_ip(zone, name: str, which: str, family: int) -> str:
     return next(one for one in found if (":" in one) == (family == 6))
 
 
-def request(zone, name: str, which: str, target: str, protocol: int = UDP, source_port: int = 5000) -> Packet:
-    """A workload's packet to a cluster IP, by way of its gateway."""
-    family = 6 if ":" in target else 4
+def gateway_mac(zone, name: str) -> str:
+    """The MAC address of the router next to the workloads."""
     routers = zone.northbound.rows("Logical_Router_Port", "name", "mac")
     flat = f"{name}_net_ovn_layer2_switch"
     ends = ("rtos-node1",) if name == "plain" else (f"rtos-{name}_net_node1", f"trtos-{flat}", f"rtos-{flat}")
-    gateway = next(row["mac"] for row in routers if row["name"] in ends)
+    return next(row["mac"] for row in routers if row["name"] in ends)
+
+
+def request(zone, name: str, which: str, target: str, protocol: int = UDP, source_port: int = 5000) -> Packet:
+    """A workload's packet to a cluster IP, by way of its gateway."""
+    family = 6 if ":" in target else 4
     own = interface(zone, name, which)
-    found = Packet(own["mac"], gateway, address(zone, name, which, family), target, protocol, source_port, 53)
+    found = Packet(
+        own["mac"], gateway_mac(zone, name), address(zone, name, which, family), target, protocol, source_port, 53
+    )
     if protocol == TCP:
         return replace(found, target_port=80, kind=SYN, payload=b"")
     return replace(found, payload=f"{name} {which}".encode())

@@ -12,9 +12,12 @@ from ansible_collections.heddle.ovn.plugins.module_utils.nftables.reconcile impo
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host.firewall import render_firewall
 from ansible_collections.heddle.ovn.plugins.module_utils.types.nftables_ruleset import Firewall
 from tests.golden.test_host import CASES, plan_for
+from tests.live.gateway.packets import UDP, Packet
 from tests.live.nftables.test_isolation import ip
 
 NODE = "192.0.2.11"
+
+OUTSIDE = "198.51.100.80"
 
 
 def services(mode: str) -> dict:
@@ -46,3 +49,34 @@ def test_a_node_port_leads_to_the_cluster_ip(run_nft, namespace, mode):
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection((NODE, 30081), 10)
         assert reconcile_firewall(Firewall(), write=True, run=run_nft).changed
+
+
+@pytest.mark.parametrize("mode", ["shared", "local"])
+def test_an_external_address_leads_what_comes_in_to_the_cluster_ip(run_nft, namespace, mode):
+    """As from a gateway router of another network, by the provider bridge; the kernel has no such address."""
+    plan = services(mode)
+    service = plan["services"]["default"]["plain/web"]
+    target, port = service["addresses"][0], service["ports"][0]["port"]
+    masquerade, other = "169.254.0.13", "192.0.2.77"
+    with kernel.in_netns(namespace("services-host")):
+        table = render_firewall(plan, "node1", with_prober=False)
+        assert reconcile_firewall(table, write=True, run=run_nft).changed
+        ip("link", "set", "lo", "up")
+        ip("link", "add", "sender", "type", "veth", "peer", "name", "receiver")
+        for name in ("sender", "receiver"):
+            ip("link", "set", name, "up")
+        ip("address", "add", f"{target}/32", "dev", "lo")
+        ip("route", "add", f"{masquerade}/32", "dev", "receiver")
+        mac = kernel.read_links(None)["receiver"]["mac"]
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+            server.bind((target, port))
+            server.settimeout(20)
+            with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as wire:
+                wire.bind(("sender", 0))
+                # Neither another address nor another port is translated; what follows them shows that they are dropped.
+                for address, number in ((other, port), (OUTSIDE, port + 1), (OUTSIDE, port)):
+                    text = f"{address} {number}".encode()
+                    packet = Packet("0a:00:00:00:00:77", mac, masquerade, address, UDP, 4000, number, payload=text)
+                    wire.send(packet.encode())
+            data, sender = server.recvfrom(2048)
+        assert (data, sender) == (f"{OUTSIDE} {port}".encode(), (masquerade, 4000))

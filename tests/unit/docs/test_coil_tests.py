@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of what Coil and Weave test of themselves name tests that are there."""
+"""The tables of behaviours in the README of the tests name tests that are there."""
 
 from __future__ import annotations
 

@@ -8,10 +8,15 @@ import time
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.external_expectations import external_flows
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.external_expectations import (
+    external_flows,
+    left_out,
+)
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.external_flow import (
     EXTERNAL_TO_ENTRANCE,
     HOST_TO_ENTRANCE,
+    TO_CLUSTER_IP,
+    WORKLOAD_TO_ENTRANCE,
     ExternalFlow,
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.datagram import (
@@ -97,3 +102,94 @@ def test_only_an_endpoint_s_answer_counts(workload_name, is_answer):
             assert bool(replies) == is_answer
             if is_answer:
                 assert exchange.asked[0].answers[("red/web", "")][1] == "127.0.0.1"
+
+
+CLIENTS = TEXT + namespace("blue") + layer2("blue", "net", "10.0.0.0/24") + workload("blue", "b", "node3")
+
+
+def of_workloads(more: str = "", text: str = CLIENTS, **facts) -> dict[tuple[str, str], tuple]:
+    plan = plan_of(text.replace("MORE", more), hosts=with_gateways("shared", **facts))
+    asked = [one for one in external_flows(plan, EXTERNAL) if one.kind == WORKLOAD_TO_ENTRANCE]
+    found = {(one.source.partition("/")[0], one.address): (one.reach, one.responders, one.through) for one in asked}
+    assert len(found) == len(asked)
+    return found
+
+
+def test_one_workload_of_the_network_and_one_of_another_are_chosen():
+    more = CLIENTS + workload("red", "c", "node3") + workload("blue", "c", "node1")
+    found = of_workloads(", externalIPs: [198.51.100.9]", more)
+    assert {address for name, address in found if name == "red"} >= {"192.0.2.200", "198.51.100.9"}
+    assert {(name, len([one for one in found if one[0] == name])) for name, _address in found} == {
+        ("red", 3), ("blue", 3)
+    }  # fmt: skip
+    assert {value[:2] for value in found.values()} == {(True, BOTH)}
+
+
+def test_another_host_follows_the_policy_local_and_the_own_one_does_not():
+    local = ", externalTrafficPolicy: Local, externalIPs: [198.51.100.9]"
+    # The network is on nodes with endpoints only: blue/b asks by one of these, which accepts no external address of it.
+    found = of_workloads(local)
+    reach, responders, _through = found["blue", "192.0.2.200"]
+    assert reach and len(responders) == 1
+    assert ("blue", "198.51.100.9") not in found
+    assert {value[:2] for key, value in found.items() if key[0] == "red"} == {(True, BOTH)}
+    here = of_workloads(local, CLIENTS + workload("red", "c", "node3"))
+    assert here["blue", "198.51.100.9"] == (True, BOTH, "node3")
+    assert here["blue", "192.0.2.13"] == (True, BOTH, "node3")
+
+
+@pytest.mark.parametrize(("ranges", "reach"), [("192.0.2.0/25", True), ("198.51.100.0/24", False)])
+def test_source_ranges_are_about_the_node_of_a_workload_of_another_network(ranges, reach):
+    found = of_workloads(f", loadBalancerSourceRanges: [{ranges}]")
+    assert found["blue", "192.0.2.200"][0] is reach
+    assert found["red", "192.0.2.200"][0]
+
+
+def test_without_vrfs_node_ports_of_another_host_are_asked_and_a_line_says_so():
+    found = of_workloads(vrf=False)
+    assert ("blue", "192.0.2.13") not in found
+    assert {key[1] for key in found if key[0] == "blue"} & {"192.0.2.11", "192.0.2.12"}
+    plan = plan_of(CLIENTS.replace("MORE", ""), hosts=with_gateways("shared", vrf=False))
+    assert [line for line in left_out(plan, EXTERNAL) if line.startswith(f"{WORKLOAD_TO_ENTRANCE}: ")] == [
+        "workload to entrance: node ports of their own node are not tested from other networks on node1, node2, node3: "
+        "these are not reached without VRFs"
+    ]
+    assert not [line for line in left_out(plan_of(CLIENTS.replace("MORE", ""), hosts=with_gateways("shared")), EXTERNAL)
+                if WORKLOAD_TO_ENTRANCE in line]  # fmt: skip
+
+
+@pytest.mark.parametrize("is_refused", [True, False])
+def test_a_service_without_endpoints_has_to_refuse(is_refused):
+    """A connection that is accepted is no answer then."""
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        if not is_refused:
+            server.listen()
+        row = ExternalFlow(
+            TO_CLUSTER_IP, "node1", "red/a", "red/web", "red/a", "", 4, "127.0.0.1", True, "", protocol="TCP",
+            port=server.getsockname()[1], refused=True,
+        )  # fmt: skip
+        with Exchange([Question(row, [0], row)], {"red/a": Place()}, PORT) as exchange:
+            exchange.ask(0)
+            assert bool(exchange.receive(time.monotonic() + 10)) is is_refused
+
+
+def test_services_without_ready_endpoints_are_expected_to_refuse():
+    service = (
+        "---\napiVersion: v1\nkind: Service\nmetadata: {name: NAME, namespace: red}\nspec: {SPECports: [{port: 80}]}\n"
+    )
+    text = CLIENTS.replace("MORE", "") + "".join(
+        service.replace("NAME", name).replace("SPEC", spec)
+        for name, spec in (("none", ""), ("lost", "type: LoadBalancer, "), ("some", "selector: {app: web}, "))
+    )
+    plan = plan_of(text, hosts=with_gateways("shared"))
+    found = {
+        (one.workload.partition("/")[0], one.target): (one.reach, one.refused)
+        for one in external_flows(plan, EXTERNAL)
+        if one.kind == TO_CLUSTER_IP
+    }
+    assert {key[1]: value for key, value in found.items() if key[0] == "red"} == {
+        "red/none TCP 80": (True, True), "red/lost TCP 80": (True, True), "red/some TCP 80": (True, False),
+    }  # fmt: skip
+    # From another network they must not answer at all.
+    assert {value for key, value in found.items() if key[0] == "blue"} == {(False, False)}

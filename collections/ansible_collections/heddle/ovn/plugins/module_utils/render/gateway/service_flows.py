@@ -16,7 +16,14 @@ from __future__ import annotations
 
 from ...common.addressing import family, mac_of_address
 from ..common.egress_services import leaving_addresses
-from ..common.entrances import LOAD_BALANCER, Entrance, entrances, held_load_balancer_addresses, is_open_to_nodes
+from ..common.entrances import (
+    EXTERNAL,
+    LOAD_BALANCER,
+    Entrance,
+    entrances,
+    held_load_balancer_addresses,
+    is_open_to_nodes,
+)
 from ..common.node_network import NodeNetwork
 from .bridge import HOST_ZONE, ZONE, Bridge, packet_mark
 from .neighbour_flows import ADVERTISEMENT, SOLICITATION
@@ -41,8 +48,12 @@ def render_services(bridge: Bridge) -> None:
             if entrance.is_here and entrance.kind == LOAD_BALANCER and is_open_to_nodes(view, entrance):
                 for asking in bridge.views:
                     _between_routers_and_host(bridge, asking, entrance)
+            if entrance.kind == EXTERNAL:
+                _external_to_host(bridge, entrance)
         if own:
             _from_host(bridge, view, own)
+    if any(one.kind == EXTERNAL for view in bridge.views for one in entrances(view)):
+        _to_routers(bridge)
     leaving = leaving_addresses(bridge.plan, bridge.node)
     for address in held_load_balancer_addresses(bridge.plan, bridge.node):
         _only_entrances(bridge, address, with_replies=address in leaving)
@@ -158,3 +169,33 @@ def _between_routers_and_host(bridge: Bridge, view: NodeNetwork, entrance: Entra
     bridge.add(0, 500, f"{question},{source}={own}", "resubmit(,3)", view.name)
     answer = f"in_port=LOCAL,{transport},{source}={entrance.address},{target}={own},tp_src={entrance.number}"
     bridge.add(0, 560, answer, bridge.host_to_router[view.name], view.name)
+
+
+def _external_to_host(bridge: Bridge, entrance: Entrance) -> None:
+    """From all gateway routers of this node to an external address, which every node with the network accepts.
+
+    Otherwise a router that leads the address to this node would send such packets back with the node's own address as
+    source, which gateway routers have as well. The flows do not name the senders, so that their number grows with
+    Services and networks, and not with the product.
+    """
+    version = entrance.version
+    match = (
+        f"dl_src={bridge.mac}{bridge.in_vlan},{_TRANSPORTS[entrance.protocol][version]},"
+        f"{_TARGET[version]}={entrance.address},tp_dst={entrance.number}"
+    )
+    for masquerade in bridge.subnets("masquerade_subnets", version):
+        bridge.add(0, 500, f"{match},{_SOURCE[version]}={masquerade}", "resubmit(,3)")
+    if version in bridge.default.network["families"]:
+        patch, own = bridge.patch(bridge.default), bridge.provider.address(version)
+        asked = f"in_port={{{patch}}},{match},{_SOURCE[version]}={own}"
+        bridge.add(0, 500, asked, f"ct(commit,zone={HOST_ZONE},table=4)")
+
+
+def _to_routers(bridge: Bridge) -> None:
+    """From the host to the masquerade address of a gateway router: the answers to `_external_to_host`."""
+    for view in bridge.views:
+        for own in () if view.is_default else view.masquerade_addresses(0):
+            version = family(own)
+            if version in view.network["families"]:
+                match = f"in_port=LOCAL,{_IP[version]},{_TARGET[version]}={own}"
+                bridge.add(0, 540, match, bridge.host_to_router[view.name], view.name)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from ...common.addressing import family
 from ...common.naming import management_interface
 from ...types.nftables_ruleset import Chain, Map
-from ..common.entrances import EXTERNAL, Entrance, entrances, is_open_to_nodes
+from ..common.entrances import Entrance, entrances, is_open_to_nodes
 from ..common.node_network import NodeNetwork
 from ..gateway.bridge import packet_mark
 
@@ -31,10 +31,8 @@ def render_service_rules(views: list[NodeNetwork]) -> tuple[list[Chain], list[Ma
     provider = views[0].provider
     versions = sorted({one.version for _view, one in found})
     local = [(view, one) for view, one in found if provider.is_local and one.is_local]
-    # What others send to an external address, or to one that another host has, is not for this host.
-    received = [
-        (view, one) for view, one in found if one.is_here and one.kind != EXTERNAL and is_open_to_nodes(view, one)
-    ]
+    # What others send to an address that another host has is not for this host.
+    received = [(view, one) for view, one in found if one.is_here and is_open_to_nodes(view, one)]
     maps = []
     for version in versions:
         maps += [

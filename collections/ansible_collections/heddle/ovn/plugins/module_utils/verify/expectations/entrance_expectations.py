@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from ...common.addressing import family, plain
 from ...common.naming import LOCKED_ROLE
-from ...render.common.entrances import EXTERNAL, Entrance, entrances
+from ...render.common.entrances import EXTERNAL, Entrance, entrances, entrances_of
 from ...render.common.node_network import NodeNetwork, is_on
 from ..probing.datagram import PORT
 from .external_flow import EXTERNAL_TO_ENTRANCE, HOST_TO_ENTRANCE, ExternalFlow
@@ -39,21 +39,31 @@ class EntranceFlows:
             own = next((one for one in addresses if family(one) == entrance.version), None)
             if own is None or entrance.kind == EXTERNAL or not entrance.is_here:
                 continue
-            responders = self._responders(network, entrance, node if entrance.is_local else "")
+            responders = self.responders(network, entrance, node if entrance.is_local else "")
             result = bool(responders), f"{entrance.service} is reached by a {entrance.kind}"
             if not responders:
                 result = False, f"{entrance.service} has no endpoint there"
-            if entrance.sources and not any(_contains(one, own) for one in entrance.sources):
+            if entrance.sources and not any(contains(one, own) for one in entrance.sources):
                 result = False, f"{own} is in no source range of {entrance.service}"
             seen_as = own if entrance.is_local and result[0] else ""
-            yield _flow(EXTERNAL_TO_ENTRANCE, runner, entrance, node, result, responders, seen_as)
+            yield flow_of(EXTERNAL_TO_ENTRANCE, runner, entrance, node, result, responders, seen_as)
 
     def from_host(self, node: str) -> Iterator[ExternalFlow]:
         """Packets of a host to its own entrances: it reaches all endpoints, whatever the policy."""
         for network, entrance in self._tested(node):
-            responders = self._responders(network, entrance, "")
+            responders = self.responders(network, entrance, "")
             result = bool(responders), f"hosts reach {entrance.service}"
-            yield _flow(HOST_TO_ENTRANCE, node, entrance, node, result, responders)
+            yield flow_of(HOST_TO_ENTRANCE, node, entrance, node, result, responders)
+
+    def of_service(self, network: str, service: str, version: int, node: str) -> list[Entrance]:
+        """Return the tested entrances of a Service as a node has them; external addresses are the same on all."""
+        found = entrances_of(NodeNetwork(self._plan, network, node, []), service)
+        return [one for one in found if one.version == version and self._is_able(network, one)]
+
+    def holder(self, network: str, entrance: Entrance) -> str:
+        """Return the node that has the address of a load balancer."""
+        held = self._plan["services"][network][entrance.service]["external"]["load_balancer"]
+        return next(one["node"] for one in held if one["address"] == entrance.address)
 
     def _tested(self, node: str) -> Iterator[tuple[str, Entrance]]:
         """Entrances to workloads that answer verify, and whose policies do not restrict who may."""
@@ -61,13 +71,16 @@ class EntranceFlows:
             if not is_on(self._plan["networks"][name], node):
                 continue
             for entrance in entrances(NodeNetwork(self._plan, name, node, [])):
-                ends = [one for one in entrance.port["endpoints"] if family(one["address"]) == entrance.version]
-                names = [self._workloads.get((name, one["address"])) for one in ends if one["port"] == PORT]
-                able = entrance.protocol == "UDP" and len(names) == len(ends) and all(names)
-                if ends and able and not any(self._policies.isolates(INGRESS, name, one) for one in names):
+                if self._is_able(name, entrance):
                     yield name, entrance
 
-    def _responders(self, network: str, entrance: Entrance, node: str) -> tuple[str, ...]:
+    def _is_able(self, network: str, entrance: Entrance) -> bool:
+        ends = [one for one in entrance.port["endpoints"] if family(one["address"]) == entrance.version]
+        names = [self._workloads.get((network, one["address"])) for one in ends if one["port"] == PORT]
+        able = bool(ends) and entrance.protocol == "UDP" and len(names) == len(ends) and all(names)
+        return able and not any(self._policies.isolates(INGRESS, network, one) for one in names)
+
+    def responders(self, network: str, entrance: Entrance, node: str) -> tuple[str, ...]:
         """Return the workloads that may answer, with `node` those on it only."""
         return tuple(
             self._workloads[network, one["address"]]
@@ -76,16 +89,18 @@ class EntranceFlows:
         )
 
 
-def _flow(
+def flow_of(
     kind: str, runner: str, entrance: Entrance, node: str, result: tuple[bool, str], responders: tuple[str, ...],
-    seen_as: str = "",
+    seen_as: str = "", workload: str = "",
 ) -> ExternalFlow:  # fmt: skip
+    """Return the packet of a workload, or of the runner itself, to an entrance by way of a node."""
     target = f"{entrance.service} {entrance.kind} {entrance.protocol} {entrance.number} of {node}"
     return ExternalFlow(
-        kind, runner, runner, target, "", "", entrance.version, entrance.address, *result, seen_as=seen_as,
-        protocol=entrance.protocol, port=entrance.number, through=node, responders=responders,
+        kind, runner, workload or runner, target, workload, "", entrance.version, entrance.address, *result,
+        seen_as=seen_as, protocol=entrance.protocol, port=entrance.number, through=node, responders=responders,
     )  # fmt: skip
 
 
-def _contains(subnet: str, address: str) -> bool:
+def contains(subnet: str, address: str) -> bool:
+    """Return whether an address is in a subnet."""
     return ipaddress.ip_address(address) in ipaddress.ip_network(subnet)

@@ -50,10 +50,24 @@ def addresses_of(interface: dict) -> list[str]:
     return [plain(address) for address in interface["addresses"]] or [link_local_address(interface["mac"])]
 
 
+_EVERYWHERE = ("0.0.0.0/0", "::/0")
+
+
 def askers(plan: dict) -> dict:
     """Return the plan without virtual machines: no probe or responder runs in them."""
     asked = {name: workload for name, workload in plan["workloads"].items() if workload["kind"] == "netns"}
     return {**plan, "workloads": asked}
+
+
+def default_elsewhere(workload: dict) -> dict[int, str]:
+    """Return by family the interface that a workload's default route leads out of, where that is not a primary one."""
+    return {
+        family(route["via"]): interface["name"]
+        for interface in workload["interfaces"]
+        if interface["role"] == "secondary"
+        for route in interface["routes"]
+        if route["to"] in _EVERYWHERE
+    }
 
 
 def expected(plan: dict, node: str | None = None, selection: Selection | None = None) -> list[Pair]:

@@ -10,8 +10,8 @@
 | host to workload | on the default network, unless the workload's primary network is another one (`udn-isolation`) |
 | host in VRF to workload | on the VRF's network |
 | workload to service | the shared ones, from the default and every primary network (OKEP-5193, "Services") |
-| workload to cluster IP | from the network of the Service only; a refused connection counts as an answer |
-| external host, host to entrance | node ports, external and load balancer addresses (`entrance_expectations.py`) |
+| workload to cluster IP | from its network only; a refused connection is an answer, without endpoints the only one |
+| external host, host, workload to entrance | see `entrance_expectations.py` and `entrance_clients.py` |
 | external host to service | never: whatever node it has a route through, services are for hosts and workloads |
 
 Where a flow must reach, the policies of its workload have to permit it as well; a host's own workloads always accept
@@ -36,8 +36,9 @@ from ...render.host.links_and_routes import render_host_network
 from ...render.host.mesh_gateway import why_no_gateway
 from ..probing.datagram import PORT
 from .egress_addresses import EgressAddresses
+from .entrance_clients import EntranceClients
 from .entrance_expectations import EntranceFlows
-from .expectation import askers
+from .expectation import askers, default_elsewhere
 from .external_flow import (
     FROM_EXTERNAL,
     FROM_EXTERNAL_TO_SERVICE,
@@ -55,8 +56,6 @@ from .policy_permissions import EGRESS, INGRESS, PolicyPermissions
 from .pool_flows import pool_flows, through_egress, untested_pools
 from .pools import without_pools
 from .selection import ALL, Selection
-
-_EVERYWHERE = ("0.0.0.0/0", "::/0")
 
 
 def in_vrf(node: str, network: str) -> str:
@@ -91,11 +90,11 @@ def external_flows(
 
     `external` maps each external host to its addresses on the provider network.
     """
-    found = _ExternalFlows(plan, external)
+    selection = (selection or Selection()).seeded(plan)
+    found = _ExternalFlows(plan, external, selection)
     sent = (one for node in plan["nodes"] if runner in (None, node) for one in found.from_node(node))
     frames = (one for name in external if runner in (None, name) for one in found.from_external(name))
     pools = pool_flows(plan, {node: host_addresses(plan, node) for node in plan["nodes"]}, external, runner)
-    selection = (selection or Selection()).seeded(plan)
     every = [*sent, *frames, *pools]
     return every if selection.pairs == ALL else _chosen(every, plan, selection)
 
@@ -121,17 +120,6 @@ def _chosen(found: list[ExternalFlow], plan: dict, selection: Selection) -> list
     ]
 
 
-def default_elsewhere(workload: dict) -> dict[int, str]:
-    """Return by family the interface that a workload's default route leads out of, where that is not a primary one."""
-    return {
-        family(route["via"]): interface["name"]
-        for interface in workload["interfaces"]
-        if interface["role"] == "secondary"
-        for route in interface["routes"]
-        if route["to"] in _EVERYWHERE
-    }
-
-
 def left_out(plan: dict, external: dict[str, list[str]]) -> list[str]:
     """Return one line for each kind of packet that could not be tested, with the reason."""
     providers = {name: provider_of(node) for name, node in plan["nodes"].items()}
@@ -151,7 +139,7 @@ def left_out(plan: dict, external: dict[str, list[str]]) -> list[str]:
             f"{FROM_VRF}: not possible without VRFs, which the kernel of {', '.join(flat)} lacks; shared services are "
             "reached over the provider bridge there"
         )
-    found = _ExternalFlows(plan, external)
+    found = _ExternalFlows(plan, external, Selection().seeded(plan))
     for service in plan.get("settings", {}).get("shared_services", []):
         names = [name for name in found.plan["workloads"] if found.is_under_policies(name, service)]
         if names:
@@ -161,16 +149,19 @@ def left_out(plan: dict, external: dict[str, list[str]]) -> list[str]:
     for name, workload in askers(plan)["workloads"].items():
         for number, interface in default_elsewhere(workload).items():
             lines.append(f"{name}: its IPv{number} default route leads out of {interface}, which is not tested")
+    lines += found.clients.untested()
     return lines + found.firewalls.untested() + found.egress.untested() + untested_pools(plan, external)
 
 
 class _ExternalFlows:
-    def __init__(self, plan: dict, external: dict[str, list[str]]) -> None:
+    def __init__(self, plan: dict, external: dict[str, list[str]], selection: Selection) -> None:
         plan = without_pools(plan)
         self.plan = askers(plan)
         self.policies, self.firewalls = PolicyPermissions(plan), FirewallPermissions(plan)
         self.egress, self.external = EgressAddresses(plan), external
         self.entrances = EntranceFlows(plan, self.policies)
+        permissions = self.policies, self.firewalls, self.egress
+        self.clients = EntranceClients(self.plan, self.entrances, *permissions, selection)
         self.on_node: dict[str, list[str]] = {node: [] for node in plan["nodes"]}
         for name, workload in self.plan["workloads"].items():
             self.on_node[workload["node"]].append(name)
@@ -186,6 +177,7 @@ class _ExternalFlows:
         if provider:
             yield from self._from_host(node)
             yield from self.entrances.from_host(node)
+            yield from self.clients.flows(node)
 
     def from_external(self, runner: str) -> Iterator[ExternalFlow]:
         for name, workload in self.plan["workloads"].items():
@@ -344,9 +336,10 @@ class _ExternalFlows:
                             target = f"{service} TCP {port['port']}"
                             refused = (False, "policies permit it to none of the endpoints")
                             wanted = refused if result[0] and not permitted else result
+                            without = not any(family(one["address"]) == family(address) for one in port["endpoints"])
                             yield ExternalFlow(
                                 TO_CLUSTER_IP, node, name, target, name, network, family(address), address, *wanted,
-                                protocol="TCP", port=port["port"],
+                                protocol="TCP", port=port["port"], refused=without and wanted[0],
                             )  # fmt: skip
 
     def is_under_policies(self, name: str, service: dict) -> bool:

@@ -10,7 +10,9 @@ TO_OWN_HOST, TO_OTHER_HOST = "workload to own host", "workload to other host"
 FROM_HOST, FROM_VRF = "host to workload", "host in VRF to workload"
 TO_SERVICE, FROM_EXTERNAL_TO_SERVICE = "workload to service", "external host to service"
 TO_CLUSTER_IP = "workload to cluster IP"
-ENTRANCES = EXTERNAL_TO_ENTRANCE, HOST_TO_ENTRANCE = "external host to entrance", "host to entrance"
+EXTERNAL_TO_ENTRANCE, HOST_TO_ENTRANCE = "external host to entrance", "host to entrance"
+WORKLOAD_TO_ENTRANCE = "workload to entrance"
+ENTRANCES = EXTERNAL_TO_ENTRANCE, HOST_TO_ENTRANCE, WORKLOAD_TO_ENTRANCE
 # Of workloads with an address of a pool, and of clients of an Egress.
 POOL_TO_HOST, POOL_FROM_HOST = "pool to host", "host to pool"
 POOL_TO_ROUTER, POOL_FROM_ROUTER = "pool to router", "router to pool"
@@ -19,8 +21,8 @@ THROUGH_EGRESS = "workload through Egress"
 UNSOLICITED = "unsolicited source to node's port"
 KINDS = (
     TO_EXTERNAL, UNSOLICITED, FROM_EXTERNAL, TO_OWN_HOST, TO_OTHER_HOST, FROM_HOST, FROM_VRF, TO_SERVICE,
-    TO_CLUSTER_IP, FROM_EXTERNAL_TO_SERVICE, EXTERNAL_TO_ENTRANCE, HOST_TO_ENTRANCE, POOL_TO_HOST, POOL_FROM_HOST,
-    POOL_TO_ROUTER, POOL_FROM_ROUTER, THROUGH_EGRESS,
+    TO_CLUSTER_IP, FROM_EXTERNAL_TO_SERVICE, EXTERNAL_TO_ENTRANCE, HOST_TO_ENTRANCE, WORKLOAD_TO_ENTRANCE,
+    POOL_TO_HOST, POOL_FROM_HOST, POOL_TO_ROUTER, POOL_FROM_ROUTER, THROUGH_EGRESS,
 )  # fmt: skip
 
 
@@ -32,7 +34,8 @@ class ExternalFlow:
     `network` is the target's network, "" for hosts. `seen_as` is the source address that the target must see, "" when
     that does not matter; `sources` are several of which it may see any. `mtu` is the size of a large packet that must
     arrive as well, 0 for none. `mac` makes it a frame to that address, from `seen_as`. `protocol` and `port` are those
-    of a service. `responders` are the workloads any of which may answer for a service.
+    of a service. `responders` are the workloads any of which may answer for a service. `refused`: only that the
+    connection is refused counts as an answer, as for a service without endpoints.
     """
 
     kind: str
@@ -54,3 +57,4 @@ class ExternalFlow:
     interface: str = ""
     through: str = ""
     responders: tuple[str, ...] = ()
+    refused: bool = False

@@ -21,6 +21,10 @@ class FirewallPermissions:
             for workload in firewall["workloads"]
         }
 
+    def restricts(self, network: str, workload: str) -> bool:
+        """Return whether rules apply to a workload."""
+        return bool(self._rules.get((network, workload), ("", []))[1])
+
     def by_name(self, network: str, workload: str, address: str, protocol: str, port: int) -> str:
         """Return which rule's DNS name may decide about a destination, "" when none does.
 

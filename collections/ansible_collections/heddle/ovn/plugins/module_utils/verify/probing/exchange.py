@@ -227,7 +227,9 @@ class Exchange:
     def _called(self, opened: socket.socket, number: int, attempt: int, replies: list[Reply]) -> None:
         one, asker = self.asked[number], None
         self._selector.unregister(opened)
-        if one.row.kind in ENTRANCES:
+        if getattr(one.row, "refused", False):
+            is_answered = opened.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == errno.ECONNREFUSED
+        elif one.row.kind in ENTRANCES:
             is_answered, asker = _answered_by_endpoint(opened, one.row)
         else:
             is_answered = _answered(opened, one.row, number & 0xFFFF)

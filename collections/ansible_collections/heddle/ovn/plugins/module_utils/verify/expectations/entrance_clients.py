@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which workloads send to Services by node ports, external and load balancer addresses, and what is expected. Pure.
+
+For each Service with such entrances and each family one workload of its own network and one of another network, which
+the seed chooses: the number of packets grows with Services.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...common.addressing import family
+from ...common.naming import DEFAULT_NETWORK
+from ...render.common.entrances import EXTERNAL, LOAD_BALANCER, NODE_PORT, Entrance
+from ...render.common.node_network import is_mesh, is_on
+from ...render.common.provider import provider_of
+from ...render.host.mesh_gateway import why_no_gateway
+from .egress_addresses import EgressAddresses
+from .entrance_expectations import EntranceFlows, contains, flow_of
+from .expectation import default_elsewhere
+from .external_flow import WORKLOAD_TO_ENTRANCE, ExternalFlow
+from .firewall_permissions import FirewallPermissions
+from .policy_permissions import EGRESS, PolicyPermissions
+from .selection import Selection
+
+
+class EntranceClients:
+    """The packets of workloads to the entrances of a plan of workloads that can send for verify."""
+
+    def __init__(
+        self,
+        plan: dict,
+        entrances: EntranceFlows,
+        policies: PolicyPermissions,
+        firewalls: FirewallPermissions,
+        egress: EgressAddresses,
+        selection: Selection,
+    ) -> None:
+        self._plan, self._entrances, self._selection = plan, entrances, selection
+        self._policies, self._firewalls, self._egress = policies, firewalls, egress
+        # By family and primary network: the workloads that are able to ask.
+        self._by_network: dict[int, dict[str, list[str]]] = {4: {}, 6: {}}
+        for name, workload in sorted(plan["workloads"].items()):
+            primary = next((one["network"] for one in workload["interfaces"] if one["role"] == "primary"), "")
+            for version, networks in self._by_network.items():
+                if primary and self._may_ask(name, primary, version):
+                    networks.setdefault(primary, []).append(name)
+        self._chosen = list(self._choices())
+
+    def flows(self, node: str) -> Iterator[ExternalFlow]:
+        """Packets of the chosen workloads that are on a node."""
+        for one, name, network in self._chosen:
+            if self._plan["workloads"][name]["node"] == node:
+                yield from self._flows(one, name, network)
+
+    def untested(self) -> list[str]:
+        """Return a line for what hosts without VRFs cannot show."""
+        providers = {name: provider_of(one) for name, one in self._plan["nodes"].items()}
+        flat = [name for name, one in providers.items() if self._chosen and one and not one.vrf]
+        if not flat:
+            return []
+        return [
+            f"{WORKLOAD_TO_ENTRANCE}: node ports of their own node are not tested from other networks on "
+            f"{', '.join(flat)}: these are not reached without VRFs"
+        ]
+
+    def _choices(self) -> Iterator[tuple[tuple[str, str, int], str, str]]:
+        """Return Service (network, name, family), workload and its network."""
+        for where, services in self._plan.get("services", {}).items():
+            for service, described in services.items():
+                for version in sorted(
+                    {family(one) for one in described["addresses"]} if "external" in described else ()
+                ):
+                    key, seed = (where, service, version), (WORKLOAD_TO_ENTRANCE, service, str(version))
+                    if own := self._by_network[version].get(where):
+                        yield key, self._selection.one_of(own, *seed, "own"), where
+                    others = [one for one in self._by_network[version] if one != where]
+                    if others:
+                        network = self._selection.one_of(others, *seed, "network")
+                        names = self._by_network[version][network]
+                        yield key, self._selection.one_of(names, *seed, "other"), network
+
+    def _may_ask(self, name: str, network: str, version: int) -> bool:
+        """Return whether nothing but the path to a Service decides about what a workload gets of it."""
+        provider, described = provider_of(self._plan["nodes"][self._node(name)]), self._plan["networks"][network]
+        return bool(
+            provider
+            and provider.address(version)
+            and version in described["families"]
+            and not is_mesh(described)
+            and not why_no_gateway(self._plan, network, provider)
+            and version not in default_elsewhere(self._plan["workloads"][name])
+            and not self._policies.isolates(EGRESS, network, name)
+            and not self._firewalls.restricts(network, name)
+            and not self._egress.of(name, version)
+            and not self._egress.has_table(name)
+            and not self._egress.by_nic(name, version)
+        )
+
+    def _flows(self, key: tuple[str, str, int], name: str, network: str) -> Iterator[ExternalFlow]:
+        (where, service, version), node = key, self._node(name)
+        is_own, is_here = where == network, is_on(self._plan["networks"][where], node)
+        through = node if is_here and (is_own or self._is_answered_by_own_host(name, network)) else ""
+        nodes = [one for one, described in self._plan["nodes"].items()
+                 if one != node and provider_of(described) and is_on(self._plan["networks"][where], one)]  # fmt: skip
+        through = through or (self._selection.one_of(nodes, service, name) if nodes else "")
+        for one in self._entrances.of_service(where, service, version, through) if through else ():
+            if (one.kind == EXTERNAL and not is_here) or (
+                one.kind == LOAD_BALANCER and not self._entrances.holder(where, one)
+            ):
+                continue
+            yield self._flow(one, where, name, network, node if is_here and one.kind == EXTERNAL else through)
+
+    def _flow(self, one: Entrance, where: str, name: str, network: str, through: str) -> ExternalFlow:
+        """`through`: the node whose node port it is, or which accepts the external address."""
+        node, own = self._node(name), provider_of(self._plan["nodes"][self._node(name)]).address(one.version)
+        holder = through if one.kind in (NODE_PORT, EXTERNAL) else self._entrances.holder(where, one)
+        # Its own network's switch, and the host, lead to all endpoints; another host follows the policy.
+        is_local = one.is_local and where != network and holder != node
+        responders = self._entrances.responders(where, one, holder if is_local else "")
+        result = bool(responders), f"workloads of {network} reach {one.service} by its {one.kind}"
+        if not responders:
+            result = False, f"{one.service} has no endpoint on {holder}"
+        if where != network and one.sources and not any(contains(item, own) for item in one.sources):
+            result = False, f"{own} is in no source range of {one.service}"
+        return flow_of(WORKLOAD_TO_ENTRANCE, node, one, through, result, responders, workload=name)
+
+    def _is_answered_by_own_host(self, name: str, network: str) -> bool:
+        """Whether a workload reaches node ports of its own host: by its VRF, if it is not of the default network."""
+        return network == DEFAULT_NETWORK or provider_of(self._plan["nodes"][self._node(name)]).vrf
+
+    def _node(self, name: str) -> str:
+        return self._plan["workloads"][name]["node"]

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the kernel of a host does with packets to Services, for hosts of the tests, which have none.
+
+The marks that its rules set do not reach a userspace datapath with a packet, and a machine that runs the tests may have
+no VRFs. So this translates by the maps of the rendered firewall and forwards by the rendered rules and routes, and
+hands packets to the provider bridge together with their mark, as the kernel's datapath does. That the kernel itself
+accepts and follows these rules is shown in `tests/live/nftables` and `tests/live/gateway/test_rendered_host.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from ipaddress import ip_address, ip_network
+
+from ansible_collections.heddle.ovn.plugins.module_utils.common.addressing import nth_address
+from ansible_collections.heddle.ovn.plugins.module_utils.render.common.entrances import held_load_balancer_addresses
+from ansible_collections.heddle.ovn.plugins.module_utils.render.host.firewall import render_firewall
+from ansible_collections.heddle.ovn.plugins.module_utils.render.host.links_and_routes import (
+    render_host_network,
+    render_management_ports,
+)
+from tests.live.gateway.conftest import BRIDGE, MAC, NEXT_HOP_MAC
+from tests.live.gateway.external_host import NODE
+from tests.live.gateway.packets import UDP, Packet, Question
+
+_HOST_MASQUERADE = 2  # NodeNetwork.HOST_MASQUERADE
+
+
+class HostKernel:
+    """Translates and forwards what OVN hands to node1, for UDP; call `step` until what a test waits for is there.
+
+    `gateways` has the MAC address of the router behind each management port.
+    """
+
+    def __init__(self, machine, plan: dict, gateways: dict[str, str]) -> None:
+        self._machine, self._plan, self._gateways = machine, plan, gateways
+        firewall = render_firewall(plan, "node1", with_prober=False)
+        self._maps = {one.name: dict(element.split(" : ") for element in one.elements) for one in firewall.maps}
+        host = render_host_network(plan, "node1")
+        self._rules = host.rules
+        tables = {link.name: link.vrf for link in host.links}
+        # Table, destination, interface and next hop, the longest prefixes first.
+        routes = [(one.vrf, one.to, one.device, one.via) for one in host.routes if one.kind == "unicast"]
+        routes += [(tables.get(one.device, ""), one.address, one.device, "") for one in host.addresses]
+        found = [(table, ip_network(to, strict=False), device, via) for table, to, device, via in routes]
+        self._routes = sorted(found, key=lambda one: -one[1].prefixlen)
+        self._neighbours = {one.address: one.mac for one in host.neighbours}
+        ports = (row for row in render_management_ports(plan, "node1") if row.table == "Interface")
+        self._macs = {BRIDGE: MAC} | {row.key: row.columns["mac"] for row in ports}
+        self._is_local = plan["nodes"]["node1"]["gateway"]["mode"] == "local"
+        self._seen = dict.fromkeys([BRIDGE, *gateways], 0)
+        # What the reply to a connection looks like to the sender, by the reply as it arrives.
+        self._replies: dict[tuple, tuple] = {}
+        # Packets that were for the host itself.
+        self.delivered: list[Packet] = []
+
+    def step(self) -> bool:
+        """Handle all packets that came since; always true."""
+        for interface in self._seen:
+            sent = self._machine.sent(interface)
+            new, self._seen[interface] = sent[self._seen[interface] :], len(sent)
+            for one in new:
+                if isinstance(one, Packet) and one.protocol == UDP:
+                    self._packet(interface, one)
+                elif isinstance(one, Question) and interface == BRIDGE:
+                    self._question(one)
+        return True
+
+    def _question(self, question: Question) -> None:
+        if question.asked in held_load_balancer_addresses(self._plan, "node1"):
+            self._machine.receive(BRIDGE, question.answer(MAC))
+
+    def _packet(self, interface: str, packet: Packet) -> None:
+        if interface == BRIDGE and packet.target_mac != MAC:
+            return
+        reply = self._replies.get(_ends(packet))
+        if reply:
+            self._forward(_with_ends(packet, reply), 0)
+            return
+        version = 6 if ":" in packet.target else 4
+        key = f"{packet.target} . udp . {packet.target_port}"
+        mark = int(self._maps.get(f"service-marks-v{version}", {}).get(key, "0"), 16)
+        names = [f"received-service-targets-v{version}"]
+        if interface == BRIDGE:
+            names.insert(0, f"local-service-targets-v{version}")
+        wanted = next((self._maps[name][key] for name in names if key in self._maps.get(name, {})), "")
+        translated = packet
+        if wanted:
+            address, port = wanted.split(" . ")
+            translated = replace(packet, target=address, target_port=int(port))
+        elif packet.target in (NODE[version], *held_load_balancer_addresses(self._plan, "node1")):
+            self.delivered.append(packet)
+            return
+        device, _mac = self._route(translated.target, mark)
+        translated = replace(translated, source=self._source(translated, device, version))
+        there, back = _ends(translated), _ends(packet)
+        self._replies[there[2:] + there[:2]] = back[2:] + back[:2]
+        self._forward(translated, mark)
+
+    def _source(self, packet: Packet, device: str, version: int) -> str:
+        """The chain `ovn-kube-local-gw-masq`: the address of the bridge that is near the next hop."""
+        settings = self._plan["settings"]
+        subnets = [*self._plan["networks"]["default"]["subnets"], *settings["masquerade_subnets"]]
+        own = [ip_network(one) for one in subnets]
+        source, services = ip_address(packet.source), [ip_network(one) for one in settings["service_subnets"]]
+        if not self._is_local or device != BRIDGE or not any(source in one for one in own):
+            return packet.source
+        if not any(ip_address(packet.target) in one for one in services):
+            return NODE[version]
+        masquerade = settings["masquerade_subnets"][version == 6]
+        return packet.source if source in ip_network(masquerade) else nth_address(masquerade, _HOST_MASQUERADE)
+
+    def _forward(self, packet: Packet, mark: int) -> None:
+        device, mac = self._route(packet.target, mark)
+        frame = replace(packet, source_mac=self._macs[device], target_mac=mac).encode()
+        if device == BRIDGE:
+            self._machine.send_as_host(frame, mark)
+        else:
+            self._machine.receive(device, frame)
+
+    def _route(self, target: str, mark: int) -> tuple[str, str]:
+        """The interface towards an address, and the MAC address of the next hop."""
+        address = ip_address(target)
+        rules = [one for one in self._rules if one.fwmark == mark and (not one.to or address in ip_network(one.to))]
+        for table in [*(one.vrf for one in rules), ""]:
+            for name, subnet, device, via in self._routes:
+                if name == table and address in subnet:
+                    beyond = self._neighbours.get(via or target, NEXT_HOP_MAC)
+                    return device, beyond if device == BRIDGE else self._gateways[device]
+        return BRIDGE, NEXT_HOP_MAC
+
+
+def _ends(packet: Packet) -> tuple:
+    return packet.source, packet.source_port, packet.target, packet.target_port
+
+
+def _with_ends(packet: Packet, ends: tuple) -> Packet:
+    source, source_port, target, target_port = ends
+    return replace(packet, source=source, source_port=source_port, target=target, target_port=target_port)
