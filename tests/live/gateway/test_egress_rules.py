@@ -6,6 +6,8 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import pytest
+
 from tests.live.conftest import wait_for
 from tests.live.gateway.conftest import UPLINK, Host
 from tests.live.gateway.external_host import EXTERNAL, MANIFESTS, NAMES, request_of
@@ -82,20 +84,27 @@ def test_rules_are_not_about_the_network_itself(host):
         wait_for(lambda inside=inside: inside in machine.sent("if-flat-b"), "the packet to the neighbour")
 
 
-def test_dscp_is_seen_outside(host):
+@pytest.mark.parametrize("mode", ["shared", "local"])
+def test_dscp_is_seen_outside(host, mode):
+    """In local gateway mode at the management ports: the host's kernel forwards from there."""
     rules = [{"dscp": EXPEDITED, "dstCIDR": f"{EXTERNAL[4]}/32"}, {"dscp": BULK}]
-    machine, zone = host(MANIFESTS + document("EgressQoS", "plain", rules))
+    machine, zone = host(MANIFESTS + document("EgressQoS", "plain", rules), mode)
+    numbers = {"plain": 0, "flat": zone.plan["networks"]["flat_net"]["id"]}
+    ways = {name: UPLINK if mode == "shared" else f"ovn-k8s-mp{number}" for name, number in numbers.items()}
     for version, expected in ((4, EXPEDITED), (6, BULK)):
-        for name in ("plain", "flat"):
+        for name in ways:
             machine.receive(f"if-{name}", request_of(zone, name, UDP, version).encode())
-        machine.exchange(lambda version=version: len(sent_out(machine, version)) == 2, "what the workloads sent")
-        assert dscp(machine, version) == {"plain": expected, "flat": 0}
+        seen = lambda version=version: {  # noqa: E731
+            name: dscp(machine, way, version).get(name) for name, way in ways.items()
+        }
+        machine.exchange(lambda seen=seen: None not in seen().values(), "what the workloads sent")
+        assert seen() == {"plain": expected, "flat": 0}
 
 
-def dscp(machine: Host, version: int) -> dict[str, int]:
-    """By payload the DSCP of what has left (RFC 2474: the first six bits of the traffic class)."""
+def dscp(machine: Host, interface: str, version: int) -> dict[str, int]:
+    """By payload the DSCP of what was sent to an external host (RFC 2474: six bits of the traffic class)."""
     found = {}
-    for frame in read_capture(machine.folder / f"{UPLINK}.pcap"):
+    for frame in read_capture(machine.folder / f"{interface}.pcap"):
         packet = decode(frame)
         if isinstance(packet, Packet) and packet.target == EXTERNAL[version]:
             traffic_class = frame[15] if version == 4 else (frame[14] & 15) << 4 | frame[15] >> 4

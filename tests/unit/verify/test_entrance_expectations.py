@@ -125,6 +125,18 @@ def test_one_workload_of_the_network_and_one_of_another_are_chosen():
     assert {value[:2] for value in found.values()} == {(True, BOTH)}
 
 
+def test_during_an_upgrade_of_layer2_networks_other_networks_are_not_asked_and_a_line_says_so():
+    plan = plan_of(CLIENTS.replace("MORE", ""), hosts=with_gateways("shared"))
+    plan["nodes"]["node1"]["layer2_topology_version"] = "1.0"
+    asked = {one.source for one in external_flows(plan, EXTERNAL) if one.kind == WORKLOAD_TO_ENTRANCE}
+    assert asked
+    assert {one.partition("/")[0] for one in asked} == {"red"}
+    assert [line for line in left_out(plan, EXTERNAL) if WORKLOAD_TO_ENTRANCE in line] == [
+        "workload to entrance: Services of Layer2 networks are not tested from other networks while nodes have "
+        "different Layer2 topologies"
+    ]
+
+
 def test_another_host_follows_the_policy_local_and_the_own_one_does_not():
     local = ", externalTrafficPolicy: Local, externalIPs: [198.51.100.9]"
     # The network is on nodes with endpoints only: blue/b asks by one of these, which accepts no external address of it.

@@ -45,6 +45,8 @@ class EntranceClients:
             for version, networks in self._by_network.items():
                 if primary and self._may_ask(name, primary, version):
                     networks.setdefault(primary, []).append(name)
+        # While an upgrade changes one node after the other, replies of a Service to another network may be lost.
+        self._is_mixed = len({one.get("layer2_topology_version") for one in plan["nodes"].values()}) > 1
         self._chosen = list(self._choices())
 
     def flows(self, node: str) -> Iterator[ExternalFlow]:
@@ -54,19 +56,26 @@ class EntranceClients:
                 yield from self._flows(one, name, network)
 
     def untested(self) -> list[str]:
-        """Return a line for what hosts without VRFs cannot show."""
+        """Return lines for what hosts without VRFs cannot show, and for what is left out during an upgrade."""
+        lines = [
+            f"{WORKLOAD_TO_ENTRANCE}: Services of Layer2 networks are not tested from other networks while nodes have "
+            "different Layer2 topologies"
+        ]
+        lines = lines if self._is_mixed else []
         providers = {name: provider_of(one) for name, one in self._plan["nodes"].items()}
         flat = [name for name, one in providers.items() if self._chosen and one and not one.vrf]
         if not flat:
-            return []
+            return lines
         return [
+            *lines,
             f"{WORKLOAD_TO_ENTRANCE}: node ports of their own node are not tested from other networks on "
-            f"{', '.join(flat)}: these are not reached without VRFs"
+            f"{', '.join(flat)}: these are not reached without VRFs",
         ]
 
     def _choices(self) -> Iterator[tuple[tuple[str, str, int], str, str]]:
         """Return Service (network, name, family), workload and its network."""
         for where, services in self._plan.get("services", {}).items():
+            is_changing = self._is_mixed and self._plan["networks"][where]["topology"] == "Layer2"
             for service, described in services.items():
                 for version in sorted(
                     {family(one) for one in described["addresses"]} if "external" in described else ()
@@ -74,7 +83,7 @@ class EntranceClients:
                     key, seed = (where, service, version), (WORKLOAD_TO_ENTRANCE, service, str(version))
                     if own := self._by_network[version].get(where):
                         yield key, self._selection.one_of(own, *seed, "own"), where
-                    others = [one for one in self._by_network[version] if one != where]
+                    others = [one for one in self._by_network[version] if one != where and not is_changing]
                     if others:
                         network = self._selection.one_of(others, *seed, "network")
                         names = self._by_network[version][network]
