@@ -132,8 +132,8 @@ def test_during_an_upgrade_of_layer2_networks_other_networks_are_not_asked_and_a
     assert asked
     assert {one.partition("/")[0] for one in asked} == {"red"}
     assert [line for line in left_out(plan, EXTERNAL) if WORKLOAD_TO_ENTRANCE in line] == [
-        "workload to entrance: Services of Layer2 networks are not tested from other networks while nodes have "
-        "different Layer2 topologies"
+        "workload to entrance: Services of Layer2 networks are not tested from other networks while a node has "
+        "the Layer2 topology without a transit router"
     ]
 
 

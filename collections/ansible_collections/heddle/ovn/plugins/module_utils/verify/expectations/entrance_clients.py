@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...common.addressing import family
-from ...common.naming import DEFAULT_NETWORK
+from ...common.naming import DEFAULT_NETWORK, TRANSIT_ROUTER
 from ...render.common.entrances import EXTERNAL, LOAD_BALANCER, NODE_PORT, Entrance
 from ...render.common.node_network import is_mesh, is_on
 from ...render.common.provider import provider_of
@@ -45,8 +45,10 @@ class EntranceClients:
             for version, networks in self._by_network.items():
                 if primary and self._may_ask(name, primary, version):
                     networks.setdefault(primary, []).append(name)
-        # While an upgrade changes one node after the other, replies of a Service to another network may be lost.
-        self._is_mixed = len({one.get("layer2_topology_version") for one in plan["nodes"].values()}) > 1
+        # During the upgrade of such nodes a Service with an EgressService did not answer another network.
+        self._has_old_topology = any(
+            one.get("layer2_topology_version", TRANSIT_ROUTER) != TRANSIT_ROUTER for one in plan["nodes"].values()
+        )
         self._chosen = list(self._choices())
 
     def flows(self, node: str) -> Iterator[ExternalFlow]:
@@ -58,10 +60,10 @@ class EntranceClients:
     def untested(self) -> list[str]:
         """Return lines for what hosts without VRFs cannot show, and for what is left out during an upgrade."""
         lines = [
-            f"{WORKLOAD_TO_ENTRANCE}: Services of Layer2 networks are not tested from other networks while nodes have "
-            "different Layer2 topologies"
+            f"{WORKLOAD_TO_ENTRANCE}: Services of Layer2 networks are not tested from other networks while a node "
+            "has the Layer2 topology without a transit router"
         ]
-        lines = lines if self._is_mixed else []
+        lines = lines if self._has_old_topology else []
         providers = {name: provider_of(one) for name, one in self._plan["nodes"].items()}
         flat = [name for name, one in providers.items() if self._chosen and one and not one.vrf]
         if not flat:
@@ -75,7 +77,7 @@ class EntranceClients:
     def _choices(self) -> Iterator[tuple[tuple[str, str, int], str, str]]:
         """Return Service (network, name, family), workload and its network."""
         for where, services in self._plan.get("services", {}).items():
-            is_changing = self._is_mixed and self._plan["networks"][where]["topology"] == "Layer2"
+            is_changing = self._has_old_topology and self._plan["networks"][where]["topology"] == "Layer2"
             for service, described in services.items():
                 for version in sorted(
                     {family(one) for one in described["addresses"]} if "external" in described else ()
