@@ -134,3 +134,12 @@ def test_waiting_for_the_datapath_does_not_wait_for_the_next_periodic_revalidati
         switch.wait_for_datapath(DROPS)
     assert calls == []
     assert flows() == before
+
+
+def test_waiting_for_the_datapath_leaves_a_foreign_flow(started, vswitchd):
+    """The wait then lasts until the next periodic revalidation."""
+    switch, _calls = started
+    match = DROPS[0].match.replace(f"{{{PATCH}}}", switch.ports()["br-ex"][PATCH])
+    vswitchd.ofctl("add-flow", "br-ex", f"cookie=0x7,priority=106,{match},actions=drop")
+    switch.wait_for_datapath(DROPS[:1])
+    assert "cookie=0x7" in vswitchd.ofctl("dump-flows", "br-ex")

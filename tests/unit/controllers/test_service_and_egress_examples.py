@@ -15,13 +15,10 @@ TENANT = namespace("default", primary=True) + layer2("default", "net", "10.20.0.
 POD = workload("default", "one", "node1").replace(
     "namespace: default", "namespace: default, labels: {app.kubernetes.io/name: MyApp, app: example}"
 )
+# What follows the head of a Service that is called my-service.
+HEAD = "---\napiVersion: v1\nkind: Service\nmetadata:\n  name: my-service\nspec:"
 SERVICES = {
     "a port and its target": """
-apiVersion: v1
-kind: Service
-metadata:
-  name: my-service
-spec:
   selector:
     app.kubernetes.io/name: MyApp
   ports:
@@ -30,11 +27,6 @@ spec:
       targetPort: 9376
 """,
     "several ports": """
-apiVersion: v1
-kind: Service
-metadata:
-  name: my-service
-spec:
   selector:
     app.kubernetes.io/name: MyApp
   ports:
@@ -48,11 +40,6 @@ spec:
       targetPort: 9377
 """,
     "without a selector, with a slice": """
-apiVersion: v1
-kind: Service
-metadata:
-  name: my-service
-spec:
   ports:
     - name: http
       protocol: TCP
@@ -78,11 +65,6 @@ endpoints:
       - "10.1.2.3"
 """,
     "a node port": """
-apiVersion: v1
-kind: Service
-metadata:
-  name: my-service
-spec:
   type: NodePort
   selector:
     app.kubernetes.io/name: MyApp
@@ -92,11 +74,6 @@ spec:
       nodePort: 30007
 """,
     "external addresses": """
-apiVersion: v1
-kind: Service
-metadata:
-  name: my-service
-spec:
   selector:
     app.kubernetes.io/name: MyApp
   ports:
@@ -108,11 +85,6 @@ spec:
     - 198.51.100.32
 """,
     "headless": """
-apiVersion: v1
-kind: Service
-metadata:
-  name: my-service
-spec:
   clusterIP: None
   selector:
     app.kubernetes.io/name: MyApp
@@ -124,7 +96,7 @@ spec:
 
 @pytest.mark.parametrize("name", SERVICES)
 def test_service_is_in_effect(name):
-    plan = plan_of(f"{TENANT}{POD}---{SERVICES[name]}")
+    plan = plan_of(f"{TENANT}{POD}{HEAD}{SERVICES[name]}")
     if name == "headless":
         assert "default/my-service" not in plan["services"].get("default_net", {})
         return

@@ -23,7 +23,7 @@ def call(
 ) -> str | None:
     """Return the result of a command; None where the daemon refuses it, or cannot be reached in this way.
 
-    `then` is called when the command is sent, before its result is read.
+    `then` is called between the request and its reply, which it may cause.
     """
     folder = os.environ.get("OVS_RUNDIR", "/var/run/openvswitch")
     request = json.dumps({"id": 0, "method": command, "params": arguments})

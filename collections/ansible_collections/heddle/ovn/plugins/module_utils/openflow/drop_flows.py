@@ -100,18 +100,11 @@ def write_drops(connection: Connection, wanted: Sequence[Drop], gone: Sequence[D
     None where one of them is there with a foreign cookie, or is refused: what is wrong is for `reconcile.py`. Nothing
     is written in the first case.
     """
-    replies, errors = connection.exchange(
-        (_MULTIPART_REQUEST, _REQUEST.pack(_FLOW_STATISTICS, 0, one.flow.table, _ANY, _ANY, 0, 0) + one.match)
-        for one in (*wanted, *gone)
-    )
-    if errors:
+    present = _present(connection, (*wanted, *gone))
+    if present is None or any(found and found.cookie not in OWN_COOKIES for found in present):
         return None
     differing, messages = [], []
-    for position, one in enumerate((*wanted, *gone)):
-        entries = (entry for body in replies.get(position, ()) for entry in _entries(body))
-        found = next((entry for entry in entries if entry.is_at(one)), None)
-        if found and found.cookie not in OWN_COOKIES:
-            return None
+    for position, (one, found) in enumerate(zip((*wanted, *gone), present, strict=True)):
         is_gone = position >= len(wanted)
         if bool(found) == is_gone or (found and (found.acts or found.cookie != one.flow.cookie)):
             differing.append(one)
@@ -119,8 +112,14 @@ def write_drops(connection: Connection, wanted: Sequence[Drop], gone: Sequence[D
     return None if messages and connection.exchange(messages)[1] else differing
 
 
+def is_written(connection: Connection, drop: Drop) -> bool:
+    """Return whether a flow is there as it should be."""
+    [found] = _present(connection, [drop]) or [None]
+    return found is not None and not found.acts and found.cookie == drop.flow.cookie
+
+
 def write_again(connection: Connection, drop: Drop) -> None:
-    """Add a flow that is there already, which changes nothing but makes Open vSwitch look at all that it derived."""
+    """Add a flow that `is_written`: it stays as it is, and Open vSwitch revalidates its datapath."""
     connection.exchange([(_FLOW_MOD, _modification(drop, _ADD))])
 
 
@@ -143,6 +142,20 @@ class _Entry:
     def is_at(self, drop: Drop) -> bool:
         """Return whether a flow has its priority and match; the table was asked for."""
         return (self.priority, self.fields) == (drop.flow.priority, frozenset(drop.fields))
+
+
+def _present(connection: Connection, drops: Sequence[Drop]) -> list[_Entry | None] | None:
+    """Return what the switch has in the place of each flow; None where the request is refused."""
+    replies, errors = connection.exchange(
+        (_MULTIPART_REQUEST, _REQUEST.pack(_FLOW_STATISTICS, 0, one.flow.table, _ANY, _ANY, 0, 0) + one.match)
+        for one in drops
+    )
+    if errors:
+        return None
+    return [
+        next((entry for body in replies.get(position, ()) for entry in _entries(body) if entry.is_at(one)), None)
+        for position, one in enumerate(drops)
+    ]
 
 
 def _entries(body: bytes) -> Iterator[_Entry]:

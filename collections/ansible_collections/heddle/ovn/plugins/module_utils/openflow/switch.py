@@ -20,7 +20,7 @@ from ..common.polling import attempts
 from ..ovsdb.values import uuid_list
 from ..types.openflow_flow import Flow
 from . import control_socket
-from .drop_flows import encoded, send_frames, write_again, write_drops
+from .drop_flows import encoded, is_written, send_frames, write_again, write_drops
 from .management_connection import VERSION_1_4, connected, management_socket
 from .parser import VERSION, Entry, flow_line, read_dump, read_messages
 from .port_modification import FloodSetting, set_flooding
@@ -127,11 +127,12 @@ class Switch:
         self._control("--bundle", "add-flows", bridge, "-", text="".join(f"{line}\n" for line in lines))
 
     def wait_for_datapath(self, flows: Iterable[Flow]) -> None:
-        """Wait until what the datapath has of earlier packets follows the flows (`revalidator/wait`).
+        """Wait until the datapath follows the flows, which have just been written (`revalidator/wait`).
 
-        Open vSwitch answers when it has looked at all of that again, which it does when a flow has changed, and every
-        500 ms. It is often through with the change before it is asked, so one of `flows`, which are there, that drops
-        is written again after the question. Does nothing where Open vSwitch refuses it, as with two kinds of datapaths.
+        Open vSwitch replies at the end of a revalidation of its datapath. One begins when a flow is written, and one
+        every 500 ms (`max-revalidator`). The first one is often over before the request arrives, so after the request
+        one of `flows` that drops packets is written once more. Does nothing where Open vSwitch refuses the request, as
+        with two kinds of datapaths.
         """
         ports = self.last_ports or self.ports()
         drop = next((one for flow in flows if (one := encoded(flow, ports.get(flow.bridge, {})))), None)
@@ -139,7 +140,7 @@ class Switch:
             again = None
             if drop is not None:
                 connection = stack.enter_context(connected(management_socket(drop.flow.bridge), VERSION_1_4))
-                again = partial(write_again, connection, drop)
+                again = partial(write_again, connection, drop) if is_written(connection, drop) else None
             if control_socket.call("revalidator/wait", then=again) is None:
                 with contextlib.suppress(OpenFlowError):
                     self._call("ovs-appctl", "revalidator/wait")
