@@ -125,16 +125,23 @@ def test_one_workload_of_the_network_and_one_of_another_are_chosen():
     assert {value[:2] for value in found.values()} == {(True, BOTH)}
 
 
-def test_during_an_upgrade_of_layer2_networks_other_networks_are_not_asked_and_a_line_says_so():
-    plan = plan_of(CLIENTS.replace("MORE", ""), hosts=with_gateways("shared"))
-    plan["nodes"]["node1"]["layer2_topology_version"] = "1.0"
-    asked = {one.source for one in external_flows(plan, EXTERNAL) if one.kind == WORKLOAD_TO_ENTRANCE}
-    assert asked
-    assert {one.partition("/")[0] for one in asked} == {"red"}
-    assert [line for line in left_out(plan, EXTERNAL) if WORKLOAD_TO_ENTRANCE in line] == [
-        "workload to entrance: Services of Layer2 networks are not tested from other networks while a node has "
-        "the Layer2 topology without a transit router"
-    ]
+def test_without_a_transit_router_replies_of_other_nodes_are_not_tested_and_a_line_says_so():
+    """They go to the next hop; those of the node's own endpoints do not, as with the policy Local."""
+
+    def asked(more: str = "") -> set[str]:
+        plan = plan_of(CLIENTS.replace("MORE", more), hosts=with_gateways("shared"))
+        for node in plan["nodes"].values():
+            node["layer2_topology_version"] = "1.0"
+        assert [line for line in left_out(plan, EXTERNAL) if WORKLOAD_TO_ENTRANCE in line] == [
+            "workload to entrance: Services of Layer2 networks with endpoints on other nodes are not tested from "
+            "other networks by way of node1, node2, node3, which have no transit router: replies go to the next hop, "
+            "which has to forward them"
+        ]
+        flows = [one for one in external_flows(plan, EXTERNAL) if one.kind == WORKLOAD_TO_ENTRANCE]
+        return {one.address for one in flows if one.source == "blue/b"}
+
+    assert asked() == {"192.0.2.13"}
+    assert "192.0.2.200" in asked(", externalTrafficPolicy: Local")
 
 
 def test_another_host_follows_the_policy_local_and_the_own_one_does_not():

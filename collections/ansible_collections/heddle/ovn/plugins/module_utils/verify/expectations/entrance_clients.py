@@ -45,10 +45,11 @@ class EntranceClients:
             for version, networks in self._by_network.items():
                 if primary and self._may_ask(name, primary, version):
                     networks.setdefault(primary, []).append(name)
-        # During the upgrade of such nodes a Service with an EgressService did not answer another network.
-        self._has_old_topology = any(
-            one.get("layer2_topology_version", TRANSIT_ROUTER) != TRANSIT_ROUTER for one in plan["nodes"].values()
-        )
+        self._old = [
+            name
+            for name, one in plan["nodes"].items()
+            if one.get("layer2_topology_version", TRANSIT_ROUTER) != TRANSIT_ROUTER
+        ]
         self._chosen = list(self._choices())
 
     def flows(self, node: str) -> Iterator[ExternalFlow]:
@@ -58,12 +59,13 @@ class EntranceClients:
                 yield from self._flows(one, name, network)
 
     def untested(self) -> list[str]:
-        """Return lines for what hosts without VRFs cannot show, and for what is left out during an upgrade."""
+        """Return lines for what is left out: without VRFs, and in the Layer2 topology without a transit router."""
         lines = [
-            f"{WORKLOAD_TO_ENTRANCE}: Services of Layer2 networks are not tested from other networks while a node "
-            "has the Layer2 topology without a transit router"
+            f"{WORKLOAD_TO_ENTRANCE}: Services of Layer2 networks with endpoints on other nodes are not tested from "
+            f"other networks by way of {', '.join(self._old)}, which have no transit router: replies go to the next "
+            "hop, which has to forward them"
         ]
-        lines = lines if self._has_old_topology else []
+        lines = lines if self._chosen and self._old else []
         providers = {name: provider_of(one) for name, one in self._plan["nodes"].items()}
         flat = [name for name, one in providers.items() if self._chosen and one and not one.vrf]
         if not flat:
@@ -77,7 +79,6 @@ class EntranceClients:
     def _choices(self) -> Iterator[tuple[tuple[str, str, int], str, str]]:
         """Return Service (network, name, family), workload and its network."""
         for where, services in self._plan.get("services", {}).items():
-            is_changing = self._has_old_topology and self._plan["networks"][where]["topology"] == "Layer2"
             for service, described in services.items():
                 for version in sorted(
                     {family(one) for one in described["addresses"]} if "external" in described else ()
@@ -85,7 +86,7 @@ class EntranceClients:
                     key, seed = (where, service, version), (WORKLOAD_TO_ENTRANCE, service, str(version))
                     if own := self._by_network[version].get(where):
                         yield key, self._selection.one_of(own, *seed, "own"), where
-                    others = [one for one in self._by_network[version] if one != where and not is_changing]
+                    others = [one for one in self._by_network[version] if one != where]
                     if others:
                         network = self._selection.one_of(others, *seed, "network")
                         names = self._by_network[version][network]
@@ -120,12 +121,14 @@ class EntranceClients:
                 one.kind == LOAD_BALANCER and not self._entrances.holder(where, one)
             ):
                 continue
-            yield self._flow(one, where, name, network, node if is_here and one.kind == EXTERNAL else through)
+            flow = self._flow(one, where, name, network, node if is_here and one.kind == EXTERNAL else through)
+            if is_own or not self._is_answered_by_next_hop(where, node, self._holder(where, one, flow.through), flow):
+                yield flow
 
     def _flow(self, one: Entrance, where: str, name: str, network: str, through: str) -> ExternalFlow:
         """`through`: the node whose node port it is, or which accepts the external address."""
         node, own = self._node(name), provider_of(self._plan["nodes"][self._node(name)]).address(one.version)
-        holder = through if one.kind in (NODE_PORT, EXTERNAL) else self._entrances.holder(where, one)
+        holder = self._holder(where, one, through)
         # Its own network's switch, and the host, lead to all endpoints; another host follows the policy.
         is_local = one.is_local and where != network and holder != node
         responders = self._entrances.responders(where, one, holder if is_local else "")
@@ -135,6 +138,18 @@ class EntranceClients:
         if where != network and one.sources and not any(contains(item, own) for item in one.sources):
             result = False, f"{own} is in no source range of {one.service}"
         return flow_of(WORKLOAD_TO_ENTRANCE, node, one, through, result, responders, workload=name)
+
+    def _holder(self, where: str, one: Entrance, through: str) -> str:
+        return through if one.kind in (NODE_PORT, EXTERNAL) else self._entrances.holder(where, one)
+
+    def _is_answered_by_next_hop(self, where: str, node: str, holder: str, flow: ExternalFlow) -> bool:
+        """Whether replies to a node leave another one by its default route.
+
+        Without a transit router the policies of the gateway router mark replies of the node's own workloads only, and
+        it has no route to the provider subnet.
+        """
+        is_old = holder in self._old and self._plan["networks"][where]["topology"] == "Layer2"
+        return is_old and holder != node and any(self._node(one) != holder for one in flow.responders)
 
     def _is_answered_by_own_host(self, name: str, network: str) -> bool:
         """Whether a workload reaches node ports of its own host: by its VRF, if it is not of the default network."""
