@@ -215,7 +215,7 @@ def test_silent_qemu_is_not_reported_as_absent(on, source, monkeypatch):
 
 
 def test_slow_source_is_awaited(on, source, target, monkeypatch):
-    silent = threading.Event()
+    answered, silent = threading.Event(), threading.Event()
 
     class Impatient(Qmp):
         def __init__(self, path):
@@ -224,9 +224,12 @@ def test_slow_source_is_awaited(on, source, target, monkeypatch):
             except QmpError:
                 silent.set()
                 raise
+            answered.set()
 
     sending = begin(on, source, target)
     monkeypatch.setattr(migration, "Qmp", Impatient)
+    # A connection from before waits for an answer as long as the source is stopped.
+    assert answered.wait(60)
     source.process.send_signal(signal.SIGSTOP)
     assert silent.wait(60)
     source.process.send_signal(signal.SIGCONT)
