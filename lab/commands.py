@@ -8,7 +8,7 @@ import time
 
 from lab import image as images
 from lab import impair, kernel, kernel_probe, kvm, nspawn, overlap, packages, probe, ssh, uml, vm
-from lab.config import HOSTS, Network
+from lab.config import HOSTS, Network, cpu_percent
 from lab.errors import LabError
 
 DRIVERS = {driver.name: driver for driver in (vm.Driver, nspawn.Driver, uml.Driver)}
@@ -70,8 +70,16 @@ def bring_up(lab, stages, state, driver):
         ssh.write_config(lab.ssh_config, lab.ssh_key, driver.runtime, driver.endpoints())
         for host in stopped:
             ssh.hang_up(lab.ssh_config, host.name)
-        ssh.in_parallel(driver.start, stopped)
+        ssh.in_parallel(lambda host: boot(driver, host), stopped)
         text.append(" ".join(host.name for host in stopped) + f" ({driver.name})")
+
+
+def boot(driver, host):
+    """Start a host, with as many percent of a processor as LAB_CPU_PERCENT names."""
+    percent = cpu_percent()
+    driver.start(host)
+    if percent is not None:
+        impair.throttle(driver.group(host), impair.pids(driver.pid_file(host)), percent)
 
 
 def create(lab, stages, wanted):
@@ -182,7 +190,7 @@ def start(lab, host):
             return False
         driver.image.require()
         ssh.hang_up(lab.ssh_config, host.name)
-        driver.start(host)
+        boot(driver, host)
         return True
 
 

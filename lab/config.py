@@ -60,6 +60,16 @@ def host_named(name):
     raise LabError(f"there is no host {name}", f"use one of {', '.join(host.name for host in HOSTS)}")
 
 
+def cpu_percent():
+    """The limit of each host's processor time in percent of one processor (LAB_CPU_PERCENT), None without a limit."""
+    text = os.environ.get("LAB_CPU_PERCENT")
+    if not text:
+        return None
+    if not text.isdecimal() or not int(text):
+        raise LabError(f"LAB_CPU_PERCENT is {text!r}", "set it to a whole number of percent above 0, or leave it out")
+    return int(text)
+
+
 @dataclass(frozen=True)
 class Network:
     """The lab's subnets: PREFIX.0.0/24 management, PREFIX.1.0/24 underlay, PREFIX.2.0/24 provider; IPv6 likewise."""

@@ -4,7 +4,7 @@
 import pytest
 import yaml
 
-from lab.config import DRIVERS, HOSTS, LONGEST_RUNTIME, PROJECT, Lab, Network, host_named
+from lab.config import DRIVERS, HOSTS, LONGEST_RUNTIME, PROJECT, Lab, Network, cpu_percent, host_named
 from lab.errors import LabError
 
 
@@ -26,6 +26,21 @@ def test_a_bad_prefix_is_refused(monkeypatch, value):
     monkeypatch.setenv("LAB_NETWORK_PREFIX", value)
     with pytest.raises(LabError, match="does not make a subnet"):
         Network.from_environment()
+
+
+@pytest.mark.parametrize(("text", "percent"), [(None, None), ("", None), ("25", 25), ("150", 150)])
+def test_limit_of_processor_time_comes_from_the_environment(monkeypatch, text, percent):
+    monkeypatch.delenv("LAB_CPU_PERCENT", raising=False)
+    if text is not None:
+        monkeypatch.setenv("LAB_CPU_PERCENT", text)
+    assert cpu_percent() == percent
+
+
+@pytest.mark.parametrize("text", ["0", "-5", "2.5", "fast"])
+def test_bad_limit_of_processor_time_is_refused(monkeypatch, text):
+    monkeypatch.setenv("LAB_CPU_PERCENT", text)
+    with pytest.raises(LabError, match="LAB_CPU_PERCENT is"):
+        cpu_percent()
 
 
 def test_mac_addresses_are_unique():
