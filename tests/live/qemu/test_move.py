@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import socket
 import subprocess
 import threading
 from functools import partial
@@ -237,6 +239,25 @@ def test_slow_source_is_awaited(on, source, target, monkeypatch):
     sending.join(60)
     assert sending.reported["changed"]
     assert (target.status(), source.status()) == ("running", "postmigrate")
+
+
+@pytest.mark.parametrize(
+    "cut_off", [b'{"execute": "query-version"}', b'{"execute": "qmp_capabilities"} {"execute": "query-version"}']
+)
+def test_answers_to_a_client_that_was_cut_off_are_not_taken_for_own_ones(source, cut_off):
+    """QEMU reads the commands of a client that is gone when it runs again; it may answer them to the next client."""
+    for _time in range(1000):
+        with contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as gone:
+            gone.connect(str(source.runtime / "red_vm" / "qmp"))
+            if b"capabilities" not in cut_off:
+                gone.sendall(b'{"execute": "qmp_capabilities"}')
+                received = b""
+                while b'"return"' not in received:
+                    received += gone.recv(4096)
+            source.process.send_signal(signal.SIGSTOP)
+            gone.sendall(cut_off)
+        source.process.send_signal(signal.SIGCONT)
+        assert "status" in source.ask("query-status")
 
 
 def test_pending_migration_is_joined_by_the_next_run(on, source, target):

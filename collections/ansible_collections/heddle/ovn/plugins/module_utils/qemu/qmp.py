@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 import socket
 from collections.abc import Callable
 
@@ -12,7 +13,11 @@ from ..common.polling import attempts
 
 
 class QmpError(HypervisorError):
-    """QEMU does not answer, or rejects a command; the text has the details."""
+    """QEMU does not answer, or rejects a command; the text has the details, `kind` is QEMU's class of a rejection."""
+
+    def __init__(self, text: str, kind: str = "") -> None:
+        super().__init__(text)
+        self.kind = kind
 
 
 class QmpAbsent(QmpError):
@@ -34,7 +39,12 @@ class Qmp:
             raise (QmpAbsent if absent else QmpError)(f"{path}: {error}") from error
         self._lines = self._socket.makefile("rwb")
         self._read()
-        self.execute("qmp_capabilities")
+        try:
+            self.execute("qmp_capabilities")
+        except QmpError as error:
+            # The one of a former client, which was cut off, has been taken for this client's.
+            if error.kind != "CommandNotFound":
+                raise
 
     def __enter__(self) -> Qmp:
         return self
@@ -44,8 +54,13 @@ class Qmp:
         self._socket.close()
 
     def execute(self, command: str, arguments: dict | None = None) -> dict:
-        """Run a command and return its result."""
-        request = {"execute": command, **({"arguments": arguments} if arguments else {})}
+        """Run a command and return its result.
+
+        QEMU may send the answer to a former client's last command, which was cut off, to the next client. So each
+        command has an id of its own, which its answer repeats.
+        """
+        own = secrets.token_hex(8)
+        request = {"execute": command, "id": own, **({"arguments": arguments} if arguments else {})}
         try:
             self._lines.write(json.dumps(request).encode() + b"\n")
             self._lines.flush()
@@ -53,8 +68,11 @@ class Qmp:
             raise QmpError(f"{self.path}: {command}: {error}") from error
         while True:
             reply = self._read()
+            if reply.get("id") != own:
+                continue
             if "error" in reply:
-                raise QmpError(f"{self.path}: {command}: {reply['error'].get('desc')}")
+                failure = reply["error"]
+                raise QmpError(f"{self.path}: {command}: {failure.get('desc')}", failure.get("class", ""))
             if "return" in reply:
                 return reply["return"]
 
