@@ -44,7 +44,7 @@ _value:
 
 from ansible_collections.heddle.ovn.plugins.module_utils.underlay.paths import paths_from
 
-REPORTED = ("chassis", "gateway", "underlay_mtu", "kernel_lacks", "other_addresses")
+REPORTED = ("chassis", "gateway", "underlay_mtu", "kernel_lacks", "other_addresses", "name_servers")
 
 
 def node_descriptions(hostvars: dict, nodes: list) -> dict:

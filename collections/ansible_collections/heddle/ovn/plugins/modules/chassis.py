@@ -82,6 +82,14 @@ held_addresses:
   type: list
   elements: str
   sample: [198.18.2.100]
+name_servers:
+  description:
+    - Name servers of the host that its workloads can ask as well, of C(/etc/resolv.conf) or else of systemd-resolved,
+      at most three. Loopback and link-local addresses are left out.
+  returned: success
+  type: list
+  elements: str
+  sample: [198.51.100.53]
 planned:
   description: Whether the host has a plan already.
   returned: success

@@ -79,6 +79,12 @@ other_addresses:
   returned: success
   type: dict
   sample: {"eth3": ["198.51.100.11/24"]}
+name_servers:
+  description: As RV(heddle.ovn.chassis#module:name_servers).
+  returned: success
+  type: list
+  elements: str
+  sample: [198.51.100.53]
 held_addresses:
   description: As RV(heddle.ovn.chassis#module:held_addresses).
   returned: success

@@ -107,6 +107,7 @@ def _node(node, snapshot: Snapshot) -> dict:
         "layer2_topology_version": version_of(node),
         "gateway": node.spec.get("gateway"),
         **({"other_addresses": others} if (others := node.spec.get("other_addresses")) else {}),
+        **({"name_servers": servers} if (servers := node.spec.get("name_servers")) else {}),
         **({"mesh_neighbours": neighbours} if (neighbours := node.spec.get("mesh_neighbours")) else {}),
     }
 

@@ -43,7 +43,7 @@ DEFAULTS = {
     "network_join_subnets": ["100.65.0.0/16", "fd99::/64"],
     "transit_subnets": ["100.88.0.0/16", "fd97::/64"],
     "masquerade_subnets": ["169.254.0.0/17", "fd69::/112"],
-    CLUSTER_DOMAIN: "",
+    CLUSTER_DOMAIN: "cluster.local",
     "mtu": 1400,
     "networks_total": 4095,
     "networks_per_namespace": 0,

@@ -18,11 +18,12 @@ def search_domains(settings: dict, namespace: str) -> list[str]:
     return [f"{namespace}.svc.{domain}", f"svc.{domain}", domain] if domain else []
 
 
-def shared_name_server(settings: dict, version: int) -> str | None:
-    """Return the address of the cluster's DNS where it is a shared service, by IP version."""
-    found = (
-        service["address"]
-        for service in settings.get("shared_services", [])
-        if service["name"] == _NAME_SERVICE and family(service["address"]) == version
-    )
-    return next(found, None)
+def name_servers(plan: dict, node: str, version: int) -> list[str]:
+    """Return the servers for other names: the cluster's DNS where it is a shared service, else those of the node.
+
+    Only addresses of IP version `version`. OVN answers for its own names on the way to any server.
+    """
+    services = plan["settings"].get("shared_services", [])
+    shared = [one["address"] for one in services if one["name"] == _NAME_SERVICE]
+    found = shared or plan["nodes"][node].get("name_servers", [])
+    return [address for address in found if family(address) == version]

@@ -6,10 +6,12 @@ from __future__ import annotations
 from ...common.addressing import family
 from ...common.naming import host_interface, workload_namespace
 from ...types.netns_workload import Endpoint, Link
-from ..common.name_resolution import search_domains, shared_name_server
+from ..common.name_resolution import name_servers, search_domains
 from ..common.node_network import is_mesh
 from .vswitch import HOST_END
 
+# resolv.conf(5), MAXNS.
+_MOST_SERVERS = 3
 _DEFAULT_ROUTES = {4: "0.0.0.0/0", 6: "::/0"}
 
 
@@ -27,23 +29,22 @@ def render_endpoints(plan: dict, node: str) -> list[Endpoint]:
 
 
 def _resolver(plan: dict, workload: dict) -> str:
-    """Return the text of resolv.conf(5): the cluster's DNS, else the gateway.
+    """Return the text of resolv.conf(5): the cluster's DNS, else the name servers of the node, else the gateway.
 
     OVN answers for its own names on the way to any server; for others the gateway has no answer. OVN sees no questions
     of workloads on a network of the mesh.
     """
-    settings = plan["settings"]
-    domains = search_domains(settings, workload["namespace"])
+    domains = search_domains(plan["settings"], workload["namespace"])
     primary = next((one for one in workload["interfaces"] if one["role"] == "primary" and one["addresses"]), None)
     if not domains or primary is None:
         return ""
-    answers = not is_mesh(plan["networks"][primary["network"]])
-    lines = [f"search {' '.join(domains)}"]
-    for version in sorted(map(family, primary["addresses"])):
-        gateways = (route["via"] for route in primary["routes"] if answers and route["to"] == _DEFAULT_ROUTES[version])
-        server = shared_name_server(settings, version) or next(gateways, None)
-        lines += [f"nameserver {server}"] if server else []
-    return "".join(f"{line}\n" for line in lines) if len(lines) > 1 else ""
+    versions = sorted(map(family, primary["addresses"]))
+    servers = [server for version in versions for server in name_servers(plan, workload["node"], version)]
+    if not servers and not is_mesh(plan["networks"][primary["network"]]):
+        defaults = [_DEFAULT_ROUTES[version] for version in versions]
+        servers = [route["via"] for route in primary["routes"] if route["to"] in defaults]
+    lines = [f"search {' '.join(domains)}", *(f"nameserver {server}" for server in servers[:_MOST_SERVERS])]
+    return "".join(f"{line}\n" for line in lines) if servers else ""
 
 
 def _link(plan: dict, interface: dict) -> Link:

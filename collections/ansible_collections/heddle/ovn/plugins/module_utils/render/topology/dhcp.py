@@ -11,7 +11,7 @@ from ...common.addressing import family, mac_of_address, plain
 from ...types.ovsdb_row import Ref, Row
 from ..common.dhcp_server import SERVER, SERVER6
 from ..common.hosting_nodes import hosting_nodes
-from ..common.name_resolution import search_domains, shared_name_server
+from ..common.name_resolution import name_servers, search_domains
 from ..common.node_network import NodeNetwork
 
 DHCP_OPTIONS = "DHCP_Options"
@@ -72,11 +72,12 @@ def _options(view: NodeNetwork, workload: dict, interface: dict, address: str) -
 
 
 def _names(view: NodeNetwork, workload: dict, version: int) -> dict:
-    """The cluster's DNS if it is a shared service; otherwise none, as queries would time out. And search domains."""
-    server = shared_name_server(view.settings, version)
+    """Name servers and search domains. The gateway is none: queries for other names would time out."""
+    servers = name_servers(view.plan, view.node, version)
+    server = servers[0] if len(servers) == 1 else f"{{{', '.join(servers)}}}"
     domains = search_domains(view.settings, workload["namespace"])
     key = "domain_search_list" if version == 4 else "domain_search"
     return {
-        **({"dns_server": server} if server else {}),
+        **({"dns_server": server} if servers else {}),
         **({key: f'"{",".join(domains)}"'} if domains else {}),
     }

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which name servers and search domains workloads get."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.module_utils.render import render_endpoints, render_northbound
+from tests.pipeline import THREE_NODES, layer2, namespace, plan_of, workload
+
+TEXT = (
+    namespace("red") + layer2("red", "net", "203.203.0.0/16", "2010:100:200::/60")
+    + workload("red", "a", "node1") + workload("red", "vm", "node1, kind: vm")
+)  # fmt: skip
+DOMAINS = "red.svc.cluster.local svc.cluster.local cluster.local"
+
+
+def shared(*addresses: str) -> dict:
+    ports = [{"protocol": "UDP", "port": 53}]
+    ends = {address: "fd00:18::9" if ":" in address else "172.18.0.9" for address in addresses}
+    described = [{"address": one, "ports": ports, "endpoints": [end]} for one, end in ends.items()]
+    return {"shared_services": [{"name": "kube-system/kube-dns", **one} for one in described]}
+
+
+@pytest.mark.parametrize(
+    ("of_node", "settings", "file", "by_dhcp"),
+    [
+        ([], {}, ["203.203.0.1", "2010:100:200::1"], [None, None]),
+        (["198.51.100.53"], {}, ["198.51.100.53"], ["198.51.100.53", None]),
+        (["2001:db8::1", "198.51.100.1", "198.51.100.2"], {}, ["198.51.100.1", "198.51.100.2", "2001:db8::1"],
+         ["{198.51.100.1, 198.51.100.2}", "2001:db8::1"]),
+        (["198.51.100.53"], shared("10.96.0.10"), ["10.96.0.10"], ["10.96.0.10", None]),
+        (["198.51.100.53"], shared("10.96.0.10", "fd00:10:96::a"), ["10.96.0.10", "fd00:10:96::a"],
+         ["10.96.0.10", "fd00:10:96::a"]),
+        (["198.51.100.53"], {"cluster_domain": ""}, None, ["198.51.100.53", None]),
+    ],
+)  # fmt: skip
+def test_name_servers_of_workloads(of_node, settings, file, by_dhcp):
+    hosts = {name: {**host, "name_servers": of_node if name == "node1" else ["192.0.2.1"]}
+             for name, host in THREE_NODES.items()}  # fmt: skip
+    plan = plan_of(TEXT, hosts=hosts, settings=settings)
+    [endpoint] = render_endpoints(plan, "node1")
+    lines = [f"search {DOMAINS}", *(f"nameserver {server}" for server in file or ())]
+    assert endpoint.resolver == ("".join(f"{line}\n" for line in lines) if file else "")
+    options = {
+        row.columns["cidr"]: row.columns["options"].get("dns_server")
+        for row in render_northbound(plan, "node1") if row.table == "DHCP_Options"
+    }  # fmt: skip
+    assert [options["203.203.0.0/16"], options["2010:100:200::/60"]] == by_dhcp
