@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A firewall with a DNS name on the lab: a server outside, the service of a host, packets, and nothing left."""
+"""DNS names on the lab, with a server on the external host: a firewall that has one, and workloads that ask for them."""
 
 from __future__ import annotations
 
@@ -98,3 +98,24 @@ def test_a_name_opens_the_firewall_for_its_addresses(lab, own, named):
         if not any(answers(lab, address) for address in targets):
             break
     assert status(lab) == {"addresses": [f"{own['prefix']}.2.77"], "problem": ""}
+
+
+def test_workloads_ask_the_name_servers_of_their_node(lab, own, named):
+    """Without a shared service for names: OVN answers for those of the network, the node's server for others."""
+    address = f"{own['prefix']}.2.77"
+    publish(lab, ["A", 5, address])
+    without = json.dumps({"heddle_settings": {"shared_services": [], "dynamic_networks_grace_period": 0}})
+    lab.play("networks.yml", "-e", without)
+    script = "import socket, sys; print(socket.getaddrinfo(sys.argv[1], 80, socket.AF_INET)[0][4][0])"
+    for workload in ("demo_db2", "many_m2"):
+        inside = ("ip", "netns", "exec", workload, "python3", "-c", f"'{script}'")
+        own_address = lab.ssh("node2", *inside, workload.partition("_")[2])
+        addresses = lab.ssh("node2", "ip", "-4", "netns", "exec", workload, "hostname", "-I").split()
+        assert own_address.strip() in addresses
+        for _attempt in attempts(60):
+            # A datagram may be lost on the first way to the server.
+            found = lab.try_ssh("node2", *inside, NAME)
+            if not found.returncode:
+                break
+        assert found.stdout.strip() == address
+        assert lab.try_ssh("node2", *inside, "missing.example").returncode
