@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DNS names on the lab, with a server on the external host: a firewall that has one, and workloads that ask for them."""
+"""DNS names on the lab, with a server on the external host: of firewalls, and those that workloads ask for."""
 
 from __future__ import annotations
 
