@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 
 import pytest
 
+from ansible_collections.heddle.ovn.plugins.module_utils.common.polling import attempts
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel
 from ansible_collections.heddle.ovn.plugins.module_utils.nftables.reconcile import reconcile_firewall
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host.firewall import render_firewall
@@ -70,13 +72,18 @@ def test_an_external_address_leads_what_comes_in_to_the_cluster_ip(run_nft, name
         mac = kernel.read_links(None)["receiver"]["mac"]
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
             server.bind((target, port))
-            server.settimeout(20)
+            server.settimeout(0.5)
+            data = sender = None
             with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as wire:
                 wire.bind(("sender", 0))
-                # Neither another address nor another port is translated; what follows them shows that they are dropped.
-                for address, number in ((other, port), (OUTSIDE, port + 1), (OUTSIDE, port)):
-                    text = f"{address} {number}".encode()
-                    packet = Packet("0a:00:00:00:00:77", mac, masquerade, address, UDP, 4000, number, payload=text)
-                    wire.send(packet.encode())
-            data, sender = server.recvfrom(2048)
+                # A link that was just made loses frames.
+                for _attempt in attempts(60):
+                    # Neither another address nor another port is translated; what follows shows that they are dropped.
+                    for address, number in ((other, port), (OUTSIDE, port + 1), (OUTSIDE, port)):
+                        text = f"{address} {number}".encode()
+                        packet = Packet("0a:00:00:00:00:77", mac, masquerade, address, UDP, 4000, number, payload=text)
+                        wire.send(packet.encode())
+                    with contextlib.suppress(TimeoutError):
+                        data, sender = server.recvfrom(2048)
+                        break
         assert (data, sender) == (f"{OUTSIDE} {port}".encode(), (masquerade, 4000))
