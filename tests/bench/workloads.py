@@ -25,6 +25,7 @@ from pathlib import Path
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.text_table import table
 from tests.bench.announcements import network
+from tests.bench.neighbour_limits import raised_limits
 from tests.lab.conftest import NODES, ROOT, Lab, Run
 
 OWN_SET = ("-e", "heddle_manifest_set=scale")
@@ -128,7 +129,9 @@ def main() -> None:
     options = parser.parse_args()
     used = options.networks if options.used is None else options.used
     steps = [step for step in options.steps.split(",") if step]
-    rows = measure(Lab(Path(os.environ.get("LAB_DIR") or ROOT / ".lab")), options.networks, used, steps)
+    directory = Path(os.environ.get("LAB_DIR") or ROOT / ".lab")
+    with raised_limits(directory):
+        rows = measure(Lab(directory), options.networks, used, steps)
     load = os.getloadavg()[0]
     title = f"{options.networks} networks, {used * len(NODES)} workloads, {len(NODES)} nodes; load {load:.1f}"
     print("\n".join(table(title, ["step", "s", *COLUMNS], rows)))

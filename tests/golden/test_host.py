@@ -19,6 +19,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.bridge i
 from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.bridge_flows import render_bridge_flows
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host.firewall import render_firewall
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host.links_and_routes import (
+    NEIGHBOUR_LIMITS,
     render_host_network,
     render_management_ports,
 )
@@ -120,7 +121,7 @@ def test_nothing_is_rendered_without_external_connectivity():
     assert not render_bridge_flows(plan, "node1")
     assert not render_flood_ports(plan, "node1")
     assert not render_static_macs(plan, "node1")
-    assert render_host_network(plan, "node1") == HostNetwork()
+    assert render_host_network(plan, "node1") == HostNetwork(sysctls=NEIGHBOUR_LIMITS)
     assert [row.key for row in render_management_ports(plan, "node1")] == ["br-int"]
     assert render_firewall(plan, "node1") == Firewall()
 

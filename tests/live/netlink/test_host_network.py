@@ -62,7 +62,7 @@ WITHOUT_VRF = HostNetwork(
     sysctls=(
         Sysctl("net/ipv4/conf/mp1/rp_filter", "2"),
         Sysctl("net/ipv4/conf/mp1/forwarding", "1"),
-        Sysctl("net/ipv6/conf/mp1/no_such_setting", "1", optional=True),
+        Sysctl("net/ipv6/conf/mp1/no_such_setting", "1", minimum=True),
     ),
 )  # fmt: skip
 
@@ -184,6 +184,16 @@ def test_missing_setting_is_named_in_the_error(host):
     assert apply(desired, write=False).changed
     with pytest.raises(NetlinkError, match="no_such_setting"):
         apply(desired)
+
+
+def test_a_larger_number_than_a_minimum_stays(host):
+    name = "net/ipv4/neigh/mp1/base_reachable_time_ms"
+    desired = HostNetwork(sysctls=(Sysctl(name, "40000", minimum=True),))
+    assert [change.after for change in apply(desired).changes] == [{"value": "40000"}]
+    with HostKernel() as inside:
+        inside.write_sysctl(name, "50000")
+        assert not apply(desired).changed
+        assert inside.read_sysctl(name) == "50000"
 
 
 def test_foreign_objects_stay_and_are_reported(host):

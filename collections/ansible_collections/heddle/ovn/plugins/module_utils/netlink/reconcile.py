@@ -232,7 +232,7 @@ class _Decision:
     def _sysctls(self) -> None:
         for sysctl in (*self._desired.sysctls, *forwarding(self._desired.rules, self._foreign_links)):
             value = self._kernel.read_sysctl(sysctl.name)
-            if value == sysctl.value or (value is None and sysctl.optional):
+            if value == sysctl.value or (sysctl.minimum and (value is None or int(value) >= int(sysctl.value))):
                 continue
             before = {"value": "" if value is None else value}
             arguments = (sysctl.name, sysctl.value)

@@ -116,12 +116,13 @@ class Neighbour:
 class Sysctl:
     """A kernel setting; parts of the name are separated by `/`, since names of links contain dots.
 
-    `net/ipv4/conf/ovn-k8s-mp1/rp_filter`. `optional` is for one that not every kernel has.
+    `net/ipv4/conf/ovn-k8s-mp1/rp_filter`. With `minimum` a larger number stays, and the setting may be missing: those
+    of the whole kernel are in its first network namespace only.
     """
 
     name: str
     value: str
-    optional: bool = False
+    minimum: bool = False
     network: str = ""
 
 

@@ -30,6 +30,12 @@ SETTINGS = {
     ("net/ipv4/conf", "rp_filter"): "2",
     ("net/ipv6/conf", "forwarding"): "1",
     ("net/ipv6/conf", "accept_ra"): "2",
+    ("net/ipv4/neigh", "gc_thresh1"): "8192",
+    ("net/ipv4/neigh", "gc_thresh2"): "32768",
+    ("net/ipv4/neigh", "gc_thresh3"): "65536",
+    ("net/ipv6/neigh", "gc_thresh1"): "8192",
+    ("net/ipv6/neigh", "gc_thresh2"): "32768",
+    ("net/ipv6/neigh", "gc_thresh3"): "65536",
 }
 _TEXT_LIMIT = 4096
 

@@ -41,6 +41,16 @@ from .egress_service_rules import egress_service_routing
 from .mesh_gateway import gateway_views, unreachable_subnets
 from .vswitch import UNDERLAY_BRIDGE
 
+# The tables of neighbours that all network namespaces of a kernel share: how many entries stay without being collected,
+# how many may be there for long, and how many at all (arp(7)). Linux has 128, 512 and 1024; beyond that it drops
+# packets. With a few hundred workloads, each with the neighbours of its networks, that is reached. The first limit
+# comes last, so that none is above the next one meanwhile.
+NEIGHBOUR_LIMITS = tuple(
+    Sysctl(f"net/{family_name}/neigh/default/gc_thresh{number}", limit, minimum=True)
+    for family_name in ("ipv4", "ipv6")
+    for number, limit in ((3, "65536"), (2, "32768"), (1, "8192"))
+)
+
 
 def render_management_ports(plan: dict, node: str) -> list[Row]:
     """Return the ports of the integration bridge that are the host's own interfaces in its networks."""
@@ -61,10 +71,10 @@ def render_management_ports(plan: dict, node: str) -> list[Row]:
 
 
 def render_host_network(plan: dict, node: str) -> HostNetwork:
-    """Return the desired kernel state of the host; nothing on a node without an uplink."""
+    """Return the desired kernel state of the host; on a node without an uplink only the limits of the whole kernel."""
     views = primary_views(plan, node)
     if not views:
-        return HostNetwork()
+        return HostNetwork(sysctls=NEIGHBOUR_LIMITS)
     provider = views[0].provider
     of_ovn, of_mesh = _managed(views), gateway_views(plan, node)
     managed = of_ovn + of_mesh
@@ -94,6 +104,7 @@ def render_host_network(plan: dict, node: str) -> HostNetwork:
             *(neighbour for view in views if not view.is_default for neighbour in _router_neighbours(view, provider)),
         ),
         sysctls=(
+            *NEIGHBOUR_LIMITS,
             *_sysctls(managed, {version for view in views for version in view.network["families"]}, provider),
             *nics.sysctls(),
         ),
