@@ -75,7 +75,7 @@ def bring_up(lab, stages, state, driver):
 
 
 def boot(driver, host):
-    """Start a host, with as many percent of a processor as LAB_CPU_PERCENT names."""
+    """Start a host, limited to LAB_CPU_PERCENT percent of a processor if that is set."""
     percent = cpu_percent()
     driver.start(host)
     if percent is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.chassis.name_servers import name_servers
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.chassis.name_servers import read_name_servers
 
 STUB = "nameserver 127.0.0.53\noptions edns0\n"
 
@@ -31,4 +31,4 @@ def test_name_servers_that_workloads_can_ask(tmp_path, own, behind, found):
     for path, text in zip(paths, (own, behind), strict=True):
         if text is not None:
             path.write_text(text)
-    assert name_servers(tuple(map(str, paths))) == found
+    assert read_name_servers(tuple(map(str, paths))) == found

@@ -50,7 +50,7 @@ def reconcile_host_network(
 def planned_host_network(desired: HostNetwork) -> Outcome:
     """Return the changes on an empty host, for check mode before the libraries are installed.
 
-    Nothing is read, so sysctls count as changed.
+    Only sysctls are read, which needs no library.
     """
     return perform(_Decision(desired, "", _NoKernel(), HostState({}, {}, {}, (), (), {})).steps(), write=False)
 
@@ -60,9 +60,6 @@ class _NoKernel(HostKernel):
 
     def __init__(self) -> None:
         pass
-
-    def read_sysctl(self, name: str) -> None:
-        return None
 
 
 def _wait_for_links(kernel: HostKernel, desired: HostNetwork, timeout: float) -> dict[str, str]:

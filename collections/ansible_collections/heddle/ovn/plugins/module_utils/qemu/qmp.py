@@ -42,7 +42,7 @@ class Qmp:
         try:
             self.execute("qmp_capabilities")
         except QmpError as error:
-            # The one of a former client, which was cut off, has been taken for this client's.
+            # QEMU has executed the same command of a former client, which was cut off, on this connection already.
             if error.kind != "CommandNotFound":
                 raise
 

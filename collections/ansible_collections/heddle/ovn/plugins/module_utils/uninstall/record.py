@@ -19,6 +19,7 @@ from ..common.databases import VSWITCH_REMOTE
 from ..common.errors import EngineError, ProgramError
 from ..ovsdb.protocol.client import Client, OvsdbError
 from ..ovsdb.values import map_pairs
+from ..render.host.links_and_routes import NEIGHBOUR_LIMITS
 from .footprint import FOOTPRINTS, LIBRARY, Footprint
 
 RECORD_FILE = f"{LIBRARY}/before.json"
@@ -30,12 +31,11 @@ SETTINGS = {
     ("net/ipv4/conf", "rp_filter"): "2",
     ("net/ipv6/conf", "forwarding"): "1",
     ("net/ipv6/conf", "accept_ra"): "2",
-    ("net/ipv4/neigh", "gc_thresh1"): "8192",
-    ("net/ipv4/neigh", "gc_thresh2"): "32768",
-    ("net/ipv4/neigh", "gc_thresh3"): "65536",
-    ("net/ipv6/neigh", "gc_thresh1"): "8192",
-    ("net/ipv6/neigh", "gc_thresh2"): "32768",
-    ("net/ipv6/neigh", "gc_thresh3"): "65536",
+    **{
+        (folder, setting): limit.value
+        for limit in NEIGHBOUR_LIMITS
+        for folder, _device, setting in [limit.name.rsplit("/", 2)]
+    },
 }
 _TEXT_LIMIT = 4096
 

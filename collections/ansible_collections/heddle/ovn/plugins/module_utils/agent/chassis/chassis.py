@@ -32,7 +32,7 @@ from ..module_runner import HOST_FILE, PLAN_FILE, UserError, connected
 from ..plan_file import keep_host
 from ..topology import apply_rows
 from .chassis_id import SYSTEM_ID_FILE, identifiers, planned_chassis, restore_chassis_id
-from .name_servers import name_servers
+from .name_servers import read_name_servers
 
 # The datapath of a host that has neither Open vSwitch nor OVN.
 WITHOUT_SWITCH = "none"
@@ -94,7 +94,7 @@ def apply_chassis(params: dict, *, write: bool, encapsulation: str = "") -> tupl
         "kernel_lacks": known_lacking() if ready else None,
         "other_addresses": _other_addresses(bridges) if ready else None,
         "held_addresses": held_addresses() if ready else [],
-        "name_servers": name_servers(),
+        "name_servers": read_name_servers(),
         "planned": os.path.exists(PLAN_FILE),
     }
 
@@ -119,7 +119,7 @@ def _without_switch(params: dict, *, write: bool) -> tuple[Outcome, dict]:
     mtu = _underlay_mtu(params["encap_ips"]) if ready else None
     return outcome, {
         "chassis": "", "datapath": WITHOUT_SWITCH, "gateway": {}, "underlay_mtu": mtu, "kernel_lacks": lacking,
-        "other_addresses": {}, "held_addresses": [], "name_servers": name_servers(),
+        "other_addresses": {}, "held_addresses": [], "name_servers": read_name_servers(),
         "planned": os.path.exists(PLAN_FILE),
     }  # fmt: skip
 

@@ -12,7 +12,7 @@ FILES = ("/etc/resolv.conf", "/run/systemd/resolve/resolv.conf")
 _MOST = 3
 
 
-def name_servers(files: tuple[str, ...] = FILES) -> list[str]:
+def read_name_servers(files: tuple[str, ...] = FILES) -> list[str]:
     """Return the addresses of the first file that has any, at most three.
 
     Those that are the host's alone are left out: loopback, link-local and unspecified addresses.

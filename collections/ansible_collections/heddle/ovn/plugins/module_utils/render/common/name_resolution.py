@@ -21,7 +21,8 @@ def search_domains(settings: dict, namespace: str) -> list[str]:
 def name_servers(plan: dict, node: str, version: int) -> list[str]:
     """Return the servers for other names: the cluster's DNS where it is a shared service, else those of the node.
 
-    Only addresses of IP version `version`. OVN answers for its own names on the way to any server.
+    Only addresses of IP version `version`; a node has three at most. OVN answers for its own names on the way to any
+    server.
     """
     services = plan["settings"].get("shared_services", [])
     shared = [one["address"] for one in services if one["name"] == _NAME_SERVICE]

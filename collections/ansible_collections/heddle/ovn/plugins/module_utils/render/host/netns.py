@@ -10,8 +10,6 @@ from ..common.name_resolution import name_servers, search_domains
 from ..common.node_network import is_mesh
 from .vswitch import HOST_END
 
-# resolv.conf(5), MAXNS.
-_MOST_SERVERS = 3
 _DEFAULT_ROUTES = {4: "0.0.0.0/0", 6: "::/0"}
 
 
@@ -43,7 +41,7 @@ def _resolver(plan: dict, workload: dict) -> str:
     if not servers and not is_mesh(plan["networks"][primary["network"]]):
         defaults = [_DEFAULT_ROUTES[version] for version in versions]
         servers = [route["via"] for route in primary["routes"] if route["to"] in defaults]
-    lines = [f"search {' '.join(domains)}", *(f"nameserver {server}" for server in servers[:_MOST_SERVERS])]
+    lines = [f"search {' '.join(domains)}", *(f"nameserver {server}" for server in servers)]
     return "".join(f"{line}\n" for line in lines) if servers else ""
 
 

@@ -19,10 +19,10 @@ from ..expectations.pools import with_pools
 from ..expectations.selection import Selection
 from .asking import Unconfirmed, ask_required, ask_silent, confirm
 from .exchange import Exchange, Question, questions
-from .listening import Place, present_namespaces
+from .listening import Place
 from .pace import Pace
 from .result import MARGIN
-from .send_errors import send_errors
+from .send_errors import SendErrors
 
 UNANSWERED = {
     "answered_by": None, "answered_on": None, "asker": None, "milliseconds": None, "large": False, "unsolicited": False,
@@ -146,9 +146,7 @@ def probe_again(
     rows, unconfirmed = [*asked.rows, *asked.controls], again["unconfirmed"]
     chosen = [*unconfirmed, *again["good"], *range(len(asked.rows), len(rows))]
     pace = Pace()
-    namespaces = present_namespaces(place.namespace for place in places.values())
-    namespaces &= {place.namespace for place in places.values()}
-    lost = send_errors(namespaces)
+    not_sent = SendErrors({place.namespace for place in places.values()})
     with Exchange([_alone(rows[number], number) for number in chosen], places, port) as exchange:
         good = [(number, exchange.asked[number].row) for number in range(len(unconfirmed), len(chosen))]
         wanted, near = [], {}
@@ -159,11 +157,10 @@ def probe_again(
             least = 0.0 if near[number] else 1.1 * MARGIN * again["slowest"]
             wanted.append(Unconfirmed(number, bool(row.reach and row.mtu), controls, least))
         confirm(wanted, exchange, pace, timeout)
-        lost = send_errors(namespaces) - lost
-        if lost and not all(one.concluded for one in wanted):
+        if (count := not_sent.since()) and not all(one.concluded for one in wanted):
             exchange.problems.append(
-                f"{lost} test packets were not sent: a queue or the kernel's table of neighbours is full; raise "
-                "net.ipv4.neigh.default.gc_thresh3 where its log has 'neighbor table overflow', and repeat"
+                f"the kernel did not send {count} datagrams, because its table of neighbours or a queue was full; if "
+                "its log has 'neighbor table overflow', raise net.ipv4.neigh.default.gc_thresh3 and the same of ipv6"
             )
         # A control may be one of these rows, too: its small packets have no part in the row's answer.
         record = _record(asked, exchange.asked[: len(unconfirmed)], unconfirmed, exchange.unsent, set())

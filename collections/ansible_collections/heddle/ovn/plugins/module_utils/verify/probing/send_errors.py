@@ -8,6 +8,7 @@ because the table is full, or no place in a queue (`SndbufErrors` in /proc/net/s
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -16,12 +17,23 @@ from ...netlink import kernel
 _IPV4, _IPV6 = "/proc/thread-self/net/snmp", "/proc/thread-self/net/snmp6"
 
 
-def send_errors(namespaces: Iterable[str | None]) -> int:
-    """Return how many datagrams of these network namespaces were not sent; None is the host's own."""
-    found = 0
+class SendErrors:
+    """The counters of some network namespaces from now on; None is the host's own."""
+
+    def __init__(self, namespaces: Iterable[str | None]) -> None:
+        self._before = _counters(namespaces)
+
+    def since(self) -> int:
+        """Return how many datagrams were not sent since then."""
+        return sum(count - self._before[namespace] for namespace, count in _counters(self._before).items())
+
+
+def _counters(namespaces: Iterable[str | None]) -> dict[str | None, int]:
+    """Return the counters by namespace; one that is removed meanwhile has none."""
+    found = {}
     for namespace in namespaces:
-        with kernel.in_netns(namespace):
-            found += _of_ipv4(Path(_IPV4).read_text(encoding="ascii")) + _of_ipv6(Path(_IPV6))
+        with contextlib.suppress(OSError), kernel.in_netns(namespace):
+            found[namespace] = _of_ipv4(Path(_IPV4).read_text(encoding="ascii")) + _of_ipv6(Path(_IPV6))
     return found
 
 
