@@ -9,9 +9,10 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway import neighbour_flows
 from tests.live.conftest import wait_for
-from tests.live.gateway.conftest import BRIDGE, NEXT_HOP_MAC, NEXT_HOPS, UPLINK
-from tests.live.gateway.external_host import EXTERNAL, MANIFESTS, NAMES, request_of
-from tests.live.gateway.packets import ICMP, ICMPV6, Answer, Packet
+from tests.live.gateway.conftest import BRIDGE, MAC, NEXT_HOP_MAC, NEXT_HOPS, UPLINK
+from tests.live.gateway.external_host import EXTERNAL, MANIFESTS, NAMES, NODE, request_of
+from tests.live.gateway.packets import ICMP, ICMPV6, Answer, Packet, Question
+from tests.pipeline import EVERYWHERE, layer2, namespace, workload
 
 OTHER_MAC = "0a:00:00:00:00:fd"
 
@@ -68,3 +69,20 @@ def test_a_next_hop_with_a_new_mac_reaches_every_router(host, family, group, mon
 
     machine.receive(UPLINK, Answer(next_hop, NEXT_HOP_MAC).broadcast())
     wait_for(lambda: set(bindings(zone, next_hop).values()) == {NEXT_HOP_MAC}, "the first MAC on all routers again")
+
+
+def test_one_reply_reaches_the_routers_of_many_networks(host):
+    """Each router hands it to ovn-controller, at a rate that is limited for all of them together."""
+    names = [f"t{number}" for number in range(60)]
+    networks = "".join(namespace(name) + layer2(name, "net", "10.50.0.0/24") for name in names)
+    machine, zone = host(networks + workload(names[0], "a", "node1"), settings=EVERYWHERE)
+    routers = {
+        row["name"] for row in zone.northbound.rows("Logical_Router_Port", "name") if row["name"].startswith("rtoe-")
+    }
+    assert len(routers) == len(names) + 1
+    # Until ovn-controller has all of their flows (ovn-nb(5), NB_Global).
+    zone.northbound.transact({"op": "update", "table": "NB_Global", "where": [], "row": {"nb_cfg": 1000}})
+    done = lambda: zone.southbound.rows("Chassis_Private", "nb_cfg")  # noqa: E731
+    wait_for(lambda: [row["nb_cfg"] for row in done()] == [1000], "the flows")
+    machine.receive(UPLINK, Question(MAC, NODE[4], NEXT_HOPS[0]).answer(NEXT_HOP_MAC))
+    wait_for(lambda: set(bindings(zone, NEXT_HOPS[0])) == routers, "the next hop's MAC on all routers")

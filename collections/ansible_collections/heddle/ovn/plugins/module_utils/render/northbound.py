@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Container
+from math import ceil
 
 from ..common.naming import DEFAULT_NETWORK
 from ..types.ovsdb_row import Keys, Parent, Row
@@ -24,11 +25,15 @@ from .topology.layer3 import render_layer3
 from .topology.localnet import render_localnet
 from .topology.workload_port import render_workload_switch_ports
 
-# Protocols that OVN hands to ovn-controller; each is limited to 25 packets a second.
+# Protocols that OVN hands to ovn-controller; each is limited to 25 packets a second, of all routers and switches of the
+# node together: Open vSwitch has one meter for all. An ARP reply goes to every gateway router (gateway/neighbour_flows)
+# and each one that does not know the neighbour hands it over, so that limit grows with their number. Otherwise the last
+# of them do not learn it, and theirs may be the question.
 PUNTED_PROTOCOLS = (
     "arp", "arp-resolve", "bfd", "event-elb", "icmp4-error", "icmp6-error", "reject", "svc-monitor", "tcp-reset",
 )  # fmt: skip
 PUNTED_PACKETS_PER_SECOND = 25
+ARP_PACKETS_PER_ROUTER = 4
 # ovn-kubernetes, `acl-logging-rate-limit`: for each ACL that logs.
 LOGGED_PACKETS_PER_SECOND = 20
 
@@ -44,7 +49,7 @@ _TOPOLOGIES = {"Layer2": render_layer2, "Layer3": render_layer3, "Localnet": ren
 
 def render_northbound(plan: dict, node: str, networks: Container[str] | None = None) -> list[Row]:
     """Return the Northbound rows of a node's zone; with `networks` of these only, and what is common to all."""
-    rows = _zone(node) + _control_plane_protection()
+    rows = _zone(node) + _control_plane_protection(_gateway_routers(plan, node))
     attached = attachments(plan)
     for name, network in plan["networks"].items():
         if (networks is not None and name not in networks) or not is_on(network, node) or is_mesh(network):
@@ -67,17 +72,26 @@ def _zone(node: str) -> list[Row]:
     return [Row("NB_Global", "zone", {"name": node, "options": Keys(options)}, match={})]
 
 
-def _control_plane_protection() -> list[Row]:
+def _gateway_routers(plan: dict, node: str) -> int:
+    """Return how many networks have a gateway router on a node with an uplink."""
+    here = (network for network in plan["networks"].values() if is_on(network, node) and not is_mesh(network))
+    return sum(network["role"] == "Primary" for network in here)
+
+
+def _control_plane_protection(routers: int) -> list[Row]:
     rows = []
     for protocol in PUNTED_PROTOCOLS:
-        rows += _meter(f"{protocol}-rate-limiter", PUNTED_PACKETS_PER_SECOND)
+        # In steps, so that few networks change the row.
+        wanted = ARP_PACKETS_PER_ROUTER * routers if protocol == "arp" else 0
+        steps = ceil(wanted / PUNTED_PACKETS_PER_SECOND)
+        rows += _meter(f"{protocol}-rate-limiter", PUNTED_PACKETS_PER_SECOND * max(steps, 1))
     meters = {protocol: f"{protocol}-rate-limiter" for protocol in PUNTED_PROTOCOLS}
     rows.append(Row("Copp", COPP_NAME, {"name": COPP_NAME, "meters": meters}))
     return rows
 
 
 def _meter(name: str, rate: int) -> list[Row]:
-    """Return a meter that drops what exceeds a rate in packets per second, for each of its users."""
+    """Return a meter that drops what exceeds a rate in packets per second."""
     return [
         Row("Meter", name, {"name": name, "unit": "pktps", "fair": True}),
         Row("Meter_Band", name, {"action": "drop", "rate": rate}, parent=Parent("Meter", name, "bands")),
