@@ -6,6 +6,8 @@ from __future__ import annotations
 import argparse
 import sys
 
+from lab import commands
+from lab.config import Lab
 from scripts.stages import PROJECT, REPORT, Stage, run_all
 
 PLAY = str(PROJECT / "scripts" / "play")
@@ -39,13 +41,21 @@ def main() -> int:
     if options.hosts:
         return run_all("hosts", stages(options.driver)[:2], summary=False)
     failed = run_all("lab", stages(options.driver), summary=False)
+    print("\n" + _hosts(commands.status(Lab())))
     if not failed:
-        print("\n" + _result((REPORT / "verify.txt").read_text()))
+        print(_result((REPORT / "verify.txt").read_text()))
         for page in PAGES:
             print(f"report:  {REPORT / page}")
         print(f"details: {REPORT / 'status.txt'}, {REPORT / 'verify.txt'}")
         print("next:    make status, make verify, make audit, make lab-reboot HOST=node2, make lab-down")
     return failed
+
+
+def _hosts(status: dict) -> str:
+    """Return what the hosts are, and why: a driver that was not asked for may not have what the user expects."""
+    if not status["hosts"]:
+        return "hosts:   none"
+    return f"hosts:   {len(status['hosts'])}, driver {status['driver']} ({status['reason']})"
 
 
 def _result(text: str) -> str:
