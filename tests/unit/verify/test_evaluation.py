@@ -277,6 +277,14 @@ def test_a_module_that_failed_is_a_problem_of_its_host() -> None:
     assert not report["passed"]
 
 
+@pytest.mark.parametrize("step", ["responding", "probed", "confirmed"])
+def test_problems_of_each_step_are_reported(step: str) -> None:
+    hostvars = {name: results(name, host) for name, host in perfect().items()}
+    hostvars["node1"][f"heddle_{step}"]["problems"] = ["the kernel did not send 3 datagrams"]
+    report = reported(hostvars)
+    assert (report["passed"], report["problems"]) == (False, ["node1: the kernel did not send 3 datagrams"])
+
+
 def test_a_host_that_cannot_be_reached_did_not_answer() -> None:
     hostvars = {name: results(name, host) for name, host in perfect().items()}
     hostvars["node2"]["heddle_probed"] = {"unreachable": True, "msg": "no route to host"}

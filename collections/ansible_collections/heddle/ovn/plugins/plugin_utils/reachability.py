@@ -41,7 +41,7 @@ def _host(results: dict, asked: Expectations | None) -> dict:
         "slowest": probed["slowest"],
         "digest": results["probed"]["digest"],
         "received": unpack(received) if received else [],
-        "problems": sorted({*results["responding"].get("problems", []), *results["probed"]["problems"]}),
+        "problems": sorted({line for name in STEPS for line in (results.get(name) or {}).get("problems", [])}),
     }
 
 
