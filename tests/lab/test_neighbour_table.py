@@ -7,6 +7,7 @@ The kernel silently drops a packet to an address for which the table has no room
 from __future__ import annotations
 
 import json
+import shlex
 
 import pytest
 
@@ -14,7 +15,15 @@ from tests.lab.conftest import REPORT, Lab
 
 LIMITS = "net.ipv4.neigh.default.gc_thresh"
 SIZES = {1: 8192, 2: 32768, 3: 65536}
+FILLED = 8
 NODE = "node1"
+# The kernel makes room by removal of entries that did not change for 5 seconds, so these change every second.
+FILL = f"""
+turn=$((turn % 2 + 1))
+for entry in $(seq {FILLED}); do echo "neigh replace 192.0.2.$entry lladdr 02:00:00:00:00:$turn dev filled"; done |
+    ip -batch -
+"""
+KEEP_FILLED = f"while :; do {FILL} sleep 1; done"
 
 
 def sizes(lab: Lab) -> dict[int, int]:
@@ -23,12 +32,16 @@ def sizes(lab: Lab) -> dict[int, int]:
 
 @pytest.fixture
 def full_table(lab: Lab):
-    """A lab where one node's table has room for a few neighbours only; site.yml enlarges it again."""
+    """A lab where one node's table is full of other entries; site.yml enlarges it again."""
     if not lab.ssh(NODE, "sysctl", "-a", "-r", f"^{LIMITS}3$"):
         pytest.skip("a container shares the table of this machine; DRIVER=uml and DRIVER=vm have their own")
     assert sizes(lab) == SIZES
-    lab.ssh(NODE, "sysctl", "-q", "-w", f"{LIMITS}1=1", f"{LIMITS}2=4", f"{LIMITS}3=8")
+    lab.ssh(NODE, f"ip link add filled type dummy && ip link set filled up && {FILL}")
+    lab.ssh(NODE, "systemd-run", "--quiet", "--collect", "--unit=filled", "sh", "-c", shlex.quote(KEEP_FILLED))
+    lab.ssh(NODE, "sysctl", "-q", "-w", f"{LIMITS}1=1", f"{LIMITS}2={FILLED}", f"{LIMITS}3={FILLED}")
+    lab.ssh(NODE, "ip -all netns exec ip -4 neigh flush all")
     yield
+    lab.ssh(NODE, "systemctl stop filled; ip link delete filled")
     lab.play("site.yml")
 
 

@@ -35,7 +35,7 @@ COMMANDS = {
     "neighbours": "ip neighbour show nud permanent",
     "namespaces": "ip netns list",
     "nftables": "nft list ruleset",
-    "settings": "sysctl -a 2>/dev/null | grep -E '^net[.](ipv4[.](ip_forward|conf|neigh[.]default)|ipv6[.](conf|neigh[.]default))'",
+    "settings": "sysctl -a 2>/dev/null | grep -E '^net[.](ipv4[.]ip_forward|ipv[46][.](conf|neigh[.]default))'",
     "Open vSwitch": "ls /run/openvswitch /run/ovn /var/lib/openvswitch /var/lib/ovn /etc/openvswitch 2>&1",
     "texts": "find /etc /usr/local -xdev -type f -exec sha1sum {} + | sort -k 2",
     "files": (
