@@ -177,6 +177,14 @@ def test_without_vrfs_node_ports_of_another_host_are_asked_and_a_line_says_so():
                 if WORKLOAD_TO_ENTRANCE in line]  # fmt: skip
 
 
+def to_cluster_ip(server: socket.socket, protocol: str, reach: bool = True, **more) -> ExternalFlow:
+    port = server.getsockname()[1]
+    return ExternalFlow(
+        TO_CLUSTER_IP, "node1", "red/a", "red/web", "red/a", "", 4, "127.0.0.1", reach, "", protocol=protocol,
+        port=port, **more,
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize("is_refused", [True, False])
 def test_a_service_without_endpoints_has_to_refuse(is_refused):
     """A connection that is accepted is no answer then."""
@@ -184,13 +192,45 @@ def test_a_service_without_endpoints_has_to_refuse(is_refused):
         server.bind(("127.0.0.1", 0))
         if not is_refused:
             server.listen()
-        row = ExternalFlow(
-            TO_CLUSTER_IP, "node1", "red/a", "red/web", "red/a", "", 4, "127.0.0.1", True, "", protocol="TCP",
-            port=server.getsockname()[1], refused=True,
-        )  # fmt: skip
+        row = to_cluster_ip(server, "TCP", refused=True)
         with Exchange([Question(row, [0], row)], {"red/a": Place()}, PORT) as exchange:
             exchange.ask(0)
             assert bool(exchange.receive(time.monotonic() + 10)) is is_refused
+
+
+@pytest.mark.parametrize(
+    ("answerer", "refused", "is_answer"),
+    [("red/web1", False, True), ("blue/other", False, False), ("", False, False), ("", True, True),
+     ("red/web1", True, False)],
+)  # fmt: skip
+def test_a_datagram_to_a_service_is_answered_by_an_endpoint_or_refused_without_any(answerer, refused, is_answer):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as endpoint:
+        endpoint.bind(("127.0.0.1", 0))
+        row = to_cluster_ip(endpoint, "UDP", responders=BOTH, refused=refused)
+        if not answerer:
+            endpoint.close()
+        with Exchange([Question(row, [0], row)], {"red/a": Place()}, PORT) as exchange:
+            exchange.ask(0)
+            if answerer:
+                data, sender = endpoint.recvfrom(SIZE)
+                endpoint.sendto(answer(read_question(data)["ask"], answerer, "red_net", sender[0]), sender)
+            assert bool(exchange.receive(time.monotonic() + 10)) is is_answer
+
+
+@pytest.mark.parametrize("answerer", ["blue/other", ""])
+def test_whatever_comes_from_a_service_of_another_network_is_an_answer(answerer):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as endpoint:
+        endpoint.bind(("127.0.0.1", 0))
+        row = to_cluster_ip(endpoint, "UDP", reach=False)
+        if not answerer:
+            endpoint.close()
+        with Exchange([Question(row, [0])], {"red/a": Place()}, PORT) as exchange:
+            exchange.ask(0)
+            if answerer:
+                data, sender = endpoint.recvfrom(SIZE)
+                endpoint.sendto(answer(read_question(data)["ask"], answerer, "blue_net", sender[0]), sender)
+            exchange.receive(time.monotonic() + 10)
+            assert ("red/web", "") in exchange.asked[0].answers
 
 
 def test_services_without_ready_endpoints_are_expected_to_refuse():
@@ -208,7 +248,21 @@ def test_services_without_ready_endpoints_are_expected_to_refuse():
         if one.kind == TO_CLUSTER_IP
     }
     assert {key[1]: value for key, value in found.items() if key[0] == "red"} == {
+        "red/web UDP 7654": (True, False),
         "red/none TCP 80": (True, True), "red/lost TCP 80": (True, True), "red/some TCP 80": (True, False),
     }  # fmt: skip
     # From another network they must not answer at all.
     assert {value for key, value in found.items() if key[0] == "blue"} == {(False, False)}
+
+
+@pytest.mark.parametrize("port", [7654, 53])
+def test_udp_ports_that_lead_elsewhere_are_asked_from_other_networks_only(port):
+    text = CLIENTS.replace("MORE", "").replace("port: 7654", f"port: {port}")
+    found = {
+        (one.workload.partition("/")[0], one.target, one.reach, one.responders)
+        for one in external_flows(plan_of(text, hosts=with_gateways("shared")), EXTERNAL)
+        if one.kind == TO_CLUSTER_IP
+    }
+    own = {("red", "red/web UDP 7654", True, BOTH)} if port == PORT else set()
+    other = ("blue", f"red/web UDP {port}", False, BOTH if port == PORT else ())
+    assert found == own | {other}

@@ -75,10 +75,14 @@ class EntranceFlows:
                     yield name, entrance
 
     def _is_able(self, network: str, entrance: Entrance) -> bool:
-        ends = [one for one in entrance.port["endpoints"] if family(one["address"]) == entrance.version]
+        names = self.answering(network, entrance.port, entrance.version) if entrance.protocol == "UDP" else ()
+        return bool(names) and not any(self._policies.isolates(INGRESS, network, one) for one in names)
+
+    def answering(self, network: str, port: dict, version: int) -> tuple[str, ...]:
+        """Return the workloads behind a UDP port of a Service, none unless all its endpoints answer verify."""
+        ends = [one for one in port["endpoints"] if family(one["address"]) == version]
         names = [self._workloads.get((network, one["address"])) for one in ends if one["port"] == PORT]
-        able = bool(ends) and entrance.protocol == "UDP" and len(names) == len(ends) and all(names)
-        return able and not any(self._policies.isolates(INGRESS, network, one) for one in names)
+        return tuple(names) if len(names) == len(ends) and all(names) else ()
 
     def responders(self, network: str, entrance: Entrance, node: str) -> tuple[str, ...]:
         """Return the workloads that may answer, with `node` those on it only."""

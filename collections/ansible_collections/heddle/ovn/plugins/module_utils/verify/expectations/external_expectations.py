@@ -10,7 +10,7 @@
 | host to workload | on the default network, unless the workload's primary network is another one (`udn-isolation`) |
 | host in VRF to workload | on the VRF's network |
 | workload to service | the shared ones, from the default and every primary network (OKEP-5193, "Services") |
-| workload to cluster IP | from its network only; a refused connection is an answer, without endpoints the only one |
+| workload to cluster IP | from its network only; a refusal answers for TCP, and is the only answer without endpoints |
 | external host, host, workload to entrance | see `entrance_expectations.py` and `entrance_clients.py` |
 | external host to service | never: whatever node it has a route through, services are for hosts and workloads |
 
@@ -312,10 +312,11 @@ class _ExternalFlows:
                     )  # fmt: skip
 
     def _to_cluster_ips(self, name: str) -> Iterator[ExternalFlow]:
-        """Connections to the Services of the workload's network, and to those of one other network.
+        """Packets to the Services of the workload's network, and to those of one other network.
 
         Services with endpoints beyond the network are left out: whether these answer does not depend on the network.
-        So are those of which policies permit some endpoints only.
+        So are those of which policies permit some endpoints only, and UDP ports that lead elsewhere than to the port of
+        verify: what listens there need not answer a datagram.
         """
         network, node = self._primary(name), self.plan["workloads"][name]["node"]
         own = self.plan["networks"][network]
@@ -330,17 +331,21 @@ class _ExternalFlows:
                 if where != network:
                     result = False, f"{service} is a Service of {where}"
                 for address in (one for one in described["addresses"] if family(one) in own["families"]):
-                    for port in (one for one in described["ports"] if one["protocol"] == "TCP"):
+                    for port in (one for one in described["ports"] if one["protocol"] != "SCTP"):
                         permitted = self.policies.to_endpoints(network, name, family(address), port)
-                        if permitted is not None:
-                            target = f"{service} TCP {port['port']}"
-                            refused = (False, "policies permit it to none of the endpoints")
-                            wanted = refused if result[0] and not permitted else result
-                            without = not any(family(one["address"]) == family(address) for one in port["endpoints"])
-                            yield ExternalFlow(
-                                TO_CLUSTER_IP, node, name, target, name, network, family(address), address, *wanted,
-                                protocol="TCP", port=port["port"], refused=without and wanted[0],
-                            )  # fmt: skip
+                        responders = self.entrances.answering(where, port, family(address))
+                        without = not any(family(one["address"]) == family(address) for one in port["endpoints"])
+                        unclear = port["protocol"] == "UDP" and where == network and not (responders or without)
+                        if permitted is None or unclear:
+                            continue
+                        target = f"{service} {port['protocol']} {port['port']}"
+                        refused = (False, "policies permit it to none of the endpoints")
+                        wanted = refused if result[0] and not permitted else result
+                        yield ExternalFlow(
+                            TO_CLUSTER_IP, node, name, target, name, network, family(address), address, *wanted,
+                            protocol=port["protocol"], port=port["port"], responders=responders,
+                            refused=without and wanted[0],
+                        )  # fmt: skip
 
     def is_under_policies(self, name: str, service: dict) -> bool:
         """Return whether policies of a workload or of an endpoint decide about packets to a service."""

@@ -203,7 +203,7 @@ class Exchange:
             self._calls.setdefault(number, []).append(opened)
             with contextlib.suppress(BlockingIOError):
                 opened.connect((row.address, row.port))
-            if row.kind in ENTRANCES:
+            if _asks_workload(row):
                 # Not as the sender itself: its packets to workloads' own addresses are expected not to arrive.
                 opened.send(question(f"{self.run}/{number}/{attempt}", f"{row.source} by {row.target}", 0))
             elif row.protocol != "TCP":
@@ -227,9 +227,9 @@ class Exchange:
     def _called(self, opened: socket.socket, number: int, attempt: int, replies: list[Reply]) -> None:
         one, asker = self.asked[number], None
         self._selector.unregister(opened)
-        if getattr(one.row, "refused", False):
-            is_answered = opened.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == errno.ECONNREFUSED
-        elif one.row.kind in ENTRANCES:
+        if one.row.refused:
+            is_answered = _is_refused(opened)
+        elif _asks_workload(one.row):
             is_answered, asker = _answered_by_endpoint(opened, one.row)
         else:
             is_answered = _answered(opened, one.row, number & 0xFFFF)
@@ -278,8 +278,19 @@ def _same(answerer: str, address: str) -> bool:
     return ipaddress.ip_address(answerer.partition("%")[0]) == ipaddress.ip_address(address.partition("%")[0])
 
 
+def _asks_workload(row: ExternalFlow) -> bool:
+    """Return whether a question is a datagram to workloads that answer verify, not a connection or a DNS query."""
+    return row.kind in ENTRANCES or (row.kind == TO_CLUSTER_IP and row.protocol == "UDP")
+
+
+def _is_refused(opened: socket.socket) -> bool:
+    return opened.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == errno.ECONNREFUSED
+
+
 def _answered_by_endpoint(opened: socket.socket, row: ExternalFlow) -> tuple[bool, str | None]:
     """Return whether a workload answered that may, or any where none must, and the source address that it saw."""
+    if row.kind == TO_CLUSTER_IP and not row.reach and _is_refused(opened):
+        return True, None
     try:
         answer = read_answer(opened.recv(SIZE))
     except OSError:
@@ -291,7 +302,7 @@ def _answered_by_endpoint(opened: socket.socket, row: ExternalFlow) -> tuple[boo
 
 def _answered(opened: socket.socket, row: ExternalFlow, token: int) -> bool:
     try:
-        if row.kind == TO_CLUSTER_IP and opened.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == errno.ECONNREFUSED:
+        if row.kind == TO_CLUSTER_IP and _is_refused(opened):
             return True
         if row.protocol == "TCP":
             opened.getpeername()
