@@ -19,6 +19,7 @@ from ..ovsdb.protocol.client import Conflict
 from ..store.database import commit, next_revision, operations, read
 from ..store.snapshot import Rows, Snapshot, StoredObject
 from .conditions import READY, WAITING_FOR_HOSTS, condition, with_ready
+from .node_conditions import NODE_KINDS, without_nodes
 
 KIND = "HeddleStateBackup"
 FORMAT = 1
@@ -127,13 +128,17 @@ def _comparable(snapshot: Snapshot) -> Snapshot:
         key: entry.with_status(
             conditions=[one for one in entry.status.get("conditions", ()) if one["type"] != READY], hosts=None
         )
-        for key, entry in snapshot.objects.items()
+        for key, entry in ((key, _without_nodes(entry)) for key, entry in snapshot.objects.items())
     }
     return replace(snapshot, revision=0, rows=Rows(), objects=objects)
 
 
+def _without_nodes(entry: StoredObject) -> StoredObject:
+    return without_nodes(entry) if entry.kind in NODE_KINDS else entry
+
+
 def _unconfirmed(entry: StoredObject, moment: str) -> StoredObject:
-    return with_ready(entry, WAITING_FOR_HOSTS, None, moment) if condition(entry, READY) else entry
+    return with_ready(entry, WAITING_FOR_HOSTS, None, moment) if condition(entry, READY) else _without_nodes(entry)
 
 
 def keep_backup(document: dict, path: str, *, write: bool) -> bool:

@@ -5,18 +5,25 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections.abc import Callable
+from functools import cache
 
 from ..agent.module_runner import UserError
 from ..api import Problem
 from ..controllers.admission.apply_manifests import ConflictError, store
-from ..controllers.conditions import WAITING_FOR_HOSTS, ready_on, with_ready
+from ..controllers.conditions import ACCEPTED, TRUE, WAITING_FOR_HOSTS, condition, ready_on, with_ready
 from ..controllers.egress.egress_services import update_egress_services
+from ..controllers.network.attachment import Attachments
 from ..controllers.network.network_nodes import nodes_of_networks, select_nodes
 from ..controllers.network.networks import networks
+from ..controllers.node_conditions import NODE_KINDS, with_nodes, without_nodes
+from ..controllers.policy.admin_policies import ADMIN_KINDS
+from ..controllers.policy.policies import policy_network
 from ..controllers.services.load_balancers import assign_announcers
 from ..controllers.services.service_status import update_services
 from ..controllers.workload.workload_readiness import record_probes
-from ..store.snapshot import Snapshot
+from ..render.common.node_network import is_mesh
+from ..store.snapshot import Snapshot, StoredObject
 from .plans import Plans
 
 NOT_ASKED, READY = "not asked", "ready"
@@ -114,7 +121,47 @@ def with_readiness(
             for host, state in network_states(name, described, plan["digest"], reports).items()
         }
         after.objects[entry.key] = with_ready(entry, ready_on(states, NOT_ASKED), states, moment)
+    _record_nodes(after, plan, reports, moment)
     return plans.share(before, after) if before.revision else after
+
+
+def _record_nodes(after: Snapshot, plan: dict, reports: dict[str, dict], moment: str) -> None:
+    """Write what nodes report into the status of the objects that say so of each node."""
+    entries = [entry for entry in after.of_kind(*NODE_KINDS) if _is_accepted(entry)]
+    if not entries:
+        return
+
+    @cache
+    def of_network(name: str) -> dict[str, str]:
+        described = plan["networks"].get(name)
+        return network_states(name, described, plan["digest"], reports) if described else {}
+
+    attachments = Attachments(networks(after))
+    for entry in entries:
+        if entry.kind in ADMIN_KINDS:
+            states = _of_every_network(plan, of_network)
+        else:
+            network = policy_network(after, entry, attachments)
+            states = of_network(network.name) if network else {}
+        reasons = {node: {READY: "", NOT_ASKED: None}.get(state, state) for node, state in states.items()}
+        after.objects[entry.key] = with_nodes(entry, reasons, moment)
+
+
+def _is_accepted(entry: StoredObject) -> bool:
+    accepted = condition(entry, ACCEPTED)
+    return accepted is not None and accepted["status"] == TRUE
+
+
+def _of_every_network(plan: dict, of_network: Callable[[str], dict[str, str]]) -> dict[str, str]:
+    """Return the state of each node in all its primary networks: one that is not ready, if there is one."""
+    found: dict[str, str] = {}
+    for name, described in plan["networks"].items():
+        if described["role"] != "Primary" or is_mesh(described):
+            continue
+        for node, state in of_network(name).items():
+            if found.get(node, READY) == READY or (found[node] == NOT_ASKED and state != READY):
+                found[node] = state
+    return found
 
 
 def with_changes_unconfirmed(
@@ -129,6 +176,10 @@ def with_changes_unconfirmed(
         return after
     changed = changed_networks(old, new)
     objects = dict(after.objects)
+    for entry in after.of_kind(*NODE_KINDS):
+        known = before.objects.get(entry.key)
+        if known is not None and known.spec != entry.spec:
+            objects[entry.key] = without_nodes(entry)
     for name, described in new["networks"].items():
         if not described["object"] or name not in changed:
             continue

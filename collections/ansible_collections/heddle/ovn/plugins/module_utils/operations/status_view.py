@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from ..common.text_table import shortened, table
 from ..controllers.network.networks import DEFINITION_KIND, NETWORK_KINDS
+from ..controllers.node_conditions import READY_IN_ZONE, is_applied
 from ..store.database import differences
 from ..store.snapshot import Snapshot
 from .object_view import documents
@@ -75,9 +76,10 @@ def object_status(document: dict) -> str:
         return "Deleting"
     status = document.get("status", {})
     for condition in status.get("conditions", ()):
-        if condition["type"] in _GOOD_WHEN_TRUE and condition["status"] != "True":
+        good = condition["type"] in _GOOD_WHEN_TRUE or condition["type"].startswith(READY_IN_ZONE)
+        if good and condition["status"] != "True":
             return condition["reason"]
-    return status.get("phase", "Ready")
+    return status.get("phase", "Ready") if is_applied(document) else "SetupFailed"
 
 
 def attention(objects: dict[str, dict]) -> list[str]:
@@ -88,6 +90,9 @@ def attention(objects: dict[str, dict]) -> list[str]:
     alike: dict[str, list[str]] = {}
     for key, document in objects.items():
         for one in document.get("status", {}).get("conditions", ()):
+            # Networks have a line for a node that is not ready, so policies do not add theirs.
+            if one["type"].startswith(READY_IN_ZONE):
+                continue
             wrong = "False" if one["type"] in _GOOD_WHEN_TRUE else "True"
             if one["status"] == wrong and one["type"] not in _INFORMATION:
                 text = f"{one['type']} {one['status']} ({one['reason']}): {one['message']}"

@@ -11,9 +11,10 @@ from collections.abc import Iterable
 
 from ...api import matches
 from ...store.snapshot import Snapshot, StoredObject
-from ..conditions import ACCEPTED, FALSE, TRUE, described, with_conditions
+from ..conditions import ACCEPTED, FALSE, TRUE, described
 from ..network.attachment import Attachments, workload_key
 from ..network.networks import Network, networks, running_workloads
+from ..node_conditions import with_acceptance
 from ..policy.policies import policy_network
 from ..policy.policy_resolver import acl_logging, addresses_of_nodes
 from .egress_ips import primary_network
@@ -100,7 +101,7 @@ def update_egress_rules(snapshot: Snapshot, now: str) -> None:
     attachments = Attachments(networks(snapshot))
     for entry in entries:
         condition = _condition(entry, policy_network(snapshot, entry, attachments))
-        snapshot.objects[entry.key] = with_conditions(entry, [condition], now)
+        snapshot.objects[entry.key] = with_acceptance(entry, [condition], now)
 
 
 def _condition(entry: StoredObject, network: Network | None) -> dict:

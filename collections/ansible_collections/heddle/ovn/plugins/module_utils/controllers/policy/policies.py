@@ -16,6 +16,7 @@ from ...store.snapshot import Snapshot, StoredObject
 from ..conditions import ACCEPTED, FALSE, PARTIAL_FAILURE, TRUE, described, with_conditions
 from ..network.attachment import Attachments, workload_key
 from ..network.networks import Network, networks, running_workloads
+from ..node_conditions import with_acceptance
 from .admin_policies import ADMIN_KINDS, admin_conditions, admin_order
 from .policy_resolver import NetworkPolicies, PolicyResolver
 
@@ -76,7 +77,7 @@ def update_policies(snapshot: Snapshot, now: str) -> None:
         conditions = list(_conditions(policy, there, refusals, has_subjects))
         snapshot.objects[policy.key] = with_conditions(policy, conditions, now)
     for policy, conditions in admin_conditions(snapshot, resolved, _on_mesh(snapshot, found, attachments)):
-        snapshot.objects[policy.key] = with_conditions(policy, conditions, now)
+        snapshot.objects[policy.key] = with_acceptance(policy, conditions, now)
 
 
 def _networks_of(
