@@ -111,6 +111,21 @@ def test_load_balancer_addresses_and_their_hosts():
     assert set(plan["networks"]["red_net"]["nodes"]) == set(HOSTS)
 
 
+@pytest.mark.parametrize("other", ["type: NodePort", "type: ClusterIP"])
+@pytest.mark.parametrize("next_service", ["", service("type: LoadBalancer", name="next")])
+def test_a_service_of_another_type_has_no_load_balancer_address_any_more(other, next_service):
+    """Its former address may be another Service's, and two with one address were refused by the hosts' nftables."""
+    text = TENANTS + pool("192.0.2.200/32")
+    before = stored(text + service("type: LoadBalancer"), hosts=HOSTS)
+    after = stored(text + service(other) + next_service, before, hosts=HOSTS)
+    former = after.objects["Service/red/web"].status
+    assert ("announcers" in former, former["loadBalancer"]) == (False, {})
+    by_service = build_plan(after)["services"]["red_net"]
+    assert not by_service["red/web"].get("external", {}).get("load_balancer")
+    if next_service:
+        assert [one["address"] for one in by_service["red/next"]["external"]["load_balancer"]] == ["192.0.2.200"]
+
+
 def test_addresses_move_when_their_host_is_gone():
     text = TENANTS + pool("192.0.2.200/31") + service("type: LoadBalancer")
     first = stored(text, hosts=HOSTS)

@@ -49,7 +49,13 @@ def assign_announcers(snapshot: Snapshot, live: Collection[str] | None = None) -
 
     `live` are the hosts that may hold addresses, None for all of the inventory.
     """
-    services = [entry for entry in snapshot.of_kind(SERVICE) if entry.spec.get("type") == LOAD_BALANCER]
+    services = []
+    for entry in snapshot.of_kind(SERVICE):
+        if entry.spec.get("type") == LOAD_BALANCER:
+            services.append(entry)
+        elif announcers(entry):
+            # It was of this type before; another Service may have its addresses now.
+            snapshot.objects[entry.key] = entry.with_status(announcers=None)
     if not services and not snapshot.of_kind(EGRESS_SERVICE):
         return
     endpoints = ServiceEndpoints(snapshot, networks(snapshot))
