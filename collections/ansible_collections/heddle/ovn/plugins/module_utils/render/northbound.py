@@ -15,7 +15,7 @@ from .egress.quality import render_egress_qos
 from .egress.routers import render_egress_ips
 from .policy.blocked_connections import render_blocked_connections
 from .policy.isolation import render_isolation
-from .policy.network_policy import render_policies
+from .policy.network_policy import render_always_allowed, render_policies
 from .policy.policy_rows import LOGGING_METER
 from .services.cluster_services import render_services
 from .services.names import render_names
@@ -58,6 +58,8 @@ def render_northbound(plan: dict, node: str, networks: Container[str] | None = N
         rows += _TOPOLOGIES[network["topology"]](view)
         rows += render_workload_switch_ports(view) + render_network_services(view) + render_names(view)
         rules = render_policies(view) + render_egress_firewalls(view)
+        if rules:
+            rules += render_always_allowed(view)
         rows += rules + render_blocked_connections(view, rules)
         rows += render_egress_ips(view) + render_egress_qos(view)
         if name == DEFAULT_NETWORK:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """ACLs of EgressFirewalls: the first rule that matches what a workload sends beyond its network decides.
 
-As ovn-kubernetes has them: one port group for each namespace, one ACL for each rule and without connection tracking,
-evaluated at the end of the switch, where a Service's address has become that of an endpoint. What stays in the network
-is no rule's subject, and neither are its routers, by which replies to external hosts return.
+As ovn-kubernetes has them: one port group for each namespace, one ACL for each rule, evaluated at the end of the
+switch, where a Service's address has become that of an endpoint. What stays in the network is no rule's subject, and
+neither are replies: the switch tracks connections because of the ACLs that each network with rules has
+(`render_always_allowed`).
 
 A rule with a DNS name refers to address sets that the service heddle-dns-names fills on each host, so rows leave out
 their addresses.

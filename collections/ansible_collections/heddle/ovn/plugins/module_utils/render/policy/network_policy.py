@@ -45,13 +45,13 @@ def render_policies(view: NodeNetwork) -> list[Row]:
     members = PolicyMembers(view, described)
     rows = _NetworkPolicies(members).rows(described["policies"])
     rows += render_admin_policies(members, described.get("admin", []))
-    return [*members.address_sets(), *rows, *_always_allowed(view)] if rows else []
+    return [*members.address_sets(), *rows] if rows else []
 
 
-def _always_allowed(view: NodeNetwork) -> list[Row]:
-    """What no NetworkPolicy forbids: connections from the node itself, and of a workload to itself through a service.
+def render_always_allowed(view: NodeNetwork) -> list[Row]:
+    """Return what no NetworkPolicy forbids: connections from the node, and of a workload to itself through a Service.
 
-    They also make the switch track connections where all other rules only deny, so that replies pass.
+    They also make the switch track connections where all other rules only deny or do not track, so that replies pass.
     """
     parent = on_switch(view.workload_switch)
     if not view.is_primary:
