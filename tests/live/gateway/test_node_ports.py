@@ -42,11 +42,30 @@ def targets(zone, name: str, family: int) -> list[tuple[str, int]]:
     return found + [(one, port["port"]) for one in held if (":" in one) == (family == 6)]
 
 
+def firewall(name: str) -> str:
+    """A firewall that denies a namespace all connections to addresses beyond its network."""
+    rules = ", ".join(f"{{type: Deny, to: {{cidrSelector: {subnet!r}}}}}" for subnet in ("0.0.0.0/0", "::/0"))
+    return (
+        "---\napiVersion: k8s.ovn.org/v1\nkind: EgressFirewall\n"
+        f"metadata: {{name: default, namespace: {name}}}\nspec: {{egress: [{rules}]}}\n"
+    )
+
+
 # In local gateway mode packets go through the host with the policy Local: test_entrances.py.
-@pytest.mark.parametrize(("mode", "policy"), [("shared", "Cluster"), ("shared", "Local"), ("local", "Cluster")])
+@pytest.mark.parametrize(
+    ("mode", "policy", "has_firewall"),
+    [
+        ("shared", "Cluster", False),
+        ("shared", "Local", False),
+        # Firewalls are about connections of workloads, not about their answers.
+        ("shared", "Local", True),
+        ("local", "Cluster", False),
+    ],
+)
 @pytest.mark.parametrize("family", [4, 6])
-def test_an_external_host_reaches_every_network(host, family, mode, policy):
-    machine, zone = host(TENANTS + POOL + "".join(exposed(name, policy) for name in NAMES), mode)
+def test_an_external_host_reaches_every_network(host, family, mode, policy, has_firewall):
+    more = "".join(exposed(name, policy) + (firewall(name) if has_firewall else "") for name in NAMES)
+    machine, zone = host(TENANTS + POOL + more, mode)
     assert not machine.apply(zone.plan).changed
     count = 0
     for name in NAMES:
@@ -116,3 +135,40 @@ def test_gateway_routers_send_to_an_address_that_their_node_has_through_its_kern
     machine.exchange(last, "the last packet")
     everywhere = [*machine.sent(BRIDGE), *machine.sent(UPLINK)]
     assert not [one for one in everywhere if isinstance(one, Packet) and one.payload == b"other"]
+
+
+@pytest.mark.parametrize("which", ["load balancer", "external"])
+@pytest.mark.parametrize("family", [4, 6])
+def test_an_egress_ip_of_the_default_network_reaches_an_address_of_a_service_of_its_node(host, family, which):
+    """The gateway router has translated the source to the EgressIP then."""
+    own = {4: "192.0.2.102", 6: "2001:db8::102"}[family]
+    egress_ip = (
+        "---\napiVersion: k8s.ovn.org/v1\nkind: EgressIP\nmetadata: {name: plain}\n"
+        f"spec: {{egressIPs: [{own!r}], namespaceSelector: {{matchLabels: {{kubernetes.io/metadata.name: plain}}}}}}\n"
+    )
+    labels = {"k8s.ovn.org/egress-assignable": ""}
+    machine, zone = host(TENANTS + POOL + egress_ip + exposed("flat", "Cluster"), labels=labels)
+    vip, port = targets(zone, "flat", family)[-1 if which == "load balancer" else 1]
+    request = replace(request_of(zone, "plain", UDP, family), target=vip, target_port=port)
+    machine.receive("if-plain", request.encode())
+    answered = set()
+
+    def at_host():
+        for number, one in enumerate(machine.sent(BRIDGE)):
+            if isinstance(one, Question) and one.asked == vip and number not in answered:
+                answered.add(number)
+                machine.receive(BRIDGE, one.answer(MAC))
+        return [one for one in machine.sent(BRIDGE) if isinstance(one, Packet) and one.target == vip]
+
+    machine.exchange(at_host, "the packet at the host")
+    [seen] = at_host()
+    # As what the default network sends to any other address of its host.
+    assert seen.source == {4: "169.254.0.1", 6: "fd69::1"}[family]
+    machine.receive(BRIDGE, seen.answer().encode())
+
+    def back():
+        sent = [one for one in machine.sent("if-plain") if isinstance(one, Packet)]
+        return [one for one in sent if one.source == vip]
+
+    machine.exchange(back, "the answer")
+    assert back()[0].target_port == request.source_port

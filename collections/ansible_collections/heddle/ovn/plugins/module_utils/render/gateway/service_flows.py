@@ -15,6 +15,7 @@ kernel, which translates them to the cluster IP and marks them with the network.
 from __future__ import annotations
 
 from ...common.addressing import family, mac_of_address
+from ..common.egress_ips import held_marks
 from ..common.egress_services import leaving_addresses
 from ..common.entrances import (
     EXTERNAL,
@@ -162,8 +163,8 @@ def _between_routers_and_host(bridge: Bridge, view: NodeNetwork, entrance: Entra
     question = f"in_port={{{bridge.patch(view)}}},{transport},{target}={entrance.address},tp_dst={entrance.number}"
     if view.is_default:
         # As to any other address of the host.
-        own = bridge.provider.address(version)
-        bridge.add(0, 500, f"{question},{source}={own}", f"ct(commit,zone={HOST_ZONE},table=4)", view.name)
+        for own in _addresses_of_default_router(bridge, version):
+            bridge.add(0, 500, f"{question},{source}={own}", f"ct(commit,zone={HOST_ZONE},table=4)", view.name)
         return
     own = next(item for item in view.masquerade_addresses(0) if family(item) == version)
     bridge.add(0, 500, f"{question},{source}={own}", "resubmit(,3)", view.name)
@@ -186,9 +187,18 @@ def _external_to_host(bridge: Bridge, entrance: Entrance) -> None:
     for masquerade in bridge.subnets("masquerade_subnets", version):
         bridge.add(0, 500, f"{match},{_SOURCE[version]}={masquerade}", "resubmit(,3)")
     if version in bridge.default.network["families"]:
-        patch, own = bridge.patch(bridge.default), bridge.provider.address(version)
-        asked = f"in_port={{{patch}}},{match},{_SOURCE[version]}={own}"
-        bridge.add(0, 500, asked, f"ct(commit,zone={HOST_ZONE},table=4)")
+        for own in _addresses_of_default_router(bridge, version):
+            asked = f"in_port={{{bridge.patch(bridge.default)}}},{match},{_SOURCE[version]}={own}"
+            bridge.add(0, 500, asked, f"ct(commit,zone={HOST_ZONE},table=4)")
+
+
+def _addresses_of_default_router(bridge: Bridge, version: int) -> list[str]:
+    """Return what the default network's gateway router has translated sources to: the node's address and EgressIPs.
+
+    Other networks' routers leave EgressIPs to the provider bridge.
+    """
+    egress = [address for _mark, address in held_marks(bridge.default) if family(address) == version]
+    return list(dict.fromkeys([bridge.provider.address(version), *egress]))
 
 
 def _to_routers(bridge: Bridge) -> None:
