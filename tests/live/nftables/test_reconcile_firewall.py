@@ -241,3 +241,12 @@ def test_without_nft_everything_is_missing_in_check_mode_and_an_error_otherwise(
     assert len(outcome.changes) == size(FIREWALL)
     with pytest.raises(FirewallError, match="not installed"):
         reconcile_firewall(FIREWALL, write=True, run=missing)
+
+
+def test_a_refusal_names_the_element_and_not_the_whole_set(run):
+    """A map of a thousand elements is one line of the rules, which nft prints for each error."""
+    ports = tuple(f"tcp . {number} : accept" for number in range(30000, 31000))
+    twice = Firewall(maps=(Map("nodeports", "inet_proto . inet_service", "verdict", (*ports, "tcp . 30500 : drop")),))
+    with pytest.raises(FirewallError, match=r"nft refuses the rules: Error: .*30500") as error:
+        reconcile_firewall(twice, write=True, run=run)
+    assert len(str(error.value)) < 400

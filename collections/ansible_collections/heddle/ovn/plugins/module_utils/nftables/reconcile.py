@@ -13,6 +13,7 @@ from ..common.change import Change, Foreign, Outcome
 from ..common.errors import FirewallError, NotInstalled, ProgramError
 from ..netlink import kernel
 from ..types.nftables_ruleset import FAMILY, OWN_TABLES, Firewall
+from .messages import refusal
 from .parser import described, is_empty, read_objects, replacement_text, table_text
 
 SUBSTRATE = "nftables"
@@ -92,6 +93,5 @@ def _run(run: subprocesses.Run, text: str, *options: str) -> str:
     except NotInstalled:
         raise
     except ProgramError as error:
-        raise FirewallError(
-            f"nft refuses {'a command' if text.startswith('list') else 'the rules'}: {error.stderr}"
-        ) from error
+        what = "a command" if text.startswith("list") else "the rules"
+        raise FirewallError(f"nft refuses {what}: {refusal(text, error.stderr)}") from error
