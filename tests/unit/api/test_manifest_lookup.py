@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from pathlib import Path
 
 import pytest
@@ -52,6 +54,70 @@ def test_template_has_the_variables_of_the_inventory(manifests: Path) -> None:
 def test_absolute_directory_and_file(manifests: Path) -> None:
     files = run(manifests, str(manifests / "manifests" / "tenants"), "manifests/b.yml")
     assert [file["name"] for file in files] == ["c.yaml", "manifests/b.yml"]
+
+
+def problems(directory: Path) -> dict[str, str]:
+    """Return the rules of what cannot be read in a directory, by name."""
+    entries = run(directory, str(directory))
+    assert all(entry["problem"]["remedy"] for entry in entries if "problem" in entry)
+    return {entry["name"]: entry["problem"]["rule"] for entry in entries if "problem" in entry}
+
+
+@pytest.mark.parametrize("name", ["b.yml", "b.yml.j2", "b.json", "tenants/b.yaml"])
+def test_dangling_link(manifests: Path, name: str) -> None:
+    (manifests / "manifests" / name).unlink(missing_ok=True)
+    (manifests / "manifests" / name).symlink_to("/nonexistent/b.yml")
+    rule = "is a symbolic link to /nonexistent/b.yml and cannot be read: No such file or directory"
+    assert problems(manifests / "manifests") == {name: rule}
+
+
+def test_what_is_no_file_is_not_left_out(manifests: Path) -> None:
+    directory = manifests / "manifests"
+    (directory / "loop.yml").symlink_to("loop.yml")
+    (directory / "null.yml").symlink_to(os.devnull)
+    os.mkfifo(directory / "pipe.yml")
+    assert problems(directory) == {
+        "loop.yml": "is a symbolic link to loop.yml and cannot be read: Too many levels of symbolic links",
+        "null.yml": f"is a symbolic link to {os.devnull} and is no regular file",
+        "pipe.yml": "is no regular file",
+    }
+
+
+def test_links_to_files_are_read(manifests: Path) -> None:
+    (manifests / "manifests" / "link.yml").symlink_to("b.yml")
+    (manifests / "manifests" / "notes.md").symlink_to("/nonexistent/notes.md")
+    (manifests / "manifests" / ".hidden.json").symlink_to("/nonexistent/x.json")
+    assert problems(manifests / "manifests") == {}
+    assert "link.yml" in [entry["name"] for entry in run(manifests, "manifests")]
+
+
+def test_link_to_a_directory_with_manifests(manifests: Path) -> None:
+    directory = manifests / "manifests"
+    (directory / "tenants").rename(manifests / "elsewhere")
+    (directory / "tenants").symlink_to("../elsewhere")
+    (manifests / "parts").mkdir()
+    (manifests / "parts" / "ports.j2").write_text("")
+    (directory / "parts").symlink_to("../parts")
+    (directory / "a.yml").symlink_to("../parts")
+    assert problems(directory) == {
+        name: f"is a symbolic link to {target} and is a directory; links to directories are not followed"
+        for name, target in (("a.yml", "../parts"), ("tenants", "../elsewhere"))
+    }
+
+
+def test_directory_that_cannot_be_read(manifests: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scandir = os.scandir
+
+    def refuse(path):
+        if re.search(r"/(tenants|\.git)$", str(path)):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    assert problems(manifests / "manifests") == {"tenants": "cannot be read: Permission denied"}
+    assert problems(manifests / "manifests" / "tenants") == {
+        f"{manifests}/manifests/tenants": "cannot be read: Permission denied"
+    }
 
 
 def test_empty_directory(tmp_path: Path) -> None:

@@ -51,3 +51,12 @@ def test_problems_of_all_files_are_in_one_message(tmp_path: Path) -> None:
     ]
     assert network in message
     assert "s3cret" not in output
+
+
+def test_a_dangling_link_is_an_error(tmp_path: Path) -> None:
+    """Its objects would be deleted if it were left out."""
+    (tmp_path / "a.yml").write_text("")
+    (tmp_path / "b.yml.j2").symlink_to("/nonexistent/b.yml.j2")
+    status, output = validate(tmp_path)
+    assert status == 2
+    assert "Action failed: 1 problem(s), nothing was written:\nb.yml.j2: is a symbolic link to " in output

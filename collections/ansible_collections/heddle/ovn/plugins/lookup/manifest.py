@@ -23,6 +23,9 @@ options:
       - A directory stands for all files in it and below it whose names end with C(.yml), C(.yaml) or C(.json),
         or with one of these and C(.j2), sorted by path. Files and directories whose names start with a dot are left
         out.
+      - Symbolic links to files are followed. What has such a name and is no file that can be read, a directory that
+        cannot be read, and a link to a directory with manifests has a RV(_raw[].problem), as its objects would be
+        taken for deleted if it were left out.
     type: list
     elements: str
     required: true
@@ -76,6 +79,9 @@ _raw:
           sample: define it in the inventory, or correct the name
 """
 
+import os
+import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 from ansible.errors import AnsibleError
@@ -108,9 +114,8 @@ class LookupModule(LookupBase):
         for term in terms:
             path = Path(self._loader.path_dwim(term))
             if path.is_dir():
-                files.extend(
-                    self._entry(str(file.relative_to(path)), file, variables) for file in _manifests_below(path)
-                )
+                for file in sorted(_manifests_below(path)):
+                    files.append(self._entry(term if file == path else str(file.relative_to(path)), file, variables))
             elif path.is_file():
                 files.append(self._entry(term, path, variables))
             else:
@@ -135,21 +140,44 @@ class LookupModule(LookupBase):
             raise _UnusableError(*template_problem(error, text)) from error
 
 
-def _manifests_below(directory: Path) -> list[Path]:
-    files = []
-    for path in directory.rglob("*"):
-        hidden = any(part.startswith(".") for part in path.relative_to(directory).parts)
-        suffix = path.with_suffix("").suffix if path.suffix == _TEMPLATE else path.suffix
-        if suffix in _SUFFIXES and path.is_file() and not hidden:
-            files.append(path)
-    return sorted(files)
+def _manifests_below(directory: Path) -> Iterator[Path]:
+    """Return manifests, and what may have or hide some and cannot be read: none may be left out without an error."""
+    unreadable: list[OSError] = []
+    for folder, folders, files in os.walk(directory, onerror=unreadable.append):
+        # Names that are left in this list are walked.
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        yield from (Path(folder, name) for name in files if not name.startswith(".") and _is_manifest(name))
+        for path in (Path(folder, name) for name in folders):
+            if path.is_symlink() and (_is_manifest(path.name) or _has_manifests(path)):
+                yield path
+    for error in unreadable:
+        yield Path(error.filename)
+
+
+def _is_manifest(name: str) -> bool:
+    return Path(name.removesuffix(_TEMPLATE)).suffix in _SUFFIXES
+
+
+def _has_manifests(directory: Path) -> bool:
+    return any(_is_manifest(name) for _folder, _folders, files in os.walk(directory) for name in files)
 
 
 def _read(path: Path) -> str:
+    link = f"is a symbolic link to {path.readlink()} and " if path.is_symlink() else ""
     try:
-        return path.read_text(encoding="utf-8")
+        mode = path.stat().st_mode
+        if stat.S_ISDIR(mode) and not link:
+            # Of directories that are no links only those come here that could not be listed.
+            os.scandir(path).close()
+        if stat.S_ISREG(mode):
+            return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         rule = f"not UTF-8 text: {error.reason} at byte {error.start}"
         raise _UnusableError(0, rule, "save it as UTF-8") from error
     except OSError as error:
-        raise _UnusableError(0, f"cannot be read: {error.strerror}", "correct or remove it") from error
+        remedy = "correct or remove the link" if link else "correct its permissions, or remove it"
+        raise _UnusableError(0, f"{link}cannot be read: {error.strerror}", remedy) from error
+    if stat.S_ISDIR(mode):
+        rule = f"{link}is a directory; links to directories are not followed"
+        raise _UnusableError(0, rule, "move the directory here, or remove the link")
+    raise _UnusableError(0, f"{link}is no regular file", "write a file in its place, or remove it")
