@@ -81,3 +81,17 @@ def test_only_valid_manifests_are_kept_and_nothing_in_check_mode(tmp_path, monke
         assert bool(first[0]) is bool(problems)
     assert len(calls) == (4 if check_mode else 3)
     assert (tmp_path / "kept").exists() is not check_mode
+
+
+def test_a_file_without_text_is_reported_although_the_others_were_found_valid(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        manifest, "ValidatedManifests", lambda sources, text: ValidatedManifests(sources, text, tmp_path / "kept")
+    )
+    action = object.__new__(manifest.ActionModule)
+    action._task = Task(check_mode=False)
+    good = {"name": "a.yml", "text": namespace("red")}
+    unread = {"name": "b.yml.j2", "problem": {"line": 3, "rule": "'x' is undefined", "remedy": "define it"}}
+    arguments = {"files": [good], "nodes": ["node1"], "settings": {}}
+    assert action.check(arguments, {})[0] == []
+    for files in ([good, unread], [unread]):
+        assert action.check({**arguments, "files": files}, {})[0] == ["b.yml.j2:3: 'x' is undefined; define it"]

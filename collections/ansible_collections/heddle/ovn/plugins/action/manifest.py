@@ -12,12 +12,23 @@ from ansible_collections.heddle.ovn.plugins.plugin_utils.validated_manifests imp
 
 # Imports all that admission needs, which takes longer than to validate the manifests of a small fleet.
 _examine = deferred("module_utils.operations.preflight", "examine")
+_PROBLEM = {
+    "line": {"type": "int", "default": 0},
+    "rule": {"type": "str", "required": True},
+    "remedy": {"type": "str", "default": ""},
+}
 _ARGUMENTS = {
     "files": {
         "type": "list",
         "elements": "dict",
         "required": True,
-        "options": {"name": {"type": "str", "required": True}, "text": {"type": "str", "required": True}},
+        "options": {
+            "name": {"type": "str", "required": True},
+            "text": {"type": "str"},
+            "problem": {"type": "dict", "options": _PROBLEM},
+        },
+        "required_one_of": [["text", "problem"]],
+        "mutually_exclusive": [["text", "problem"]],
     },
     "nodes": {"type": "list", "elements": "str", "required": True},
     "settings": {"type": "dict", "default": {}},
@@ -32,11 +43,13 @@ class ActionModule(ControlNodeCheck):
 
     def check(self, arguments: dict, variables: dict) -> tuple[list[str], dict]:
         """Return all problems, or the valid manifests, compressed and base64-encoded."""
-        files = [(entry["name"], entry["text"]) for entry in arguments["files"]]
+        unread = [{"file": entry["name"], **entry["problem"]} for entry in arguments["files"] if entry.get("problem")]
+        files = [(entry["name"], entry["text"]) for entry in arguments["files"] if not entry.get("problem")]
         kept = ValidatedManifests(VERSION, canonical([files, arguments["nodes"], arguments["settings"]]))
-        found = kept.read()
+        # The other files alone may have been found valid before.
+        found = None if unread else kept.read()
         if found is None:
-            resources, problems = _examine(files, arguments["nodes"], arguments["settings"])
+            resources, problems = _examine(files, arguments["nodes"], arguments["settings"], unread)
             if problems:
                 return problems, {}
             found = {"document": pack(resources), "count": len(resources)}

@@ -35,9 +35,24 @@ options:
         type: str
         required: true
       text:
-        description: Content of the file.
+        description: Content of the file. Either this or O(files[].problem) is required.
         type: str
-        required: true
+      problem:
+        description: Why the file has no text; it is reported with all other problems.
+        type: dict
+        suboptions:
+          line:
+            description: Line in the file; 0 if not known.
+            type: int
+            default: 0
+          rule:
+            description: What is wrong.
+            type: str
+            required: true
+          remedy:
+            description: What to do.
+            type: str
+            default: ""
   nodes:
     description: Names of the hosts that workloads may be on.
     type: list

@@ -15,7 +15,7 @@ _LONGEST_SHOWN_TEXT = 60
 class Source:
     """A location in the manifests: file, number of the document in it (from 1), line in the file (from 1).
 
-    Without a manifest, document and line are 0.
+    Without a manifest, document and line are 0; for a file that cannot be read as manifests, the document is.
     """
 
     file: str
@@ -38,11 +38,12 @@ class Problem:
 
     def __str__(self) -> str:
         document = f"document {self.source.document}" if self.source.document else ""
-        place = ", ".join(part for part in (document, self.resource) if part)
+        parts = ", ".join(part for part in (document, self.resource) if part)
+        place = f" ({parts})" if parts else ""
         path = f"{self.path}: " if self.path else ""
         remedy = f"; {self.remedy}" if self.remedy else ""
         line = f":{self.source.line}" if self.source.line else ""
-        return f"{_one_line(self.source.file)}{line} ({place}): {path}{self.rule}{remedy}"
+        return f"{_one_line(self.source.file)}{line}{place}: {path}{self.rule}{remedy}"
 
 
 def show(value) -> str:

@@ -7,16 +7,24 @@ host, before anything is written.
 
 from __future__ import annotations
 
-from ..api import packed, read_manifests
+from collections.abc import Sequence
+
+from ..api import Problem, Source, packed, read_manifests
 from ..controllers.admission.admission import check_alone
 from ..store import settings as state_settings
 
 
-def examine(files: list[tuple[str, str]], nodes: list[str], settings: dict) -> tuple[list[dict], list[str]]:
-    """Return the packed resources of the files and all problems, one line each."""
-    if not files:
+def examine(
+    files: list[tuple[str, str]], nodes: list[str], settings: dict, unread: Sequence[dict] = ()
+) -> tuple[list[dict], list[str]]:
+    """Return the packed resources of the files and all problems, one line each.
+
+    `unread` are the problems of files that have no text, with `file`, `line`, `rule` and `remedy`.
+    """
+    if not files and not unread:
         return [], ["no manifest file was found; to remove everything, give a file without documents"]
     resources, problems = read_manifests(files)
+    problems = [_of_file(**one) for one in unread] + problems
     messages = [str(problem) for problem in problems]
     try:
         state_settings.complete(settings)
@@ -25,3 +33,7 @@ def examine(files: list[tuple[str, str]], nodes: list[str], settings: dict) -> t
     if not problems:
         messages += [str(problem) for problem in check_alone(resources, nodes)]
     return [packed(resource) for resource in resources], messages
+
+
+def _of_file(file: str, line: int, rule: str, remedy: str) -> Problem:
+    return Problem(Source(file, 0, line), "", "", rule, remedy)

@@ -117,7 +117,9 @@ def deployment_mistakes(fleet: Fleet) -> Iterator[Mistake]:
         rule = f"is not the same as on {CONTROL}"
         yield Mistake(tuple(hosts), variable, rule, "set it once for all hosts, in group_vars/all.yml")
     path = fleet.common.get("heddle_manifests")
-    if isinstance(path, str) and not fleet.exists(path):
+    if isinstance(path, str) and not path.strip():
+        yield Mistake((), "heddle_manifests", "is empty", "name a directory or file that exists")
+    elif isinstance(path, str) and not fleet.exists(path):
         yield Mistake((), "heddle_manifests", f"there is no {path}", "name a directory or file that exists")
     database = fleet.common.get("heddle_state_database")
     if isinstance(database, dict) and "ssl:" in str(database.get("socket", "")):
