@@ -51,6 +51,13 @@ class EgressAddresses:
                 return able
         return {}
 
+    def holder(self, workload: str, version: int) -> str:
+        """Return the one node by which a workload leaves with an EgressIP, "" for none, several and EgressServices."""
+        own = [one for one in self._of.get(workload, ()) if family(one["address"]) == version]
+        nodes = {one["node"] for one in own}
+        is_plain = workload not in self._by_service and not any("nic" in one for one in own)
+        return nodes.pop() if is_plain and len(nodes) == 1 and nodes <= set(self._nodes) else ""
+
     def has_table(self, workload: str) -> bool:
         """Return whether a routing table, which the plan does not have, decides by which way a workload leaves."""
         return workload in self._tables

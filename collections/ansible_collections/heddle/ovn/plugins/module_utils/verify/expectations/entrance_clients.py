@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which workloads send to Services by node ports, external and load balancer addresses, and what is expected. Pure.
 
-For each Service with such entrances and each family one workload of its own network and one of another network, which
-the seed chooses: the number of packets grows with Services.
+For each Service with such entrances and each family one workload of its own network, one of another network, and one
+that leaves with an EgressIP, which the seed chooses: the number of packets grows with Services.
 """
 
 from __future__ import annotations
@@ -38,13 +38,18 @@ class EntranceClients:
     ) -> None:
         self._plan, self._entrances, self._selection = plan, entrances, selection
         self._policies, self._firewalls, self._egress = policies, firewalls, egress
-        # By family and primary network: the workloads that are able to ask.
+        # By family and primary network: the workloads that are able to ask, as their node or with an EgressIP.
         self._by_network: dict[int, dict[str, list[str]]] = {4: {}, 6: {}}
+        self._by_egress_ip: dict[int, dict[str, list[str]]] = {4: {}, 6: {}}
         for name, workload in sorted(plan["workloads"].items()):
             primary = next((one["network"] for one in workload["interfaces"] if one["role"] == "primary"), "")
             for version, networks in self._by_network.items():
-                if primary and self._may_ask(name, primary, version):
+                if not primary or not self._may_ask(name, primary, version):
+                    continue
+                if not egress.of(name, version):
                     networks.setdefault(primary, []).append(name)
+                elif egress.holder(name, version):
+                    self._by_egress_ip[version].setdefault(primary, []).append(name)
         self._old = [
             name
             for name, one in plan["nodes"].items()
@@ -55,7 +60,11 @@ class EntranceClients:
     def flows(self, node: str) -> Iterator[ExternalFlow]:
         """Packets of the chosen workloads that are on a node."""
         for one, name, network in self._chosen:
-            if self._plan["workloads"][name]["node"] == node:
+            if self._plan["workloads"][name]["node"] != node:
+                continue
+            if holder := self._egress.holder(name, one[2]):
+                yield from self._with_egress_ip(one, name, network, holder)
+            else:
                 yield from self._flows(one, name, network)
 
     def untested(self) -> list[str]:
@@ -86,11 +95,12 @@ class EntranceClients:
                     key, seed = (where, service, version), (WORKLOAD_TO_ENTRANCE, service, str(version))
                     if own := self._by_network[version].get(where):
                         yield key, self._selection.one_of(own, *seed, "own"), where
-                    others = [one for one in self._by_network[version] if one != where]
-                    if others:
-                        network = self._selection.one_of(others, *seed, "network")
-                        names = self._by_network[version][network]
-                        yield key, self._selection.one_of(names, *seed, "other"), network
+                    for by_network, role in ((self._by_network, "other"), (self._by_egress_ip, "with EgressIP")):
+                        others = [one for one in by_network[version] if one != where]
+                        if others:
+                            network = self._selection.one_of(others, *seed, "network")
+                            names = by_network[version][network]
+                            yield key, self._selection.one_of(names, *seed, role), network
 
     def _may_ask(self, name: str, network: str, version: int) -> bool:
         """Return whether nothing but the path to a Service decides about what a workload gets of it."""
@@ -104,7 +114,6 @@ class EntranceClients:
             and version not in default_elsewhere(self._plan["workloads"][name])
             and not self._policies.isolates(EGRESS, network, name)
             and not self._firewalls.restricts(network, name)
-            and not self._egress.of(name, version)
             and not self._egress.has_table(name)
             and not self._egress.by_nic(name, version)
         )
@@ -124,6 +133,28 @@ class EntranceClients:
             flow = self._flow(one, where, name, network, node if is_here and one.kind == EXTERNAL else through)
             if is_own or not self._is_answered_by_next_hop(where, node, self._holder(where, one, flow.through), flow):
                 yield flow
+
+    def _with_egress_ip(
+        self, key: tuple[str, str, int], name: str, network: str, egress_node: str
+    ) -> Iterator[ExternalFlow]:
+        """Packets to load balancer addresses; they leave by the node that holds the EgressIP.
+
+        Those with source ranges are left out: what the workload counts as depends on which node announces them.
+        """
+        where, service, version = key
+        if self._old:
+            return
+        node = next((one for one in self._plan["nodes"] if is_on(self._plan["networks"][where], one)), "")
+        for one in self._entrances.of_service(where, service, version, node) if node else ():
+            holder = self._entrances.holder(where, one) if one.kind == LOAD_BALANCER and not one.sources else ""
+            if not holder:
+                continue
+            is_local = one.is_local and holder != egress_node
+            responders = self._entrances.responders(where, one, holder if is_local else "")
+            result = bool(responders), f"{name} reaches {one.service} with its EgressIP"
+            if not responders:
+                result = False, f"{one.service} has no endpoint on {holder}"
+            yield flow_of(WORKLOAD_TO_ENTRANCE, self._node(name), one, holder, result, responders, workload=name)
 
     def _flow(self, one: Entrance, where: str, name: str, network: str, through: str) -> ExternalFlow:
         """`through`: the node whose node port it is, or which accepts the external address."""
