@@ -209,6 +209,11 @@ class HostKernel:
         except FileNotFoundError:
             return None
 
+    def promotes(self, device: str) -> bool:
+        """Return whether secondary IPv4 addresses of a device stay when the primary one goes."""
+        names = (f"net/ipv4/conf/{scope}/promote_secondaries" for scope in ("all", device))
+        return any(self.read_sysctl(name) not in (None, "0") for name in names)
+
     def write_sysctl(self, name: str, value: str) -> None:
         """Set a kernel setting until the next boot."""
         with open(f"/proc/sys/{name}", "w", encoding="utf-8") as setting:

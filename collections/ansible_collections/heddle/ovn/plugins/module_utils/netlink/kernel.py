@@ -50,8 +50,8 @@ _NUMBER = struct.Struct("=I")
 _IFLA_ADDRESS, _IFLA_IFNAME, _IFLA_MTU, _IFLA_LINK, _IFLA_LINKINFO, _IFLA_IFALIAS = 1, 3, 4, 5, 18, 20
 _IFLA_AF_SPEC, _IFLA_NET_NS_FD, _IFLA_EXT_MASK = 26, 28, 29
 _INFO_KIND, _INFO_DATA, _VETH_INFO_PEER = 1, 2, 1
-_INET6_CONF, _ROUTER_SOLICITATIONS, _ACCEPT_DAD = 2, 7, 27
-_IFA_ADDRESS, _IFA_LOCAL, _IFA_FLAGS = 1, 2, 8
+_INET6_CONF, _ROUTER_SOLICITATIONS, _ACCEPT_DAD, _ADDR_GEN_MODE = 2, 7, 27, 47
+_IFA_ADDRESS, _IFA_LOCAL, _IFA_FLAGS, _IFA_PROTO = 1, 2, 8, 11
 _RTA_DST, _RTA_OIF, _RTA_GATEWAY = 1, 4, 5
 _UP, _UNICAST, _LINK_SCOPE, _SKIP_STATISTICS = 1, 1, 253, 8
 _NO_STATISTICS = _LINK.pack(0, 0, 0, 0, 0) + attribute(_IFLA_EXT_MASK, _SKIP_STATISTICS)
@@ -143,7 +143,8 @@ def read_links(namespace: str | None) -> dict[str, dict]:
 
     `peer` is the index of the other end of a veth in its own namespace (rtnetlink(7), IFLA_LINK). Addresses are the
     permanent ones of global scope; routes are those that carry Heddle's protocol. `solicits` is whether the link asks
-    for IPv6 routers, `detects` whether it looks for duplicates of its IPv6 addresses.
+    for IPv6 routers, `detects` whether it looks for duplicates of its IPv6 addresses. `link-local` has its IPv6
+    addresses of that scope with who set them (IFA_PROTO), `derives` whether the kernel makes one from the MAC.
     """
     with in_netns(namespace), RawSocket() as netlink:
         links = dict(map(_link, netlink.dump(_GET_LINK, _NO_STATISTICS)))
@@ -152,9 +153,13 @@ def read_links(namespace: str | None) -> dict[str, dict]:
             family, length, flags, scope, index = _ADDRESS.unpack_from(message)
             found = attributes(message[_ADDRESS.size :])
             flags = _NUMBER.unpack(found[_IFA_FLAGS])[0] if _IFA_FLAGS in found else flags
-            if scope == 0 and flags & PERMANENT and index in by_index:
-                address = found.get(_IFA_LOCAL) or found[_IFA_ADDRESS]
-                by_index[index]["addresses"].add(f"{socket.inet_ntop(family, address)}/{length}")
+            if index not in by_index or not flags & PERMANENT:
+                continue
+            text = f"{socket.inet_ntop(family, found.get(_IFA_LOCAL) or found[_IFA_ADDRESS])}/{length}"
+            if scope == 0:
+                by_index[index]["addresses"].add(text)
+            elif scope == _LINK_SCOPE and family == socket.AF_INET6:
+                by_index[index]["link-local"][text] = found.get(_IFA_PROTO, b"\0")[0]
         if namespace is not None:
             _read_routes(netlink, by_index)
             for name, link in links.items():
@@ -180,7 +185,7 @@ def _link(message: bytes) -> tuple[str, dict]:
     _family, _type, index, flags, _change = _LINK.unpack_from(message)
     found = attributes(message[_LINK.size :])
     settings = attributes(attributes(found.get(_IFLA_AF_SPEC, b"")).get(socket.AF_INET6, b"")).get(_INET6_CONF, b"")
-    values = struct.unpack(f"={len(settings) // 4}i", settings) or (0,) * (_ACCEPT_DAD + 1)
+    values = struct.unpack(f"={len(settings) // 4}i", settings) or (0,) * (_ADDR_GEN_MODE + 1)
     return _text(found[_IFLA_IFNAME]), {
         "index": index,
         "peer": _NUMBER.unpack(found[_IFLA_LINK])[0] if _IFLA_LINK in found else None,
@@ -194,6 +199,8 @@ def _link(message: bytes) -> tuple[str, dict]:
         "offload": False,
         "solicits": values[_ROUTER_SOLICITATIONS] != 0,
         "detects": values[_ACCEPT_DAD] > 0,
+        "link-local": {},
+        "derives": values[_ADDR_GEN_MODE] == 0,
     }
 
 

@@ -13,7 +13,7 @@ from ..types.host_network import PROTOCOL, HostRoute
 from ..types.routed_workloads import PROTOCOL as ROUTED
 from .kernel import read_whole
 from .protocol.link_dumps import read_addresses, read_links
-from .protocol.messages import DEPRECATED, FAMILIES, KERNEL, NO_PREFIX_ROUTE, destination, route_table
+from .protocol.messages import DEPRECATED, FAMILIES, KERNEL, NO_PREFIX_ROUTE, SECONDARY, destination, route_table
 from .protocol.raw_socket import RawSocket
 
 try:
@@ -71,11 +71,15 @@ class LinkState:
 
 @dataclass(frozen=True)
 class AddressState:
-    """An address of a link; `own` means that it carries the mark."""
+    """An address of a link; `own` means that it carries the mark.
+
+    `secondary`: IPv4 only, another address of the link was in the same subnet first.
+    """
 
     own: bool
     deprecated: bool
     prefix_route: bool
+    secondary: bool
 
 
 @dataclass(frozen=True)
@@ -165,7 +169,11 @@ def _links(raw: RawSocket) -> dict[str, LinkState]:
 def _addresses(raw: RawSocket, names: dict[int, str]) -> dict[tuple[str, str], AddressState]:
     return {
         (names.get(entry.index, ""), entry.text): AddressState(
-            entry.protocol == PROTOCOL, bool(entry.flags & DEPRECATED), not entry.flags & NO_PREFIX_ROUTE
+            own=entry.protocol == PROTOCOL,
+            deprecated=bool(entry.flags & DEPRECATED),
+            prefix_route=not entry.flags & NO_PREFIX_ROUTE,
+            # The same bit is that of a temporary address in IPv6.
+            secondary=bool(entry.flags & SECONDARY) and ":" not in entry.text,
         )
         for entry in read_addresses(raw)
     }

@@ -16,6 +16,7 @@ from ..common.errors import NetlinkError
 from ..common.polling import attempts
 from ..types.host_network import TABLE_OFFSET, HostNetwork, HostRoute, link_table
 from .handle import HostKernel
+from .losses import Losses, losses
 from .main_table import copies, essentials
 from .policy_rules import forwarding, rule_name, wanted_rules
 from .protocol.messages import MAIN_TABLE
@@ -124,14 +125,18 @@ class _Decision:
         own_tables = {*self._vrf_names, *(state.links[name].table for name in self._own_vrfs)}
         self._rules, self.notes = wanted_rules(desired.rules, self._foreign_links, own_tables, self._table_of)
         self._copies = copies(desired, state, self._tables)
-        # Links that lose addresses, routes and neighbours by these changes: those are set again.
-        self._disturbed: set[str] = set()
+        # What the kernel removes by itself because of these changes, which is set again, and why: links that change
+        # their VRF or MAC address, and addresses that are removed.
+        self._moved: set[str] = set()
+        self._changed: set[str] = set()
+        self._removed: set[tuple[str, str]] = set()
+        self._lost = Losses()
 
     def steps(self) -> list[Step]:
         """Return the steps: first removals, from dependent objects to their links, then creations."""
         self._rules_that_go()
         gone = self._vrfs_that_go()
-        self._disturbed |= {name for name, link in self._state.links.items() if link.master in gone}
+        self._moved |= {name for name, link in self._state.links.items() if link.master in gone}
         self._vrfs(gone)
         self._links(gone)
         self._sysctls()
@@ -218,8 +223,10 @@ class _Decision:
             if "vrf" in different and master and master not in self._own_vrfs:
                 reason = f"link {link.name} belongs to {master}, which is not Heddle's; take it out first"
                 self._refuse(link.network, reason)
-            if {"vrf", "mac"} & set(different):
-                self._disturbed.add(link.name)
+            if "vrf" in different:
+                self._moved.add(link.name)
+            if "mac" in different:
+                self._changed.add(link.name)
             before = {key: present[key] for key in different}
             self._step(
                 "update", "link", link.name, link.network, before, different,
@@ -246,17 +253,16 @@ class _Decision:
             asked = wanted.get((device, text))
             same = asked and (there.deprecated, there.prefix_route) == (asked.deprecated, asked.prefix_route)
             if there.own and not same:
-                self._disturbed.add(device)
+                self._removed.add((device, text))
                 before = {"deprecated": there.deprecated, "prefix route": there.prefix_route}
                 arguments = (device, text)
                 self._step(
                     "delete", "address", f"{device} {text}", asked.network if asked else "", before, {},
                     self._kernel.remove_address, *arguments,
                 )  # fmt: skip
+        self._lost = losses(self._state, self._removed, self._moved, self._changed, self._kernel.promotes)
         for (device, text), asked in wanted.items():
-            there = self._state.addresses.get((device, text))
-            same = there and (there.deprecated, there.prefix_route) == (asked.deprecated, asked.prefix_route)
-            if there is None or (there.own and not same) or (device in self._disturbed and there.own):
+            if (device, text) not in self._state.addresses or (device, text) in self._lost.addresses:
                 after = {"deprecated": asked.deprecated, "prefix route": asked.prefix_route}
                 self._step(
                     "create", "address", f"{device} {text}", asked.network, {}, after,
@@ -284,7 +290,7 @@ class _Decision:
                 reason = f"{route_text(there)}, which is not Heddle's; remove it first"
                 self._refuse(route.network, f"route {self._route_name(key)}: there is one ({reason})")
                 continue
-            if same and not (there.own and route.device in self._disturbed):
+            if same and key not in self._lost.routes:
                 continue
             lost = there is None or same
             self._step(
@@ -297,7 +303,7 @@ class _Decision:
         for key, copy in self._copies.items():
             there, route = self._state.routes.get(key), copy.route
             same = there is not None and essentials(there) == essentials(route)
-            if there is not None and (not there.own or (same and route.device not in self._disturbed)):
+            if there is not None and (not there.own or (same and key not in self._lost.routes)):
                 continue
             lost = there is None or same
             change = Change(
@@ -327,7 +333,7 @@ class _Decision:
                 reason = f"it is set to {there.mac}, and not by Heddle; remove it first"
                 self._refuse(neighbour.network, f"neighbour {address} of {device}: {reason}")
                 continue
-            if same and device not in self._disturbed:
+            if same and (device, address) not in self._lost.neighbours:
                 continue
             lost = not fixed or same
             self._step(

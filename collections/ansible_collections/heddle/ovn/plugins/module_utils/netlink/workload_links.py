@@ -14,6 +14,7 @@ from ..common.change import Change, Outcome
 from ..common.errors import NetlinkError
 from ..types.netns_workload import Endpoint, Link
 from . import kernel
+from .link_local import derived_address, replace_addresses, stale_addresses
 from .resolver_files import resolver_notes, resolver_steps
 from .step import Step, perform
 
@@ -161,7 +162,7 @@ def _link_steps(namespace: str, link: Link, links: dict, host_links: dict, alias
 
         step("create", "link", {}, after, partial(kernel.create_link, namespace, link, alias))
         there = {"mac": link.mac, "mtu": link.mtu, "up": True, "addresses": set(), "routes": set(), "offload": True}
-        there |= {"detects": False, "solicits": link.solicits_routers}
+        there |= {"detects": False, "solicits": link.solicits_routers, "link-local": {}, "derives": True}
         host = {"alias": alias, "mtu": link.mtu, "up": True}
 
     wanted = {"mac": link.mac, "mtu": link.mtu, "up": True}
@@ -171,6 +172,10 @@ def _link_steps(namespace: str, link: Link, links: dict, host_links: dict, alias
         values = {settings[key]: "up" if key == "up" else value for key, value in different.items()}
         before = {key: there[key] for key in different}
         step("update", "link", before, different, lambda: kernel.change_link(namespace, link.name, **values))
+    stale = stale_addresses(there, link.mac)
+    if stale:
+        before, after = {"link-local": sorted(stale)}, {"link-local": [derived_address(link.mac)]}
+        step("update", "addresses", before, after, partial(replace_addresses, namespace, link.name, stale, link.mac))
     host_wanted = {"alias": alias, "mtu": link.mtu, "up": True}
     if host_wanted != {key: host[key] for key in host_wanted}:
         before = {f"host {key}": host[key] for key in host_wanted}

@@ -12,8 +12,8 @@ FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
 MAIN_TABLE, LOCAL_TABLE = 254, 255
 # rtnetlink(7), rtm_protocol: routes that the kernel makes itself, and those from router advertisements.
 KERNEL, ADVERTISED = 2, 9
-# linux/if_addr.h: IFA_F_NODAD, IFA_F_DEPRECATED, IFA_F_PERMANENT, IFA_F_NOPREFIXROUTE.
-NO_DAD, DEPRECATED, PERMANENT, NO_PREFIX_ROUTE = 0x02, 0x20, 0x80, 0x200
+# linux/if_addr.h: IFA_F_SECONDARY, IFA_F_NODAD, IFA_F_DEPRECATED, IFA_F_PERMANENT, IFA_F_NOPREFIXROUTE.
+SECONDARY, NO_DAD, DEPRECATED, PERMANENT, NO_PREFIX_ROUTE = 0x01, 0x02, 0x20, 0x80, 0x200
 _ANY = {4: "0.0.0.0", 6: "::"}
 _UP = 1
 
