@@ -27,7 +27,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.datagram
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.exchange import Exchange, Question
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.listening import Place
-from tests.pipeline import layer2, namespace, plan_of, with_gateways, workload
+from tests.pipeline import labelled, layer2, namespace, plan_of, with_gateways, workload
 
 EXTERNAL = {"external": ["192.0.2.20", "2001:db8::20"]}
 TEXT = (
@@ -266,3 +266,29 @@ def test_udp_ports_that_lead_elsewhere_are_asked_from_other_networks_only(port):
     own = {("red", "red/web UDP 7654", True, BOTH)} if port == PORT else set()
     other = ("blue", f"red/web UDP {port}", False, BOTH if port == PORT else ())
     assert found == own | {other}
+
+
+EGRESS_IP = (
+    "---\napiVersion: k8s.ovn.org/v1\nkind: EgressIP\nmetadata: {name: blue}\n"
+    "spec: {egressIPs: [192.0.2.90], namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: blue}}}\n"
+)
+
+
+@pytest.mark.parametrize("policy", ["Cluster", "Local"])
+def test_a_workload_with_an_egress_ip_asks_load_balancer_addresses(policy):
+    hosts = labelled(with_gateways("shared"))
+    plan = plan_of(CLIENTS.replace("MORE", f", externalTrafficPolicy: {policy}") + EGRESS_IP, hosts=hosts)
+    (holder,) = [one["node"] for one in plan["egress_ips"]["blue"]["addresses"]]
+    (held,) = plan["services"]["red_net"]["red/web"]["external"]["load_balancer"]
+    asked = [one for one in external_flows(plan, EXTERNAL) if one.kind == WORKLOAD_TO_ENTRANCE]
+    (found,) = [one for one in asked if one.source == "blue/b"]
+    local = tuple(name for name in BOTH if name.endswith(held["node"][-1]))
+    expected = BOTH if policy == "Cluster" or holder == held["node"] else local
+    assert (found.address, found.reach, found.responders) == ("192.0.2.200", True, expected)
+
+
+def test_source_ranges_are_not_tested_with_an_egress_ip():
+    more = ", loadBalancerSourceRanges: [192.0.2.0/24]"
+    plan = plan_of(CLIENTS.replace("MORE", more) + EGRESS_IP, hosts=labelled(with_gateways("shared")))
+    asked = [one for one in external_flows(plan, EXTERNAL) if one.kind == WORKLOAD_TO_ENTRANCE]
+    assert {one.source.partition("/")[0] for one in asked} == {"red"}
