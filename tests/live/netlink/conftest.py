@@ -55,11 +55,19 @@ def size(desired):
     return sum(len(getattr(desired, name)) for name in counted)
 
 
+def is_pending(line):
+    """Whether a link has a carrier and is not in operation yet (RFC 2863): the kernel does that some time later."""
+    return "LOWER_UP" in line and " state UP " not in line and " state UNKNOWN " not in line
+
+
 def snapshot():
     """What there is, without what changes by itself: whether the kernel has noticed that a cable is plugged in.
 
-    An address that is still examined for duplicates has no local route yet.
+    Until it has, a link has no IPv6 routes, and an address that is still examined for duplicates has no local one.
     """
+    wait_for(
+        lambda: not [line for line in ip("-oneline", "link").splitlines() if is_pending(line)], "links in operation"
+    )
     wait_for(lambda: "tentative" not in ip("-6", "address"), "the end of the detection of duplicate addresses")
     parts = [
         ip("-oneline", "address"), ip("route", "show", "table", "all"), ip("-6", "route", "show", "table", "all"),
