@@ -76,7 +76,8 @@ def test_uplink_is_detached_and_attached_again_by_separate_playbooks(lab, uplink
         assert addresses(lab, node, "br-ex") == []
         # The kernel receives on the uplink again.
         assert "eth2" not in lab.try_ssh(node, "nft list table inet heddle-userspace").stdout
-    assert set(lab.play("site.yml", *NONE).changed.values()) == {0}
+    again = lab.play("site.yml", "--diff", *NONE)
+    assert set(again.changed.values()) == {0}, again.output
 
     # The bridge stays for Localnet networks; so only the plan of the second playbook has the uplink.
     lab.play("install.yml", *over_the_uplink)

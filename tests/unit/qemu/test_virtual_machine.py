@@ -9,6 +9,7 @@ import pwd
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.qemu import instance
+from ansible_collections.heddle.ovn.plugins.module_utils.qemu.qmp import QmpError, wait_for
 from ansible_collections.heddle.ovn.plugins.module_utils.qemu.reconcile import (
     arguments,
     end_vms,
@@ -95,3 +96,9 @@ def test_foreign_vms_are_not_stopped(host):
     host(owner="another-owner")
     assert not end_vms([], owner="heddle", write=False).changed
     assert end_vms([], owner="another-owner", write=False).changed
+
+
+def test_a_machine_that_has_ended_is_not_waited_for(tmp_path):
+    """A busy host may need minutes until QEMU answers, and one that has failed never does."""
+    with pytest.raises(QmpError, match="QEMU has ended"):
+        wait_for(str(tmp_path / "qmp"), lambda _machine: True, 600.0, lambda: True)

@@ -20,7 +20,8 @@ from .qmp import Qmp, QmpAbsent, QmpError, wait_for
 RUNTIME = Path("/run/heddle-vm")
 USER = "heddle-vm"
 UNIT = Path("/etc/systemd/system/heddle-vm@.service")
-_START_TIMEOUT = 30.0
+# On a busy host that emulates the processor; a machine that has ended is noticed at once.
+_START_TIMEOUT = 600.0
 
 
 def ready() -> bool:
@@ -57,9 +58,13 @@ def read_vms() -> dict[str, dict]:
                 "arguments": _text(directory / "arguments") or "",
                 "incoming": (directory / "incoming").exists(),
                 "moving": (directory / "moving").exists(),
-                "active": _systemctl("is-active", "--quiet", directory.name, check=False) == 0,
+                "active": _is_active(directory.name),
             }
     return found
+
+
+def _is_active(name: str) -> bool:
+    return _systemctl("is-active", "--quiet", name, check=False) == 0
 
 
 def start(name: str, owner: str, arguments: str, *, incoming: bool) -> None:
@@ -80,7 +85,7 @@ def start(name: str, owner: str, arguments: str, *, incoming: bool) -> None:
     if _systemctl("start", name, check=False):
         raise HypervisorError(f"{name} did not start; see: journalctl -u heddle-vm@{name}")
     try:
-        wait_for(socket_of(name), lambda _machine: True, _START_TIMEOUT)
+        wait_for(socket_of(name), lambda _machine: True, _START_TIMEOUT, lambda: not _is_active(name))
     except HypervisorError as error:
         raise HypervisorError(f"{name} does not answer; see: journalctl -u heddle-vm@{name}: {error}") from error
 

@@ -86,10 +86,13 @@ class Qmp:
         return json.loads(line)
 
 
-def wait_for(path: str, happened: Callable[[Qmp], bool], timeout: float) -> None:
-    """Wait until QEMU answers and `happened` holds; QmpError after `timeout` seconds."""
+def wait_for(
+    path: str, happened: Callable[[Qmp], bool], timeout: float, has_ended: Callable[[], bool] = lambda: False
+) -> None:
+    """Wait until QEMU answers and `happened` holds; QmpError after `timeout` seconds, or once `has_ended` holds."""
     reason = ""
     for _attempt in attempts(timeout):
+        ended = has_ended()
         try:
             with Qmp(path) as vm:
                 if happened(vm):
@@ -97,4 +100,6 @@ def wait_for(path: str, happened: Callable[[Qmp], bool], timeout: float) -> None
             reason = "the expected state was not reached"
         except QmpError as error:
             reason = str(error)
+        if ended:
+            raise QmpError(f"QEMU has ended: {reason}")
     raise QmpError(f"{path}: not within {timeout:g} s: {reason}")
