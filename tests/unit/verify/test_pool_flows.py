@@ -17,6 +17,8 @@ from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.ext
     POOL_TO_ROUTER,
     THROUGH_EGRESS,
     TO_EXTERNAL,
+    TO_OTHER_HOST,
+    TO_OWN_HOST,
     ExternalFlow,
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.fleet import FleetExpectations
@@ -188,3 +190,12 @@ def test_expectations_of_the_fleet_are_those_of_each_host():
     found = Expectations.of_hosts(FleetExpectations.of(plan, EXTERNAL, chosen))
     assert {row.kind for row in found["node1"].rows if isinstance(row, ExternalFlow)} >= {POOL_TO_HOST, THROUGH_EGRESS}
     assert found == {name: Expectations.of(plan, name, EXTERNAL, chosen) for name in (*plan["nodes"], *EXTERNAL)}
+
+
+def test_hosts_in_a_destination_of_an_egress_are_not_asked_as_if_packets_left_directly():
+    """By way of the router they are smaller, and have other addresses."""
+    plan = plan_of(PLAIN + EGRESS + CLIENT, hosts=HOSTS)
+    asked = {(one.source, one.address) for one in flows(plan) if one.kind in (TO_OWN_HOST, TO_OTHER_HOST)}
+    direct = {("plain/ovn", one) for one in ("198.18.2.1", "198.18.2.2", "fd00:2::1", "fd00:2::2")}
+    assert asked >= direct | {("plain/client", one) for one in ("fd00:2::1", "fd00:2::2")}
+    assert not asked & {("plain/client", one) for one in ("198.18.2.1", "198.18.2.2")}

@@ -259,27 +259,28 @@ class _ExternalFlows:
 
     def _to_hosts(self, name: str, node: str, provider: Provider) -> Iterator[ExternalFlow]:
         network = self._primary(name)
-        elsewhere = default_elsewhere(self.plan["workloads"][name])
-        for address in host_addresses(self.plan, node):
-            version = family(address)
-            if version in elsewhere or self.firewalls.by_name(network, name, address, "UDP", PORT):
-                continue
-            if is_mesh(self.plan["networks"][network]):
-                result = False, f"in {network} the host is reached as its gateway only"
-            elif network != DEFAULT_NETWORK:
-                result = False, f"in {network} the host's own address is its gateway router's"
-            else:
-                result = self._permitted(name, network, address, self._leaves(network, provider, address))
-            yield ExternalFlow(TO_OWN_HOST, node, name, node, name, "", version, address, *result)
-        for other in self._next_to(node):
-            for address in host_addresses(self.plan, other):
-                if family(address) in elsewhere or self.firewalls.by_name(network, name, address, "UDP", PORT):
+        for host in (node, *self._next_to(node)):
+            for address in host_addresses(self.plan, host):
+                if self._is_unclear(name, network, address):
                     continue
-                result = self._permitted(name, network, address, self._leaves(network, provider, address))
-                yield ExternalFlow(
-                    TO_OTHER_HOST, node, name, other, name, "", family(address), address, *result,
-                    seen_as=provider.address(family(address)) or "", mtu=self._mtu(network) if result[0] else 0,
-                )  # fmt: skip
+                result, more = self._permitted(name, network, address, self._leaves(network, provider, address)), {}
+                if host != node:
+                    seen_as = provider.address(family(address)) or ""
+                    more = {"seen_as": seen_as, "mtu": self._mtu(network) if result[0] else 0}
+                elif is_mesh(self.plan["networks"][network]):
+                    result = False, f"in {network} the host is reached as its gateway only"
+                elif network != DEFAULT_NETWORK:
+                    result = False, f"in {network} the host's own address is its gateway router's"
+                kind = TO_OWN_HOST if host == node else TO_OTHER_HOST
+                yield ExternalFlow(kind, node, name, host, name, "", family(address), address, *result, **more)
+
+    def _is_unclear(self, name: str, network: str, address: str) -> bool:
+        """Return whether another interface, an Egress or a name of a firewall decides about packets to a host."""
+        return bool(
+            family(address) in default_elsewhere(self.plan["workloads"][name])
+            or through_egress(self.plan, name, address)
+            or self.firewalls.by_name(network, name, address, "UDP", PORT)
+        )
 
     def _next_to(self, node: str) -> list[str]:
         names = [name for name, one in self.plan["nodes"].items() if provider_of(one)]
