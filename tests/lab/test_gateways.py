@@ -231,6 +231,8 @@ def tamper(lab, what: dict) -> None:
 def unwatched(lab):
     """node2 without the service that would repair it at once."""
     lab.ssh("node2", "systemctl", "stop", "heddle-host")
+    # It has stopped with that service, and other hosts take the mesh for lost after some seconds.
+    lab.ssh("node2", "systemctl", "start", "heddle-mesh")
     yield
     lab.ssh("node2", "systemctl", "start", "heddle-host")
 
