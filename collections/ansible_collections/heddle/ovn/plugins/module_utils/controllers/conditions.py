@@ -30,6 +30,11 @@ def described(kind: str, status: str, reason: str, message: str) -> dict:
     return {"type": kind, "status": status, "reason": reason, "message": message}
 
 
+def untimed(one: dict) -> dict:
+    """Return a stored condition as `described` makes one."""
+    return {name: value for name, value in one.items() if name != "lastTransitionTime"}
+
+
 def with_conditions(entry: StoredObject, conditions: list[dict], now: str) -> StoredObject:
     """Return the object with exactly these conditions."""
     return entry.with_status(conditions=timed(conditions, entry, now) or None)
@@ -51,10 +56,7 @@ def timed(conditions: list[dict], entry: StoredObject | None, now: str) -> list[
 def with_condition(entry: StoredObject, kind: str, changed: dict | None, now: str) -> StoredObject:
     """Return the object with this condition of a type, None for none; others stay, and all in their order."""
     known = entry.status.get("conditions", ())
-    found = [
-        {name: value for name, value in one.items() if name != "lastTransitionTime"} if one["type"] != kind else changed
-        for one in known
-    ]
+    found = [untimed(one) if one["type"] != kind else changed for one in known]
     if kind not in [one["type"] for one in known]:
         found.append(changed)
     return with_conditions(entry, [one for one in found if one], now)

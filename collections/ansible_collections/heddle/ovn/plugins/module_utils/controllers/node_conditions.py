@@ -14,13 +14,14 @@ go-controller/pkg/clustermanager/status_manager, and pkg/ovn/controller/admin_ne
 from __future__ import annotations
 
 from ..store.snapshot import StoredObject
-from .conditions import FALSE, TRUE, described, with_conditions
+from .conditions import FALSE, TRUE, described, untimed, with_conditions
+from .policy.admin_policies import ADMIN_KINDS
 
 READY_IN_ZONE = "Ready-In-Zone-"
 _FIREWALL = "EgressFirewall"
 # What `status` of an object is about.
 _RULES = {_FIREWALL: "EgressFirewall Rules", "EgressQoS": "EgressQoS Rules"}
-NODE_KINDS = (*_RULES, "AdminNetworkPolicy", "BaselineAdminNetworkPolicy")
+NODE_KINDS = (*_RULES, *ADMIN_KINDS)
 
 
 def with_acceptance(entry: StoredObject, conditions: list[dict], now: str) -> StoredObject:
@@ -53,7 +54,7 @@ def with_nodes(entry: StoredObject, states: dict[str, str | None], now: str) -> 
         lines = [f"{node}: {text}" for node, text in found.items()]
         return entry.with_status(messages=lines or None, status=_of_all(entry.kind, list(found.values()), len(states)))
     own = without_nodes(entry).status.get("conditions", ())
-    updated = with_conditions(entry, [*map(_untimed, own), *found.values()], now)
+    updated = with_conditions(entry, [*map(untimed, own), *found.values()], now)
     if entry.kind not in _RULES:
         return updated
     texts = [one["message"] for one in found.values()]
@@ -95,11 +96,7 @@ def _messages(entry: StoredObject) -> dict[str, str]:
 def _of_nodes(entry: StoredObject) -> dict[str, dict]:
     """Return the conditions by node."""
     return {
-        one["type"].removeprefix(READY_IN_ZONE): _untimed(one)
+        one["type"].removeprefix(READY_IN_ZONE): untimed(one)
         for one in entry.status.get("conditions", ())
         if one["type"].startswith(READY_IN_ZONE)
     }
-
-
-def _untimed(one: dict) -> dict:
-    return {name: value for name, value in one.items() if name != "lastTransitionTime"}

@@ -56,7 +56,7 @@ class EgressAddresses:
         own = [one for one in self._of.get(workload, ()) if family(one["address"]) == version]
         nodes = {one["node"] for one in own}
         is_plain = workload not in self._by_service and not any("nic" in one for one in own)
-        return nodes.pop() if is_plain and len(nodes) == 1 and nodes <= set(self._nodes) else ""
+        return nodes.pop() if is_plain and len(nodes) == 1 and self.of(workload, version) else ""
 
     def has_table(self, workload: str) -> bool:
         """Return whether a routing table, which the plan does not have, decides by which way a workload leaves."""
