@@ -9,20 +9,10 @@ remove the other IPv6 addresses and the routes. So it is replaced here.
 from __future__ import annotations
 
 import ipaddress
-import socket
-import struct
 
 from . import kernel
-from .protocol.messages import NO_DAD
-from .protocol.raw_socket import CREATE, REPLACE, RawSocket, attribute
+from .protocol.link_addresses import DERIVED, remove_address, write_address
 
-# linux/rtnetlink.h, if_addr.h.
-_NEW_ADDRESS, _DELETE_ADDRESS = 20, 21
-_ADDRESS = struct.Struct("=BBBBI")
-_IFA_ADDRESS, _IFA_LOCAL, _IFA_PROTO = 1, 2, 11
-_LINK_SCOPE = 253
-# IFAPROT_KERNEL_LL: the kernel derived it. Kernels before 5.18 do not say so.
-_DERIVED = 3
 # The first bytes of the interface identifier that comes from a MAC address of Heddle, 0a:58 (RFC 4291, appendix A).
 _OURS = b"\x08\x58"
 
@@ -42,7 +32,7 @@ def stale_addresses(there: dict, mac: str) -> set[str]:
     """
     if not there["derives"]:
         return set()
-    found = {text for text, origin in there["link-local"].items() if origin == _DERIVED and _is_of_ours(text)}
+    found = {text for text, origin in there["link-local"].items() if origin == DERIVED and _is_of_ours(text)}
     found |= {derived_address(there["mac"])} & set(there["link-local"])
     return found - {derived_address(mac)}
 
@@ -58,16 +48,7 @@ def replace_addresses(namespace: str, name: str, stale: set[str], mac: str) -> N
     The new one comes first: with the last address of the prefix the kernel removes the route to it. No duplicates are
     looked for, as for the other addresses, so that the workload can use it at once.
     """
-    with kernel.in_netns(namespace), RawSocket() as netlink:
-        index = socket.if_nametoindex(name)
-        made = _message(index, derived_address(mac)) + attribute(_IFA_PROTO, bytes([_DERIVED]))
-        netlink.request((_NEW_ADDRESS, CREATE | REPLACE, made))
+    with kernel.in_netns(namespace):
+        write_address(name, derived_address(mac), origin=DERIVED)
         for address in sorted(stale):
-            netlink.request((_DELETE_ADDRESS, 0, _message(index, address)))
-
-
-def _message(index: int, address: str) -> bytes:
-    text, _slash, length = address.partition("/")
-    packed = socket.inet_pton(socket.AF_INET6, text)
-    message = _ADDRESS.pack(socket.AF_INET6, int(length), NO_DAD, _LINK_SCOPE, index)
-    return message + attribute(_IFA_LOCAL, packed) + attribute(_IFA_ADDRESS, packed)
+            remove_address(name, address)
