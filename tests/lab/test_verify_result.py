@@ -91,7 +91,7 @@ def test_dropping_port_is_the_only_failure(impaired: Lab, seed: str) -> None:
         impaired.ssh("node2", "ovs-ofctl", "--strict", "del-flows", "br-int", f"{flow},priority=65535")
     assert found
     assert {one["result"] for one in found} == {"failed"}
-    assert all("red/red2" in (one["source"], one["target"]) for one in found)
+    assert [one for one in found if "red/red2" not in (one["source"], one["target"])] == []
 
 
 IS_RED2 = "external_ids:iface-id=red.red_red_red2"
@@ -117,7 +117,7 @@ def test_underlay_mtu_black_hole_is_the_only_failure(impaired: Lab, seed: str) -
     assert {one["result"] for one in found} == {"failed"}
     between = [one for one in found if one["target"] in plan["workloads"]]
     assert between
-    assert all(one["reach"] and one["mtu"] > 1000 for one in between)
+    assert [one for one in between if not (one["reach"] and one["mtu"] > 1000)] == []
     assert not [one for one in found if not {"node1", "node2"} <= tunnel_ends(plan, one)]
 
 
@@ -147,5 +147,8 @@ def test_leak_between_two_networks_is_the_only_failure(impaired: Lab, seed: str)
         impaired.ssh("node1", "ovn-nbctl", "--wait=hv", " -- ".join(MEND))
     assert found
     assert {one["result"] for one in found} == {"failed"}
-    assert all(not one["reach"] for one in found)
-    assert all({one["source"].split("/")[0], one["target"].split("/")[0]} == {"red", "test12"} for one in found)
+    assert [one for one in found if one["reach"] or _networks(one) != {"red", "test12"}] == []
+
+
+def _networks(flow: dict) -> set[str]:
+    return {flow[end].partition("/")[0] for end in ("source", "target")}
