@@ -81,7 +81,9 @@ def network(lab: Lab, own: dict, before: dict) -> Iterator[None]:
             f"ip link add across type vxlan id 9 dstport 4790 local {own['prefix']}.1.{number - 10} "
             f"remote {own['prefix']}.1.{other - 10} && ip link set across netns {BEYOND} && "
             f"ip -n {BEYOND} link add {SEGMENT} type bridge && ip -n {BEYOND} link set {SEGMENT} up && "
-            f"ip -n {BEYOND} link set far master {SEGMENT} up && ip -n {BEYOND} link set across master {SEGMENT} up",
+            f"ip -n {BEYOND} link set far master {SEGMENT} up && ip -n {BEYOND} link set across master {SEGMENT} up && "
+            # Open vSwitch in user space, through which the tunnel goes, does not complete checksums of inner packets.
+            f"ip netns exec {BEYOND} ethtool --offload {SEGMENT} tx off",
         )
     near = " && ".join(
         f"ip -n {BEYOND} address add {NEAR[version]}/{length} dev {SEGMENT} {option}"

@@ -15,7 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.lab.address_moves import begin_connecting, expect_move, macs
 from tests.lab.conftest import MANIFESTS, NODES, Lab
+from tests.lab.remote_program import RemoteProgram
 
 TENANT = """---
 apiVersion: v1
@@ -171,6 +173,24 @@ def test_endpoints_leave_by_one_host_which_may_be_another_one_later(lab, apply):
     for family in (4, 6):
         for name, node in ENDPOINTS.items():
             assert seen(lab, name, target(plan, family)) == node_address(plan, node, family)
+
+
+def test_its_addresses_move_from_host_to_host(lab, apply):
+    """Never at two of them, as the external host sees it, and connections of endpoints work again."""
+    plan = apply(**by("node3"))
+    targets = [target(plan, family) for family in (4, 6)]
+    ports = {name: PORT + number for number, name in enumerate(ENDPOINTS, start=1)}
+    for name, port in ports.items():
+        begin_connecting(lab, ENDPOINTS[name], f"mint_{name}", f"{UNIT}-{name}", port, *targets)
+    try:
+        watched = {address: [*ports.values()] for address in addresses_of(plan).values()}
+        watch = RemoteProgram(lab, "external", "address_watch.py", "from", "eth2", targets, watched)
+        assert watch.line() == "ready"
+        apply(**by("node2"))
+        expect_move(watch, macs(plan), dict.fromkeys(watched, ("node3", "node2")))
+    finally:
+        for name, node in ENDPOINTS.items():
+            lab.try_ssh(node, "systemctl", "stop", f"{UNIT}-{name}")
 
 
 def test_a_vrf_of_the_host_leads_to_a_network_of_its_own(lab, apply, partners):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 
 import pytest
@@ -187,3 +188,28 @@ def test_two_percent_loss_causes_no_failure():
         found = unconfirmed(*range(1, 40))
         confirm(found, Hosts(0.002, loss=loss), Pace(), timeout=60)
         assert all(one.concluded for one in found)
+
+
+class Balanced(Hosts):
+    """Hosts behind a load balancer that chooses a dead endpoint for half of the packets."""
+
+    def __init__(self, *questions: int):
+        super().__init__(0.002)
+        self.questions, self.choices = questions, random.Random(1)
+
+    def ask(self, number, *, large=False):
+        self.mute = {number} if number in self.questions and self.choices.random() < 0.5 else set()
+        return super().ask(number, large=large)
+
+
+def test_a_dead_endpoint_beside_a_working_one_causes_no_failure():
+    numbers = range(1, 2000)
+    found = [Unconfirmed(number, False, (0,), copies=4) for number in numbers]
+    confirm(found, Balanced(*numbers), Pace(), timeout=60)
+    assert all(one.concluded for one in found)
+
+
+def test_a_question_to_several_endpoints_fails_when_all_are_dead():
+    found = [Unconfirmed(1, False, (0,), copies=4)]
+    confirm(found, Hosts(0.002, mute={1}), Pace(), timeout=60)
+    assert not found[0].concluded and (found[0].tries, found[0].dead) == (20, 0)

@@ -13,6 +13,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.ext
     left_out,
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.external_flow import (
+    ENTRANCES,
     EXTERNAL_TO_ENTRANCE,
     HOST_TO_ENTRANCE,
     TO_CLUSTER_IP,
@@ -81,6 +82,39 @@ def test_source_ranges_are_for_load_balancer_addresses(ranges, reach):
 
 def test_ports_that_lead_elsewhere_are_not_tested():
     assert flows(text=TEXT.replace("port: 7654", "port: 53")) == {}
+
+
+@pytest.mark.parametrize("protocol", ["TCP", "UDP"])
+def test_a_service_without_endpoints_refuses_whatever_its_port(protocol):
+    text = CLIENTS.replace("protocol: UDP, port: 7654", f"protocol: {protocol}, port: 80")
+    text = text.replace("selector: {app: web}", "selector: {app: none}").replace("MORE", "")
+    found = [one for one in external_flows(plan_of(text, hosts=with_gateways("shared")), EXTERNAL) if one.protocol]
+    entrances = [one for one in found if one.kind in ENTRANCES]
+    assert {one.kind for one in entrances} == set(ENTRANCES)
+    assert {(one.reach, one.refused, one.responders, one.seen_as) for one in entrances} == {(True, True, (), "")}
+
+
+def test_a_port_without_endpoints_beside_one_with_some_is_not_tested():
+    more = "{name: a, protocol: UDP, port: 7654, nodePort: 30000}, {name: b, protocol: UDP, port: 80, targetPort: none}"
+    text = CLIENTS.replace("{protocol: UDP, port: 7654, nodePort: 30000}", more).replace("MORE", "")
+    found = external_flows(plan_of(text, hosts=with_gateways("shared")), EXTERNAL)
+    assert {one.target.split()[-3] for one in found if one.kind == HOST_TO_ENTRANCE} == {"7654", "30000"}
+
+
+def test_with_the_policy_local_a_node_without_endpoint_refuses():
+    text = TEXT.replace("MORE", ", externalTrafficPolicy: Local") + workload("red", "c", "node3")
+    plan = plan_of(text, hosts=with_gateways("shared"))
+    found = {one.through: (one.reach, one.refused) for one in external_flows(plan, EXTERNAL)
+             if one.kind == EXTERNAL_TO_ENTRANCE and one.port == 30000}  # fmt: skip
+    assert found == {"node1": (True, False), "node2": (True, False), "node3": (True, True)}
+
+
+def test_source_ranges_of_a_service_without_endpoints_are_silent():
+    text = TEXT.replace("selector: {app: web}", "selector: {app: none}")
+    found = flows(", loadBalancerSourceRanges: [198.51.100.0/24]", text)
+    assert {value[0] for key, value in found.items() if key[0] == EXTERNAL_TO_ENTRANCE and key[2] == "192.0.2.200"} == {
+        False
+    }
 
 
 @pytest.mark.parametrize(("workload_name", "is_answer"), [("red/web1", True), ("blue/other", False)])

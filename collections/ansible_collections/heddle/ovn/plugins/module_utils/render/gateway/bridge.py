@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ...common.addressing import family, nth_address
+from ...common.addressing import family, mac_of_address, nth_address
 from ...common.naming import DEFAULT_NETWORK, patch_port
 from ...types.openflow_flow import FloodPort, Flow, StaticMac
 from ..common.node_network import NodeNetwork, is_mesh, is_on
@@ -79,10 +79,11 @@ class Bridge:
         self.to_uplink = f"output:{self.uplink}"
         self.host_to_uplink = tagged + self.to_uplink
         self.to_host = f"{untagged}output:LOCAL"
-        # From the host to a gateway router, which has the same MAC.
-        self.host_to_router = {
-            view.name: f"set_field:{self.mac}->eth_dst,{tagged}output:{{{self.patch(view)}}}" for view in self.views
-        }
+        # From the host to a gateway router, which has the same MAC. The source is another one: the router sends its TCP
+        # resets and ICMP errors back to it, and packets to its own MAC would not leave it.
+        host_side = mac_of_address(nth_address(plan["settings"]["masquerade_subnets"][0], NodeNetwork.HOST_MASQUERADE))
+        macs = f"set_field:{host_side}->eth_src,set_field:{self.mac}->eth_dst"
+        self.host_to_router = {view.name: f"{macs},{tagged}output:{{{self.patch(view)}}}" for view in self.views}
 
     def patch(self, view: NodeNetwork) -> str:
         """Return the bridge's port towards a network's gateway router."""

@@ -43,14 +43,17 @@ def render_services(bridge: Bridge) -> None:
     """Add the flows of all Services that are reached from beyond their network."""
     for view in bridge.views:
         own = entrances(view)
+        held = [one for one in own if one.is_here and one.kind == LOAD_BALANCER and is_open_to_nodes(view, one)]
         for entrance in own:
             if entrance.is_here:
                 _inward(bridge, view, entrance)
-            if entrance.is_here and entrance.kind == LOAD_BALANCER and is_open_to_nodes(view, entrance):
-                for asking in bridge.views:
-                    _between_routers_and_host(bridge, asking, entrance)
             if entrance.kind == EXTERNAL:
                 _external_to_host(bridge, entrance)
+        for asking in bridge.views:
+            for entrance in held:
+                _router_to_host(bridge, asking, entrance)
+            for address in dict.fromkeys(one.address for one in held):
+                _host_to_router(bridge, asking, address)
         if own:
             _from_host(bridge, view, own)
     if any(one.kind == EXTERNAL for view in bridge.views for one in entrances(view)):
@@ -153,8 +156,8 @@ def _from_host(bridge: Bridge, view: NodeNetwork, own: list[Entrance]) -> None:
         bridge.add(2, 150, match, bridge.host_to_router[view.name], view.name)
 
 
-def _between_routers_and_host(bridge: Bridge, view: NodeNetwork, entrance: Entrance) -> None:
-    """From a gateway router of this node to an address of a load balancer that this host has, and the answers."""
+def _router_to_host(bridge: Bridge, view: NodeNetwork, entrance: Entrance) -> None:
+    """From a gateway router of this node to an address of a load balancer that this host has."""
     version = entrance.version
     if version not in view.network["families"]:
         return
@@ -168,7 +171,15 @@ def _between_routers_and_host(bridge: Bridge, view: NodeNetwork, entrance: Entra
         return
     own = next(item for item in view.masquerade_addresses(0) if family(item) == version)
     bridge.add(0, 500, f"{question},{source}={own}", "resubmit(,3)", view.name)
-    answer = f"in_port=LOCAL,{transport},{source}={entrance.address},{target}={own},tp_src={entrance.number}"
+
+
+def _host_to_router(bridge: Bridge, view: NodeNetwork, address: str) -> None:
+    """The answers to that, whatever their protocol: a Service without endpoints answers UDP by ICMP."""
+    version = family(address)
+    if view.is_default or version not in view.network["families"]:
+        return
+    own = next(item for item in view.masquerade_addresses(0) if family(item) == version)
+    answer = f"in_port=LOCAL,{_IP[version]},{_SOURCE[version]}={address},{_TARGET[version]}={own}"
     bridge.add(0, 560, answer, bridge.host_to_router[view.name], view.name)
 
 

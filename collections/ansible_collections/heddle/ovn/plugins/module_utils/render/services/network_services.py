@@ -6,6 +6,11 @@ protocol, in a group that the network's switch and gateway router share; its nod
 addresses, are in a further one. One whose targets depend on the node has one for its switch and one for its gateway
 router, and with the external traffic policy Local another one for the router, which keeps the source address. Only
 switches and routers of its network have them, so other networks do not reach its cluster IP.
+
+A load balancer without any target keeps source addresses, too: a gateway router translates its own TCP resets and ICMP
+errors otherwise, as if they were requests, and they get the wrong source (northd of OVN 25.03, `lr_out_snat`). External
+addresses stay in the same load balancer when endpoints come and go: when one loses an address of the router that
+another one has, northd drops what is sent to that address (until it computes everything).
 """
 
 from __future__ import annotations
@@ -72,8 +77,8 @@ class _Balancing:
             return rows
         switch = Parent(SWITCH, view.workload_switch, "load_balancer")
         router = Parent(ROUTER, gateway_router(view.name, node), "load_balancer")
-        local = [one for one in outer if one.is_local and self._of_node_targets(one.port, one.version)]
-        other = [one for one in outer if one not in local]
+        local = [one for one in outer if one.is_local]
+        other = [one for one in outer if not one.is_local]
         rows = [
             # Workloads of the network reach all endpoints by the external addresses, whatever the policy.
             self._row(
@@ -82,19 +87,21 @@ class _Balancing:
             ),
             self._row(
                 protocol, f"node_router_{node}", router,
-                self._inner(ports, self._routed) | self._outer(other, self._routed_or_rejected),
+                self._inner(ports, self._routed) | self._outer(other, self._routed),
             ),
         ]  # fmt: skip
         if local:
             vips = self._outer(local, self._of_node_targets)
-            rows.append(self._row(protocol, f"node_local_router_{node}", router, vips, _KEEPS_SOURCE))
+            rows.append(self._row(protocol, f"node_local_router_{node}", router, vips, keeps_source=True))
         return rows
 
     def _row(
-        self, protocol: str, scope: str, parent: Parent, vips: dict[str, str], more: dict[str, str] | None = None
+        self, protocol: str, scope: str, parent: Parent, vips: dict[str, str], *, keeps_source: bool = False
     ) -> Row:
         name = f"{prefix(self.view.name)}Service_{self.name}_{protocol}_{scope}"
-        options = {**OPTIONS, **(more or {}), **hairpin_options(self.view)}
+        options = {**OPTIONS, **hairpin_options(self.view)}
+        if keeps_source or not any(vips.values()):
+            options |= _KEEPS_SOURCE
         columns = {
             "name": name,
             "protocol": protocol.lower(),
@@ -157,12 +164,6 @@ class _Balancing:
             for one in port["endpoints"]
             if family(one["address"]) == version
         ]
-
-    def _routed_or_rejected(self, port: dict, version: int) -> list[str]:
-        """Return the endpoints for what comes in: none with the policy Local, since there are none on this node."""
-        if self.service["external"]["traffic_policy"] == "Local":
-            return []
-        return self._routed(port, version)
 
 
 def _external_ids(view: NodeNetwork, service_name: str) -> dict:

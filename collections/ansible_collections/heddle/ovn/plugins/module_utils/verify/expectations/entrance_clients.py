@@ -151,9 +151,9 @@ class EntranceClients:
                 continue
             is_local = one.is_local and holder != egress_node
             responders = self._entrances.responders(where, one, holder if is_local else "")
-            result = bool(responders), f"{name} reaches {one.service} with its EgressIP"
+            result = True, f"{name} reaches {one.service} with its EgressIP"
             if not responders:
-                result = False, f"{one.service} has no endpoint on {holder}"
+                result = True, f"{one.service} has no endpoint on {holder} and refuses"
             yield flow_of(WORKLOAD_TO_ENTRANCE, self._node(name), one, holder, result, responders, workload=name)
 
     def _flow(self, one: Entrance, where: str, name: str, network: str, through: str) -> ExternalFlow:
@@ -163,9 +163,9 @@ class EntranceClients:
         # Its own network's switch, and the host, lead to all endpoints; another host follows the policy.
         is_local = one.is_local and where != network and holder != node
         responders = self._entrances.responders(where, one, holder if is_local else "")
-        result = bool(responders), f"workloads of {network} reach {one.service} by its {one.kind}"
+        result = True, f"workloads of {network} reach {one.service} by its {one.kind}"
         if not responders:
-            result = False, f"{one.service} has no endpoint on {holder}"
+            result = True, f"{one.service} has no endpoint on {holder} and refuses"
         if where != network and one.sources and not any(contains(item, own) for item in one.sources):
             result = False, f"{own} is in no source range of {one.service}"
         return flow_of(WORKLOAD_TO_ENTRANCE, node, one, through, result, responders, workload=name)

@@ -2,7 +2,7 @@
 """Expected packets to Services from beyond their network: by node ports, external and load balancer addresses. Pure.
 
 Workloads answer datagrams at the port of verify, so ports of Services are tested that lead there; which workload
-answered, and with which source address it saw the packet, is in the answer.
+answered, and with which source address it saw the packet, is in the answer. Ports without endpoints refuse.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ class EntranceFlows:
             if own is None or entrance.kind == EXTERNAL or not entrance.is_here:
                 continue
             responders = self.responders(network, entrance, node if entrance.is_local else "")
-            result = bool(responders), f"{entrance.service} is reached by a {entrance.kind}"
+            result = True, f"{entrance.service} is reached by a {entrance.kind}"
             if not responders:
-                result = False, f"{entrance.service} has no endpoint there"
+                result = True, f"{entrance.service} has no endpoint there and refuses"
             if entrance.sources and not any(contains(one, own) for one in entrance.sources):
                 result = False, f"{own} is in no source range of {entrance.service}"
-            seen_as = own if entrance.is_local and result[0] else ""
+            seen_as = own if entrance.is_local and responders and result[0] else ""
             yield flow_of(EXTERNAL_TO_ENTRANCE, runner, entrance, node, result, responders, seen_as)
 
     def from_host(self, node: str) -> Iterator[ExternalFlow]:
         """Packets of a host to its own entrances: it reaches all endpoints, whatever the policy."""
         for network, entrance in self._tested(node):
             responders = self.responders(network, entrance, "")
-            result = bool(responders), f"hosts reach {entrance.service}"
+            result = True, f"hosts reach {entrance.service}" if responders else f"{entrance.service} has no endpoints"
             yield flow_of(HOST_TO_ENTRANCE, node, entrance, node, result, responders)
 
     def of_service(self, network: str, service: str, version: int, node: str) -> list[Entrance]:
@@ -66,7 +66,7 @@ class EntranceFlows:
         return next(one["node"] for one in held if one["address"] == entrance.address)
 
     def _tested(self, node: str) -> Iterator[tuple[str, Entrance]]:
-        """Entrances to workloads that answer verify, and whose policies do not restrict who may."""
+        """Entrances to workloads that answer verify and whose policies do not restrict who may, and to none."""
         for name in self._plan.get("services", {}):
             if not is_on(self._plan["networks"][name], node):
                 continue
@@ -75,6 +75,10 @@ class EntranceFlows:
                     yield name, entrance
 
     def _is_able(self, network: str, entrance: Entrance) -> bool:
+        ports = self._plan["services"][network][entrance.service]["ports"]
+        # Where others of the protocol have some, those without do not refuse everywhere.
+        if not any(one["endpoints"] for one in ports if one["protocol"] == entrance.protocol):
+            return entrance.protocol != "SCTP"
         names = self.answering(network, entrance.port, entrance.version) if entrance.protocol == "UDP" else ()
         return bool(names) and not any(self._policies.isolates(INGRESS, network, one) for one in names)
 
@@ -97,11 +101,15 @@ def flow_of(
     kind: str, runner: str, entrance: Entrance, node: str, result: tuple[bool, str], responders: tuple[str, ...],
     seen_as: str = "", workload: str = "",
 ) -> ExternalFlow:  # fmt: skip
-    """Return the packet of a workload, or of the runner itself, to an entrance by way of a node."""
+    """Return the packet of a workload, or of the runner itself, to an entrance by way of a node.
+
+    `result` is whether it is answered, where there are no endpoints by a refusal, and why.
+    """
     target = f"{entrance.service} {entrance.kind} {entrance.protocol} {entrance.number} of {node}"
     return ExternalFlow(
         kind, runner, workload or runner, target, workload, "", entrance.version, entrance.address, *result,
         seen_as=seen_as, protocol=entrance.protocol, port=entrance.number, through=node, responders=responders,
+        refused=result[0] and not responders,
     )  # fmt: skip
 
 

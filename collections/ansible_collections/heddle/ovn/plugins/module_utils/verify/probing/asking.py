@@ -52,15 +52,16 @@ class Unconfirmed:
     """A question that got no answer in a batch, and its result when asked alone.
 
     `controls` are questions known to be answered, the most similar first; `least` is how many seconds to wait in all
-    where the controls do not cover the target's host. `tries` and `waited` (seconds) count what was asked alone,
-    `slowest` is the slowest control meanwhile. `dead` is for how many seconds no control was answered, 0 when they
-    were.
+    where the controls do not cover the target's host. `copies` is how often it is sent at a time. `tries` and `waited`
+    (seconds) count what was asked alone, `slowest` is the slowest control meanwhile. `dead` is for how many seconds no
+    control was answered, 0 when they were.
     """
 
     number: int
     large: bool
     controls: tuple[int, ...]
     least: float = 0.0
+    copies: int = 1
     tries: int = 0
     waited: float = 0.0
     slowest: float = 0.0
@@ -209,13 +210,13 @@ def confirm(unconfirmed: list[Unconfirmed], conversation: Conversation, pace: Pa
             return
         slowest = 0.0
         for one in left:
-            for size in (False, True) if one.large else (False,):
+            for size in ((False, True) if one.large else (False,)) * one.copies:
                 conversation.ask(one.number, large=size)
             took = _control(one, clock, dead)
             if took is None:
                 one.dead = timeout
                 continue
-            one.tries += 1
+            one.tries += one.copies
             one.slowest = max(one.slowest, took)
             slowest = max(slowest, took)
         began = conversation.now()

@@ -280,7 +280,7 @@ def _same(answerer: str, address: str) -> bool:
 
 def _asks_workload(row: ExternalFlow) -> bool:
     """Return whether a question is a datagram to workloads that answer verify, not a connection or a DNS query."""
-    return row.kind in ENTRANCES or (row.kind == TO_CLUSTER_IP and row.protocol == "UDP")
+    return row.protocol == "UDP" and row.kind in (*ENTRANCES, TO_CLUSTER_IP)
 
 
 def _is_refused(opened: socket.socket) -> bool:

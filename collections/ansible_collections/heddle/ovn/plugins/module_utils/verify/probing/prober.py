@@ -27,6 +27,9 @@ from .send_errors import SendErrors
 UNANSWERED = {
     "answered_by": None, "answered_on": None, "asker": None, "milliseconds": None, "large": False, "unsolicited": False,
 }  # fmt: skip
+# How often a question that any of several endpoints may answer is sent at a time when asked alone. A load balancer
+# chooses one for each packet: with half of them dead, 20 in a row choose a dead one in one of a million cases.
+_BALANCED_COPIES = 4
 # Fields of the record of a question that was asked alone.
 AGAIN = ("tries", "waited", "slowest", "dead", "near")
 
@@ -155,7 +158,8 @@ def probe_again(
             controls = _alike(asked, row, good)
             near[number] = bool(controls) and asked.host(exchange.asked[controls[0]].row) == asked.host(row)
             least = 0.0 if near[number] else 1.1 * MARGIN * again["slowest"]
-            wanted.append(Unconfirmed(number, bool(row.reach and row.mtu), controls, least))
+            copies = _BALANCED_COPIES if len(getattr(row, "responders", ())) > 1 else 1
+            wanted.append(Unconfirmed(number, bool(row.reach and row.mtu), controls, least, copies))
         confirm(wanted, exchange, pace, timeout)
         if (count := not_sent.since()) and not all(one.concluded for one in wanted):
             exchange.problems.append(
