@@ -190,6 +190,9 @@ class Host:
 def host(tools, folder, vswitch, northbound, southbound, northd, monkeypatch):
     """A function `(manifests, mode) -> (host, zone)` that applies them to node1."""
     monkeypatch.setenv("OVS_RUNDIR", str(folder))
+    monkeypatch.setenv("OVN_RUNDIR", str(folder))
+    (folder / "ovn-northd.pid").write_text("7\n")
+    (folder / "ovn-northd.7.ctl").symlink_to(folder / "northd.ctl")
     machine = Host(tools, folder, vswitch)
 
     def make(

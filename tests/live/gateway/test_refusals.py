@@ -125,3 +125,32 @@ def test_a_node_port_works_when_the_first_endpoint_comes_to_the_node(host, famil
             machine.receive(UPLINK, request.encode())
             machine.exchange(lambda name=name, known=known: len(received(machine, name, "b")) > known, name)
             assert received(machine, name, "b")[-1].target == address(zone, name, "b", family)
+
+
+def beyond(name: str, kind: str) -> str:
+    """A Service whose only endpoint, which a slice has, is beyond the network."""
+    return (
+        f"---\napiVersion: v1\nkind: Service\nmetadata: {{name: far, namespace: {name}}}\n"
+        f"spec: {{type: {kind}, ipFamilyPolicy: RequireDualStack, ports: [{{protocol: UDP, port: 53}}]}}\n"
+        + "".join(
+            "---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\n"
+            f"metadata: {{name: far-{version}, namespace: {name}, labels: {{kubernetes.io/service-name: far}}}}\n"
+            f"addressType: IPv{version}\nports: [{{protocol: UDP, port: 53}}]\n"
+            f"endpoints: [{{addresses: [{target!r}]}}]\n"
+            for version, target in ((4, "198.51.100.53"), (6, "2001:db8:99::53"))
+        )
+    )
+
+
+@pytest.mark.parametrize("family", [4, 6])
+def test_a_node_port_works_when_another_service_has_none_any_more(host, family):
+    """Nor then, when the other one keeps its load balancer."""
+    # With the third Service the network stays on the same nodes, so that northd computes this change alone.
+    text = TENANTS + "".join(exposed(name, "Local") + closed(name, "web", "Cluster") for name in NAMES)
+    machine, zone = host(text + "".join(beyond(name, "NodePort") for name in NAMES))
+    assert zone.apply(text + "".join(beyond(name, "ClusterIP") for name in NAMES)).changed
+    for name in NAMES:
+        entry = zone.plan["services"]["default" if name == "plain" else f"{name}_net"][f"{name}/web"]
+        port = entry["ports"][0]["node_port"]
+        machine.receive(UPLINK, Packet(NEXT_HOP_MAC, MAC, EXTERNAL[family], NODE[family], UDP, 4000, port).encode())
+        machine.exchange(lambda name=name: received(machine, name, "b"), name)

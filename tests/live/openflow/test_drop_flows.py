@@ -6,10 +6,10 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.errors import OpenFlowError
-from ansible_collections.heddle.ovn.plugins.module_utils.openflow import control_socket
 from ansible_collections.heddle.ovn.plugins.module_utils.openflow.drop_flows import encoded
 from ansible_collections.heddle.ovn.plugins.module_utils.openflow.reconcile import reconcile_flows, write_changed_flows
 from ansible_collections.heddle.ovn.plugins.module_utils.openflow.switch import Switch
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb import control_socket
 from ansible_collections.heddle.ovn.plugins.module_utils.types.openflow_flow import Flow
 from tests.live.conftest import stop, wait_for
 from tests.live.gateway.packets import read_capture
@@ -109,13 +109,13 @@ def test_a_frame_goes_out_of_one_port_without_asking_flows(started, vswitchd, fo
 
 def test_commands_over_the_control_socket(vswitchd, folder):
     """The live tests name the socket otherwise than the service does, by its process."""
-    assert control_socket.call("version") is None
+    assert control_socket.call(control_socket.VSWITCHD, "version") is None
     (folder / "ovs-vswitchd.pid").write_text("7\n")
     (folder / "ovs-vswitchd.7.ctl").symlink_to(folder / "vswitchd.ctl")
-    assert control_socket.call("version").startswith("ovs-vswitchd (Open vSwitch)")
-    assert control_socket.call("there/is/no/such/command") is None
+    assert control_socket.call(control_socket.VSWITCHD, "version").startswith("ovs-vswitchd (Open vSwitch)")
+    assert control_socket.call(control_socket.VSWITCHD, "there/is/no/such/command") is None
     stop(vswitchd.process)
-    assert control_socket.call("version") is None
+    assert control_socket.call(control_socket.VSWITCHD, "version") is None
 
 
 def test_waiting_for_the_datapath_does_not_wait_for_the_next_periodic_revalidation(started, vswitchd, folder):

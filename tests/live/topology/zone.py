@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from ansible_collections.heddle.ovn.plugins.module_utils.agent import northd_recompute
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.reconcile import reconcile
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.values import Scope
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.wait import synchronise
@@ -42,6 +43,8 @@ class Zone:
             second = reconcile(client, "OVN_Northbound", rows, owner="t", scope=scope)
             with self.southbound.client() as reader:
                 synchronise(client, reader, 30)
+        if northd_recompute.is_needed(second, plan, node):
+            northd_recompute.recompute()
         return first + second
 
     def interface(self, name, network):

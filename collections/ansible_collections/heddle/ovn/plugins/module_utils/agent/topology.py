@@ -24,6 +24,7 @@ from ..ovsdb.wait import Announcement, caught_up, synchronise
 from ..render import northbound, render_additional_chassis, render_northbound, render_southbound, southbound
 from ..render.host.vswitch import render_encapsulation
 from ..types.ovsdb_row import Row
+from . import northd_recompute
 from .chassis.chassis_id import SYSTEM_ID_FILE, remove_former_chassis, restore_chassis_id
 from .context import NodeContext
 from .first_changes import FirstChanges
@@ -139,8 +140,13 @@ def apply_topology(context: NodeContext, plan: dict) -> Outcome:
         # The server is silent while it commits what northd made of many networks.
         with connected(SOUTHBOUND_REMOTE, write=write, timeout=max(60.0, context.timeout)) as southbound_client:
             chassis = own["chassis"] or ""
-            if write and context.timeout and (outcome.changed or not caught_up(client, southbound_client, chassis)):
-                synchronise(client, southbound_client, context.timeout, change.number, chassis=chassis)
+            try:
+                if write and context.timeout and (outcome.changed or not caught_up(client, southbound_client, chassis)):
+                    synchronise(client, southbound_client, context.timeout, change.number, chassis=chassis)
+            finally:
+                # After northd has processed the change: before that it would be for nothing.
+                if write and northd_recompute.is_needed(outcome, plan, context.node):
+                    northd_recompute.recompute()
             # Last, because removing an additional chassis must wait until packets go to the primary one.
             additional = render_additional_chassis(plan, node)
             return outcome + reconcile_additional_chassis(southbound_client, additional, write=write)

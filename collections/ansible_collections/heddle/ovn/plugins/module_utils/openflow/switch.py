@@ -17,9 +17,9 @@ from ..common import subprocesses
 from ..common.databases import OPEN_VSWITCH
 from ..common.errors import OpenFlowError, ProgramError
 from ..common.polling import attempts
+from ..ovsdb import control_socket
 from ..ovsdb.values import uuid_list
 from ..types.openflow_flow import Flow
-from . import control_socket
 from .drop_flows import encoded, is_written, send_frames, write_again, write_drops
 from .management_connection import VERSION_1_4, connected, management_socket
 from .parser import VERSION, Entry, flow_line, read_dump, read_messages
@@ -141,7 +141,7 @@ class Switch:
             if drop is not None:
                 connection = stack.enter_context(connected(management_socket(drop.flow.bridge), VERSION_1_4))
                 again = partial(write_again, connection, drop) if is_written(connection, drop) else None
-            if control_socket.call("revalidator/wait", then=again) is None:
+            if control_socket.call(control_socket.VSWITCHD, "revalidator/wait", then=again) is None:
                 with contextlib.suppress(OpenFlowError):
                     self._call("ovs-appctl", "revalidator/wait")
 

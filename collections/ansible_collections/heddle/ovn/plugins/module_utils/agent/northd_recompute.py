@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes ovn-northd compute everything, where it would go on dropping what is sent to an address of a gateway router.
+
+A gateway router takes packets for its own address on the provider network when one of its load balancers has that
+address, as node ports do. When one of several such load balancers loses the address and remains, northd (OVN 25.03,
+incremental processing, `lr_stateful`) forgets that others have it. Routers that give what they balance their own
+address (`lb_force_snat_ip=router_ip`), as those of all other networks than Layer2 ones, are not concerned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..common.addressing import plain
+from ..common.change import Outcome
+from ..common.polling import attempts
+from ..ovsdb.control_socket import NORTHD, call
+
+_SECONDS = 60.0
+
+
+def is_needed(outcome: Outcome, plan: dict, node: str) -> bool:
+    """Return whether a load balancer of a Layer2 network lost one of the node's addresses and remains."""
+    own = {plain(one) for one in (plan["nodes"][node].get("gateway") or {}).get("addresses", ())}
+    return any(
+        own & (_addresses(change.before) - _addresses(change.after))
+        for change in outcome.changes
+        if (change.kind, change.action) == ("Load_Balancer", "update")
+        and plan["networks"][change.network]["topology"] == "Layer2"
+    )
+
+
+def recompute() -> None:
+    """Let the node's ovn-northd compute everything, and wait until it has begun to; without it there is nothing to do.
+
+    It loses the request where it waits for a database at that moment.
+    """
+    before = _count()
+    for _attempt in attempts(_SECONDS if before is not None else 0, longest=0.5):
+        call(NORTHD, "inc-engine/recompute")
+        if _count() != before:
+            return
+
+
+def _count() -> str | None:
+    """Return how often northd has computed all that it knows of routers' load balancers."""
+    return call(NORTHD, "inc-engine/show-stats", "lr_stateful", "recompute")
+
+
+def _addresses(columns: Mapping) -> set[str]:
+    return {socket.rpartition(":")[0].strip("[]") for socket in columns.get("vips", ())}
