@@ -9,12 +9,11 @@ import pytest
 
 from tests.live.gateway.conftest import BRIDGE, MAC, NEXT_HOP_MAC, UPLINK
 from tests.live.gateway.external_host import EXTERNAL, NODE
-from tests.live.gateway.packets import ICMP, ICMPV6, RESET, SYN, TCP, UDP, Packet
+from tests.live.gateway.packets import RESET, SYN, TCP, UDP, Packet
 from tests.live.gateway.test_node_ports import OUTSIDE, POOL, exposed
-from tests.live.gateway.test_services import NAMES, TENANTS, address, received
+from tests.live.gateway.test_services import NAMES, TENANTS, UNREACHABLE, address, received
 from tests.pipeline import workload
 
-UNREACHABLE = {4: (ICMP, 3), 6: (ICMPV6, 1)}
 PROTOCOLS = {TCP: "TCP", UDP: "UDP"}
 
 
@@ -33,13 +32,13 @@ def elsewhere(name: str) -> str:
     return workload(name, "far", "node2").replace(f"namespace: {name}}}", f"namespace: {name}, labels: {{app: far}}}}")
 
 
-def described(zone, name: str) -> dict:
-    return zone.plan["services"]["default" if name == "plain" else f"{name}_net"][f"{name}/closed"]
+def described(zone, name: str, which: str) -> dict:
+    return zone.plan["services"]["default" if name == "plain" else f"{name}_net"][f"{name}/{which}"]
 
 
 def entrances(zone, name: str, family: int) -> Iterator[tuple[int, str, int]]:
     """Protocol, address and port of what an external host may send to by way of node1."""
-    entry = described(zone, name)
+    entry = described(zone, name, "closed")
     held = [one["address"] for one in entry["external"]["load_balancer"] if one["node"] == "node1"]
     for port in entry["ports"]:
         protocol = next(number for number, text in PROTOCOLS.items() if text == port["protocol"])
@@ -95,8 +94,8 @@ def test_the_host_is_refused_at_once(host, family):
     text = TENANTS + POOL + "".join(closed(name, "nothing", "Cluster") for name in NAMES)
     machine, zone = host(text, userspace_interfaces=[UPLINK])
     for name in NAMES:
-        cluster_ip = next(one for one in described(zone, name)["addresses"] if (":" in one) == (family == 6))
-        for port in described(zone, name)["ports"]:
+        cluster_ip = next(one for one in described(zone, name, "closed")["addresses"] if (":" in one) == (family == 6))
+        for port in described(zone, name, "closed")["ports"]:
             protocol, kind, payload = (TCP, SYN, b"") if port["protocol"] == "TCP" else (UDP, 0, b"question")
             expect_refusal(
                 machine, BRIDGE,
@@ -113,8 +112,7 @@ def test_a_node_port_works_when_the_first_endpoint_comes_to_the_node(host, famil
     for number, (text, has_endpoint) in enumerate(((TENANTS + more, True), (without, False), (TENANTS + more, True))):
         assert zone.apply(text).changed
         for name in NAMES:
-            entry = zone.plan["services"]["default" if name == "plain" else f"{name}_net"][f"{name}/web"]
-            port = entry["ports"][0]["node_port"]
+            port = described(zone, name, "web")["ports"][0]["node_port"]
             request = Packet(
                 NEXT_HOP_MAC, MAC, EXTERNAL[family], NODE[family], UDP, 4000 + number, port, payload=b"question"
             )
@@ -150,7 +148,6 @@ def test_a_node_port_works_when_another_service_has_none_any_more(host, family):
     machine, zone = host(text + "".join(beyond(name, "NodePort") for name in NAMES))
     assert zone.apply(text + "".join(beyond(name, "ClusterIP") for name in NAMES)).changed
     for name in NAMES:
-        entry = zone.plan["services"]["default" if name == "plain" else f"{name}_net"][f"{name}/web"]
-        port = entry["ports"][0]["node_port"]
+        port = described(zone, name, "web")["ports"][0]["node_port"]
         machine.receive(UPLINK, Packet(NEXT_HOP_MAC, MAC, EXTERNAL[family], NODE[family], UDP, 4000, port).encode())
         machine.exchange(lambda name=name: received(machine, name, "b"), name)

@@ -40,3 +40,30 @@ def test_a_load_balancer_that_loses_an_address_of_the_node(vips):
 )
 def test_other_changes(before, after):
     assert not needed("update", before, after)
+
+
+def answering(monkeypatch, counts: list[str | None]) -> list[tuple]:
+    """Let northd answer with these counts, the last one for ever; returns what it is asked for."""
+    asked = []
+
+    def call(_daemon, *command):
+        asked.append(command)
+        if command == ("inc-engine/recompute",):
+            return ""
+        return counts.pop(0) if len(counts) > 1 else counts[0]
+
+    monkeypatch.setattr(northd_recompute, "call", call)
+    return asked
+
+
+def test_a_lost_request_is_repeated(monkeypatch):
+    asked = answering(monkeypatch, ["3", "3", "3", "4"])
+    assert northd_recompute.recompute() == Outcome()
+    assert asked.count(("inc-engine/recompute",)) == 3
+
+
+@pytest.mark.parametrize("counts", [[None], ["3"]])
+def test_a_northd_that_does_not_is_noted(monkeypatch, counts):
+    answering(monkeypatch, counts)
+    [note] = northd_recompute.recompute(timeout=0.05).notes
+    assert "systemctl restart ovn-northd" in note

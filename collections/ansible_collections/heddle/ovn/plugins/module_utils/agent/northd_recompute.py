@@ -17,6 +17,10 @@ from ..common.polling import attempts
 from ..ovsdb.control_socket import NORTHD, call
 
 _SECONDS = 60.0
+_NOTE = (
+    "node ports of Layer2 networks may get no answer on this host: ovn-northd did not compute everything when it was "
+    "asked to; run: systemctl restart ovn-northd"
+)
 
 
 def is_needed(outcome: Outcome, plan: dict, node: str) -> bool:
@@ -30,16 +34,17 @@ def is_needed(outcome: Outcome, plan: dict, node: str) -> bool:
     )
 
 
-def recompute() -> None:
-    """Let the node's ovn-northd compute everything, and wait until it has begun to; without it there is nothing to do.
+def recompute(timeout: float = _SECONDS) -> Outcome:
+    """Let the node's ovn-northd compute everything, and wait until it has begun to; a note where it did not.
 
-    It loses the request where it waits for a database at that moment.
+    It loses the request where it waits for a database at that moment, so the request is repeated for `timeout` seconds.
     """
     before = _count()
-    for _attempt in attempts(_SECONDS if before is not None else 0, longest=0.5):
+    for _attempt in attempts(timeout if before is not None else 0, longest=0.5):
         call(NORTHD, "inc-engine/recompute")
         if _count() != before:
-            return
+            return Outcome()
+    return Outcome(notes=(_NOTE,))
 
 
 def _count() -> str | None:

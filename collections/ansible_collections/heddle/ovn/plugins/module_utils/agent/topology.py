@@ -146,7 +146,7 @@ def apply_topology(context: NodeContext, plan: dict) -> Outcome:
             finally:
                 # After northd has processed the change: before that it would be for nothing.
                 if write and northd_recompute.is_needed(outcome, plan, context.node):
-                    northd_recompute.recompute()
+                    outcome += northd_recompute.recompute()
             # Last, because removing an additional chassis must wait until packets go to the primary one.
             additional = render_additional_chassis(plan, node)
             return outcome + reconcile_additional_chassis(southbound_client, additional, write=write)
