@@ -27,6 +27,7 @@ EVENTS = {
     "restart ovs-vswitchd": ["systemctl", "restart", "ovs-vswitchd"],
     "kill -9 ovs-vswitchd": ["pkill", "-KILL", "--pidfile", "/run/openvswitch/ovs-vswitchd.pid"],
     "restart ovn-northd": ["systemctl", "restart", "ovn-northd"],
+    "restart ovn-ovsdb-server-sb": ["systemctl", "restart", "ovn-ovsdb-server-sb"],
     "kill -9 heddle-host": ["systemctl", "kill", "--signal=KILL", "heddle-host"],
 }
 _ANSWER = re.compile(r"^\[(\d+\.\d+)\].*icmp_seq=(\d+) ttl", re.MULTILINE)
@@ -119,13 +120,13 @@ def main() -> None:
     )
     watched = flows(plan)
     found: list[Gap] = []
-    print(f"{'event':<26}{'flow':<34}{'sent':>6}{'lost':>6}{'longest gap':>13}{'undisturbed':>13}")
+    print(f"{'event':<30}{'flow':<34}{'sent':>6}{'lost':>6}{'longest gap':>13}{'undisturbed':>13}")
     for event in EVENTS:
         gaps = measure(event, watched)
         found += gaps
         for gap, quiet in zip(gaps, found[: len(watched)], strict=True):
             print(
-                f"{gap.event:<26}{gap.flow:<34}{gap.sent:>6}{gap.lost:>6}"
+                f"{gap.event:<30}{gap.flow:<34}{gap.sent:>6}{gap.lost:>6}"
                 f"{gap.longest:>11.3f} s{quiet.longest:>11.3f} s",
                 flush=True,
             )

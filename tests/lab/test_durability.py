@@ -15,6 +15,7 @@ PID_FILES = {
     "ovs-vswitchd": "/run/openvswitch/ovs-vswitchd.pid",
     "ovn-controller": "/run/ovn/ovn-controller.pid",
     "ovn-northd": "/run/ovn/ovn-northd.pid",
+    "ovn-ovsdb-server-sb": "/run/ovn/ovnsb_db.pid",
 }
 
 
@@ -57,9 +58,10 @@ def test_state_is_restored_after_daemon_restart(lab, daemon, how):
     audit_is_clean(lab)
 
 
-def test_northd_has_its_allocator(lab):
-    """Debian's unit starts it by a shell script, and a library that is missing is only a line in the journal."""
-    running = process(lab, PID_FILES["ovn-northd"])
+@pytest.mark.parametrize("daemon", ["ovn-northd", "ovn-ovsdb-server-sb"])
+def test_daemons_with_many_objects_have_their_allocator(lab, daemon):
+    """Debian's units start them by a shell script, and a library that is missing is only a line in the journal."""
+    running = process(lab, PID_FILES[daemon])
     assert "libjemalloc" in lab.ssh(NODE, "cat", f"/proc/{running}/maps")
 
 

@@ -51,9 +51,10 @@ def test_files_of_the_role_host_are_removed():
     paths = {f"/etc/systemd/system{name}" for name in named if name.endswith((".conf", ".service"))}
     paths |= {f"/etc/systemd/system/{daemon}.service.d/heddle-running.conf" for daemon in variables["__host_daemons"]}
     paths |= {
-        "/etc/systemd/system/ovn-northd.service.d/heddle-allocator.conf",
-        "/etc/systemd/networkd.conf.d/heddle.conf",
+        f"/etc/systemd/system/{daemon}.service.d/heddle-allocator.conf"
+        for daemon in ("ovn-northd", "ovn-ovsdb-server-sb")
     }
+    paths.add("/etc/systemd/networkd.conf.d/heddle.conf")
     assert paths <= set(FOOTPRINTS["node"].own)
 
 
