@@ -17,7 +17,6 @@ from ansible_collections.heddle.ovn.plugins.module_utils.controllers.node_labels
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.readiness import update_between_runs
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.plan.held_addresses import moved_addresses
-from ansible_collections.heddle.ovn.plugins.module_utils.render.common.handover import prepared_plan, released_plan
 from tests.pipeline import layer2, namespace, stored, with_gateways, workload
 
 SHARED, LOCAL = with_gateways("shared"), with_gateways("local")
@@ -105,10 +104,6 @@ def test_the_selector_moves_the_host_and_nothing_else():
     plain = first.objects["Service/plain/web"].status["announcers"]
     moved = moved_addresses(build_plan(second), build_plan(third))
     assert moved == dict.fromkeys(sorted(plain), "node3")
-    # A host that gives its addresses up does not translate to them any more either, and none is prepared for that.
-    left = released_plan(build_plan(second), build_plan(third), "node3", moved)
-    assert left["egress_services"].keys() == {"red_net"}
-    assert prepared_plan(build_plan(third), "node2", moved) is None
 
 
 def test_the_host_has_a_label_that_others_select():

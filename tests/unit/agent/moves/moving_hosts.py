@@ -67,6 +67,7 @@ class Hosts:
         monkeypatch.setattr(topology, "is_programmed", lambda *_words: True)
         monkeypatch.setattr(watch, "only_writer", lambda *, write: contextlib.nullcontext())
         monkeypatch.setattr(outcome, "FILE", str(tmp_path / "moved.json"))
+        monkeypatch.setattr(zone, "apply_firewall", lambda *_words, **_options: Outcome())
         monkeypatch.setattr(zone, "add_egress_flows", lambda *_words: Outcome())
         monkeypatch.setattr(topology, "apply_first_changes", recording("rows"))
         monkeypatch.setattr(topology, "apply_topology", recording("topology"))

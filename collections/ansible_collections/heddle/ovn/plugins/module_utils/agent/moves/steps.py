@@ -26,6 +26,7 @@ from ...render.common.handover import (
     prepared_plan,
     released_plan,
     rerouting_plan,
+    service_addresses,
 )
 from ...render.egress.move_notices import CLAIMING, RELEASED, RELEASING, Notice
 from .. import node_gateway, topology
@@ -64,9 +65,14 @@ def release_addresses(context: NodeContext, plan: dict, moved: Mapping[str, str]
     released = released_plan(stored, plan, context.node, moved) if stored else None
     if released is None or released["digest"] == stored["digest"]:
         return Outcome()
-    outcome = Outcome()
-    if _are_ready(context, plan, moved) and is_prepared(stored, plan, context.node, moved):
-        outcome += _lead_away(context, plan, moved, released)
+    outcome, former = Outcome(), None
+    if is_prepared(stored, plan, context.node, moved):
+        former = prepared_plan(plan, context.node, moved)
+    elif not moved.keys().isdisjoint(service_addresses(released)):
+        # Endpoints of a Service may go with its address, so it has not prepared.
+        former = stored
+    if _are_ready(context, plan, moved) and former:
+        outcome += _lead_away(context, former, released)
     outcome += _give_up(context, stored, released)
     if not outcome.refused:
         send_notice(plan, Notice(RELEASED, context.node))
@@ -84,24 +90,22 @@ def _are_ready(context: NodeContext, plan: dict, moved: Mapping[str, str]) -> bo
     return new <= ready
 
 
-def _lead_away(context: NodeContext, plan: dict, moved: Mapping[str, str], released: dict) -> Outcome:
+def _lead_away(context: NodeContext, former: dict, released: dict) -> Outcome:
     """Lead workloads of this host to the new hosts, as all others do now, and wait until OVN does so.
 
     That takes it longer than all else. So the addresses are given up when workloads are about to need the new hosts,
     which drop until then what arrives.
     """
-    prepared = prepared_plan(plan, context.node, moved)
-    written = topology.apply_first_changes(replace(context, former=prepared), released) or Outcome()
+    written = topology.apply_first_changes(replace(context, former=former), released) or Outcome()
     for _attempt in attempts(_OVN_SECONDS if written.changed else 0, longest=0.05):
-        if topology.is_programmed(plan, context.node):
+        if topology.is_programmed(released, context.node):
             break
     return written
 
 
 def _give_up(context: NodeContext, stored: dict, released: dict) -> Outcome:
-    # An EgressService that leaves with one of the addresses goes with it, and all that it has on this host.
-    services = stored.get("egress_services", {}) != released.get("egress_services", {})
-    if services:
+    if service_addresses(stored) != service_addresses(released):
+        # An EgressService that ends, or that a routing table of its own leads, goes with all that it has on this host.
         parts = ("topology", "gateway") if DEFAULT_NETWORK in stored["egress_services"] else ("gateway",)
         return apply_zone(context, released, parts)
     outcome = keep_plan(released, context.plan_path, write=context.write)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from .egress_ips import UNANNOUNCED
+from .moving import UNANNOUNCED
 from .node_network import is_mesh, is_on
 
 # Parts of a plan that say nothing about the topology; all but the workloads are by network.

@@ -13,15 +13,13 @@ from ...common.addressing import family, plain
 from ...common.naming import LOCKED_ROLE
 from .egress_services import steered
 from .hosting_nodes import hosting_nodes
+from .moving import UNANNOUNCED, moving_addresses
 from .node_network import NodeNetwork, is_on
 
 # The mark of packets that leave through another NIC than the provider bridge's uplink (ovn-kubernetes).
 OTHER_NIC_MARK = 1009
 # The mark of packets that keep the address of their node although their workload has an EgressIP (ovn-kubernetes).
 NODE_ADDRESS_MARK = 1008
-# Part of the plans of a move (`handover.py`): addresses that their host has by the plan, and neither answers for nor
-# sends with.
-UNANNOUNCED = "unannounced"
 
 
 @dataclass(frozen=True)
@@ -71,7 +69,15 @@ def leaving(view: NodeNetwork) -> list[Leaving]:
     Holders without the network are left out; there is always one where an address has a holder at all.
     """
     services = [
-        Leaving(one.name, one.mark, one.address, ((one.external, one.host),), one.local, by_service=True)
+        Leaving(
+            one.name,
+            one.mark,
+            one.address,
+            ((one.external, one.host),) if one.host else (),
+            one.local,
+            by_service=True,
+            handed=(one.external,) if one.handed else (),
+        )
         for one in steered(view)
     ]
     return services + _with_egress_ips(view, {one.address for one in services})
@@ -102,7 +108,7 @@ def _with_egress_ips(view: NodeNetwork, elsewhere: set[str]) -> list[Leaving]:
             )
             nics = {one["address"]: one["nic"] for one in entry["addresses"] if "nic" in one}
             here = [one for one, node in holders if node == view.node]
-            handed = tuple(one for one in _moving(entry) if family(one) == family(address) and one not in here)
+            handed = tuple(one for one in moving_addresses(entry) if family(one) == family(address) and one not in here)
             if (holders or handed) and address not in elsewhere:
                 local = view.node in hosting_nodes(workload)
                 found.append(Leaving(name, entry["mark"], address, holders, local, handed=handed, nics=nics))
@@ -149,15 +155,10 @@ def withheld_marks(view: NodeNetwork) -> list[tuple[int, str]]:
     for entry in _entries(view).values():
         nics = {one["address"] for one in entry["addresses"] if "nic" in one}
         own = [one["address"] for one in entry["addresses"] if one["node"] == view.node]
-        for address in (*_moving(entry), *(one for one in own if one in hidden)):
+        for address in (*moving_addresses(entry), *(one for one in own if one in hidden)):
             if address not in nics and (address not in own or address in hidden):
                 found[entry["mark"], address] = None
     return [*found]
-
-
-def _moving(entry: dict) -> tuple[str, ...]:
-    """Return the addresses of an EgressIP that a node gets, and those that it has given up."""
-    return (*entry.get("arriving", ()), *entry.get("leaving", ()))
 
 
 def _entries(view: NodeNetwork) -> dict[str, dict]:

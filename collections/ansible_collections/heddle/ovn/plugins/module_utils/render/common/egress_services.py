@@ -14,6 +14,7 @@ from ipaddress import ip_address, ip_network
 from ...common.addressing import family, plain
 from ...common.naming import DEFAULT_NETWORK, LOCKED_ROLE
 from .hosting_nodes import hosting_nodes
+from .moving import UNANNOUNCED, moving_addresses
 from .node_network import NodeNetwork, is_on
 
 # `host` of an EgressService in the plan, where endpoints leave by their own nodes.
@@ -24,8 +25,9 @@ ALL_HOSTS = "ALL"
 class Steered:
     """One address of a workload, and the address of the load balancer that it leaves with by a host.
 
-    `name` is that of the EgressService. `mark` is 0 on the default network. `local`: the workload is, or may soon be,
-    on this node.
+    `name` is that of the EgressService. `host` is "" where that host does not have the network. `mark` is 0 on the
+    default network. `local`: the workload is, or may soon be, on this node. `handed`: this node gets the address of the
+    load balancer, or has given it up, and is not the host (`handover.py`).
     """
 
     name: str
@@ -34,6 +36,11 @@ class Steered:
     host: str
     mark: int
     local: bool
+    handed: bool = False
+
+    def translated_by(self, node: str) -> bool:
+        """Return whether the kernel of a node gives packets the address, if only for a flow to drop them."""
+        return self.host == node or self.handed
 
 
 def steered(view: NodeNetwork) -> list[Steered]:
@@ -44,23 +51,41 @@ def steered(view: NodeNetwork) -> list[Steered]:
     found = []
     for name, entry in view.egress_services.items():
         externals = {family(text): text for text in entry["addresses"]}
-        if not _is_able(view, entry["host"]):
-            continue
+        host = entry["host"] if _is_able(view, entry["host"]) else ""
+        handed = set(moving_addresses(entry)) if host != view.node else set()
         for workload, address in _addresses(view, entry):
             external = externals.get(family(address))
-            if external:
+            if external and (host or external in handed):
                 local = view.node in hosting_nodes(workload)
-                found.append(Steered(name, address, external, entry["host"], entry.get("mark", 0), local))
+                found.append(
+                    Steered(name, address, external, host, entry.get("mark", 0), local, handed=external in handed)
+                )
     return found
 
 
 def held_service_marks(view: NodeNetwork) -> list[tuple[int, str]]:
     """Return mark and address of each EgressService of a user-defined network whose host the node is."""
+    hidden = view.plan.get(UNANNOUNCED, ())
     return [
         (entry["mark"], address)
         for entry in view.egress_services.values()
         if entry["host"] == view.node and "mark" in entry
         for address in entry["addresses"]
+        if address not in hidden
+    ]
+
+
+def withheld_services(view: NodeNetwork) -> list[tuple[int, str]]:
+    """Return mark and address of each EgressService with which nothing may leave here, since it moves (`handover.py`).
+
+    The mark is 0 on the default network.
+    """
+    hidden = view.plan.get(UNANNOUNCED, ())
+    return [
+        (entry.get("mark", 0), address)
+        for entry in view.egress_services.values()
+        for address in entry["addresses"]
+        if (address in hidden if entry["host"] == view.node else address in moving_addresses(entry))
     ]
 
 
@@ -70,15 +95,15 @@ def leaving_addresses(plan: dict, node: str) -> set[str]:
         address
         for entries in plan.get("egress_services", {}).values()
         for entry in entries.values()
-        if entry["host"] == node
         for address in entry["addresses"]
+        if entry["host"] == node or address in moving_addresses(entry)
     }
 
 
 def translates_for_services(plan: dict, node: str) -> bool:
     """Return whether the kernel of a node gives packets of workloads the address of a load balancer."""
     entries = plan.get("egress_services", {}).get(DEFAULT_NETWORK, {})
-    return any(entry["host"] == node for entry in entries.values())
+    return any(entry["host"] == node or moving_addresses(entry) for entry in entries.values())
 
 
 def routed_sources(view: NodeNetwork) -> Iterator[tuple[str, str, int]]:

@@ -6,7 +6,6 @@ Shared by load balancers, flows of the provider bridge, and the host's firewall.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 
@@ -101,12 +100,3 @@ def held_load_balancer_addresses(plan: dict, node: str) -> list[str]:
 def held_addresses(plan: dict, node: str) -> list[str]:
     """Return the addresses that a node has for others: those of EgressIPs and of load balancers."""
     return held_egress_addresses(plan, node) + held_load_balancer_addresses(plan, node)
-
-
-def without_services(plan: dict, addresses: Collection[str]) -> dict:
-    """Return the plan's EgressServices by network without those that leave with one of these addresses."""
-    kept = {
-        network: {name: entry for name, entry in entries.items() if set(addresses).isdisjoint(entry["addresses"])}
-        for network, entries in plan.get("egress_services", {}).items()
-    }
-    return {network: entries for network, entries in kept.items() if entries}

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from ...common.naming import DEFAULT_NETWORK
 from ...common.serialization import digest
-from .egress_ips import UNANNOUNCED
-from .entrances import held_addresses, without_services
+from .entrances import held_addresses
+from .moving import UNANNOUNCED
 from .node_network import is_on
 
 
@@ -31,9 +32,10 @@ def prepared_plan(plan: dict, node: str, moved: Mapping[str, str]) -> dict | Non
     the addresses need that it gets, and neither answers for them nor sends with them. A former host of other addresses
     than those of EgressIPs on its provider bridge stays as it is: the endpoints of a Service may go with its address.
     """
-    networks = _with_former_hosts(plan, moved)
+    services = _services_with_former_hosts(plan, node, moved)
+    networks = _with_former_hosts(plan, moved, services or {})
     lost = {address for address, host in moved.items() if host == node}
-    if networks is None or not lost <= _on_bridges(plan):
+    if services is None or networks is None or not lost <= _on_bridges(plan):
         return None
     got = [address for address in held_addresses(plan, node) if address in moved]
     entries = {}
@@ -41,7 +43,8 @@ def prepared_plan(plan: dict, node: str, moved: Mapping[str, str]) -> dict | Non
         addresses = [{**one, "node": moved.get(one["address"], one["node"])} for one in entry["addresses"]]
         arriving = [one["address"] for one in entry["addresses"] if one["address"] in got]
         entries[name] = {**entry, "addresses": addresses, **({"arriving": arriving} if arriving else {})}
-    return _completed({**plan, "networks": networks, "egress_ips": entries}, got)
+    changed = {"networks": networks, "egress_ips": entries, **({"egress_services": services} if services else {})}
+    return _completed({**plan, **changed}, got)
 
 
 def _on_bridges(plan: dict) -> set[str]:
@@ -50,15 +53,39 @@ def _on_bridges(plan: dict) -> set[str]:
     return {one["address"] for entry in entries for one in entry["addresses"] if "nic" not in one}
 
 
-def _with_former_hosts(plan: dict, moved: Mapping[str, str]) -> dict[str, dict] | None:
+def _services_with_former_hosts(plan: dict, node: str, moved: Mapping[str, str]) -> dict[str, dict] | None:
+    """Return the EgressServices by network, with the former hosts of those whose addresses move.
+
+    None where the kernel routes such a one by a table of its own: what it sends does not pass the provider bridge,
+    whose flows keep a host from sending before it has the address.
+    """
+    found: dict[str, dict] = {}
+    for network, entries in plan.get("egress_services", {}).items():
+        found[network] = {}
+        for name, entry in entries.items():
+            addresses = [one for one in entry["addresses"] if one in moved]
+            if addresses and _has_own_table(network, entry):
+                return None
+            arriving = {"arriving": addresses} if entry["host"] == node else {}
+            found[network][name] = {**entry, "host": moved[addresses[0]], **arriving} if addresses else entry
+    return found
+
+
+def _has_own_table(network: str, entry: dict) -> bool:
+    return network == DEFAULT_NETWORK and bool(entry["table"])
+
+
+def _with_former_hosts(plan: dict, moved: Mapping[str, str], services: dict) -> dict[str, dict] | None:
     """Return the networks, each also on the former hosts by which its workloads leave until the move.
 
-    None where that is not possible: a Layer3 network without a subnet for such a host any more, or an EgressService
-    that may leave with an address that moves: it changes its host with it.
+    `services` are EgressServices with these hosts. None where that is not possible: a Layer3 network without a subnet
+    for such a host any more.
     """
-    if without_services(plan, moved) != plan.get("egress_services", {}):
-        return None
     needed: dict[str, set[str]] = {}
+    for network, entries in services.items():
+        former = {entry["host"] for entry in entries.values() if not moved.keys().isdisjoint(entry["addresses"])}
+        if former:
+            needed.setdefault(network, set()).update(former)
     for entry in plan["egress_ips"].values():
         former = {moved[one["address"]] for one in entry["addresses"] if one["address"] in moved}
         for network in entry["workloads"]:
@@ -103,7 +130,7 @@ def _lost(stored: dict, node: str, moved: Mapping[str, str]) -> set[str]:
 def _released(stored: dict, plan: dict, node: str, moved: Mapping[str, str], lost: set[str], *, prepared: bool) -> dict:
     left = {**stored, "egress_ips": _moved_entries(stored, plan, node, moved if prepared else lost, lost)}
     if "egress_services" in stored:
-        left["egress_services"] = without_services(stored, lost)
+        left["egress_services"] = _moved_services(stored, plan, moved if prepared else lost, lost)
     return _completed(left, sorted(lost | set(stored.get(UNANNOUNCED, ()))))
 
 
@@ -119,6 +146,24 @@ def _moved_entries(stored: dict, plan: dict, node: str, moved: Collection[str], 
         gone = [one["address"] for one in entry["addresses"] if one["address"] in lost and one["node"] == node]
         entries[name] = {**entry, "addresses": addresses, **({"leaving": gone} if gone else {})}
     return entries
+
+
+def _moved_services(stored: dict, plan: dict, moved: Collection[str], lost: set[str]) -> dict[str, dict]:
+    """Return the EgressServices of a stored plan with the new hosts of addresses; the node has lost some of these.
+
+    Left out is one that is none any more by the plan, and what a table of its own routes (`prepared_plan`).
+    """
+    found: dict[str, dict] = {}
+    for network, entries in stored["egress_services"].items():
+        for name, entry in entries.items():
+            new = plan.get("egress_services", {}).get(network, {}).get(name)
+            if set(moved).isdisjoint(entry["addresses"]):
+                found.setdefault(network, {})[name] = entry
+            elif new and new["addresses"] and not _has_own_table(network, entry):
+                gone = [one for one in entry["addresses"] if one in lost]
+                leaving = {"leaving": gone} if gone else {}
+                found.setdefault(network, {})[name] = {**entry, "host": new["host"], **leaving}
+    return found
 
 
 def claimed_plan(
@@ -156,13 +201,45 @@ def rerouting_plan(plan: dict, node: str, moved: Mapping[str, str]) -> dict | No
     Workloads leave by the new hosts. A former host still marks and drops what other nodes send to it that do not have
     the plan yet, until all have it: it would leave with the address of the node.
     """
-    entries = {}
-    for name, entry in plan["egress_ips"].items():
-        gone = [one["address"] for one in entry["addresses"] if moved.get(one["address"]) == node]
-        entries[name] = {**entry, "leaving": gone} if gone else entry
-    if not any(one["address"] in moved for entry in entries.values() for one in entry["addresses"]):
+    services = plan.get("egress_services", {})
+    changed = {
+        "egress_ips": {
+            name: _with_leaving(entry, [one["address"] for one in entry["addresses"]], node, moved)
+            for name, entry in plan["egress_ips"].items()
+        },
+        **(
+            {
+                "egress_services": {
+                    network: {
+                        name: _with_leaving(entry, entry["addresses"], node, moved) for name, entry in entries.items()
+                    }
+                    for network, entries in services.items()
+                }
+            }
+            if services
+            else {}
+        ),
+    }
+    if moved.keys().isdisjoint(_egress_addresses(plan)):
         return None
-    return plan if entries == plan["egress_ips"] else _completed({**plan, "egress_ips": entries}, ())
+    return plan if changed.items() <= plan.items() else _completed({**plan, **changed}, ())
+
+
+def _egress_addresses(plan: dict) -> set[str]:
+    """Return the addresses of all EgressIPs and EgressServices."""
+    addresses = {one["address"] for entry in plan["egress_ips"].values() for one in entry["addresses"]}
+    return addresses | service_addresses(plan)
+
+
+def service_addresses(plan: dict) -> set[str]:
+    """Return the addresses that EgressServices may leave with."""
+    entries = [entry for entries in plan.get("egress_services", {}).values() for entry in entries.values()]
+    return {address for entry in entries for address in entry["addresses"]}
+
+
+def _with_leaving(entry: dict, addresses: Collection[str], node: str, moved: Mapping[str, str]) -> dict:
+    gone = [address for address in addresses if moved.get(address) == node]
+    return {**entry, "leaving": gone} if gone else entry
 
 
 def pending_addresses(stored: dict, plan: dict, node: str) -> list[str]:

@@ -69,12 +69,10 @@ class _EgressIps:
     def rows(self) -> list[Row]:
         """Return all rows."""
         local = [one for one in self._found if one.local]
-        held = [one for one in self._found if one.held_by(self._view.node)]
-        to_host = [one for one in held if self._is_translated_by_host(one)]
-        by_router = [one for one in held if not self._is_translated_by_host(one)]
         # What is neither marked nor translated would leave with the address of the node.
-        own = self._view.node
-        by_router += [one for one in self._found if not one.held_by(own) and one.translated_to(own)]
+        translated = [one for one in self._found if one.translated_to(self._view.node)]
+        to_host = [one for one in translated if self._is_translated_by_host(one)]
+        by_router = [one for one in translated if not self._is_translated_by_host(one)]
         # On the node with the NIC, packets of workloads elsewhere pass the cluster router.
         passing = [one for one in self._found if not one.local and one.is_on_nics(self._view.node)]
         rows = [*self._sets([*local, *passing]), *self._exceptions([*local, *passing])] if local or passing else []
@@ -86,7 +84,7 @@ class _EgressIps:
         inside = {family(one.address) for one in to_host} - {family(one.address) for one in [*local, *passing]}
         rows += [row for version in sorted(inside) for row in self._inside(version)]
         rows += [row for one in by_router for row in self._leave(one)]
-        rows += self._catch_all() if held or passing or by_router else []
+        rows += self._catch_all() if translated or passing else []
         return rows
 
     def _is_translated_by_host(self, one: Leaving) -> bool:
@@ -189,14 +187,19 @@ class _EgressIps:
         by_nic = one.held_on_nics(own)
         holders = {node for held, node in one.holders if (not here or node == own) and held not in by_nic}
         hops = {hop for node in holders for hop in self._next_hops(node, version)}
-        if self._is_translated_by_host(one) and one.held_by(self._view.node):
-            hops = {hop for hop in self._view.management_addresses() if family(hop) == version}
+        if self._is_translated_by_host(one) and self._leaves_by_host(one, hops):
+            hops = set(self._management(version))
         options = {"pkt_mark": str(one.mark)} if here else {}
         if by_nic:
             # Marked only where none of the packets goes through a tunnel, unlike in ovn-kubernetes.
             options = {} if hops else {"pkt_mark": str(OTHER_NIC_MARK)}
             hops |= set(self._management(version))
         return self._rerouted(self._router, f"ip{version}.src == {one.address}", one, hops, options)
+
+    def _leaves_by_host(self, one: Leaving, hops: set[str]) -> bool:
+        """Return whether this host translates; where the address moves, for workloads of other hosts only."""
+        own = self._view.node
+        return bool(one.held_by(own) or (one.translated_to(own) and not (one.local and hops)))
 
     def _leave_by_nic(self, one: Leaving) -> list[Row]:
         """Packets of a workload of another node go to the host, which sends them through the NIC with the address."""

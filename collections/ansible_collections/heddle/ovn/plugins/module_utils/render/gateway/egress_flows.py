@@ -11,7 +11,7 @@ from __future__ import annotations
 from ...common.addressing import family
 from ...types.openflow_flow import Flow
 from ..common.egress_ips import NODE_ADDRESS_MARK, held_marks, withheld_marks
-from ..common.egress_services import held_service_marks
+from ..common.egress_services import held_service_marks, withheld_services
 from ..common.node_network import NodeNetwork
 from .bridge import IP, SOURCE, ZONE, Bridge, connection_mark
 from .neighbour_flows import ADVERTISEMENT
@@ -45,14 +45,18 @@ def add_egress_flows(bridge: Bridge, view: NodeNetwork, version: int) -> None:
     chosen = [(NODE_ADDRESS_MARK, bridge.provider.address(version))]
     chosen += [] if view.is_default else [one for one in held_marks(view) if family(one[1]) == version]
     chosen += [
-        (mark, f"{f'[{source}]' if version == 6 else source}:{view.translated_ports}")
-        for mark, source in held_service_marks(view)
-        if family(source) == version
+        (mark, _with_ports(view, source)) for mark, source in held_service_marks(view) if family(source) == version
     ]
     withheld = [one for one in withheld_marks(view) if family(one[1]) == version]
+    services = [one for one in withheld_services(view) if family(one[1]) == version]
     if view.is_default:
         for _mark, address in withheld:
             _withhold_translated(bridge, view, sent, address)
+        for _mark, address in services:
+            bridge.add(
+                0, _WITHHELD_TRANSLATED, f"in_port=LOCAL,{IP[version]},{SOURCE[version]}={address}", "drop", view.name
+            )
+    withheld += [(mark, _with_ports(view, source)) for mark, source in services]
     # An EgressIP has one mark; another one of its addresses may be here.
     known, hidden = dict(chosen), {} if view.is_default else dict(reversed(withheld))
     for mark, source in [*chosen, *(one for one in hidden.items() if one[0] not in known)]:
@@ -61,6 +65,10 @@ def add_egress_flows(bridge: Bridge, view: NodeNetwork, version: int) -> None:
         # Only this flow comes and goes with the steps of a move, since one that drops is written at once.
         if mark not in known:
             bridge.add(0, _WITHHELD, f"{sent},pkt_mark={mark:#x}", "drop", view.name)
+
+
+def _with_ports(view: NodeNetwork, source: str) -> str:
+    return f"{f'[{source}]' if family(source) == 6 else source}:{view.translated_ports}"
 
 
 def _withhold_translated(bridge: Bridge, view: NodeNetwork, sent: str, address: str) -> None:

@@ -22,8 +22,11 @@ _BEFORE_VRFS = 999
 
 
 def render_egress_service_rules(default: NodeNetwork) -> tuple[list[Chain], list[Set], list[Map]]:
-    """Return chains, sets and maps; none where the node is the host of no EgressService of the default network."""
-    found = [one for one in steered(default) if one.host == default.node]
+    """Return chains, sets and maps; none where the node is the host of no EgressService of the default network.
+
+    The host that an EgressService moves to has them before that, and the former one after it.
+    """
+    found = [one for one in steered(default) if one.translated_by(default.node)]
     if not found:
         return [], [], []
     rules, sets, maps = [], [], []
