@@ -57,18 +57,16 @@ def expect_move(
     watch: RemoteProgram,
     known: dict[str, str],
     hosts: dict[str, tuple[str, ...]],
-    others: frozenset[str] = frozenset(),
 ) -> None:
     """End the watch: each address was at its former host, then at the new one, where connections work.
 
-    `known` has the MAC of each host, `hosts` those of each address. `others`: hosts are not prepared for the move, so
-    connections may come from these addresses meanwhile, and from the new host before it announces the address.
+    `known` has the MAC of each host, `hosts` those of each address.
     """
     watch.go_on()
     found = watch.line()
     # Without an assertion on time, which depends on the machine.
     print(json.dumps(found))
-    assert [one for one in found["others"] if one.split()[0] not in others] == []
+    assert found["others"] == []
     for address, seen in found["addresses"].items():
         expected = [known[node] for node in hosts[address]]
         for kind in ("hosts", "senders", "frames"):
@@ -78,6 +76,6 @@ def expect_move(
             )
         # A new host sends packets of workloads when it has said that it has the address.
         for (mac, sent), (_mac, answered) in zip(seen["senders"], seen["hosts"], strict=False):
-            assert others or sent >= answered or mac != expected[-1] or len(expected) == 1, address
+            assert sent >= answered or mac != expected[-1] or len(expected) == 1, address
         for port, one in seen["ports"].items():
             assert one["accepted"], f"{address} {port}: no connection after the move"

@@ -11,6 +11,7 @@ import pytest
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.moves import steps
 from ansible_collections.heddle.ovn.plugins.module_utils.plan.held_addresses import moved_addresses
 from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
+from ansible_collections.heddle.ovn.plugins.module_utils.render.common.changed_networks import changed_networks
 from ansible_collections.heddle.ovn.plugins.module_utils.render.common.handover import prepared_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.render.common.node_network import NodeNetwork
 from ansible_collections.heddle.ovn.plugins.module_utils.render.egress.move_notices import CLAIMING, Notice
@@ -132,6 +133,7 @@ def test_each_step(monkeypatch, tmp_path, network):
         assert leads_to(hosts.stored(node), node) == way[node]
     assert hosts.take(STEPS[0], "node3", after, moved) == []
     assert state() == [none, withheld, former]
+    waiting = {node: hosts.stored(node) for node in HOSTS}
     hosts.ready = {Notice(CLAIMING, "node2")}
     for node in HOSTS:
         assert hosts.take(STEPS[1], node, after, moved) == (["rows", "release"] if node == "node3" else [])
@@ -141,6 +143,9 @@ def test_each_step(monkeypatch, tmp_path, network):
     assert hosts.take(STEPS[2], "node2", after, moved) == ["claim", "rows", "wait"]
     assert state() == [none, former, withheld]
     assert hosts.take(STEPS[2], "node1", after, moved) == ["rows", "wait"]
+    # The rows can be written alone.
+    [name] = after["egress_services"]
+    assert all(changed_networks(waiting[node], hosts.stored(node), node) == {name} for node in HOSTS)
     assert hosts.take(STEPS[2], "node3", after, moved)
     assert state() == [none, former, withheld]
     for node in HOSTS:

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The networks of a host that change by endpoints of Services, members of policies, EgressIPs and workloads alone."""
+"""The networks of a host that change by endpoints of Services, members of policies, egress addresses and workloads.
+
+By nothing else, so that all other rows are as before.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from .moving import UNANNOUNCED
 from .node_network import is_mesh, is_on
 
 # Parts of a plan that say nothing about the topology; all but the workloads are by network.
-_BY_NETWORK = ("services", "headless", "policies")
+_BY_NETWORK = ("services", "headless", "policies", "egress_services")
 _PARTS = {"workloads", "egress_ips", *_BY_NETWORK}
 # Of no consequence for rows.
 _OTHERS = {"digest", "revision", UNANNOUNCED}
