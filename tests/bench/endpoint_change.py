@@ -30,7 +30,7 @@ from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
-from ansible_collections.heddle.ovn.plugins.module_utils.agent import topology
+from ansible_collections.heddle.ovn.plugins.module_utils.agent import northd_recompute, topology
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.comparison_record import ComparisonRecord
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.context import NodeContext
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.protocol.connection import Connection
@@ -174,7 +174,10 @@ def measure(changes: int, networks: int, *, recorded: bool) -> dict[str, list[fl
     found: dict[str, list[float]] = {title: [] for title in TITLES}
     forking = multiprocessing.get_context("fork")
     times_of_parent, times_of_child = forking.Pipe(duplex=False)
-    with running_host() as (machine, northbound, _southbound):
+    with (
+        running_host() as (machine, northbound, _southbound),
+        mock.patch.object(northd_recompute, "PENDING_FILE", str(machine.folder / "northd-pending")),
+    ):
         record = ComparisonRecord("bench", str(machine.folder / "compared.json")) if recorded else None
         context = NodeContext("node1", "", write=True, record=record)
         for _time in ("writes", "finds no difference"):

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.heddle.ovn.plugins.module_utils.agent import northd_recompute
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.protocol.client import Client, Unreachable
 
 SCHEMAS = {
@@ -185,6 +186,12 @@ def make_toolbox() -> Toolbox:
 def tools() -> Toolbox:
     """The programs of Open vSwitch and OVN."""
     return make_toolbox()
+
+
+@pytest.fixture(autouse=True)
+def _own_note_of_writes(monkeypatch, tmp_path):
+    """Keep what a host notes beside its databases out of this machine's /run."""
+    monkeypatch.setattr(northd_recompute, "PENDING_FILE", str(tmp_path / "northd-pending"))
 
 
 @pytest.fixture

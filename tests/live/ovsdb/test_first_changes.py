@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from unittest import mock
+
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.agent import first_changes, topology
+from ansible_collections.heddle.ovn.plugins.module_utils.agent import first_changes, northd_recompute, topology
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.context import NodeContext
+from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Outcome
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.protocol.client import OvsdbError
 from tests.pipeline import EVERYWHERE, layer2, namespace, plan_of, with_gateways
 
@@ -96,3 +100,27 @@ def test_check_mode_writes_nothing(zone):
     before = zone.northbound.dump()
     assert actions(topology.apply_topology(context, plan(ready=False))) == [BALANCER]
     assert zone.northbound.dump() == before
+
+
+def test_after_a_run_that_was_cut_off_northd_computes_everything(zone, monkeypatch):
+    """What that run wrote is there, so the next one does not see that northd needs it (`northd_recompute.py`)."""
+    asked, pending = [], Path(northd_recompute.PENDING_FILE)
+    monkeypatch.setattr(northd_recompute, "recompute", lambda: asked.append("recompute") or Outcome())
+    assert not pending.exists()
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(topology, "apply_northbound", mock.Mock(side_effect=KeyboardInterrupt))
+        zone.apply(plan(ready=False), plan(ready=True))
+    assert pending.exists()
+    for _time in range(2):
+        assert not zone.apply(plan(ready=False), plan(ready=False)).changed
+        assert asked == ["recompute"]
+        assert not pending.exists()
+
+
+def test_where_northd_did_not_compute_everything_the_next_run_asks_again(zone, monkeypatch):
+    pending = Path(northd_recompute.PENDING_FILE)
+    northd_recompute.begin()
+    for notes in (("northd did not",), ()):
+        monkeypatch.setattr(northd_recompute, "recompute", lambda notes=notes: Outcome(notes=notes))
+        assert zone.apply(plan(ready=True), plan(ready=True)).notes == notes
+        assert pending.exists() == bool(notes)

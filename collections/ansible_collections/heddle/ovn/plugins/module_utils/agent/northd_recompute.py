@@ -5,10 +5,15 @@ A gateway router takes packets for its own address on the provider network when 
 address, as node ports do. When one of several such load balancers loses the address and remains, northd (OVN 25.03,
 incremental processing, `lr_stateful`) forgets that others have it. Routers that give what they balance their own
 address (`lb_force_snat_ip=router_ip`), as those of all other networks than Layer2 ones, are not concerned.
+
+Whether a change needs that is known when it has been written, and nothing shows it afterwards. So a file says that a
+write is under way: where the one before was cut off, northd computes everything.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections.abc import Mapping
 
 from ..common.addressing import plain
@@ -16,11 +21,28 @@ from ..common.change import Outcome
 from ..common.polling import attempts
 from ..ovsdb.control_socket import NORTHD, call
 
+PENDING_FILE = "/run/heddle/northd-pending"
 _SECONDS = 60.0
 _NOTE = (
     "node ports of Layer2 networks may get no answer on this host: ovn-northd did not compute everything when it was "
     "asked to; run: systemctl restart ovn-northd"
 )
+
+
+def begin() -> bool:
+    """Note that rows are about to be written; return whether a former write was cut off before it was complete."""
+    try:
+        os.makedirs(os.path.dirname(PENDING_FILE), mode=0o755, exist_ok=True)
+        os.close(os.open(PENDING_FILE, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
+    except FileExistsError:
+        return True
+    return False
+
+
+def end() -> None:
+    """Note that northd needs no request for what was written."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(PENDING_FILE)
 
 
 def is_needed(outcome: Outcome, plan: dict, node: str) -> bool:

@@ -124,6 +124,7 @@ def apply_topology(context: NodeContext, plan: dict) -> Outcome:
         return Outcome()
     owner, write = _owner(plan), context.write
     own, change, first = plan["nodes"][node], Announcement(), FirstChanges(context, plan, owner)
+    was_cut_off = northd_recompute.begin() if write else False
     outcome = first.write(NORTHBOUND_REMOTE, change) or Outcome()
     with connected(VSWITCH_REMOTE, write=write) as client:
         if client:
@@ -145,8 +146,11 @@ def apply_topology(context: NodeContext, plan: dict) -> Outcome:
                     synchronise(client, southbound_client, context.timeout, change.number, chassis=chassis)
             finally:
                 # After northd has processed the change: before that it would be for nothing.
-                if write and northd_recompute.is_needed(outcome, plan, context.node):
-                    outcome += northd_recompute.recompute()
+                is_needed = was_cut_off or (write and northd_recompute.is_needed(outcome, plan, context.node))
+                asked = northd_recompute.recompute() if is_needed else Outcome()
+            if write and not asked.notes:
+                northd_recompute.end()
+            outcome += asked
             # Last, because removing an additional chassis must wait until packets go to the primary one.
             additional = render_additional_chassis(plan, node)
             return outcome + reconcile_additional_chassis(southbound_client, additional, write=write)
