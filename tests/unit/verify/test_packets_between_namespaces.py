@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -30,6 +31,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.prober i
     probe_again,
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.processes import Responder
+from tests.live.gateway.packets import checksum
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
 
@@ -207,6 +209,30 @@ def test_link_mtu_black_hole_is_the_only_failure(wires: None, responder: Respond
         for one, other in (("1", "2"), ("2", "1"))
         for family, address in zip((4, 6), ADDRESSES[other], strict=True)
     ]
+
+
+def report_small_mtu(mtu: int) -> None:
+    """Send red/1 a notice of red/2 that its packets are too big (RFC 792, RFC 1191)."""
+    sender, target = (socket.inet_aton(ADDRESSES[number][0].partition("/")[0]) for number in "12")
+    # About an echo reply, which the kernel sends itself: no socket has to be open.
+    echo = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 1400, 1, 0x4000, 64, 1, 0, sender, target) + bytes(8)
+    unsummed = struct.pack("!BBHHH", 3, 4, 0, 0, mtu) + echo
+    notice = unsummed[:2] + struct.pack("!H", checksum(unsummed)) + unsummed[4:]
+    with (
+        kernel.in_netns(namespace_of("red", "2")),
+        socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as raw,
+    ):
+        raw.sendto(notice, (socket.inet_ntoa(sender), 0))
+
+
+def test_path_mtu_of_a_former_path_is_no_failure(wires: None, responder: Responder) -> None:
+    """A kernel keeps it for 10 minutes after the path has been healed."""
+    report_small_mtu(1300)
+    route = ["ip", "-n", namespace_of("red", "1"), "route", "get", "10.0.0.4"]
+    assert "mtu 1300" in subprocess.run(route, check=True, capture_output=True, text=True).stdout
+    start(responder)
+    report = evaluate(PLAN, {"here": ask_again(ask()[0])}, None, EVERY_PAIR)
+    assert report["passed"], report["failures"]
 
 
 def test_large_packet_that_was_lost_once_is_no_failure(wires: None, responder: Responder) -> None:
