@@ -100,7 +100,9 @@ IS_RED2 = "external_ids:iface-id=red.red_red_red2"
 def tunnel_ends(plan: dict, flow: dict) -> set[str]:
     """Return the nodes of a flow's ends, and those that hold the egress addresses with which its sender leaves."""
     ends = (flow["source"], flow["target"])
-    found = {plan["workloads"][end]["node"] if end in plan["workloads"] else end for end in ends}
+    # What sends beside workloads is a host, or one of its VRFs.
+    hosts = {flow["source"]: flow.get("runner"), flow["target"]: flow["target"]}
+    found = {plan["workloads"][end]["node"] if end in plan["workloads"] else hosts[end] for end in ends}
     for entry in plan["egress_ips"].values():
         workloads = {workload for names in entry["workloads"].values() for workload in names}
         if workloads & {*ends} and not {*ends} <= {*plan["workloads"]}:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import random
+import signal
 import socket
 
 from ansible_collections.heddle.ovn.plugins.module_utils.mesh import sleeve
@@ -28,7 +29,7 @@ def two_hosts():
     return plan_of(text, hosts=described)
 
 
-def wait_overlay(fleet, overlays: dict[tuple[str, str], str]) -> None:
+def wait_overlay(fleet, overlays: dict[tuple[str, str], str | None]) -> None:
     def chosen() -> bool:
         return all(fleet.hosts[one].overlay(other) == overlay for (one, other), overlay in overlays.items())
 
@@ -92,6 +93,37 @@ def test_a_cut_control_channel_stops_no_traffic(fleet):
         stream.run(lambda: 0 < silence() < 1, "the stream after the control channel was healed")
         wait_overlay(fleet, both)
     finally:
+        stream.close()
+
+
+def test_a_daemon_that_stands_still_stops_no_traffic_and_a_path_that_is_cut_is_left(fleet):
+    """No heartbeat arrives in either case. The kernel of a host whose daemon is slow acknowledges what it receives."""
+    fleet.start(two_hosts())
+    first, second = fleet.hosts["node1"], fleet.hosts["node2"]
+    both = {("node1", "node2"): "fastdp", ("node2", "node1"): "fastdp"}
+    wait_overlay(fleet, both)
+    address = fleet.wire("red/a2").addresses[0]
+    stream = Stream(first.station("red/a1", MTU), second.station("red/a2", MTU), address)
+
+    def silence() -> float:
+        """Seconds since the last heartbeat of the other host."""
+        overlays = first.connection("node2").get("overlays", {})
+        return min((one["heard"] or 0.0 for one in overlays.values()), default=0.0)
+
+    try:
+        stream.run(lambda: True, "the undisturbed stream")
+        second.daemon.send_signal(signal.SIGSTOP)
+        stream.run(lambda: silence() > 6, "the stream beside a daemon that stands still")
+        assert first.overlay("node2") == "fastdp"
+        second.daemon.send_signal(signal.SIGCONT)
+        stream.run(lambda: 0 < silence() < 1, "the stream beside a daemon that runs again")
+        wait_overlay(fleet, both)
+        first.impair("priority=100,in_port=eth1,actions=drop")
+        wait_overlay(fleet, {("node1", "node2"): None, ("node2", "node1"): None})
+        first.impair()
+        wait_overlay(fleet, both)
+    finally:
+        second.daemon.send_signal(signal.SIGCONT)
         stream.close()
 
 

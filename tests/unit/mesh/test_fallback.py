@@ -19,28 +19,38 @@ UID = 0x1122334455667788
 
 
 class Ends:
-    """One end's selection: heartbeats of the overlays in `passing` are acknowledged, the peer's arrive over `heard`."""
+    """One end's selection: heartbeats of the overlays in `passing` are acknowledged, the peer's arrive over `heard`.
+
+    `announcing` is whether the peer's process runs, `acknowledging` whether its kernel does.
+    """
 
     def __init__(self):
         self.selection = Selection(("fastdp", "sleeve"), 0.0)
         self.passing = self.heard = {"fastdp", "sleeve"}
         self.now, self.interval = 0.0, INTERVAL_SECONDS
+        self.announcing, self.acknowledging = True, True
+        self._announced = 0.0
+
+    def evaluate(self):
+        return self.selection.evaluate(self.now, lambda: self.acknowledging)
 
     def run(self, seconds):
         """The choices of some time, each with the moment when it was made."""
         changes, end = [], self.now + seconds
         while self.now < end:
             self.now += TICK
-            self.selection.tick(self.now, 1)
-            number = self.selection.due(self.now, self.interval)
+            number = self.selection.rounds.due(self.now, self.interval)
             for name, beats in self.selection.beats.items():
                 if number is not None:
                     beats.sent(number, self.now)
                     if name in self.passing:
-                        beats.acknowledged(number, self.now)
+                        self.selection.acknowledged(name, number, self.now)
                 if name in self.heard:
-                    beats.heard = self.now
-            if self.selection.evaluate(self.now):
+                    self.selection.heard(name, number, self.now)
+            if self.announcing and self.now >= self._announced + 1:
+                self._announced = self.now
+                self.selection.announced()
+            if self.evaluate():
                 changes.append((self.selection.chosen, round(self.now - (end - seconds), 1)))
         return changes
 
@@ -79,9 +89,35 @@ def test_missing_acknowledgements_alone_change_nothing_and_a_silent_peer_does():
     assert ends.run(20) == []
     ends.heard = set()
     ((chosen, when),) = ends.run(5)
-    assert (chosen, 2.9 <= when <= 3.2) == (None, True)
+    assert (chosen, 2.9 <= when <= 4.2) == (None, True)
     ends.passing = ends.heard = {"sleeve"}
     assert ends.run(5)[-1][0] == "sleeve"
+
+
+def test_silent_peer_whose_process_is_slow_is_not_left():
+    ends = Ends()
+    ends.run(2)
+    ends.passing, ends.heard, ends.announcing = set(), set(), False
+    assert ends.run(30) == []
+    # It runs again, and its heartbeats do not arrive.
+    ends.announcing = True
+    ((chosen, when),) = ends.run(5)
+    assert (chosen, when <= 3.2) == (None, True)
+    ends.announcing = False
+    assert ends.run(5) == []
+
+
+def test_silent_peer_whose_kernel_is_silent_too_is_left():
+    ends = Ends()
+    ends.run(2)
+    ends.passing, ends.heard, ends.announcing, ends.acknowledging = set(), set(), False, False
+    ((chosen, when),) = ends.run(5)
+    assert (chosen, 2.9 <= when <= 3.2) == (None, True)
+    # Without a heartbeat it is not used again.
+    ends.acknowledging = True
+    assert ends.run(5) == []
+    ends.heard = {"fastdp"}
+    assert [chosen for chosen, _when in ends.run(1)] == ["fastdp"]
 
 
 def test_pause_of_the_own_process_is_no_silence_of_the_peer():
@@ -89,6 +125,18 @@ def test_pause_of_the_own_process_is_no_silence_of_the_peer():
     ends.run(2)
     ends.now += 60
     assert ends.run(1) == []
+    # What has arrived meanwhile is handled before the timers of this process.
+    ends.now += 60
+    ends.selection.acknowledged("fastdp", 1, ends.now)
+    assert not ends.evaluate()
+
+
+def test_process_that_runs_seldom_does_not_take_that_for_silence():
+    ends = Ends()
+    ends.run(2)
+    for _time in range(5):
+        ends.now += 0.9
+        assert not ends.evaluate()
 
 
 class Path:

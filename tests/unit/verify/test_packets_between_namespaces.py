@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.heddle.ovn.plugins.module_utils.common.naming import MESH_TOPOLOGY
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.evaluation import evaluate, unconfirmed
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.selection import ALL, Selection
@@ -29,6 +31,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.prober i
     probe_again,
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.processes import Responder
+from tests.live.gateway.packets import checksum
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
 
@@ -69,7 +72,13 @@ PLAN = {
     "revision": 1,
     "nodes": {"here": {"id": 2, "chassis": "c", "encap_ips": [], "addresses": []}},
     "networks": {
-        f"{tenant}_net": {"id": 1, "families": [4, 6], "mtu": 1400, "subnets": ["10.0.0.0/24", "fd00:10::/64"]}
+        f"{tenant}_net": {
+            "id": 1,
+            "topology": "Layer2",
+            "families": [4, 6],
+            "mtu": 1400,
+            "subnets": ["10.0.0.0/24", "fd00:10::/64"],
+        }
         for tenant in ("red", "blue")
     },
     "workloads": {f"{tenant}/{number}": workload(tenant, number) for tenant in ("red", "blue") for number in "12"},
@@ -120,18 +129,18 @@ def start(responder: Responder, lifetime: float = 60) -> tuple[bool, list[str]]:
 EVERY_PAIR = Selection(ALL)
 
 
-def ask(timeout: float = 5) -> tuple[dict, list[str]]:
+def ask(timeout: float = 5, plan: dict = PLAN) -> tuple[dict, list[str]]:
     """Return the host's input for `evaluate` after one pass, and the problems."""
-    asked = Expectations.of(PLAN, "here", {}, EVERY_PAIR)
+    asked = Expectations.of(plan, "here", {}, EVERY_PAIR)
     record, problems = probe(asked, places(PLAN, "here"), PORT, timeout)
     seen = expand(record, asked)
     return {"seen": seen, "slowest": record["slowest"], "received": [], "digest": "d", "problems": []}, problems
 
 
-def ask_again(host: dict, timeout: float = 5) -> dict:
+def ask_again(host: dict, timeout: float = 5, plan: dict = PLAN) -> dict:
     """Return the same after what got no answer was asked alone."""
-    asked = Expectations.of(PLAN, "here", {}, EVERY_PAIR)
-    wanted = set(unconfirmed(evaluate(PLAN, {"here": host}, None, EVERY_PAIR)))
+    asked = Expectations.of(plan, "here", {}, EVERY_PAIR)
+    wanted = set(unconfirmed(evaluate(plan, {"here": host}, None, EVERY_PAIR)))
     numbers = [
         number for number, row in enumerate(asked.rows) if (row.source, row.target, row.network, row.address) in wanted
     ]
@@ -167,6 +176,28 @@ def test_silence_and_wrong_answers_fail_reachability(wires: None, responder: Res
     assert {one["source"] for one in report["pairs"] if one["result"] == "failed"} == {"red/1", "red/2"}
 
 
+def on_the_mesh(*networks: str) -> dict:
+    """Return the plan with these networks on the mesh."""
+    described = {
+        name: {**network, "topology": MESH_TOPOLOGY} if name in networks else network
+        for name, network in PLAN["networks"].items()
+    }
+    return {**PLAN, "networks": described}
+
+
+@pytest.mark.parametrize(("meshes", "near"), [((), True), (("red_net",), False)])
+def test_silence_on_a_mesh_is_not_compared_with_answers_on_other_networks(wires, responder, meshes, near) -> None:
+    """Only the answers of red_net are missing, so controls are on blue_net."""
+    kernel.change_link(namespace_of("red", "2"), "wire", state="down")
+    start(responder)
+    plan = on_the_mesh(*meshes)
+    host = ask_again(ask(plan=plan)[0], plan=plan)
+    found = [one["near"] for (_source, target, *_rest), one in host["again"].items() if target.startswith("red/")]
+    assert found == [near] * 4
+    assert {name for one in evaluate(plan, {"here": host}, None, EVERY_PAIR)["failures_by_hosts"]
+            for name in one["networks"]} == {"red_net"}  # fmt: skip
+
+
 def test_link_mtu_black_hole_is_the_only_failure(wires: None, responder: Responder) -> None:
     """A black hole: one end of the wire takes 1,300 bytes, and the other one gets no ICMP error."""
     kernel.change_link(namespace_of("red", "2"), "wire", mtu=1300)
@@ -178,6 +209,30 @@ def test_link_mtu_black_hole_is_the_only_failure(wires: None, responder: Respond
         for one, other in (("1", "2"), ("2", "1"))
         for family, address in zip((4, 6), ADDRESSES[other], strict=True)
     ]
+
+
+def report_small_mtu(mtu: int) -> None:
+    """Send red/1 a notice of red/2 that its packets are too big (RFC 792, RFC 1191)."""
+    sender, target = (socket.inet_aton(ADDRESSES[number][0].partition("/")[0]) for number in "12")
+    # About an echo reply, which the kernel sends itself: no socket has to be open.
+    echo = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 1400, 1, 0x4000, 64, 1, 0, sender, target) + bytes(8)
+    unsummed = struct.pack("!BBHHH", 3, 4, 0, 0, mtu) + echo
+    notice = unsummed[:2] + struct.pack("!H", checksum(unsummed)) + unsummed[4:]
+    with (
+        kernel.in_netns(namespace_of("red", "2")),
+        socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as raw,
+    ):
+        raw.sendto(notice, (socket.inet_ntoa(sender), 0))
+
+
+def test_path_mtu_of_a_former_path_is_no_failure(wires: None, responder: Responder) -> None:
+    """A kernel keeps it for 10 minutes after the path has been healed."""
+    report_small_mtu(1300)
+    route = ["ip", "-n", namespace_of("red", "1"), "route", "get", "10.0.0.4"]
+    assert "mtu 1300" in subprocess.run(route, check=True, capture_output=True, text=True).stdout
+    start(responder)
+    report = evaluate(PLAN, {"here": ask_again(ask()[0])}, None, EVERY_PAIR)
+    assert report["passed"], report["failures"]
 
 
 def test_large_packet_that_was_lost_once_is_no_failure(wires: None, responder: Responder) -> None:

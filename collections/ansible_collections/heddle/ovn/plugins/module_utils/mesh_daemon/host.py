@@ -13,6 +13,7 @@ from ..mesh.codec import (
     SLEEVE_KEY_BYTES,
     HeartbeatReceived,
     Hello,
+    Keepalive,
     Keys,
     ProbeReceived,
     ProtocolError,
@@ -31,8 +32,6 @@ _EXPIRE_SECONDS = 60
 # looks each second: a packet of a flow that is there does not reach the daemon, and heartbeats must not stay slow. To
 # look with each tick of 0.2 s takes four times the processor time of an idle host.
 _USE_SECONDS, _IDLE_USE_SECONDS, _IDLE_SECONDS = 4, 1, 10
-# A longer pause between two ticks is this process's own, not a silence of its neighbours.
-_LONGEST_PAUSE = 1
 # A daemon that is restarted connects again within this time.
 _HOLD_SECONDS = 3
 
@@ -108,8 +107,10 @@ class MeshHost:
             elif isinstance(message, HeartbeatReceived):
                 if message.overlay not in link.selection.beats:
                     raise ProtocolError(f"a heartbeat over {message.overlay}, which this connection does not have")
-                link.selection.beats[message.overlay].acknowledged(message.number, now)
+                link.selection.acknowledged(message.overlay, message.number, now)
                 self._evaluate(link)
+            elif isinstance(message, Keepalive):
+                link.selection.announced()
             elif isinstance(message, ProbeReceived):
                 link.path.acknowledged(message.size, now)
             elif isinstance(message, Keys):
@@ -237,7 +238,7 @@ class MeshHost:
 
     def _heard(self, link, overlay, number):
         beats = link.selection.beats
-        beats[overlay].heard, beats[overlay].heard_number = self._now, number
+        link.selection.heard(overlay, number, self._now)
         self._evaluate(link)
 
         def acknowledge():
@@ -319,10 +320,9 @@ class MeshHost:
         self.datapath.refresh()
 
     def _beat(self, link, now):
-        link.selection.tick(now, _LONGEST_PAUSE)
         self._evaluate(link)
         interval = heartbeat.IDLE_INTERVAL_SECONDS if self.is_idle else heartbeat.INTERVAL_SECONDS
-        number = link.selection.due(now, interval)
+        number = link.selection.rounds.due(now, interval)
         link.probe(now)
         if number is None:
             return

@@ -4,16 +4,18 @@
 from __future__ import annotations
 
 from ..mesh import heartbeat, sealing, sleeve, too_big
+from ..mesh.codec import Keepalive, encode
 from ..mesh.path_mtu import PathMtu
 from ..mesh.selection import Selection
 
 FAST_DATAPATH, SLEEVE = "fastdp", "sleeve"
 # In order of preference.
 OVERLAYS = (FAST_DATAPATH, SLEEVE)
+_ANNOUNCEMENT_SECONDS = 1
 
 
 class Link:
-    """`address` is the neighbour's, `channel` writes to its control channel.
+    """`address` is the neighbour's, `channel` is the control channel to it.
 
     `transmit(data, address)` sends a datagram of the fallback, `ceiling` is the size of the largest one that is needed
     and that the interface takes. Of an `encrypted` link nothing is sent over the fallback before the neighbour's key is
@@ -32,7 +34,7 @@ class Link:
         self._overhead = sealing.OVERHEAD if encrypted else 0
         # The number of the newest key for what is received, and when another one is due.
         self.generation, self.rekey_due = 0, now
-        self.since = self.chosen_since = now
+        self.since = self.chosen_since = self._announcement_due = now
         self.problem = ""
 
     @property
@@ -53,7 +55,7 @@ class Link:
     def evaluate(self, now, ceiling):
         """Choose the overlay anew; True when it is another one. After a failure the fallback's path is not known."""
         before = self.overlay
-        if not self.selection.evaluate(now):
+        if not self.selection.evaluate(now, self.channel.is_acknowledged):
             return False
         self.chosen_since = now
         if before == FAST_DATAPATH:
@@ -61,10 +63,13 @@ class Link:
         return True
 
     def beat(self, now, number):
-        """Send the heartbeat with this number over the fallback."""
+        """Send the heartbeat with this number over the fallback, and announce each second that it was sent over all."""
         if SLEEVE in self.selection.beats:
             self.selection.beats[SLEEVE].sent(number, now)
             self._send(sleeve.heartbeat(self.connection.uid, number))
+        if now >= self._announcement_due:
+            self._announcement_due = now + _ANNOUNCEMENT_SECONDS
+            self.channel.write(encode(Keepalive()))
 
     def probe(self, now):
         """Send a probe over the fallback if one is due, and the fallback is known to work at all."""

@@ -18,8 +18,9 @@ from ..expectations.pools import with_pools
 
 _SPARE_DESCRIPTORS = 64
 _FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
-# Constants of Linux (ip(7), ipv6(7)): packets are not fragmented on their way, whatever their size.
-_DO_NOT_FRAGMENT = {4: (socket.IPPROTO_IP, 10, 2), 6: (socket.IPPROTO_IPV6, 23, 2)}
+# Constants of Linux (ip(7), ipv6(7)), IP_PMTUDISC_PROBE: packets are not fragmented, and sent in any size that the
+# interface takes. A path MTU that the kernel learned, which it keeps for 10 minutes, may be that of a former path.
+_DO_NOT_FRAGMENT = {4: (socket.IPPROTO_IP, 10, 3), 6: (socket.IPPROTO_IPV6, 23, 3)}
 
 
 @dataclass(frozen=True, slots=True)

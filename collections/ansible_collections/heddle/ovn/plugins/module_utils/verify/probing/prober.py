@@ -8,9 +8,11 @@ plan and selection, so an expectation is identified by its index in that list, a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ...common.addressing import plain
 from ...common.serialization import digest
+from ...render.common.node_network import is_mesh
 from ..expectations.expectation import Pair, askers, expected
 from ..expectations.external_expectations import external_flows, host_addresses
 from ..expectations.external_flow import ExternalFlow
@@ -34,13 +36,24 @@ _BALANCED_COPIES = 4
 AGAIN = ("tries", "waited", "slowest", "dead", "near")
 
 
+class Path(NamedTuple):
+    """The host of a target, and the network of the mesh that leads there, "" for all other networks."""
+
+    host: str
+    mesh: str
+
+
 @dataclass(frozen=True)
 class Expectations:
-    """The questions of one host: `rows` are evaluated, `controls` are answered by every working host."""
+    """The questions of one host: `rows` are evaluated, `controls` are answered by every working host.
+
+    `hosts` has the node of each workload, `meshes` the networks of the mesh.
+    """
 
     rows: list[Pair | ExternalFlow]
     controls: list[Pair]
     hosts: dict[str, str]
+    meshes: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, plan: dict, runner: str, external: dict[str, list[str]], selection: Selection) -> Expectations:
@@ -62,7 +75,8 @@ class Expectations:
         asked = askers(plan)
         # Only network namespaces can send; other kinds of workloads have no probe.
         hosts = {name: one["node"] for name, one in asked["workloads"].items()}
-        return cls(rows, _controls(asked, runner, external), hosts)
+        meshes = frozenset(name for name, network in plan["networks"].items() if is_mesh(network))
+        return cls(rows, _controls(asked, runner, external), hosts, meshes)
 
     @property
     def fingerprint(self) -> str:
@@ -70,12 +84,12 @@ class Expectations:
         return digest([[one.source, one.target, one.network, one.address] for one in self.rows])
 
     def known_good(self, seen: dict[tuple, dict]) -> list[int]:
-        """Return an answered row for each target host and family, except services."""
-        found: dict[tuple[str, int], int] = {}
+        """Return an answered row for each path and family, except services."""
+        found: dict[tuple[Path, int], int] = {}
         for number, row in enumerate(self.rows):
             one = seen.get((row.source, row.target, row.network, row.address), UNANSWERED)
             if row.reach and self.host(row) and (one["answered_by"], one["answered_on"]) == (row.target, row.network):
-                found.setdefault((self.host(row), row.family), number)
+                found.setdefault((self.path(row), row.family), number)
         return list(found.values())
 
     def unanswered(self, record: dict) -> int:
@@ -93,6 +107,15 @@ class Expectations:
     def host(self, row: Pair | ExternalFlow) -> str:
         """Return the host of a row's target; a service has none."""
         return "" if getattr(row, "protocol", "") else self.hosts.get(row.target, row.target)
+
+    def path(self, row: Pair | ExternalFlow) -> Path:
+        """Return a row's path from this host: to the target's host, and on which network of the mesh.
+
+        The mesh has other tunnels than OVN, and flows are made by a daemon. So an answer on a network of OVN does not
+        show how long one takes there.
+        """
+        beyond_source = row.network in self.meshes and row.source != row.target
+        return Path(self.host(row), row.network if beyond_source else "")
 
 
 def _controls(plan: dict, runner: str, external: dict[str, list[str]]) -> list[Pair]:
@@ -144,7 +167,7 @@ def probe_again(
 
     `again` lists them as `unconfirmed`, and as `good` rows that were answered; `slowest` is how many seconds an answer
     took on any host. The record's `again` has, by row: `tries`, `waited` and `slowest` (control) in seconds, `dead`,
-    and `near`: whether the control was between the same two hosts.
+    and `near`: whether the control took the same path.
     """
     rows, unconfirmed = [*asked.rows, *asked.controls], again["unconfirmed"]
     chosen = [*unconfirmed, *again["good"], *range(len(asked.rows), len(rows))]
@@ -156,7 +179,7 @@ def probe_again(
         for number in (one for one in range(len(unconfirmed)) if one not in exchange.unsent):
             row = exchange.asked[number].row
             controls = _alike(asked, row, good)
-            near[number] = bool(controls) and asked.host(exchange.asked[controls[0]].row) == asked.host(row)
+            near[number] = bool(controls) and asked.path(exchange.asked[controls[0]].row) == asked.path(row)
             least = 0.0 if near[number] else 1.1 * MARGIN * again["slowest"]
             copies = _BALANCED_COPIES if len(getattr(row, "responders", ())) > 1 else 1
             wanted.append(Unconfirmed(number, bool(row.reach and row.mtu), controls, least, copies))
@@ -180,21 +203,23 @@ def _alone(row: Pair | ExternalFlow, number: int) -> Question:
 
 
 def _known_good(asked: Expectations, found: list[Question]) -> list[int]:
-    """Return an answered question for each target host and family; the host's own ones come last."""
+    """Return an answered question for each path and family; the host's own ones come last."""
     answered = [number for number, one in enumerate(found) if one.reached and not getattr(one.row, "protocol", "")]
-    by_host: dict[tuple[str, int], int] = {}
+    by_path: dict[tuple[Path, int], int] = {}
     for number in answered:
         row = found[number].row
-        by_host.setdefault((asked.host(row), row.family), number)
-    return list(by_host.values())
+        by_path.setdefault((asked.path(row), row.family), number)
+    return list(by_path.values())
 
 
 def _alike(
     asked: Expectations, row: Pair | ExternalFlow, good: list[tuple[int, Pair | ExternalFlow]]
 ) -> tuple[int, ...]:
-    """Return the controls of a row, the most similar first: target host and family, target host, any, own."""
-    host = asked.host(row)
+    """Return the controls of a row, the most similar first: path and family, path, the same of its host, any, own."""
+    host, path = asked.host(row), asked.path(row)
     ranks = (
+        [number for number, one in good if asked.path(one) == path and one.family == row.family],
+        [number for number, one in good if asked.path(one) == path],
         [number for number, one in good if asked.host(one) == host and one.family == row.family],
         [number for number, one in good if asked.host(one) == host],
         [number for number, one in good if one.source != one.target],
