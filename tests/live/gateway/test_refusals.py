@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -18,6 +19,8 @@ PROTOCOLS = {TCP: "TCP", UDP: "UDP"}
 # Ports of the Service `closed`, the first for each protocol; ports of workloads.
 FIRST = {"TCP": 1080, "UDP": 1180}
 OPEN = {"TCP": 8080, "UDP": 5353}
+# An external host beside EXTERNAL.
+OTHER_EXTERNAL = {4: "198.51.100.8", 6: "2001:db8:99::8"}
 # In the subnets of user-defined networks; it is beyond those of the default network, whose load balancers then differ
 # by node.
 ENDPOINT = {4: "10.50.0.200", 6: "fd50::200"}
@@ -148,6 +151,33 @@ def test_an_external_host_is_refused_at_once(host, family, mode, case):
                 machine, UPLINK,
                 Packet(NEXT_HOP_MAC, MAC, EXTERNAL[family], target, protocol, source_port, port, kind, payload),
             )  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", ["shared", "local"])
+@pytest.mark.parametrize("family", [4, 6])
+def test_load_balancer_addresses_refuse_what_comes_from_the_source_ranges_only(host, family, mode):
+    """Node ports and external addresses refuse all."""
+    ranges = ", ".join(f"{one}/{128 if ':' in one else 32}" for one in EXTERNAL.values())
+    services = "".join(closed(name, "nothing", "Cluster") for name in NAMES)
+    services = services.replace("externalTrafficPolicy", f"loadBalancerSourceRanges: [{ranges}], externalTrafficPolicy")
+    machine, zone = host(TENANTS + POOL + services, mode)
+    silent = []
+    for name in NAMES:
+        for number, (protocol, target, port) in enumerate(entrances(zone, name, family)):
+            kind, payload = (SYN, b"") if protocol == TCP else (0, b"question")
+            inside = Packet(
+                NEXT_HOP_MAC, MAC, EXTERNAL[family], target, protocol, 4000 + 10 * NAMES.index(name) + number, port,
+                kind, payload,
+            )  # fmt: skip
+            beyond_ranges = replace(inside, source=OTHER_EXTERNAL[family])
+            if target in (NODE[family], OUTSIDE[family]):
+                expect_refusal(machine, UPLINK, beyond_ranges)
+            else:
+                machine.receive(UPLINK, beyond_ranges.encode())
+                silent.append(beyond_ranges)
+            expect_refusal(machine, UPLINK, inside)
+    assert silent
+    assert not [one for one in machine.sent(UPLINK) if any(is_refusal(one, request) for request in silent)]
 
 
 @pytest.mark.parametrize("case", CASES_OF_HOST.values(), ids=CASES_OF_HOST)
