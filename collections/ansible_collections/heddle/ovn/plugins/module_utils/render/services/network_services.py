@@ -7,12 +7,11 @@ addresses, are in a further one. One whose targets depend on the node has one fo
 router, and with the external traffic policy Local another one for the router, which keeps the source address. Only
 switches and routers of its network have them, so other networks do not reach its cluster IP.
 
-A load balancer without any target keeps source addresses, too: a gateway router translates its own TCP resets and ICMP
-errors otherwise, as if they were requests, and they get the wrong source (northd of OVN 25.03, `lr_out_snat`). That is
-an option of the load balancer, not of an address in it. So where packets from beyond the network come in, a gateway
-router has one load balancer for each port and family, `_PORT_IPvFAMILY`, whose targets are alike. They stay the same
-when endpoints come and go: when one load balancer loses an address of the router that another one has, northd drops
-what is sent to that address (until it computes everything).
+A load balancer without any target keeps source addresses, too (`load_balancer_options.py`). That is an option of the
+load balancer, not of an address in it. So where packets from beyond the network come in, a gateway router has one load
+balancer for each port and family, `_PORT_IPvFAMILY`, whose targets are alike. They stay the same when endpoints come
+and go: when one load balancer loses an address of the router that another one has, northd drops what is sent to that
+address (until it computes everything).
 """
 
 from __future__ import annotations
@@ -32,11 +31,10 @@ from ...types.ovsdb_row import Parent, Row
 from ..common.entrances import NODE_PORT, Entrance, entrances_of
 from ..common.node_network import NodeNetwork, is_of_node
 from ..common.ovn_rows import LOAD_BALANCER_GROUP, ROUTER, SWITCH
-from .load_balancer_options import OPTIONS, hairpin_options, socket
+from .load_balancer_options import options_of, socket
 
 # OVN keeps affinity for less than a day; the longest timeout of Kubernetes means that it never ends.
 _ENDLESS = 86400
-_KEEPS_SOURCE = {"skip_snat": "true"}
 
 Targets = Callable[[dict, int], list[str]]
 
@@ -133,9 +131,7 @@ class _Balancing:
         self, protocol: str, scope: str, parent: Parent, vips: dict[str, str], *, keeps_source: bool = False
     ) -> Row:
         name = f"{prefix(self.view.name)}Service_{self.name}_{protocol}_{scope}"
-        options = {**OPTIONS, **hairpin_options(self.view)}
-        if keeps_source or not any(vips.values()):
-            options |= _KEEPS_SOURCE
+        options = options_of(self.view, vips, keeps_source=keeps_source)
         columns = {
             "name": name,
             "protocol": protocol.lower(),
