@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -15,15 +16,55 @@ from tests.live.gateway.test_services import NAMES, TENANTS, UNREACHABLE, addres
 from tests.pipeline import workload
 
 PROTOCOLS = {TCP: "TCP", UDP: "UDP"}
+# Ports of the Service `closed`, the first for each protocol; ports of workloads.
+FIRST = {"TCP": 1080, "UDP": 1180}
+OPEN = {"TCP": 8080, "UDP": 5353}
+# An external host beside EXTERNAL.
+OTHER_EXTERNAL = {4: "198.51.100.8", 6: "2001:db8:99::8"}
+# In the subnets of user-defined networks; it is beyond those of the default network, whose load balancers then differ
+# by node.
+ENDPOINT = {4: "10.50.0.200", 6: "fd50::200"}
+
+
+def exposed_ports(name: str, policy: str, selector: str, ports: list[str]) -> str:
+    return (
+        f"---\napiVersion: v1\nkind: Service\nmetadata: {{name: closed, namespace: {name}}}\n"
+        f"spec: {{type: LoadBalancer, ipFamilyPolicy: RequireDualStack, {selector}"
+        f"externalTrafficPolicy: {policy}, externalIPs: [{', '.join(map(repr, OUTSIDE.values()))}], "
+        f"ports: [{', '.join(ports)}]}}\n"
+    )
+
+
+def port_of(name: str, protocol: str, target: str | int, more: int = 0) -> str:
+    """A port of the Service `closed`, named by its number."""
+    number = FIRST[protocol] + NAMES.index(name) + more
+    return f"{{name: p{number}, protocol: {protocol}, port: {number}, targetPort: {target}}}"
 
 
 def closed(name: str, selector: str, policy: str) -> str:
-    return (
-        f"---\napiVersion: v1\nkind: Service\nmetadata: {{name: closed, namespace: {name}}}\n"
-        f"spec: {{type: LoadBalancer, ipFamilyPolicy: RequireDualStack, selector: {{app: {selector}}}, "
-        f"externalTrafficPolicy: {policy}, externalIPs: [{', '.join(map(repr, OUTSIDE.values()))}], ports: ["
-        f"{{name: tcp, port: {1080 + NAMES.index(name)}}}, "
-        f"{{name: udp, protocol: UDP, port: {1180 + NAMES.index(name)}}}]}}\n"
+    """A Service of a TCP and a UDP port with the endpoints that have the label."""
+    ports = [port_of(name, protocol, target) for protocol, target in OPEN.items()]
+    return exposed_ports(name, policy, f"selector: {{app: {selector}}}, ", ports)
+
+
+def partly_closed(name: str, policy: str) -> str:
+    """One of two ports of each protocol with an endpoint, and one with a target port that no workload has."""
+    ports = [port_of(name, protocol, "none") for protocol in OPEN]
+    ports += [port_of(name, protocol, target, 10) for protocol, target in OPEN.items()]
+    return exposed_ports(name, policy, "selector: {app: web}, ", ports)
+
+
+def of_one_family(name: str, family: int) -> str:
+    """A dual-stack Service with an endpoint of one family."""
+    ports = [port_of(name, protocol, target) for protocol, target in OPEN.items()]
+    targets = ", ".join(
+        f"{{name: p{FIRST[protocol] + NAMES.index(name)}, protocol: {protocol}, port: {target}}}"
+        for protocol, target in OPEN.items()
+    )
+    return exposed_ports(name, "Cluster", "", ports) + (
+        f"---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {{name: one, namespace: {name}, "
+        f"labels: {{kubernetes.io/service-name: closed}}}}\naddressType: IPv{family}\n"
+        f"ports: [{targets}]\nendpoints: [{{addresses: [{ENDPOINT[family]!r}]}}]\n"
     )
 
 
@@ -36,11 +77,24 @@ def described(zone, name: str, which: str) -> dict:
     return zone.plan["services"]["default" if name == "plain" else f"{name}_net"][f"{name}/{which}"]
 
 
+def closed_ports(zone, name: str, family: int) -> list[dict]:
+    """The ports of the Service without endpoints, with the policy Local without any on node1."""
+    entry = described(zone, name, "closed")
+    is_local = entry["external"]["traffic_policy"] == "Local"
+
+    def is_endpoint(one: dict) -> bool:
+        return (":" in one["address"]) == (family == 6) and (one["node"] == "node1" or not is_local)
+
+    found = [port for port in entry["ports"] if not any(map(is_endpoint, port["endpoints"]))]
+    assert {port["protocol"] for port in found} == set(PROTOCOLS.values())
+    return found
+
+
 def entrances(zone, name: str, family: int) -> Iterator[tuple[int, str, int]]:
-    """Protocol, address and port of what an external host may send to by way of node1."""
+    """Protocol, address and port of what an external host may send to by way of node1, and has no endpoints there."""
     entry = described(zone, name, "closed")
     held = [one["address"] for one in entry["external"]["load_balancer"] if one["node"] == "node1"]
-    for port in entry["ports"]:
+    for port in closed_ports(zone, name, family):
         protocol = next(number for number, text in PROTOCOLS.items() if text == port["protocol"])
         yield protocol, NODE[family], port["node_port"]
         yield protocol, OUTSIDE[family], port["port"]
@@ -65,19 +119,30 @@ def expect_refusal(machine, interface: str, request: Packet) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("selector", "policy"),
-    [
-        ("nothing", "Cluster"),
-        ("nothing", "Local"),
-        # All endpoints are on another node.
-        ("far", "Local"),
-    ],
-)
+# What the Services are, given a namespace and the family that is asked for.
+CASES = {
+    "no endpoints": lambda name, _family: closed(name, "nothing", "Cluster"),
+    "ports without endpoints": lambda name, _family: partly_closed(name, "Cluster"),
+    "a family without endpoints": lambda name, family: of_one_family(name, 10 - family),
+}
+LOCAL_CASES = {
+    "no endpoints, Local": lambda name, _family: closed(name, "nothing", "Local"),
+    "endpoints on another node, Local": lambda name, _family: closed(name, "far", "Local") + elsewhere(name),
+    "ports without endpoints, Local": lambda name, _family: partly_closed(name, "Local"),
+}
+SHARED_AND_LOCAL_MODE = [
+    *(("shared", case) for case in (CASES | LOCAL_CASES).values()),
+    # With the policy Local packets go through the host in local gateway mode.
+    *(("local", case) for case in CASES.values()),
+]
+CASES_OF_HOST = CASES | {name: case for name, case in LOCAL_CASES.items() if name.startswith("ports")}
+NAMES_OF_CASES = [*CASES, *LOCAL_CASES, *(f"{name}, local gateway mode" for name in CASES)]
+
+
+@pytest.mark.parametrize(("mode", "case"), SHARED_AND_LOCAL_MODE, ids=NAMES_OF_CASES)
 @pytest.mark.parametrize("family", [4, 6])
-def test_an_external_host_is_refused_at_once(host, family, selector, policy):
-    text = TENANTS + POOL + "".join(closed(name, selector, policy) + elsewhere(name) for name in NAMES)
-    machine, zone = host(text)
+def test_an_external_host_is_refused_at_once(host, family, mode, case):
+    machine, zone = host(TENANTS + POOL + "".join(case(name, family) for name in NAMES), mode)
     for name in NAMES:
         for number, (protocol, target, port) in enumerate(entrances(zone, name, family)):
             kind, payload = (SYN, b"") if protocol == TCP else (0, b"question")
@@ -88,14 +153,42 @@ def test_an_external_host_is_refused_at_once(host, family, selector, policy):
             )  # fmt: skip
 
 
+@pytest.mark.parametrize("mode", ["shared", "local"])
 @pytest.mark.parametrize("family", [4, 6])
-def test_the_host_is_refused_at_once(host, family):
+def test_load_balancer_addresses_refuse_what_comes_from_the_source_ranges_only(host, family, mode):
+    """Node ports and external addresses refuse all."""
+    ranges = ", ".join(f"{one}/{128 if ':' in one else 32}" for one in EXTERNAL.values())
+    services = "".join(closed(name, "nothing", "Cluster") for name in NAMES)
+    services = services.replace("externalTrafficPolicy", f"loadBalancerSourceRanges: [{ranges}], externalTrafficPolicy")
+    machine, zone = host(TENANTS + POOL + services, mode)
+    silent = []
+    for name in NAMES:
+        for number, (protocol, target, port) in enumerate(entrances(zone, name, family)):
+            kind, payload = (SYN, b"") if protocol == TCP else (0, b"question")
+            inside = Packet(
+                NEXT_HOP_MAC, MAC, EXTERNAL[family], target, protocol, 4000 + 10 * NAMES.index(name) + number, port,
+                kind, payload,
+            )  # fmt: skip
+            beyond_ranges = replace(inside, source=OTHER_EXTERNAL[family])
+            if target in (NODE[family], OUTSIDE[family]):
+                expect_refusal(machine, UPLINK, beyond_ranges)
+            else:
+                machine.receive(UPLINK, beyond_ranges.encode())
+                silent.append(beyond_ranges)
+            expect_refusal(machine, UPLINK, inside)
+    assert silent
+    assert not [one for one in machine.sent(UPLINK) if any(is_refusal(one, request) for request in silent)]
+
+
+@pytest.mark.parametrize("case", CASES_OF_HOST.values(), ids=CASES_OF_HOST)
+@pytest.mark.parametrize("family", [4, 6])
+def test_the_host_is_refused_at_once(host, family, case):
     """Its kernel has translated to the cluster IP; here the test does what the kernel does."""
-    text = TENANTS + POOL + "".join(closed(name, "nothing", "Cluster") for name in NAMES)
+    text = TENANTS + POOL + "".join(case(name, family) for name in NAMES)
     machine, zone = host(text, userspace_interfaces=[UPLINK])
     for name in NAMES:
         cluster_ip = next(one for one in described(zone, name, "closed")["addresses"] if (":" in one) == (family == 6))
-        for port in described(zone, name, "closed")["ports"]:
+        for port in closed_ports(zone, name, family):
             protocol, kind, payload = (TCP, SYN, b"") if port["protocol"] == "TCP" else (UDP, 0, b"question")
             expect_refusal(
                 machine, BRIDGE,
@@ -126,14 +219,16 @@ def test_a_node_port_works_when_the_first_endpoint_comes_to_the_node(host, famil
 
 
 def beyond(name: str, kind: str) -> str:
-    """A Service whose only endpoint, which a slice has, is beyond the network."""
+    """A Service whose only endpoint, which a slice has, is beyond the network; it has external addresses."""
+    port = f"{{protocol: UDP, port: {53 + NAMES.index(name)}}}"
     return (
         f"---\napiVersion: v1\nkind: Service\nmetadata: {{name: far, namespace: {name}}}\n"
-        f"spec: {{type: {kind}, ipFamilyPolicy: RequireDualStack, ports: [{{protocol: UDP, port: 53}}]}}\n"
+        f"spec: {{type: {kind}, ipFamilyPolicy: RequireDualStack, "
+        f"externalIPs: [{', '.join(map(repr, OUTSIDE.values()))}], ports: [{port}]}}\n"
         + "".join(
             "---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\n"
             f"metadata: {{name: far-{version}, namespace: {name}, labels: {{kubernetes.io/service-name: far}}}}\n"
-            f"addressType: IPv{version}\nports: [{{protocol: UDP, port: 53}}]\n"
+            f"addressType: IPv{version}\nports: [{port}]\n"
             f"endpoints: [{{addresses: [{target!r}]}}]\n"
             for version, target in ((4, "198.51.100.53"), (6, "2001:db8:99::53"))
         )

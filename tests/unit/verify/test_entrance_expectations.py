@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import socket
 import time
 
@@ -94,11 +95,36 @@ def test_a_service_without_endpoints_refuses_whatever_its_port(protocol):
     assert {(one.reach, one.refused, one.responders, one.seen_as) for one in entrances} == {(True, True, (), "")}
 
 
-def test_a_port_without_endpoints_beside_one_with_some_is_not_tested():
-    more = "{name: a, protocol: UDP, port: 7654, nodePort: 30000}, {name: b, protocol: UDP, port: 80, targetPort: none}"
+@pytest.mark.parametrize("protocol", ["TCP", "UDP"])
+def test_a_port_without_endpoints_beside_one_with_some_refuses(protocol):
+    more = "{name: a, protocol: UDP, port: 7654, nodePort: 30000}, "
+    more += f"{{name: b, protocol: {protocol}, port: 80, nodePort: 30001, targetPort: none}}"
     text = CLIENTS.replace("{protocol: UDP, port: 7654, nodePort: 30000}", more).replace("MORE", "")
+    found = [one for one in external_flows(plan_of(text, hosts=with_gateways("shared")), EXTERNAL)
+             if one.kind in ENTRANCES]  # fmt: skip
+    assert {(one.kind, one.port) for one in found} == set(itertools.product(ENTRANCES, (7654, 80, 30000, 30001)))
+    for one in found:
+        expected = (True, True, ()) if one.port in (80, 30001) else (True, False, BOTH)
+        assert (one.reach, one.refused, one.responders) == expected
+
+
+def test_a_family_without_endpoints_refuses():
+    text = TEXT.replace("selector: {app: web}, ", "ipFamilyPolicy: RequireDualStack, ").replace("MORE", "") + (
+        "---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\n"
+        "metadata: {name: one, namespace: red, labels: {kubernetes.io/service-name: web}}\naddressType: IPv6\n"
+        "ports: [{protocol: UDP, port: 7654}]\nendpoints: [{addresses: ['fd00:10::200']}]\n"
+    )
     found = external_flows(plan_of(text, hosts=with_gateways("shared")), EXTERNAL)
-    assert {one.target.split()[-3] for one in found if one.kind == HOST_TO_ENTRANCE} == {"7654", "30000"}
+    # No workload has the endpoint's address, so what it answers is unknown.
+    assert {(one.family, one.refused) for one in found if one.kind in ENTRANCES} == {(4, True)}
+
+
+def test_a_family_that_the_network_has_not_is_not_tested():
+    """No gateway router of the network has an address to answer with."""
+    text = TEXT.replace("selector: {app: web}", "ipFamilyPolicy: RequireDualStack").replace("MORE", "")
+    text = text.replace(", 'fd00:10::/64'", "")
+    found = external_flows(plan_of(text, hosts=with_gateways("shared")), EXTERNAL)
+    assert {one.family for one in found if one.kind in ENTRANCES} == {4}
 
 
 def test_with_the_policy_local_a_node_without_endpoint_refuses():

@@ -12,7 +12,7 @@ from ...common.naming import DEFAULT_NETWORK, gateway_router, node_switch
 from ...types.ovsdb_row import Parent, Row
 from ..common.node_network import NodeNetwork
 from ..common.ovn_rows import ROUTER, SWITCH
-from .load_balancer_options import OPTIONS, hairpin_options, socket
+from .load_balancer_options import options_of, socket
 from .network_services import seen_from_router
 
 
@@ -40,16 +40,17 @@ def _load_balancer(
     endpoints = [address for text in service["endpoints"] for address in _addresses(view, text, version)]
     if scope == "node_router":
         endpoints = [seen_from_router(view, address) for address in endpoints]
+    vips = {
+        socket(service["address"], port["port"]): ",".join(
+            socket(address, port.get("target", port["port"])) for address in endpoints
+        )
+        for port in ports
+    }
     columns = {
         "name": f"{name}_IPv6" if version == 6 else name,
         "protocol": protocol.lower(),
-        "vips": {
-            socket(service["address"], port["port"]): ",".join(
-                socket(address, port.get("target", port["port"])) for address in endpoints
-            )
-            for port in ports
-        },
-        "options": {**OPTIONS, **hairpin_options(view)},
+        "vips": vips,
+        "options": options_of(view, vips),
         "external_ids": {"k8s.ovn.org/kind": "Service", "k8s.ovn.org/owner": service["name"]},
     }
     return Row("Load_Balancer", columns["name"], columns, view.name, parent)

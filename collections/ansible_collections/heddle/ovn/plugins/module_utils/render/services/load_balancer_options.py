@@ -7,12 +7,20 @@ from ..common.node_network import NodeNetwork
 
 _HAIRPIN_MASQUERADE = 5
 # A port without targets answers with a TCP reset or an ICMP error.
-OPTIONS = {"reject": "true", "event": "false", "skip_snat": "false", "neighbor_responder": "none"}
+_OPTIONS = {"reject": "true", "event": "false", "neighbor_responder": "none"}
 
 
-def hairpin_options(view: NodeNetwork) -> dict:
-    """Return the option with the source addresses that a workload sees when it is its own endpoint."""
-    return {"hairpin_snat_ip": " ".join(view.masquerade(_HAIRPIN_MASQUERADE))}
+def options_of(view: NodeNetwork, vips: dict[str, str], *, keeps_source: bool = False) -> dict:
+    """Return the options of a load balancer, with the source addresses that a workload sees that is its own endpoint.
+
+    One without any target keeps source addresses: a gateway router translates its own TCP resets and ICMP errors
+    otherwise, as if they were requests, and they get the wrong source (northd of OVN 25.03, `lr_out_snat`).
+    """
+    return {
+        **_OPTIONS,
+        "skip_snat": "true" if keeps_source or not any(vips.values()) else "false",
+        "hairpin_snat_ip": " ".join(view.masquerade(_HAIRPIN_MASQUERADE)),
+    }
 
 
 def socket(address: str, port: int) -> str:

@@ -7,15 +7,17 @@ addresses, are in a further one. One whose targets depend on the node has one fo
 router, and with the external traffic policy Local another one for the router, which keeps the source address. Only
 switches and routers of its network have them, so other networks do not reach its cluster IP.
 
-A load balancer without any target keeps source addresses, too: a gateway router translates its own TCP resets and ICMP
-errors otherwise, as if they were requests, and they get the wrong source (northd of OVN 25.03, `lr_out_snat`). External
-addresses stay in the same load balancer when endpoints come and go: when one loses an address of the router that
-another one has, northd drops what is sent to that address (until it computes everything).
+A load balancer without any target keeps source addresses, too (`load_balancer_options.py`). That is an option of the
+load balancer, not of an address in it. So where packets from beyond the network come in, a gateway router has one load
+balancer for each port and family, `_PORT_IPvFAMILY`, whose targets are alike. They stay the same when endpoints come
+and go: when one load balancer loses an address of the router that another one has, northd drops what is sent to that
+address (until it computes everything).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from ...common.addressing import family, network_of, nth_address, plain
 from ...common.naming import (
@@ -29,11 +31,10 @@ from ...types.ovsdb_row import Parent, Row
 from ..common.entrances import NODE_PORT, Entrance, entrances_of
 from ..common.node_network import NodeNetwork, is_of_node
 from ..common.ovn_rows import LOAD_BALANCER_GROUP, ROUTER, SWITCH
-from .load_balancer_options import OPTIONS, hairpin_options, socket
+from .load_balancer_options import options_of, socket
 
 # OVN keeps affinity for less than a day; the longest timeout of Kubernetes means that it never ends.
 _ENDLESS = 86400
-_KEEPS_SOURCE = {"skip_snat": "true"}
 
 Targets = Callable[[dict, int], list[str]]
 
@@ -51,57 +52,86 @@ def render_network_services(view: NodeNetwork) -> list[Row]:
     return rows
 
 
+@dataclass(frozen=True)
+class _Part:
+    """What one load balancer has of a Service: cluster IPs, ports and entrances; `suffix` ends its name."""
+
+    suffix: str
+    ports: list[dict]
+    addresses: list[str]
+    entrances: list[Entrance]
+
+
 class _Balancing:
     """The load balancers of one Service on the node."""
 
     def __init__(self, view: NodeNetwork, name: str, service: dict) -> None:
         self.view, self.name, self.service = view, name, service
         self.entrances = entrances_of(view, name)
+        self._router = Parent(ROUTER, gateway_router(view.name, view.node), "load_balancer")
 
     def rows(self, protocol: str) -> list[Row]:
         """Return the rows of one protocol."""
-        view, node = self.view, self.view.node
         ports = [port for port in self.service["ports"] if port["protocol"] == protocol]
         outer = [one for one in self.entrances if one.protocol == protocol]
-        shared = Parent(LOAD_BALANCER_GROUP, load_balancer_group(view.name), "load_balancer")
-        if not is_of_node(view.network, self.service):
-            own = [one for one in outer if one.kind == NODE_PORT]
-            everywhere = [one for one in outer if one.kind != NODE_PORT]
-            rows = [
-                self._row(
-                    protocol, "cluster", shared, self._inner(ports, self._all) | self._outer(everywhere, self._all)
-                )
-            ]
-            if own:
-                rows.append(self._row(protocol, f"node_router+switch_{node}", shared, self._outer(own, self._all)))
-            return rows
-        switch = Parent(SWITCH, view.workload_switch, "load_balancer")
-        router = Parent(ROUTER, gateway_router(view.name, node), "load_balancer")
-        local = [one for one in outer if one.is_local]
-        other = [one for one in outer if not one.is_local]
-        rows = [
-            # Workloads of the network reach all endpoints by the external addresses, whatever the policy.
-            self._row(
-                protocol, f"node_switch_{node}", switch,
-                self._inner(ports, self._internal) | self._outer(outer, self._all) | self._through_host(outer),
-            ),
-            self._row(
-                protocol, f"node_router_{node}", router,
-                self._inner(ports, self._routed) | self._outer(other, self._routed),
-            ),
+        parts = self._parts(ports, outer)
+        if not is_of_node(self.view.network, self.service):
+            return [row for part in parts for row in self._alike(protocol, part)]
+        return [
+            self._of_switch(protocol, _Part("", ports, self.service["addresses"], outer)),
+            *(self._of_router(protocol, part) for part in parts),
+            *self._of_local_router(protocol, [one for one in outer if one.is_local]),
+        ]
+
+    def _parts(self, ports: list[dict], outer: list[Entrance]) -> list[_Part]:
+        """Return what a gateway router has a load balancer for: each port and family, all at once without entrances."""
+        addresses = self.service["addresses"]
+        if not outer:
+            return [_Part("", ports, addresses, [])]
+        return [
+            _Part(
+                f"_{port['port']}_IPv{family(address)}", [port], [address],
+                [one for one in outer if one.port == port and one.version == family(address)],
+            )
+            for port in ports
+            for address in addresses
         ]  # fmt: skip
-        if local:
-            vips = self._outer(local, self._of_node_targets)
-            rows.append(self._row(protocol, f"node_local_router_{node}", router, vips, keeps_source=True))
+
+    def _alike(self, protocol: str, part: _Part) -> list[Row]:
+        """Return what the switch and the gateway router share."""
+        shared = Parent(LOAD_BALANCER_GROUP, load_balancer_group(self.view.name), "load_balancer")
+        own = [one for one in part.entrances if one.kind == NODE_PORT]
+        everywhere = [one for one in part.entrances if one.kind != NODE_PORT]
+        vips = self._inner(part, self._all) | self._outer(everywhere, self._all)
+        rows = [self._row(protocol, f"cluster{part.suffix}", shared, vips)]
+        if own:
+            scope = f"node_router+switch_{self.view.node}{part.suffix}"
+            rows.append(self._row(protocol, scope, shared, self._outer(own, self._all)))
         return rows
+
+    def _of_switch(self, protocol: str, part: _Part) -> Row:
+        """Workloads of the network reach all endpoints by the external addresses, whatever the policy."""
+        parent = Parent(SWITCH, self.view.workload_switch, "load_balancer")
+        vips = self._inner(part, self._internal) | self._outer(part.entrances, self._all)
+        vips |= self._through_host(part.entrances)
+        return self._row(protocol, f"node_switch_{self.view.node}", parent, vips)
+
+    def _of_router(self, protocol: str, part: _Part) -> Row:
+        other = [one for one in part.entrances if not one.is_local]
+        vips = self._inner(part, self._routed) | self._outer(other, self._routed)
+        return self._row(protocol, f"node_router_{self.view.node}{part.suffix}", self._router, vips)
+
+    def _of_local_router(self, protocol: str, local: list[Entrance]) -> list[Row]:
+        if not local:
+            return []
+        vips = self._outer(local, self._of_node_targets)
+        return [self._row(protocol, f"node_local_router_{self.view.node}", self._router, vips, keeps_source=True)]
 
     def _row(
         self, protocol: str, scope: str, parent: Parent, vips: dict[str, str], *, keeps_source: bool = False
     ) -> Row:
         name = f"{prefix(self.view.name)}Service_{self.name}_{protocol}_{scope}"
-        options = {**OPTIONS, **hairpin_options(self.view)}
-        if keeps_source or not any(vips.values()):
-            options |= _KEEPS_SOURCE
+        options = options_of(self.view, vips, keeps_source=keeps_source)
         columns = {
             "name": name,
             "protocol": protocol.lower(),
@@ -115,12 +145,13 @@ class _Balancing:
             columns["selection_fields"] = {"ip_src", "ip_dst"}
         return Row("Load_Balancer", name, columns, self.view.name, parent)
 
-    def _inner(self, ports: list[dict], targets: Targets) -> dict[str, str]:
+    @staticmethod
+    def _inner(part: _Part, targets: Targets) -> dict[str, str]:
         """Return the cluster IPs with their targets."""
         return {
             socket(address, port["port"]): ",".join(targets(port, family(address)))
-            for port in ports
-            for address in self.service["addresses"]
+            for port in part.ports
+            for address in part.addresses
         }
 
     @staticmethod

@@ -75,9 +75,10 @@ class EntranceFlows:
                     yield name, entrance
 
     def _is_able(self, network: str, entrance: Entrance) -> bool:
-        ports = self._plan["services"][network][entrance.service]["ports"]
-        # Where others of the protocol have some, those without do not refuse everywhere.
-        if not any(one["endpoints"] for one in ports if one["protocol"] == entrance.protocol):
+        # The network's gateway routers have no addresses of other families.
+        if entrance.version not in self._plan["networks"][network]["families"]:
+            return False
+        if not any(family(one["address"]) == entrance.version for one in entrance.port["endpoints"]):
             return entrance.protocol != "SCTP"
         names = self.answering(network, entrance.port, entrance.version) if entrance.protocol == "UDP" else ()
         return bool(names) and not any(self._policies.isolates(INGRESS, network, one) for one in names)
