@@ -70,14 +70,24 @@ def test_path_that_swallows_large_packets_in_one_direction(fleet):
             stream.close()
 
 
-def test_a_cut_control_channel_stops_no_traffic(fleet):
-    """Heartbeats still arrive, only their acknowledgements do not: nothing better is known, so nothing changes."""
+BOTH = {("node1", "node2"): "fastdp", ("node2", "node1"): "fastdp"}
+
+
+def one_stream(fleet):
+    """Start two hosts; return them and a stream between their workloads, which nothing disturbs yet."""
     fleet.start(two_hosts())
     first, second = fleet.hosts["node1"], fleet.hosts["node2"]
-    both = {("node1", "node2"): "fastdp", ("node2", "node1"): "fastdp"}
-    wait_overlay(fleet, both)
-    address = fleet.wire("red/a2").addresses[0]
-    stream = Stream(first.station("red/a1", MTU), second.station("red/a2", MTU), address)
+    wait_overlay(fleet, BOTH)
+    return (
+        first,
+        second,
+        Stream(first.station("red/a1", MTU), second.station("red/a2", MTU), fleet.wire("red/a2").addresses[0]),
+    )
+
+
+def test_a_cut_control_channel_stops_no_traffic(fleet):
+    """Heartbeats still arrive, only their acknowledgements do not: nothing better is known, so nothing changes."""
+    first, second, stream = one_stream(fleet)
 
     def silence() -> float:
         """Seconds since the last acknowledgement."""
@@ -88,22 +98,17 @@ def test_a_cut_control_channel_stops_no_traffic(fleet):
         first.impair(*(f"priority=100,tcp,{port}=6783,actions=drop" for port in ("tp_src", "tp_dst")))
         # Longer than the 3 s after which a host that is silent counts as gone.
         stream.run(lambda: silence() > 4, "the stream without a control channel")
-        wait_overlay(fleet, both)
+        wait_overlay(fleet, BOTH)
         first.impair()
         stream.run(lambda: 0 < silence() < 1, "the stream after the control channel was healed")
-        wait_overlay(fleet, both)
+        wait_overlay(fleet, BOTH)
     finally:
         stream.close()
 
 
 def test_a_daemon_that_stands_still_stops_no_traffic_and_a_path_that_is_cut_is_left(fleet):
     """No heartbeat arrives in either case. The kernel of a host whose daemon is slow acknowledges what it receives."""
-    fleet.start(two_hosts())
-    first, second = fleet.hosts["node1"], fleet.hosts["node2"]
-    both = {("node1", "node2"): "fastdp", ("node2", "node1"): "fastdp"}
-    wait_overlay(fleet, both)
-    address = fleet.wire("red/a2").addresses[0]
-    stream = Stream(first.station("red/a1", MTU), second.station("red/a2", MTU), address)
+    first, second, stream = one_stream(fleet)
 
     def silence() -> float:
         """Seconds since the last heartbeat of the other host."""
@@ -117,11 +122,11 @@ def test_a_daemon_that_stands_still_stops_no_traffic_and_a_path_that_is_cut_is_l
         assert first.overlay("node2") == "fastdp"
         second.daemon.send_signal(signal.SIGCONT)
         stream.run(lambda: 0 < silence() < 1, "the stream beside a daemon that runs again")
-        wait_overlay(fleet, both)
+        wait_overlay(fleet, BOTH)
         first.impair("priority=100,in_port=eth1,actions=drop")
         wait_overlay(fleet, {("node1", "node2"): None, ("node2", "node1"): None})
         first.impair()
-        wait_overlay(fleet, both)
+        wait_overlay(fleet, BOTH)
     finally:
         second.daemon.send_signal(signal.SIGCONT)
         stream.close()
