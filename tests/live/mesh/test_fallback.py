@@ -78,16 +78,13 @@ def one_stream(fleet):
     fleet.start(two_hosts())
     first, second = fleet.hosts["node1"], fleet.hosts["node2"]
     wait_overlay(fleet, BOTH)
-    return (
-        first,
-        second,
-        Stream(first.station("red/a1", MTU), second.station("red/a2", MTU), fleet.wire("red/a2").addresses[0]),
-    )
+    address = fleet.wire("red/a2").addresses[0]
+    return first, second, Stream(first.station("red/a1", MTU), second.station("red/a2", MTU), address)
 
 
 def test_a_cut_control_channel_stops_no_traffic(fleet):
     """Heartbeats still arrive, only their acknowledgements do not: nothing better is known, so nothing changes."""
-    first, second, stream = one_stream(fleet)
+    first, _second, stream = one_stream(fleet)
 
     def silence() -> float:
         """Seconds since the last acknowledgement."""
