@@ -110,7 +110,7 @@ def is_refusal(packet, request: Packet) -> bool:
     if request.protocol == TCP:
         ports = packet.source_port, packet.target_port
         return packet.protocol == TCP and packet.kind & RESET and ports == (request.target_port, request.source_port)
-    # The error has the beginning of the request, by which it is told from those of other requests.
+    # The error has the beginning of the request, which distinguishes it from those of other requests.
     ports = struct.pack("!HH", request.source_port, request.target_port)
     return (packet.protocol, packet.kind) == UNREACHABLE[6 if ":" in request.target else 4] and ports in packet.payload
 
