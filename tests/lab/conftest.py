@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from tests import supervised
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 REPORT = Path(os.environ.get("LAB_REPORT") or ROOT / "report")
@@ -50,15 +54,22 @@ class Lab:
             assert run.code == 0, run.output[-6000:]
         return run
 
-    def begin(self, playbook: str, *arguments: str, manifests: Path = MANIFESTS, quiet=False) -> subprocess.Popen:
-        """Start a playbook of the project; as a context manager it is waited for. `quiet`: what it prints is lost."""
+    @contextlib.contextmanager
+    def begin(
+        self, playbook: str, *arguments: str, manifests: Path = MANIFESTS, quiet=False
+    ) -> Iterator[subprocess.Popen]:
+        """Start a playbook of the project, and wait for it at the end of the block, or end it when the block fails.
+
+        `quiet`: what it prints is lost.
+        """
         command = [str(ROOT / "scripts" / "play"), f"playbooks/{playbook}", "-e", f"heddle_manifests={manifests}"]
         # The recap of Ansible's default output is what `Run` reads.
         environment = {**os.environ, "ANSIBLE_NOCOLOR": "1", "HEDDLE_VERBOSE": "1", "HEDDLE_LOG_DIRECTORY": ""}
-        return subprocess.Popen(
+        with supervised.running(
             [*command, *arguments], cwd=ROOT, env=environment, text=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL if quiet else subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
+        ) as process:  # fmt: skip
+            yield process
 
     def ssh(self, host: str, *command: str) -> str:
         """Run a command on a host and return what it printed."""

@@ -8,6 +8,7 @@ import signal
 import subprocess
 from collections.abc import Callable
 
+from tests import supervised
 from tests.lab.conftest import ROOT
 
 
@@ -17,7 +18,7 @@ def disturbed(playbook: str, words: str, action: Callable[[subprocess.Popen], ob
     # The words are names of tasks, which the short output leaves out.
     environment = {**os.environ, "ANSIBLE_NOCOLOR": "1", "HEDDLE_VERBOSE": "1", "HEDDLE_LOG_DIRECTORY": ""}
     output, waiting = [], True
-    with subprocess.Popen(
+    with supervised.running(
         command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
         for line in process.stdout:

@@ -10,6 +10,7 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.audit.tables import cause_lines
+from tests import supervised
 from tests.lab.conftest import NODES, REPORT, ROOT
 
 
@@ -25,7 +26,7 @@ def module(host, name, arguments, *flags):
         json.dumps(arguments),
     ]
     environment = {**os.environ, "ANSIBLE_NOCOLOR": "1"}
-    done = subprocess.run([*command, *flags], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    done = supervised.run([*command, *flags], cwd=ROOT, env=environment, stderr=subprocess.PIPE)
     line = next((line for line in done.stdout.splitlines() if " => " in line), None)
     assert line, done.stdout + done.stderr
     return json.loads(line.partition(" => ")[2])

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.polling import attempts
+from tests import supervised
 from tests.lab.conftest import MANIFESTS, ROOT
 from tests.lab.green_network import NAMESPACE, NETWORK
 
@@ -133,7 +134,7 @@ def test_killed_runs_are_completed_by_the_next_one(lab, manifests):
     # The cuts are task names in Ansible's default output.
     environment = {**os.environ, "HEDDLE_VERBOSE": "1", "HEDDLE_LOG_DIRECTORY": ""}
     for cut in CUTS:
-        with subprocess.Popen(
+        with supervised.running(
             command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         ) as run:
             assert any(cut in line for line in run.stdout), cut

@@ -16,6 +16,8 @@ import pexpect
 import pytest
 import yaml
 
+from tests.supervised import supervised
+
 from .conftest import MANIFESTS, ROOT
 
 NODE = "node3"
@@ -92,14 +94,13 @@ def confirmed(answer: str) -> str:
     arguments = ["playbooks/uninstall.yml", "-e", f"heddle_manifests={MANIFESTS}", *LIMIT, *FORCE,
                  "-e", "heddle_uninstall_confirm=true"]  # fmt: skip
     environment = {**os.environ, "ANSIBLE_NOCOLOR": "1", "HEDDLE_LOG_DIRECTORY": ""}
-    terminal = pexpect.spawn(
-        str(ROOT / "scripts" / "play"), arguments, cwd=ROOT, env=environment, encoding="utf-8", timeout=300,
-        dimensions=(50, 200),
-    )  # fmt: skip
-    terminal.expect(f"Remove Heddle from {NODE}[?] yes continues, anything else stops")
-    terminal.sendline(answer)
-    terminal.expect(pexpect.EOF)
-    terminal.close()
+    program, *arguments = supervised([ROOT / "scripts" / "play", *arguments])
+    with pexpect.spawn(
+        program, arguments, cwd=ROOT, env=environment, encoding="utf-8", timeout=300, dimensions=(50, 200)
+    ) as terminal:
+        terminal.expect(f"Remove Heddle from {NODE}[?] yes continues, anything else stops")
+        terminal.sendline(answer)
+        terminal.expect(pexpect.EOF)
     return f"{terminal.before}\nended with {terminal.exitstatus}"
 
 

@@ -14,6 +14,7 @@ import time
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.polling import attempts
+from tests import supervised
 from tests.lab.conftest import NODES, ROOT
 from tests.lab.tenants import egress_ip
 from tests.lab.test_coil import own
@@ -222,17 +223,16 @@ def test_failed_migration_leaves_the_vm_on_the_source(lab, vm):
 def test_migration_cut_off_after_switch_over_is_completed_by_the_next_run(lab, vm):
     (here,) = vm.runs_on()
     there = "node1" if here != "node1" else "node2"
-    playbook = subprocess.Popen(
+    with supervised.running(
         [str(ROOT / "scripts" / "play"), "playbooks/migrate_workload.yml", "-e", f"workload={MACHINE}", "-e",
          f"to={there}"],
         cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
         env={**os.environ, "ANSIBLE_NOCOLOR": "1", "HEDDLE_VERBOSE": "1", "HEDDLE_LOG_DIRECTORY": ""},
-    )  # fmt: skip
-    for line in playbook.stdout:
-        if "Read the VM's state on both hosts]" in line:
-            break
-    os.killpg(playbook.pid, 9)
-    playbook.wait()
+    ) as playbook:  # fmt: skip
+        for line in playbook.stdout:
+            if "Read the VM's state on both hosts]" in line:
+                break
+        os.killpg(playbook.pid, 9)
     assert vm.runs_on() == [there]
     # What is left at the source is over; were it started anew, there would be two.
     left = lab.ssh(here, "systemctl", "show", "--property=MainPID", "--value", UNIT).strip()

@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from tests import supervised
+
 ROOT = Path(__file__).resolve().parents[2]
 COLLECTION = ROOT / "collections" / "ansible_collections" / "heddle" / "ovn"
 # What of this process's environment would lead Ansible or Python back to the repository.
@@ -48,10 +50,7 @@ class User:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
         # The columns keep Ansible from breaking lines.
         environment = {**kept, "HOME": str(self.home), "ANSIBLE_NOCOLOR": "1", "COLUMNS": "1000"}
-        done = subprocess.run(
-            command, cwd=self.directory, env=environment, text=True, check=False, timeout=_LONGEST,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
+        done = supervised.run(command, cwd=self.directory, env=environment, timeout=_LONGEST)
         if success:
             assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout[-8000:]}"
         return done

@@ -16,6 +16,7 @@ if str(ROOT / "notebooks") not in sys.path:
 
 from heddle_notebook import Fleet, Interrupted, Lab, PlayFailed  # noqa: E402 - needs the path above
 from heddle_notebook.progress import Progress  # noqa: E402
+from tests.supervised import supervised  # noqa: E402
 
 TENANT = """
 ---
@@ -66,7 +67,7 @@ def test_two_notebooks_at_once(fleet: Fleet) -> None:
     """Both with the same report, as two pages that are open in one JupyterLab."""
     both = [
         subprocess.Popen(
-            [sys.executable, "-c", APPLY, str(fleet.report), name, TENANT.format(name=f"at-once-{name}")],
+            supervised([sys.executable, "-c", APPLY, str(fleet.report), name, TENANT.format(name=f"at-once-{name}")]),
             cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )
         for name in ("one", "two")
