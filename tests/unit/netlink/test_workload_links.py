@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel, resolver_files
+from ansible_collections.heddle.ovn.plugins.module_utils.netlink.protocol import ethtool
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink.workload_links import (
     NetlinkError,
     planned_endpoints,
@@ -181,7 +182,7 @@ def test_the_userspace_datapath_gets_complete_checksums(host):
         outcome = reconcile_endpoints([endpoint()], owner=PREFIX, userspace=True, write=True)
     assert not outcome.changed
     with kernel.in_netns(f"{PREFIX}_a"):
-        assert not kernel.transmit_checksum("eth0")
+        assert not ethtool.transmit_checksum("eth0")
 
 
 def test_workload_sends_no_router_solicitation_where_no_router_answers(host):

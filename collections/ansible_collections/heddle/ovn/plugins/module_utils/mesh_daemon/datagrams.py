@@ -8,10 +8,10 @@ import contextlib
 import socket
 from ipaddress import ip_address
 
-# ip(7) and ipv6(7): never fragment, and take no path MTU from ICMP; the mesh probes by itself.
-_MTU_DISCOVER = {4: (socket.IPPROTO_IP, 10), 6: (socket.IPPROTO_IPV6, 23)}
+from ..common.path_mtu_discovery import PROBE_PATH_MTU
+
+# IP_MTU (ip(7)) and IPV6_MTU (ipv6(7)).
 _MTU = {4: (socket.IPPROTO_IP, 14), 6: (socket.IPPROTO_IPV6, 24)}
-_PROBE = 3
 _HEADERS = {4: 20 + 8, 6: 40 + 8}
 _LONGEST = 65535
 # Datagrams handled before other tasks have their turn, and the receive buffer.
@@ -53,7 +53,8 @@ class Datagrams:
     def _new(self):
         family = socket.AF_INET if self._version == 4 else socket.AF_INET6
         one = socket.socket(family, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
-        one.setsockopt(*_MTU_DISCOVER[self._version], _PROBE)
+        # The mesh searches for the path MTU itself.
+        one.setsockopt(*PROBE_PATH_MTU[self._version])
         return one
 
     def _read(self):

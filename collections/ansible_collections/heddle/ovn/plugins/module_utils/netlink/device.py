@@ -15,19 +15,17 @@ from dataclasses import dataclass
 
 from ..types.host_network import PROTOCOL
 from .kernel import NetlinkFailure, read_whole
-from .protocol.messages import (
-    ADVERTISED,
-    FAMILIES,
-    KERNEL,
-    LOCAL_TABLE,
-    MAIN_TABLE,
-    NO_DAD,
-    PERMANENT,
-    address_flags,
-    address_text,
-    destination,
-    is_up,
-    route_table,
+from .protocol.messages import FAMILIES, address_flags, address_text, destination, is_up, route_table
+from .protocol.rtnetlink import (
+    IFA_F_NODAD,
+    IFA_F_PERMANENT,
+    RT_SCOPE_UNIVERSE,
+    RT_TABLE_LOCAL,
+    RT_TABLE_MAIN,
+    RTN_UNICAST,
+    RTNH_F_ONLINK,
+    RTPROT_KERNEL,
+    RTPROT_RA,
 )
 
 try:
@@ -43,8 +41,7 @@ except ImportError:
 
 # Routes that the kernel makes itself with an address, those from router advertisements (rtnetlink(7)), and those of
 # the gateways, which are set after the bridge.
-_OTHERS_ROUTES = (KERNEL, ADVERTISED, PROTOCOL)
-_UNICAST = 1
+_OTHERS_ROUTES = (RTPROT_KERNEL, RTPROT_RA, PROTOCOL)
 
 
 @dataclass(frozen=True)
@@ -117,9 +114,9 @@ def read_device(name: str) -> Device | None:
         addresses, leased = [], []
         for message in netlink.get_addr(index=found[0]):
             text = address_text(message)
-            if message["scope"] != 0 or message.get_attr("IFA_PROTO") == PROTOCOL:
+            if message["scope"] != RT_SCOPE_UNIVERSE or message.get_attr("IFA_PROTO") == PROTOCOL:
                 continue
-            if address_flags(message) & PERMANENT:
+            if address_flags(message) & IFA_F_PERMANENT:
                 addresses.append(Held(text, message))
             elif message["family"] == socket.AF_INET:
                 leased.append(text)
@@ -140,8 +137,8 @@ def _routes(netlink, index: int) -> list[Held]:
     for family, number in FAMILIES.items():
         for message in _dumped_routes(netlink, number, device=index):
             table = route_table(message)
-            on_device = message.get_attr("RTA_OIF") == index and message["type"] == _UNICAST
-            if on_device and table != LOCAL_TABLE and message["proto"] not in _OTHERS_ROUTES:
+            on_device = message.get_attr("RTA_OIF") == index and message["type"] == RTN_UNICAST
+            if on_device and table != RT_TABLE_LOCAL and message["proto"] not in _OTHERS_ROUTES:
                 found.append(Held(_route_text(message, family, table), message))
     return sorted(found, key=lambda item: (bool(item.message.get_attr("RTA_GATEWAY")), item.text))
 
@@ -162,7 +159,7 @@ def _route_text(message, family: int, table: int) -> str:
     for word, attribute in (("via", "RTA_GATEWAY"), ("metric", "RTA_PRIORITY"), ("src", "RTA_PREFSRC")):
         if message.get_attr(attribute):
             text += f" {word} {message.get_attr(attribute)}"
-    return text if table == MAIN_TABLE else f"{text} table {table}"
+    return text if table == RT_TABLE_MAIN else f"{text} table {table}"
 
 
 def default_gateways(device: Device) -> list[str]:
@@ -170,7 +167,7 @@ def default_gateways(device: Device) -> list[str]:
     gateways = []
     for route in device.routes:
         message = route.message
-        main = route_table(message) == MAIN_TABLE
+        main = route_table(message) == RT_TABLE_MAIN
         if message["dst_len"] == 0 and main and message.get_attr("RTA_GATEWAY"):
             gateways.append(message.get_attr("RTA_GATEWAY"))
     return sorted(dict.fromkeys(gateways), key=lambda gateway: ":" in gateway)
@@ -184,8 +181,8 @@ def advertised_interfaces() -> list[str]:
     """
     found = set()
     with IPRoute(strict_check=True) as netlink:
-        for message in _dumped_routes(netlink, socket.AF_INET6, protocol=ADVERTISED):
-            if message["dst_len"] == 0 and message["proto"] == ADVERTISED and message.get_attr("RTA_OIF"):
+        for message in _dumped_routes(netlink, socket.AF_INET6, protocol=RTPROT_RA):
+            if message["dst_len"] == 0 and message["proto"] == RTPROT_RA and message.get_attr("RTA_OIF"):
                 found.add(netlink.get_links(message.get_attr("RTA_OIF"))[0].get_attr("IFLA_IFNAME"))
     return sorted(name for name in found if _accepts_advertisements(name))
 
@@ -204,9 +201,9 @@ def add_address(index: int, address: Held) -> None:
     for name in ("family", "prefixlen", "scope"):
         message[name] = address.message[name]
     message["index"] = index
-    flags = address_flags(address.message) & ~PERMANENT
+    flags = address_flags(address.message) & ~IFA_F_PERMANENT
     if address.message["family"] == socket.AF_INET6:
-        flags |= NO_DAD
+        flags |= IFA_F_NODAD
     message["flags"] = flags & 0xFF
     kept = ("IFA_ADDRESS", "IFA_LOCAL", "IFA_BROADCAST", "IFA_RT_PRIORITY")
     message["attrs"] = [(name, value) for name, value in address.message["attrs"] if name in kept]
@@ -238,7 +235,7 @@ def move_route(index: int, route: Held) -> None:
     for name in ("family", "dst_len", "src_len", "tos", "table", "proto", "scope", "type", "flags"):
         message[name] = route.message[name]
     # Flags that the kernel only reports (dead, linkdown, ...) are not accepted by it; "on link" is.
-    message["flags"] = route.message["flags"] & 0x4
+    message["flags"] = route.message["flags"] & RTNH_F_ONLINK
     dropped = ("RTA_OIF", "RTA_CACHEINFO")
     message["attrs"] = [(name, value) for name, value in route.message["attrs"] if name not in dropped]
     message["attrs"].append(("RTA_OIF", index))

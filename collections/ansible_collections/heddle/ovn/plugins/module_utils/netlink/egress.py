@@ -29,7 +29,8 @@ from ..types.egress import (
 )
 from . import kernel
 from .protocol import conntrack, fou
-from .protocol.route_tables import GLOBAL_SCOPE, TableRoute, TableRule, read_rules, read_table, write_route, write_rule
+from .protocol.route_tables import TableRoute, TableRule, read_rules, read_table, write_route, write_rule
+from .protocol.rtnetlink import RT_SCOPE_UNIVERSE
 from .step import Step, perform
 
 SUBSTRATE = "kernel"
@@ -202,7 +203,7 @@ def _routes_that_come(desired: EgressNamespace, made: set[str]) -> Iterator[Step
 
 def _route(route: TunnelRoute) -> TableRoute:
     return TableRoute(
-        route.to, route.tunnel, scope=GLOBAL_SCOPE, metric=_METRIC[family(route.to)], protocol=PROTOCOL
+        route.to, route.tunnel, scope=RT_SCOPE_UNIVERSE, metric=_METRIC[family(route.to)], protocol=PROTOCOL
     )  # fmt: skip
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from functools import partial
 
 from ..common.change import Change
-from .protocol.messages import ADVERTISED, MAIN_TABLE
 from .protocol.route_tables import read_table
+from .protocol.rtnetlink import RT_TABLE_MAIN, RTPROT_RA
 from .step import Step
 
 _FORWARDING = ("net/ipv4/conf/all/forwarding", "net/ipv6/conf/all/forwarding")
@@ -19,7 +19,7 @@ def forwarding_steps() -> Iterator[Step]:
 
     Linux drops what router advertisements gave when it begins to forward, unless accept_ra is 2 (ip-sysctl).
     """
-    learning = {route.device for route in read_table(MAIN_TABLE) if route.protocol == ADVERTISED and route.device}
+    learning = {route.device for route in read_table(RT_TABLE_MAIN) if route.protocol == RTPROT_RA and route.device}
     wanted = {f"net/ipv6/conf/{name}/accept_ra": "2" for name in sorted(learning)} | dict.fromkeys(_FORWARDING, "1")
     for name, value in wanted.items():
         there = _read(name)

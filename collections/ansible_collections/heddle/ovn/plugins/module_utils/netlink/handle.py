@@ -12,19 +12,18 @@ import errno
 from ..types.host_network import PROTOCOL
 from . import kernel
 from .main_table import copied_attributes
-from .protocol.messages import FAMILIES, NO_DAD, NO_PREFIX_ROUTE
+from .protocol.messages import FAMILIES
 from .protocol.raw_socket import RawSocket
-from .reader import (
-    ALL_BITS,
-    KINDS,
-    LOOK_UP,
-    NEIGHBOUR_PERMANENT,
-    ON_LINK,
-    HostState,
-    RouteState,
-    RuleState,
-    read_state,
+from .protocol.rtnetlink import (
+    FR_ACT_TO_TBL,
+    IFA_F_NODAD,
+    IFA_F_NOPREFIXROUTE,
+    RT_SCOPE_LINK,
+    RT_SCOPE_UNIVERSE,
+    RTNH_F_ONLINK,
+    WHOLE_MARK,
 )
+from .reader import KINDS, NEIGHBOUR_PERMANENT, HostState, RouteState, RuleState, read_state
 
 try:
     from pyroute2 import IPRoute
@@ -38,7 +37,6 @@ except ImportError:
 
 _NO_IPV6 = (errno.EACCES, errno.EAFNOSUPPORT, errno.EOPNOTSUPP)
 _FOREVER = 0xFFFFFFFF
-_GLOBAL_SCOPE, _LINK_SCOPE = 0, 253
 
 
 class HostKernel:
@@ -90,7 +88,7 @@ class HostKernel:
         """Add an address with the mark, without duplicate address detection."""
         text, _slash, length = address.partition("/")
         family = 6 if ":" in text else 4
-        flags = (NO_DAD if family == 6 else 0) | (0 if prefix_route else NO_PREFIX_ROUTE)
+        flags = (IFA_F_NODAD if family == 6 else 0) | (0 if prefix_route else IFA_F_NOPREFIXROUTE)
         message = AddressMessage()
         message["family"], message["prefixlen"] = FAMILIES[family], int(length)
         message["index"] = self._index(device)
@@ -122,8 +120,8 @@ class HostKernel:
         message["family"], message["dst_len"] = FAMILIES[family], int(length)
         message["table"] = table if table < 256 else 0
         message["proto"], message["type"] = PROTOCOL, KINDS[route.kind]
-        message["scope"] = _LINK_SCOPE if connected else _GLOBAL_SCOPE
-        message["flags"] = ON_LINK if route.on_link else 0
+        message["scope"] = RT_SCOPE_LINK if connected else RT_SCOPE_UNIVERSE
+        message["flags"] = RTNH_F_ONLINK if route.on_link else 0
         attributes = {
             "RTA_TABLE": table,
             "RTA_PRIORITY": metric,
@@ -141,7 +139,7 @@ class HostKernel:
         message = rtmsg()
         for name in ("family", "dst_len", "src_len", "tos", "scope", "type"):
             message[name] = found[name]
-        message["flags"] = found["flags"] & ON_LINK
+        message["flags"] = found["flags"] & RTNH_F_ONLINK
         message["table"], message["proto"] = table if table < 256 else 0, PROTOCOL
         message["attrs"] = [*copied_attributes(found), ("RTA_TABLE", table)]
         self._send(message, rtnl.RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE)
@@ -161,7 +159,7 @@ class HostKernel:
         text, _slash, length = rule.to.partition("/")
         message = fibmsg()
         message["family"], message["dst_len"] = FAMILIES[rule.family], int(length or 0)
-        message["action"] = LOOK_UP
+        message["action"] = FR_ACT_TO_TBL
         attributes = [("FRA_PRIORITY", rule.priority), ("FRA_TABLE", rule.table), ("FRA_PROTOCOL", PROTOCOL)]
         if rule.to:
             attributes.append(("FRA_DST", text))
@@ -172,7 +170,7 @@ class HostKernel:
         if rule.source_port:
             attributes.append(("FRA_SPORT_RANGE", f"{rule.source_port}:{rule.source_port}"))
         if rule.fwmark:
-            attributes += [("FRA_FWMARK", rule.fwmark), ("FRA_FWMASK", ALL_BITS)]
+            attributes += [("FRA_FWMARK", rule.fwmark), ("FRA_FWMASK", WHOLE_MARK)]
         message["attrs"] = attributes
         with _no_error(errno.EEXIST):
             self._send(message, rtnl.RTM_NEWRULE, NLM_F_CREATE | NLM_F_EXCL)

@@ -7,11 +7,9 @@ a netlink socket in them, which then stays there, so no process is started.
 
 from __future__ import annotations
 
-import array
 import contextlib
 import ctypes
 import errno
-import fcntl
 import functools
 import os
 import socket
@@ -20,9 +18,51 @@ import time
 import traceback
 
 from ..types.host_network import PROTOCOL
-from .protocol.messages import FAMILIES, MAIN_TABLE, NO_DAD, PERMANENT
+from .protocol import ethtool
+from .protocol.messages import FAMILIES
 from .protocol.raw_messages import attributes
 from .protocol.raw_socket import CREATE, EXCLUSIVE, REPLACE, DumpInterrupted, RawSocket, attribute
+from .protocol.rtnetlink import (
+    IFA_ADDRESS,
+    IFA_F_NODAD,
+    IFA_F_PERMANENT,
+    IFA_FLAGS,
+    IFA_LOCAL,
+    IFA_PROTO,
+    IFADDRMSG,
+    IFF_UP,
+    IFINFOMSG,
+    IFLA_ADDRESS,
+    IFLA_AF_SPEC,
+    IFLA_EXT_MASK,
+    IFLA_IFALIAS,
+    IFLA_IFNAME,
+    IFLA_INFO_DATA,
+    IFLA_INFO_KIND,
+    IFLA_LINK,
+    IFLA_LINKINFO,
+    IFLA_MTU,
+    IFLA_NET_NS_FD,
+    RT_SCOPE_LINK,
+    RT_SCOPE_UNIVERSE,
+    RT_TABLE_MAIN,
+    RTA_DST,
+    RTA_GATEWAY,
+    RTA_OIF,
+    RTEXT_FILTER_SKIP_STATS,
+    RTM_DELADDR,
+    RTM_DELROUTE,
+    RTM_GETADDR,
+    RTM_GETLINK,
+    RTM_GETROUTE,
+    RTM_NEWADDR,
+    RTM_NEWLINK,
+    RTM_NEWROUTE,
+    RTM_SETLINK,
+    RTMSG,
+    RTN_UNICAST,
+    U32,
+)
 
 try:
     from pyroute2 import IPRoute
@@ -39,26 +79,14 @@ except ImportError:
     PYROUTE2_IMPORT_ERROR = traceback.format_exc()
 
 _NEW_NETWORK = 0x40000000
-_SIOCETHTOOL = 0x8946
-_GET_TX_CHECKSUM, _SET_TX_CHECKSUM = 0x16, 0x17
-# linux/rtnetlink.h, if_link.h, if_addr.h, ipv6.h, veth.h: types of messages, their fixed parts, attributes.
-_NEW_LINK, _GET_LINK, _SET_LINK = 16, 18, 19
-_NEW_ADDRESS, _DELETE_ADDRESS, _GET_ADDRESS = 20, 21, 22
-_NEW_ROUTE, _DELETE_ROUTE, _GET_ROUTE = 24, 25, 26
-_LINK, _ADDRESS, _ROUTE = struct.Struct("=BxHiII"), struct.Struct("=BBBBI"), struct.Struct("=BBBBBBBBI")
-_NUMBER = struct.Struct("=I")
-_IFLA_ADDRESS, _IFLA_IFNAME, _IFLA_MTU, _IFLA_LINK, _IFLA_LINKINFO, _IFLA_IFALIAS = 1, 3, 4, 5, 18, 20
-_IFLA_AF_SPEC, _IFLA_NET_NS_FD, _IFLA_EXT_MASK = 26, 28, 29
-_INFO_KIND, _INFO_DATA, _VETH_INFO_PEER = 1, 2, 1
+# linux/veth.h, if_link.h, ipv6.h.
+_VETH_INFO_PEER = 1
 _INET6_CONF, _ROUTER_SOLICITATIONS, _ACCEPT_DAD, _ADDR_GEN_MODE = 2, 7, 27, 47
-_IFA_ADDRESS, _IFA_LOCAL, _IFA_FLAGS, _IFA_PROTO = 1, 2, 8, 11
-_RTA_DST, _RTA_OIF, _RTA_GATEWAY = 1, 4, 5
-_UP, _UNICAST, _LINK_SCOPE, _SKIP_STATISTICS = 1, 1, 253, 8
-_NO_STATISTICS = _LINK.pack(0, 0, 0, 0, 0) + attribute(_IFLA_EXT_MASK, _SKIP_STATISTICS)
+_NO_STATISTICS = IFINFOMSG.pack(0, 0, 0, 0, 0) + attribute(IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS)
 _ANY = {socket.AF_INET: bytes(4), socket.AF_INET6: bytes(16)}
 _INET6_ADDR_GEN_MODE, _GENERATE_NONE = 8, b"\x01"
 _WITHOUT_ADDRESSES = attribute(
-    _IFLA_AF_SPEC, attribute(socket.AF_INET6, attribute(_INET6_ADDR_GEN_MODE, _GENERATE_NONE))
+    IFLA_AF_SPEC, attribute(socket.AF_INET6, attribute(_INET6_ADDR_GEN_MODE, _GENERATE_NONE))
 )
 _NAMESPACES = "/var/run/netns"
 _READINGS, _PAUSE_SECONDS = 20, 0.01
@@ -147,24 +175,24 @@ def read_links(namespace: str | None) -> dict[str, dict]:
     addresses of that scope with who set them (IFA_PROTO), `derives` whether the kernel makes one from the MAC.
     """
     with in_netns(namespace), RawSocket() as netlink:
-        links = dict(map(_link, netlink.dump(_GET_LINK, _NO_STATISTICS)))
+        links = dict(map(_link, netlink.dump(RTM_GETLINK, _NO_STATISTICS)))
         by_index = {link["index"]: link for link in links.values()}
-        for message in netlink.dump(_GET_ADDRESS, _ADDRESS.pack(0, 0, 0, 0, 0)):
-            family, length, flags, scope, index = _ADDRESS.unpack_from(message)
-            found = attributes(message[_ADDRESS.size :])
-            flags = _NUMBER.unpack(found[_IFA_FLAGS])[0] if _IFA_FLAGS in found else flags
-            if index not in by_index or not flags & PERMANENT:
+        for message in netlink.dump(RTM_GETADDR, IFADDRMSG.pack(0, 0, 0, 0, 0)):
+            family, length, flags, scope, index = IFADDRMSG.unpack_from(message)
+            found = attributes(message[IFADDRMSG.size :])
+            flags = U32.unpack(found[IFA_FLAGS])[0] if IFA_FLAGS in found else flags
+            if index not in by_index or not flags & IFA_F_PERMANENT:
                 continue
-            text = f"{socket.inet_ntop(family, found.get(_IFA_LOCAL) or found[_IFA_ADDRESS])}/{length}"
-            if scope == 0:
+            text = f"{socket.inet_ntop(family, found.get(IFA_LOCAL) or found[IFA_ADDRESS])}/{length}"
+            if scope == RT_SCOPE_UNIVERSE:
                 by_index[index]["addresses"].add(text)
-            elif scope == _LINK_SCOPE and family == socket.AF_INET6:
-                by_index[index]["link-local"][text] = found.get(_IFA_PROTO, b"\0")[0]
+            elif scope == RT_SCOPE_LINK and family == socket.AF_INET6:
+                by_index[index]["link-local"][text] = found.get(IFA_PROTO, b"\0")[0]
         if namespace is not None:
             _read_routes(netlink, by_index)
             for name, link in links.items():
                 if link["kind"] == "veth":
-                    link["offload"] = transmit_checksum(name)
+                    link["offload"] = ethtool.transmit_checksum(name)
         return links
 
 
@@ -173,7 +201,7 @@ def read_alias(namespace: str, name: str) -> str | None:
     """Return the alias of a link of a namespace, None where there is no such link or namespace."""
     try:
         with in_netns(namespace), RawSocket() as netlink:
-            links = dict(map(_link, netlink.dump(_GET_LINK, _NO_STATISTICS)))
+            links = dict(map(_link, netlink.dump(RTM_GETLINK, _NO_STATISTICS)))
     except DumpInterrupted:
         raise
     except OSError:
@@ -182,18 +210,18 @@ def read_alias(namespace: str, name: str) -> str | None:
 
 
 def _link(message: bytes) -> tuple[str, dict]:
-    _family, _type, index, flags, _change = _LINK.unpack_from(message)
-    found = attributes(message[_LINK.size :])
-    settings = attributes(attributes(found.get(_IFLA_AF_SPEC, b"")).get(socket.AF_INET6, b"")).get(_INET6_CONF, b"")
+    _family, _type, index, flags, _change = IFINFOMSG.unpack_from(message)
+    found = attributes(message[IFINFOMSG.size :])
+    settings = attributes(attributes(found.get(IFLA_AF_SPEC, b"")).get(socket.AF_INET6, b"")).get(_INET6_CONF, b"")
     values = struct.unpack(f"={len(settings) // 4}i", settings) or (0,) * (_ADDR_GEN_MODE + 1)
-    return _text(found[_IFLA_IFNAME]), {
+    return _text(found[IFLA_IFNAME]), {
         "index": index,
-        "peer": _NUMBER.unpack(found[_IFLA_LINK])[0] if _IFLA_LINK in found else None,
-        "mac": found[_IFLA_ADDRESS].hex(":") if _IFLA_ADDRESS in found else None,
-        "mtu": _NUMBER.unpack(found[_IFLA_MTU])[0],
-        "up": bool(flags & _UP),
-        "alias": _text(found.get(_IFLA_IFALIAS, b"")),
-        "kind": _text(attributes(found.get(_IFLA_LINKINFO, b"")).get(_INFO_KIND, b"")),
+        "peer": U32.unpack(found[IFLA_LINK])[0] if IFLA_LINK in found else None,
+        "mac": found[IFLA_ADDRESS].hex(":") if IFLA_ADDRESS in found else None,
+        "mtu": U32.unpack(found[IFLA_MTU])[0],
+        "up": bool(flags & IFF_UP),
+        "alias": _text(found.get(IFLA_IFALIAS, b"")),
+        "kind": _text(attributes(found.get(IFLA_LINKINFO, b"")).get(IFLA_INFO_KIND, b"")),
         "addresses": set(),
         "routes": set(),
         "offload": False,
@@ -210,13 +238,13 @@ def _text(value: bytes) -> str:
 
 def _read_routes(netlink: RawSocket, by_index: dict[int, dict]) -> None:
     for number in FAMILIES.values():
-        for message in netlink.dump(_GET_ROUTE, _ROUTE.pack(number, 0, 0, 0, 0, PROTOCOL, 0, 0, 0)):
-            _family, length, _source, _tos, _table, protocol, *_rest = _ROUTE.unpack_from(message)
-            found = attributes(message[_ROUTE.size :])
-            link = by_index.get(_NUMBER.unpack(found[_RTA_OIF])[0]) if _RTA_OIF in found else None
+        for message in netlink.dump(RTM_GETROUTE, RTMSG.pack(number, 0, 0, 0, 0, PROTOCOL, 0, 0, 0)):
+            _family, length, _source, _tos, _table, protocol, *_rest = RTMSG.unpack_from(message)
+            found = attributes(message[RTMSG.size :])
+            link = by_index.get(U32.unpack(found[RTA_OIF])[0]) if RTA_OIF in found else None
             if protocol == PROTOCOL and link is not None:
-                to = socket.inet_ntop(number, found.get(_RTA_DST) or _ANY[number])
-                gateway = socket.inet_ntop(number, found[_RTA_GATEWAY]) if _RTA_GATEWAY in found else None
+                to = socket.inet_ntop(number, found.get(RTA_DST) or _ANY[number])
+                gateway = socket.inet_ntop(number, found[RTA_GATEWAY]) if RTA_GATEWAY in found else None
                 link["routes"].add((f"{to}/{length}", gateway))
 
 
@@ -226,7 +254,7 @@ def create_namespace(namespace: str, mark: str) -> None:
         # Of this thread; `network_namespace.create` would start a copy of this process.
         network_namespace.attach(namespace, "thread-self")
         with RawSocket() as netlink:
-            netlink.request((_NEW_LINK, 0, _link_message(1, up=True) + attribute(_IFLA_IFALIAS, mark)))
+            netlink.request((RTM_NEWLINK, 0, _link_message(1, up=True) + attribute(IFLA_IFALIAS, mark)))
 
 
 def remove_namespace(namespace: str) -> None:
@@ -240,18 +268,18 @@ def create_link(namespace: str, link, mark: str) -> None:
     The latter first gets the settings that decide what it sends by itself.
     """
     with open(f"{_NAMESPACES}/{namespace}", "rb") as target, RawSocket() as netlink:
-        peer = _link_message() + attribute(_IFLA_IFNAME, link.name) + attribute(_IFLA_MTU, link.mtu)
-        peer += attribute(_IFLA_ADDRESS, _mac(link.mac)) + attribute(_IFLA_NET_NS_FD, target.fileno())
-        kind = attribute(_INFO_KIND, "veth") + attribute(_INFO_DATA, attribute(_VETH_INFO_PEER, peer))
-        name = attribute(_IFLA_IFNAME, link.host_name)
-        made = _link_message() + name + attribute(_IFLA_MTU, link.mtu) + attribute(_IFLA_LINKINFO, kind)
-        netlink.request((_NEW_LINK, CREATE | EXCLUSIVE, made))
+        peer = _link_message() + attribute(IFLA_IFNAME, link.name) + attribute(IFLA_MTU, link.mtu)
+        peer += attribute(IFLA_ADDRESS, _mac(link.mac)) + attribute(IFLA_NET_NS_FD, target.fileno())
+        kind = attribute(IFLA_INFO_KIND, "veth") + attribute(IFLA_INFO_DATA, attribute(_VETH_INFO_PEER, peer))
+        name = attribute(IFLA_IFNAME, link.host_name)
+        made = _link_message() + name + attribute(IFLA_MTU, link.mtu) + attribute(IFLA_LINKINFO, kind)
+        netlink.request((RTM_NEWLINK, CREATE | EXCLUSIVE, made))
         # The switch's end has no use for IPv6 addresses; ovs-vswitchd would read all routes again for each of them.
-        netlink.request((_SET_LINK, 0, _link_message() + name + _WITHOUT_ADDRESSES))
-        netlink.request((_SET_LINK, 0, _link_message(up=True) + name + attribute(_IFLA_IFALIAS, mark)))
+        netlink.request((RTM_SETLINK, 0, _link_message() + name + _WITHOUT_ADDRESSES))
+        netlink.request((RTM_SETLINK, 0, _link_message(up=True) + name + attribute(IFLA_IFALIAS, mark)))
     with in_netns(namespace), RawSocket() as netlink:
         silence(link.name, solicits=link.solicits_routers)
-        netlink.request((_SET_LINK, 0, _link_message(up=True) + attribute(_IFLA_IFNAME, link.name)))
+        netlink.request((RTM_SETLINK, 0, _link_message(up=True) + attribute(IFLA_IFNAME, link.name)))
 
 
 def silence(name: str, *, solicits: bool) -> None:
@@ -268,7 +296,7 @@ def silence(name: str, *, solicits: bool) -> None:
 
 def _link_message(index: int = 0, *, up: bool = False, down: bool = False) -> bytes:
     """Return the fixed part of a message about a link; without an index it has the name as an attribute."""
-    return _LINK.pack(0, 0, index, _UP if up else 0, _UP if up or down else 0)
+    return IFINFOMSG.pack(0, 0, index, IFF_UP if up else 0, IFF_UP if up or down else 0)
 
 
 def _mac(text: str) -> bytes:
@@ -297,12 +325,12 @@ def remove_link(name: str) -> None:
 
 def change_link(namespace: str | None, name: str, *, address="", mtu=0, state="", ifalias="") -> None:
     """Set attributes of a link; `state` is `up` or `down`. What is empty stays."""
-    message = _link_message(up=state == "up", down=state == "down") + attribute(_IFLA_IFNAME, name)
-    message += attribute(_IFLA_ADDRESS, _mac(address)) if address else b""
-    message += attribute(_IFLA_MTU, mtu) if mtu else b""
-    message += attribute(_IFLA_IFALIAS, ifalias) if ifalias else b""
+    message = _link_message(up=state == "up", down=state == "down") + attribute(IFLA_IFNAME, name)
+    message += attribute(IFLA_ADDRESS, _mac(address)) if address else b""
+    message += attribute(IFLA_MTU, mtu) if mtu else b""
+    message += attribute(IFLA_IFALIAS, ifalias) if ifalias else b""
     with in_netns(namespace), RawSocket() as netlink:
-        netlink.request((_SET_LINK, 0, message))
+        netlink.request((RTM_SETLINK, 0, message))
 
 
 def silence_link(namespace: str, name: str, *, solicits: bool) -> None:
@@ -315,14 +343,14 @@ def change_addresses(namespace: str | None, name: str, add: set[str], remove: se
     """Add and remove addresses; IPv6 ones are set without duplicate address detection."""
     with in_netns(namespace), RawSocket() as netlink:
         index = socket.if_nametoindex(name)
-        for kind, flags, interfaces in (_DELETE_ADDRESS, 0, remove), (_NEW_ADDRESS, CREATE | EXCLUSIVE, add):
+        for kind, flags, interfaces in (RTM_DELADDR, 0, remove), (RTM_NEWADDR, CREATE | EXCLUSIVE, add):
             for interface in sorted(interfaces):
                 text, _slash, length = interface.partition("/")
                 family, address = _packed(text)
-                no_dad = NO_DAD if family == socket.AF_INET6 and flags else 0
-                message = _ADDRESS.pack(family, int(length), no_dad, 0, index)
+                no_dad = IFA_F_NODAD if family == socket.AF_INET6 and flags else 0
+                message = IFADDRMSG.pack(family, int(length), no_dad, 0, index)
                 netlink.request(
-                    (kind, flags, message + attribute(_IFA_LOCAL, address) + attribute(_IFA_ADDRESS, address))
+                    (kind, flags, message + attribute(IFA_LOCAL, address) + attribute(IFA_ADDRESS, address))
                 )
 
 
@@ -335,19 +363,19 @@ def change_routes(namespace: str, name: str, add: set, remove: set) -> None:
     """
     with in_netns(namespace), RawSocket() as netlink:
         index = socket.if_nametoindex(name)
-        for kind, flags, routes in (_DELETE_ROUTE, 0, remove), (_NEW_ROUTE, CREATE | REPLACE, add):
+        for kind, flags, routes in (RTM_DELROUTE, 0, remove), (RTM_NEWROUTE, CREATE | REPLACE, add):
             for destination, gateway in sorted(routes, key=lambda route: (route[1] is not None, route[0])):
                 text, _slash, length = destination.partition("/")
                 family, prefix = _packed(text)
-                scope = _LINK_SCOPE if gateway is None and family == socket.AF_INET else 0
-                message = _ROUTE.pack(family, int(length), 0, 0, MAIN_TABLE, PROTOCOL, scope, _UNICAST, 0)
-                message += attribute(_RTA_DST, prefix) if int(length) else b""
-                message += attribute(_RTA_GATEWAY, _packed(gateway)[1]) if gateway else b""
-                message += attribute(_RTA_OIF, index)
+                scope = RT_SCOPE_LINK if gateway is None and family == socket.AF_INET else RT_SCOPE_UNIVERSE
+                message = RTMSG.pack(family, int(length), 0, 0, RT_TABLE_MAIN, PROTOCOL, scope, RTN_UNICAST, 0)
+                message += attribute(RTA_DST, prefix) if int(length) else b""
+                message += attribute(RTA_GATEWAY, _packed(gateway)[1]) if gateway else b""
+                message += attribute(RTA_OIF, index)
                 try:
                     netlink.request((kind, flags, message))
                 except OSError as error:
-                    if kind != _DELETE_ROUTE or error.errno != errno.ESRCH:
+                    if kind != RTM_DELROUTE or error.errno != errno.ESRCH:
                         raise
 
 
@@ -357,20 +385,7 @@ def _packed(text: str) -> tuple[int, bytes]:
     return family, socket.inet_pton(family, text)
 
 
-def transmit_checksum(name: str) -> bool:
-    """Return whether a link leaves transmit checksums to its other end (ethtool(8), `tx`)."""
-    return _ethtool(name, _GET_TX_CHECKSUM, 0) != 0
-
-
 def disable_transmit_checksum(namespace: str, name: str) -> None:
     """Make a link compute checksums itself: Open vSwitch's userspace datapath does not complete them."""
     with in_netns(namespace):
-        _ethtool(name, _SET_TX_CHECKSUM, 0)
-
-
-def _ethtool(name: str, command: int, value: int) -> int:
-    request = array.array("B", struct.pack("II", command, value))
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
-        pointer, _length = request.buffer_info()
-        fcntl.ioctl(control, _SIOCETHTOOL, struct.pack("16sP", name.encode(), pointer))
-    return struct.unpack("II", request.tobytes())[1]
+        ethtool.disable_transmit_checksum(name)

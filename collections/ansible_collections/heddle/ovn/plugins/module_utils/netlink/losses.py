@@ -17,7 +17,7 @@ import ipaddress
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .protocol.messages import MAIN_TABLE
+from .protocol.rtnetlink import RT_TABLE_MAIN
 from .reader import HostState
 
 # As text: ansible-test checks them for the oldest Python of managed hosts, too.
@@ -100,4 +100,4 @@ def _table(state: HostState, device: str) -> int:
     """Return the table in which the kernel has the routes to the prefixes of a link's addresses."""
     link = state.links.get(device)
     master = state.links.get(link.master) if link else None
-    return (master.table if master else 0) or MAIN_TABLE
+    return (master.table if master else 0) or RT_TABLE_MAIN

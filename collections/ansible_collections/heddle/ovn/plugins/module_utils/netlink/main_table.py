@@ -13,8 +13,8 @@ import json
 from dataclasses import dataclass
 
 from ..types.host_network import HostNetwork, Vrf, link_table
-from .protocol.messages import MAIN_TABLE
-from .reader import ON_LINK, HostState, RouteState
+from .protocol.rtnetlink import RT_TABLE_MAIN, RTNH_F_ONLINK
+from .reader import HostState, RouteState
 
 # As text: ansible-test checks them for the oldest Python of managed hosts, too.
 Key = "tuple[int | str, str, int]"
@@ -70,7 +70,7 @@ def _candidates(desired: HostNetwork, state: HostState) -> list[tuple[_Prefix, i
     connected = {(device, str(ipaddress.ip_interface(text).network)) for device, text in addresses}
     found = []
     for (table, to, metric), route in state.routes.items():
-        if table != MAIN_TABLE or route.own or route.kind != "unicast" or to in made:
+        if table != RT_TABLE_MAIN or route.own or route.kind != "unicast" or to in made:
             continue
         prefix, devices = ipaddress.ip_network(to), _devices(route, names)
         if prefix.is_link_local or devices & ours or (route.device, to) in connected:
@@ -110,7 +110,7 @@ def _has_gateway(route: RouteState) -> bool:
 def essentials(route: RouteState) -> str:
     """Return what a route and its copy have in common, as text that can be compared."""
     message = route.message
-    head = [message["tos"], message["scope"], message["type"], message["flags"] & ON_LINK]
+    head = [message["tos"], message["scope"], message["type"], message["flags"] & RTNH_F_ONLINK]
     return json.dumps([head, sorted(copied_attributes(message), key=str)], sort_keys=True, default=str)
 
 
@@ -125,7 +125,7 @@ def copied_attributes(message) -> list[tuple[str, object]]:
                 {
                     "hops": hop["hops"],
                     "oif": hop["oif"],
-                    "flags": hop["flags"] & ON_LINK,
+                    "flags": hop["flags"] & RTNH_F_ONLINK,
                     "attrs": copied_attributes(hop),
                 }
                 for hop in value

@@ -15,19 +15,34 @@ import struct
 from collections.abc import Callable
 
 from ..types.host_network import PROTOCOL
-from .protocol.raw_messages import attributes, messages
+from .protocol.raw_messages import SOL_NETLINK, attributes, messages
+from .protocol.rtnetlink import (
+    IFA_F_PERMANENT,
+    IFA_PROTO,
+    IFADDRMSG,
+    RT_SCOPE_LINK,
+    RT_TABLE_MAIN,
+    RTA_DST,
+    RTA_OIF,
+    RTM_DELADDR,
+    RTM_DELROUTE,
+    RTM_F_CLONED,
+    RTM_NEWADDR,
+    RTM_NEWROUTE,
+    RTMSG,
+    RTN_UNICAST,
+    RTNLGRP_IPV4_IFADDR,
+    RTNLGRP_IPV4_ROUTE,
+    RTNLGRP_IPV6_IFADDR,
+    RTNLGRP_IPV6_ROUTE,
+    RTPROT_KERNEL,
+    RTPROT_RA,
+)
 
-_SOL_NETLINK, _ADD_MEMBERSHIP = 270, 1
-# linux/rtnetlink.h: RTNLGRP_IPV4_IFADDR, _IPV4_ROUTE, _IPV6_IFADDR, _IPV6_ROUTE
-_GROUPS = (5, 7, 9, 11)
-_NEW_ADDRESS, _ADDRESS_GONE, _NEW_ROUTE, _ROUTE_GONE = 20, 21, 24, 25
-_ADDRESS = struct.Struct("=BBBBI")
-_ROUTE = struct.Struct("=BBBBBBBBI")
-_LINK_SCOPE = 253
-_MAIN_TABLE, _UNICAST, _CLONED, _PERMANENT = 254, 1, 0x200, 0x80
-_DESTINATION, _OUTGOING, _ADDRESS_PROTOCOL = 1, 4, 11
+_ADD_MEMBERSHIP = 1  # NETLINK_ADD_MEMBERSHIP (linux/netlink.h)
+_GROUPS = (RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_IFADDR, RTNLGRP_IPV6_ROUTE)
 # Made by the kernel itself, or from router advertisements: these are not migrated.
-_NOT_MOVED = (2, 9)
+_NOT_MOVED = (RTPROT_KERNEL, RTPROT_RA)
 
 
 class KernelMonitor:
@@ -45,7 +60,7 @@ class KernelMonitor:
         try:
             self._socket.bind((0, 0))
             for group in groups:
-                self._socket.setsockopt(_SOL_NETLINK, _ADD_MEMBERSHIP, group)
+                self._socket.setsockopt(SOL_NETLINK, _ADD_MEMBERSHIP, group)
         except OSError:
             self._socket.close()
             raise
@@ -94,11 +109,11 @@ class UplinkMonitor(KernelMonitor):
 
 def configured_interface(kind: int, body: bytes) -> int | None:
     """Return the index of the link that got an address or a route which would be migrated, by this message."""
-    if kind == _NEW_ADDRESS and len(body) >= _ADDRESS.size:
-        *_rest, scope, index = _ADDRESS.unpack_from(body)
-        return index if scope < _LINK_SCOPE else None
-    if kind == _NEW_ROUTE and len(body) >= _ROUTE.size and _ROUTE.unpack_from(body)[5] not in _NOT_MOVED:
-        outgoing = attributes(body[_ROUTE.size :]).get(_OUTGOING)
+    if kind == RTM_NEWADDR and len(body) >= IFADDRMSG.size:
+        *_rest, scope, index = IFADDRMSG.unpack_from(body)
+        return index if scope < RT_SCOPE_LINK else None
+    if kind == RTM_NEWROUTE and len(body) >= RTMSG.size and RTMSG.unpack_from(body)[5] not in _NOT_MOVED:
+        outgoing = attributes(body[RTMSG.size :]).get(RTA_OIF)
         return struct.unpack("=I", outgoing)[0] if outgoing else None
     return None
 
@@ -109,17 +124,19 @@ def host_network_monitor() -> KernelMonitor:
 
 
 def _concerns_host_network(kind: int, body: bytes) -> bool:
-    if kind in (_NEW_ADDRESS, _ADDRESS_GONE) and len(body) >= _ADDRESS.size:
+    if kind in (RTM_NEWADDR, RTM_DELADDR) and len(body) >= IFADDRMSG.size:
         # With an address, the kernel removes the routes that have it as their source, and does not report that. An
         # address with a limited lifetime is not the node's, and is reported each time that the lifetime is renewed.
-        _family, _length, flags, scope, _index = _ADDRESS.unpack_from(body)
-        own = attributes(body[_ADDRESS.size :]).get(_ADDRESS_PROTOCOL) == bytes([PROTOCOL])
-        return scope < _LINK_SCOPE and not own and (kind == _ADDRESS_GONE or bool(flags & _PERMANENT))
-    if kind not in (_NEW_ROUTE, _ROUTE_GONE) or len(body) < _ROUTE.size:
+        _family, _length, flags, scope, _index = IFADDRMSG.unpack_from(body)
+        own = attributes(body[IFADDRMSG.size :]).get(IFA_PROTO) == bytes([PROTOCOL])
+        return scope < RT_SCOPE_LINK and not own and (kind == RTM_DELADDR or bool(flags & IFA_F_PERMANENT))
+    if kind not in (RTM_NEWROUTE, RTM_DELROUTE) or len(body) < RTMSG.size:
         return False
-    _family, length, _source, _tos, table, protocol, _scope, route_type, flags = _ROUTE.unpack_from(body)
-    if table != _MAIN_TABLE or protocol == PROTOCOL or route_type != _UNICAST or not length or flags & _CLONED:
+    _family, length, _source, _tos, table, protocol, _scope, route_type, flags = RTMSG.unpack_from(body)
+    if table != RT_TABLE_MAIN or protocol == PROTOCOL or route_type != RTN_UNICAST:
         return False
-    destination = attributes(body[_ROUTE.size :]).get(_DESTINATION, b"")
+    if not length or flags & RTM_F_CLONED:
+        return False
+    destination = attributes(body[RTMSG.size :]).get(RTA_DST, b"")
     # Each link with IPv6 has such a route.
     return not (len(destination) == 16 and ipaddress.IPv6Address(destination).is_link_local)

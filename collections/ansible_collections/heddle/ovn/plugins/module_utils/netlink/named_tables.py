@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from .protocol.messages import MAIN_TABLE
+from .protocol.rtnetlink import RT_TABLE_MAIN
 from .reader import LinkState
 
 # iproute2 reads the first file of each name; those of /etc come first.
 FOLDERS = (Path("/etc/iproute2"), Path("/usr/share/iproute2"), Path("/usr/lib/iproute2"))
 _FILE, _MORE = "rt_tables", "rt_tables.d"
-_KNOWN = {"main": MAIN_TABLE, "default": 253}
+_KNOWN = {"main": RT_TABLE_MAIN, "default": 253}
 
 
 def named_table(text: str, links: Mapping[str, LinkState], folders: tuple[Path, ...] = FOLDERS) -> int | None:

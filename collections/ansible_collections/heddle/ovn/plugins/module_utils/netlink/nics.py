@@ -9,13 +9,13 @@ from ..common.addressing import plain
 from ..types.host_network import PROTOCOL
 from .kernel import read_whole
 from .protocol.link_dumps import read_addresses, read_links
-from .protocol.messages import DEPRECATED
 from .protocol.raw_socket import RawSocket
+from .protocol.rtnetlink import IFA_F_DEPRECATED, IFA_F_TEMPORARY, RT_SCOPE_UNIVERSE
 
 # What links of other kinds have is for programs of this host or for tunnels (ip-link(8), TYPE).
 _KINDS = frozenset(["", "bond", "bridge", "dummy", "ipvlan", "macvlan", "team", "veth", "vlan"])
-# linux/if_addr.h, IFA_F_TEMPORARY; rtnetlink(7), scope of an address; linux/if_arp.h, ARPHRD_ETHER.
-_TEMPORARY, _GLOBAL, _ETHERNET = 0x01, 0, 1
+_ETHERNET = 1  # ARPHRD_ETHER (linux/if_arp.h)
+_NOT_LASTING = IFA_F_TEMPORARY | IFA_F_DEPRECATED
 
 
 @read_whole
@@ -44,9 +44,9 @@ def nic_addresses(without: frozenset[str]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for entry in entries:
         name = names.get(entry.index, "")
-        if not name or name in without or entry.scope != _GLOBAL or entry.protocol == PROTOCOL:
+        if not name or name in without or entry.scope != RT_SCOPE_UNIVERSE or entry.protocol == PROTOCOL:
             continue
-        if entry.flags & (_TEMPORARY | DEPRECATED) or ipaddress.ip_interface(entry.text).network.num_addresses == 1:
+        if entry.flags & _NOT_LASTING or ipaddress.ip_interface(entry.text).network.num_addresses == 1:
             continue
         found.setdefault(name, []).append(entry.text)
     return {name: sorted(addresses, key=lambda text: (":" in text, text)) for name, addresses in sorted(found.items())}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from ..types.host_network import Rule, Sysctl
 from .named_tables import named_table, ports_of
-from .protocol.messages import MAIN_TABLE
+from .protocol.rtnetlink import RT_TABLE_MAIN
 from .reader import LinkState, RuleState
 
 
@@ -57,5 +57,5 @@ def rule_name(state: RuleState, names: Mapping[int, str], vrf: str = "") -> str:
     parts += [f"port {state.source_port}"] if state.source_port else []
     parts += [f"to {state.to}"] if state.to else []
     parts += [f"mark {state.fwmark:#x}"] if state.fwmark else []
-    known = {MAIN_TABLE: "main", **names}
+    known = {RT_TABLE_MAIN: "main", **names}
     return " ".join([*parts, f"table {vrf or known.get(state.table, state.table)}"])

@@ -13,8 +13,22 @@ from ..types.host_network import PROTOCOL, HostRoute
 from ..types.routed_workloads import PROTOCOL as ROUTED
 from .kernel import read_whole
 from .protocol.link_dumps import read_addresses, read_links
-from .protocol.messages import DEPRECATED, FAMILIES, KERNEL, NO_PREFIX_ROUTE, SECONDARY, destination, route_table
+from .protocol.messages import FAMILIES, destination, route_table
 from .protocol.raw_socket import RawSocket
+from .protocol.rtnetlink import (
+    FR_ACT_TO_TBL,
+    IFA_F_DEPRECATED,
+    IFA_F_NOPREFIXROUTE,
+    IFA_F_SECONDARY,
+    RTM_F_CLONED,
+    RTN_BLACKHOLE,
+    RTN_PROHIBIT,
+    RTN_UNICAST,
+    RTN_UNREACHABLE,
+    RTNH_F_ONLINK,
+    RTPROT_KERNEL,
+    WHOLE_MARK,
+)
 
 try:
     from pyroute2.netlink import nlmsg
@@ -45,14 +59,12 @@ except ImportError:
     nlmsg = None
 
 # rtnetlink(7), rtm_type.
-KINDS = {"unicast": 1, "blackhole": 6, "unreachable": 7, "prohibit": 8}
+KINDS = {
+    "unicast": RTN_UNICAST, "blackhole": RTN_BLACKHOLE, "unreachable": RTN_UNREACHABLE, "prohibit": RTN_PROHIBIT,
+}  # fmt: skip
 DEFAULT_METRIC = {4: 0, 6: 1024}
 _KIND_NAMES = {number: name for name, number in KINDS.items()}
 NEIGHBOUR_PERMANENT = 0x80  # NUD_PERMANENT (linux/neighbour.h)
-ON_LINK = 0x4
-_CLONED = 0x200
-ALL_BITS = 0xFFFFFFFF
-LOOK_UP = 1
 
 
 @dataclass(frozen=True)
@@ -170,10 +182,10 @@ def _addresses(raw: RawSocket, names: dict[int, str]) -> dict[tuple[str, str], A
     return {
         (names.get(entry.index, ""), entry.text): AddressState(
             own=entry.protocol == PROTOCOL,
-            deprecated=bool(entry.flags & DEPRECATED),
-            prefix_route=not entry.flags & NO_PREFIX_ROUTE,
+            deprecated=bool(entry.flags & IFA_F_DEPRECATED),
+            prefix_route=not entry.flags & IFA_F_NOPREFIXROUTE,
             # The same bit is that of a temporary address in IPv6.
-            secondary=bool(entry.flags & SECONDARY) and ":" not in entry.text,
+            secondary=bool(entry.flags & IFA_F_SECONDARY) and ":" not in entry.text,
         )
         for entry in read_addresses(raw)
     }
@@ -183,7 +195,7 @@ def _routes(netlink, names: dict[int, str]) -> dict[tuple[int, str, int], RouteS
     found: dict[tuple[int, str, int], RouteState] = {}
     for family, number in FAMILIES.items():
         for message in netlink.get_routes(family=number):
-            if message["flags"] & _CLONED or message["type"] not in _KIND_NAMES:
+            if message["flags"] & RTM_F_CLONED or message["type"] not in _KIND_NAMES:
                 continue
             metrics = message.get_attr("RTA_METRICS")
             kind = _KIND_NAMES[message["type"]]
@@ -195,7 +207,7 @@ def _routes(netlink, names: dict[int, str]) -> dict[tuple[int, str, int], RouteS
                 device=names.get(message.get_attr("RTA_OIF"), "") if kind == "unicast" else "",
                 source=message.get_attr("RTA_PREFSRC") or "",
                 mtu=(metrics.get_attr("RTAX_MTU") or 0) if metrics else 0,
-                on_link=bool(message["flags"] & ON_LINK),
+                on_link=bool(message["flags"] & RTNH_F_ONLINK),
                 message=message,
             )
             key = (route_table(message), destination(message, family), message.get_attr("RTA_PRIORITY") or 0)
@@ -222,7 +234,7 @@ def _rules(netlink) -> tuple[tuple, tuple[str, ...]]:
             protocol = message.get_attr("FRA_PROTOCOL")
             if protocol == PROTOCOL:
                 own.append((state if _is_plain(message, state) else None, message))
-            elif protocol not in (KERNEL, ROUTED):
+            elif protocol not in (RTPROT_KERNEL, ROUTED):
                 foreign.append(f"IPv{family} {state.priority} to {state.to or 'any'} table {state.table}")
     return tuple(own), tuple(foreign)
 
@@ -232,8 +244,8 @@ def _is_plain(message, state: RuleState) -> bool:
     names = ("FRA_IIFNAME", "FRA_OIFNAME", "FRA_IP_PROTO", "FRA_DPORT_RANGE")
     others = any(message.get_attr(name) for name in names)
     others |= bool(message.get_attr("FRA_SPORT_RANGE")) != bool(state.source_port)
-    whole = message.get_attr("FRA_FWMASK") in (None, ALL_BITS) or not message.get_attr("FRA_FWMARK")
-    return not others and whole and message["action"] == LOOK_UP
+    whole = message.get_attr("FRA_FWMASK") in (None, WHOLE_MARK) or not message.get_attr("FRA_FWMARK")
+    return not others and whole and message["action"] == FR_ACT_TO_TBL
 
 
 def _neighbours(netlink, names: dict[int, str]) -> dict[tuple[str, str], NeighbourState]:

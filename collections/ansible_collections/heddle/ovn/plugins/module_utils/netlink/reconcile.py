@@ -19,7 +19,7 @@ from .handle import HostKernel
 from .losses import Losses, losses
 from .main_table import copies, essentials
 from .policy_rules import forwarding, rule_name, wanted_rules
-from .protocol.messages import MAIN_TABLE
+from .protocol.rtnetlink import RT_TABLE_MAIN
 from .reader import DEFAULT_METRIC, HostState, LinkState, comparable, route_state, route_text
 from .step import Step, perform
 from .workload_links import mark
@@ -165,7 +165,7 @@ class _Decision:
 
     def _table_of(self, vrf: str, what: str) -> int:
         if not vrf:
-            return MAIN_TABLE
+            return RT_TABLE_MAIN
         if vrf not in self._tables:
             raise NetlinkError(f"{what}: there is no VRF {vrf}")
         return self._tables[vrf]
@@ -314,7 +314,7 @@ class _Decision:
 
     def _route_name(self, key: tuple[int | str, str, int]) -> str:
         table, to, metric = key
-        where = "" if table == MAIN_TABLE else f"{self._vrf_names.get(table, table)} "
+        where = "" if table == RT_TABLE_MAIN else f"{self._vrf_names.get(table, table)} "
         return f"{where}{to}" + (f" metric {metric}" if metric not in DEFAULT_METRIC.values() else "")
 
     # Neighbours

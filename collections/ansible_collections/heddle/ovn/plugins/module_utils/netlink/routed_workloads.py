@@ -25,18 +25,8 @@ from ..types.routed_workloads import (
 from . import kernel
 from .forwarding import forwarding_steps
 from .protocol.link_addresses import read_addresses, write_address
-from .protocol.messages import MAIN_TABLE
-from .protocol.route_tables import (
-    GLOBAL_SCOPE,
-    LINK_SCOPE,
-    UNREACHABLE,
-    TableRoute,
-    TableRule,
-    read_rules,
-    read_table,
-    write_route,
-    write_rule,
-)
+from .protocol.route_tables import TableRoute, TableRule, read_rules, read_table, write_route, write_rule
+from .protocol.rtnetlink import RT_SCOPE_LINK, RT_SCOPE_UNIVERSE, RT_TABLE_MAIN, RTN_UNREACHABLE
 from .step import Step, perform
 
 SUBSTRATE = "kernel"
@@ -90,11 +80,11 @@ def _workload_routes(desired: RoutedWorkloads) -> dict[TableRoute, str]:
     for link in desired.links:
         for address in link.addresses:
             version = family(address)
-            scope = LINK_SCOPE if version == 4 else GLOBAL_SCOPE
+            scope = RT_SCOPE_LINK if version == 4 else RT_SCOPE_UNIVERSE
             route = TableRoute(host_route(address), link.name, scope=scope, metric=_METRIC[version], protocol=PROTOCOL)
             found[route] = link.network
     for block in desired.blocks:
-        found[TableRoute(block, "", kind=UNREACHABLE, metric=_LAST_METRIC, protocol=PROTOCOL)] = ""
+        found[TableRoute(block, "", kind=RTN_UNREACHABLE, metric=_LAST_METRIC, protocol=PROTOCOL)] = ""
     return found
 
 
@@ -184,7 +174,8 @@ def uplink_mtu() -> int:
     Coil, MTU detection. 1500, Ethernet's, where the host has neither.
     """
     links = kernel.read_links(None)
-    leaving = {route.device for route in read_table(MAIN_TABLE) if route.to in ("0.0.0.0/0", "::/0") and route.device}
+    default = [route for route in read_table(RT_TABLE_MAIN) if route.to in ("0.0.0.0/0", "::/0")]
+    leaving = {route.device for route in default if route.device}
     nics = [link for name, link in links.items() if name != "lo" and not link["kind"] and link["up"]]
     chosen = [links[name] for name in leaving if name in links] or nics
     return min((link["mtu"] for link in chosen), default=1500)

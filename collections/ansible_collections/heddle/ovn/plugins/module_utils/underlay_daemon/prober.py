@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from ipaddress import ip_address
 
+from ..common.path_mtu_discovery import PROBE_PATH_MTU
 from ..types.encapsulation import OVERLAYS
 from ..underlay.packet import ACK, ACKNOWLEDGEMENT, CONTROL, PROBE, Probe, datagram
 from ..underlay.search import Search
@@ -19,9 +20,6 @@ from .receivers import Receiver, receivers
 
 # Seconds in which a command is noticed at the latest.
 LOOK_SECONDS = 0.1
-# ip(7) and ipv6(7): never fragment, and take no path MTU from ICMP.
-_MTU_DISCOVER = {4: (socket.IPPROTO_IP, 10), 6: (socket.IPPROTO_IPV6, 23)}
-_PROBE_MTU = 3
 _LARGEST_PACKET = 65535
 # In the number of a probe of another encapsulation that goes after a round of which nothing has arrived yet.
 _WITNESS = 1 << 31
@@ -157,6 +155,6 @@ class Prober:
 def _sender(address: str) -> socket.socket:
     version = ip_address(address).version
     end = socket.socket(socket.AF_INET if version == 4 else socket.AF_INET6, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
-    end.setsockopt(*_MTU_DISCOVER[version], _PROBE_MTU)
+    end.setsockopt(*PROBE_PATH_MTU[version])
     end.bind((address, 0))
     return end

@@ -10,19 +10,37 @@ from __future__ import annotations
 import contextlib
 
 from ...netlink.monitor import KernelMonitor
-from ...netlink.protocol.raw_messages import attributes
+from ...netlink.protocol.raw_messages import NETLINK_NETFILTER, attributes
+from ...netlink.protocol.rtnetlink import (
+    FRA_PROTOCOL,
+    IFA_PROTO,
+    IFADDRMSG,
+    RTM_DELADDR,
+    RTM_DELROUTE,
+    RTM_DELRULE,
+    RTM_NEWNETCONF,
+    RTMSG,
+    RTNLGRP_IPV4_IFADDR,
+    RTNLGRP_IPV4_NETCONF,
+    RTNLGRP_IPV4_ROUTE,
+    RTNLGRP_IPV4_RULE,
+    RTNLGRP_IPV6_IFADDR,
+    RTNLGRP_IPV6_NETCONF,
+    RTNLGRP_IPV6_ROUTE,
+    RTNLGRP_IPV6_RULE,
+)
 from ...types.host_network import PROTOCOL
 from ...types.nftables_ruleset import OWN_TABLES
 from ...types.routed_workloads import PROTOCOL as ROUTED
 
-_NETFILTER = 12
-# RTNLGRP_IPV4_IFADDR, _IPV4_ROUTE, _IPV4_RULE, _IPV6_IFADDR, _IPV6_ROUTE, _IPV6_RULE, _IPV4_NETCONF, _IPV6_NETCONF
-_ROUTE_GROUPS = (5, 7, 8, 9, 11, 19, 24, 25)
+_ROUTE_GROUPS = (
+    RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV4_RULE, RTNLGRP_IPV4_NETCONF,
+    RTNLGRP_IPV6_IFADDR, RTNLGRP_IPV6_ROUTE, RTNLGRP_IPV6_RULE, RTNLGRP_IPV6_NETCONF,
+)  # fmt: skip
 _NFTABLES_GROUP, _NFTABLES_SUBSYSTEM = 7, 10
-_ADDRESS_GONE, _ROUTE_GONE, _RULE_GONE, _NETCONF = 21, 25, 33, 80
-# Sizes of ifaddrmsg, fib_rule_hdr, netconfmsg padded, nfgenmsg.
-_ADDRESS, _RULE, _CONF, _NFTABLES = 8, 12, 4, 4
-_IFA_PROTO, _FRA_PROTOCOL, _TABLE_NAME = 11, 21, 1
+# Sizes of netconfmsg padded, and nfgenmsg.
+_CONF, _NFTABLES = 4, 4
+_TABLE_NAME = 1
 _ROUTE_PROTOCOL_AT = 5
 _OWN_PROTOCOLS = (bytes([PROTOCOL]), bytes([ROUTED]))
 _INTERFACE, _FORWARDING, _RP_FILTER = 1, 2, 3
@@ -35,7 +53,7 @@ class Removals:
         self.sources = [KernelMonitor(_ROUTE_GROUPS, concerns_heddle)]
         # Without the privilege, or on a kernel without nftables, there are no notifications.
         with contextlib.suppress(OSError):
-            self.sources.append(KernelMonitor((_NFTABLES_GROUP,), concerns_heddle, _NETFILTER))
+            self.sources.append(KernelMonitor((_NFTABLES_GROUP,), concerns_heddle, NETLINK_NETFILTER))
 
     def close(self) -> None:
         """Close the sockets."""
@@ -53,13 +71,13 @@ def concerns_heddle(kind: int, body: bytes) -> bool:
     if kind >> 8 == _NFTABLES_SUBSYSTEM:
         name = attributes(body[_NFTABLES:]).get(_TABLE_NAME, b"")
         return name.rstrip(b"\0").decode(errors="replace") in OWN_TABLES
-    if kind == _ROUTE_GONE:
+    if kind == RTM_DELROUTE:
         return body[_ROUTE_PROTOCOL_AT : _ROUTE_PROTOCOL_AT + 1] in _OWN_PROTOCOLS
-    if kind == _RULE_GONE:
-        return attributes(body[_RULE:]).get(_FRA_PROTOCOL) in _OWN_PROTOCOLS
-    if kind == _ADDRESS_GONE:
-        return attributes(body[_ADDRESS:]).get(_IFA_PROTO) == bytes([PROTOCOL])
-    if kind == _NETCONF:
+    if kind == RTM_DELRULE:
+        return attributes(body[RTMSG.size :]).get(FRA_PROTOCOL) in _OWN_PROTOCOLS
+    if kind == RTM_DELADDR:
+        return attributes(body[IFADDRMSG.size :]).get(IFA_PROTO) == bytes([PROTOCOL])
+    if kind == RTM_NEWNETCONF:
         # A new device reports all settings, a change only the changed one.
         settings = attributes(body[_CONF:]).keys() - {_INTERFACE}
         return settings in ({_FORWARDING}, {_RP_FILTER})

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from ..kernel import read_whole
 from .messages import FAMILIES
-from .raw_messages import attributes
+from .raw_messages import NETLINK_NETFILTER, attributes
 from .raw_socket import RawSocket, attribute
 
-_NETFILTER, _CONNTRACK = 12, 1 << 8
+_CONNTRACK = 1 << 8
 _GET, _DELETE = _CONNTRACK | 1, _CONNTRACK | 2
 _HEADER = struct.Struct("=BBH")
 _TUPLE_ORIG, _TUPLE_REPLY, _TUPLE_IP, _TUPLE_PROTO, _NESTED = 1, 2, 1, 2, 0x8000
@@ -35,7 +35,7 @@ class Flow:
 def read_flows(port: int) -> list[Flow]:
     """Return the UDP flows to a port."""
     found = []
-    with RawSocket(_NETFILTER) as netlink:
+    with RawSocket(NETLINK_NETFILTER) as netlink:
         for version, family in FAMILIES.items():
             for body in netlink.dump(_GET, _HEADER.pack(family, 0, 0)):
                 values = attributes(body[_HEADER.size :])
@@ -58,7 +58,7 @@ def _is_to(port: int, original: bytes) -> bool:
 def end_flow(flow: Flow) -> None:
     """End a flow: its next packet begins a new one. One that is gone is no error."""
     body = _HEADER.pack(FAMILIES[flow.version], 0, 0) + attribute(_TUPLE_ORIG | _NESTED, flow.original)
-    with RawSocket(_NETFILTER) as netlink:
+    with RawSocket(NETLINK_NETFILTER) as netlink:
         try:
             netlink.request((_DELETE, 0, body))
         except OSError as error:

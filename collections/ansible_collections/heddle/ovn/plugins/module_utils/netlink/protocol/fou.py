@@ -12,27 +12,36 @@ import struct
 from dataclasses import dataclass
 
 from ..kernel import read_whole, scratch
+from .messages import FAMILIES
 from .raw_messages import attributes
 from .raw_socket import CREATE, EXCLUSIVE, RawSocket, attribute
+from .rtnetlink import (
+    IFF_UP,
+    IFINFOMSG,
+    IFLA_IFNAME,
+    IFLA_INFO_DATA,
+    IFLA_INFO_KIND,
+    IFLA_LINKINFO,
+    IFLA_MTU,
+    RTM_DELLINK,
+    RTM_GETLINK,
+    RTM_NEWLINK,
+    U32,
+)
 
 _GENERIC, _CONTROL = 16, 16
 _GENERIC_HEADER = struct.Struct("=BBxx")
 _GET_FAMILY, _FAMILY_ID, _FAMILY_NAME = 3, 1, 2
 _FOU_ADD, _FOU_DELETE, _FOU_GET, _FOU_VERSION = 1, 2, 3, 1
 _FOU_PORT, _FOU_AF, _FOU_IPPROTO, _FOU_TYPE, _FOU_DIRECT = 1, 2, 3, 4, 1
-_NEW_LINK, _DELETE_LINK, _GET_LINK = 16, 17, 18
-_LINK = struct.Struct("=BxHiII")
 _SHORT, _BIG_SHORT = struct.Struct("=H"), struct.Struct(">H")
-_IFLA_IFNAME, _IFLA_MTU, _IFLA_LINKINFO, _INFO_KIND, _INFO_DATA = 3, 4, 18, 1, 2
 _LOCAL, _REMOTE, _TTL, _ENCAP_LIMIT, _FLAGS, _PROTOCOL = 2, 3, 4, 6, 8, 9
 _ENCAP_TYPE, _ENCAP_FLAGS, _ENCAP_SPORT, _ENCAP_DPORT, _COLLECT_METADATA = 15, 16, 17, 18, 19
 _FOU = 1
 _IGNORE_ENCAP_LIMIT = 1
-_UP = 1
 # Coil's TTL and hop limit.
 _HOPS = 225
 _KINDS = {4: "ipip", 6: "ip6tnl"}
-_FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
 # What is inside the tunnel (IANA, protocol numbers): IPv4 or IPv6.
 _INNER = {4: 4, 6: 41}
 
@@ -78,7 +87,7 @@ def read_listeners() -> dict[int, int]:
 def write_listener(version: int, port: int, *, remove: bool) -> None:
     """Listen for FoU on a port, or end that; one that is there already, or gone, is no error."""
     body = _GENERIC_HEADER.pack(_FOU_DELETE if remove else _FOU_ADD, _FOU_VERSION)
-    body += attribute(_FOU_PORT, _BIG_SHORT.pack(port)) + attribute(_FOU_AF, bytes([_FAMILIES[version]]))
+    body += attribute(_FOU_PORT, _BIG_SHORT.pack(port)) + attribute(_FOU_AF, bytes([FAMILIES[version]]))
     body += attribute(_FOU_IPPROTO, bytes([_INNER[version]])) + attribute(_FOU_TYPE, bytes([_FOU_DIRECT]))
     with RawSocket(_GENERIC) as netlink:
         try:
@@ -93,14 +102,14 @@ def read_tunnels() -> dict[str, TunnelLink]:
     """Return the tunnels of the kinds that an Egress uses, by name."""
     found = {}
     with RawSocket() as netlink:
-        for message in netlink.dump(_GET_LINK, _LINK.pack(0, 0, 0, 0, 0)):
-            values = attributes(message[_LINK.size :])
-            information = attributes(values.get(_IFLA_LINKINFO, b""))
-            kind = information.get(_INFO_KIND, b"").rstrip(b"\0").decode()
+        for message in netlink.dump(RTM_GETLINK, IFINFOMSG.pack(0, 0, 0, 0, 0)):
+            values = attributes(message[IFINFOMSG.size :])
+            information = attributes(values.get(IFLA_LINKINFO, b""))
+            kind = information.get(IFLA_INFO_KIND, b"").rstrip(b"\0").decode()
             if kind not in _KINDS.values():
                 continue
-            data = attributes(information.get(_INFO_DATA, b""))
-            name = values[_IFLA_IFNAME].rstrip(b"\0").decode()
+            data = attributes(information.get(IFLA_INFO_DATA, b""))
+            name = values[IFLA_IFNAME].rstrip(b"\0").decode()
             found[name] = TunnelLink(
                 name,
                 kind,
@@ -108,8 +117,8 @@ def read_tunnels() -> dict[str, TunnelLink]:
                 _address(data.get(_REMOTE)),
                 _port(data.get(_ENCAP_SPORT)),
                 _port(data.get(_ENCAP_DPORT)),
-                struct.unpack("=I", values[_IFLA_MTU])[0],
-                bool(_LINK.unpack_from(message)[3] & _UP),
+                U32.unpack(values[IFLA_MTU])[0],
+                bool(IFINFOMSG.unpack_from(message)[3] & IFF_UP),
                 _COLLECT_METADATA in data,
             )
     return found
@@ -126,9 +135,9 @@ def _port(value: bytes | None) -> int:
 
 
 def _link(name: str, kind: str, data: bytes, mtu: int = 0) -> bytes:
-    message = _LINK.pack(0, 0, 0, _UP, _UP) + attribute(_IFLA_IFNAME, name)
-    message += attribute(_IFLA_MTU, mtu) if mtu else b""
-    return message + attribute(_IFLA_LINKINFO, attribute(_INFO_KIND, kind) + attribute(_INFO_DATA, data))
+    message = IFINFOMSG.pack(0, 0, 0, IFF_UP, IFF_UP) + attribute(IFLA_IFNAME, name)
+    message += attribute(IFLA_MTU, mtu) if mtu else b""
+    return message + attribute(IFLA_LINKINFO, attribute(IFLA_INFO_KIND, kind) + attribute(IFLA_INFO_DATA, data))
 
 
 def add_tunnel(name: str, local: str, remote: str, source_port: int, port: int, mtu: int) -> None:
@@ -138,7 +147,7 @@ def add_tunnel(name: str, local: str, remote: str, source_port: int, port: int, 
     """
     version = 6 if ":" in remote else 4
     data = b"".join(
-        attribute(kind, socket.inet_pton(_FAMILIES[version], text))
+        attribute(kind, socket.inet_pton(FAMILIES[version], text))
         for kind, text in ((_LOCAL, local), (_REMOTE, remote))
     )
     data += attribute(_TTL, bytes([_HOPS])) + attribute(_PROTOCOL, bytes([_INNER[version]]))
@@ -147,29 +156,29 @@ def add_tunnel(name: str, local: str, remote: str, source_port: int, port: int, 
     data += attribute(_ENCAP_TYPE, _SHORT.pack(_FOU)) + attribute(_ENCAP_FLAGS, _SHORT.pack(0))
     data += attribute(_ENCAP_SPORT, _BIG_SHORT.pack(source_port)) + attribute(_ENCAP_DPORT, _BIG_SHORT.pack(port))
     with RawSocket() as netlink:
-        netlink.request((_NEW_LINK, CREATE | EXCLUSIVE, _link(name, _KINDS[version], data, mtu)))
+        netlink.request((RTM_NEWLINK, CREATE | EXCLUSIVE, _link(name, _KINDS[version], data, mtu)))
 
 
 def add_catch_all(name: str, version: int) -> None:
     """Make the device that receives what no other tunnel of its kind does, and set it up."""
     with RawSocket() as netlink:
         message = _link(name, _KINDS[version], attribute(_COLLECT_METADATA, b""))
-        netlink.request((_NEW_LINK, CREATE | EXCLUSIVE, message))
+        netlink.request((RTM_NEWLINK, CREATE | EXCLUSIVE, message))
 
 
 def add_marker(name: str) -> None:
     """Make a dummy link, which stays down."""
-    information = attribute(_IFLA_LINKINFO, attribute(_INFO_KIND, "dummy"))
+    information = attribute(IFLA_LINKINFO, attribute(IFLA_INFO_KIND, "dummy"))
     with RawSocket() as netlink:
-        message = _LINK.pack(0, 0, 0, 0, 0) + attribute(_IFLA_IFNAME, name) + information
-        netlink.request((_NEW_LINK, CREATE | EXCLUSIVE, message))
+        message = IFINFOMSG.pack(0, 0, 0, 0, 0) + attribute(IFLA_IFNAME, name) + information
+        netlink.request((RTM_NEWLINK, CREATE | EXCLUSIVE, message))
 
 
 def remove_device(name: str) -> None:
     """Remove a link; a missing one is no error."""
     with RawSocket() as netlink:
         try:
-            netlink.request((_DELETE_LINK, 0, _LINK.pack(0, 0, 0, 0, 0) + attribute(_IFLA_IFNAME, name)))
+            netlink.request((RTM_DELLINK, 0, IFINFOMSG.pack(0, 0, 0, 0, 0) + attribute(IFLA_IFNAME, name)))
         except OSError as error:
             if error.errno != errno.ENODEV:
                 raise
@@ -179,7 +188,7 @@ def rename_device(name: str, to: str) -> None:
     """Rename a link that is down."""
     index = socket.if_nametoindex(name)
     with RawSocket() as netlink:
-        netlink.request((_NEW_LINK, 0, _LINK.pack(0, 0, index, 0, 0) + attribute(_IFLA_IFNAME, to)))
+        netlink.request((RTM_NEWLINK, 0, IFINFOMSG.pack(0, 0, index, 0, 0) + attribute(IFLA_IFNAME, to)))
 
 
 def lacking() -> list[str]:

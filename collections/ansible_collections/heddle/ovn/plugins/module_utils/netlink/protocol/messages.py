@@ -8,19 +8,15 @@ from __future__ import annotations
 
 import socket
 
+from .rtnetlink import IFF_UP
+
 FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
-MAIN_TABLE, LOCAL_TABLE = 254, 255
-# rtnetlink(7), rtm_protocol: routes that the kernel makes itself, and those from router advertisements.
-KERNEL, ADVERTISED = 2, 9
-# linux/if_addr.h: IFA_F_SECONDARY, IFA_F_NODAD, IFA_F_DEPRECATED, IFA_F_PERMANENT, IFA_F_NOPREFIXROUTE.
-SECONDARY, NO_DAD, DEPRECATED, PERMANENT, NO_PREFIX_ROUTE = 0x01, 0x02, 0x20, 0x80, 0x200
 _ANY = {4: "0.0.0.0", 6: "::"}
-_UP = 1
 
 
 def is_up(link) -> bool:
     """Return whether a link is set up (IFF_UP), with a carrier or not."""
-    return bool(link["flags"] & _UP)
+    return bool(link["flags"] & IFF_UP)
 
 
 def address_flags(address) -> int:

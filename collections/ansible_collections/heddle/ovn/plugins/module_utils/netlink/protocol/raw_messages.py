@@ -8,26 +8,31 @@ from collections.abc import Iterator
 
 # The two highest bits of a type are flags (linux/netlink.h, NLA_TYPE_MASK).
 _TYPE = 0x3FFF
-_HEADER, _ATTRIBUTE = struct.Struct("=IHHII"), struct.Struct("=HH")
+# linux/netlink.h: nlmsghdr, and nlattr.
+HEADER, ATTRIBUTE = struct.Struct("=IHHII"), struct.Struct("=HH")
+# Level of the options of a netlink socket (linux/socket.h).
+SOL_NETLINK = 270
+# The family of connection tracking and nftables (linux/netlink.h).
+NETLINK_NETFILTER = 12
 
 
 def messages(data: bytes) -> Iterator[tuple[int, bytes]]:
     """Yield the type and the body of each message; what is cut off at the end is left out."""
-    while len(data) >= _HEADER.size:
-        length, kind, *_rest = _HEADER.unpack_from(data)
-        if length < _HEADER.size:
+    while len(data) >= HEADER.size:
+        length, kind, *_rest = HEADER.unpack_from(data)
+        if length < HEADER.size:
             return
-        yield kind, data[_HEADER.size : length]
+        yield kind, data[HEADER.size : length]
         data = data[(length + 3) & ~3 :]
 
 
 def attributes(data: bytes) -> dict[int, bytes]:
     """Return the attributes by their type; of several with one type the last."""
     found, start = {}, 0
-    while len(data) - start >= _ATTRIBUTE.size:
-        length, kind = _ATTRIBUTE.unpack_from(data, start)
-        if length < _ATTRIBUTE.size:
+    while len(data) - start >= ATTRIBUTE.size:
+        length, kind = ATTRIBUTE.unpack_from(data, start)
+        if length < ATTRIBUTE.size:
             break
-        found[kind & _TYPE] = data[start + _ATTRIBUTE.size : start + length]
+        found[kind & _TYPE] = data[start + ATTRIBUTE.size : start + length]
         start += (length + 3) & ~3
     return found

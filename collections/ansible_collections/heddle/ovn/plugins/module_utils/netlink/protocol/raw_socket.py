@@ -12,12 +12,15 @@ import socket
 import struct
 from collections.abc import Iterator
 
+from .raw_messages import ATTRIBUTE, HEADER, SOL_NETLINK
+from .rtnetlink import U32
+
 # linux/netlink.h
 REQUEST, ACKNOWLEDGE, DUMP, INTERRUPTED = 0x1, 0x4, 0x300, 0x10
 REPLACE, EXCLUSIVE, CREATE = 0x100, 0x200, 0x400
 _ERROR, _DONE = 2, 3
-_SOL_NETLINK, _STRICT_CHECK = 270, 12
-_HEADER, _ATTRIBUTE, _NUMBER = struct.Struct("=IHHII"), struct.Struct("=HH"), struct.Struct("=i")
+_STRICT_CHECK = 12
+_NUMBER = struct.Struct("=i")
 _LARGEST = 1 << 16
 _RECEIVE_BUFFER = 1 << 20
 
@@ -31,9 +34,9 @@ def attribute(kind: int, value: bytes | str | int) -> bytes:
     if isinstance(value, str):
         value = value.encode() + b"\0"
     elif isinstance(value, int):
-        value = struct.pack("=I", value)
-    length = _ATTRIBUTE.size + len(value)
-    return _ATTRIBUTE.pack(length, kind) + value + bytes(-length % 4)
+        value = U32.pack(value)
+    length = ATTRIBUTE.size + len(value)
+    return ATTRIBUTE.pack(length, kind) + value + bytes(-length % 4)
 
 
 class RawSocket:
@@ -43,7 +46,7 @@ class RawSocket:
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, protocol)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
         # The kernel itself leaves out what a dump does not ask for.
-        self._socket.setsockopt(_SOL_NETLINK, _STRICT_CHECK, 1)
+        self._socket.setsockopt(SOL_NETLINK, _STRICT_CHECK, 1)
 
     def __enter__(self) -> RawSocket:
         return self
@@ -99,7 +102,7 @@ class RawSocket:
     def _send(self, *messages: tuple[int, int, bytes]) -> None:
         self._socket.send(
             b"".join(
-                _HEADER.pack(_HEADER.size + len(body), kind, REQUEST | flags, number, 0) + body + bytes(-len(body) % 4)
+                HEADER.pack(HEADER.size + len(body), kind, REQUEST | flags, number, 0) + body + bytes(-len(body) % 4)
                 for number, (kind, flags, body) in enumerate(messages, start=1)
             )
         )
@@ -109,7 +112,7 @@ class RawSocket:
         while True:
             data = self._socket.recv(_LARGEST)
             start = 0
-            while start + _HEADER.size <= len(data):
-                length, kind, flags, _number, _port = _HEADER.unpack_from(data, start)
-                yield kind, flags, data[start + _HEADER.size : start + length]
+            while start + HEADER.size <= len(data):
+                length, kind, flags, _number, _port = HEADER.unpack_from(data, start)
+                yield kind, flags, data[start + HEADER.size : start + length]
                 start += (length + 3) & ~3

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from ...common.addressing import family
 from ...common.naming import workload_namespace
+from ...common.path_mtu_discovery import PROBE_PATH_MTU
 from ...netlink import kernel
 from ..expectations.expectation import addresses_of
 from ..expectations.external_expectations import host_addresses, in_vrf, vrf_devices
@@ -18,9 +19,6 @@ from ..expectations.pools import with_pools
 
 _SPARE_DESCRIPTORS = 64
 _FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
-# Constants of Linux (ip(7), ipv6(7)), IP_PMTUDISC_PROBE: packets are not fragmented, and sent in any size that the
-# interface takes. A path MTU that the kernel learned, which it keeps for 10 minutes, may be that of a former path.
-_DO_NOT_FRAGMENT = {4: (socket.IPPROTO_IP, 10, 3), 6: (socket.IPPROTO_IPV6, 23, 3)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +129,8 @@ def open_socket(place: Place, version: int, kind: int) -> socket.socket:
 def open_sender(place: Place, version: int) -> socket.socket:
     """Open a socket that sends datagrams from a place, none of which may be fragmented."""
     opened = open_socket(place, version, socket.SOCK_DGRAM)
-    opened.setsockopt(*_DO_NOT_FRAGMENT[version])
+    # A path MTU that the kernel learned, which it keeps for 10 minutes, may be that of a former path.
+    opened.setsockopt(*PROBE_PATH_MTU[version])
     return opened
 
 
