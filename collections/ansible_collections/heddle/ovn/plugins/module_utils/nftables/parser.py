@@ -13,6 +13,8 @@ import re
 from ..types.nftables_ruleset import FAMILY, Chain, Firewall, Map, Set
 
 _CHAIN = re.compile(r"\tchain (\S+) \{")
+# What gives packets a zone for the original direction by a map: the numbers are its values (nft(8), "ct statement").
+_ZONE_RULE, _ZONE = re.compile(r"\bct original zone set .* map \{(.*)\}"), re.compile(r" : (\d+)")
 _HEAD = re.compile(r"type (\w+) hook (\w+) (?:device \S+ )?priority ([^;]+); policy (\w+);")
 
 
@@ -79,6 +81,14 @@ def read_objects(text: str, encoded: str) -> dict[tuple[str, str], dict]:
             if kind in item:
                 objects[kind, item[kind]["name"]] = _read_collection(item[kind])
     return objects
+
+
+def original_zones(objects: dict[tuple[str, str], dict]) -> frozenset[int]:
+    """Return the connection tracking zones that chains give packets for the original direction, by maps in rules."""
+    rules = (rule for (kind, _name), value in objects.items() if kind == "chain" for rule in value["rules"])
+    return frozenset(
+        int(zone) for rule in rules if (found := _ZONE_RULE.search(rule)) for zone in _ZONE.findall(found[1])
+    )
 
 
 def _read_chains(text: str):

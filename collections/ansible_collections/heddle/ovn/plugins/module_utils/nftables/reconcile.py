@@ -12,9 +12,10 @@ from ..common import subprocesses
 from ..common.change import Change, Foreign, Outcome
 from ..common.errors import FirewallError, NotInstalled, ProgramError
 from ..netlink import kernel
+from ..netlink.protocol import conntrack
 from ..types.nftables_ruleset import FAMILY, OWN_TABLES, Firewall
 from .messages import refusal
-from .parser import described, is_empty, read_objects, replacement_text, table_text
+from .parser import described, is_empty, original_zones, read_objects, replacement_text, table_text
 
 SUBSTRATE = "nftables"
 Objects = dict[tuple[str, str], dict]
@@ -24,7 +25,8 @@ def reconcile_firewall(firewall: Firewall, *, write: bool, run: subprocesses.Run
     """Bring the table to exactly `firewall`; it is removed when that is empty.
 
     Rules name links by `iifname` and `oifname`: `iif` and `oif` cannot be checked where the links are not. On a host
-    without nft, everything counts as missing when nothing is to be written.
+    without nft, everything counts as missing when nothing is to be written. Connections in zones that the table used
+    for their original direction, and does not any more, end; a note says if the kernel refuses that.
     """
     try:
         tables = _tables(run)
@@ -35,19 +37,31 @@ def reconcile_firewall(firewall: Firewall, *, write: bool, run: subprocesses.Run
     current = _read(firewall.table, run) if (FAMILY, firewall.table) in tables else None
     wanted = None if is_empty(firewall) else _canonical(firewall, run)
     changes = _changes(firewall.table, current, wanted)
+    notes: tuple[str, ...] = ()
     if write and changes:
         _run(run, replacement_text(firewall))
+        notes = _end_connections(original_zones(current or {}) - original_zones(wanted or {}))
     foreign = tuple(
         Foreign(SUBSTRATE, "table", f"{family} {name}", "")
         for family, name in tables
         if family != FAMILY or name not in OWN_TABLES
     )
-    return Outcome(changes, foreign)
+    return Outcome(changes, foreign, notes=notes)
 
 
 def planned_firewall(firewall: Firewall) -> Outcome:
     """Return the changes on an empty host."""
     return Outcome(_changes(firewall.table, None, None if is_empty(firewall) else described(firewall)))
+
+
+def _end_connections(zones: frozenset[int]) -> tuple[str, ...]:
+    """End the connections in zones: their replies would reach the network that gets the zone next."""
+    try:
+        if zones:
+            conntrack.end_connections(zones)
+    except OSError as error:
+        return (f"connections in the zones {', '.join(map(str, sorted(zones)))} remain until they time out: {error}",)
+    return ()
 
 
 def _changes(table: str, current: Objects | None, wanted: Objects | None) -> tuple[Change, ...]:

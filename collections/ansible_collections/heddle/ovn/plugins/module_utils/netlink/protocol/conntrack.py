@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads and ends translated UDP flows of the current network namespace (linux/netfilter/nfnetlink_conntrack.h)."""
+"""Reads and ends tracked connections of the current network namespace (linux/netfilter/nfnetlink_conntrack.h)."""
 
 from __future__ import annotations
 
 import errno
 import socket
 import struct
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from ..kernel import read_whole
@@ -16,7 +17,7 @@ from .raw_socket import RawSocket, attribute
 _CONNTRACK = 1 << 8
 _GET, _DELETE = _CONNTRACK | 1, _CONNTRACK | 2
 _HEADER = struct.Struct("=BBH")
-_TUPLE_ORIG, _TUPLE_REPLY, _TUPLE_IP, _TUPLE_PROTO, _NESTED = 1, 2, 1, 2, 0x8000
+_TUPLE_ORIG, _TUPLE_REPLY, _TUPLE_IP, _TUPLE_PROTO, _TUPLE_ZONE, _NESTED = 1, 2, 1, 2, 3, 0x8000
 _PROTO_NUMBER, _DST_PORT = 1, 3
 _SOURCE, _DESTINATION = {4: 1, 6: 3}, {4: 2, 6: 4}
 
@@ -57,10 +58,36 @@ def _is_to(port: int, original: bytes) -> bool:
 
 def end_flow(flow: Flow) -> None:
     """End a flow: its next packet begins a new one. One that is gone is no error."""
-    body = _HEADER.pack(FAMILIES[flow.version], 0, 0) + attribute(_TUPLE_ORIG | _NESTED, flow.original)
     with RawSocket(NETLINK_NETFILTER) as netlink:
-        try:
-            netlink.request((_DELETE, 0, body))
-        except OSError as error:
-            if error.errno != errno.ENOENT:
-                raise
+        _end(netlink, FAMILIES[flow.version], flow.original)
+
+
+def end_connections(zones: Collection[int]) -> None:
+    """End the connections whose original direction, and not the reply, is in one of the zones; OSError if refused.
+
+    The kernel could end those of a zone by itself since Linux 6.8; before, it ignores the zone and ends all.
+    """
+    with RawSocket(NETLINK_NETFILTER) as netlink:
+        for family, original in _originals(netlink):
+            zone = attributes(original).get(_TUPLE_ZONE)
+            if zone is not None and int.from_bytes(zone[:2], "big") in zones:
+                _end(netlink, family, original)
+
+
+@read_whole
+def _originals(netlink: RawSocket) -> list[tuple[int, bytes]]:
+    """Return the address family and the original direction of all connections."""
+    return [
+        (body[0], attributes(body[_HEADER.size :])[_TUPLE_ORIG])
+        for body in netlink.dump(_GET, _HEADER.pack(socket.AF_UNSPEC, 0, 0))
+    ]
+
+
+def _end(netlink: RawSocket, family: int, original: bytes) -> None:
+    """End one connection; one that is gone is no error."""
+    body = _HEADER.pack(family, 0, 0) + attribute(_TUPLE_ORIG | _NESTED, original)
+    try:
+        netlink.request((_DELETE, 0, body))
+    except OSError as error:
+        if error.errno != errno.ENOENT:
+            raise
