@@ -53,7 +53,7 @@ def measure(folder: Path, count: int, options: argparse.Namespace) -> dict:
         figures["ovsdbapp"] = part("ovsdbapp_client", plan)
     if count <= options.northd_up_to:
         figures["northd"] = part("northd", plan)
-        figures["northd, two threads"] = part("northd", plan, "--n-threads=2")
+        figures["northd, one thread"] = part("northd", plan, "--n-threads=1")
         figures["northd, C library's malloc"] = part("northd", plan, "--allocator=")
     return figures
 

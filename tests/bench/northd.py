@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """ovn-northd beside the engine: how long it needs for what the engine wrote, and for small changes afterwards.
 
-    python -m tests.bench.northd PLAN [--allocator LIBRARY] [--server-allocator LIBRARY] [NORTHD OPTION ...]
+    python -m tests.bench.northd PLAN [--allocator LIBRARY] [--server-allocator LIBRARY] [--n-threads NUMBER]
 
 Prints one line of JSON. There is no ovn-controller: what is measured is northd. The measure for changes is `recompute
 of everything`, which `ovn-appctl inc-engine/recompute` starts with unchanged databases. `computations` has what its log
@@ -113,7 +113,8 @@ def main() -> None:
     parser.add_argument("plan", type=Path)
     parser.add_argument("--allocator", default=ALLOCATOR, help="library of malloc(3); '' is the C library")
     parser.add_argument("--server-allocator", default="", help="the same for both ovsdb-servers")
-    options, northd_options = parser.parse_known_args()
+    parser.add_argument("--n-threads", type=int, default=2, help="threads of ovn-northd")
+    options = parser.parse_args()
     plan = json.loads(options.plan.read_text(encoding="utf-8"))
     rows = render_northbound(plan, load.NODE)
     names = sorted({row.network for row in rows} - {"", "default"})
@@ -123,7 +124,9 @@ def main() -> None:
     remote = {"requested-chassis": plan["nodes"]["node2"]["chassis"], "requested-tnl-key": "4000"}
     with (
         served(NORTHBOUND, SOUTHBOUND, allocator=options.server_allocator) as (northbound, southbound_server),
-        translating(northbound, southbound_server, *northd_options, allocator=options.allocator) as process,
+        translating(
+            northbound, southbound_server, f"--n-threads={options.n_threads}", allocator=options.allocator
+        ) as process,
     ):
         write_chassis(southbound_server, plan)
         watch = Stopwatch(northbound, southbound_server, process)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-NORTHD_PARTS = ("northd", "northd, two threads", "northd, C library's malloc")
+NORTHD_PARTS = ("northd", "northd, one thread", "northd, C library's malloc")
 RECOMPUTE = "recompute of everything"
 # The steps of `northd.py`, with the goals at 1,000 networks.
 NORTHD_STEPS = {

@@ -14,7 +14,8 @@ from tests.live.conftest import Server, Toolbox, make_toolbox, start, stop, wait
 from . import ROOT
 
 NORTHBOUND, SOUTHBOUND, STATE = "OVN_Northbound", "OVN_Southbound", "Heddle"
-ALLOCATOR = "libjemalloc.so.2"
+# What hosts have (`roles/host`).
+ALLOCATOR, THREADS = "libjemalloc.so.2", "--n-threads=2"
 STATE_SCHEMA = ROOT / "roles" / "state" / "files" / "heddle.ovsschema"
 
 
@@ -35,14 +36,16 @@ def served(*databases: str, allocator: str = "") -> Iterator[list[Server]]:
 
 
 @contextlib.contextmanager
-def translating(northbound: Server, southbound: Server, *options: str, allocator: str = ALLOCATOR) -> Iterator[int]:
+def translating(
+    northbound: Server, southbound: Server, threads: str = THREADS, *, allocator: str = ALLOCATOR
+) -> Iterator[int]:
     """Run ovn-northd between two databases; the value is its process id.
 
-    `allocator` is a library, "" the C library. The default is what hosts have (`northd-allocator.conf.j2`).
+    `allocator` is a library, "" the C library; `threads` an option of ovn-northd.
     """
     tools, remotes = northbound.tools, (f"--ovnnb-db={northbound.remote}", f"--ovnsb-db={southbound.remote}")
     environment = _preloaded(tools, allocator)
-    process = start(tools, northbound.folder, "northd", "ovn-northd", *remotes, *options, environment=environment)
+    process = start(tools, northbound.folder, "northd", "ovn-northd", *remotes, threads, environment=environment)
     try:
         wait_for(lambda: northbound.rows("NB_Global") and southbound.rows("SB_Global"), "ovn-northd", process)
         yield process.pid

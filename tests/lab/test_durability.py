@@ -65,6 +65,11 @@ def test_daemons_with_many_objects_have_their_allocator(lab, daemon):
     assert "libjemalloc" in lab.ssh(NODE, "cat", f"/proc/{running}/maps")
 
 
+def test_northd_has_its_threads(lab):
+    """The option comes by an environment variable, which another file of the unit may replace."""
+    assert lab.ssh(NODE, "ovn-appctl", "-t", "ovn-northd", "parallel-build/get-n-threads").strip() == "2"
+
+
 def test_the_daemon_of_the_mesh_stops_and_starts_with_the_service_of_the_host(lab):
     """As it does when that is restarted; else a host whose service was stopped has no mesh until the next run."""
 

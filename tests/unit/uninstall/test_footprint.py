@@ -47,13 +47,9 @@ def test_files_that_tasks_write_are_removed(kind):
 def test_files_of_the_role_host_are_removed():
     text = (ROLES / "host" / "vars" / "main.yml").read_text()
     variables = yaml.safe_load(text)
-    named = set(re.findall(r"__host_systemd ~ '(/[^']+)'", text)) - {"/"}
+    named = set(re.findall(r"(?:__host_systemd ~ '|\{\{ __host_systemd \}\})(/[^'\"]+)", text)) - {"/"}
     paths = {f"/etc/systemd/system{name}" for name in named if name.endswith((".conf", ".service"))}
     paths |= {f"/etc/systemd/system/{daemon}.service.d/heddle-running.conf" for daemon in variables["__host_daemons"]}
-    paths |= {
-        f"/etc/systemd/system/{daemon}.service.d/heddle-allocator.conf"
-        for daemon in ("ovn-northd", "ovn-ovsdb-server-sb")
-    }
     paths.add("/etc/systemd/networkd.conf.d/heddle.conf")
     assert paths <= set(FOOTPRINTS["node"].own)
 

@@ -54,6 +54,7 @@ FOOTPRINTS = {
             f"{SYSTEMD}/ovn-controller.service.d/heddle.conf",
             f"{SYSTEMD}/ovn-northd.service.d/heddle.conf",
             f"{SYSTEMD}/ovn-northd.service.d/heddle-allocator.conf",
+            f"{SYSTEMD}/ovn-northd.service.d/heddle-threads.conf",
             f"{SYSTEMD}/ovn-ovsdb-server-sb.service.d/heddle-allocator.conf",
             "/etc/systemd/networkd.conf.d/heddle.conf",
             PROGRAM,
