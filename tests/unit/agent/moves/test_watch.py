@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import os
 import random
 
 import pytest
@@ -200,3 +202,17 @@ def test_a_host_without_preparation_or_without_the_uplink_does_not_watch(monkeyp
     monkeypatch.setattr(move_watch, "NoticeSocket", NoticeSocket)
     monkeypatch.setattr(move_notices, "captured", lambda _device, program: captured("none", program))
     move_watch.begin_watch(hosts.context("node2"), after, MOVED)
+
+
+def test_the_process_comes_before_ovn(monkeypatch, tmp_path):
+    """On a host with one processor the addresses waited up to a second for OVN's computation."""
+    reader, writer = os.pipe()
+    monkeypatch.setattr(move_watch.os, "setpriority", lambda *given: os.write(writer, repr(given).encode()))
+    monkeypatch.setattr(move_watch.MoveWatch, "follow", lambda _watch, _notices: None)
+    move = Move(monkeypatch, tmp_path, "Layer2")
+    # The process keeps only the descriptor of its socket.
+    socket = os.fdopen(writer, "wb")
+    monkeypatch.setattr(move_watch, "NoticeSocket", lambda *_plan: contextlib.closing(socket))
+    move_watch.begin_watch(move.hosts.context("node2"), move.after, MOVED)
+    with os.fdopen(reader) as seen:
+        assert seen.read() == repr((os.PRIO_PROCESS, 0, -10))

@@ -31,6 +31,8 @@ from .steps import lead_workloads, take_addresses
 
 # Seconds between two looks whether the move is over, and whether the host has given up its own addresses meanwhile.
 _PAUSE, _SHORT_PAUSE = 1.0, 0.05
+# Connections wait for the process, while OVN computes which flows lead workloads to the new hosts.
+_NICE = -10
 
 
 def begin_watch(context: NodeContext, plan: dict, moved: Mapping[str, str]) -> None:
@@ -42,7 +44,13 @@ def begin_watch(context: NodeContext, plan: dict, moved: Mapping[str, str]) -> N
     with contextlib.suppress(OSError), NoticeSocket(plan, context.node, moved) as notices:
         take_outcome()
         watch = MoveWatch(context, plan, moved)
-        background_process.spawn(lambda: watch.follow(notices), _end, {notices.fileno()})
+        background_process.spawn(lambda: _follow(watch, notices), _end, {notices.fileno()})
+
+
+def _follow(watch: MoveWatch, notices: NoticeSocket) -> None:
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, 0, _NICE)
+    watch.follow(notices)
 
 
 def _end(_number: int, _frame: object) -> None:
