@@ -294,10 +294,17 @@ def test_a_run_that_was_cut_off_is_completed_by_the_next(host, written):
     class CutOff(HostKernel):
         left = written
 
-        def _send(self, message, kind, flags):
+        def _count(self):
             if not self.left:
                 raise OSError("cut off")
             self.left -= 1
+
+        def add_address(self, *address, **options):
+            self._count()
+            super().add_address(*address, **options)
+
+        def _send(self, message, kind, flags):
+            self._count()
             super()._send(message, kind, flags)
 
     with CutOff() as kernel_side, pytest.raises(NetlinkError, match="cut off"):

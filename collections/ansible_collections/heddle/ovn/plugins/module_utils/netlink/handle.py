@@ -8,18 +8,31 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import socket
+import struct
 
 from ..types.host_network import PROTOCOL
 from . import kernel
 from .main_table import copied_attributes
 from .protocol.messages import FAMILIES
-from .protocol.raw_socket import RawSocket
+from .protocol.raw_socket import CREATE, REPLACE, RawSocket, attribute
 from .protocol.rtnetlink import (
     FR_ACT_TO_TBL,
+    IFA_ADDRESS,
+    IFA_CACHEINFO,
     IFA_F_NODAD,
     IFA_F_NOPREFIXROUTE,
+    IFA_FLAGS,
+    IFA_LOCAL,
+    IFA_PROTO,
+    IFADDRMSG,
+    IFINFOMSG,
+    IFLA_IFNAME,
     RT_SCOPE_LINK,
     RT_SCOPE_UNIVERSE,
+    RTM_DELADDR,
+    RTM_GETLINK,
+    RTM_NEWADDR,
     RTNH_F_ONLINK,
     WHOLE_MARK,
 )
@@ -36,7 +49,8 @@ except ImportError:
     IPRoute = None
 
 _NO_IPV6 = (errno.EACCES, errno.EAFNOSUPPORT, errno.EOPNOTSUPP)
-_FOREVER = 0xFFFFFFFF
+# ifa_cacheinfo of linux/if_addr.h: never preferred, valid for ever.
+_DEPRECATED = struct.pack("=IIII", 0, 0xFFFFFFFF, 0, 0)
 
 
 class HostKernel:
@@ -86,30 +100,23 @@ class HostKernel:
 
     def add_address(self, device: str, address: str, *, deprecated: bool, prefix_route: bool) -> None:
         """Add an address with the mark, without duplicate address detection."""
-        text, _slash, length = address.partition("/")
-        family = 6 if ":" in text else 4
+        family = 6 if ":" in address else 4
         flags = (IFA_F_NODAD if family == 6 else 0) | (0 if prefix_route else IFA_F_NOPREFIXROUTE)
-        message = AddressMessage()
-        message["family"], message["prefixlen"] = FAMILIES[family], int(length)
-        message["index"] = self._index(device)
-        message["attrs"] = [
-            ("IFA_LOCAL", text), ("IFA_ADDRESS", text), ("IFA_FLAGS", flags), ("IFA_PROTO", PROTOCOL),
-        ]  # fmt: skip
+        message = self._address(device, address) + attribute(IFA_FLAGS, flags) + attribute(IFA_PROTO, bytes([PROTOCOL]))
         if deprecated:
-            message["attrs"].append(("IFA_CACHEINFO", {"ifa_preferred": 0, "ifa_valid": _FOREVER}))
+            message += attribute(IFA_CACHEINFO, _DEPRECATED)
         try:
-            self._send(message, rtnl.RTM_NEWADDR, NLM_F_CREATE | NLM_F_REPLACE)
-        except kernel.NetlinkFailure as error:
-            if family == 6 and error.code in _NO_IPV6:
+            self._raw.request((RTM_NEWADDR, CREATE | REPLACE, message))
+        except OSError as error:
+            if family == 6 and error.errno in _NO_IPV6:
                 reason = f"IPv6 is switched off on {device} (net.ipv6.conf.{device}.disable_ipv6), and networks need it"
-                raise OSError(error.code, reason) from error
+                raise OSError(error.errno, reason) from error
             raise
 
     def remove_address(self, device: str, address: str) -> None:
         """Remove an address; a missing one is no error."""
-        text, _slash, length = address.partition("/")
         with _gone(errno.EADDRNOTAVAIL):
-            self._netlink.addr("del", index=self._index(device), address=text, prefixlen=int(length))
+            self._raw.request((RTM_DELADDR, 0, self._address(device, address)))
 
     def set_route(self, table: int, to: str, metric: int, route: RouteState) -> None:
         """Add a route with the mark, or replace the one in its place."""
@@ -217,11 +224,22 @@ class HostKernel:
         with open(f"/proc/sys/{name}", "w", encoding="utf-8") as setting:
             setting.write(value)
 
+    def _address(self, device: str, address: str) -> bytes:
+        text, _slash, length = address.partition("/")
+        family = FAMILIES[6 if ":" in text else 4]
+        packed = socket.inet_pton(family, text)
+        message = IFADDRMSG.pack(family, int(length), 0, RT_SCOPE_UNIVERSE, self._index(device))
+        return message + attribute(IFA_LOCAL, packed) + attribute(IFA_ADDRESS, packed)
+
     def _index(self, name: str) -> int:
-        found = self._netlink.link_lookup(ifname=name)
-        if not found:
-            raise OSError(errno.ENODEV, f"there is no link {name}")
-        return found[0]
+        # pyroute2 would decode all links of the host.
+        try:
+            link = self._raw.ask(RTM_GETLINK, IFINFOMSG.pack(0, 0, 0, 0, 0) + attribute(IFLA_IFNAME, name))
+        except OSError as error:
+            if error.errno == errno.ENODEV:
+                raise OSError(errno.ENODEV, f"there is no link {name}") from error
+            raise
+        return IFINFOMSG.unpack_from(link)[2]
 
     def _send(self, message, kind: int, flags: int) -> None:
         self._netlink.nlm_request(message, kind, msg_flags=NLM_F_REQUEST | NLM_F_ACK | flags)
