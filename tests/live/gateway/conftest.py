@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 
 import pytest
 
@@ -184,6 +185,19 @@ class Host:
             return condition()
 
         wait_for(step, what)
+
+    def send_until(self, condition, interface: str, frame: bytes, what: str) -> None:
+        """Let a frame come in each second until a condition holds; the first ones may precede the flows of a change."""
+        due = 0.0
+
+        def step() -> bool:
+            nonlocal due
+            if time.monotonic() >= due:
+                due = time.monotonic() + 1
+                self.receive(interface, frame)
+            return condition()
+
+        self.exchange(step, what)
 
 
 @pytest.fixture

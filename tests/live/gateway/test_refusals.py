@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import struct
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -120,16 +119,11 @@ def expect_refusal(machine, interface: str, request: Packet) -> None:
 
     COPP lets a node refuse 25 packets a second of all networks, so a fast machine gets no answer to some of them.
     """
-    known, due = len(machine.sent(interface)), 0.0
-
-    def refused() -> bool:
-        nonlocal due
-        if time.monotonic() >= due:
-            due = time.monotonic() + 1
-            machine.receive(interface, request.encode())
-        return any(is_refusal(one, request) for one in machine.sent(interface)[known:])
-
-    machine.exchange(refused, f"the refusal of {request}")
+    known = len(machine.sent(interface))
+    machine.send_until(
+        lambda: any(is_refusal(one, request) for one in machine.sent(interface)[known:]),
+        interface, request.encode(), f"the refusal of {request}",
+    )  # fmt: skip
 
 
 # What the Services are, given a namespace and the family that is asked for.
@@ -226,8 +220,10 @@ def test_a_node_port_works_when_the_first_endpoint_comes_to_the_node(host, famil
                 expect_refusal(machine, UPLINK, request)
                 continue
             known = len(received(machine, name, "b"))
-            machine.receive(UPLINK, request.encode())
-            machine.exchange(lambda name=name, known=known: len(received(machine, name, "b")) > known, name)
+            machine.send_until(
+                lambda name=name, known=known: len(received(machine, name, "b")) > known,
+                UPLINK, request.encode(), f"the request at {name}/b",
+            )  # fmt: skip
             assert received(machine, name, "b")[-1].target == address(zone, name, "b", family)
 
 
@@ -257,5 +253,7 @@ def test_a_node_port_works_when_another_service_has_none_any_more(host, family):
     assert zone.apply(text + "".join(beyond(name, "ClusterIP") for name in NAMES)).changed
     for name in NAMES:
         port = described(zone, name, "web")["ports"][0]["node_port"]
-        machine.receive(UPLINK, Packet(NEXT_HOP_MAC, MAC, EXTERNAL[family], NODE[family], UDP, 4000, port).encode())
-        machine.exchange(lambda name=name: received(machine, name, "b"), name)
+        request = Packet(NEXT_HOP_MAC, MAC, EXTERNAL[family], NODE[family], UDP, 4000, port)
+        machine.send_until(
+            lambda name=name: received(machine, name, "b"), UPLINK, request.encode(), f"the request at {name}/b"
+        )

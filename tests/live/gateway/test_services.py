@@ -179,8 +179,10 @@ def test_endpoints_follow_workloads(host, family):
     assert zone.apply(unready).changed
     assert not zone.apply(unready).changed
     for name in NAMES:
-        machine.receive(interface_of(name), request(zone, name, "a", cluster_ip(zone, name, "web", family)).encode())
-        machine.exchange(lambda name=name: received(machine, name, "a"), f"the error for {name}")
+        sent = request(zone, name, "a", cluster_ip(zone, name, "web", family))
+        machine.send_until(
+            lambda name=name: received(machine, name, "a"), interface_of(name), sent.encode(), f"the error for {name}"
+        )
         assert (received(machine, name, "a")[0].protocol, received(machine, name, "a")[0].kind) == UNREACHABLE[family]
     assert zone.apply(TENANTS).changed
     assert not zone.northbound.rows("Load_Balancer_Group", "name")
