@@ -77,7 +77,7 @@ def running(pid_file):
 
 
 def descendants(pid):
-    """Children of a process and theirs, in no particular order."""
+    """Children of a process and theirs, parents before their children."""
     children = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():

@@ -204,9 +204,11 @@ def test_a_host_without_preparation_or_without_the_uplink_does_not_watch(monkeyp
     move_watch.begin_watch(hosts.context("node2"), after, MOVED)
 
 
-def test_the_process_comes_before_ovn(monkeypatch, tmp_path):
+def test_the_process_has_the_priority_of_ovn_s_daemons(monkeypatch, tmp_path):
     """On a host with one processor the addresses waited up to a second for OVN's computation."""
     reader, writer = os.pipe()
+    group = tmp_path / "autogroup"
+    monkeypatch.setattr(move_watch, "_GROUP", str(group))
     monkeypatch.setattr(move_watch.os, "setpriority", lambda *given: os.write(writer, repr(given).encode()))
     monkeypatch.setattr(move_watch.MoveWatch, "follow", lambda _watch, _notices: None)
     move = Move(monkeypatch, tmp_path, "Layer2")
@@ -216,3 +218,4 @@ def test_the_process_comes_before_ovn(monkeypatch, tmp_path):
     move_watch.begin_watch(move.hosts.context("node2"), move.after, MOVED)
     with os.fdopen(reader) as seen:
         assert seen.read() == repr((os.PRIO_PROCESS, 0, -10))
+    assert group.read_text() == "-10"

@@ -42,7 +42,9 @@ def apply_zone(context: NodeContext, plan: dict, parts: Collection[str]) -> Outc
         outcome += add_egress_flows(context, context.former, plan)
     if before:
         # Without its translation the kernel would forward what router policies lead to it with addresses of workloads.
-        outcome += Outcome(apply_firewall(plan, context.node, write=True, before=before).changes)
+        firewall = apply_firewall(plan, context.node, write=True, before=before)
+        # Its other parts come from the gateway's part as well.
+        outcome += Outcome(firewall.changes, notes=firewall.notes)
     for name, apply in PARTS.items():
         if name in parts:
             refused = frozenset(network for network, _reason in outcome.refused)

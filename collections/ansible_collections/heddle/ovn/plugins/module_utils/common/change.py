@@ -56,7 +56,7 @@ class Outcome:
     """The result of one run of an engine. `a + b` is the result of both.
 
     `refused`: (network, reason) for networks that could not be written, wholly or in part, while the others were.
-    `notes`: what the operator should know and act on, one line each, although nothing failed.
+    `notes`: what the operator should know and act on, one line each, although nothing failed; each of them once.
     """
 
     changes: tuple[Change, ...] = ()
@@ -74,7 +74,7 @@ class Outcome:
             self.changes + other.changes,
             self.foreign + other.foreign,
             self.refused + other.refused,
-            self.notes + other.notes,
+            tuple(dict.fromkeys(self.notes + other.notes)),
         )
 
     def summary(self):

@@ -11,7 +11,6 @@ import contextlib
 import errno
 import ipaddress
 import socket
-import struct
 from collections.abc import Callable
 
 from ..types.host_network import PROTOCOL
@@ -37,6 +36,7 @@ from .protocol.rtnetlink import (
     RTNLGRP_IPV6_ROUTE,
     RTPROT_KERNEL,
     RTPROT_RA,
+    U32,
 )
 
 _ADD_MEMBERSHIP = 1  # NETLINK_ADD_MEMBERSHIP (linux/netlink.h)
@@ -114,7 +114,7 @@ def configured_interface(kind: int, body: bytes) -> int | None:
         return index if scope < RT_SCOPE_LINK else None
     if kind == RTM_NEWROUTE and len(body) >= RTMSG.size and RTMSG.unpack_from(body)[5] not in _NOT_MOVED:
         outgoing = attributes(body[RTMSG.size :]).get(RTA_OIF)
-        return struct.unpack("=I", outgoing)[0] if outgoing else None
+        return U32.unpack(outgoing)[0] if outgoing else None
     return None
 
 

@@ -26,7 +26,8 @@ def reconcile_firewall(firewall: Firewall, *, write: bool, run: subprocesses.Run
 
     Rules name links by `iifname` and `oifname`: `iif` and `oif` cannot be checked where the links are not. On a host
     without nft, everything counts as missing when nothing is to be written. Connections in zones that the table used
-    for their original direction, and does not any more, end; a note says if the kernel refuses that.
+    for their original direction, and does not any more, end; a note says if the kernel refuses that. A run that is cut
+    off between the two leaves them until they time out: the next one finds the table as wanted.
     """
     try:
         tables = _tables(run)

@@ -90,7 +90,7 @@ def remove_networks(deployments: Iterable[str], *, write: bool) -> Outcome:
     with reachable(VSWITCH_REMOTE, write=write) as client:
         if client:
             outcome += _remove_flows(client, write=write)
-    return Outcome((outcome + _without_foreign(reconcile_firewall(Firewall(table=TABLE), write=write))).changes)
+    return _without_foreign(outcome + reconcile_firewall(Firewall(table=TABLE), write=write))
 
 
 def _without_foreign(outcome: Outcome) -> Outcome:

@@ -31,8 +31,10 @@ from .steps import lead_workloads, take_addresses
 
 # Seconds between two looks whether the move is over, and whether the host has given up its own addresses meanwhile.
 _PAUSE, _SHORT_PAUSE = 1.0, 0.05
-# Connections wait for the process, while OVN computes which flows lead workloads to the new hosts.
+# The priority of OVN's daemons, which compute meanwhile which flows lead workloads to the new hosts.
 _NICE = -10
+# Where the kernel groups processes by session, it compares the groups, not the processes in them (sched(7)).
+_GROUP = "/proc/self/autogroup"
 
 
 def begin_watch(context: NodeContext, plan: dict, moved: Mapping[str, str]) -> None:
@@ -50,6 +52,8 @@ def begin_watch(context: NodeContext, plan: dict, moved: Mapping[str, str]) -> N
 def _follow(watch: MoveWatch, notices: NoticeSocket) -> None:
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, 0, _NICE)
+        with open(_GROUP, "w", encoding="ascii") as group:
+            group.write(str(_NICE))
     watch.follow(notices)
 
 

@@ -75,7 +75,7 @@ class NetworkSpec:
         self.fields.place(name).refuse(rule, remedy)
 
     def normal_form(self) -> dict:
-        """The one spec that both forms lead to (docs/architecture.md, contract "model")."""
+        """The one spec that both forms lead to (docs/contracts.md, "api")."""
         return {
             "topology": self.topology,
             "role": self.role,

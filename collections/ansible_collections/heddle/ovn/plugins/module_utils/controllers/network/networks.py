@@ -24,7 +24,7 @@ LOCALNET_MTU_SURPLUS = 100
 
 @dataclass(frozen=True)
 class Network:
-    """One network: its normalised specification (docs/architecture.md, "api") and the namespaces that it serves.
+    """One network: its normalised specification (docs/contracts.md, "api") and the namespaces that it serves.
 
     `name` is that of ovn-kubernetes (`NAMESPACE_NAME`, `cluster_udn_NAME`); `mtu` is in bytes; `subnets` are mappings
     of `cidr` and `hostSubnet`; all other subnets are CIDRs as text.

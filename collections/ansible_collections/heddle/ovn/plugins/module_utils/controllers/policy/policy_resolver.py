@@ -21,7 +21,7 @@ _DIRECTIONS = ((INGRESS, "ingress"), (EGRESS, "egress"))
 class NetworkPolicies:
     """The policies of one network, resolved.
 
-    `policies` and `admin` are the entries of the plan (docs/architecture.md, "plan"): those of namespaces, and those of
+    `policies` and `admin` are the entries of the plan (docs/contracts.md, "plan"): those of namespaces, and those of
     the cluster that select a workload, the first one to decide first. `selections` are names of workloads
     (`namespace/name`) by the name of what selects them; `ports` are names of workloads by `PROTOCOL/NAME/NUMBER` of a
     port that they have. `missing` has the named ports that no workload has, by the key of the policy's object.

@@ -36,8 +36,6 @@ from .rtnetlink import (
     U32,
 )
 
-# linux/rtnetlink.h, if_link.h, if_addr.h: the fixed parts of messages, and attributes.
-
 
 @dataclass(frozen=True, slots=True)
 class LinkEntry:

@@ -37,7 +37,6 @@ from .rtnetlink import (
     WHOLE_MARK,
 )
 
-# linux/rtnetlink.h, fib_rules.h
 _ANY = {socket.AF_INET: "0.0.0.0", socket.AF_INET6: "::"}
 
 
