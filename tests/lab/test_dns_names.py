@@ -92,6 +92,10 @@ def test_a_name_opens_the_firewall_for_its_addresses(lab, own, named):
     lab.play("audit.yml", manifests=named)
     lab.play("verify.yml", manifests=named)
 
+    # The resolver stops and starts with the service of the host.
+    lab.ssh("node2", "systemctl", "stop", "heddle-host")
+    assert lab.try_ssh("node2", "systemctl", "is-active", "--quiet", "heddle-dns-names").returncode
+    lab.ssh("node2", "systemctl", "start", "heddle-host")
     # What the name has no more counts until its answer has expired, and for a minute.
     publish(lab, ["A", 5, f"{own['prefix']}.2.77"])
     for _attempt in attempts(600):

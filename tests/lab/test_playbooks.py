@@ -156,3 +156,30 @@ def test_partially_applied_host_is_completed_by_the_same_run(lab, manifests):
     lab.ssh("node1", "ip", "netns", "exec", "green_g1", "ping", "-c1", "-W5", "10.0.0.4")
     assert set(lab.play("networks.yml", manifests=manifests).changed.values()) == {0}
     lab.play("networks.yml")
+
+
+# As a run leaves a host that was cut off between writing the drop-in and restarting the daemon.
+CUT_OFF_INSTALLATION = """
+drop_in=/etc/systemd/system/ovn-northd.service.d/heddle-threads.conf
+text=$(cat "$drop_in")
+sed -i s/n-threads=2/n-threads=1/ "$drop_in"
+systemctl daemon-reload
+systemctl restart ovn-northd
+echo "$text" > "$drop_in"
+"""
+
+
+def test_daemons_get_the_settings_that_a_run_wrote_before_it_was_cut_off(lab):
+    def threads() -> str:
+        return lab.ssh("node2", "ovn-appctl", "-t", "ovn-northd", "parallel-build/get-n-threads").strip()
+
+    lab.ssh("node2", "sh", "-euc", CUT_OFF_INSTALLATION)
+    assert threads() == "1"
+    check = lab.play("install.yml", "--check", "--diff")
+    assert "runs with former files" in check.output
+    assert {node for node, changed in check.changed.items() if changed} == {"node2"}
+    run = lab.play("install.yml")
+    assert {node for node, changed in run.changed.items() if changed} == {"node2"}
+    assert threads() == "2"
+    again = lab.play("install.yml")
+    assert set(again.changed.values()) == {0}, again.output[-4000:]

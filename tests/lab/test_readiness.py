@@ -9,6 +9,7 @@ import shutil
 
 import pytest
 
+from ansible_collections.heddle.ovn.plugins.module_utils.common.polling import attempts
 from tests.lab.conftest import MANIFESTS
 from tests.lab.green_network import GREEN
 
@@ -86,6 +87,15 @@ def test_a_workload_is_an_endpoint_while_its_probe_succeeds(lab, manifests):
     assert connects(lab, address).stdout.strip() == "connected"
     run = lab.play("networks.yml", "--diff", manifests=manifests)
     assert set(run.changed.values()) == {0}, run.output[-8000:]
+    # The probes stop and start with the service of the host.
+    probes = ("systemctl", "is-active", "--quiet", "heddle-probes")
+    lab.ssh("node1", "systemctl", "stop", "heddle-host")
+    assert lab.try_ssh("node1", *probes).returncode
+    lab.ssh("node1", "systemctl", "start", "heddle-host")
+    for _attempt in attempts(600):
+        if not lab.try_ssh("node1", *probes).returncode:
+            break
+    lab.ssh("node1", *probes)
     lab.ssh("node1", "systemctl", "kill", "--signal=KILL", UNIT)
     wait_until_ready(lab, ready=False)
     lab.play("networks.yml", manifests=manifests)

@@ -81,7 +81,9 @@ CASES = [
     done("coil_v1_manifests", V1, changed=True, waiting={}),
     refused("coil_v1_manifests", {**V1, "src": "/nonexistent"}, "1 problem(s), nothing was written\n/nonexistent: "),
     refused("coil_v1_manifests", {**V1, "nodes": ["node1"]}, "node node2 is not in the inventory"),
-    done("file_set", {"files": {"TMP/a/b": "text"}}, changed=True),
+    done(
+        "file_set", {"files": {"TMP/a/b": "text"}, "services": {"nonexistent": ["TMP/a/b"]}}, changed=True, outdated=[]
+    ),
     refused("file_set", {"files": {"a": "text"}}, "files: a: not an absolute path"),
     done("gateway_announcement", {**ON_NODE1, "workload": "nowhere/w1"}, changed=False, announced=[]),
     refused("gateway_announcement", {**ON_NODE1, "workload": "nowhere/w9"}, UNKNOWN),

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 import yaml
 
+from ansible_collections.heddle.ovn.plugins.module_utils.common.service_files import full_name
 from ansible_collections.heddle.ovn.plugins.module_utils.uninstall.footprint import (
     FOOTPRINTS,
     LIBRARY,
     STATE_DATABASE,
     SYSTEMD,
 )
-from ansible_collections.heddle.ovn.plugins.module_utils.uninstall.record import full_name
 from ansible_collections.heddle.ovn.plugins.module_utils.uninstall.removal import SERVICES
 
 ROLES = Path(__file__).resolve().parents[3] / "roles"

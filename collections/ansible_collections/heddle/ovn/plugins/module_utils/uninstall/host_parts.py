@@ -13,8 +13,9 @@ from ..common import subprocesses
 from ..common.atomic_file import replace_file
 from ..common.change import Change, Outcome
 from ..common.errors import EngineError
+from ..common.service_files import full_name
 from .footprint import FOOTPRINTS, LIBRARY, STATE_DATABASE
-from .record import RECORD_FILE, SETTINGS, Before, full_name, has_user, read_sysctl, unit_state
+from .record import RECORD_FILE, SETTINGS, Before, has_user, read_sysctl, unit_state
 
 SUBSTRATE = "host"
 _ACTIVE = ("active", "activating", "reloading")

@@ -17,6 +17,7 @@ from ..common.atomic_file import replace_file
 from ..common.change import Change, Outcome
 from ..common.databases import VSWITCH_REMOTE
 from ..common.errors import EngineError, ProgramError
+from ..common.service_files import full_name
 from ..ovsdb.protocol.client import Client, OvsdbError
 from ..ovsdb.values import map_pairs
 from ..render.host.links_and_routes import NEIGHBOUR_LIMITS
@@ -213,11 +214,6 @@ def unit_state(unit: str, run: subprocesses.Run = subprocesses.run) -> list[str]
     if properties["LoadState"] == "not-found":
         return ["not-found", properties["ActiveState"]]
     return [properties["UnitFileState"], properties["ActiveState"]]
-
-
-def full_name(unit: str) -> str:
-    """Return the name of a unit with its suffix; without one it is a service."""
-    return unit if unit.endswith((".timer", ".socket")) else f"{unit}.service"
 
 
 def has_user(name: str) -> bool:
