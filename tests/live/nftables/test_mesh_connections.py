@@ -116,8 +116,21 @@ def bound(name: str, address: str, port: int):
         yield opened
 
 
+def cut_off(run):
+    """Return a `run` that ends like a killed program once it has replaced the table."""
+
+    def cut(argv, text):
+        output = run(argv, text)
+        if "delete table" in text:
+            raise KeyboardInterrupt
+        return output
+
+    return cut
+
+
+@pytest.mark.parametrize("cut", [False, True])
 @pytest.mark.parametrize("version", [4, 6])
-def test_connections_of_a_removed_network_end_and_no_others(scene, version):
+def test_connections_of_a_removed_network_end_and_no_others(scene, version, cut, monkeypatch):
     which = version == 6
     former = plan_for("red", "green")
     there = {tenant: scene.attach(former, tenant) for tenant in ("red", "green")}
@@ -135,6 +148,10 @@ def test_connections_of_a_removed_network_end_and_no_others(scene, version):
 
         # The network of red goes, and another one gets its id.
         scene.detach(former, "red")
+        if cut:
+            with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+                patch.setattr(scene, "_run", cut_off(scene._run))
+                scene.load(remaining(former, "red"))
         assert scene.load(remaining(former, "red")).notes == ()
         later = renamed(former, "red", "blue")
         inner["red"].close()

@@ -26,8 +26,8 @@ def reconcile_firewall(firewall: Firewall, *, write: bool, run: subprocesses.Run
 
     Rules name links by `iifname` and `oifname`: `iif` and `oif` cannot be checked where the links are not. On a host
     without nft, everything counts as missing when nothing is to be written. Connections in zones that the table used
-    for their original direction, and does not any more, end; a note says if the kernel refuses that. A run that is cut
-    off between the two leaves them until they time out: the next one finds the table as wanted.
+    for their original direction, and does not any more, end; a note says if the kernel refuses that. They end before
+    and after the table is replaced: a run that is cut off in between leaves only those that began meanwhile.
     """
     try:
         tables = _tables(run)
@@ -40,8 +40,10 @@ def reconcile_firewall(firewall: Firewall, *, write: bool, run: subprocesses.Run
     changes = _changes(firewall.table, current, wanted)
     notes: tuple[str, ...] = ()
     if write and changes:
+        former = original_zones(current or {}) - original_zones(wanted or {})
+        _end_connections(former)
         _run(run, replacement_text(firewall))
-        notes = _end_connections(original_zones(current or {}) - original_zones(wanted or {}))
+        notes = _end_connections(former)
     foreign = tuple(
         Foreign(SUBSTRATE, "table", f"{family} {name}", "")
         for family, name in tables
