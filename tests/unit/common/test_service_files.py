@@ -22,16 +22,21 @@ class Systemd:
         assert argv[:2] == ["systemctl", "show"]
         names = argv[argv.index("--") + 1 :]
         return "\n".join(
-            "".join(f"{key}={value}\n" for key, value in self.units[name.rpartition(".")[0]].items()) for name in names
+            "".join(f"{key}={value()}\n" for key, value in self.units[name.rpartition(".")[0]].items())
+            for name in names
         )
 
 
 def unit(started=None, state="active", load="loaded", reload="no", kind="ExecMainStart"):
-    """Return a unit's properties; `started` is in seconds before now."""
-    monotonic = 0 if started is None else round((time.monotonic() - started) * 1e6)
-    times = {"ExecMainStart": 0, "ActiveEnter": 0, kind: monotonic}
+    """Return functions that return a unit's properties; `started` is in seconds before they are called."""
+
+    def monotonic() -> int:
+        return round((time.monotonic() - started) * 1e6)
+
     properties = {"LoadState": load, "ActiveState": state, "NeedDaemonReload": reload}
-    return properties | {f"{name}TimestampMonotonic": value for name, value in times.items()}
+    times = {"ExecMainStart": 0, "ActiveEnter": 0} | ({} if started is None else {kind: monotonic})
+    properties |= {f"{name}TimestampMonotonic": value for name, value in times.items()}
+    return {name: value if callable(value) else lambda value=value: value for name, value in properties.items()}
 
 
 @pytest.fixture
