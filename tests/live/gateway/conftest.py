@@ -187,14 +187,18 @@ class Host:
         wait_for(step, what)
 
     def send_until(self, condition, interface: str, frame: bytes, what: str) -> None:
-        """Let a frame come in each second until a condition holds; the first ones may precede the flows of a change."""
+        """Let a frame come in each second until a condition holds."""
+        self.repeat_until(condition, lambda: self.receive(interface, frame), what)
+
+    def repeat_until(self, condition, send, what: str) -> None:
+        """Call `send` each second until a condition holds; the first frames may precede the flows of a change."""
         due = 0.0
 
         def step() -> bool:
             nonlocal due
             if time.monotonic() >= due:
                 due = time.monotonic() + 1
-                self.receive(interface, frame)
+                send()
             return condition()
 
         self.exchange(step, what)

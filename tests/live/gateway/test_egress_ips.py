@@ -120,10 +120,12 @@ def test_nothing_leaves_with_an_address_that_moves_and_nothing_answers_for_it(ho
         before = len(machine.sent(UPLINK))
         for address in EGRESS[family].values():
             machine.receive(UPLINK, Question(NEXT_HOP_MAC, EXTERNAL[family], address).encode())
-        # Those without an EgressIP last.
-        for name in sorted(NAMES, key=lambda name: name not in EGRESS[family]):
-            packet = replace(request_of(zone, name, UDP, family), payload=f"{text} {name}".encode())
-            machine.receive(f"if-{name}", packet.encode())
+
+        def send() -> None:
+            # Those without an EgressIP last.
+            for name in sorted(NAMES, key=lambda name: name not in EGRESS[family]):
+                packet = replace(request_of(zone, name, UDP, family), payload=f"{text} {name}".encode())
+                machine.receive(f"if-{name}", packet.encode())
 
         def left() -> dict[str, str]:
             found = [one for one in machine.sent(UPLINK)[before:] if isinstance(one, Packet)]
@@ -133,7 +135,7 @@ def test_nothing_leaves_with_an_address_that_moves_and_nothing_answers_for_it(ho
                 if one.payload.startswith(text.encode())
             }
 
-        machine.exchange(lambda: set(awaited) <= left().keys(), "what workloads sent")
+        machine.repeat_until(lambda: set(awaited) <= left().keys(), send, "what workloads sent")
         answered = {one.address for one in machine.sent(UPLINK)[before:] if isinstance(one, Answer)}
         return left(), answered & set(EGRESS[family].values())
 
