@@ -48,7 +48,10 @@ def exchange(source: str, target: str, address: str) -> str | None:
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with _socket(source, family) as asking, _socket(target, family) as answering:
         answering.bind((address, 0))
-        asking.connect((address, answering.getsockname()[1]))
+        try:
+            asking.connect((address, answering.getsockname()[1]))
+        except OSError as error:
+            raise AssertionError(f"{source}: {error}: {run(source, 'ip', 'route', 'show', 'table', 'all')}") from error
         asking.send(b"question")
         try:
             _data, sender = answering.recvfrom(64)

@@ -8,6 +8,7 @@ from collections import Counter
 
 import pytest
 
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing import asking
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.asking import (
     Reply,
     Unconfirmed,
@@ -160,6 +161,30 @@ def test_hosts_paused_for_ten_seconds_are_awaited(at):
     found = unconfirmed(1, 2)
     confirm(found, Hosts(0.01, stop=(at, at + 10)), Pace(), timeout=60)
     assert all(one.concluded for one in found)
+
+
+class Starved(Hosts):
+    """The prober does not run while it waits after a control; the answer to the other question comes meanwhile."""
+
+    def ask(self, number, *, large=False):
+        attempt = super().ask(number, large=large)
+        if number == 1:
+            arrival, reply = self.coming.pop()
+            self.coming.append((arrival + 0.1, reply))
+        return attempt
+
+    def receive(self, until):
+        if self.asked[0] and until > self.time and all(one.number for _at, one in self.coming):
+            self.time = until + 60
+            return []
+        return super().receive(until)
+
+
+def test_what_arrived_while_the_prober_did_not_run_is_read(monkeypatch):
+    monkeypatch.setattr(asking, "_CONFIRM_ROUNDS", 1)
+    suspect = Unconfirmed(1, False, (0,))
+    confirm([suspect], Starved(0.01), Pace(), timeout=100)
+    assert suspect.concluded
 
 
 def test_no_result_without_an_answered_control():

@@ -52,7 +52,7 @@ def perfect(plan: dict = PLAN) -> dict[str, dict]:
             },
             "slowest": 1.5,
             "received": [
-                list(key(pair))
+                [*key(pair), 0.001]
                 for pair in expected(plan, None, EVERY_PAIR)
                 if pair.reach and plan["workloads"][pair.target]["node"] == node
             ],
@@ -90,7 +90,7 @@ def test_table_with_every_kind_of_failure() -> None:
     seen_by(hosts, "red/r1", "red/r2", "red_net")["answered_by"] = None
     seen_by(hosts, "red/r2", "red/r1", "red_net")["answered_by"] = "blue/b1"
     seen_by(hosts, "blue/b1", "red/r1", "red_net").update(answered_by="red/r1", answered_on="red_net")
-    hosts["node2"]["received"].append(["blue/b1", "red/r2", "red_net", "10.0.0.4"])
+    hosts["node2"]["received"].append(["blue/b1", "red/r2", "red_net", "10.0.0.4", 0.001])
     hosts["node1"]["problems"] = ["red/r1: 10.0.0.3 port 7654: Address already in use"]
     hosts["node2"]["received"] = [one for one in hosts["node2"]["received"] if one[0] != "red/r1"]
     hosts["node1"]["again"] = {("red/r1", "red/r2", "red_net", "10.0.0.4"): asked_alone()}
@@ -187,6 +187,22 @@ def test_silence_fails_only_after_longer_wait_than_controls(again, result, says)
     assert says in (report["failures"] + report["not_tested"])[0]
     assert unconfirmed(report) == ([] if again else [("red/r1", "red/r2", "red_net", "10.0.0.4")])
     assert not report["passed"]
+
+
+@pytest.mark.parametrize(("late", "result", "says"), [
+    (1.0, "failed", "the packet arrived, its answer did not (asked alone 5 times)"),
+    (1.1, "not tested", "the packet arrived and was answered 1.1 s later"),
+])  # fmt: skip
+def test_an_answer_that_a_busy_host_gave_late_is_no_failure(late, result, says) -> None:
+    hosts = perfect()
+    silent = seen_by(hosts, "red/r1", "red/r2", "red_net")
+    silent.update(answered_by=None, answered_on=None, large=False)
+    at = ("red/r1", "red/r2", "red_net", "10.0.0.4")
+    hosts["node2"]["received"] = [[*at, late]]
+    hosts["node1"]["again"] = {at: asked_alone(waited=4)}
+    report = evaluated(hosts)
+    assert [one["result"] for one in report["pairs"] if one["result"] in ("failed", "not tested")] == [result]
+    assert says in (report["failures"] + report["not_tested"])[0]
 
 
 def test_unanswered_large_packets_between_two_hosts_fail() -> None:

@@ -189,13 +189,13 @@ def test_a_service_that_answers_an_external_host_is_a_leak_and_names_the_node() 
         (one.source, one.target, one.network, one.address): {**loud, "answered_by": one.target} if place == 0 else quiet
         for place, one in enumerate(rows)
     }
-    found = evaluated(made, rows, seen_, set(), {"node2", "external"})
+    found = evaluated(made, rows, seen_, {}, {"node2", "external"})
     assert [row["result"] for row in found] == ["failed", *["isolated"] * (len(rows) - 1)]
     assert found[0]["text"] == (
         "external host to service: external -> kube-system/kube-dns UDP 53 through node2 10.96.0.10 (IPv4): "
         "answered but must not: services are not reached from the provider network"
     )
-    assert {row["result"] for row in evaluated(made, rows, seen_, set(), {"external"})} == {"not tested"}
+    assert {row["result"] for row in evaluated(made, rows, seen_, {}, {"external"})} == {"not tested"}
 
 
 def test_a_report_counts_them_and_its_classes() -> None:
@@ -229,7 +229,7 @@ def test_each_failure_of_an_external_packet_is_one_line(changes: dict, text: str
     made = plan()
     one = of(external_flows(made, EXTERNAL, None, EVERY), external_expectations.TO_EXTERNAL, "red/r1")[4]
     key = (one.source, one.target, one.network, one.address)
-    rows = evaluated(made, [one], {key: seen(one, **changes)}, set(), {"node1", "external"})
+    rows = evaluated(made, [one], {key: seen(one, **changes)}, {}, {"node1", "external"})
     assert [row["text"].partition(": ")[2].partition(": ")[2] for row in rows if row["text"]] == [text]
 
 
@@ -238,11 +238,11 @@ def test_arriving_frame_is_a_leak_and_silent_host_is_not_tested() -> None:
     one = of(external_flows(made, EXTERNAL, None, EVERY), external_expectations.FROM_EXTERNAL, "red/r1")[4]
     key = (one.source, one.target, one.network, one.address)
     found = {key: seen(one)}
-    (leak,) = evaluated(made, [one], found, {key}, {"node1", "external"})
+    (leak,) = evaluated(made, [one], found, {key: 0.0}, {"node1", "external"})
     assert (leak["result"], "got the packet" in leak["text"]) == ("failed", True)
-    (fine,) = evaluated(made, [one], found, set(), {"node1", "external"})
+    (fine,) = evaluated(made, [one], found, {}, {"node1", "external"})
     assert fine["result"] == "isolated"
-    (silent,) = evaluated(made, [one], found, set(), {"external"})
+    (silent,) = evaluated(made, [one], found, {}, {"external"})
     assert (silent["result"], silent["text"]) == ("not tested", "node1 did not answer")
 
 

@@ -115,7 +115,7 @@ def test_hosts_and_routers_see_the_address_of_the_workload():
     one = next(flow for flow in sent if flow.family == 4)
     answer = {"answered_by": one.target, "answered_on": "", "asker": "198.18.2.1", "milliseconds": 1.0, "large": True}
     key = one.source, one.target, one.network, one.address
-    (row,) = evaluated(with_pools(plan), [one], {key: answer}, set(), set(HOSTS))
+    (row,) = evaluated(with_pools(plan), [one], {key: answer}, {}, set(HOSTS))
     assert row["result"] == "failed"
     assert f"seen as 198.18.2.1 there, not as {own[0]}" in row["text"]
 

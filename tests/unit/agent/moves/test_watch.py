@@ -15,6 +15,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.agent.moves import outc
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.moves import watch as move_watch
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.moves.notices import NoticeSocket
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.moves.watch import MoveWatch
+from ansible_collections.heddle.ovn.plugins.module_utils.common import background_process
 from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Change, Outcome
 from ansible_collections.heddle.ovn.plugins.module_utils.common.packet_capture import captured
 from ansible_collections.heddle.ovn.plugins.module_utils.render.egress.move_notices import (
@@ -208,8 +209,8 @@ def test_the_process_has_the_priority_of_ovn_s_daemons(monkeypatch, tmp_path):
     """On a host with one processor the addresses waited up to a second for OVN's computation."""
     reader, writer = os.pipe()
     group = tmp_path / "autogroup"
-    monkeypatch.setattr(move_watch, "_GROUP", str(group))
-    monkeypatch.setattr(move_watch.os, "setpriority", lambda *given: os.write(writer, repr(given).encode()))
+    monkeypatch.setattr(background_process, "_GROUP", str(group))
+    monkeypatch.setattr(background_process.os, "setpriority", lambda *given: os.write(writer, repr(given).encode()))
     monkeypatch.setattr(move_watch.MoveWatch, "follow", lambda _watch, _notices: None)
     move = Move(monkeypatch, tmp_path, "Layer2")
     # The process keeps only the descriptor of its socket.

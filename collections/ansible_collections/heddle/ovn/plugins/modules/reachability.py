@@ -25,8 +25,8 @@ description:
     that are known to be answered in between. Only a question that stays without an answer then has failed.
   - On a host of O(external), where Heddle need not be installed, O(state=probed) sends frames with workloads' addresses
     to their nodes.
-  - With O(state=stopped) the process ends, and the senders of received packets are returned. A packet that arrived
-    where it must not is a leak even if the answer was lost.
+  - With O(state=stopped) the process ends, and the senders of received packets are returned, with the seconds until
+    they were answered. A packet that arrived where it must not is a leak even if the answer was lost.
   - Responders should run on all hosts before the first is probed. The P(heddle.ovn.reachability_report#filter) filter
     combines the results of all hosts.
 extends_documentation_fragment:
@@ -121,7 +121,8 @@ unanswered:
   type: int
   sample: 0
 received:
-  description: Senders of received packets, as a compressed document for the same filter.
+  description:
+    - Senders of received packets and the seconds until the answer, as a compressed document for the same filter.
   returned: when O(state=stopped)
   type: str
   sample: eJyLjgUAARUAuQ==

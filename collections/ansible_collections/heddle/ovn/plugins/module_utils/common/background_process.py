@@ -10,6 +10,8 @@ import signal
 from collections.abc import Callable, Collection
 
 STOP_SECONDS = 5.0
+# Where the kernel groups processes by session, it compares the groups, not the processes in them (sched(7)).
+_GROUP = "/proc/self/autogroup"
 
 
 def spawn(work: Callable[[], None], on_end: Callable, keep: Collection[int] = ()) -> int:
@@ -58,6 +60,14 @@ def _detached(work: Callable[[], None], on_end: Callable, writer: int, keep: set
     os.write(writer, str(os.getpid()).encode())
     os.close(writer)
     work()
+
+
+def prioritise(nice: int) -> None:
+    """Give a process that `spawn` started a nice value (sched(7)). OSError: it lacks the right."""
+    os.setpriority(os.PRIO_PROCESS, 0, nice)
+    # Not every kernel has groups.
+    with contextlib.suppress(FileNotFoundError), open(_GROUP, "w", encoding="ascii") as group:
+        group.write(str(nice))
 
 
 def began(process: int) -> str | None:

@@ -44,7 +44,7 @@ def evaluate(
     plan = fleet.plan
     tested = {name for name, host in hosts.items() if not host.get("error")}
     seen = {key: one for name in tested for key, one in hosts[name]["seen"].items()}
-    received = {tuple(one) for name in tested for one in hosts[name]["received"]}
+    received = {tuple(key): late for name in tested for *key, late in hosts[name]["received"]}
     silence = Silence(hosts, {name: one["node"] for name, one in plan["workloads"].items()})
     pairs = [_evaluated(plan, pair, seen, received, tested, silence) for pair in fleet.pairs]
     rows = external_evaluation.evaluated(plan, fleet.flows, seen, received, tested, silence)
@@ -86,7 +86,9 @@ def unconfirmed(report: dict) -> list[tuple]:
     ]
 
 
-def _evaluated(plan: dict, pair: Pair, seen: dict, received: set, tested: set[str], silence: Silence) -> dict:
+def _evaluated(
+    plan: dict, pair: Pair, seen: dict, received: dict[tuple, float], tested: set[str], silence: Silence
+) -> dict:
     key = (pair.source, pair.target, pair.network, pair.address)
     one = seen.get(key, {})
     by, on = one.get("answered_by"), one.get("answered_on")
@@ -117,7 +119,7 @@ def _evaluated(plan: dict, pair: Pair, seen: dict, received: set, tested: set[st
         text = _explained(pair, by, on, arrived, reached)
     if by is not None and not reached:
         return {**found, "result": FAILED, "text": text}
-    return {**found, **silence.of_required(key, text, plan["workloads"][pair.source]["node"])}
+    return {**found, **silence.of_required(key, text, plan["workloads"][pair.source]["node"], received.get(key))}
 
 
 def _explained(pair: Pair, by: str | None, on: str | None, arrived: bool, reached: bool) -> str:

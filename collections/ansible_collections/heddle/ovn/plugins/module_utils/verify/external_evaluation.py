@@ -6,34 +6,56 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
+from ..common.addressing import family
 from .expectations.expectation import fields_of
-from .expectations.external_flow import KINDS, THROUGH_EGRESS, TO_EXTERNAL, UNSOLICITED, ExternalFlow
+from .expectations.external_flow import KINDS, THROUGH_EGRESS, TO_EXTERNAL, UNSOLICITED, ExternalFlow, sender_of
 from .probing.result import FAILED, ISOLATED, NOT_TESTED, REACHED, SYMBOLS, Silence
 
 
 def evaluated(
-    plan: dict, wanted: list[ExternalFlow], seen: dict, received: set, tested: set[str], silence: Silence | None = None
+    plan: dict,
+    wanted: list[ExternalFlow],
+    seen: dict,
+    received: dict[tuple, float],
+    tested: set[str],
+    silence: Silence | None = None,
 ) -> list[dict]:
     """Return each flow with its `result` and, unless it is as expected, a `text` with the reason.
 
     `seen` and `received` are what the hosts reported by (source, target, network, address); `tested` are the hosts that
-    answered.
+    answered. Of `received`, a value is how many seconds later the packet was answered.
     """
     silence = silence or Silence({}, {})
+    received = received | _by_sender(received)
     rows = []
     for one in wanted:
         key = (one.source, one.target, one.network, one.address)
-        row = _evaluated(plan, one, seen.get(key), key in received, tested, silence)
+        row = _evaluated(plan, one, seen.get(key), received, tested, silence)
         rows.append(row)
         if one.kind in (TO_EXTERNAL, THROUGH_EGRESS) and row["result"] == REACHED:
             rows.append(_unsolicited(one, seen[key]))
     return rows
 
 
+def _by_sender(received: dict[tuple, float]) -> dict[tuple, float]:
+    """Return the same by sender and family, for questions that any of several workloads may answer."""
+    found: dict[tuple, float] = {}
+    for (source, _target, _network, address), late in received.items():
+        key = source, family(address)
+        found[key] = min(late, found.get(key, late))
+    return found
+
+
 def _evaluated(
-    plan: dict, one: ExternalFlow, found: dict | None, arrived: bool, tested: set[str], silence: Silence
+    plan: dict,
+    one: ExternalFlow,
+    found: dict | None,
+    received: dict[tuple, float],
+    tested: set[str],
+    silence: Silence,
 ) -> dict:
     key = (one.source, one.target, one.network, one.address)
+    arrived = key in received
     ends = [one.runner, one.through or plan["workloads"][one.workload]["node"]]
     if not one.protocol and one.target not in plan["workloads"]:
         ends.append(one.target)
@@ -51,8 +73,9 @@ def _evaluated(
     if not reached:
         if by is not None:
             return _row(one, FAILED, f"answered by {by} on {on or 'a host'}", found)
-        lost = "the packet arrived, its answer did not" if arrived else "no answer"
-        return _silent(one, found, silence.of_required(key, lost, one.runner))
+        late = received.get(key, received.get((sender_of(one), one.family)))
+        lost = "no answer" if late is None else "the packet arrived, its answer did not"
+        return _silent(one, found, silence.of_required(key, lost, one.runner, late))
     sources = one.sources or ((one.seen_as,) if one.seen_as else ())
     if sources and found.get("asker") not in sources:
         return _row(one, FAILED, f"seen as {found.get('asker')} there, not as {' or '.join(sources)}", found)

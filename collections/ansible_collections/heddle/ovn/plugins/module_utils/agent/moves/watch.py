@@ -33,8 +33,6 @@ from .steps import lead_workloads, take_addresses
 _PAUSE, _SHORT_PAUSE = 1.0, 0.05
 # The priority of OVN's daemons, which compute meanwhile which flows lead workloads to the new hosts.
 _NICE = -10
-# Where the kernel groups processes by session, it compares the groups, not the processes in them (sched(7)).
-_GROUP = "/proc/self/autogroup"
 
 
 def begin_watch(context: NodeContext, plan: dict, moved: Mapping[str, str]) -> None:
@@ -51,9 +49,7 @@ def begin_watch(context: NodeContext, plan: dict, moved: Mapping[str, str]) -> N
 
 def _follow(watch: MoveWatch, notices: NoticeSocket) -> None:
     with contextlib.suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, 0, _NICE)
-        with open(_GROUP, "w", encoding="ascii") as group:
-            group.write(str(_NICE))
+        background_process.prioritise(_NICE)
     watch.follow(notices)
 
 

@@ -58,3 +58,11 @@ class ExternalFlow:
     through: str = ""
     responders: tuple[str, ...] = ()
     refused: bool = False
+
+
+def sender_of(flow: ExternalFlow) -> str:
+    """Return what the sender of a datagram is named that any of several workloads may answer.
+
+    Not as the source itself: its packets to workloads' own addresses are expected not to arrive.
+    """
+    return f"{flow.source} by {flow.target}"

@@ -222,13 +222,16 @@ def confirm(unconfirmed: list[Unconfirmed], conversation: Conversation, pace: Pa
         began = conversation.now()
         until = began + max(_SHORTEST, MARGIN * slowest, *(one.least / _CONFIRM_ROUNDS for one in left))
         by_number = {one.number: one for one in left}
+        # What arrived by then is read even where this process could not run in time.
+        over = False
         while True:
             for reply in clock.others:
                 if reply.number in by_number:
                     by_number[reply.number].answered |= {reply.large, False}
             clock.others.clear()
-            if conversation.now() >= until or all(one.concluded or one.dead for one in left):
+            if over or all(one.concluded or one.dead for one in left):
                 break
+            over = conversation.now() >= until
             clock.others += conversation.receive(until)
         for one in left:
             one.waited += conversation.now() - began

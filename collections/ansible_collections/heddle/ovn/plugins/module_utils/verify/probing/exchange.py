@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from ...netlink import kernel
 from ..expectations.expectation import Pair
-from ..expectations.external_flow import ENTRANCES, TO_CLUSTER_IP, ExternalFlow
+from ..expectations.external_flow import ENTRANCES, TO_CLUSTER_IP, ExternalFlow, sender_of
 from .asking import Reply
 from .datagram import SIZE, UNSOLICITED, question, read_answer
 from .frame import Interface, interface_of, open_interface, udp_frame
@@ -204,8 +204,7 @@ class Exchange:
             with contextlib.suppress(BlockingIOError):
                 opened.connect((row.address, row.port))
             if _asks_workload(row):
-                # Not as the sender itself: its packets to workloads' own addresses are expected not to arrive.
-                opened.send(question(f"{self.run}/{number}/{attempt}", f"{row.source} by {row.target}", 0))
+                opened.send(question(f"{self.run}/{number}/{attempt}", sender_of(row), 0))
             elif row.protocol != "TCP":
                 opened.send(dns_question(number & 0xFFFF))
             self._selector.register(opened, event, (number, attempt))

@@ -22,12 +22,18 @@ class Silence:
         self.slowest = {name: host.get("slowest", 0) / 1000 for name, host in hosts.items()}
         self.node_of = node_of
 
-    def of_required(self, key: tuple, text: str, runner: str) -> dict:
-        """Return the result of a required answer that is missing. One that was not asked alone is `unconfirmed`."""
+    def of_required(self, key: tuple, text: str, runner: str, late: float | None = None) -> dict:
+        """Return the result of a required answer that is missing. One that was not asked alone is `unconfirmed`.
+
+        `late` is how many seconds after its arrival the question was answered at the soonest, None if none arrived.
+        """
         one = self.again.get(key)
         if one is None:
             return {"result": FAILED, "text": text, "unconfirmed": True}
-        if too_slow := self._too_slow(one, runner, self.node_of.get(key[1], key[1])):
+        too_slow = self._too_slow(one, runner, self.node_of.get(key[1], key[1]))
+        if not too_slow and late is not None and one["waited"] < MARGIN * late:
+            too_slow = f"too slow to evaluate: the packet arrived and was answered {late:.1f} s later"
+        if too_slow:
             return {"result": NOT_TESTED, "text": too_slow}
         return {"result": FAILED, "text": f"{text} (asked alone {one['tries']} times)"}
 

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The process that answers for workloads, on a loopback address of this machine."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.module_utils.common.polling import attempts
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.datagram import question, read_answer
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.listening import Listener, open_listeners
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.processes import Responder
+
+ADDRESS = "127.0.0.1"
+
+
+@pytest.fixture
+def asking() -> Iterator[socket.socket]:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as opened:
+        opened.settimeout(30)
+        yield opened
+
+
+@pytest.fixture
+def responder(tmp_path: Path, asking: socket.socket) -> Iterator[Responder]:
+    """One that answers for red/2 on a port of its own, to which `asking` is connected."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+        free.bind((ADDRESS, 0))
+        port = free.getsockname()[1]
+    one = Responder(str(tmp_path))
+    assert one.start([Listener("red/2", None, "red_net", ADDRESS)], port, 120, write=True) == (True, [])
+    asking.connect((ADDRESS, port))
+    yield one
+    one.stop(write=True)
+
+
+def process_of(responder: Responder) -> int:
+    return responder._running()["pid"]
+
+
+def test_how_late_a_busy_host_answered_is_recorded(responder: Responder, asking: socket.socket) -> None:
+    """Of the latest run of the prober: what was answered promptly before says nothing about it."""
+    asking.send(question("first/1/0", "red/1"))
+    assert read_answer(asking.recv(2000))["workload"] == "red/2"
+    os.kill(process_of(responder), signal.SIGSTOP)
+    for number in range(2):
+        asking.send(question(f"second/1/{number}", "red/1"))
+    time.sleep(0.3)
+    os.kill(process_of(responder), signal.SIGCONT)
+    assert [read_answer(asking.recv(2000))["answer"] for _number in range(2)] == ["second/1/0", "second/1/1"]
+    _stopped, heard = responder.stop(write=True)
+    assert [one[:4] for one in heard] == [["red/1", "red/2", "red_net", ADDRESS]]
+    assert heard[0][4] >= 0.3
+
+
+def test_one_prompt_answer_of_a_run_counts(responder: Responder, asking: socket.socket) -> None:
+    os.kill(process_of(responder), signal.SIGSTOP)
+    asking.send(question("only/1/0", "red/1"))
+    sent = time.monotonic()
+    os.kill(process_of(responder), signal.SIGCONT)
+    asking.recv(2000)
+    for number in range(1, 20):
+        asking.send(question(f"only/1/{number}", "red/1"))
+        asking.recv(2000)
+    longest = time.monotonic() - sent
+    _stopped, ((*_key, seconds),) = responder.stop(write=True)
+    assert 0 <= seconds <= longest / 19
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a nice value below 0 needs root")
+def test_it_runs_before_the_daemons_of_the_network(responder: Responder) -> None:
+    """On a host at a tenth of a processor it did not run for up to 77 s, and answers were reported as lost."""
+    for _attempt in attempts(30):
+        if os.getpriority(os.PRIO_PROCESS, process_of(responder)) < -10:
+            return
+    pytest.fail("its nice value is that of other programs")
+
+
+def test_an_address_in_use_is_a_problem(responder: Responder, asking: socket.socket) -> None:
+    sockets, problems = open_listeners([Listener("red/2", None, "red_net", ADDRESS)], asking.getpeername()[1])
+    assert sockets == {}
+    assert problems == [f"red/2: {ADDRESS} port {asking.getpeername()[1]}: Address already in use"]
