@@ -52,10 +52,22 @@ def test_a_next_hop_with_a_new_mac_reaches_every_router(host, family, group, mon
     wait_for(lambda: set(bindings(zone, next_hop).values()) == {NEXT_HOP_MAC}, "the next hop's MAC on all routers")
     routers = set(bindings(zone, next_hop))
 
-    machine.receive(UPLINK, Answer(next_hop, OTHER_MAC).broadcast())
-    wait_for(lambda: set(bindings(zone, next_hop).values()) == {OTHER_MAC}, "the new MAC on all routers")
+    def announce(mac: str) -> None:
+        """Send an announcement until all routers have it.
+
+        While they learn each other's neighbours, the limit of packets for ovn-controller may drop it. So what the
+        bridge knows is forgotten before it is sent again, as happens by itself after `KNOWN_SECONDS`.
+        """
+
+        def send() -> None:
+            machine.run(["ovs-ofctl", "-O", "OpenFlow15", "del-flows", BRIDGE, f"table={neighbour_flows.KNOWN_TABLE}"])
+            machine.receive(UPLINK, Answer(next_hop, mac).broadcast())
+
+        machine.repeat_until(lambda: set(bindings(zone, next_hop).values()) == {mac}, send, f"{mac} on all routers")
+
+    announce(OTHER_MAC)
     assert set(bindings(zone, next_hop)) == routers
-    wait_for(lambda: handled(machine) == {"known": 0, "new": 1}, "the announcement's flow")
+    wait_for(lambda: handled(machine)["new"] >= 1, "the announcement's flow")
 
     def repeated() -> bool:
         machine.receive(UPLINK, Answer(next_hop, OTHER_MAC).broadcast())
@@ -67,8 +79,7 @@ def test_a_next_hop_with_a_new_mac_reaches_every_router(host, family, group, mon
     assert not again.changed
     assert not again.foreign
 
-    machine.receive(UPLINK, Answer(next_hop, NEXT_HOP_MAC).broadcast())
-    wait_for(lambda: set(bindings(zone, next_hop).values()) == {NEXT_HOP_MAC}, "the first MAC on all routers again")
+    announce(NEXT_HOP_MAC)
 
 
 def test_one_reply_reaches_the_routers_of_many_networks(host):
