@@ -193,7 +193,7 @@ def test_silence_fails_only_after_longer_wait_than_controls(again, result, says)
     (1.0, "failed", "the packet arrived, its answer did not (asked alone 5 times)"),
     (1.1, "not tested", "the packet arrived and was answered 1.1 s later"),
 ])  # fmt: skip
-def test_an_answer_that_a_busy_host_gave_late_is_no_failure(late, result, says) -> None:
+def test_an_answer_that_a_busy_host_sent_late_is_no_failure(late, result, says) -> None:
     hosts = perfect()
     silent = seen_by(hosts, "red/r1", "red/r2", "red_net")
     silent.update(answered_by=None, answered_on=None, large=False)

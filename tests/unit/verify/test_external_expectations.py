@@ -17,9 +17,11 @@ from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.ext
     external_flows,
     left_out,
 )
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.external_flow import EXTERNAL_TO_ENTRANCE
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.selection import ALL, Selection
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.external_evaluation import evaluated
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.frame import tcp_frame, udp_frame
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.result import Silence
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.service_frames import dns_question
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.report_tables import reachability_table
 from tests.pipeline import layer2, namespace, plan_of, with_gateways, workload
@@ -231,6 +233,28 @@ def test_each_failure_of_an_external_packet_is_one_line(changes: dict, text: str
     key = (one.source, one.target, one.network, one.address)
     rows = evaluated(made, [one], {key: seen(one, **changes)}, {}, {"node1", "external"})
     assert [row["text"].partition(": ")[2].partition(": ")[2] for row in rows if row["text"]] == [text]
+
+
+@pytest.mark.parametrize(("heard", "result", "text"), [
+    ({}, "failed", "no answer (asked alone 5 times)"),
+    ({("external by web of node1", "red/w", "red_net", "10.0.0.3"): 0.1}, "failed",
+     "the packet arrived, its answer did not (asked alone 5 times)"),
+    ({("external by web of node1", "red/w", "red_net", "10.0.0.3"): 1.5}, "not tested",
+     "the packet arrived and was answered 1.5 s later"),
+    # The same Service by its IPv6 address is another question.
+    ({("external by web of node1", "red/w", "red_net", "fd00::3"): 1.5}, "failed", "no answer (asked alone 5 times)"),
+])  # fmt: skip
+def test_late_answers_of_any_endpoint_are_no_failure_of_a_service(heard, result, text) -> None:
+    one = ExternalFlow(
+        EXTERNAL_TO_ENTRANCE, "external", "external", "web of node1", "", "", 4, "192.0.2.1",
+        True, "a node port", protocol="UDP", port=30000, through="node1", responders=("red/w",),
+    )  # fmt: skip
+    key = (one.source, one.target, one.network, one.address)
+    alone = {"tries": 5, "waited": 4.0, "slowest": 0.01, "dead": 0, "near": True}
+    silence = Silence({"external": {"again": {key: alone}}}, {})
+    (row,) = evaluated(plan(), [one], {key: seen(one, answered_by=None)}, heard, {"node1", "external"}, silence)
+    assert row["result"] == result
+    assert text in row["text"]
 
 
 def test_arriving_frame_is_a_leak_and_silent_host_is_not_tested() -> None:

@@ -63,7 +63,7 @@ def _detached(work: Callable[[], None], on_end: Callable, writer: int, keep: set
 
 
 def prioritise(nice: int) -> None:
-    """Give a process that `spawn` started a nice value (sched(7)). OSError: it lacks the right."""
+    """Set the nice value of this process, which `spawn` started (sched(7)). OSError: it lacks the right."""
     os.setpriority(os.PRIO_PROCESS, 0, nice)
     # Not every kernel has groups.
     with contextlib.suppress(FileNotFoundError), open(_GROUP, "w", encoding="ascii") as group:

@@ -56,6 +56,7 @@ def _evaluated(
 ) -> dict:
     key = (one.source, one.target, one.network, one.address)
     arrived = key in received
+    late = received.get(key, received.get((sender_of(one), one.family)))
     ends = [one.runner, one.through or plan["workloads"][one.workload]["node"]]
     if not one.protocol and one.target not in plan["workloads"]:
         ends.append(one.target)
@@ -73,7 +74,6 @@ def _evaluated(
     if not reached:
         if by is not None:
             return _row(one, FAILED, f"answered by {by} on {on or 'a host'}", found)
-        late = received.get(key, received.get((sender_of(one), one.family)))
         lost = "no answer" if late is None else "the packet arrived, its answer did not"
         return _silent(one, found, silence.of_required(key, lost, one.runner, late))
     sources = one.sources or ((one.seen_as,) if one.seen_as else ())
@@ -81,7 +81,7 @@ def _evaluated(
         return _row(one, FAILED, f"seen as {found.get('asker')} there, not as {' or '.join(sources)}", found)
     if one.mtu and not found.get("large"):
         lost = f"packets of {one.mtu} bytes get no answer, small ones do"
-        return _silent(one, found, silence.of_required(key, lost, one.runner))
+        return _silent(one, found, silence.of_required(key, lost, one.runner, late))
     return _row(one, REACHED, "", found)
 
 

@@ -21,8 +21,8 @@ from .listening import Listener
 
 _BURST = 64
 _MOST_RECEIVED = 200_000
-# Before the daemons of Open vSwitch and OVN, which have -10. On a host at a tenth of a processor they kept it from
-# running for up to 77 s, and what is measured is the network. Answers cost little: 6 s of a processor in a whole run.
+# It runs before the daemons of Open vSwitch and OVN, whose nice value is -10, because the network is measured and not
+# this process: on a host limited to a tenth of a processor they kept it from running for more than a minute.
 _NICE = -15
 # When the kernel received a datagram, as a struct timespec (socket(7), SO_TIMESTAMPNS). Python names it from 3.13 on.
 _TIMESTAMP, _TIMESPEC = 35, struct.Struct("@ll")
