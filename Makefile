@@ -17,7 +17,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
     test test-long lint sanity test-unit test-live test-notebook test-browser test-lab test-upgrade test-vm test-uml \
     test-fresh test-fresh-quick bench collection docs clean
 
-help: ## list the verbs
+help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## make the virtual environment with the pinned requirements
@@ -29,7 +29,7 @@ lab: setup ## start the lab, install, bring up the networks, verify, audit, repo
 lab-up: setup ## only start the lab's hosts
 	@.venv/bin/python -m scripts.make_lab --hosts --driver $(DRIVER)
 
-lab-down: setup ## remove every trace of the lab
+lab-down: setup ## remove the lab; images, kernels and checkpoints stay in the cache
 	@$(LAB) down
 
 lab-status: setup ## show the lab's hosts

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The host image: one Debian root that both drivers boot, built once per digest of its inputs."""
+"""The host image: one Debian root that all drivers boot, built once per digest of its inputs."""
 
 import contextlib
 import fcntl

@@ -96,6 +96,9 @@ def destination(root: Path, path: Path) -> Path | None:
 
 
 if __name__ == "__main__":
+    if sys.argv[1:2] in (["-h"], ["--help"]):
+        print(__doc__)
+        sys.exit()
     try:
         directory = ensure()
     except LabError as error:

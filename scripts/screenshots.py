@@ -7,6 +7,7 @@ report. Needs Debian's chromium and chromium-driver.
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 import tempfile
@@ -30,6 +31,7 @@ NOTEBOOKS = {"gateways": ("03_gateways", 0), "chaos": ("92_chaos", 0)}
 
 def main() -> int:
     """Write the pictures."""
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     if missing := missing_packages():
         print(f"error: {missing}", file=sys.stderr)
         return 1

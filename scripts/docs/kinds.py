@@ -22,6 +22,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.api.node import Node
 ROOT = Path(__file__).resolve().parents[2]
 MANIFESTS = ("tests/golden/northbound", "tests/golden/errors", "tests/golden/host", "inventories")
 DESCRIPTIONS = Path(__file__).with_name("fields.yml")
+EXAMPLE = Path(__file__).with_name("fields_example.yml")
 EVERY_KIND = "every_kind"
 _HEAD = """# Manifests
 
@@ -107,7 +108,8 @@ def _words(name: str, arguments: tuple, named: dict) -> str:
 
 
 def _files() -> list[Path]:
-    return [path for folder in MANIFESTS for path in sorted((ROOT / folder).rglob("*.yml")) if _is_manifest(path)]
+    found = [path for folder in MANIFESTS for path in sorted((ROOT / folder).rglob("*.yml")) if _is_manifest(path)]
+    return [*found, EXAMPLE]
 
 
 def _is_manifest(path: Path) -> bool:
@@ -199,7 +201,7 @@ def _type(path: str, read: set[str], fields: dict[str, Fields]) -> str:
     }
     # A choice is read as text first.
     exact = {words for words in read if words.startswith("one of")}
-    return " or ".join(sorted(exact or read)) or "see the mistakes"
+    return " or ".join(sorted(exact or read)) or "any"
 
 
 def _messages() -> dict[str, list[str]]:

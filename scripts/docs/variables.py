@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/variables.md, from meta/variables/ of the collection."""
+"""docs/variables.md, from meta/variables/ of the collection, and from the argument_specs of roles."""
 
 from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
+
+import yaml
 
 from ansible_collections.heddle.ovn.plugins.plugin_utils.inventory.variables import read_variables
 
+ROLES = Path(__file__).resolve().parents[2] / "roles"
 _MARKUP = re.compile(r"\b[VCOM]\(([^)]*)\)")
 _HEAD = """# Variables
 
@@ -21,6 +25,18 @@ _SECTIONS = {
 }
 
 
+# Options of roles that no playbook sets, so that the inventory may.
+_ROLE_OPTIONS = ("bird_template", "host_northd_threads")
+_ROLES = """## Variables of roles
+
+These belong to single roles, whose names they begin with. They are not checked before a run, but by the role. In the
+same way variables whose names end with `_packages` replace the packages that a role installs.
+
+| name | type | default | meaning | role |
+|---|---|---|---|---|
+"""
+
+
 def variables_page() -> str:
     """Return the page in Markdown."""
     variables = read_variables()
@@ -28,7 +44,16 @@ def variables_page() -> str:
     for scope, (title, text) in _SECTIONS.items():
         rows = [row for name, option in variables.items() if option["scope"] == scope for row in _rows(name, option)]
         parts.append(f"## {title}\n\n{text}\n\n" + _table(scope, rows))
-    return "\n".join(parts)
+    return "\n".join([*parts, _ROLES + "".join(_role_rows())])
+
+
+def _role_rows() -> list[str]:
+    rows = []
+    for path in sorted(ROLES.glob("*/meta/argument_specs.yml")):
+        options = yaml.safe_load(path.read_text(encoding="utf-8"))["argument_specs"]["main"].get("options", {})
+        role = path.parts[-3]
+        rows += [_row(f"`{name}`", options[name], f"`{role}`") for name in _ROLE_OPTIONS if name in options]
+    return rows
 
 
 def _table(scope: str, rows: list[str]) -> str:
@@ -40,11 +65,17 @@ def _rows(name: str, option: dict) -> list[str]:
     place = {"host": _hosts(option), "run": ", ".join(option.get("playbooks", []))}.get(
         option["scope"], "yes" if "required" in option else ""
     )
-    rows = [_row(f"`{name}`", option, place)]
-    for key, part in (option.get("options") or option.get("entries") or {}).items():
-        rows.append(_row(f"`{name}{'' if 'options' in option else '.NAME'}.{key}`", part, _needed(part)))
-        for inner, detail in (part.get("options") or {}).items():
-            rows.append(_row(f"`{name}.{key}[].{inner}`", detail, _needed(detail)))
+    return [_row(f"`{name}`", option, place), *_part_rows(name, option)]
+
+
+def _part_rows(name: str, option: dict) -> list[str]:
+    """Return rows of what a dictionary or a list of dictionaries has, and of all that is in it."""
+    rows = []
+    parts = option.get("options") or option.get("entries") or {}
+    place = ".NAME" if "entries" in option else "[]" if option["type"] == "list" else ""
+    for key, part in parts.items():
+        inner = f"{name}{place}.{key}"
+        rows += [_row(f"`{inner}`", part, _needed(part)), *_part_rows(inner, part)]
     return rows
 
 
@@ -59,7 +90,9 @@ def _hosts(option: dict) -> str:
 
 def _row(name: str, option: dict, place: str) -> str:
     default = f"`{json.dumps(option['default'])}`" if "default" in option else ""
-    text = _MARKUP.sub(r"`\1`", option["description"]).replace("|", "\\|")
+    description = option["description"]
+    words = description if isinstance(description, str) else " ".join(description)
+    text = _MARKUP.sub(r"`\1`", words).replace("|", "\\|")
     return f"| {name} | {_type(option)} | {default} | {text} | {place} |\n"
 
 

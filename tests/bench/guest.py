@@ -8,6 +8,7 @@ depends less on what else runs here than time by the clock. The guest writes a m
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import json
 import re
@@ -80,8 +81,11 @@ def _processor_time(process: int) -> float:
 def main(file: str, derived: Callable[[dict[str, list[tuple[float, float]]]], dict] = lambda _found: {}) -> None:
     """Run a file, relative to the project, by pytest in a guest, and print its figures as a table.
 
-    `derived` makes figures of what was metered.
+    `derived` makes figures of what was metered. The only option is `--help`, which prints the docstring of the program.
     """
+    argparse.ArgumentParser(
+        description=sys.modules["__main__"].__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
     # The guest does not have the lab's code.
     from lab import kernel as kernels
     from lab.config import Lab

@@ -15,7 +15,9 @@ from ansible_collections.heddle.ovn.plugins.module_utils.agent.metrics.metrics i
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.metrics.metrics_http import answer
 from tests.pipeline import layer2, namespace, nodes, plan_of, workload
 
-DASHBOARD = Path(__file__).resolve().parents[3] / "roles" / "metrics" / "files" / "dashboard.json"
+ROOT = Path(__file__).resolve().parents[3]
+DASHBOARD = ROOT / "roles" / "metrics" / "files" / "dashboard.json"
+MONITORING = ROOT / "docs" / "monitoring.md"
 # Coil's tests of its pool manager have these subnets: six blocks of two addresses.
 POOL = """---
 apiVersion: coil.cybozu.com/v2
@@ -132,8 +134,8 @@ def test_each_metric_is_described_once_and_in_one_piece():
     assert [name for name, following in zip(order, [*order[1:], ""], strict=True) if name != following] == names
 
 
-def test_every_metric_of_the_dashboard_is_printed():
-    """Metrics in expressions and variables, and the labels that they use."""
+def test_metrics_of_the_dashboard_and_of_the_documentation_are_those_printed():
+    """Metrics in expressions and variables, and the labels that they use; the table of metrics."""
     board = json.loads(DASHBOARD.read_text())
     texts = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
     texts += [one["query"] for one in board["templating"]["list"] if one["type"] == "query"]
@@ -152,6 +154,8 @@ def test_every_metric_of_the_dashboard_is_printed():
     text = metrics_text(plan_of(POOL + pools + both, hosts=HOSTS), "node2", observed)
     printed = {re.split(r"[{ ]", line)[0] for line in text.splitlines() if not line.startswith("#")}
     assert used == printed
+    documented = set(re.findall(r"`((?:heddle|coil)_[a-z_]+)`", MONITORING.read_text()))
+    assert printed == documented
     labels = set(re.findall(r'(\w+)="', text)) | {"instance"}
     shown = {name for panel in board["panels"] for one in panel["targets"]
              for name in re.findall(r"\{\{(\w+)\}\}", one["legendFormat"])}  # fmt: skip

@@ -30,7 +30,7 @@ options:
   before:
     description: A variable that an earlier task registered. It counts for a host without O(name).
     type: str
-    version_added: 0.4.0
+    version_added: 0.5.0
   attribute:
     description: Which part of the result is wanted; all of it if not given.
     type: str

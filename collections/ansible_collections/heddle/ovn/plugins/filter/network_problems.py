@@ -7,7 +7,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 name: network_problems
 short_description: What of the inventory contradicts a host's interfaces and addresses
-version_added: 0.4.0
+version_added: 0.5.0
 author:
   - Heddle maintainers (@heddle)
 description:

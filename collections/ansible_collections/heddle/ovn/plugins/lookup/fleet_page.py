@@ -24,7 +24,7 @@ options:
     description: Files that the same task writes into the directory, as O(heddle.ovn.report#module:packed) of it.
     type: str
     default: ""
-    version_added: 0.4.0
+    version_added: 0.5.0
 """
 
 EXAMPLES = r"""

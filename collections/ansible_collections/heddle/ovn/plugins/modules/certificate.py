@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: certificate
 short_description: Certificates of hosts by an authority of the deployment
-version_added: 0.4.0
+version_added: 0.5.0
 author:
   - Heddle maintainers (@heddle)
 description:

@@ -24,7 +24,7 @@ options:
         that makes this one short.
     type: bool
     default: false
-    version_added: 0.4.0
+    version_added: 0.5.0
 extends_documentation_fragment:
   - heddle.ovn.attributes.info
   - heddle.ovn.chassis

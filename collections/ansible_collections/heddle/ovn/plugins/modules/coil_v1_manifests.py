@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: coil_v1_manifests
 short_description: Write manifests that import the addresses of Coil v1
-version_added: 0.4.0
+version_added: 0.5.0
 author:
   - Heddle maintainers (@heddle)
 description:

@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: probe_info
 short_description: Report whether the readiness probes of a host's workloads succeed
-version_added: 0.4.0
+version_added: 0.5.0
 author:
   - Heddle maintainers (@heddle)
 description:

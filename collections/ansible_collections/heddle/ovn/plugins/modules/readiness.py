@@ -36,7 +36,7 @@ options:
         results.
     type: dict
     default: {}
-    version_added: 0.4.0
+    version_added: 0.5.0
 seealso:
   - module: heddle.ovn.audit
   - module: heddle.ovn.probe_info

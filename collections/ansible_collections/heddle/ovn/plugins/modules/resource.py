@@ -32,12 +32,12 @@ options:
       - A host that is missing or empty is not known to be as the plan. One with C(asked) false was not asked.
     type: dict
     default: {}
-    version_added: 0.4.0
+    version_added: 0.5.0
   probes:
     description: As O(heddle.ovn.readiness#module:probes).
     type: dict
     default: {}
-    version_added: 0.4.0
+    version_added: 0.5.0
 seealso:
   - module: heddle.ovn.manifest
   - module: heddle.ovn.zone
@@ -89,7 +89,7 @@ pending:
   returned: success
   type: list
   elements: str
-  version_added: 0.4.0
+  version_added: 0.5.0
   sample: [node1]
 revision:
   description: Revision of the state; grows with every change.

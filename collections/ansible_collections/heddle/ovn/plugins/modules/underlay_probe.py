@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: underlay_probe
 short_description: Find out which tunnelled packets get through between hosts
-version_added: 0.4.0
+version_added: 0.5.0
 author:
   - Heddle maintainers (@heddle)
 description:

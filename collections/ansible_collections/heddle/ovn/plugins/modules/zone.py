@@ -71,12 +71,12 @@ options:
         applies O(document).
     type: str
     choices: [prepare, release, claim]
-    version_added: 0.4.0
+    version_added: 0.5.0
   moved:
     description: The addresses that move, as RV(heddle.ovn.resource#module:moved_addresses), each with its former host.
     type: dict
     default: {}
-    version_added: 0.4.0
+    version_added: 0.5.0
 seealso:
   - module: heddle.ovn.resource
   - module: heddle.ovn.audit
