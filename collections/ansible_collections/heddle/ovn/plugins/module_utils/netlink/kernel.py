@@ -110,23 +110,6 @@ def read_whole(function):
     return reading
 
 
-def datapath_type() -> str:
-    """Return `system` where this kernel has Open vSwitch, else `netdev`."""
-    return "system" if has_module("openvswitch") else "netdev"
-
-
-def has_module(name: str) -> bool:
-    """Return whether this kernel has a module, built in or loadable."""
-    release = f"/lib/modules/{os.uname().release}"
-    if os.path.isdir(f"/sys/module/{name}"):
-        return True
-    for listing in ("modules.dep", "modules.builtin"):
-        with contextlib.suppress(OSError), open(f"{release}/{listing}", encoding="utf-8") as lines:
-            if any(f"/{name}.ko" in line.partition(":")[0] for line in lines):
-                return True
-    return False
-
-
 @contextlib.contextmanager
 def in_netns(namespace: str | None):
     """Run in a network namespace; None keeps the current one. OSError when there is none of that name."""
@@ -135,11 +118,27 @@ def in_netns(namespace: str | None):
         return
     network_namespace.pushns()
     try:
-        # Without this flag a missing namespace would be created.
-        network_namespace.setns(namespace, flags=0)
+        # By a descriptor: pyroute2 takes ASCII names only, and a foreign namespace may have another one.
+        descriptor = os.open(f"{_NAMESPACES}/{namespace}", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            network_namespace.setns(descriptor)
+        finally:
+            os.close(descriptor)
         yield
     finally:
         network_namespace.popns()
+
+
+def is_namespace(name: str) -> bool:
+    """Return whether a name among `namespaces` leads to a namespace; OSError where that cannot be found out."""
+    try:
+        with in_netns(name):
+            return True
+    except OSError as error:
+        # No file any more, or one without a namespace on it (setns(2)).
+        if error.errno in (errno.ENOENT, errno.EINVAL):
+            return False
+        raise
 
 
 @contextlib.contextmanager
@@ -190,10 +189,19 @@ def read_links(namespace: str | None) -> dict[str, dict]:
                 by_index[index]["link-local"][text] = found.get(IFA_PROTO, b"\0")[0]
         if namespace is not None:
             _read_routes(netlink, by_index)
-            for name, link in links.items():
-                if link["kind"] == "veth":
-                    link["offload"] = ethtool.transmit_checksum(name)
+            _read_offloads(links)
         return links
+
+
+def _read_offloads(links: dict[str, dict]) -> None:
+    """Read whether veths leave checksums to their other end; a link that has gone since the list was made goes here."""
+    for name in [name for name, link in links.items() if link["kind"] == "veth"]:
+        try:
+            links[name]["offload"] = ethtool.transmit_checksum(name)
+        except OSError as error:
+            if error.errno != errno.ENODEV:
+                raise
+            del links[name]
 
 
 @read_whole
