@@ -15,6 +15,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.netlink.protocol import
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink.protocol.raw_socket import DumpInterrupted
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink.workload_links import (
     NetlinkError,
+    foreign_namespaces,
     planned_endpoints,
     reconcile_endpoints,
 )
@@ -245,6 +246,19 @@ def test_a_link_that_goes_while_a_workload_is_read_is_not_there(host, monkeypatc
     assert not apply(endpoint()).changed
 
 
+def test_links_in_a_workload_may_have_any_name(host):
+    apply(endpoint())
+    for command in (
+        [b"link", b"add", b"x\xff", b"type", b"veth", b"peer", b"name", b"vb"],
+        [b"link", b"set", b"vb", b"alias", b"\xff"],
+    ):
+        with kernel.in_netns(f"{PREFIX}_a"):
+            subprocess.run([b"ip", *command], check=True)
+    assert kernel.read_links(f"{PREFIX}_a").keys() == {"lo", "eth0", "vb", "x\\xff"}
+    assert not apply(endpoint()).changed
+    assert apply().changed
+
+
 def test_foreign_namespace_may_have_any_name(host):
     apply(endpoint())
     for name in (os.fsdecode(b"%s_caf\xe9" % PREFIX.encode()), f"{PREFIX}_größe"):
@@ -254,6 +268,9 @@ def test_foreign_namespace_may_have_any_name(host):
         subprocess.run(["mount", "--bind", "/proc/self/ns/net", kernel_file], check=True)
         try:
             assert not apply(endpoint()).changed
+            foreign = foreign_namespaces(PREFIX)
+            assert os.fsencode(name).decode(errors="backslashreplace") in foreign
+            "".join(foreign).encode()
         finally:
             subprocess.run(["umount", kernel_file], check=True)
             os.unlink(kernel_file)

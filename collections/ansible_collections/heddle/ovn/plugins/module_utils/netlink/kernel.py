@@ -20,7 +20,7 @@ import traceback
 from ..types.host_network import PROTOCOL
 from .protocol import ethtool
 from .protocol.messages import FAMILIES
-from .protocol.raw_messages import attributes
+from .protocol.raw_messages import attributes, decoded
 from .protocol.raw_socket import CREATE, EXCLUSIVE, REPLACE, DumpInterrupted, RawSocket, attribute
 from .protocol.rtnetlink import (
     IFA_ADDRESS,
@@ -195,7 +195,8 @@ def read_links(namespace: str | None) -> dict[str, dict]:
 
 def _read_offloads(links: dict[str, dict]) -> None:
     """Read whether veths leave checksums to their other end; a link that has gone since the list was made goes here."""
-    for name in [name for name, link in links.items() if link["kind"] == "veth"]:
+    # A name with escapes is not the one by which the kernel knows the link, and none of Heddle's.
+    for name in [name for name, link in links.items() if link["kind"] == "veth" and "\\" not in name]:
         try:
             links[name]["offload"] = ethtool.transmit_checksum(name)
         except OSError as error:
@@ -222,14 +223,14 @@ def _link(message: bytes) -> tuple[str, dict]:
     found = attributes(message[IFINFOMSG.size :])
     settings = attributes(attributes(found.get(IFLA_AF_SPEC, b"")).get(socket.AF_INET6, b"")).get(_INET6_CONF, b"")
     values = struct.unpack(f"={len(settings) // 4}i", settings) or (0,) * (_ADDR_GEN_MODE + 1)
-    return _text(found[IFLA_IFNAME]), {
+    return decoded(found[IFLA_IFNAME]), {
         "index": index,
         "peer": U32.unpack(found[IFLA_LINK])[0] if IFLA_LINK in found else None,
         "mac": found[IFLA_ADDRESS].hex(":") if IFLA_ADDRESS in found else None,
         "mtu": U32.unpack(found[IFLA_MTU])[0],
         "up": bool(flags & IFF_UP),
-        "alias": _text(found.get(IFLA_IFALIAS, b"")),
-        "kind": _text(attributes(found.get(IFLA_LINKINFO, b"")).get(IFLA_INFO_KIND, b"")),
+        "alias": decoded(found.get(IFLA_IFALIAS, b"")),
+        "kind": decoded(attributes(found.get(IFLA_LINKINFO, b"")).get(IFLA_INFO_KIND, b"")),
         "addresses": set(),
         "routes": set(),
         "offload": False,
@@ -238,10 +239,6 @@ def _link(message: bytes) -> tuple[str, dict]:
         "link-local": {},
         "derives": values[_ADDR_GEN_MODE] == 0,
     }
-
-
-def _text(value: bytes) -> str:
-    return value.rstrip(b"\0").decode()
 
 
 def _read_routes(netlink: RawSocket, by_index: dict[int, dict]) -> None:

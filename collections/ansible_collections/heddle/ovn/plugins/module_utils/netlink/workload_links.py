@@ -7,6 +7,7 @@ foreign: it is not changed, and a foreign namespace with a desired name is an er
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import partial
 
@@ -15,6 +16,7 @@ from ..common.errors import NetlinkError
 from ..types.netns_workload import Endpoint, Link
 from . import kernel
 from .link_local import derived_address, replace_addresses, stale_addresses
+from .protocol.raw_messages import decoded
 from .resolver_files import resolver_notes, resolver_steps
 from .step import Step, perform
 
@@ -50,7 +52,7 @@ def reconcile_endpoints(endpoints: list[Endpoint], *, owner: str, userspace: boo
 def foreign_namespaces(owner: str) -> list[str]:
     """Return the names of the host's network namespaces that are not the owner's."""
     own_mark = mark(owner)
-    return [name for name in kernel.namespaces() if kernel.read_alias(name, "lo") != own_mark]
+    return [decoded(os.fsencode(name)) for name in kernel.namespaces() if kernel.read_alias(name, "lo") != own_mark]
 
 
 def planned_endpoints(endpoints: list[Endpoint], *, owner: str) -> Outcome:
@@ -80,7 +82,9 @@ def _read_namespaces() -> tuple[dict[str, dict], dict[str, str]]:
         try:
             inner[name] = _links_inside(name)
         except OSError as error:
-            failures[name] = f"network namespace {name} stays as it is, because it cannot be read: {error}"
+            failures[name] = (
+                f"network namespace {decoded(os.fsencode(name))} stays as it is, because it cannot be read: {error}"
+            )
     return inner, failures
 
 

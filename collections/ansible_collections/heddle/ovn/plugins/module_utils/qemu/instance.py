@@ -137,8 +137,9 @@ def _text(path: Path) -> str | None:
 def _systemctl(verb: str, *words: str, check: bool = True) -> int:
     *options, name = words
     done = subprocess.run(
-        ["systemctl", verb, *options, f"heddle-vm@{name}.service"], capture_output=True, text=True, check=False
-    )
+        ["systemctl", verb, *options, f"heddle-vm@{name}.service"], capture_output=True, text=True, check=False,
+        errors="replace",
+    )  # fmt: skip
     if check and done.returncode:
         raise HypervisorError(f"systemctl {verb} heddle-vm@{name}: {done.stderr.strip()}")
     return done.returncode
