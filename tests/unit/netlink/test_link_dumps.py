@@ -10,7 +10,9 @@ import pytest
 from pyroute2 import IPRoute
 
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink.handle import HostKernel
+from ansible_collections.heddle.ovn.plugins.module_utils.netlink.kernel import read_links as read_links_of_kernel
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink.kernel import scratch
+from ansible_collections.heddle.ovn.plugins.module_utils.netlink.protocol import fou, route_tables
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink.protocol.link_dumps import read_addresses, read_links
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink.protocol.raw_socket import RawSocket
 
@@ -84,3 +86,24 @@ def test_marks_of_addresses_are_read(links):
     assert (address.own, address.deprecated, address.prefix_route) == (True, True, False)
     assert not state.addresses["one", "198.18.7.1/24"].own
     assert state.links["two"].master == "stick"
+
+
+def test_names_and_aliases_may_have_any_bytes(links):
+    """The kernel takes them; one link of a host must not keep all others from being read, nor their output."""
+    raw, _decoded = links
+    for command in (
+        [b"link", b"add", b"x\xff", b"type", b"veth", b"peer", b"name", b"three"],
+        [b"link", b"set", b"lo", b"alias", b"caf\xe9"],
+        [b"link", b"add", b"t\xff", b"type", b"ipip", b"local", b"192.0.2.1", b"remote", b"192.0.2.2"],
+        [b"rule", b"add", b"iif", b"x\xff", b"table", b"7", b"protocol", b"85"],
+    ):
+        done = subprocess.run([b"ip", *command], check=False, capture_output=True)
+        assert done.returncode == 0 or b"ipip" in command, done.stderr
+    found = {link.name: link.alias for link in read_links(raw)}
+    assert (found["lo"], found["x\\xff"]) == ("caf\\xe9", "")
+    assert read_links_of_kernel(None).keys() == found.keys()
+    assert {one.name for one in fou.read_tunnels().values()} <= {"t\\xff", "tunl0"}
+    assert [rule.iif for rule in route_tables.read_rules(85)] == ["x\\xff"]
+    with HostKernel() as kernel:
+        assert kernel.read().links.keys() == found.keys()
+    "".join(found).encode()

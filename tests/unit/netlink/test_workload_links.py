@@ -2,15 +2,20 @@
 """Network namespaces and links on this machine's kernel, in a network namespace of the test's own."""
 
 import contextlib
+import errno
 import os
+import resource
+import subprocess
 from dataclasses import replace
 
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel, resolver_files
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink.protocol import ethtool
+from ansible_collections.heddle.ovn.plugins.module_utils.netlink.protocol.raw_socket import DumpInterrupted
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink.workload_links import (
     NetlinkError,
+    foreign_namespaces,
     planned_endpoints,
     reconcile_endpoints,
 )
@@ -167,6 +172,108 @@ def test_leftover_file_of_a_cut_off_creation_is_replaced(host):
         assert not apply(endpoint()).changed
     finally:
         os.unlink(f"/var/run/netns/{names[1]}")
+
+
+def identity(name=f"{PREFIX}_a"):
+    return os.stat(f"/var/run/netns/{name}").st_ino
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [OSError(errno.EMFILE, "Too many open files"), DumpInterrupted("the list changed"), OSError(errno.EINVAL, "x")],
+)
+def test_a_workload_that_cannot_be_read_keeps_its_namespace_and_the_others_are_written(host, failure, monkeypatch):
+    other = Endpoint(f"{PREFIX}_b", (link(4, host_name=f"{PREFIX}_i", network="blue"),))
+    apply(endpoint())
+    before, read = identity(), kernel.read_links
+
+    def failing(namespace):
+        if namespace == f"{PREFIX}_a":
+            raise failure
+        return read(namespace)
+
+    monkeypatch.setattr(kernel, "read_links", failing)
+    outcome = apply(endpoint(), other)
+    ((network, reason),) = outcome.refused
+    assert network == "default"
+    assert f"{PREFIX}_a stays as it is, because it cannot be read: {failure}" in reason
+    assert {one.name for one in outcome.changes} == {other.namespace, f"{other.namespace}/eth0"}
+    with pytest.raises(NetlinkError, match="cannot be read"):
+        apply(endpoint(), other, write=False)
+    # Where it is not wanted, it may be a foreign one.
+    (note,) = apply(other, write=False).notes
+    assert note == reason
+    monkeypatch.undo()
+    assert identity() == before
+    assert not apply(endpoint(), other).changed
+
+
+def test_file_descriptors_that_are_used_up_leave_the_namespace_of_a_workload(host):
+    apply(endpoint())
+    before, limits, held = identity(), resource.getrlimit(resource.RLIMIT_NOFILE), []
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, limits[1]))
+    try:
+        for left in (3, 2, 1):
+            with contextlib.suppress(OSError):
+                while True:
+                    held.append(os.open("/dev/null", os.O_RDONLY))
+            for descriptor in held[-left:]:
+                os.close(descriptor)
+            del held[-left:]
+            with contextlib.suppress(OSError, NetlinkError):
+                apply(endpoint())
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert identity() == before
+    assert not apply(endpoint()).changed
+
+
+def test_a_link_that_goes_while_a_workload_is_read_is_not_there(host, monkeypatch):
+    apply(endpoint())
+    with kernel.in_netns(f"{PREFIX}_a"):
+        subprocess.run(["ip", "link", "add", "va", "type", "veth", "peer", "name", "vb"], check=True)
+    read = ethtool.transmit_checksum
+
+    def slow(name):
+        if name != "eth0":
+            subprocess.run(["ip", "link", "del", "va"], check=False)
+        return read(name)
+
+    monkeypatch.setattr(ethtool, "transmit_checksum", slow)
+    assert not kernel.read_links(f"{PREFIX}_a").keys() & {"va", "vb"}
+    assert not apply(endpoint()).changed
+
+
+def test_links_in_a_workload_may_have_any_name(host):
+    apply(endpoint())
+    for command in (
+        [b"link", b"add", b"x\xff", b"type", b"veth", b"peer", b"name", b"vb"],
+        [b"link", b"set", b"vb", b"alias", b"\xff"],
+    ):
+        with kernel.in_netns(f"{PREFIX}_a"):
+            subprocess.run([b"ip", *command], check=True)
+    assert kernel.read_links(f"{PREFIX}_a").keys() == {"lo", "eth0", "vb", "x\\xff"}
+    assert not apply(endpoint()).changed
+    assert apply().changed
+
+
+def test_foreign_namespace_may_have_any_name(host):
+    apply(endpoint())
+    for name in (os.fsdecode(b"%s_caf\xe9" % PREFIX.encode()), f"{PREFIX}_größe"):
+        kernel_file = f"/var/run/netns/{name}"
+        with open(kernel_file, "w", encoding="utf-8"):
+            pass
+        subprocess.run(["mount", "--bind", "/proc/self/ns/net", kernel_file], check=True)
+        try:
+            assert not apply(endpoint()).changed
+            foreign = foreign_namespaces(PREFIX)
+            assert os.fsencode(name).decode(errors="backslashreplace") in foreign
+            "".join(foreign).encode()
+        finally:
+            subprocess.run(["umount", kernel_file], check=True)
+            os.unlink(kernel_file)
 
 
 def test_foreign_link_with_a_desired_name_is_not_changed(host):

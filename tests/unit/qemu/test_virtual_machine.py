@@ -3,12 +3,17 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pwd
+import socket
+import threading
 
 import pytest
 
+from ansible_collections.heddle.ovn.plugins.module_utils.common.errors import NetlinkError
 from ansible_collections.heddle.ovn.plugins.module_utils.qemu import instance
+from ansible_collections.heddle.ovn.plugins.module_utils.qemu.credentials import KEY_FILE, read_key
 from ansible_collections.heddle.ovn.plugins.module_utils.qemu.qmp import QmpError, wait_for
 from ansible_collections.heddle.ovn.plugins.module_utils.qemu.reconcile import (
     arguments,
@@ -102,3 +107,89 @@ def test_a_machine_that_has_ended_is_not_waited_for(tmp_path):
     """A busy host may need minutes until QEMU answers, and one that has failed never does."""
     with pytest.raises(QmpError, match="QEMU has ended"):
         wait_for(str(tmp_path / "qmp"), lambda _machine: True, 600.0, lambda: True)
+
+
+@pytest.fixture
+def started(tmp_path, monkeypatch):
+    """A host whose systemd starts VMs at once."""
+    monkeypatch.setattr(instance, "RUNTIME", tmp_path / "run")
+    monkeypatch.setattr(instance, "ready", lambda: True)
+    monkeypatch.setattr(instance, "wait_for", lambda *_arguments: None)
+    monkeypatch.setattr(instance.pwd, "getpwnam", lambda _name: pwd.getpwuid(os.getuid()))
+    running = set()
+
+    def systemctl(verb, *words, check=True):
+        if verb == "start":
+            running.add(words[-1])
+        return 0 if verb != "is-active" or words[-1] in running else 3
+
+    monkeypatch.setattr(instance, "_systemctl", systemctl)
+    return tmp_path / "run"
+
+
+def test_a_creation_on_a_full_file_system_is_completed(started, monkeypatch):
+    def full(*_arguments, **_named):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch, pytest.raises(NetlinkError, match="No space left"):
+        patch.setattr("os.replace", full)
+        reconcile_vms([vm("run")], owner="heddle", write=True)
+    assert reconcile_vms([vm("run")], owner="heddle", write=True).changed
+    assert not reconcile_vms([vm("run")], owner="heddle", write=True).changed
+
+
+@pytest.mark.parametrize("role", ["run", "target"])
+def test_an_empty_owner_is_a_creation_that_was_cut_off(started, role):
+    (started / "red_vm").mkdir(parents=True)
+    (started / "red_vm" / "owner").touch()
+    assert [change.action for change in reconcile_vms([vm(role)], owner="heddle", write=True).changes] == ["create"]
+    assert not reconcile_vms([vm(role)], owner="heddle", write=True).changed
+    (started / "red_vm" / "owner").write_text("")
+    assert end_vms([], owner="heddle", write=True).changed
+    assert not (started / "red_vm").exists()
+
+
+def test_links_of_qemu_are_not_followed(started, tmp_path):
+    """QEMU's user owns the directory, and root writes the files."""
+    secret = tmp_path / "secret"
+    secret.write_text("root's\n")
+    names = ("owner", "arguments", "incoming", "moving", KEY_FILE)
+    (started / "red_vm").mkdir(parents=True)
+    for name in names:
+        (started / "red_vm" / name).symlink_to(secret)
+    assert instance.read_vms() == {}
+    with pytest.raises(OSError, match="symbolic"):
+        read_key(started / "red_vm")
+    reconcile_vms([vm("target")], owner="heddle", write=True)
+    for name in ("moving", "absent"):
+        (started / "red_vm" / "moving").unlink(missing_ok=True)
+        (started / "red_vm" / "moving").symlink_to(tmp_path / name)
+        instance.note_moving("red_vm")
+        assert not (started / "red_vm" / "moving").is_symlink()
+    assert secret.read_text() == "root's\n"
+    assert not (tmp_path / "absent").exists()
+
+
+def test_pipes_of_qemu_are_not_waited_for(started):
+    (started / "red_vm").mkdir(parents=True)
+    os.mkfifo(started / "red_vm" / "owner")
+    assert instance.read_vms() == {}
+
+
+@pytest.mark.parametrize("answer", [b'{"QMP": {"version"', b"\xff\xfe\n", b"[]\n", b"7\n", b""])
+def test_a_machine_that_answers_no_object_is_silent(tmp_path, monkeypatch, answer):
+    monkeypatch.setattr(instance, "RUNTIME", tmp_path)
+    (tmp_path / "red_vm").mkdir()
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(instance.socket_of("red_vm"))
+        server.listen()
+
+        def serve():
+            connection, _address = server.accept()
+            with connection:
+                connection.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        assert instance.status("red_vm") == "silent"
+        thread.join()

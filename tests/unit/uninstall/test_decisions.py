@@ -3,10 +3,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
+
 import pytest
 
+from ansible_collections.heddle.ovn.plugins.module_utils.common.errors import EngineError
 from ansible_collections.heddle.ovn.plugins.module_utils.uninstall import host_parts
 from ansible_collections.heddle.ovn.plugins.module_utils.uninstall.blockers import blockers
+from ansible_collections.heddle.ovn.plugins.module_utils.uninstall.footprint import Footprint
 from ansible_collections.heddle.ovn.plugins.module_utils.uninstall.packages import chosen, remove_packages
 from ansible_collections.heddle.ovn.plugins.module_utils.uninstall.record import Before, Section
 
@@ -138,3 +143,36 @@ def test_each_reason_is_a_line_with_the_remedy(found, text):
     assert text in line
     assert "\n" not in line
     assert "heddle_uninstall_force=true" in line
+
+
+@pytest.fixture
+def recorded(tmp_path, monkeypatch):
+    """A file of other software that Heddle has changed, and what it was before."""
+    file = tmp_path / "system-id.conf"
+    file.write_text("changed\n")
+    monkeypatch.setattr(host_parts, "FOOTPRINTS", {"node": Footprint(sign="", own=(), shared=(str(file),))})
+    return file, Before([Section("node", paths={str(file): "before\n"})])
+
+
+def test_a_file_that_cannot_be_restored_is_an_error_and_restored_by_the_next_run(recorded, monkeypatch):
+    file, before = recorded
+
+    def full(*_arguments, **_named):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch, pytest.raises(EngineError, match=f"{file} cannot be restored: No space left"):
+        patch.setattr(host_parts, "replace_file", full)
+        host_parts.restore_files(before, write=True)
+    assert [change.name for change in host_parts.restore_files(before, write=True).changes] == [str(file)]
+    assert file.read_text() == "before\n"
+    assert not host_parts.restore_files(before, write=True).changed
+
+
+def test_a_file_with_bytes_that_are_no_text_is_restored_and_a_missing_one_stays_away(recorded):
+    file, before = recorded
+    file.write_bytes(b"\xff\xfe")
+    assert host_parts.restore_files(before, write=True).changed
+    assert file.read_text() == "before\n"
+    file.unlink()
+    assert not host_parts.restore_files(before, write=True).changed
+    assert not file.exists()

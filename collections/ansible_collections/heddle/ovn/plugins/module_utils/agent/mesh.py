@@ -12,7 +12,7 @@ from ..common.change import Change, Outcome
 from ..mesh_daemon.asking import ask
 from ..mesh_daemon.esp import lacking, own_entries, remove_all
 from ..mesh_daemon.status_text import is_well, text_of
-from ..netlink import kernel
+from ..netlink.kernel_modules import datapath_type
 from .module_runner import PLAN_FILE, UserError, read_plan_file
 from .service.components import read_host
 from .service.service import say
@@ -43,7 +43,7 @@ def remove_encryption(*, write: bool) -> Outcome:
 def _no_esp(host: dict, address: str) -> str:
     """Return why tunnels of this host cannot be encrypted; empty when they can."""
     chosen = host["chassis"]["datapath"]
-    if (kernel.datapath_type() if chosen == "auto" else chosen) != "system":
+    if (datapath_type() if chosen == "auto" else chosen) != "system":
         return "Open vSwitch forwards in user space here, past the ESP of the kernel"
     return lacking(address)
 

@@ -251,7 +251,7 @@ def _announce(plan: dict, node: str, outcome: Outcome) -> None:
 def applied_digest() -> str:
     """Return the digest of the plan last applied to the gateway since boot, "" when there is none."""
     try:
-        with open(APPLIED_FILE, encoding="utf-8") as text:
+        with open(APPLIED_FILE, encoding="utf-8", errors="replace") as text:
             return text.read()
     except OSError:
         return ""

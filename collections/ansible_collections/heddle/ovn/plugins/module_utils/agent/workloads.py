@@ -11,6 +11,7 @@ from ..common.databases import NORTHBOUND_REMOTE, OPEN_VSWITCH, VSWITCH_REMOTE
 from ..common.naming import INTEGRATION_BRIDGE
 from ..common.plan_format import has_ovn
 from ..netlink import kernel
+from ..netlink.kernel_modules import datapath_type
 from ..netlink.routed_workloads import planned_routed_workloads, reconcile_routed_workloads, uplink_mtu
 from ..netlink.workload_links import planned_endpoints, reconcile_endpoints
 from ..ovsdb.ports import ports_not_up, wait_for_flows, wait_for_ports
@@ -153,4 +154,4 @@ def integration_bridge(client) -> dict | None:
 def uses_userspace(client) -> bool:
     """Return whether the integration bridge forwards packets in userspace."""
     bridge = integration_bridge(client) if client else None
-    return (bridge["datapath_type"] if bridge else kernel.datapath_type()) == "netdev"
+    return (bridge["datapath_type"] if bridge else datapath_type()) == "netdev"

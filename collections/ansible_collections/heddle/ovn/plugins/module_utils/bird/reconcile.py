@@ -25,6 +25,8 @@ OWN = "heddle*"
 # A pattern: BIRD would refuse to start without a file that is named exactly.
 _INCLUDE = 'include "{}/heddle*.conf";'
 _OWN_BFD = re.compile(r"^\s*protocol\s+bfd\b", re.MULTILINE)
+# Comments of a user's may have any bytes, which stay.
+_AS_IT_IS = "surrogateescape"
 _COMMENT = "# Heddle's own tables and protocols."
 
 
@@ -56,6 +58,15 @@ class Places:
         return _INCLUDE.format(self.directory)
 
 
+@dataclass(frozen=True)
+class _Files:
+    """The texts of the files; None for one that is not there."""
+
+    own: str | None
+    main: str | None
+    templated: str | None
+
+
 def reconcile_bird(wanted: Configuration | None, *, write: bool, places: Places | None = None) -> Outcome:
     """Bring BIRD to the configuration; None removes Heddle's part.
 
@@ -63,9 +74,11 @@ def reconcile_bird(wanted: Configuration | None, *, write: bool, places: Places 
     files are written, which it reads when it starts, and a note says so.
     """
     places = places or Places()
-    own, main, templated = _read(places.own), _read(places.main), _read(places.templated)
+    own, templated = _read(places.own), _read(places.templated)
     if wanted is None and own is None and templated is None:
         return Outcome()
+    main = _read(places.main)
+    former = _Files(own, main, templated)
     mark, text = _completed(wanted, main or "", templated)
     if wanted is not None and main is None:
         change = _change("create", "configuration", places.own, None, text)
@@ -83,6 +96,7 @@ def reconcile_bird(wanted: Configuration | None, *, write: bool, places: Places 
     else:
         end = "" if main.endswith("\n") or not main else "\n"
         changed = main if included else f"{main}{end}\n{_COMMENT}\n{places.include}\n"
+    files = _Files(text, changed if main is not None else None, templated if wanted is not None else None)
     changes = []
     if wanted is None and templated is not None:
         changes.append(_change("delete", "configuration", places.templated, templated, None))
@@ -99,17 +113,17 @@ def reconcile_bird(wanted: Configuration | None, *, write: bool, places: Places 
                 sides = ({"description": ", ".join(running)}, {"description": mark})
                 changes.append(Change(SUBSTRATE, "update", "running configuration", places.main, "", *sides))
             if changes and write:
-                _write(places, text, changed if main is not None else None)
+                _write(places, files)
                 refusal = _configure(control, mark)
                 if refusal:
-                    _write(places, own, main)
+                    _write(places, former)
                     raise BirdError(f"BIRD does not accept its configuration, which was restored: {refusal}")
             # Sessions take some seconds after a change, and what was written is not looked at again.
             quiet = write or changes or wanted is None
             return Outcome(tuple(changes), notes=() if quiet else tuple(_silent(control)))
     except NotRunning as error:
         if changes and write:
-            _write(places, text, changed if main is not None else None)
+            _write(places, files)
         return Outcome(tuple(changes), notes=(str(error),) if wanted is not None else ())
 
 
@@ -137,7 +151,7 @@ def _completed(wanted: Configuration | None, main: str, templated: str | None) -
     digest = wanted.digest
     bfd = "" if _OWN_BFD.search(f"{main}\n{templated or ''}") else wanted.bfd
     if templated is not None:
-        digest = hashlib.sha256(f"{digest}\n{templated}".encode()).hexdigest()[: len(digest)]
+        digest = hashlib.sha256(f"{digest}\n{templated}".encode(errors=_AS_IT_IS)).hexdigest()[: len(digest)]
     mark = f"heddle {digest}"
     return mark, wanted.text.replace(MARK, mark) + bfd
 
@@ -162,7 +176,7 @@ def _silent(control: Control) -> list[str]:
 
 def _change(action: str, kind: str, name: str, before: str | None, after: str | None) -> Change:
     """Return the change of a file; of one that stays, only the lines that differ."""
-    old, new = ((text or "").splitlines() for text in (before, after))
+    old, new = (_shown(text or "").splitlines() for text in (before, after))
     if action == "update":
         kept = {*old} & {*new}
         old, new = ([line for line in lines if line not in kept] for lines in (old, new))
@@ -170,20 +184,26 @@ def _change(action: str, kind: str, name: str, before: str | None, after: str | 
     return Change(SUBSTRATE, action, kind, name, "", *sides)
 
 
+def _shown(text: str) -> str:
+    """Return text that can be printed, with escapes for bytes that are no UTF-8."""
+    return text.encode(errors=_AS_IT_IS).decode(errors="backslashreplace")
+
+
 def _read(path: str) -> str | None:
     try:
-        with open(path, encoding="utf-8") as text:
+        with open(path, encoding="utf-8", errors=_AS_IT_IS, newline="") as text:
             return text.read()
     except FileNotFoundError:
         return None
 
 
-def _write(places: Places, own: str | None, main: str | None) -> None:
-    """Write both files, Heddle's first, since the other one may refer to it."""
-    if own is not None:
-        replace_file(places.own, own, mode=0o644, single_writer=True)
-    if main is not None and main != _read(places.main):
-        replace_file(places.main, main, single_writer=True)
-    for path in (places.own, places.templated) if own is None else ():
-        if os.path.exists(path):
+def _write(places: Places, files: _Files) -> None:
+    """Bring the files to this state: Heddle's first, since bird.conf may refer to it, and what is to go last."""
+    wanted = {places.own: files.own, places.templated: files.templated, places.main: files.main}
+    for path, text in wanted.items():
+        if text is not None and text != _read(path):
+            mode = None if path == places.main else 0o644
+            replace_file(path, text.encode(errors=_AS_IT_IS), mode=mode, single_writer=True)
+    for path in (places.own, places.templated):
+        if wanted[path] is None and os.path.exists(path):
             os.unlink(path)

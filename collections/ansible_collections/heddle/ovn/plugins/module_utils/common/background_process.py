@@ -73,7 +73,8 @@ def prioritise(nice: int) -> None:
 def began(process: int) -> str | None:
     """Return when a process began, in the kernel's ticks (proc(5), `starttime`); None when it has ended."""
     try:
-        with open(f"/proc/{process}/stat", encoding="utf-8") as file:
+        # The name of a program may have any bytes.
+        with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as file:
             fields = file.read().rpartition(")")[2].split()
     except OSError:
         return None

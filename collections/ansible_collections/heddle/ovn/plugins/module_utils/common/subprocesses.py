@@ -20,8 +20,10 @@ def run(argv: list[str], text: str = "") -> str:
     environment = {**os.environ, "LC_ALL": "C", "PATH": f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"}
     try:
         done = subprocess.run(
-            argv, input=text, capture_output=True, text=True, timeout=TIMEOUT, check=False, env=environment
-        )
+            argv, input=text, capture_output=True, text=True, timeout=TIMEOUT, check=False, env=environment,
+            # A program prints names as they are, such as those of links and aliases, and they may have any bytes.
+            errors="replace",
+        )  # fmt: skip
     except FileNotFoundError:
         raise NotInstalled(argv[0], "is not installed on this host; run heddle.ovn.install") from None
     except subprocess.TimeoutExpired:

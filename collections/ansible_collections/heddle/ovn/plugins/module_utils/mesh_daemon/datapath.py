@@ -279,4 +279,4 @@ def tunnel_to(gossip, name, own, address):
 
 
 def _name(port):
-    return port.name.decode() if isinstance(port.name, bytes) else port.name
+    return port.name.decode(errors="replace") if isinstance(port.name, bytes) else port.name

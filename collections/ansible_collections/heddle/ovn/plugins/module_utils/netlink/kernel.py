@@ -20,7 +20,7 @@ import traceback
 from ..types.host_network import PROTOCOL
 from .protocol import ethtool
 from .protocol.messages import FAMILIES
-from .protocol.raw_messages import attributes
+from .protocol.raw_messages import attributes, decoded
 from .protocol.raw_socket import CREATE, EXCLUSIVE, REPLACE, DumpInterrupted, RawSocket, attribute
 from .protocol.rtnetlink import (
     IFA_ADDRESS,
@@ -110,23 +110,6 @@ def read_whole(function):
     return reading
 
 
-def datapath_type() -> str:
-    """Return `system` where this kernel has Open vSwitch, else `netdev`."""
-    return "system" if has_module("openvswitch") else "netdev"
-
-
-def has_module(name: str) -> bool:
-    """Return whether this kernel has a module, built in or loadable."""
-    release = f"/lib/modules/{os.uname().release}"
-    if os.path.isdir(f"/sys/module/{name}"):
-        return True
-    for listing in ("modules.dep", "modules.builtin"):
-        with contextlib.suppress(OSError), open(f"{release}/{listing}", encoding="utf-8") as lines:
-            if any(f"/{name}.ko" in line.partition(":")[0] for line in lines):
-                return True
-    return False
-
-
 @contextlib.contextmanager
 def in_netns(namespace: str | None):
     """Run in a network namespace; None keeps the current one. OSError when there is none of that name."""
@@ -135,11 +118,27 @@ def in_netns(namespace: str | None):
         return
     network_namespace.pushns()
     try:
-        # Without this flag a missing namespace would be created.
-        network_namespace.setns(namespace, flags=0)
+        # By a descriptor: pyroute2 takes ASCII names only, and a foreign namespace may have another one.
+        descriptor = os.open(f"{_NAMESPACES}/{namespace}", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            network_namespace.setns(descriptor)
+        finally:
+            os.close(descriptor)
         yield
     finally:
         network_namespace.popns()
+
+
+def is_namespace(name: str) -> bool:
+    """Return whether a name among `namespaces` leads to a namespace; OSError where that cannot be found out."""
+    try:
+        with in_netns(name):
+            return True
+    except OSError as error:
+        # No file any more, or one without a namespace on it (setns(2)).
+        if error.errno in (errno.ENOENT, errno.EINVAL):
+            return False
+        raise
 
 
 @contextlib.contextmanager
@@ -190,10 +189,20 @@ def read_links(namespace: str | None) -> dict[str, dict]:
                 by_index[index]["link-local"][text] = found.get(IFA_PROTO, b"\0")[0]
         if namespace is not None:
             _read_routes(netlink, by_index)
-            for name, link in links.items():
-                if link["kind"] == "veth":
-                    link["offload"] = ethtool.transmit_checksum(name)
+            _read_offloads(links)
         return links
+
+
+def _read_offloads(links: dict[str, dict]) -> None:
+    """Read whether veths leave checksums to their other end; a link that has gone since the list was made goes here."""
+    # A name with escapes is not the one by which the kernel knows the link, and none of Heddle's.
+    for name in [name for name, link in links.items() if link["kind"] == "veth" and "\\" not in name]:
+        try:
+            links[name]["offload"] = ethtool.transmit_checksum(name)
+        except OSError as error:
+            if error.errno != errno.ENODEV:
+                raise
+            del links[name]
 
 
 @read_whole
@@ -214,14 +223,14 @@ def _link(message: bytes) -> tuple[str, dict]:
     found = attributes(message[IFINFOMSG.size :])
     settings = attributes(attributes(found.get(IFLA_AF_SPEC, b"")).get(socket.AF_INET6, b"")).get(_INET6_CONF, b"")
     values = struct.unpack(f"={len(settings) // 4}i", settings) or (0,) * (_ADDR_GEN_MODE + 1)
-    return _text(found[IFLA_IFNAME]), {
+    return decoded(found[IFLA_IFNAME]), {
         "index": index,
         "peer": U32.unpack(found[IFLA_LINK])[0] if IFLA_LINK in found else None,
         "mac": found[IFLA_ADDRESS].hex(":") if IFLA_ADDRESS in found else None,
         "mtu": U32.unpack(found[IFLA_MTU])[0],
         "up": bool(flags & IFF_UP),
-        "alias": _text(found.get(IFLA_IFALIAS, b"")),
-        "kind": _text(attributes(found.get(IFLA_LINKINFO, b"")).get(IFLA_INFO_KIND, b"")),
+        "alias": decoded(found.get(IFLA_IFALIAS, b"")),
+        "kind": decoded(attributes(found.get(IFLA_LINKINFO, b"")).get(IFLA_INFO_KIND, b"")),
         "addresses": set(),
         "routes": set(),
         "offload": False,
@@ -230,10 +239,6 @@ def _link(message: bytes) -> tuple[str, dict]:
         "link-local": {},
         "derives": values[_ADDR_GEN_MODE] == 0,
     }
-
-
-def _text(value: bytes) -> str:
-    return value.rstrip(b"\0").decode()
 
 
 def _read_routes(netlink: RawSocket, by_index: dict[int, dict]) -> None:

@@ -7,6 +7,7 @@ foreign: it is not changed, and a foreign namespace with a desired name is an er
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import partial
 
@@ -15,6 +16,7 @@ from ..common.errors import NetlinkError
 from ..types.netns_workload import Endpoint, Link
 from . import kernel
 from .link_local import derived_address, replace_addresses, stale_addresses
+from .protocol.raw_messages import decoded
 from .resolver_files import resolver_notes, resolver_steps
 from .step import Step, perform
 
@@ -36,16 +38,21 @@ def reconcile_endpoints(endpoints: list[Endpoint], *, owner: str, userspace: boo
     failure on a link of one network does not affect other networks; the outcome's `refused` has it.
     """
     refused: dict[str, str] = {}
-    steps = _steps(endpoints, owner, userspace, refused if write else None)
+    inner, failures = _read_namespaces()
+    steps = _steps(endpoints, (inner, failures), owner, userspace, refused if write else None)
     steps += resolver_steps(endpoints, mark(owner))
-    notes = tuple(resolver_notes(endpoints, mark(owner)))
+    wanted = {one.namespace for one in endpoints}
+    notes = (
+        *(reason for name, reason in failures.items() if name not in wanted),
+        *resolver_notes(endpoints, mark(owner)),
+    )
     return perform(steps, write=write) + Outcome(refused=tuple(refused.items()), notes=notes)
 
 
 def foreign_namespaces(owner: str) -> list[str]:
     """Return the names of the host's network namespaces that are not the owner's."""
     own_mark = mark(owner)
-    return [name for name in kernel.namespaces() if kernel.read_alias(name, "lo") != own_mark]
+    return [decoded(os.fsencode(name)) for name in kernel.namespaces() if kernel.read_alias(name, "lo") != own_mark]
 
 
 def planned_endpoints(endpoints: list[Endpoint], *, owner: str) -> Outcome:
@@ -64,10 +71,46 @@ def _creation(endpoint: Endpoint) -> Change:
     )
 
 
-def _steps(endpoints: list[Endpoint], owner: str, userspace: bool, refused: dict[str, str] | None) -> list[Step]:
+def _read_namespaces() -> tuple[dict[str, dict], dict[str, str]]:
+    """Return the links of each namespace, and the reason for each one that cannot be read.
+
+    A name that leads to no namespace has no links. Any other failure says nothing about a namespace: programs run in
+    it, so it must not count as one that was cut off.
+    """
+    inner, failures = {}, {}
+    for name in kernel.namespaces():
+        try:
+            inner[name] = _links_inside(name)
+        except OSError as error:
+            failures[name] = (
+                f"network namespace {decoded(os.fsencode(name))} stays as it is, because it cannot be read: {error}"
+            )
+    return inner, failures
+
+
+def _links_inside(namespace: str) -> dict:
+    try:
+        return kernel.read_links(namespace)
+    except OSError:
+        if kernel.is_namespace(namespace):
+            raise
+        return {}
+
+
+def _refuse_unread(endpoint: Endpoint, reason: str, refused: dict[str, str] | None) -> None:
+    """Refuse the networks of a workload whose namespace cannot be read; an error where nothing is `refused`."""
+    if refused is None or not endpoint.links:
+        raise NetlinkError(reason)
+    for link in endpoint.links:
+        refused.setdefault(link.network, reason)
+
+
+def _steps(
+    endpoints: list[Endpoint], namespaces: tuple[dict, dict], owner: str, userspace: bool, refused: dict | None
+) -> list[Step]:
+    inner, failures = namespaces
     host_links = kernel.read_links(None)
     own_mark = mark(owner)
-    inner = {name: _links_inside(name) for name in kernel.namespaces()}
     own = {name for name, links in inner.items() if links.get("lo", {}).get("alias") == own_mark}
     steps = []
     wanted = {endpoint.namespace: endpoint for endpoint in endpoints}
@@ -84,6 +127,9 @@ def _steps(endpoints: list[Endpoint], owner: str, userspace: bool, refused: dict
             steps.append(Step(change, partial(kernel.remove_link, name)))
 
     for name, endpoint in sorted(wanted.items()):
+        if name in failures:
+            _refuse_unread(endpoint, failures[name], refused)
+            continue
         links = inner.get(name)
         if links is None:
             steps.append(Step(_creation(endpoint), partial(kernel.create_namespace, name, own_mark)))
@@ -92,7 +138,7 @@ def _steps(endpoints: list[Endpoint], owner: str, userspace: bool, refused: dict
             change = _change("update", "network namespace", name, "", {"state": "cut off"}, {"state": "created"})
             steps.append(Step(change, partial(_create_anew, name, own_mark)))
         elif name not in own:
-            if set(links) - {"lo"} or links["lo"]["alias"]:
+            if set(links) - {"lo"} or links.get("lo", {}).get("alias"):
                 raise NetlinkError(
                     f"network namespace {name} exists and is not Heddle's; rename it or the workload, then run again"
                 )
@@ -127,14 +173,6 @@ def _unpairing(namespace: str, link: Link, links: dict, host_links: dict, alias:
     title = f"{namespace}/{link.name}"
     change = _change("delete", "link", title, link.network, {"host end": link.host_name}, {})
     return [Step(change, partial(kernel.remove_link, link.host_name))]
-
-
-def _links_inside(namespace: str) -> dict:
-    """Return the links of a namespace; none for a name without a namespace."""
-    try:
-        return kernel.read_links(namespace)
-    except OSError:
-        return {}
 
 
 def _create_anew(namespace: str, mark_text: str) -> None:

@@ -204,7 +204,10 @@ def _flow_steps(
         elif found != _STANDALONE:
             foreign.append(Foreign(SUBSTRATE, "flow", _title(bridge, found, names), f"{found.cookie:#x}"))
     steps = [_Step(tuple(changes), partial(switch.write_flows, bridge, lines))] if changes else []
-    return steps + _connections_that_end(switch, bridge, desired, current), foreign
+    ends = _connections_that_end(switch, bridge, desired, current)
+    # Before and after the flows are written: a run that is cut off in between leaves only connections that began
+    # meanwhile, and the next one finds the flows as wanted.
+    return [*ends, *steps, *ends], foreign
 
 
 def _connections_that_end(

@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 
 from .qmp import Qmp, QmpError
+from .runtime_files import read_file
 
 # The names are QEMU's.
 KEY_FILE = "keys.psk"
@@ -48,7 +49,7 @@ def use_key(vm: Qmp, directory: Path, owner: int, key: str, endpoint: str) -> No
 
 def read_key(directory: Path) -> str:
     """Return the key of the migration that QEMU waits for."""
-    return (directory / KEY_FILE).read_text(encoding="utf-8").partition(":")[2]
+    return read_file(directory / KEY_FILE).partition(":")[2]
 
 
 def forget_key(directory: Path) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from ..common.errors import HypervisorError
 from .credentials import forget_key
 from .qmp import Qmp, QmpAbsent, QmpError, wait_for
+from .runtime_files import read_file, write_file
 
 RUNTIME = Path("/run/heddle-vm")
 USER = "heddle-vm"
@@ -46,8 +47,8 @@ def socket_of(name: str, which: str = "qmp") -> str:
 def read_vms() -> dict[str, dict]:
     """Return the VMs that Heddle made on this host.
 
-    Name -> `owner`, `arguments`, `incoming` (whether it was started as the target of a migration), `moving` (whether it
-    migrates to another host) and `active`.
+    Name -> `owner` ("" where its creation was cut off), `arguments`, `incoming` (whether it was started as the target
+    of a migration), `moving` (whether it migrates to another host) and `active`.
     """
     found = {}
     for directory in sorted(RUNTIME.iterdir()) if RUNTIME.is_dir() else []:
@@ -76,9 +77,9 @@ def start(name: str, owner: str, arguments: str, *, incoming: bool) -> None:
     os.chown(directory, account.pw_uid, account.pw_gid)
     # The owner's mark comes first: after an interruption the VM is known as Heddle's.
     for file, text in (("owner", owner), ("arguments", f"HEDDLE_ARGUMENTS={arguments}")):
-        (directory / file).write_text(f"{text}\n", encoding="utf-8")
+        write_file(directory / file, f"{text}\n")
     if incoming:
-        (directory / "incoming").write_text("HEDDLE_INCOMING=-incoming defer\n", encoding="utf-8")
+        write_file(directory / "incoming", "HEDDLE_INCOMING=-incoming defer\n")
     else:
         forget_incoming(name)
     forget_moving(name)
@@ -105,7 +106,7 @@ def forget_incoming(name: str) -> None:
 
 def note_moving(name: str) -> None:
     """Keep systemd from restarting the VM when its QEMU ends."""
-    (RUNTIME / name / "moving").touch()
+    write_file(RUNTIME / name / "moving", "")
 
 
 def forget_moving(name: str) -> None:
@@ -129,7 +130,7 @@ def status(name: str) -> str:
 
 def _text(path: Path) -> str | None:
     try:
-        return path.read_text(encoding="utf-8").strip().removeprefix("HEDDLE_ARGUMENTS=")
+        return read_file(path).strip().removeprefix("HEDDLE_ARGUMENTS=")
     except OSError:
         return None
 
@@ -137,8 +138,9 @@ def _text(path: Path) -> str | None:
 def _systemctl(verb: str, *words: str, check: bool = True) -> int:
     *options, name = words
     done = subprocess.run(
-        ["systemctl", verb, *options, f"heddle-vm@{name}.service"], capture_output=True, text=True, check=False
-    )
+        ["systemctl", verb, *options, f"heddle-vm@{name}.service"], capture_output=True, text=True, check=False,
+        errors="replace",
+    )  # fmt: skip
     if check and done.returncode:
         raise HypervisorError(f"systemctl {verb} heddle-vm@{name}: {done.stderr.strip()}")
     return done.returncode

@@ -83,7 +83,14 @@ class Qmp:
             raise QmpError(f"{self.path}: {error}") from error
         if not line:
             raise QmpError(f"{self.path}: QEMU closed the connection")
-        return json.loads(line)
+        try:
+            reply = json.loads(line)
+        except ValueError as error:
+            # QEMU ended within a line, or something else is on the socket.
+            raise QmpError(f"{self.path}: no JSON: {error}") from error
+        if not isinstance(reply, dict):
+            raise QmpError(f"{self.path}: no object: {reply!r:.100}")
+        return reply
 
 
 def wait_for(

@@ -19,6 +19,8 @@ from ..types.virtual_machine import Nic, VirtualMachine
 from . import instance
 
 SUBSTRATE = "hypervisor"
+# The owner of a VM whose file of that name is empty: it has not started. It is anyone's to complete or to remove.
+_CUT_OFF = ""
 
 
 def arguments(vm: VirtualMachine) -> str:
@@ -38,7 +40,7 @@ def end_vms(vms: list[VirtualMachine], *, owner: str, write: bool) -> Outcome:
     steps = [
         Step(_change("delete", name, {"arguments": there["arguments"]}, {}), partial(instance.stop, name))
         for name, there in instance.read_vms().items()
-        if there["owner"] == owner and name not in wanted
+        if there["owner"] in (owner, _CUT_OFF) and name not in wanted
     ]
     return perform(steps, write=write)
 
@@ -62,7 +64,7 @@ def reconcile_vms(vms: list[VirtualMachine], *, owner: str, write: bool) -> Outc
 def _vm_steps(vm: VirtualMachine, there: dict | None, owner: str) -> list[Step]:
     if vm.role == "source":
         return _source_steps(vm, there, owner)
-    if there is not None and there["owner"] != owner:
+    if there is not None and there["owner"] not in (owner, _CUT_OFF):
         raise NetlinkError(f"virtual machine {vm.name} belongs to {there['owner']}; rename the workload")
     text, incoming = arguments(vm), vm.role == "target"
     begin = partial(instance.start, vm.name, owner, text, incoming=incoming)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import shutil
@@ -89,16 +88,22 @@ def restore_files(before: Before, *, write: bool) -> Outcome:
 
 
 def _restored(path: str, text: str, write: bool) -> Outcome:
+    """Restore a file that is there. EngineError where that fails: the record stays then, and the next run restores."""
     if not text:
         return Outcome()
-    with contextlib.suppress(OSError, UnicodeDecodeError), open(path, encoding="utf-8") as file:
-        found = file.read()
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            found = file.read()
         if found == text:
             return Outcome()
         if write:
             replace_file(path, text, single_writer=True)
-        return Outcome((Change(SUBSTRATE, "update", "file", path, "", {"text": found}, {"text": text}),))
-    return Outcome()
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        # Gone with its package, or something else of a user's.
+        return Outcome()
+    except OSError as error:
+        raise EngineError(f"{path} cannot be restored: {error.strerror}; mend that, then run this again") from error
+    return Outcome((Change(SUBSTRATE, "update", "file", path, "", {"text": found}, {"text": text}),))
 
 
 def _remove(path: str, *, write: bool) -> Outcome:

@@ -12,6 +12,7 @@ from ...common.next_hops import next_hop_problem
 from ...netlink import kernel
 from ...netlink.device import advertised_interfaces, default_gateways, read_device, read_device_mac
 from ...netlink.handle import vrf_supported
+from ...netlink.kernel_modules import datapath_type
 from ...netlink.nics import held_addresses, nic_addresses
 from ...netlink.uplink_migration import move_device, wait_for_device
 from ...nftables.reconcile import reconcile_firewall
@@ -50,7 +51,7 @@ def apply_chassis(params: dict, *, write: bool, encapsulation: str = "") -> tupl
     """
     if params["datapath"] == WITHOUT_SWITCH:
         return _without_switch(params, write=write)
-    datapath = kernel.datapath_type() if params["datapath"] == "auto" else params["datapath"]
+    datapath = datapath_type() if params["datapath"] == "auto" else params["datapath"]
     ready = kernel.PYROUTE2_IMPORT_ERROR is None
     if not ready and write:
         raise UserError("pyroute2 is missing on this host; install python3-pyroute2")
@@ -176,7 +177,7 @@ def wanted_bridges(params: dict, datapath: str | None = None) -> list[dict]:
     if params["datapath"] == WITHOUT_SWITCH:
         return []
     if datapath is None:
-        datapath = kernel.datapath_type() if params["datapath"] == "auto" else params["datapath"]
+        datapath = datapath_type() if params["datapath"] == "auto" else params["datapath"]
     wanted: dict[str, dict] = {}
     if datapath == "netdev":
         if not params["underlay_interface"]:

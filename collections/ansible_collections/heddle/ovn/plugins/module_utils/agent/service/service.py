@@ -8,6 +8,7 @@ import os
 import socket
 import sys
 import time
+import traceback
 
 from ...common.change import Outcome
 from ...netlink.kernel import NetlinkFailure
@@ -34,7 +35,8 @@ _AFTER_EVENT = {
 }
 # What is lost then does not come back with the steps of a move.
 _AT_ONCE = {"switch restarted", "prober restarted"}
-ERRORS = (*KNOWN_ERRORS, NetlinkFailure, OSError)
+# A ValueError is text that another program left and that is no UTF-8, no JSON or no number.
+ERRORS = (*KNOWN_ERRORS, NetlinkFailure, OSError, ValueError)
 
 
 def watch(calls: Calls | None = None) -> None:
@@ -127,7 +129,7 @@ def bring(names: tuple[str, ...]) -> tuple[dict[str, str], dict[str, tuple[str, 
                 part = parts(read_host(), write=True).get(name)
                 outcome = part() if part else Outcome()
         except ERRORS as error:
-            failures[name] = str(error)
+            failures[name] = _reason(error)
             continue
         notes[name] = outcome.notes
         if outcome.refused:
@@ -135,6 +137,14 @@ def bring(names: tuple[str, ...]) -> tuple[dict[str, str], dict[str, tuple[str, 
         if outcome.changed:
             say(f"{name}: {_summary(outcome)} in {time.monotonic() - began:.2f} s")
     return failures, notes
+
+
+def _reason(error: Exception) -> str:
+    """Return the text of an error; of one that says nothing about its object, also where it was raised."""
+    if not isinstance(error, ValueError):
+        return str(error)
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {error} ({place.filename}, line {place.lineno})"
 
 
 def _summary(outcome: Outcome) -> str:
@@ -154,4 +164,4 @@ def notify_systemd(text: str) -> None:
     if address:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notification:
             notification.connect(f"\0{address[1:]}" if address.startswith("@") else address)
-            notification.send(text.encode())
+            notification.send(text.encode(errors="backslashreplace"))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ..kernel import read_whole, scratch
 from .messages import FAMILIES
-from .raw_messages import attributes
+from .raw_messages import attributes, decoded
 from .raw_socket import CREATE, EXCLUSIVE, RawSocket, attribute
 from .rtnetlink import (
     IFF_UP,
@@ -105,11 +105,11 @@ def read_tunnels() -> dict[str, TunnelLink]:
         for message in netlink.dump(RTM_GETLINK, IFINFOMSG.pack(0, 0, 0, 0, 0)):
             values = attributes(message[IFINFOMSG.size :])
             information = attributes(values.get(IFLA_LINKINFO, b""))
-            kind = information.get(IFLA_INFO_KIND, b"").rstrip(b"\0").decode()
+            kind = decoded(information.get(IFLA_INFO_KIND, b""))
             if kind not in _KINDS.values():
                 continue
             data = attributes(information.get(IFLA_INFO_DATA, b""))
-            name = values[IFLA_IFNAME].rstrip(b"\0").decode()
+            name = decoded(values[IFLA_IFNAME])
             found[name] = TunnelLink(
                 name,
                 kind,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import socket
 from dataclasses import dataclass
 
-from .raw_messages import attributes
+from .raw_messages import attributes, decoded
 from .raw_socket import RawSocket, attribute
 from .rtnetlink import (
     IFA_ADDRESS,
@@ -82,16 +82,16 @@ def _link(message: bytes) -> LinkEntry:
     _family, kind, index, flags, _change = IFINFOMSG.unpack_from(message)
     found = attributes(message[IFINFOMSG.size :])
     made = attributes(found.get(IFLA_LINKINFO, b""))
-    driver = _text(made.get(IFLA_INFO_KIND, b""))
+    driver = decoded(made.get(IFLA_INFO_KIND, b""))
     data = attributes(made.get(IFLA_INFO_DATA, b"")) if driver == "vrf" else {}
     return LinkEntry(
         index=index,
-        name=_text(found[IFLA_IFNAME]),
+        name=decoded(found[IFLA_IFNAME]),
         type=kind,
         up=bool(flags & IFF_UP),
         mac=found[IFLA_ADDRESS].hex(":") if IFLA_ADDRESS in found else "",
         mtu=_number(found[IFLA_MTU]),
-        alias=_text(found.get(IFLA_IFALIAS, b"")),
+        alias=decoded(found.get(IFLA_IFALIAS, b"")),
         kind=driver,
         master=_number(found[IFLA_MASTER]) if IFLA_MASTER in found else 0,
         table=_number(data[IFLA_VRF_TABLE]) if IFLA_VRF_TABLE in data else 0,
@@ -110,10 +110,6 @@ def _address(message: bytes) -> AddressEntry:
         scope=scope,
         protocol=found.get(IFA_PROTO, b"\0")[0],
     )
-
-
-def _text(value: bytes) -> str:
-    return value.rstrip(b"\0").decode()
 
 
 def _number(value: bytes) -> int:

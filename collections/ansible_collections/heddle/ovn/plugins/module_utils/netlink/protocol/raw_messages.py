@@ -36,3 +36,12 @@ def attributes(data: bytes) -> dict[int, bytes]:
         found[kind & _TYPE] = data[start + ATTRIBUTE.size : start + length]
         start += (length + 3) & ~3
     return found
+
+
+def decoded(value: bytes) -> str:
+    """Return the text of an attribute, which may end with a zero byte.
+
+    The kernel takes any bytes as the name or alias of a link. Those that are no UTF-8 become escapes (`\\xff`): such a
+    text can be printed and stored, and is none of Heddle's.
+    """
+    return value.rstrip(b"\0").decode(errors="backslashreplace")

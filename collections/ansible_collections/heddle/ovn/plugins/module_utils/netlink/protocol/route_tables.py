@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ..kernel import read_whole
 from .messages import FAMILIES
-from .raw_messages import attributes
+from .raw_messages import attributes, decoded
 from .raw_socket import CREATE, EXCLUSIVE, REPLACE, RawSocket, attribute
 from .rtnetlink import (
     FR_ACT_TO_TBL,
@@ -133,7 +133,7 @@ def read_rules(protocol: int) -> list[TableRule]:
                     priority = U32.unpack(values.get(FRA_PRIORITY, bytes(4)))[0]
                     table = U32.unpack(values[FRA_TABLE])[0] if FRA_TABLE in values else message[4]
                     to = f"{socket.inet_ntop(family, values[FRA_DST])}/{message[1]}" if FRA_DST in values else ""
-                    iif = values.get(FRA_IIFNAME, b"").rstrip(b"\0").decode()
+                    iif = decoded(values.get(FRA_IIFNAME, b""))
                     fwmark = U32.unpack(values.get(FRA_FWMARK, bytes(4)))[0]
                     found.append(TableRule(version, priority, table, to, iif, fwmark))
     return found
