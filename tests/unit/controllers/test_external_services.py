@@ -186,6 +186,7 @@ def test_with_the_policy_local_a_host_with_an_endpoint_announces():
         (pool("192.0.2.8/29"), "192.0.2.8/29 contains 192.0.2.11, an address of host node1"),
         (pool("192.0.2.0/30"), "192.0.2.0/30 contains 192.0.2.1, the default gateway of host node1"),
         (pool("10.96.0.0/24"), "10.96.0.0/24 overlaps with 10.96.0.0/16, the setting service_subnets"),
+        (pool("100.88.0.0/24"), "100.88.0.0/24 overlaps with 100.88.0.0/16, the setting transit_subnets"),
         (
             pool("192.0.2.200/31") + pool("192.0.2.200/32", name="other"),
             "192.0.2.200/32 overlaps with 192.0.2.200/31 of LoadBalancerPool provider",
@@ -206,6 +207,13 @@ def test_external_ips_that_are_refused():
     for address, rule in (
         ("192.0.2.12", "is an address of host node2"),
         ("192.0.2.201", "is in 192.0.2.200/31 of LoadBalancerPool provider"),
+        ("192.0.2.1", "is the default gateway of host node1"),
+        ("192.0.2.255", "is the broadcast address of 192.0.2.0/24"),
+        ("10.96.0.10", "is in 10.96.0.0/16, the setting service_subnets"),
+        ("fd00:10:96::a", "is in fd00:10:96::/112, the setting service_subnets"),
+        ("10.244.0.3", "is in 10.244.0.0/16, the setting cluster_subnets"),
+        ("100.64.0.2", "is in 100.64.0.0/16, the setting join_subnets"),
+        ("100.88.0.2", "is in 100.88.0.0/16, the setting transit_subnets"),
     ):
         found = refused(text + service(f"externalIPs: [{address}]"))
         assert found == [f'spec.externalIPs[0]: Invalid value: "{address}": {rule}']

@@ -50,11 +50,14 @@ def edges_of_hosts(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
                 yield str(subnet.network_address), f"the anycast address of routers in {subnet} (RFC 4291)"
 
 
-def reserved_addresses(snapshot: Snapshot) -> dict[str, str]:
-    """Return all of these addresses, each with what it is."""
+def taken_addresses(snapshot: Snapshot) -> dict[str, str]:
+    """Return the addresses of hosts and of their default gateways, each with what it is."""
     found = {address: f"an address of host {name}" for address, name in addresses_of_hosts(snapshot)}
     for address, name in next_hops_of_hosts(snapshot):
         found.setdefault(address, f"the default gateway of host {name}")
-    for address, what in edges_of_hosts(snapshot):
-        found.setdefault(address, what)
     return found
+
+
+def reserved_addresses(snapshot: Snapshot) -> dict[str, str]:
+    """Return these, and the addresses that the hosts' subnets have as such."""
+    return {**dict(edges_of_hosts(snapshot)), **taken_addresses(snapshot)}

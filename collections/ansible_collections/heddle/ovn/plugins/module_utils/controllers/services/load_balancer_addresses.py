@@ -9,12 +9,12 @@ from __future__ import annotations
 import ipaddress
 import itertools
 from collections.abc import Collection, Iterator
-from ipaddress import ip_interface
 
 from ...api.services.external_access import LOAD_BALANCER
 from ...common.addressing import family, network_of, overlapping
+from ...store.settings import shared_ranges
 from ...store.snapshot import Snapshot, StoredObject
-from ..admission.host_addresses import addresses_of_hosts, next_hops_of_hosts
+from ..admission.host_addresses import reserved_addresses, taken_addresses
 from ..allocation.pools import Pool
 from .cluster_ips import SERVICE, Refusal, families_of, service_owner
 
@@ -22,7 +22,6 @@ LOAD_BALANCER_POOL = "LoadBalancerPool"
 # The class of Heddle's own load balancers; Services of other classes are left to other implementations.
 CLASS = "heddle.dev/load-balancer"
 _EGRESS_IP = "EgressIP"
-_RANGES = ("cluster_subnets", "service_subnets", "join_subnets", "masquerade_subnets")
 _ELSEWHERE = "choose another address"
 
 
@@ -80,7 +79,7 @@ class Space:
             for text in pool.spec["subnets"]
             if family(text) == version
         ]
-        self._reserved = {address for address, _what in _taken(snapshot)} | set(_edges(snapshot))
+        self._reserved = {**reserved_addresses(snapshot), **dict(_egress_addresses(snapshot))}
 
     def has(self, text: str) -> bool:
         """Return whether an address is one of these."""
@@ -98,16 +97,6 @@ class Space:
                     yield text
 
 
-def _edges(snapshot: Snapshot) -> Iterator[str]:
-    """Yield network and broadcast addresses of provider networks, and the anycast address of routers (RFC 4291)."""
-    for node in snapshot.of_kind("Node"):
-        for address in (node.spec.get("gateway") or {}).get("addresses", ()):
-            subnet = ip_interface(address).network
-            yield str(subnet.network_address)
-            if subnet.version == 4:
-                yield str(subnet.broadcast_address)
-
-
 def check_load_balancer_pools(after: Snapshot) -> Iterator[Refusal]:
     """Reject pools that overlap with each other, with addresses of hosts, and with addresses of EgressIPs."""
     owned = [
@@ -119,46 +108,45 @@ def check_load_balancer_pools(after: Snapshot) -> Iterator[Refusal]:
         if overlapping(text, second):
             where = "the same pool" if other is pool else f"{LOAD_BALANCER_POOL} {other.name}"
             yield pool.key, path, f"{text} overlaps with {second} of {where}", "choose other subnets"
-    taken = dict.fromkeys(_taken(after))
+    taken = [*taken_addresses(after).items(), *dict.fromkeys(_egress_addresses(after))]
     for pool, path, text in owned:
         subnet = network_of(text)
         for address, what in taken:
             found = ipaddress.ip_address(address)
             if found.version == subnet.version and found in subnet:
                 yield pool.key, path, f"{text} contains {address}, {what}", "choose other subnets"
-        for name in _RANGES:
-            for shared in ("/".join(one.split("/")[:2]) for one in after.settings[name]):
-                if overlapping(text, shared):
-                    rule = f"{text} overlaps with {shared}, the setting {name}"
-                    yield pool.key, path, rule, "choose subnets of the provider network"
+        for name, shared in shared_ranges(after.settings):
+            if overlapping(text, shared):
+                rule = f"{text} overlaps with {shared}, the setting {name}"
+                yield pool.key, path, rule, "choose subnets of the provider network"
 
 
-def _taken(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
-    """Yield each address that is not for Services, with what has it."""
-    for address, name in addresses_of_hosts(snapshot):
-        yield address, f"an address of host {name}"
-    for address, name in next_hops_of_hosts(snapshot):
-        yield address, f"the default gateway of host {name}"
+def _egress_addresses(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
     for entry in snapshot.of_kind(_EGRESS_IP):
         for address in entry.spec["egressIPs"]:
             yield address, f"an address of EgressIP {entry.name}"
 
 
 def check_external_ips(after: Snapshot) -> Iterator[Refusal]:
-    """Reject external addresses that are a host's or another object's: packets to them belong to these."""
-    taken: dict[str, str] = {}
-    for address, what in _taken(after):
-        taken.setdefault(address, what)
-    pools = [(text, pool) for pool in after.of_kind(LOAD_BALANCER_POOL) for text in pool.spec["subnets"]]
+    """Reject external addresses that are a host's or another object's: packets to them belong to these.
+
+    In a range of the settings are cluster IPs and shared services: a Service could take their packets (CVE-2020-8554).
+    """
+    taken = {**dict(_egress_addresses(after)), **reserved_addresses(after)}
+    ranges = [
+        *((text, f"{text} of {LOAD_BALANCER_POOL} {pool.name}")
+          for pool in after.of_kind(LOAD_BALANCER_POOL) for text in pool.spec["subnets"]),
+        *((text, f"{text}, the setting {name}") for name, text in shared_ranges(after.settings)),
+    ]  # fmt: skip
     users: dict[tuple[str, str, int], str] = {}
     for service in after.of_kind(SERVICE):
         for number, address in enumerate(service.spec.get("externalIPs", ())):
             path, start = f"spec.externalIPs[{number}]", f'Invalid value: "{address}": '
             if address in taken:
                 yield service.key, path, f"{start}is {taken[address]}", _ELSEWHERE
-            for text, pool in pools:
+            for text, what in ranges:
                 if overlapping(address, text):
-                    yield service.key, path, f"{start}is in {text} of {LOAD_BALANCER_POOL} {pool.name}", _ELSEWHERE
+                    yield service.key, path, f"{start}is in {what}", _ELSEWHERE
             for port in service.spec["ports"]:
                 user = users.setdefault((address, port["protocol"], port["port"]), service_owner(service))
                 if user != service_owner(service):
