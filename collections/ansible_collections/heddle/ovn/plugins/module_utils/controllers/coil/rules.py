@@ -73,6 +73,12 @@ def _taken(after: Snapshot) -> Iterator[tuple[str, str]]:
             yield f"an address of node {node.name}", host_route(address)
         for address in gateway.get("next_hops", ()):
             yield f"the default gateway of node {node.name}", host_route(address)
+    for entry in after.of_kind("LoadBalancerPool"):
+        for text in entry.spec["subnets"]:
+            yield f"a subnet of LoadBalancerPool {entry.name}", text
+    for entry in after.of_kind("EgressIP"):
+        for address in entry.spec["egressIPs"]:
+            yield f"an address of EgressIP {entry.name}", host_route(address)
     for network in after.of_kind(*_NETWORK_KINDS):
         for subnet in network.spec["subnets"] if network.spec["topology"] != "Localnet" else ():
             yield f"a subnet of {network.key}", subnet["cidr"]

@@ -22,6 +22,7 @@ LOAD_BALANCER_POOL = "LoadBalancerPool"
 # The class of Heddle's own load balancers; Services of other classes are left to other implementations.
 CLASS = "heddle.dev/load-balancer"
 _EGRESS_IP = "EgressIP"
+_ADDRESS_POOL = "AddressPool"
 _ELSEWHERE = "choose another address"
 
 
@@ -136,6 +137,8 @@ def check_external_ips(after: Snapshot) -> Iterator[Refusal]:
     ranges = [
         *((text, f"{text} of {LOAD_BALANCER_POOL} {pool.name}")
           for pool in after.of_kind(LOAD_BALANCER_POOL) for text in pool.spec["subnets"]),
+        *((text, f"{text} of {_ADDRESS_POOL} {pool.name}")
+          for pool in after.of_kind(_ADDRESS_POOL) for subnet in pool.spec["subnets"] for text in subnet.values()),
         *((text, f"{text}, the setting {name}") for name, text in shared_ranges(after.settings)),
     ]  # fmt: skip
     users: dict[tuple[str, str, int], str] = {}
