@@ -11,6 +11,7 @@ from tests.pipeline import decide, layer2, namespace, stored, workload
 
 RED = namespace("red") + layer2("red", "net", "10.0.0.0/24", "fd00:10::/64")
 PLAIN = namespace("plain", primary=False)
+DUAL = "ipFamilyPolicy: PreferDualStack, "
 IPV4_ONLY = {"service_subnets": ["10.96.0.0/16"]}
 SMALL = {"service_subnets": ["10.96.0.0/30"]}
 
@@ -144,12 +145,44 @@ def test_exhausted_service_subnets_are_refused():
         ("", "clusterIP: None, ", "may not change once set: it is an address"),
         ("clusterIP: None, ", "", "may not change once set: it is None"),
         ("", "ipFamilies: [IPv6], ", '"IPv6": may not change once set: it is IPv4'),
+        ("", "clusterIP: 'fd00:10:96::77', ", '"fd00:10:96::77": may not change once set: it is 10.96.1.0'),
+        (
+            DUAL,
+            "clusterIP: 'fd00:10:96::100', clusterIPs: ['fd00:10:96::100', 10.96.1.0], " + DUAL,
+            '"fd00:10:96::100": may not change once set: it is 10.96.1.0',
+        ),
+        (
+            DUAL,
+            "clusterIP: 'fd00:10:96::100', ipFamilyPolicy: SingleStack, ",
+            '"fd00:10:96::100": may not change once set: it is 10.96.1.0',
+        ),
+        (
+            DUAL,
+            "clusterIP: 10.96.1.0, clusterIPs: [10.96.1.0, 'fd00:10:96::77'], " + DUAL,
+            '"fd00:10:96::77": may not change once set: it is fd00:10:96::100',
+        ),
     ],
 )
 def test_what_may_not_change(before, after, rule):
     ports = "selector: {app: web}, ports: [{port: 80}]"
     [problem] = refused(RED + service(spec=after + ports), before=stored(RED + service(spec=before + ports)))
     assert rule in problem
+
+
+def test_a_headless_service_may_change_its_families():
+    """Kubernetes, `validateUpgradeDowngradeIPFamilies`: it has no address that would be lost."""
+    before = stored(RED + service(spec="selector: {app: web}, clusterIP: None, ipFamilies: [IPv4]"))
+    text = RED + service(spec="selector: {app: web}, clusterIP: None, ipFamilies: [IPv6]")
+    assert stored(text, before).objects["Service/red/web"].status["ipFamilies"] == ["IPv6"]
+
+
+def test_an_address_that_a_service_releases_can_be_requested_in_the_same_run():
+    ports = "ports: [{port: 80}]"
+    before = stored(RED + service("one", DUAL + ports))
+    asks = service("two", f"clusterIP: 'fd00:10:96::100', {ports}")
+    after = stored(RED + service("one", ports) + asks, before)
+    assert after.allocations["cluster-ip-v6"] == {"red/two": "fd00:10:96::100"}
+    assert "already allocated to red/one" in refused(RED + service("one", DUAL + ports) + asks, before=before)[0]
 
 
 def test_a_second_family_is_added_and_released():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from ...common.addressing import family, network_of
 from ...store.shared_services import SETTING as SHARED_SERVICES
@@ -172,16 +172,20 @@ def _changes(service: StoredObject, before: Snapshot) -> Iterator[Refusal]:
         was = "None" if is_headless(stored) else "an address"
         yield service.key, "spec.clusterIPs[0]", f"Invalid value: may not change once set: it is {was}", remedy
         return
+    if is_headless(service):
+        # It has no address that would be lost.
+        return
     old, new = stored.status.get("ipFamilies", ()), service.spec["ipFamilies"]
     if old and new and new[0] != old[0]:
         rule = f'Invalid value: "{new[0]}": may not change once set: it is {old[0]}'
         yield service.key, "spec.ipFamilies[0]", rule, remedy
         return
-    known = {family(text): text for text in stored.status.get("clusterIPs", ()) if text not in _HEADLESS}
-    for position, text in enumerate(service.spec["clusterIPs"]):
-        if text not in _HEADLESS and known.get(family(text), text) != text:
-            rule = f'Invalid value: "{text}": may not change once set: it is {known[family(text)]}'
+    held, wanted = stored.status.get("clusterIPs", ()), service.spec["clusterIPs"]
+    for position, (was, text) in enumerate(zip(held, wanted, strict=False)):
+        if text != was:
+            rule = f'Invalid value: "{text}": may not change once set: it is {was}'
             yield service.key, f"spec.clusterIPs[{position}]", rule, remedy
+            return
 
 
 def _holders(before: Snapshot, after: Snapshot) -> dict[str, str]:
@@ -197,13 +201,15 @@ def _holders(before: Snapshot, after: Snapshot) -> dict[str, str]:
 
 def _allocated(before: Snapshot, after: Snapshot) -> dict[str, str]:
     """Return the owners that keep their cluster IPs, by address."""
-    staying = {service_owner(entry) for entry in after.of_kind(SERVICE) if not is_headless(entry)}
-    staying |= {entry.key for entry in after.of_kind(EGRESS)}
+    staying: dict[str, Collection[int]] = {
+        service_owner(entry): families_of(entry, after) for entry in after.of_kind(SERVICE) if not is_headless(entry)
+    }
+    staying |= {entry.key: (4, 6) for entry in after.of_kind(EGRESS)}
     return {
         address: owner
         for version in (4, 6)
         for owner, address in before.allocations.get(cluster_ip_pool(version), {}).items()
-        if owner in staying
+        if version in staying.get(owner, ())
     }
 
 
