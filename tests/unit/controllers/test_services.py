@@ -262,6 +262,54 @@ def test_status_of_slices():
     assert ready(RED + nameless, key)[:2] == ("False", "ServiceNotNamed")
 
 
+def test_a_slice_whose_ports_no_service_port_has_says_so():
+    key, text = "EndpointSlice/red/web-1", RED + service(spec="ports: [{name: http, port: 80}]")
+    assert ready(text + endpoint_slice("192.0.2.9"), key) == (
+        "False", "ServicePortNotFound",
+        "no port of Service red/web has the name and protocol of a port here: without a name (TCP)",
+    )  # fmt: skip
+    assert ready(text + endpoint_slice("192.0.2.9").replace("ports: [{port: 8080}]\n", ""), key) == (
+        "False", "ServicePortNotFound", "it has no port, and Service red/web has",
+    )  # fmt: skip
+    named = endpoint_slice("192.0.2.9").replace("{port: 8080}", "{name: http, port: 8080}")
+    assert ready(text + named, key)[1] == "EndpointsAdded"
+    assert ready(text + named.replace("name: http", "name: http, protocol: UDP"), key)[1] == "ServicePortNotFound"
+    # The names of a headless Service have addresses whatever the ports.
+    headless = RED + service(spec="clusterIP: None, ports: [{name: http, port: 80}]")
+    assert ready(headless + endpoint_slice("192.0.2.9"), key)[1] == "EndpointsAdded"
+
+
+def test_a_headless_service_without_ports_has_endpoints():
+    text = RED + service(spec="selector: {app: web}, clusterIP: None")
+    assert ready(text + server("a"))[1:] == ("EndpointsReady", "addresses of endpoints on network red_net: 1")
+    assert ready(text)[1:] == ("NoEndpoints", "no endpoint is ready on network red_net")
+
+
+def test_an_endpoint_in_a_slice_and_of_the_selector_counts_once():
+    entry = build_plan(stored(RED + service() + server("a") + endpoint_slice("10.0.0.3").replace("8080", "80")))
+    [port] = entry["services"]["red_net"]["red/web"]["ports"]
+    assert port["endpoints"] == [{"address": "10.0.0.3", "port": 80, "node": "node1"}]
+    slices = endpoint_slice("192.0.2.9") + endpoint_slice("192.0.2.9", more=", nodeName: node2", name="web-2")
+    [port] = build_plan(stored(RED + service() + slices))["services"]["red_net"]["red/web"]["ports"]
+    assert port["endpoints"] == [{"address": "192.0.2.9", "port": 8080, "node": "node2"}]
+
+
+def test_terminating_endpoints_serve_where_no_other_is_ready():
+    """Kubernetes, KEP-1669: while the last endpoints terminate, new connections go to them."""
+    leaving = ", conditions: {ready: false, serving: true, terminating: true}"
+    spec = "ipFamilyPolicy: PreferDualStack, ports: [{port: 443}]"
+    last = endpoint_slice("192.0.2.9", more=leaving)
+    assert endpoints(RED + service(spec=spec) + last) == [[("192.0.2.9", 8080)]]
+    six = endpoint_slice("'2001:db8::9'", "IPv6", name="web-2")
+    assert endpoints(RED + service(spec=spec) + last + six) == [[("2001:db8::9", 8080), ("192.0.2.9", 8080)]]
+    other = endpoint_slice("192.0.2.10", name="web-2")
+    assert endpoints(RED + service(spec=spec) + last + other) == [[("192.0.2.10", 8080)]]
+    for conditions in ("{ready: false}", "{ready: false, terminating: true, serving: false}",
+                       "{ready: false, serving: true}"):  # fmt: skip
+        text = endpoint_slice("192.0.2.9", more=f", conditions: {conditions}")
+        assert endpoints(RED + service(spec=spec) + text) == [[]]
+
+
 def test_a_bad_service_stops_no_other():
     plan = build_plan(stored(RED + service() + server("a") + namespace("lost") + service(where="lost")))
     assert list(plan["services"]) == ["red_net"]
