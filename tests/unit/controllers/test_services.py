@@ -262,6 +262,30 @@ def test_status_of_slices():
     assert ready(RED + nameless, key)[:2] == ("False", "ServiceNotNamed")
 
 
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ("type: ''", {"type": "ClusterIP"}),
+        ("sessionAffinity: ''", {"affinity": 0}),
+        ("type: NodePort, externalTrafficPolicy: ''", {"externalTrafficPolicy": "Cluster"}),
+        ("loadBalancerIP: 192.0.2.9", {"loadBalancerIP": None}),
+        ("type: NodePort, loadBalancerIP: 192.0.2.9", {"loadBalancerIP": None}),
+    ],
+)
+def test_what_an_api_server_replaces_by_defaults_or_ignores(spec, expected):
+    ports = "ports: [{port: 80, protocol: ''}]"
+    found = stored(RED + service(spec=f"{spec}, {ports}")).objects["Service/red/web"].spec
+    assert found.items() >= expected.items()
+    assert found["ports"][0]["protocol"] == "TCP"
+
+
+def test_a_slice_as_kubectl_shows_it():
+    pasted = endpoint_slice("192.0.2.9").replace("{name: web-1,", "{name: web-1, generateName: web-,")
+    assert endpoints(RED + service() + pasted) == [[("192.0.2.9", 8080)]]
+    # kube-proxy passes over ports without a number.
+    assert endpoints(RED + service() + pasted.replace("port: 8080", "port: null")) == [[]]
+
+
 def test_a_slice_whose_ports_no_service_port_has_says_so():
     key, text = "EndpointSlice/red/web-1", RED + service(spec="ports: [{name: http, port: 80}]")
     assert ready(text + endpoint_slice("192.0.2.9"), key) == (
