@@ -214,6 +214,22 @@ def test_condition(more, spec, reason):
     assert announced(TENANTS + more + text)[0] == reason
 
 
+def test_a_family_that_the_network_lacks_gets_no_address():
+    red = namespace("red") + layer2("red", "net", "10.0.0.0/24")
+    text = red + pool("192.0.2.200/31", "2001:db8::c00/127")
+    both = text + service("type: LoadBalancer, ipFamilyPolicy: PreferDualStack")
+    after = stored(both, hosts=HOSTS)
+    assert "load-balancer-v6" not in after.allocations
+    assert announced(both) == ("Announced", "192.0.2.200 by node1")
+    assert condition(after.objects["Service/red/web"], "Ready")["reason"] == "IPFamilyNotOnNetwork"
+    assert stored(both, after, hosts=HOSTS) == after
+    six = text + service("type: LoadBalancer, ipFamilies: [IPv6]")
+    assert announced(six) == ("IPFamilyNotOnNetwork", "network red_net has no IPv6")
+    # An address that an earlier version allocated is free again.
+    after.allocations["load-balancer-v6"] = {"red/web": "2001:db8::c00"}
+    assert "load-balancer-v6" not in stored(both, after, hosts=HOSTS).allocations
+
+
 def test_with_the_policy_local_a_host_with_an_endpoint_announces():
     text = TENANTS + pool("192.0.2.200/31") + service("type: LoadBalancer, externalTrafficPolicy: Local")
     assert announced(text)[1] == "192.0.2.200 by node2"

@@ -11,9 +11,12 @@ import itertools
 from collections.abc import Callable, Collection, Iterator
 
 from ...common.addressing import family, network_of
+from ...common.naming import PRIMARY_NETWORK_LABEL
 from ...store.shared_services import SETTING as SHARED_SERVICES
 from ...store.snapshot import Snapshot, StoredObject
 from ..allocation.pools import Pool
+from ..network.attachment import Attachments
+from ..network.networks import Network
 
 SERVICE = "Service"
 # Its clients send to an address of this pool, as to the Service that Coil makes; the owner is its key.
@@ -35,6 +38,15 @@ def cluster_ip_pool(version: int) -> str:
 def service_owner(service: StoredObject) -> str:
     """Return the name of a Service as an owner in pools."""
     return f"{service.namespace}/{service.name}"
+
+
+def service_network(snapshot: Snapshot, attachments: Attachments, service: StoredObject) -> Network | None:
+    """Return the network of a Service; None as long as its namespace lacks the primary one it is labelled for."""
+    primary = attachments.primary(service)
+    if primary is not None:
+        return primary
+    labelled = PRIMARY_NETWORK_LABEL in snapshot.objects[f"Namespace/{service.namespace}"].labels
+    return None if labelled else attachments.default
 
 
 def is_headless(service: StoredObject) -> bool:

@@ -16,7 +16,9 @@ from ...store.settings import shared_ranges
 from ...store.snapshot import Snapshot, StoredObject
 from ..admission.host_addresses import reserved_addresses, taken_addresses
 from ..allocation.pools import Pool
-from .cluster_ips import SERVICE, Refusal, families_of, service_owner
+from ..network.attachment import Attachments
+from ..network.networks import Network
+from .cluster_ips import SERVICE, Refusal, families_of, service_network, service_owner
 
 LOAD_BALANCER_POOL = "LoadBalancerPool"
 # The class of Heddle's own load balancers; Services of other classes are left to other implementations.
@@ -43,13 +45,23 @@ def load_balancer_addresses(snapshot: Snapshot, service: StoredObject) -> list[s
     return [address for address in found if address]
 
 
-def load_balancer_pools(snapshot: Snapshot) -> Iterator[Pool]:
+def load_balancer_families(snapshot: Snapshot, service: StoredObject, network: Network | None) -> list[int]:
+    """Return the families in which a Service has addresses: those that its network has, too, once there is one."""
+    return [one for one in families_of(service, snapshot) if network is None or one in network.families]
+
+
+def load_balancer_pools(snapshot: Snapshot, attachments: Attachments) -> Iterator[Pool]:
     """Pools of the addresses; a Service for which there is none has no claim, and is reported by `announcement`."""
-    services = [entry for entry in snapshot.of_kind(SERVICE) if is_load_balancer(entry)]
+    families = {
+        entry.key: load_balancer_families(snapshot, entry, service_network(snapshot, attachments, entry))
+        for entry in snapshot.of_kind(SERVICE)
+        if is_load_balancer(entry)
+    }
     for version in (4, 6):
         name, space = load_balancer_pool(version), Space(snapshot, version)
         held = {owner: one for owner, one in snapshot.allocations.get(name, {}).items() if space.has(one)}
-        asking = {service_owner(one): one for one in services if version in families_of(one, snapshot)}
+        services = (snapshot.objects[key] for key, own in families.items() if version in own)
+        asking = {service_owner(one): one for one in services}
         asked = {owner: text for owner, one in asking.items() if (text := requested_address(one, version))}
         kept = {owner: value for owner, value in held.items() if owner in asking and asked.get(owner, value) == value}
         taken = set(kept.values())

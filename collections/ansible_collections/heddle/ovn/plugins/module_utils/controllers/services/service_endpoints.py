@@ -11,14 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ...common.addressing import family
-from ...common.naming import DEFAULT_NETWORK, PRIMARY_NETWORK_LABEL
 from ...store.snapshot import Snapshot, StoredObject
 from ..allocation.allocation import given_addresses, workload_subnets
 from ..network.attachment import Attachments
 from ..network.networks import Network, running_workloads
 from ..workload.placement import node_of
 from ..workload.workload_readiness import is_serving
-from .cluster_ips import families_of
+from .cluster_ips import families_of, service_network
 
 ENDPOINT_SLICE = "EndpointSlice"
 SERVICE_NAME_LABEL = "kubernetes.io/service-name"
@@ -39,7 +38,6 @@ class ServiceEndpoints:
     def __init__(self, snapshot: Snapshot, found: dict[str, Network]) -> None:
         self._snapshot = snapshot
         self._attachments = Attachments(found)
-        self._default = found[DEFAULT_NETWORK]
         self._workloads: dict[str, list[StoredObject]] = {}
         for workload in running_workloads(snapshot):
             self._workloads.setdefault(workload.namespace, []).append(workload)
@@ -50,11 +48,7 @@ class ServiceEndpoints:
 
     def network(self, service: StoredObject) -> Network | None:
         """Return the network of a Service; None as long as its namespace lacks the primary one it is labelled for."""
-        primary = self._attachments.primary(service)
-        if primary is not None:
-            return primary
-        labelled = PRIMARY_NETWORK_LABEL in self._snapshot.objects[f"Namespace/{service.namespace}"].labels
-        return None if labelled else self._default
+        return service_network(self._snapshot, self._attachments, service)
 
     def served(self, service: StoredObject) -> Network | None:
         """Return the network of a Service where it can have any: OVN does not know those of the mesh."""
