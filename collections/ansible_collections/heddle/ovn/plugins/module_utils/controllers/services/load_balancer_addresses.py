@@ -143,7 +143,8 @@ def _egress_addresses(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
 def check_external_ips(after: Snapshot) -> Iterator[Refusal]:
     """Reject external addresses that are a host's or another object's: packets to them belong to these.
 
-    In a range of the settings are cluster IPs and shared services: a Service could take their packets (CVE-2020-8554).
+    A Service with one of the cluster IPs or shared services, which are in ranges of the settings, would intercept
+    packets for these (CVE-2020-8554).
     """
     taken = {**dict(_egress_addresses(after)), **reserved_addresses(after)}
     ranges = [
