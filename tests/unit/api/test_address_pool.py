@@ -73,7 +73,8 @@ def test_subnets_may_be_appended() -> None:
     ],
 )  # fmt: skip
 def test_what_may_not_change(wanted: Resource, rule: str) -> None:
-    assert rule in [problem.rule for problem in check_update(pool([V4, V6]), wanted)]
+    remedies = {problem.rule: problem.remedy for problem in check_update(pool([V4, V6]), wanted)}
+    assert remedies[rule] == "restore the value, or delete the pool first"
 
 
 def test_the_default_block_size_equals_the_same_number_written() -> None:

@@ -83,7 +83,7 @@ def reasons(found, name: str) -> list[str]:
 
 
 def test_address_of_a_host_is_not_given_away():
-    found = assigned({"a": ["192.0.2.7", "192.0.2.8"]}, hosts("node1"), {"192.0.2.7": "node3"}, {})
+    found = assigned({"a": ["192.0.2.7", "192.0.2.8"]}, hosts("node1"), {"192.0.2.7": "an address of host node3"}, {})
     assert found.holders == {"a": {"192.0.2.8": "node1"}}
     assert found.failures["a"] == [("EgressIPConflict", "192.0.2.7 is an address of host node3")]
 

@@ -72,6 +72,11 @@ def test_only_addresses_of_a_host_without_its_label_move():
         ("192.0.2.12", HOSTS, "EgressIPConflict"),
         ("198.18.1.11", HOSTS, "EgressIPConflict"),
         ("203.0.113.12", with_nics(HOSTS), "EgressIPConflict"),
+        ("192.0.2.1", HOSTS, "EgressIPConflict"),
+        ("192.0.2.0", HOSTS, "EgressIPConflict"),
+        ("192.0.2.255", HOSTS, "EgressIPConflict"),
+        ("2001:db8::", HOSTS, "EgressIPConflict"),
+        ("203.0.113.255", with_nics(HOSTS), "EgressIPConflict"),
     ],
 )
 def test_address_without_a_host_is_reported_and_others_work(address, hosts, reason):
@@ -79,6 +84,27 @@ def test_address_without_a_host_is_reported_and_others_work(address, hosts, reas
     assert status_of(after, "one") == ("False", reason)
     if hosts != with_gateways("shared"):
         assert build_plan(after)["egress_ips"].keys() == {"two"}
+
+
+def test_the_message_says_what_an_address_is_already():
+    words = {
+        "192.0.2.1": "192.0.2.1 is the default gateway of host node1",
+        "192.0.2.12": "192.0.2.12 is an address of host node2",
+        "192.0.2.255": "192.0.2.255 is the broadcast address of 192.0.2.0/24",
+        "2001:db8::": "2001:db8:: is the anycast address of routers in 2001:db8::/64 (RFC 4291)",
+    }
+    for address, message in words.items():
+        after = stored(TEXT + egress_ip("one", address), hosts=HOSTS)
+        assert after.objects["EgressIP/one"].status["conditions"][0]["message"] == message
+
+
+def test_a_point_to_point_subnet_has_no_edges():
+    """RFC 3021: both addresses of a /31 are for hosts."""
+    gateway = {**HOSTS["node1"]["gateway"], "addresses": ["192.0.2.11/31"], "next_hops": []}
+    after = stored(
+        TEXT + egress_ip("one", "192.0.2.10"), hosts={**HOSTS, "node1": {**HOSTS["node1"], "gateway": gateway}}
+    )
+    assert status_of(after, "one") == ("True", "Assigned")
 
 
 def test_address_on_another_nic_is_for_the_default_network():

@@ -54,6 +54,11 @@ def refused(text: str, **more) -> list[str]:
     return [f"{one.path}: {one.rule}" for one in decide(text, hosts=HOSTS, **more)[1]]
 
 
+def node_ports_of(ports: str, before=None) -> list[int]:
+    after = stored(TENANTS + service("type: NodePort", ports=ports), before, hosts=HOSTS)
+    return after.objects["Service/red/web"].status["nodePorts"]
+
+
 def announced(text: str, key: str = "Service/red/web", **more) -> tuple[str, str]:
     found = condition(stored(text, hosts=more.pop("hosts", HOSTS), **more).objects[key], "Announced")
     return found["reason"], found["message"]
@@ -91,6 +96,45 @@ def test_protocols_share_a_requested_node_port():
     ports = "{name: a, port: 53, nodePort: 30053}, {name: b, port: 53, protocol: UDP, nodePort: 30053}"
     found = stored(TENANTS + service("type: NodePort", ports=ports), hosts=HOSTS)
     assert found.objects["Service/red/web"].status["nodePorts"] == [30053, 30053]
+
+
+def test_protocols_of_one_port_share_a_node_port():
+    """Kubernetes, `initNodePorts`: one number for a port, whatever its protocols, requested or not."""
+    ports = "{name: t, port: 53}, {name: u, port: 53, protocol: UDP}, {name: h, port: 80}"
+    first = stored(TENANTS + service("type: NodePort", ports=ports), hosts=HOSTS)
+    assert first.objects["Service/red/web"].status["nodePorts"] == [30086, 30086, 30087]
+    asked = ports.replace("{name: t, port: 53}", "{name: t, port: 53, nodePort: 30053}")
+    assert node_ports_of(asked) == [30053, 30053, 30086]
+    # What it has it may request for one protocol, and keeps for the other.
+    again = ports.replace("protocol: UDP", "protocol: UDP, nodePort: 30086")
+    assert node_ports_of(again, first) == [30086, 30086, 30087]
+    assert node_ports_of(ports.replace("{name: t, port: 53}, ", ""), first) == [30086, 30087]
+    apart = "{name: t, port: 53, nodePort: 30053}, {name: u, port: 54, protocol: UDP, nodePort: 30053}, "
+    # The number of TCP port 53 is that of UDP port 54 too, so UDP port 53 has another one.
+    assert node_ports_of(apart + "{name: v, port: 53, protocol: UDP}") == [30053, 30053, 30086]
+
+
+def test_node_ports_that_were_allocated_apart_stay():
+    ports = "{name: t, port: 53}, {name: u, port: 53, protocol: UDP}"
+    before = stored(TENANTS + service("type: NodePort", ports=ports), hosts=HOSTS)
+    before.allocations["node-port"] = {"red/web/TCP/53": "30100", "red/web/UDP/53": "30101"}
+    after = stored(TENANTS + service("type: NodePort", ports=ports), before, hosts=HOSTS)
+    assert after.objects["Service/red/web"].status["nodePorts"] == [30100, 30101]
+    assert node_ports_of(ports.replace("{name: t, port: 53}, ", ""), after) == [30101]
+
+
+def test_a_requested_node_port_is_there_without_allocation_of_node_ports():
+    """Kubernetes, `allocateLoadBalancerNodePorts`: such requests will be respected, regardless of this field."""
+    ports = "{name: a, port: 80, nodePort: 30080}, {name: b, port: 81}"
+    spec = "type: LoadBalancer, allocateLoadBalancerNodePorts: false"
+    after = stored(TENANTS + service(spec, ports=ports), hosts=HOSTS)
+    assert after.objects["Service/red/web"].status["nodePorts"] == [30080, 0]
+    plan = build_plan(after)
+    assert [one.get("node_port") for one in plan["services"]["red_net"]["red/web"]["ports"]] == [30080, None]
+    # Clients come in by any node.
+    assert set(plan["networks"]["red_net"]["nodes"]) == set(HOSTS)
+    both = service(spec, ports=ports) + service("type: NodePort", "blue", ports="{port: 80, nodePort: 30080}")
+    assert refused(TENANTS + both)[0].endswith("already allocated to Service blue/web")
 
 
 def test_load_balancer_addresses_and_their_hosts():
@@ -170,6 +214,22 @@ def test_condition(more, spec, reason):
     assert announced(TENANTS + more + text)[0] == reason
 
 
+def test_a_family_that_the_network_lacks_gets_no_address():
+    red = namespace("red") + layer2("red", "net", "10.0.0.0/24")
+    text = red + pool("192.0.2.200/31", "2001:db8::c00/127")
+    both = text + service("type: LoadBalancer, ipFamilyPolicy: PreferDualStack")
+    after = stored(both, hosts=HOSTS)
+    assert "load-balancer-v6" not in after.allocations
+    assert announced(both) == ("Announced", "192.0.2.200 by node1")
+    assert condition(after.objects["Service/red/web"], "Ready")["reason"] == "IPFamilyNotOnNetwork"
+    assert stored(both, after, hosts=HOSTS) == after
+    six = text + service("type: LoadBalancer, ipFamilies: [IPv6]")
+    assert announced(six) == ("IPFamilyNotOnNetwork", "network red_net has no IPv6")
+    # An address that an earlier version allocated is free again.
+    after.allocations["load-balancer-v6"] = {"red/web": "2001:db8::c00"}
+    assert "load-balancer-v6" not in stored(both, after, hosts=HOSTS).allocations
+
+
 def test_with_the_policy_local_a_host_with_an_endpoint_announces():
     text = TENANTS + pool("192.0.2.200/31") + service("type: LoadBalancer, externalTrafficPolicy: Local")
     assert announced(text)[1] == "192.0.2.200 by node2"
@@ -186,6 +246,7 @@ def test_with_the_policy_local_a_host_with_an_endpoint_announces():
         (pool("192.0.2.8/29"), "192.0.2.8/29 contains 192.0.2.11, an address of host node1"),
         (pool("192.0.2.0/30"), "192.0.2.0/30 contains 192.0.2.1, the default gateway of host node1"),
         (pool("10.96.0.0/24"), "10.96.0.0/24 overlaps with 10.96.0.0/16, the setting service_subnets"),
+        (pool("100.88.0.0/24"), "100.88.0.0/24 overlaps with 100.88.0.0/16, the setting transit_subnets"),
         (
             pool("192.0.2.200/31") + pool("192.0.2.200/32", name="other"),
             "192.0.2.200/32 overlaps with 192.0.2.200/31 of LoadBalancerPool provider",
@@ -206,6 +267,13 @@ def test_external_ips_that_are_refused():
     for address, rule in (
         ("192.0.2.12", "is an address of host node2"),
         ("192.0.2.201", "is in 192.0.2.200/31 of LoadBalancerPool provider"),
+        ("192.0.2.1", "is the default gateway of host node1"),
+        ("192.0.2.255", "is the broadcast address of 192.0.2.0/24"),
+        ("10.96.0.10", "is in 10.96.0.0/16, the setting service_subnets"),
+        ("fd00:10:96::a", "is in fd00:10:96::/112, the setting service_subnets"),
+        ("10.244.0.3", "is in 10.244.0.0/16, the setting cluster_subnets"),
+        ("100.64.0.2", "is in 100.64.0.0/16, the setting join_subnets"),
+        ("100.88.0.2", "is in 100.88.0.0/16, the setting transit_subnets"),
     ):
         found = refused(text + service(f"externalIPs: [{address}]"))
         assert found == [f'spec.externalIPs[0]: Invalid value: "{address}": {rule}']

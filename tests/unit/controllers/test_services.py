@@ -11,6 +11,7 @@ from tests.pipeline import decide, layer2, namespace, stored, workload
 
 RED = namespace("red") + layer2("red", "net", "10.0.0.0/24", "fd00:10::/64")
 PLAIN = namespace("plain", primary=False)
+DUAL = "ipFamilyPolicy: PreferDualStack, "
 IPV4_ONLY = {"service_subnets": ["10.96.0.0/16"]}
 SMALL = {"service_subnets": ["10.96.0.0/30"]}
 
@@ -144,12 +145,44 @@ def test_exhausted_service_subnets_are_refused():
         ("", "clusterIP: None, ", "may not change once set: it is an address"),
         ("clusterIP: None, ", "", "may not change once set: it is None"),
         ("", "ipFamilies: [IPv6], ", '"IPv6": may not change once set: it is IPv4'),
+        ("", "clusterIP: 'fd00:10:96::77', ", '"fd00:10:96::77": may not change once set: it is 10.96.1.0'),
+        (
+            DUAL,
+            "clusterIP: 'fd00:10:96::100', clusterIPs: ['fd00:10:96::100', 10.96.1.0], " + DUAL,
+            '"fd00:10:96::100": may not change once set: it is 10.96.1.0',
+        ),
+        (
+            DUAL,
+            "clusterIP: 'fd00:10:96::100', ipFamilyPolicy: SingleStack, ",
+            '"fd00:10:96::100": may not change once set: it is 10.96.1.0',
+        ),
+        (
+            DUAL,
+            "clusterIP: 10.96.1.0, clusterIPs: [10.96.1.0, 'fd00:10:96::77'], " + DUAL,
+            '"fd00:10:96::77": may not change once set: it is fd00:10:96::100',
+        ),
     ],
 )
 def test_what_may_not_change(before, after, rule):
     ports = "selector: {app: web}, ports: [{port: 80}]"
     [problem] = refused(RED + service(spec=after + ports), before=stored(RED + service(spec=before + ports)))
     assert rule in problem
+
+
+def test_a_headless_service_may_change_its_families():
+    """Kubernetes, `validateUpgradeDowngradeIPFamilies`: it has no address that would be lost."""
+    before = stored(RED + service(spec="selector: {app: web}, clusterIP: None, ipFamilies: [IPv4]"))
+    text = RED + service(spec="selector: {app: web}, clusterIP: None, ipFamilies: [IPv6]")
+    assert stored(text, before).objects["Service/red/web"].status["ipFamilies"] == ["IPv6"]
+
+
+def test_an_address_that_a_service_releases_can_be_requested_in_the_same_run():
+    ports = "ports: [{port: 80}]"
+    before = stored(RED + service("one", DUAL + ports))
+    asks = service("two", f"clusterIP: 'fd00:10:96::100', {ports}")
+    after = stored(RED + service("one", ports) + asks, before)
+    assert after.allocations["cluster-ip-v6"] == {"red/two": "fd00:10:96::100"}
+    assert "already allocated to red/one" in refused(RED + service("one", DUAL + ports) + asks, before=before)[0]
 
 
 def test_a_second_family_is_added_and_released():
@@ -227,6 +260,78 @@ def test_status_of_slices():
     assert ready(RED + service() + endpoint_slice("192.0.2.9"), key)[:2] == ("True", "EndpointsAdded")
     nameless = endpoint_slice("192.0.2.9").replace("kubernetes.io/service-name: web", "")
     assert ready(RED + nameless, key)[:2] == ("False", "ServiceNotNamed")
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ("type: ''", {"type": "ClusterIP"}),
+        ("sessionAffinity: ''", {"affinity": 0}),
+        ("type: NodePort, externalTrafficPolicy: ''", {"externalTrafficPolicy": "Cluster"}),
+        ("loadBalancerIP: 192.0.2.9", {"loadBalancerIP": None}),
+        ("type: NodePort, loadBalancerIP: 192.0.2.9", {"loadBalancerIP": None}),
+    ],
+)
+def test_what_an_api_server_replaces_by_defaults_or_ignores(spec, expected):
+    ports = "ports: [{port: 80, protocol: ''}]"
+    found = stored(RED + service(spec=f"{spec}, {ports}")).objects["Service/red/web"].spec
+    assert found.items() >= expected.items()
+    assert found["ports"][0]["protocol"] == "TCP"
+
+
+def test_a_slice_as_kubectl_shows_it():
+    pasted = endpoint_slice("192.0.2.9").replace("{name: web-1,", "{name: web-1, generateName: web-,")
+    assert endpoints(RED + service() + pasted) == [[("192.0.2.9", 8080)]]
+    # kube-proxy passes over ports without a number.
+    assert endpoints(RED + service() + pasted.replace("port: 8080", "port: null")) == [[]]
+
+
+def test_a_slice_whose_ports_no_service_port_has_says_so():
+    key, text = "EndpointSlice/red/web-1", RED + service(spec="ports: [{name: http, port: 80}]")
+    assert ready(text + endpoint_slice("192.0.2.9"), key) == (
+        "False", "ServicePortNotFound",
+        "no port of Service red/web has the name and protocol of a port here: without a name (TCP)",
+    )  # fmt: skip
+    assert ready(text + endpoint_slice("192.0.2.9").replace("ports: [{port: 8080}]\n", ""), key) == (
+        "False", "ServicePortNotFound", "it has no port, and Service red/web has",
+    )  # fmt: skip
+    named = endpoint_slice("192.0.2.9").replace("{port: 8080}", "{name: http, port: 8080}")
+    assert ready(text + named, key)[1] == "EndpointsAdded"
+    assert ready(text + named.replace("name: http", "name: http, protocol: UDP"), key)[1] == "ServicePortNotFound"
+    # The names of a headless Service have addresses whatever the ports.
+    headless = RED + service(spec="clusterIP: None, ports: [{name: http, port: 80}]")
+    assert ready(headless + endpoint_slice("192.0.2.9"), key)[1] == "EndpointsAdded"
+
+
+def test_a_headless_service_without_ports_has_endpoints():
+    text = RED + service(spec="selector: {app: web}, clusterIP: None")
+    assert ready(text + server("a"))[1:] == ("EndpointsReady", "addresses of endpoints on network red_net: 1")
+    assert ready(text)[1:] == ("NoEndpoints", "no endpoint is ready on network red_net")
+
+
+def test_an_endpoint_in_a_slice_and_of_the_selector_counts_once():
+    entry = build_plan(stored(RED + service() + server("a") + endpoint_slice("10.0.0.3").replace("8080", "80")))
+    [port] = entry["services"]["red_net"]["red/web"]["ports"]
+    assert port["endpoints"] == [{"address": "10.0.0.3", "port": 80, "node": "node1"}]
+    slices = endpoint_slice("192.0.2.9") + endpoint_slice("192.0.2.9", more=", nodeName: node2", name="web-2")
+    [port] = build_plan(stored(RED + service() + slices))["services"]["red_net"]["red/web"]["ports"]
+    assert port["endpoints"] == [{"address": "192.0.2.9", "port": 8080, "node": "node2"}]
+
+
+def test_terminating_endpoints_serve_where_no_other_is_ready():
+    """Kubernetes, KEP-1669: while the last endpoints terminate, new connections go to them."""
+    leaving = ", conditions: {ready: false, serving: true, terminating: true}"
+    spec = "ipFamilyPolicy: PreferDualStack, ports: [{port: 443}]"
+    last = endpoint_slice("192.0.2.9", more=leaving)
+    assert endpoints(RED + service(spec=spec) + last) == [[("192.0.2.9", 8080)]]
+    six = endpoint_slice("'2001:db8::9'", "IPv6", name="web-2")
+    assert endpoints(RED + service(spec=spec) + last + six) == [[("2001:db8::9", 8080), ("192.0.2.9", 8080)]]
+    other = endpoint_slice("192.0.2.10", name="web-2")
+    assert endpoints(RED + service(spec=spec) + last + other) == [[("192.0.2.10", 8080)]]
+    for conditions in ("{ready: false}", "{ready: false, terminating: true, serving: false}",
+                       "{ready: false, serving: true}"):  # fmt: skip
+        text = endpoint_slice("192.0.2.9", more=f", conditions: {conditions}")
+        assert endpoints(RED + service(spec=spec) + text) == [[]]
 
 
 def test_a_bad_service_stops_no_other():

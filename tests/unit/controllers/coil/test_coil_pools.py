@@ -270,6 +270,15 @@ def test_a_plan_without_pools_is_as_before():
          "spec.subnets[0].ipv4: 198.18.0.0/15 overlaps with 198.18.1.11, an address of node node1"),
         (pool() + namespace("red") + layer2("red", "net", "10.0.0.0/8"),
          "spec.subnets[0].ipv4: 10.2.0.0/29 overlaps with 10.0.0.0/8, a subnet of UserDefinedNetwork/red/net"),
+        (pool() + "---\napiVersion: heddle.dev/v1\nkind: LoadBalancerPool\nmetadata: {name: provider}\n"
+         "spec: {subnets: [10.2.0.0/30]}\n",
+         "spec.subnets[0].ipv4: 10.2.0.0/29 overlaps with 10.2.0.0/30, a subnet of LoadBalancerPool provider"),
+        (pool() + "---\napiVersion: k8s.ovn.org/v1\nkind: EgressIP\nmetadata: {name: out}\n"
+         "spec: {egressIPs: [10.2.0.1], namespaceSelector: {}}\n",
+         "spec.subnets[0].ipv4: 10.2.0.0/29 overlaps with 10.2.0.1, an address of EgressIP out"),
+        (BASE + "---\napiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: a}\n"
+         "spec: {ports: [{port: 80}], externalIPs: [10.2.0.1]}\n",
+         'spec.externalIPs[0]: Invalid value: "10.2.0.1": is in 10.2.0.0/29 of AddressPool pool1'),
         (pool() + namespace("a").rstrip() + "\n  annotations: {coil.cybozu.com/pool: pool1}\n",
          "metadata.annotations: coil.cybozu.com/pool is for namespaces without the label "
          "k8s.ovn.org/primary-user-defined-network"),

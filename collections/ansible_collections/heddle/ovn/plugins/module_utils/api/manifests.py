@@ -15,12 +15,13 @@ from .problem import Problem, Source, show
 from .resource import Resource
 from .yaml.yaml_text import Document, parse_documents
 
-# Fields that an API server adds: users paste the output of "kubectl get -o yaml".
+# Fields that an API server adds, or has made the name from: users paste the output of "kubectl get -o yaml".
 _SERVER_FIELDS = (
     "creationTimestamp",
     "deletionGracePeriodSeconds",
     "deletionTimestamp",
     "finalizers",
+    "generateName",
     "generation",
     "managedFields",
     "ownerReferences",

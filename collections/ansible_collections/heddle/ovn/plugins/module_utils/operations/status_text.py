@@ -89,7 +89,7 @@ def _services(status: dict) -> list[str]:
     rows = [
         [
             f"{document['metadata']['namespace']}/{document['metadata']['name']}",
-            document["spec"].get("type", "ClusterIP"),
+            document["spec"].get("type") or "ClusterIP",
             " ".join(reported.get("clusterIPs", ())),
             " ".join(document["spec"].get("externalIPs", ())) or "-",
             " ".join(_ports(document["spec"].get("ports", ()), reported.get("nodePorts", ()))) or "-",
@@ -108,7 +108,7 @@ def _ports(ports: list[dict], node_ports: list[int]) -> list[str]:
     """Return ports as kubectl shows them, with their node ports."""
     numbers = node_ports or [0] * len(ports)
     return [
-        f"{port['port']}{f':{number}' if number else ''}/{port.get('protocol', 'TCP')}"
+        f"{port['port']}{f':{number}' if number else ''}/{port.get('protocol') or 'TCP'}"
         for port, number in zip(ports, numbers, strict=False)
     ]
 

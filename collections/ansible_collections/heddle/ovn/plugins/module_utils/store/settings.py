@@ -167,14 +167,19 @@ def _subnet_mistakes(name: str, text: str) -> list[str]:
 
 def _overlaps(settings: dict) -> list[str]:
     """Ranges used on the same router must differ; those of the networks' join subnets are on separate routers."""
-    names = [name for name in DEFAULTS if name.endswith("_subnets") and name != "network_join_subnets"]
-    ranges = [(name, "/".join(text.split("/")[:2])) for name in names for text in settings[name]]
+    ranges = shared_ranges(settings)
     return [
         f"setting {one}: {first} overlaps with {second} of {other}"
         for index, (one, first) in enumerate(ranges)
         for other, second in ranges[index + 1 :]
         if overlapping(first, second)
     ]
+
+
+def shared_ranges(settings: dict) -> list[tuple[str, str]]:
+    """Return each range that all networks share with the setting that has it; join subnets of networks are apart."""
+    names = [name for name in DEFAULTS if name.endswith("_subnets") and name != "network_join_subnets"]
+    return [(name, "/".join(text.split("/")[:2])) for name in names for text in settings[name]]
 
 
 def cluster_subnets(settings: dict) -> list[dict]:

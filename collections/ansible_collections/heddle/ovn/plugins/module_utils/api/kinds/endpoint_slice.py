@@ -16,6 +16,7 @@ from ..services.ports import read_slice_ports
 _VERSIONS = {"IPv4": 4, "IPv6": 6}
 _MOST_ENDPOINTS, _MOST_ADDRESSES = 1000, 100
 _FIELDS = ("addressType", "endpoints", "ports")
+_CONDITIONS = ("ready", "serving", "terminating")
 _ENDPOINT_FIELDS = (
     "addresses", "conditions", "hostname", "nodeName", "targetRef", "zone", "hints", "deprecatedTopology",
 )  # fmt: skip
@@ -40,18 +41,26 @@ def _endpoint(node: Node, version: int | None) -> dict:
     fields = node.mapping(_ENDPOINT_FIELDS)
     addresses, conditions = fields.require("addresses", "list its address"), fields.get("conditions")
     hostname, host = fields.get("hostname"), fields.get("nodeName")
-    ready = conditions.mapping(("ready", "serving", "terminating")).get("ready") if conditions else None
+    states = conditions.mapping(_CONDITIONS) if conditions else None
     items = addresses.sequence(most=_MOST_ADDRESSES) if addresses else []
     if addresses and addresses.value == []:
         addresses.refuse("Required value: must contain at least 1 address")
     name = read_dns_label(hostname) if hostname else None
+    # Kubernetes: an unknown state counts as ready and serving, and not as terminating.
+    ready, serving, terminating = (_state(states, one, one != "terminating") for one in _CONDITIONS)
     return {
         **({"hostname": name} if name else {}),
         "addresses": [text for item in items if (text := _address(item, version))],
-        # Kubernetes: an unknown state counts as ready.
-        "ready": ready.boolean() if ready else True,
+        "ready": ready,
+        # Used where no endpoint is ready.
+        **({"terminating": True} if serving and terminating and not ready else {}),
         "node": read_dns_subdomain(host) if host else None,
     }
+
+
+def _state(states: Fields | None, name: str, unknown: bool) -> bool | None:
+    node = states.get(name) if states else None
+    return node.boolean() if node else unknown
 
 
 def _address(node: Node, version: int | None) -> str | None:

@@ -16,7 +16,6 @@ from .network import LAYER3, SECONDARY
 
 _NETWORK_KINDS = ("UserDefinedNetwork", "ClusterUserDefinedNetwork")
 _LAYER3_IMMUTABLE = ("role", "mtu", "joinSubnets")
-_REMEDY = "restore the value, or delete the network first"
 
 
 def check_update(stored: Resource, wanted: Resource) -> list[Problem]:
@@ -102,4 +101,7 @@ def _text(value) -> str:
 
 def _problem(resource: Resource, rule: str) -> Problem:
     name = resource.name if resource.namespace is None else f"{resource.namespace}/{resource.name}"
-    return Problem(resource.source, f"{resource.kind} {name}", "spec", rule, _REMEDY)
+    what = "pool" if resource.kind == "AddressPool" else "network"
+    return Problem(
+        resource.source, f"{resource.kind} {name}", "spec", rule, f"restore the value, or delete the {what} first"
+    )

@@ -21,20 +21,18 @@ _TYPES = (CLUSTER_IP, _EXTERNAL_NAME, LOAD_BALANCER, NODE_PORT)
 _ONLY_LOAD_BALANCER = "Forbidden: may only be used when `type` is 'LoadBalancer'"
 _ONLY_EXTERNAL = "Invalid value: may only be set for externally-accessible services"
 _ONLY_LOCAL = "Invalid value: may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
-_OF_LOAD_BALANCERS = (
-    "allocateLoadBalancerNodePorts",
-    "loadBalancerClass",
-    "loadBalancerIP",
-    "loadBalancerSourceRanges",
-)
-ACCESS_FIELDS = ("type", "externalIPs", "externalTrafficPolicy", "healthCheckNodePort", *_OF_LOAD_BALANCERS)
+_OF_LOAD_BALANCERS = ("allocateLoadBalancerNodePorts", "loadBalancerClass", "loadBalancerSourceRanges")
+# Other types may have `loadBalancerIP`, which has no effect there.
+ACCESS_FIELDS = (
+    "type", "externalIPs", "externalTrafficPolicy", "healthCheckNodePort", "loadBalancerIP", *_OF_LOAD_BALANCERS,
+)  # fmt: skip
 _LAST_PORT = 65535
 
 
 def read_type(fields: Fields) -> str | None:
     """The field ``type``; None after a mistake."""
     node = fields.get("type")
-    found = node.choice(_TYPES) if node else CLUSTER_IP
+    found = node.choice(_TYPES) if node and node.value != "" else CLUSTER_IP
     if found == _EXTERNAL_NAME:
         rule = f"{found} is accepted by the API, not supported by Heddle yet"
         node.refuse(rule, f"use {CLUSTER_IP}, {NODE_PORT} or {LOAD_BALANCER}")
@@ -70,7 +68,7 @@ def read_external_access(fields: Fields, kind: str) -> dict:
 
 def _traffic_policy(fields: Fields, *, is_external: bool) -> str | None:
     node = fields.get("externalTrafficPolicy")
-    if node is None or (node.value == "" and not is_external):
+    if node is None or node.value == "":
         return CLUSTER if is_external else None
     if not is_external:
         node.refuse(_ONLY_EXTERNAL, "remove it")

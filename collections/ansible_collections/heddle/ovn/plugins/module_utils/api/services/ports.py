@@ -39,10 +39,12 @@ def read_port_number_or_name(node: Node) -> int | str | None:
     return read_port_name(node) if isinstance(node.value, str) else read_port_number(node)
 
 
-def read_protocol(fields: Fields) -> str | None:
-    """The field ``protocol``."""
+def read_protocol(fields: Fields, *, may_be_empty: bool = False) -> str | None:
+    """The field ``protocol``; in some kinds empty text is as good as none (`SetDefaults_Service`)."""
     node = fields.get("protocol")
-    return node.choice(PROTOCOLS) if node else DEFAULT_PROTOCOL
+    if node is None or (may_be_empty and node.value == ""):
+        return DEFAULT_PROTOCOL
+    return node.choice(PROTOCOLS)
 
 
 def refuse_duplicates(nodes: list[Node], values: list, text: Callable[[object], str] = show) -> None:
@@ -88,7 +90,7 @@ def _service_port(node: Node, *, is_named: bool, has_node_ports: bool) -> dict:
         fields.get("appProtocol").text()
     return {
         "name": (read_dns_label(name) or "") if name and name.value != "" else "",
-        "protocol": read_protocol(fields),
+        "protocol": read_protocol(fields, may_be_empty=True),
         "port": port,
         "targetPort": read_port_number_or_name(target) if target and target.value not in (0, "") else port,
         "nodePort": (read_port_number(node_port) or 0) if node_port and has_node_ports else 0,
@@ -96,12 +98,15 @@ def _service_port(node: Node, *, is_named: bool, has_node_ports: bool) -> dict:
 
 
 def read_slice_ports(node: Node | None) -> list[dict]:
-    """The ports of an EndpointSlice: ``name`` ("" for none), ``protocol`` and ``port``."""
+    """The ports of an EndpointSlice: ``name`` ("" for none), ``protocol`` and ``port``.
+
+    As in Kubernetes, one without a number is accepted, and leads to no endpoints.
+    """
     items = node.sequence(most=100) if node else []
     ports = []
     for item in items:
         fields = item.mapping(("name", "protocol", "port", "appProtocol"))
-        name, port = fields.get("name"), fields.require("port", "name the port of the endpoints")
+        name, port = fields.get("name"), fields.get("port")
         ports.append(
             {
                 "name": (read_dns_label(name) or "") if name and name.value != "" else "",
@@ -114,7 +119,7 @@ def read_slice_ports(node: Node | None) -> list[dict]:
         [(port["name"],) for item, port in zip(items, ports, strict=True) if isinstance(item.value, dict)],
         lambda name: show(name[0]),
     )
-    return ports
+    return [port for port in ports if port["port"] is not None]
 
 
 def read_workload_ports(node: Node | None) -> list[dict]:
@@ -127,7 +132,7 @@ def read_workload_ports(node: Node | None) -> list[dict]:
         ports.append(
             {
                 "name": (read_port_name(name) or "") if name and name.value != "" else "",
-                "protocol": read_protocol(fields),
+                "protocol": read_protocol(fields, may_be_empty=True),
                 "containerPort": read_port_number(port) if port else None,
             }
         )

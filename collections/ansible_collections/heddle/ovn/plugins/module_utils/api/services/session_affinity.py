@@ -13,7 +13,7 @@ _DEFAULT_TIMEOUT, _LONGEST_TIMEOUT = 10800, 86400
 def read_session_affinity(fields: Fields, default: str) -> int:
     """Return the seconds for which a client stays with what it reached first, 0 for none."""
     field, config = fields.get("sessionAffinity"), fields.get("sessionAffinityConfig")
-    chosen = field.choice((CLIENT_IP, NONE)) if field else default
+    chosen = field.choice((CLIENT_IP, NONE)) if field and field.value != "" else default
     if chosen != CLIENT_IP:
         if config and chosen:
             config.refuse("Forbidden: must not be set when session affinity is None", "set sessionAffinity to ClientIP")

@@ -246,10 +246,10 @@ def _workload_pools(snapshot: Snapshot, found: dict[str, Network], attachments: 
     yield from pools.values()
 
 
-def _service_pools(snapshot: Snapshot, _found: dict[str, Network], _attachments: Attachments) -> Iterator[Pool]:
+def _service_pools(snapshot: Snapshot, _found: dict[str, Network], attachments: Attachments) -> Iterator[Pool]:
     yield from cluster_ip_pools(snapshot)
     yield from node_port_pools(snapshot)
-    yield from load_balancer_pools(snapshot)
+    yield from load_balancer_pools(snapshot, attachments)
 
 
 def _kept_owners(snapshot: Snapshot, workloads: list[StoredObject]) -> Callable[[str], bool]:

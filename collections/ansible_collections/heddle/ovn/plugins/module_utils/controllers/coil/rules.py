@@ -13,13 +13,13 @@ from ...api import POOL_ANNOTATION
 from ...common.addressing import host_route, overlapping, plain
 from ...common.naming import PRIMARY_NETWORK_LABEL
 from ...store import coil_settings
+from ...store.settings import shared_ranges
 from ...store.snapshot import Snapshot, StoredObject
 from .membership import BLOCK, POOL, blocks, pools_of_namespaces, reserved_blocks
 from .pool_space import PoolSpace
 
 # Object key, field, rule, remedy.
 Refusal = tuple[str, str, str, str]
-_RANGES = ("cluster_subnets", "service_subnets", "join_subnets", "transit_subnets", "masquerade_subnets")
 _NETWORK_KINDS = ("UserDefinedNetwork", "ClusterUserDefinedNetwork", "MeshNetwork")
 
 
@@ -64,9 +64,8 @@ def plain_host(subnet: str) -> str:
 
 def _taken(after: Snapshot) -> Iterator[tuple[str, str]]:
     """Yield what else has addresses, each with its range."""
-    for name in _RANGES:
-        for text in after.settings[name]:
-            yield f"the setting {name}", "/".join(text.split("/")[:2])
+    for name, text in shared_ranges(after.settings):
+        yield f"the setting {name}", text
     for node in after.of_kind("Node"):
         gateway = node.spec.get("gateway") or {}
         own = [*node.spec.get("encap_ips", ()), *node.spec.get("addresses", ()), *gateway.get("addresses", ())]
@@ -74,6 +73,12 @@ def _taken(after: Snapshot) -> Iterator[tuple[str, str]]:
             yield f"an address of node {node.name}", host_route(address)
         for address in gateway.get("next_hops", ()):
             yield f"the default gateway of node {node.name}", host_route(address)
+    for entry in after.of_kind("LoadBalancerPool"):
+        for text in entry.spec["subnets"]:
+            yield f"a subnet of LoadBalancerPool {entry.name}", text
+    for entry in after.of_kind("EgressIP"):
+        for address in entry.spec["egressIPs"]:
+            yield f"an address of EgressIP {entry.name}", host_route(address)
     for network in after.of_kind(*_NETWORK_KINDS):
         for subnet in network.spec["subnets"] if network.spec["topology"] != "Localnet" else ():
             yield f"a subnet of {network.key}", subnet["cidr"]

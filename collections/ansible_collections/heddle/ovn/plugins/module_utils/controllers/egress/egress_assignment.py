@@ -2,9 +2,10 @@
 """Which host holds which egress address: a pure function of what is wanted, of the hosts, and of what was before.
 
 The rules are ovn-kubernetes's (`assignEgressIPs`): a host needs the label and a network with the address in it; two
-addresses of one object are on two hosts; no host's own address is given away. An address stays where it is as long as
-its host may hold it, and goes to the host with the fewest addresses otherwise. The network is the provider network, or
-that of another NIC; where an address is in the network of such a NIC on some hosts, a new host of it is one of these.
+addresses of one object are on two hosts; no address of a host, of a gateway or of a subnet as such is given away. An
+address stays where it is as long as its host may hold it, and goes to the host with the fewest addresses otherwise. The
+network is the provider network, or that of another NIC; where an address is in the network of such a NIC on some hosts,
+a new host of it is one of these.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def assigned(
     """Return the host of each address that can have one.
 
     `wanted` has the addresses of each object; `hosts` are those with the label that are there, or said to be; `taken`
-    are addresses of hosts, each with its host; `before` are the holders as they were.
+    are addresses that no object may have, each with what it is; `before` are the holders as they were.
     """
     able = {host.name: host for host in hosts}
     result = Assignment({name: {} for name in wanted}, {name: [] for name in wanted})
@@ -115,7 +116,7 @@ def _owners(wanted: Mapping[str, Iterable[str]], before: Mapping[str, Mapping[st
 
 def _refusal(name: str, address: str, owners: dict[str, str], taken: Mapping[str, str]) -> tuple[str, str] | None:
     if address in taken:
-        return "EgressIPConflict", f"{address} is an address of host {taken[address]}"
+        return "EgressIPConflict", f"{address} is {taken[address]}"
     if owners[address] != name:
         return "UnsupportedRequest", f"{address} is already an address of EgressIP {owners[address]}"
     return None

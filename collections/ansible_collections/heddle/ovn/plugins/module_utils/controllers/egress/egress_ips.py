@@ -13,7 +13,7 @@ from ...api import matches
 from ...common.addressing import family
 from ...common.naming import PRIMARY_NETWORK_LABEL
 from ...store.snapshot import Snapshot, StoredObject
-from ..admission.host_addresses import addresses_of_hosts
+from ..admission.host_addresses import reserved_addresses
 from ..allocation.pools import Pool, numbers
 from ..conditions import FALSE, TRUE, described, with_conditions
 from ..network.attachment import Attachments, workload_key
@@ -51,7 +51,7 @@ def assign_egress_ips(snapshot: Snapshot, live: Collection[str] | None = None) -
     found = assigned(
         {entry.name: entry.spec["egressIPs"] for entry in entries},
         [host for host in map(_host, snapshot.of_kind("Node")) if host and (live is None or host.name in live)],
-        dict(addresses_of_hosts(snapshot)),
+        reserved_addresses(snapshot),
         {entry.name: holders(entry) for entry in entries},
     )
     for entry in entries:

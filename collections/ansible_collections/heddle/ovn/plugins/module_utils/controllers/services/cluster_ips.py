@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import ipaddress
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from ...common.addressing import family, network_of
+from ...common.naming import PRIMARY_NETWORK_LABEL
 from ...store.shared_services import SETTING as SHARED_SERVICES
 from ...store.snapshot import Snapshot, StoredObject
 from ..allocation.pools import Pool
+from ..network.attachment import Attachments
+from ..network.networks import Network
 
 SERVICE = "Service"
 # Its clients send to an address of this pool, as to the Service that Coil makes; the owner is its key.
@@ -35,6 +38,15 @@ def cluster_ip_pool(version: int) -> str:
 def service_owner(service: StoredObject) -> str:
     """Return the name of a Service as an owner in pools."""
     return f"{service.namespace}/{service.name}"
+
+
+def service_network(snapshot: Snapshot, attachments: Attachments, service: StoredObject) -> Network | None:
+    """Return the network of a Service; None as long as its namespace lacks the primary one it is labelled for."""
+    primary = attachments.primary(service)
+    if primary is not None:
+        return primary
+    labelled = PRIMARY_NETWORK_LABEL in snapshot.objects[f"Namespace/{service.namespace}"].labels
+    return None if labelled else attachments.default
 
 
 def is_headless(service: StoredObject) -> bool:
@@ -172,16 +184,20 @@ def _changes(service: StoredObject, before: Snapshot) -> Iterator[Refusal]:
         was = "None" if is_headless(stored) else "an address"
         yield service.key, "spec.clusterIPs[0]", f"Invalid value: may not change once set: it is {was}", remedy
         return
+    if is_headless(service):
+        # It has no address that would be lost.
+        return
     old, new = stored.status.get("ipFamilies", ()), service.spec["ipFamilies"]
     if old and new and new[0] != old[0]:
         rule = f'Invalid value: "{new[0]}": may not change once set: it is {old[0]}'
         yield service.key, "spec.ipFamilies[0]", rule, remedy
         return
-    known = {family(text): text for text in stored.status.get("clusterIPs", ()) if text not in _HEADLESS}
-    for position, text in enumerate(service.spec["clusterIPs"]):
-        if text not in _HEADLESS and known.get(family(text), text) != text:
-            rule = f'Invalid value: "{text}": may not change once set: it is {known[family(text)]}'
+    held, wanted = stored.status.get("clusterIPs", ()), service.spec["clusterIPs"]
+    for position, (was, text) in enumerate(zip(held, wanted, strict=False)):
+        if text != was:
+            rule = f'Invalid value: "{text}": may not change once set: it is {was}'
             yield service.key, f"spec.clusterIPs[{position}]", rule, remedy
+            return
 
 
 def _holders(before: Snapshot, after: Snapshot) -> dict[str, str]:
@@ -197,13 +213,15 @@ def _holders(before: Snapshot, after: Snapshot) -> dict[str, str]:
 
 def _allocated(before: Snapshot, after: Snapshot) -> dict[str, str]:
     """Return the owners that keep their cluster IPs, by address."""
-    staying = {service_owner(entry) for entry in after.of_kind(SERVICE) if not is_headless(entry)}
-    staying |= {entry.key for entry in after.of_kind(EGRESS)}
+    staying: dict[str, Collection[int]] = {
+        service_owner(entry): families_of(entry, after) for entry in after.of_kind(SERVICE) if not is_headless(entry)
+    }
+    staying |= {entry.key: (4, 6) for entry in after.of_kind(EGRESS)}
     return {
         address: owner
         for version in (4, 6)
         for owner, address in before.allocations.get(cluster_ip_pool(version), {}).items()
-        if owner in staying
+        if version in staying.get(owner, ())
     }
 
 

@@ -9,20 +9,22 @@ from __future__ import annotations
 import ipaddress
 import itertools
 from collections.abc import Collection, Iterator
-from ipaddress import ip_interface
 
 from ...api.services.external_access import LOAD_BALANCER
 from ...common.addressing import family, network_of, overlapping
+from ...store.settings import shared_ranges
 from ...store.snapshot import Snapshot, StoredObject
-from ..admission.host_addresses import addresses_of_hosts, next_hops_of_hosts
+from ..admission.host_addresses import reserved_addresses, taken_addresses
 from ..allocation.pools import Pool
-from .cluster_ips import SERVICE, Refusal, families_of, service_owner
+from ..network.attachment import Attachments
+from ..network.networks import Network
+from .cluster_ips import SERVICE, Refusal, families_of, service_network, service_owner
 
 LOAD_BALANCER_POOL = "LoadBalancerPool"
 # The class of Heddle's own load balancers; Services of other classes are left to other implementations.
 CLASS = "heddle.dev/load-balancer"
 _EGRESS_IP = "EgressIP"
-_RANGES = ("cluster_subnets", "service_subnets", "join_subnets", "masquerade_subnets")
+_ADDRESS_POOL = "AddressPool"
 _ELSEWHERE = "choose another address"
 
 
@@ -43,13 +45,23 @@ def load_balancer_addresses(snapshot: Snapshot, service: StoredObject) -> list[s
     return [address for address in found if address]
 
 
-def load_balancer_pools(snapshot: Snapshot) -> Iterator[Pool]:
+def load_balancer_families(snapshot: Snapshot, service: StoredObject, network: Network | None) -> list[int]:
+    """Return the families in which a Service has addresses: those that its network has, too, once there is one."""
+    return [one for one in families_of(service, snapshot) if network is None or one in network.families]
+
+
+def load_balancer_pools(snapshot: Snapshot, attachments: Attachments) -> Iterator[Pool]:
     """Pools of the addresses; a Service for which there is none has no claim, and is reported by `announcement`."""
-    services = [entry for entry in snapshot.of_kind(SERVICE) if is_load_balancer(entry)]
+    families = {
+        entry.key: load_balancer_families(snapshot, entry, service_network(snapshot, attachments, entry))
+        for entry in snapshot.of_kind(SERVICE)
+        if is_load_balancer(entry)
+    }
     for version in (4, 6):
         name, space = load_balancer_pool(version), Space(snapshot, version)
         held = {owner: one for owner, one in snapshot.allocations.get(name, {}).items() if space.has(one)}
-        asking = {service_owner(one): one for one in services if version in families_of(one, snapshot)}
+        services = (snapshot.objects[key] for key, own in families.items() if version in own)
+        asking = {service_owner(one): one for one in services}
         asked = {owner: text for owner, one in asking.items() if (text := requested_address(one, version))}
         kept = {owner: value for owner, value in held.items() if owner in asking and asked.get(owner, value) == value}
         taken = set(kept.values())
@@ -80,7 +92,7 @@ class Space:
             for text in pool.spec["subnets"]
             if family(text) == version
         ]
-        self._reserved = {address for address, _what in _taken(snapshot)} | set(_edges(snapshot))
+        self._reserved = {**reserved_addresses(snapshot), **dict(_egress_addresses(snapshot))}
 
     def has(self, text: str) -> bool:
         """Return whether an address is one of these."""
@@ -98,16 +110,6 @@ class Space:
                     yield text
 
 
-def _edges(snapshot: Snapshot) -> Iterator[str]:
-    """Yield network and broadcast addresses of provider networks, and the anycast address of routers (RFC 4291)."""
-    for node in snapshot.of_kind("Node"):
-        for address in (node.spec.get("gateway") or {}).get("addresses", ()):
-            subnet = ip_interface(address).network
-            yield str(subnet.network_address)
-            if subnet.version == 4:
-                yield str(subnet.broadcast_address)
-
-
 def check_load_balancer_pools(after: Snapshot) -> Iterator[Refusal]:
     """Reject pools that overlap with each other, with addresses of hosts, and with addresses of EgressIPs."""
     owned = [
@@ -119,46 +121,48 @@ def check_load_balancer_pools(after: Snapshot) -> Iterator[Refusal]:
         if overlapping(text, second):
             where = "the same pool" if other is pool else f"{LOAD_BALANCER_POOL} {other.name}"
             yield pool.key, path, f"{text} overlaps with {second} of {where}", "choose other subnets"
-    taken = dict.fromkeys(_taken(after))
+    taken = [*taken_addresses(after).items(), *dict.fromkeys(_egress_addresses(after))]
     for pool, path, text in owned:
         subnet = network_of(text)
         for address, what in taken:
             found = ipaddress.ip_address(address)
             if found.version == subnet.version and found in subnet:
                 yield pool.key, path, f"{text} contains {address}, {what}", "choose other subnets"
-        for name in _RANGES:
-            for shared in ("/".join(one.split("/")[:2]) for one in after.settings[name]):
-                if overlapping(text, shared):
-                    rule = f"{text} overlaps with {shared}, the setting {name}"
-                    yield pool.key, path, rule, "choose subnets of the provider network"
+        for name, shared in shared_ranges(after.settings):
+            if overlapping(text, shared):
+                rule = f"{text} overlaps with {shared}, the setting {name}"
+                yield pool.key, path, rule, "choose subnets of the provider network"
 
 
-def _taken(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
-    """Yield each address that is not for Services, with what has it."""
-    for address, name in addresses_of_hosts(snapshot):
-        yield address, f"an address of host {name}"
-    for address, name in next_hops_of_hosts(snapshot):
-        yield address, f"the default gateway of host {name}"
+def _egress_addresses(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
     for entry in snapshot.of_kind(_EGRESS_IP):
         for address in entry.spec["egressIPs"]:
             yield address, f"an address of EgressIP {entry.name}"
 
 
 def check_external_ips(after: Snapshot) -> Iterator[Refusal]:
-    """Reject external addresses that are a host's or another object's: packets to them belong to these."""
-    taken: dict[str, str] = {}
-    for address, what in _taken(after):
-        taken.setdefault(address, what)
-    pools = [(text, pool) for pool in after.of_kind(LOAD_BALANCER_POOL) for text in pool.spec["subnets"]]
+    """Reject external addresses that are a host's or another object's: packets to them belong to these.
+
+    A Service with one of the cluster IPs or shared services, which are in ranges of the settings, would intercept
+    packets for these (CVE-2020-8554).
+    """
+    taken = {**dict(_egress_addresses(after)), **reserved_addresses(after)}
+    ranges = [
+        *((text, f"{text} of {LOAD_BALANCER_POOL} {pool.name}")
+          for pool in after.of_kind(LOAD_BALANCER_POOL) for text in pool.spec["subnets"]),
+        *((text, f"{text} of {_ADDRESS_POOL} {pool.name}")
+          for pool in after.of_kind(_ADDRESS_POOL) for subnet in pool.spec["subnets"] for text in subnet.values()),
+        *((text, f"{text}, the setting {name}") for name, text in shared_ranges(after.settings)),
+    ]  # fmt: skip
     users: dict[tuple[str, str, int], str] = {}
     for service in after.of_kind(SERVICE):
         for number, address in enumerate(service.spec.get("externalIPs", ())):
             path, start = f"spec.externalIPs[{number}]", f'Invalid value: "{address}": '
             if address in taken:
                 yield service.key, path, f"{start}is {taken[address]}", _ELSEWHERE
-            for text, pool in pools:
+            for text, what in ranges:
                 if overlapping(address, text):
-                    yield service.key, path, f"{start}is in {text} of {LOAD_BALANCER_POOL} {pool.name}", _ELSEWHERE
+                    yield service.key, path, f"{start}is in {what}", _ELSEWHERE
             for port in service.spec["ports"]:
                 user = users.setdefault((address, port["protocol"], port["port"]), service_owner(service))
                 if user != service_owner(service):

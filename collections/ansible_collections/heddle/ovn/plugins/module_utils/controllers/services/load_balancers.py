@@ -21,13 +21,14 @@ from ..conditions import FALSE, TRUE, described
 from ..egress.egress_services import egress_service_of, selected_nodes, store_hosts
 from ..network.networks import Network, networks
 from ..node_labels import EGRESS_SERVICE
-from .cluster_ips import SERVICE, families_of, is_headless, service_owner
+from .cluster_ips import FAMILY_NAMES, SERVICE, families_of, is_headless, service_owner
 from .load_balancer_addresses import (
     CLASS,
     LOAD_BALANCER_POOL,
     Space,
     is_load_balancer,
     load_balancer_addresses,
+    load_balancer_families,
     load_balancer_pool,
     requested_address,
 )
@@ -118,16 +119,22 @@ def ingress(service: StoredObject) -> dict:
         else {}  # fmt: skip
 
 
-def announcement(service: StoredObject, snapshot: Snapshot) -> dict | None:
-    """Return the condition Announced of a Service of the type LoadBalancer, None for others."""
+def announcement(service: StoredObject, snapshot: Snapshot, network: Network | None) -> dict | None:
+    """Return the condition Announced of a Service of the type LoadBalancer, None for others.
+
+    `network` is that of the Service. The condition is about the families that it has; others are in `Ready`.
+    """
     if service.spec.get("type") != LOAD_BALANCER:
         return None
     chosen = service.spec["loadBalancerClass"]
     if not is_load_balancer(service):
         message = f"the class {chosen} is not Heddle's, which is {CLASS}"
         return described(ANNOUNCED, FALSE, "LoadBalancerClassNotSupported", message)
-    held = announcers(service)
-    for version in families_of(service, snapshot):
+    held, families = announcers(service), load_balancer_families(snapshot, service, network)
+    if not families:
+        names = " and no ".join(FAMILY_NAMES[one] for one in families_of(service, snapshot))
+        return described(ANNOUNCED, FALSE, "IPFamilyNotOnNetwork", f"network {network.name} has no {names}")
+    for version in families:
         address = snapshot.get(load_balancer_pool(version), service_owner(service))
         if address is None:
             return described(ANNOUNCED, FALSE, *_without_address(service, snapshot, version))

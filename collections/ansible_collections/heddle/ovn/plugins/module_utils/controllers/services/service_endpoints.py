@@ -7,17 +7,17 @@ primary in the namespace of the Service (OKEP-5193, "Services"), by their addres
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ...common.addressing import family
-from ...common.naming import DEFAULT_NETWORK, PRIMARY_NETWORK_LABEL
 from ...store.snapshot import Snapshot, StoredObject
 from ..allocation.allocation import given_addresses, workload_subnets
 from ..network.attachment import Attachments
 from ..network.networks import Network, running_workloads
 from ..workload.placement import node_of
 from ..workload.workload_readiness import is_serving
-from .cluster_ips import families_of
+from .cluster_ips import families_of, service_network
 
 ENDPOINT_SLICE = "EndpointSlice"
 SERVICE_NAME_LABEL = "kubernetes.io/service-name"
@@ -38,7 +38,6 @@ class ServiceEndpoints:
     def __init__(self, snapshot: Snapshot, found: dict[str, Network]) -> None:
         self._snapshot = snapshot
         self._attachments = Attachments(found)
-        self._default = found[DEFAULT_NETWORK]
         self._workloads: dict[str, list[StoredObject]] = {}
         for workload in running_workloads(snapshot):
             self._workloads.setdefault(workload.namespace, []).append(workload)
@@ -49,11 +48,7 @@ class ServiceEndpoints:
 
     def network(self, service: StoredObject) -> Network | None:
         """Return the network of a Service; None as long as its namespace lacks the primary one it is labelled for."""
-        primary = self._attachments.primary(service)
-        if primary is not None:
-            return primary
-        labelled = PRIMARY_NETWORK_LABEL in self._snapshot.objects[f"Namespace/{service.namespace}"].labels
-        return None if labelled else self._default
+        return service_network(self._snapshot, self._attachments, service)
 
     def served(self, service: StoredObject) -> Network | None:
         """Return the network of a Service where it can have any: OVN does not know those of the mesh."""
@@ -88,16 +83,25 @@ class ServiceEndpoints:
         return list(found.values())
 
     def of(self, service: StoredObject) -> list[list[Endpoint]]:
-        """Return the ready endpoints of each port of a Service, of the families that it shares with its network."""
+        """Return the endpoints of each port of a Service, of the families that it shares with its network.
+
+        In a family without any that is ready, those of slices that terminate and still serve (Kubernetes, KEP-1669).
+        """
         network = self.served(service)
         if network is None:
             return [[] for _port in service.spec["ports"]]
         families, chosen = self._families(service, network), self._chosen(service, network)
         slices, unready = self._slices_of(service), service.spec["publishNotReadyAddresses"]
-        return [
-            list(dict.fromkeys([*_of_workloads(port, chosen), *_of_slices(port, slices, families, unready=unready)]))
-            for port in service.spec["ports"]
-        ]
+        endpoints = []
+        for port in service.spec["ports"]:
+            found = [
+                *_of_workloads(port, chosen),
+                *_of_slices(port, slices, families, lambda endpoint: unready or endpoint["ready"]),
+            ]
+            without = families - {family(one.address) for one in found}
+            found += _of_slices(port, slices, without, lambda endpoint: endpoint.get("terminating"))
+            endpoints.append(_each_once(found))
+        return endpoints
 
     def addresses(self, service: StoredObject) -> dict[str, list[str]]:
         """Return the addresses of ready endpoints whatever their ports, which a headless Service need not have.
@@ -160,14 +164,31 @@ def _of_workloads(port: dict, chosen: list[tuple[StoredObject, list[str]]]) -> l
     ]
 
 
-def _of_slices(port: dict, slices: list[StoredObject], families: set[int], *, unready: bool) -> list[Endpoint]:
+def _of_slices(
+    port: dict, slices: list[StoredObject], families: set[int], is_wanted: Callable[[dict], bool]
+) -> list[Endpoint]:
     return [
         Endpoint(address, own["port"], endpoint["node"])
         for entry in slices
         for own in entry.spec["ports"]
-        if (own["name"], own["protocol"]) == (port["name"], port["protocol"])
+        if is_port_of(own, port)
         for endpoint in entry.spec["endpoints"]
-        if unready or endpoint["ready"]
+        if is_wanted(endpoint)
         for address in endpoint["addresses"]
         if family(address) in families
     ]
+
+
+def is_port_of(own: dict, port: dict) -> bool:
+    """Return whether a port of an EndpointSlice is that port of its Service."""
+    return (own["name"], own["protocol"]) == (port["name"], port["protocol"])
+
+
+def _each_once(found: list[Endpoint]) -> list[Endpoint]:
+    """Return endpoints without repetitions, which would have a larger share; one that names its node is preferred."""
+    unique: dict[tuple[str, int], Endpoint] = {}
+    for one in found:
+        known = unique.get((one.address, one.port))
+        if known is None or known.node is None:
+            unique[one.address, one.port] = one
+    return list(unique.values())

@@ -9,7 +9,7 @@ from ..network.networks import networks
 from .cluster_ips import FAMILY_NAMES, SERVICE, cluster_ips, families_of, is_headless
 from .load_balancers import announcement, ingress
 from .node_ports import health_check_port, node_ports
-from .service_endpoints import ENDPOINT_SLICE, SERVICE_NAME_LABEL, ServiceEndpoints, target_port
+from .service_endpoints import ENDPOINT_SLICE, SERVICE_NAME_LABEL, ServiceEndpoints, is_port_of, target_port
 
 _SHOWN = 3
 
@@ -27,7 +27,7 @@ def update_services(snapshot: Snapshot, now: str) -> None:
             healthCheckNodePort=health_check_port(snapshot, service) or None,
             loadBalancer=ingress(service),
         )
-        announced = announcement(service, snapshot)
+        announced = announcement(service, snapshot, endpoints.network(service))
         snapshot.objects[service.key] = with_conditions(updated, [ready, *([announced] if announced else [])], now)
     for entry in snapshot.of_kind(ENDPOINT_SLICE):
         ready = described(SERVICE_READY, *_slice_readiness(entry, snapshot))
@@ -51,7 +51,11 @@ def _readiness(service: StoredObject, endpoints: ServiceEndpoints, snapshot: Sna
             more = f" and {len(selected) - _SHOWN} more" if len(selected) > _SHOWN else ""
             message = f"targetPort {port['targetPort']} ({port['protocol']}) is a port of none of {names}{more}"
             return FALSE, "TargetPortNotFound", message
-    addresses = {one.address for port in endpoints.of(service) for one in port}
+    if is_headless(service):
+        # Its names have addresses whatever the ports.
+        addresses = {address for found in endpoints.addresses(service).values() for address in found}
+    else:
+        addresses = {one.address for port in endpoints.of(service) for one in port}
     if not addresses:
         rejected = "" if is_headless(service) else ", connections are rejected"
         return TRUE, "NoEndpoints", f"no endpoint is ready on network {network.name}{rejected}"
@@ -62,6 +66,14 @@ def _slice_readiness(entry: StoredObject, snapshot: Snapshot) -> tuple[str, str,
     name = entry.labels.get(SERVICE_NAME_LABEL)
     if not name:
         return FALSE, "ServiceNotNamed", f"the label {SERVICE_NAME_LABEL} names the Service that it belongs to"
-    if f"{SERVICE}/{entry.namespace}/{name}" not in snapshot.objects:
+    service = snapshot.objects.get(f"{SERVICE}/{entry.namespace}/{name}")
+    if service is None:
         return FALSE, "ServiceNotFound", f"Service {entry.namespace}/{name} does not exist"
+    own = entry.spec["ports"]
+    if not is_headless(service) and not any(is_port_of(one, port) for one in own for port in service.spec["ports"]):
+        listed = ", ".join(f"{one['name'] or 'without a name'} ({one['protocol']})" for one in own[:_SHOWN])
+        message = f"no port of Service {entry.namespace}/{name} has the name and protocol of a port here: {listed}"
+        if not own:
+            message = f"it has no port, and Service {entry.namespace}/{name} has"
+        return FALSE, "ServicePortNotFound", message
     return TRUE, "EndpointsAdded", f"endpoints of Service {entry.namespace}/{name}"
