@@ -53,8 +53,19 @@ def test_addresses_go_on_to_count_while_resolvers_do_not_answer():
     assert name.failure == ""
 
 
-def test_addresses_of_an_earlier_process_count_for_a_moment():
+def test_addresses_of_an_earlier_process_count_until_the_first_answer_and_a_moment_longer():
+    name = ResolvedName()
+    name.restored([ONE, SIX], 0)
+    # Many names may wait for slow resolvers.
+    assert name.addresses(10 * GRACE_SECONDS) == {ONE, SIX}
+    name.answered(4, frozenset({TWO}), 300, 600)
+    name.failed(6, "SERVFAIL", 600)
+    assert name.addresses(600 + GRACE_SECONDS - 1) == {ONE, TWO, SIX}
+    assert name.addresses(600 + GRACE_SECONDS) == {TWO, SIX}
+    assert name.addresses(600 + GRACE_SECONDS + RETRY_SECONDS) == {TWO}
+
+
+def test_addresses_of_an_earlier_process_do_not_count_for_ever_without_any_answer():
     name = ResolvedName()
     name.restored([ONE], 0)
-    assert name.addresses(GRACE_SECONDS - 1) == {ONE}
-    assert name.addresses(GRACE_SECONDS) == frozenset()
+    assert name.addresses(LONGEST_SECONDS) == frozenset()

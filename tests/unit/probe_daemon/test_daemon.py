@@ -195,6 +195,27 @@ def test_a_report_that_was_deleted_is_written_again_and_a_restart_keeps_it(tmp_p
     assert current_report({"red/web": replace(probe, port=1)}, str(tmp_path / "readiness.json")) == {}
 
 
+def test_probes_go_on_without_a_report(tmp_path: Path) -> None:
+    """As where /run is full."""
+    port = unused_port()
+    (tmp_path / "run").mkdir()
+    run = Run(tmp_path / "run", {"red/web": replace(TCP, port=port)})
+    (tmp_path / "run").rmdir()
+
+    async def scenario() -> None:
+        running = asyncio.ensure_future(run.daemon.run())
+        await asyncio.sleep(0.2)
+        assert not running.done()
+        (tmp_path / "run").mkdir()
+        await run.until({"red/web": (False, f"TCP 127.0.0.1:{port}: Connection refused")})
+        run.wanted = None
+        await running
+
+    asyncio.run(scenario())
+    assert len(run.said) == 1
+    assert "No such file or directory" in run.said[0]
+
+
 def test_waiting_ends_with_a_report_or_when_it_is_overdue(tmp_path: Path) -> None:
     path = str(tmp_path / "readiness.json")
     assert wait_for_report({"red/web": replace(TCP, timeout=0)}, 0.0, path) == {}

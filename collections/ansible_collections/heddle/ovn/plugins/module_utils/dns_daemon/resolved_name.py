@@ -21,6 +21,7 @@ class ResolvedName:
     def __init__(self) -> None:
         self._until: dict[str, float] = {}
         self._failures: dict[int, str] = {}
+        self._restored: set[str] = set()
         self._retry = RETRY_SECONDS
 
     @property
@@ -33,8 +34,12 @@ class ResolvedName:
         return frozenset(address for address, until in self._until.items() if now < until)
 
     def restored(self, addresses: list[str], now: float) -> None:
-        """Take the addresses that another process had found: they count for a moment."""
-        self._until |= dict.fromkeys(addresses, now + GRACE_SECONDS)
+        """Take the addresses that another process had found: they count until the first answer of their family.
+
+        And for a moment longer, as any address; without an answer or a failure for `LONGEST_SECONDS`.
+        """
+        self._until |= dict.fromkeys(addresses, now + LONGEST_SECONDS)
+        self._restored |= {*addresses}
 
     def answered(self, version: int, addresses: frozenset[str], seconds: float, now: float) -> float:
         """Take an answer; return the seconds until the next question.
@@ -44,6 +49,7 @@ class ResolvedName:
         pause = min(max(seconds, SHORTEST_SECONDS), LONGEST_SECONDS if addresses else LONGEST_EMPTY_SECONDS)
         self._failures.pop(version, None)
         self._retry = RETRY_SECONDS
+        self._end_restored(version, now)
         for address in addresses:
             self._until[address] = now + pause + GRACE_SECONDS
         self._until = {address: until for address, until in self._until.items() if now < until}
@@ -53,7 +59,13 @@ class ResolvedName:
         """Take a failure; return the seconds until the next question. The addresses of before go on to count."""
         self._failures[version] = reason
         pause, self._retry = self._retry, min(2 * self._retry, LONGEST_RETRY_SECONDS)
+        self._end_restored(version, now)
         for address, until in self._until.items():
             if (":" in address) == (version == 6):
                 self._until[address] = max(until, now + pause + GRACE_SECONDS)
         return pause
+
+    def _end_restored(self, version: int, now: float) -> None:
+        for address in [one for one in self._restored if (":" in one) == (version == 6)]:
+            self._restored.discard(address)
+            self._until[address] = now + GRACE_SECONDS
