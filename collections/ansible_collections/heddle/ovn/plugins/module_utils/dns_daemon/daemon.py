@@ -92,15 +92,18 @@ class Daemon:
         """
         self._sets = sets
         wanted = {(one.name, one.version) for one in sets}
-        for key in self._tasks.keys() - wanted:
-            self._tasks.pop(key).cancel()
+        for name, version in self._tasks.keys() - wanted:
+            self._tasks.pop((name, version)).cancel()
+            self._names[name].ended(version)
         names = {name for name, _version in wanted}
         for name in self._names.keys() - names:
             del self._names[name]
         for name in names - self._names.keys():
             self._names[name] = ResolvedName()
-            before = [address for one in sets if one.name == name for address in one.addresses]
-            self._names[name].restored([*known.pop(name, {}).get("addresses", []), *before], time.monotonic())
+            before = {address for one in sets if one.name == name for address in one.addresses}
+            before |= {*known.pop(name, {}).get("addresses", [])}
+            here = [address for address in before if (name, 6 if ":" in address else 4) in wanted]
+            self._names[name].restored(here, time.monotonic())
         for key in wanted - self._tasks.keys():
             self._tasks[key] = asyncio.ensure_future(self._repeat(*key, self._names[key[0]]))
 
