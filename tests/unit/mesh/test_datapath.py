@@ -234,6 +234,41 @@ def test_sweep_deletes_flows_without_packets():
     assert (made.command, made.match["in_port"]) == (ofproto.OFPFC_ADD, PORT_A)
 
 
+def counters(network, source, target, *, more):
+    """A part of the answer to a sweep, with one flow from the workload a."""
+    match = parser.OFPMatch(in_port=PORT_A, eth_src=source, eth_dst=target)
+    body = [SimpleNamespace(cookie=flows.LEARNED_COOKIE | network, match=match, packet_count=0)]
+    return parser.OFPFlowStatsReply(DIALECT, flags=ofproto.OFPMPF_REPLY_MORE if more else 0, body=body)
+
+
+def test_a_network_or_a_port_that_goes_between_two_parts_of_a_sweep():
+    bridge = Bridge()
+    bridge.datapath.received(counters(NETWORK, A, B, more=True), 0)
+    bridge.datapath.set_networks({8: {"b": B}}, {})
+    bridge.take()
+    bridge.datapath.received(counters(8, B, A, more=False), 0)
+    assert bridge.take() == []
+
+    bridge = Bridge()
+    bridge.datapath.received(counters(NETWORK, A, B, more=True), 0)
+    bridge.ports(**{"heddle-vxlan": VXLAN, "b": PORT_B})
+    bridge.take()
+    bridge.datapath.received(counters(NETWORK, A, FAR, more=False), 0)
+    assert bridge.take() == []
+
+
+def test_a_sweep_does_not_outlast_its_connection():
+    bridge = Bridge()
+    bridge.datapath.received(counters(NETWORK, A, FAR, more=True), 0)
+    bridge.datapath.gone()
+    bridge.datapath.restarted()
+    bridge.ports(**{"heddle-vxlan": VXLAN, "a": PORT_A, "b": PORT_B})
+    bridge.take()
+    bridge.datapath.received(counters(NETWORK, A, B, more=False), 0)
+    (removed,) = bridge.take()
+    assert (removed.command, removed.match["eth_dst"]) == (ofproto.OFPFC_DELETE_STRICT, B)
+
+
 @given(st.binary(max_size=80), st.integers(0, (1 << 24) - 1))
 def test_any_bytes_are_survived(data, identifier):
     bridge = Bridge()

@@ -31,6 +31,7 @@ class Datapath:
         self._peers, self._neighbours, self._fallback = (), {}, frozenset()
         self._learned = {}
         self._base = None
+        # Of the parts of an answer that have arrived, {network: {key: packets}}: what is deleted meanwhile is no part.
         self._counters = {}
         self.dropped = {}
         self.misses = 0
@@ -43,6 +44,7 @@ class Datapath:
         """The networks of the mesh, {id: {name of a local port: MAC address of its workload}}; `gateways` by id."""
         for network in self._bridges.keys() - networks.keys():
             del self._bridges[network], self._expiry[network], self._generations[network]
+            self._counters.pop(network, None)
             self._forget(network)
         for network, ports in networks.items():
             if network not in self._bridges:
@@ -79,6 +81,7 @@ class Datapath:
     def restarted(self):
         """A new connection to the bridge: whatever it has is not known."""
         self._numbers, self._base = {}, None
+        self._counters.clear()
         self._send(flows.cleared())
 
     def gone(self):
@@ -112,6 +115,7 @@ class Datapath:
         if base != self._base:
             self._base = base
             self._learned.clear()
+            self._counters.clear()
             self._send(flows.cleared())
             if base is not None:
                 self._send(*flows.base_flows(*base))
