@@ -119,6 +119,20 @@ def test_https_with_any_certificate(tmp_path: Path) -> None:
     assert probed(probe, b"HTTP/1.1 200 OK\r\n\r\n")[0].startswith("HTTPS 127.0.0.1:PORT: ")
 
 
+def test_https_to_a_server_without_tls_has_the_reason_of_tls() -> None:
+    async def run() -> str:
+        server = await asyncio.start_server(
+            lambda _reader, writer: writer.write(b"HTTP/1.1 400 x\r\n\r\n"), "127.0.0.1", 0
+        )
+        async with server:
+            port = server.sockets[0].getsockname()[1]
+            probe = replace(HTTP, port=port, request=Request("HTTPS", "/", ()))
+            return (await attempt.attempt(probe)).replace(str(port), "PORT")
+
+    # Releases of OpenSSL differ in the rest.
+    assert asyncio.run(run()).startswith("HTTPS 127.0.0.1:PORT: TLS: ")
+
+
 def test_a_workload_that_is_not_there(namespaces: Path) -> None:
     (namespaces / "red_web").unlink()
     assert asyncio.run(attempt.attempt(TCP)) == "the workload is not there yet"

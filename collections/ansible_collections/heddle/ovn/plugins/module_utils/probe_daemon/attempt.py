@@ -42,6 +42,9 @@ async def attempt(probe: Probe) -> str:
         return await asyncio.wait_for(_KINDS[probe.kind](probe), probe.timeout)
     except TimeoutError:
         return f"{_target(probe)}: no answer within {probe.timeout} s"
+    except ssl.SSLError as error:
+        # Its number is OpenSSL's, and none of the system.
+        return f"{_target(probe)}: TLS: {(error.reason or str(error)).replace('_', ' ').lower()}"
     except OSError as error:
         # asyncio adds the address to some messages, and it is there already.
         reason = os.strerror(error.errno) if error.errno else str(error)
