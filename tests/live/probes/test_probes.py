@@ -89,6 +89,21 @@ def test_a_command_has_the_workloads_network_and_no_privileges(workload: str) ->
     assert run(replace(probe, command=("/nonexistent",))).startswith("/nonexistent: ended with status ")
 
 
+@pytest.mark.parametrize(
+    ("script", "timeout", "found"),
+    [
+        ("sleep 3600 & exit 0", 60, ""),
+        ("setsid sleep 3600 & setsid sleep 3600 & exit 3", 60, "sh: ended with status 3"),
+        ("setsid sleep 3600 & exec setsid sleep 3600", 1, "sh: no answer within 1 s"),
+    ],
+)
+def test_a_command_leaves_no_process_behind(workload: str, script: str, timeout: int, found: str) -> None:
+    mark = f"heddle-probe-left-{os.getpid()}"
+    command = ("sh", "-c", f"export MARK={mark}; {script}")
+    assert run(Probe("exec", workload, "", 0, None, command, 0, 10, timeout, 1, 3)) == found
+    assert any(not _processes_with(f"MARK={mark}") for _attempt in attempts(10))
+
+
 def test_a_command_that_hangs_is_ended_with_all_that_it_started(workload: str) -> None:
     mark = f"heddle-probe-test-{os.getpid()}"
     script = f"import subprocess, time; subprocess.Popen(['sleep', '3600'], env={{'MARK': '{mark}'}}); time.sleep(3600)"

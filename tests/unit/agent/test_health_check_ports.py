@@ -7,6 +7,7 @@ import contextlib
 import http.client
 import json
 import os
+import resource
 import select
 import socket
 import threading
@@ -127,6 +128,28 @@ def test_answers_are_those_of_service_proxies(served) -> None:
         with contextlib.suppress(ConnectionError):
             assert client.recv(100) == b""
     assert asked(here)[0] == 200
+
+
+@pytest.fixture
+def few_descriptors():
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    yield lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 3, before[1]))
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_without_descriptors_ports_wait_for_the_next_attempt(served, few_descriptors, monkeypatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(health_check_ports.time, "monotonic", lambda: now[0])
+    served.wanted = {(f"127.0.0.{number}", free_port()): HealthCheck("red", "web", 1) for number in range(1, 21)}
+    few_descriptors()
+    served.ports.follow()
+    opened = len(served.ports.sources)
+    assert 0 < opened < 20
+    assert len(served.said) == 20 - opened
+    assert "Too many open files" in served.said[0]
+    now[0] += 10
+    served.ports.follow()
+    assert len(served.said) == 20 - opened
 
 
 def test_ports_follow_the_plan(served) -> None:

@@ -149,6 +149,7 @@ class Scene:
     def __init__(self, monkeypatch) -> None:
         self.now, self.happens, self.fails, self.done, self.reported = 0.0, [], {}, [], []
         self.refuses: dict[str, str] = {}
+        self.notified = True
         self.followed: list[frozenset] = []
         self.probers: list[str] = []
         self.notes: dict[str, tuple[str, ...]] = {}
@@ -160,7 +161,7 @@ class Scene:
         monkeypatch.setattr(service, "host_version", lambda: (1, self.host["chassis"]))
         monkeypatch.setattr(service, "only_writer", lambda write: contextlib.nullcontext())
         monkeypatch.setattr(service, "say", self.reported.append)
-        monkeypatch.setattr(service, "notify_systemd", self.reported.append)
+        monkeypatch.setattr(service, "notify_systemd", lambda text: self.reported.append(text) or self.notified)
         monkeypatch.setattr(service, "parts", self.parts)
         self.moving = False
         monkeypatch.setattr(service, "is_moving", lambda: self.moving)
@@ -214,6 +215,33 @@ def test_failed_part_is_retried_with_backoff_and_logged_once(scene):
     del scene.fails["gateway"]
     assert scene.run(11) == [("gateway", 1)]
     assert scene.reported[-1].endswith("READY=1")
+
+
+def test_a_status_is_cut_to_what_systemd_reads_and_readiness_is_never_lost(scene):
+    scene.refuses["gateway"] = "ä route\n" * 100_000
+    scene.run(1)
+    scene.refuses.clear()
+    scene.notes["gateway"] = ("a note\n" * 100_000,)
+    scene.run(11)
+    sent = [text for text in scene.reported if text.startswith("STATUS=")]
+    assert max(len(text.encode()) for text in sent) < 4096
+    assert sent[0].startswith("STATUS=gateway: network red: ä route ä route ")
+    assert sent[0].endswith(" ... (all of it is in the journal)")
+    assert sent[-1].endswith("journal)\nREADY=1")
+
+
+def test_readiness_that_could_not_be_notified_is_notified_later(scene):
+    scene.notified = False
+    scene.run(1)
+    scene.notified = True
+    assert scene.run(11) == [(name, 1) for name in components.PARTS]
+    assert [text.endswith("\nREADY=1") for text in scene.reported] == [True, True]
+
+
+def test_a_notification_that_cannot_be_sent_is_logged_and_ends_nothing(tmp_path: Path, monkeypatch, capsys):
+    monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "none"))
+    assert service.notify_systemd("READY=1") is False
+    assert capsys.readouterr().err == f"the service manager at {tmp_path}/none: [Errno 2] No such file or directory\n"
 
 
 def test_events_wait_for_the_end_of_a_move_of_addresses(scene):

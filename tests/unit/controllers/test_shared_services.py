@@ -28,6 +28,7 @@ def test_complete_service_is_accepted():
         ({"address": "10.97.0.10"}, "address must be in a service subnet"),
         ({"address": "10.96.0.300"}, "address must be in a service subnet"),
         ({"address": 5}, "address must be in a service subnet"),
+        ({"address": ["10.96.0.10"]}, "address must be in a service subnet"),
         ({"ports": []}, "ports must have protocol"),
         ({"ports": [{"protocol": "ICMP", "port": 1}]}, "ports must have protocol"),
         ({"ports": [{"protocol": "TCP", "port": 0}]}, "ports must have protocol"),

@@ -53,3 +53,12 @@ def test_a_server_that_fails_or_is_silent_is_a_failure_with_its_reason(server, m
         asked(server, "broken.example.com")
     with pytest.raises(LookupFailed, match="lifetime expired"):
         asked(server, "late.example.com")
+
+
+def test_a_file_of_resolvers_with_a_mistake_is_a_failure_with_its_reason(server):
+    server.resolvers.write_text("nameserver no-address\n")
+    with pytest.raises(LookupFailed, match="no-address"):
+        asked(server, "www.example.com")
+    server.resolvers.write_bytes(b"nameserver \xff\n")
+    with pytest.raises(LookupFailed, match="utf-8"):
+        asked(server, "www.example.com")

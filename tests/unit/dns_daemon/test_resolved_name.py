@@ -34,6 +34,7 @@ def test_an_address_counts_until_its_answer_has_expired_and_a_moment_longer():
     assert name.addresses(100 + GRACE_SECONDS - 1) == {ONE, TWO}
     assert name.addresses(100 + GRACE_SECONDS) == {TWO}
     name.answered(4, frozenset(), 100, 200)
+    name.answered(4, frozenset(), 100, 200 + LONGEST_EMPTY_SECONDS)
     assert name.addresses(200 + GRACE_SECONDS) == frozenset()
 
 
@@ -47,14 +48,53 @@ def test_addresses_go_on_to_count_while_resolvers_do_not_answer():
         now += pauses[-1]
     assert pauses[:3] == [RETRY_SECONDS, 2 * RETRY_SECONDS, 4 * RETRY_SECONDS]
     assert pauses[-1] == LONGEST_RETRY_SECONDS
-    assert name.addresses(now) == {ONE}
+    # The other family was not asked for meanwhile.
+    assert name.addresses(now) == {ONE, SIX}
     assert name.failure == "SERVFAIL"
     name.answered(4, frozenset({ONE}), 100, now)
     assert name.failure == ""
 
 
-def test_addresses_of_an_earlier_process_count_for_a_moment():
+def test_addresses_of_an_earlier_process_count_until_the_first_answer_and_a_moment_longer():
     name = ResolvedName()
-    name.restored([ONE], 0)
-    assert name.addresses(GRACE_SECONDS - 1) == {ONE}
-    assert name.addresses(GRACE_SECONDS) == frozenset()
+    name.restored([ONE, SIX], 0)
+    # Many names may wait for slow resolvers.
+    assert name.addresses(10 * GRACE_SECONDS) == {ONE, SIX}
+    name.answered(4, frozenset({TWO}), 300, 600)
+    name.failed(6, "SERVFAIL", 600)
+    assert name.addresses(600 + GRACE_SECONDS - 1) == {ONE, TWO, SIX}
+    assert name.addresses(600 + GRACE_SECONDS) == {TWO, SIX}
+    name.answered(6, frozenset(), 300, 605)
+    name.answered(6, frozenset(), 300, 605 + LONGEST_EMPTY_SECONDS)
+    assert name.addresses(605 + GRACE_SECONDS) == {TWO}
+
+
+def test_a_failure_does_not_revive_addresses_that_have_expired():
+    name = ResolvedName()
+    name.answered(4, frozenset({ONE}), SHORTEST_SECONDS, 0)
+    name.answered(4, frozenset({TWO}), 1800, SHORTEST_SECONDS)
+    assert name.addresses(1000) == {TWO}
+    name.failed(4, "timeout", 1805)
+    assert name.addresses(1805) == {TWO}
+
+
+def test_addresses_go_on_to_count_while_a_question_waits_for_others_that_time_out():
+    name, now = ResolvedName(), 10 * GRACE_SECONDS
+    name.answered(4, frozenset({ONE}), SHORTEST_SECONDS, 0)
+    assert name.addresses(now) == {ONE}
+    name.failed(4, "timeout", now)
+    assert name.addresses(now) == {ONE}
+    now *= 10
+    assert name.addresses(now) == {ONE}
+    name.answered(4, frozenset({TWO}), 300, now)
+    assert name.addresses(now + GRACE_SECONDS - 1) == {ONE, TWO}
+    assert name.addresses(now + GRACE_SECONDS) == {TWO}
+
+
+def test_a_family_that_is_not_asked_for_any_more_is_forgotten():
+    name = ResolvedName()
+    name.answered(4, frozenset({ONE}), 300, 0)
+    name.restored([SIX], 0)
+    name.failed(6, "timeout", 0)
+    name.ended(6)
+    assert (name.addresses(0), name.failure) == ({ONE}, "")

@@ -13,7 +13,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.mesh import heartbeat
 from ansible_collections.heddle.ovn.plugins.module_utils.mesh.forwarding import Tunnel
 from ansible_collections.heddle.ovn.plugins.module_utils.mesh.gossip import Gossip
 from ansible_collections.heddle.ovn.plugins.module_utils.mesh.peers import vni
-from ansible_collections.heddle.ovn.plugins.module_utils.mesh_daemon import flows
+from ansible_collections.heddle.ovn.plugins.module_utils.mesh_daemon import datapath, flows
 from ansible_collections.heddle.ovn.plugins.module_utils.mesh_daemon.datapath import Datapath
 from ansible_collections.heddle.ovn.plugins.module_utils.mesh_daemon.switch import (
     DIALECT,
@@ -232,6 +232,58 @@ def test_sweep_deletes_flows_without_packets():
     deleted, made = bridge.take()
     assert (deleted.command, deleted.match["in_port"]) == (ofproto.OFPFC_DELETE_STRICT, PORT_B)
     assert (made.command, made.match["in_port"]) == (ofproto.OFPFC_ADD, PORT_A)
+
+
+def test_a_port_and_a_tunnel_have_a_limit_of_flows(monkeypatch):
+    monkeypatch.setattr(datapath, "MOST_FLOWS", 3)
+    bridge = Bridge()
+    groups = [f"01:00:5e:00:00:{number:02x}" for number in range(5)]
+    for frames in (
+        [bridge.frame(A, target, port=PORT_A) for target in groups],
+        [bridge.frame(FAR, target, tag=TAG) for target in groups],
+    ):
+        assert [kinds(one) for one in frames] == [["FlowMod", "PacketOut"]] * 3 + [["PacketOut"]] * 2
+    assert kinds(bridge.frame(B, groups[0], port=PORT_B)) == ["FlowMod", "PacketOut"]
+    # Flows that go make room.
+    bridge.datapath.received(counters(NETWORK, A, groups[0], more=False), 0)
+    (removed,) = bridge.take()
+    assert removed.command == ofproto.OFPFC_DELETE_STRICT
+    assert kinds(bridge.frame(A, groups[4], port=PORT_A)) == ["FlowMod", "PacketOut"]
+
+
+def counters(network, source, target, *, more):
+    """A part of the answer to a sweep, with one flow from the workload a."""
+    match = parser.OFPMatch(in_port=PORT_A, eth_src=source, eth_dst=target)
+    body = [SimpleNamespace(cookie=flows.LEARNED_COOKIE | network, match=match, packet_count=0)]
+    return parser.OFPFlowStatsReply(DIALECT, flags=ofproto.OFPMPF_REPLY_MORE if more else 0, body=body)
+
+
+def test_a_network_or_a_port_that_goes_between_two_parts_of_a_sweep():
+    bridge = Bridge()
+    bridge.datapath.received(counters(NETWORK, A, B, more=True), 0)
+    bridge.datapath.set_networks({8: {"b": B}}, {})
+    bridge.take()
+    bridge.datapath.received(counters(8, B, A, more=False), 0)
+    assert bridge.take() == []
+
+    bridge = Bridge()
+    bridge.datapath.received(counters(NETWORK, A, B, more=True), 0)
+    bridge.ports(**{"heddle-vxlan": VXLAN, "b": PORT_B})
+    bridge.take()
+    bridge.datapath.received(counters(NETWORK, A, FAR, more=False), 0)
+    assert bridge.take() == []
+
+
+def test_a_sweep_does_not_outlast_its_connection():
+    bridge = Bridge()
+    bridge.datapath.received(counters(NETWORK, A, FAR, more=True), 0)
+    bridge.datapath.gone()
+    bridge.datapath.restarted()
+    bridge.ports(**{"heddle-vxlan": VXLAN, "a": PORT_A, "b": PORT_B})
+    bridge.take()
+    bridge.datapath.received(counters(NETWORK, A, B, more=False), 0)
+    (removed,) = bridge.take()
+    assert (removed.command, removed.match["eth_dst"]) == (ofproto.OFPFC_DELETE_STRICT, B)
 
 
 @given(st.binary(max_size=80), st.integers(0, (1 << 24) - 1))

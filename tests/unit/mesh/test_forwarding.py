@@ -8,9 +8,9 @@ from random import Random
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.mesh import heartbeat
+from ansible_collections.heddle.ovn.plugins.module_utils.mesh import forwarding, heartbeat
 from ansible_collections.heddle.ovn.plugins.module_utils.mesh.flows import Expiry
-from ansible_collections.heddle.ovn.plugins.module_utils.mesh.forwarding import Key, Tunnel
+from ansible_collections.heddle.ovn.plugins.module_utils.mesh.forwarding import Gateway, Key, Tunnel
 from ansible_collections.heddle.ovn.plugins.module_utils.mesh.peers import vni
 from tests.unit.mesh.simulation import BROADCAST, Hosts, Mesh
 
@@ -186,6 +186,45 @@ def test_addresses_expire_after_ten_minutes_without_a_frame():
     assert bridge.where(net.mac(0)) == ("peer", names[0])
     bridge.expire(600)
     assert bridge.where(net.mac(0)) is None
+
+
+def test_a_port_has_a_limit_of_addresses_besides_its_own(monkeypatch):
+    monkeypatch.setattr(forwarding, "MOST_MACS", 3)
+    net, names = hosts(FULL)
+    near, far = net.bridges[names[0]], net.bridges[names[1]]
+    near.set_ports({"port": net.mac(0), "other": "0a:00:00:00:01:00"})
+    spoofed = [f"0a:00:00:00:02:{number:02x}" for number in range(5)]
+    for source in spoofed:
+        net.send(names[0], source, BROADCAST)
+    assert net.reasons == ["port port sends from more than 3 addresses"] * 2
+    assert [near.where(source) for source in spoofed] == [("port", "port")] * 3 + [None] * 2
+    assert [far.where(source) for source in spoofed] == [("peer", names[0])] * 3 + [None] * 2
+    # Its own address, known ones, and other ports are as before.
+    for source, port in ((net.mac(0), "port"), (spoofed[0], "port"), (spoofed[4], "other"), (spoofed[1], "other")):
+        net.send(names[0], source, BROADCAST, now=300, port=port)
+        assert near.where(source) == ("port", port)
+    assert len(net.reasons) == 2
+    # An address that has moved, or was not seen for long, makes room.
+    for source in spoofed[3:]:
+        near.expire(600)
+        net.send(names[0], source, BROADCAST, now=600)
+        assert near.where(source) == ("port", "port")
+    assert len(net.reasons) == 2
+
+
+def test_reasons_have_no_address_of_a_frame():
+    net, names = hosts(FULL)
+    for number in range(20):
+        source = f"0a:00:00:00:02:{number:02x}"
+        net.send(names[1], source, BROADCAST)
+        net.send(names[0], source, BROADCAST)
+    near = net.bridges[names[0]]
+    near.set_gateway(Gateway("0a:00:00:00:03:00", "gate"))
+    for number in range(20):
+        net.send(names[0], f"0a:00:00:00:04:{number:02x}", BROADCAST, port="gate")
+        net.send(names[0], "0a:00:00:00:03:00", f"0a:00:00:00:02:{number:02x}", port="gate")
+    assert len(net.reasons) == 60
+    assert len({*net.reasons}) == 3
 
 
 def test_flow_without_a_packet_in_an_interval_expires():

@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 
+from ansible_collections.heddle.ovn.plugins.module_utils.mesh import codec
 from ansible_collections.heddle.ovn.plugins.module_utils.mesh.gossip import Gossip
 from ansible_collections.heddle.ovn.plugins.module_utils.mesh.peers import Peer, short_ids_of, vni
 from ansible_collections.heddle.ovn.plugins.module_utils.mesh.short_ids import ShortIds
@@ -84,6 +85,38 @@ def test_peer_that_restarts_supersedes_its_former_record():
     after = mesh.peers[third].peers[first]
     assert after.uid != before.uid
     assert after.version > before.version
+
+
+@pytest.mark.parametrize("version", [1 << 62, (1 << 62) + 1, (1 << 63) - 1])
+def test_a_version_made_up_by_another_peer_does_not_end_those_of_a_peer(version):
+    names = [name_of(number) for number in range(3)]
+    victim, other, bad = (Gossip(name, number + 1, Random(number)) for number, name in enumerate(names))
+    for one, two in ((victim, other), (victim, bad), (other, bad)):
+        one.established(two.name)
+        two.established(one.name)
+    made_up = Peer(victim.name, "", 99, version, 5, {})
+    for one in (victim, other):
+        one.receive([made_up], bad.name)
+    victim.disconnected(bad.name)
+    victim.established(bad.name)
+    # The neighbour takes it, as far as its decoder is concerned, too.
+    decoder = codec.Decoder()
+    decoder.feed(codec.encode(codec.Records(victim.everything())))
+    other.receive(decoder.message().peers, victim.name)
+    assert other.peers[victim.name] == victim.peers[victim.name]
+    assert other.peers[victim.name].links == {other.name: True, bad.name: True}
+
+
+def test_records_that_are_not_expected_are_ignored_until_they_are():
+    peer = Gossip(name_of(0), 1, Random(1))
+    peer.expected = {name_of(1)}
+    record = Peer(name_of(2), "", 1, 1, 5, {name_of(0): True})
+    long = Peer(name_of(1), "", 1, 1, 6, {name_of(number): True for number in range(2, 400)})
+    peer.receive([record, long])
+    assert peer.everything() == (peer.peers[peer.name],)
+    peer.expected = {name_of(1), name_of(2)}
+    peer.receive([record, Peer(name_of(1), "", 1, 1, 6, {name_of(2): True, name_of(3): True})])
+    assert peer.peers.keys() == {name_of(0), name_of(1), name_of(2)}
 
 
 def test_lowest_name_keeps_its_short_id_and_others_learn_the_new_one():

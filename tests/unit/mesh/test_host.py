@@ -15,8 +15,10 @@ from ansible_collections.heddle.ovn.plugins.module_utils.mesh.codec import (
     HeartbeatReceived,
     Keys,
     ProtocolError,
+    Records,
     encode,
 )
+from ansible_collections.heddle.ovn.plugins.module_utils.mesh.peers import Peer
 from ansible_collections.heddle.ovn.plugins.module_utils.mesh_daemon.configuration import (
     Configuration,
     Neighbour,
@@ -242,6 +244,16 @@ def test_acknowledgement_of_an_overlay_that_the_connection_does_not_have():
     pair = Pair()
     with pytest.raises(ProtocolError, match="over other, which"):
         pair.hosts["node1"].received(*pair.ends["node1"], encode(HeartbeatReceived("other", 1)), pair.now)
+
+
+def test_records_of_hosts_that_the_plan_does_not_have_are_not_kept():
+    pair = Pair()
+    pair.run(1)
+    host, (connection, channel) = pair.hosts["node1"], pair.ends["node1"]
+    for name, kept in (("0a:00:00:00:00:09", False), (peer_name("node2"), True)):
+        record = Peer(name, "", 1, 99, 5, {host.gossip.name: True})
+        host.received(connection, channel, encode(Records((record,))), pair.now)
+        assert (host.gossip.peers.get(name) == record) is kept
 
 
 def test_fallback_of_an_encrypted_mesh_sends_nothing_in_clear():

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -47,6 +49,19 @@ def test_what_is_older_than_the_window_is_refused():
     made.open(sent[-1])
     refused(made, sent[0], "twice, or late")
     assert made.open(sent[1]) == b""
+
+
+def test_a_jump_of_the_numbers_takes_no_memory_and_ends_what_is_older():
+    sealer, made = Sealer(1, KEY), openers(KEY)
+    early = sealer.seal(b"early")
+    assert made.open(sealer.seal(b"first")) == b"first"
+    tracemalloc.start()
+    for number in (1 << 24, (1 << 64) - 2):
+        sealer._number = number
+        assert made.open(sealer.seal(b"late")) == b"late"
+    assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    tracemalloc.stop()
+    refused(made, early, "twice, or late")
 
 
 @pytest.mark.parametrize("place", [0, 1, 5, 13, -1])

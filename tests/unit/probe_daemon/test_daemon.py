@@ -119,6 +119,20 @@ def test_https_with_any_certificate(tmp_path: Path) -> None:
     assert probed(probe, b"HTTP/1.1 200 OK\r\n\r\n")[0].startswith("HTTPS 127.0.0.1:PORT: ")
 
 
+def test_https_to_a_server_without_tls_has_the_reason_of_tls() -> None:
+    async def run() -> str:
+        server = await asyncio.start_server(
+            lambda _reader, writer: writer.write(b"HTTP/1.1 400 x\r\n\r\n"), "127.0.0.1", 0
+        )
+        async with server:
+            port = server.sockets[0].getsockname()[1]
+            probe = replace(HTTP, port=port, request=Request("HTTPS", "/", ()))
+            return (await attempt.attempt(probe)).replace(str(port), "PORT")
+
+    # Releases of OpenSSL differ in the rest.
+    assert asyncio.run(run()).startswith("HTTPS 127.0.0.1:PORT: TLS: ")
+
+
 def test_a_workload_that_is_not_there(namespaces: Path) -> None:
     (namespaces / "red_web").unlink()
     assert asyncio.run(attempt.attempt(TCP)) == "the workload is not there yet"
@@ -193,6 +207,27 @@ def test_a_report_that_was_deleted_is_written_again_and_a_restart_keeps_it(tmp_p
     asyncio.run(begin(first))
     asyncio.run(begin(second))
     assert current_report({"red/web": replace(probe, port=1)}, str(tmp_path / "readiness.json")) == {}
+
+
+def test_probes_go_on_without_a_report(tmp_path: Path) -> None:
+    """As where /run is full."""
+    port = unused_port()
+    (tmp_path / "run").mkdir()
+    run = Run(tmp_path / "run", {"red/web": replace(TCP, port=port)})
+    (tmp_path / "run").rmdir()
+
+    async def scenario() -> None:
+        running = asyncio.ensure_future(run.daemon.run())
+        await asyncio.sleep(0.2)
+        assert not running.done()
+        (tmp_path / "run").mkdir()
+        await run.until({"red/web": (False, f"TCP 127.0.0.1:{port}: Connection refused")})
+        run.wanted = None
+        await running
+
+    asyncio.run(scenario())
+    assert len(run.said) == 1
+    assert "No such file or directory" in run.said[0]
 
 
 def test_waiting_ends_with_a_report_or_when_it_is_overdue(tmp_path: Path) -> None:

@@ -68,6 +68,11 @@ def test_refused(value, expected):
     assert found.startswith(expected)
 
 
+def test_keys_of_different_types_are_unknown_fields():
+    first, second = mistakes({"as": 1, 1: 2})
+    assert (first[:15], second[:16]) == ("unknown field 1", "unknown field as")
+
+
 def test_defaults_are_filled_in():
     assert complete({"bfd": True})["bfd"] == {"interval": 100, "multiplier": 3}
     assert complete({"bfd": {"interval": 50}})["bfd"] == {"interval": 50, "multiplier": 3}

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import signal
 from collections.abc import Callable, Collection
+
+from .readable import readable
 
 STOP_SECONDS = 5.0
 # Where the kernel groups processes by session, it compares the groups, not the processes in them (sched(7)).
@@ -93,7 +94,7 @@ def end(process: int, since: str) -> None:
             return
         for number in (signal.SIGTERM, signal.SIGKILL):
             signal.pidfd_send_signal(handle, number)
-            if select.select([handle], [], [], STOP_SECONDS)[0]:
+            if readable([handle], STOP_SECONDS):
                 return
     except ProcessLookupError:
         return

@@ -6,7 +6,32 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+
+from .atomic_file import replace_file
+
+
+class Report:
+    """The file at `path`, as the daemon writes it; `say` takes lines for the log."""
+
+    def __init__(self, path: str, say: Callable[[str], None]) -> None:
+        self.path, self._say = path, say
+        self._failure = ""
+
+    def write(self, entries: dict[str, dict]) -> bool:
+        """Replace the file; return whether that worked. A reason why it did not is logged once.
+
+        A full /run must not end a daemon: what it does besides the report is of more use.
+        """
+        try:
+            replace_file(self.path, json.dumps(entries), mode=0o644, durable=False, single_writer=True)
+        except OSError as error:
+            if str(error) != self._failure:
+                self._say(f"{self.path}: {error}; trying again")
+            self._failure = str(error)
+            return False
+        self._failure = ""
+        return True
 
 
 @contextlib.contextmanager

@@ -5,14 +5,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import random
 import time
 from collections.abc import Awaitable, Callable
 
-from ..common.atomic_file import replace_file
-from ..common.daemon_report import read_report
+from ..common.daemon_report import Report, read_report
 from ..ovsdb.protocol.errors import OvsdbError, Unreachable
 from .address_sets import AddressSet, AddressSets
 from .lookup import Answer, LookupFailed, lookup
@@ -39,7 +37,7 @@ class Daemon:
         ask: Callable[[str, int], Awaitable[Answer]] = lookup,
     ) -> None:
         self._is_wanted, self._remote, self._path = is_wanted, remote, report
-        self._say, self._ask = say, ask
+        self._say, self._ask, self._file = say, ask, Report(report, say)
         self._names: dict[str, ResolvedName] = {}
         self._tasks: dict[tuple[str, int], asyncio.Task] = {}
         self._sets: list[AddressSet] = []
@@ -78,7 +76,7 @@ class Daemon:
                     changes = {one: found for one in self._sets if (found := self._wanted(one, now)) != one.addresses}
                     if changes:
                         database.write(changes)
-                        self._sets = database.read()
+                        self._follow(database.read(), known)
                     self._report(now)
                     self._wake.clear()
                     with contextlib.suppress(asyncio.TimeoutError):
@@ -87,17 +85,25 @@ class Daemon:
                 loop.remove_reader(descriptor)
 
     def _follow(self, sets: list[AddressSet], known: dict[str, dict]) -> None:
-        """Begin and end questions; `known` is the report of an earlier run of the daemon."""
+        """Begin and end questions; `known` is the report of an earlier run of the daemon.
+
+        A name begins with the addresses in that report and in its sets: without them, its rules would decide for no
+        packet until the first answers, after each start of the host or of the daemon.
+        """
         self._sets = sets
         wanted = {(one.name, one.version) for one in sets}
-        for key in self._tasks.keys() - wanted:
-            self._tasks.pop(key).cancel()
+        for name, version in self._tasks.keys() - wanted:
+            self._tasks.pop((name, version)).cancel()
+            self._names[name].ended(version)
         names = {name for name, _version in wanted}
         for name in self._names.keys() - names:
             del self._names[name]
         for name in names - self._names.keys():
             self._names[name] = ResolvedName()
-            self._names[name].restored(known.pop(name, {}).get("addresses", []), time.monotonic())
+            before = {address for one in sets if one.name == name for address in one.addresses}
+            before |= {*known.pop(name, {}).get("addresses", [])}
+            here = [address for address in before if (name, 6 if ":" in address else 4) in wanted]
+            self._names[name].restored(here, time.monotonic())
         for key in wanted - self._tasks.keys():
             self._tasks[key] = asyncio.ensure_future(self._repeat(*key, self._names[key[0]]))
 
@@ -131,5 +137,4 @@ class Daemon:
             for name, state in sorted(self._names.items())
         }
         if report != self._reported or not os.path.exists(self._path):
-            replace_file(self._path, json.dumps(report), mode=0o644, durable=False, single_writer=True)
-            self._reported = report
+            self._reported = report if self._file.write(report) else None

@@ -49,7 +49,8 @@ async def lookup(name: str, version: int, resolvers: str = RESOLVERS, port: int 
         found = await resolver.resolve(f"{name}.", _KINDS[version], raise_on_no_answer=False)
     except dns.resolver.NXDOMAIN as error:
         return Answer(frozenset(), min((one.minimum_ttl for one in _chains(error)), default=0))
-    except (TimeoutError, dns.exception.DNSException, OSError) as error:
+    except (TimeoutError, dns.exception.DNSException, OSError, ValueError) as error:
+        # ValueError: the file has a line that is no address, or bytes that are no text.
         raise LookupFailed(str(error) or type(error).__name__) from error
     addresses = frozenset(str(one) for one in found.rrset or ())
     return Answer(addresses, found.chaining_result.minimum_ttl)

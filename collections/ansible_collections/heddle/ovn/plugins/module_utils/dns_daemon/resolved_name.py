@@ -20,6 +20,9 @@ class ResolvedName:
 
     def __init__(self) -> None:
         self._until: dict[str, float] = {}
+        # When the next question of a family is due. It may be answered a good while later, where many names wait for
+        # resolvers that do not answer: what counts when it is due counts until then.
+        self._due: dict[int, float] = {}
         self._failures: dict[int, str] = {}
         self._retry = RETRY_SECONDS
 
@@ -30,11 +33,12 @@ class ResolvedName:
 
     def addresses(self, now: float) -> frozenset[str]:
         """Return the addresses that count."""
-        return frozenset(address for address, until in self._until.items() if now < until)
+        return frozenset(address for address in self._until if self._counts(address, now))
 
     def restored(self, addresses: list[str], now: float) -> None:
-        """Take the addresses that another process had found: they count for a moment."""
+        """Take the addresses that another process had found: they count until the first answer, and for a moment."""
         self._until |= dict.fromkeys(addresses, now + GRACE_SECONDS)
+        self._due = {4: now, 6: now}
 
     def answered(self, version: int, addresses: frozenset[str], seconds: float, now: float) -> float:
         """Take an answer; return the seconds until the next question.
@@ -44,16 +48,39 @@ class ResolvedName:
         pause = min(max(seconds, SHORTEST_SECONDS), LONGEST_SECONDS if addresses else LONGEST_EMPTY_SECONDS)
         self._failures.pop(version, None)
         self._retry = RETRY_SECONDS
+        self._advance(version, now, pause)
         for address in addresses:
             self._until[address] = now + pause + GRACE_SECONDS
-        self._until = {address: until for address, until in self._until.items() if now < until}
         return pause
 
     def failed(self, version: int, reason: str, now: float) -> float:
-        """Take a failure; return the seconds until the next question. The addresses of before go on to count."""
+        """Take a failure; return the seconds until the next question. The addresses that count go on to do so."""
         self._failures[version] = reason
         pause, self._retry = self._retry, min(2 * self._retry, LONGEST_RETRY_SECONDS)
+        self._advance(version, now, pause)
         for address, until in self._until.items():
-            if (":" in address) == (version == 6):
+            if _version(address) == version:
                 self._until[address] = max(until, now + pause + GRACE_SECONDS)
         return pause
+
+    def ended(self, version: int) -> None:
+        """Forget a family that is not asked for any more."""
+        self._until = {address: until for address, until in self._until.items() if _version(address) != version}
+        self._due.pop(version, None)
+        self._failures.pop(version, None)
+
+    def _counts(self, address: str, now: float) -> bool:
+        return min(now, self._due.get(_version(address), now)) < self._until[address]
+
+    def _advance(self, version: int, now: float, pause: float) -> None:
+        """Forget what does not count any more. What counts only since this question was late does for a moment."""
+        self._until = {
+            address: until if now < until else now + GRACE_SECONDS
+            for address, until in self._until.items()
+            if self._counts(address, now)
+        }
+        self._due[version] = now + pause
+
+
+def _version(address: str) -> int:
+    return 6 if ":" in address else 4

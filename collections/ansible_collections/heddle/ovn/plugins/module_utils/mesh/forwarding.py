@@ -7,11 +7,15 @@ may do the same from then on, unless the decision says that it may not.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from .peers import short_ids_of, vni
 
 MAC_SECONDS = 600
+# The MAC addresses of one port, as a switch's table has a size (port security). Frames of further ones are dropped: to
+# flood them would fill the tables of the other hosts.
+MOST_MACS = 1024
 _SPANNING_TREE = "01:80:c2:00:00:00"
 
 
@@ -49,7 +53,7 @@ class Decision:
     `fallbacks` are the tunnels whose next hop is reached over the fallback overlay: the daemon itself sends there, so
     no flow can.
     `generation` is that of the bridge when the decision was made: a flow must not be made when it has risen since.
-    `reason` says why a frame is dropped.
+    `reason` says why a frame is dropped. It has no address that a workload chooses: reasons are counted each.
     """
 
     ports: tuple[str, ...]
@@ -76,6 +80,8 @@ class Bridge:
         self._gateway = None
         self._changes = 0
         self._local = {}
+        # How many addresses of `_local` are at each port.
+        self._macs = Counter()
         self._remote = {}
 
     @property
@@ -118,9 +124,9 @@ class Bridge:
 
     def expire(self, now):
         """Forget MAC addresses that were not seen for ten minutes."""
-        for table in (self._local, self._remote):
+        for table, forget in ((self._local, self._forget_local), (self._remote, self._remote.pop)):
             for mac in [mac for mac, (_where, seen) in table.items() if now - seen >= MAC_SECONDS]:
-                del table[mac]
+                forget(mac)
 
     def where(self, mac):
         """The local port or the peer that a MAC address is at, as (kind, name); None if unknown."""
@@ -131,10 +137,10 @@ class Bridge:
     def _from_gateway(self, key):
         """To workloads of this host: each host is the router of its own."""
         if key.source != self._gateway.mac:
-            return self._drop(f"{key.source} is not the address of the gateway", flow=True)
+            return self._drop("a frame of the gateway has another address as its source", flow=True)
         at = self.where(key.destination)
         if at is not None and at[0] == "peer":
-            return self._drop(f"{key.destination} is at peer {at[1]}, which has a gateway of its own", flow=True)
+            return self._drop(f"destination is at peer {at[1]}, which has a gateway of its own", flow=True)
         if at is not None and at[1] in self._ports:
             return self._decision((at[1],), ())
         return self._decision(tuple(sorted(self._ports)), (), _group(key.destination))
@@ -145,8 +151,13 @@ class Bridge:
             # A frame that came back over another link between the hosts looks like one of a workload that moved here.
             # Only that one is the port's own address.
             if self._ports.get(key.port) != key.source:
-                return self._drop(f"{key.source} is at peer {at[1]}")
+                return self._drop(f"source is at peer {at[1]}")
             del self._remote[key.source]
+        elif at != ("port", key.port) and self._is_full(key):
+            return self._drop(f"port {key.port} sends from more than {MOST_MACS} addresses")
+        if at != ("port", key.port):
+            self._forget_local(key.source)
+            self._macs[key.port] += 1
         self._learn(self._local, key.source, key.port, now, moved=at is not None and at != ("port", key.port))
         if key.destination == _SPANNING_TREE:
             return self._drop("spanning tree protocol", flow=True)
@@ -175,12 +186,22 @@ class Bridge:
         if destination != self._gossip.name:
             return self._unicast(key, source_id, destination)
         at = self.where(key.source)
-        self._local.pop(key.source, None)
+        self._forget_local(key.source)
         self._learn(self._remote, key.source, source, now, moved=at is not None and at != ("peer", source))
         at = self.where(key.destination)
         if at is not None and at[0] == "port" and at[1] in self._ports:
             return self._decision((at[1],), ())
         return self._flood(key, source, known=_group(key.destination))
+
+    def _is_full(self, key):
+        return self._macs[key.port] >= MOST_MACS and self._ports.get(key.port) != key.source
+
+    def _forget_local(self, mac):
+        if mac in self._local:
+            port, _seen = self._local.pop(mac)
+            self._macs[port] -= 1
+            if not self._macs[port]:
+                del self._macs[port]
 
     def _learn(self, table, mac, where, now, moved):
         table[mac] = (where, now)

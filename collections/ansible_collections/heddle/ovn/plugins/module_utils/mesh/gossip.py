@@ -16,6 +16,12 @@ from .short_ids import ShortIds
 from .topology import Topology, reachable
 
 PERIODIC_SECONDS = 30
+# A version counts the changes of a peer's links, so no true one comes near to these. They are for a peer that gossips
+# about others what is not so: it must not use up the versions of another peer, which would then be refused everywhere
+# (the codec takes versions below 2^63). What a peer says of itself has more room than what others say of it.
+_HIGHEST_RELAYED, _HIGHEST_OWN = 1 << 62, 3 << 61
+# Links of a record to hosts that this one's plan does not have yet.
+_MORE_LINKS = 256
 
 
 class Gossip:
@@ -33,6 +39,8 @@ class Gossip:
         short_id = self._short_ids.choose(random)
         self._short_ids.add(name, short_id)
         self.peers = {name: Peer(name, nickname, uid, 0, short_id, {})}
+        # The peers that there may be; None for any.
+        self.expected = None
 
     # This peer's connections
 
@@ -50,13 +58,18 @@ class Gossip:
 
     # Exchange with neighbours
 
-    def receive(self, records):
-        """Merge the records of a message. Those that were new here are part of the next `changes`."""
+    def receive(self, records, sender=None):
+        """Merge the records of a message of a neighbour. Those that were new here are part of the next `changes`.
+
+        Records that cannot be true are ignored, also those of peers that are not expected: with the records that it
+        has, this peer must be able to make a message, and its own version must be one that others take. A record that
+        is expected only later comes again (`periodic_targets`).
+        """
         for record in records:
             known = self.peers.get(record.name)
             if record.name == self.name:
                 self._supersede(record)
-            elif known is None or record.newer_than(known):
+            elif (known is None or record.newer_than(known)) and self._is_credible(record, sender):
                 self._store(record)
         self._keep_own_short_id()
 
@@ -134,8 +147,15 @@ class Gossip:
     def _supersede(self, record):
         """A record of this peer from before its restart: the present one gets a higher version."""
         own = self._own
-        if record.uid != own.uid and record.version >= own.version:
+        if record.uid != own.uid and own.version <= record.version < _HIGHEST_OWN:
             self._store(replace(own, version=record.version + 1))
+
+    def _is_credible(self, record, sender):
+        if record.name != sender and record.version > _HIGHEST_RELAYED:
+            return False
+        if self.expected is None:
+            return True
+        return record.name in self.expected and len(record.links) <= len(self.expected) + _MORE_LINKS
 
     def _store(self, record):
         known = self.peers.get(record.name)

@@ -62,7 +62,9 @@ class Opener:
         except InvalidTag as error:
             raise ProtocolError("a datagram is not sealed with the key") from error
         if behind < 0:
-            self._received = (self._received << -behind | 1) & ((1 << WINDOW) - 1)
+            # A jump may be of any length: what is shifted out of the window must not be made first.
+            kept = self._received << -behind if -behind < WINDOW else 0
+            self._received = (kept | 1) & ((1 << WINDOW) - 1)
             self._highest = number
         else:
             self._received |= 1 << behind

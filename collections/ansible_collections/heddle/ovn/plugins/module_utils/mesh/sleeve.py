@@ -104,7 +104,7 @@ class Receiver:
         if kind == _PROBE:
             (size,) = _SIZE.unpack_from(data, _HEADER.size)
             if size != len(data):
-                raise ProtocolError(f"a probe has {len(data)} of {size} bytes")
+                raise ProtocolError("a probe is shorter or longer than it says")
             return Probe(size)
         if kind not in (_WHOLE, _PART):
             raise ProtocolError("a datagram is of an unknown kind")

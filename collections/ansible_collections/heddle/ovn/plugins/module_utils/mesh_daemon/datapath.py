@@ -13,6 +13,8 @@ from .switch import ofproto, parser
 
 # Seconds. A bridge that takes longer to hand a frame back handles no others either.
 _LONGEST_WAIT = 2
+# Learned flows of a network for one port, or one tunnel. Frames of other addresses make none: the daemon forwards them.
+MOST_FLOWS = 8192
 
 
 class Datapath:
@@ -29,8 +31,10 @@ class Datapath:
         self._numbers, self._networks_of = {}, {}
         self._bridges, self._expiry, self._generations = {}, {}, {}
         self._peers, self._neighbours, self._fallback = (), {}, frozenset()
+        # {network: {port or tunnel: {key: ends of the tunnels in its flow}}}
         self._learned = {}
         self._base = None
+        # Of the parts of an answer that have arrived, {network: {key: packets}}: what is deleted meanwhile is no part.
         self._counters = {}
         self.dropped = {}
         self.misses = 0
@@ -43,6 +47,7 @@ class Datapath:
         """The networks of the mesh, {id: {name of a local port: MAC address of its workload}}; `gateways` by id."""
         for network in self._bridges.keys() - networks.keys():
             del self._bridges[network], self._expiry[network], self._generations[network]
+            self._counters.pop(network, None)
             self._forget(network)
         for network, ports in networks.items():
             if network not in self._bridges:
@@ -69,7 +74,10 @@ class Datapath:
 
     def flows_of(self, address):
         """How many learned flows receive from a neighbour or send to it."""
-        return sum(address in addresses for keys in self._learned.values() for addresses in keys.values())
+        return sum(
+            address in addresses
+            for sources in self._learned.values() for keys in sources.values() for addresses in keys.values()
+        )  # fmt: skip
 
     @property
     def is_ready(self):
@@ -79,6 +87,7 @@ class Datapath:
     def restarted(self):
         """A new connection to the bridge: whatever it has is not known."""
         self._numbers, self._base = {}, None
+        self._counters.clear()
         self._send(flows.cleared())
 
     def gone(self):
@@ -112,6 +121,7 @@ class Datapath:
         if base != self._base:
             self._base = base
             self._learned.clear()
+            self._counters.clear()
             self._send(flows.cleared())
             if base is not None:
                 self._send(*flows.base_flows(*base))
@@ -240,11 +250,15 @@ class Datapath:
             self.count_drop(decision.reason)
         # The frame may have shown that an address moved: older flows are deleted before this one is made.
         self.refresh()
-        if decision.flow and decision.generation == bridge.generation:
+        if decision.flow and decision.generation == bridge.generation and self._has_room(network, key):
             ends = {tunnel.destination for tunnel in decision.tunnels} | ({key.tunnel.source} if key.tunnel else set())
-            self._learned.setdefault(network, {})[key] = ends
+            self._learned.setdefault(network, {}).setdefault(key.port or key.tunnel, {})[key] = ends
             self._send(flows.learned(network, key, self._numbers, self._numbers[MESH_TUNNELS], decision))
         return decision
+
+    def _has_room(self, network, key):
+        keys = self._learned.get(network, {}).get(key.port or key.tunnel, {})
+        return key in keys or len(keys) < MOST_FLOWS
 
     def count_drop(self, reason):
         """Count what is dropped by its reason."""
@@ -265,7 +279,7 @@ class Datapath:
             vxlan = self._numbers[MESH_TUNNELS]
             self._send(*(flows.removed(network, key, self._numbers, vxlan) for key in unused))
             for key in unused:
-                self._learned.get(network, {}).pop(key, None)
+                self._learned.get(network, {}).get(key.port or key.tunnel, {}).pop(key, None)
             for key in used:
                 self._decided(network, key, now)
 

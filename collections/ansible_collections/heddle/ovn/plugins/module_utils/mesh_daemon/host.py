@@ -70,6 +70,7 @@ class MeshHost:
     def configure(self, configuration):
         """Take another configuration of the same host; its name and address stay."""
         self.configuration = configuration
+        self.gossip.expected = configuration.peers.keys()
         for name in self.links.keys() - configuration.neighbours:
             self.ended(self.links[name], "the host is no neighbour any more")
         for link in self.links.values():
@@ -102,7 +103,7 @@ class MeshHost:
             if link is None or link.connection is not connection:
                 raise ProtocolError("another connection to this peer stays")
             if isinstance(message, Records):
-                self.gossip.receive(message.peers)
+                self.gossip.receive(message.peers, connection.remote.name)
                 self.datapath.refresh()
             elif isinstance(message, HeartbeatReceived):
                 if message.overlay not in link.selection.beats:

@@ -20,6 +20,8 @@ except ImportError:
 _HEADER = 8
 # A service connection gets packets from the bridge only when it has asked for bytes of them.
 _WHOLE_PACKET = 0xFFFF
+# Bytes. A bridge that does not read is given up, before its messages fill the memory.
+_LONGEST_QUEUE = 16 << 20
 
 
 def is_available():
@@ -45,7 +47,10 @@ def encoded(message):
 
 
 class Switch:
-    """`await open_switch(path)` makes one; after `close`, or when the bridge is gone, `read` raises ConnectionError."""
+    """`await open_switch(path)` makes one; after `close`, or when the bridge is gone, `read` raises ConnectionError.
+
+    It is gone, too, when it does not read what it is sent.
+    """
 
     def __init__(self, reader, writer):
         self._reader, self._writer = reader, writer
@@ -54,9 +59,13 @@ class Switch:
     def send(self, *messages):
         """Queue messages; the bridge executes those of one connection in their order, flows before later packets."""
         for message in messages:
+            if self._writer.is_closing():
+                return
             self._xid = self._xid % 0xFFFFFFFF + 1
             message.set_xid(self._xid)
             self._writer.write(encoded(message))
+            if self._writer.transport.get_write_buffer_size() > _LONGEST_QUEUE:
+                self._writer.transport.abort()
 
     async def read(self):
         """Return the next message that is not part of the connection's own upkeep."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 import secrets
 import socket
@@ -19,6 +20,8 @@ INFO_ARGUMENTS = {
     "timeout": {"type": "int", "default": 30},
 }
 _PATIENCE, _PAUSE = 1.0, 0.05
+# Characters; the line with the mark is shorter.
+_LONGEST_MARK = 64
 _QUESTIONS = {
     "addresses": "ip -o address",
     "routes": "ip -4 route; ip -6 route",
@@ -66,7 +69,8 @@ def _exchange(name: str, command: str, deadline: float) -> tuple[int, str] | Non
     """Send one command and read up to the mark that follows its output; None when that does not arrive in time."""
     mark = secrets.token_hex(8)
     end = re.compile(rf"\n{mark} (\d+)\r?\n")
-    text = ""
+    # A read may end within a character, and within the end of a line.
+    text, decoder = "", codecs.getincrementaldecoder("utf-8")("replace")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as console:
         console.settimeout(_PAUSE)
         try:
@@ -83,8 +87,10 @@ def _exchange(name: str, command: str, deadline: float) -> tuple[int, str] | Non
                 continue
             if not data:
                 return None
-            text += data.decode(errors="replace").replace("\r\n", "\n")
-            found = end.search(text)
+            searched = max(0, len(text) - _LONGEST_MARK)
+            text += decoder.decode(data)
+            found = end.search(text, searched)
             if found:
-                return int(found[1]), text[: found.start()].removesuffix("\n")
+                output = text[: found.start() + 1].replace("\r\n", "\n")
+                return int(found[1]), output.removesuffix("\n").removesuffix("\n")
     return None

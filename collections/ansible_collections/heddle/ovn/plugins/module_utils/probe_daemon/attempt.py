@@ -20,9 +20,14 @@ from ..types.readiness_probe import EXEC, HTTP, TCP, Probe
 
 _NAMESPACES = "/run/netns"
 _UNPRIVILEGED = "65534"
-# setpriv(1): nothing of the daemon's privileges is left for the command.
+# pid_namespaces(7): when the command ends, or unshare(1) is killed, the kernel ends all that the command started. Of a
+# process group or a session, processes may leave.
+_WITH_ALL_IT_STARTS = ["unshare", "--pid", "--fork", "--kill-child", "--"]
+# setpriv(1): nothing of the daemon's privileges is left for the command. The other user would also lose the signal that
+# `--kill-child` asked for.
 _WITHOUT_PRIVILEGES = [
-    "setpriv", f"--reuid={_UNPRIVILEGED}", f"--regid={_UNPRIVILEGED}", "--clear-groups", "--no-new-privs", "--"
+    "setpriv", f"--reuid={_UNPRIVILEGED}", f"--regid={_UNPRIVILEGED}", "--clear-groups", "--no-new-privs",
+    "--pdeathsig=KILL", "--",
 ]  # fmt: skip
 # RFC 9112, section 4: HTTP-version SP status-code SP reason-phrase.
 _STATUS_LINE = re.compile(rb"HTTP/1\.[01] ([0-9]{3})[ \r\n]")
@@ -37,6 +42,9 @@ async def attempt(probe: Probe) -> str:
         return await asyncio.wait_for(_KINDS[probe.kind](probe), probe.timeout)
     except TimeoutError:
         return f"{_target(probe)}: no answer within {probe.timeout} s"
+    except ssl.SSLError as error:
+        # Its number is OpenSSL's, and none of the system.
+        return f"{_target(probe)}: TLS: {(error.reason or str(error)).replace('_', ' ').lower()}"
     except OSError as error:
         # asyncio adds the address to some messages, and it is there already.
         reason = os.strerror(error.errno) if error.errno else str(error)
@@ -112,7 +120,7 @@ def _request_text(probe: Probe) -> bytes:
 
 async def _exec(probe: Probe) -> str:
     process = await asyncio.create_subprocess_exec(
-        "ip", "netns", "exec", probe.namespace, *_WITHOUT_PRIVILEGES, *probe.command,
+        "ip", "netns", "exec", probe.namespace, *_WITH_ALL_IT_STARTS, *_WITHOUT_PRIVILEGES, *probe.command,
         stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
         cwd="/", env=_ENVIRONMENT, start_new_session=True,
     )  # fmt: skip

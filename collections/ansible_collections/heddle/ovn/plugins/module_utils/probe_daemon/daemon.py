@@ -5,13 +5,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import random
 from collections.abc import Callable
 
-from ..common.atomic_file import replace_file
-from ..common.daemon_report import read_report
+from ..common.daemon_report import Report, read_report
 from ..types.readiness_probe import EXEC, Probe
 from .attempt import attempt
 from .readiness import Readiness
@@ -26,6 +24,7 @@ class Daemon:
 
     def __init__(self, wanted: Callable[[], dict[str, Probe] | None], report: str, say: Callable[[str], None]) -> None:
         self._wanted, self._path, self._say = wanted, report, say
+        self._file = Report(report, say)
         self._states: dict[str, Readiness] = {}
         self._tasks: dict[str, asyncio.Task] = {}
         # Written between probes: many may end at once.
@@ -77,5 +76,4 @@ class Daemon:
 
     def _write(self) -> None:
         report = {name: entry for name, state in sorted(self._states.items()) if (entry := state.report())}
-        replace_file(self._path, json.dumps(report), mode=0o644, durable=False, single_writer=True)
-        self._is_reported = True
+        self._is_reported = self._file.write(report)

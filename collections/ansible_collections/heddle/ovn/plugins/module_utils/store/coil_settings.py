@@ -54,7 +54,8 @@ def mistakes(value) -> list[str]:
     """
     if not isinstance(value, dict):
         return [f"must be a mapping, not {value!r}"]
-    found = [f"unknown field {name}; known are {', '.join(DEFAULTS)}" for name in sorted(set(value) - set(DEFAULTS))]
+    unknown = sorted(set(value) - set(DEFAULTS), key=str)
+    found = [f"unknown field {name}; known are {', '.join(DEFAULTS)}" for name in unknown]
     whole = {**DEFAULTS, **value}
     if whole["protocol"] not in PROTOCOLS:
         found.append(f"protocol: must be one of {', '.join(PROTOCOLS)}, not {whole['protocol']!r}")

@@ -31,7 +31,7 @@ def mistakes(value, service_subnets: list[str]) -> list[str]:
             found.append(f"entry {number}: must have {', '.join(sorted(_FIELDS))}")
             continue
         found += [f"entry {number}: {text}" for text in _mistakes(entry, service_subnets)]
-        if entry["address"] in taken:
+        if str(entry["address"]) in taken:
             found.append(f"entry {number}: {entry['address']} is another service's address")
         taken.add(str(entry["address"]))
     return found

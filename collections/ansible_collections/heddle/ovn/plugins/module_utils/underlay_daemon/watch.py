@@ -8,12 +8,11 @@ of the network with the largest MTU.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import time
 from collections.abc import Callable
 
-from ..common.atomic_file import replace_file
+from ..common.daemon_report import Report
 from .prober import Prober, Task
 
 UNDERLAY_REPORT = "/run/heddle/underlay.json"
@@ -26,6 +25,7 @@ def watch(wanted: Callable[[], Task | None], report: str, say: Callable[[str], N
     `Task.ceiling` is the size that has to get through.
     """
     known: dict[str, int] | None = None
+    file = Report(report, say)
     while (task := wanted()) is not None:
         # Made anew each time: Open vSwitch may have made its tunnel device anew.
         prober = Prober(task)
@@ -44,6 +44,6 @@ def watch(wanted: Callable[[], Task | None], report: str, say: Callable[[str], N
                     say(f"path to {name}: packets of {size} bytes get through, {task.ceiling} are needed")
             known = found
         entries = {name: {"size": size, "needed": task.ceiling} for name, size in sorted(found.items())}
-        replace_file(report, json.dumps(entries), mode=0o644, durable=False, single_writer=True)
+        file.write(entries)
     with contextlib.suppress(FileNotFoundError):
         os.unlink(report)

@@ -30,7 +30,7 @@ _PATIENCE, _RETRY = 5.0, 5.0
 
 
 class HealthCheckPorts:
-    """`sources` are for `select`; `say` takes lines for the journal."""
+    """`sources` are what is waited for; `say` takes lines for the journal."""
 
     def __init__(
         self, say: Callable[[str], None], wanted: Callable[[], dict[tuple[str, int], HealthCheck]] | None = None,
@@ -93,23 +93,15 @@ class HealthCheckPorts:
 
     def _listen(self, key: tuple[str, int]) -> None:
         address, port = key
-        kind = socket.AF_INET6 if ":" in address else socket.AF_INET
-        with contextlib.ExitStack() as stack:
-            opened = stack.enter_context(socket.socket(kind, socket.SOCK_STREAM | socket.SOCK_NONBLOCK))
-            try:
-                opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                opened.setsockopt(*_FREEBIND[kind], 1)
-                opened.bind(key)
-                opened.listen(_MOST)
-            except OSError as error:
-                if self._failures.get(key) != str(error):
-                    check = self._checks[key]
-                    self._say(f"health check port {port} of {check.namespace}/{check.name} at {address}: {error}")
-                self._failures[key] = str(error)
-                return
+        try:
+            self._listeners[key] = _listening(key)
+        except OSError as error:
+            if self._failures.get(key) != str(error):
+                check = self._checks[key]
+                self._say(f"health check port {port} of {check.namespace}/{check.name} at {address}: {error}")
+            self._failures[key] = str(error)
+        else:
             self._failures.pop(key, None)
-            self._listeners[key] = opened
-            stack.pop_all()
 
     def _accept(self, listener: socket.socket, key: tuple[str, int]) -> None:
         with contextlib.suppress(OSError):
@@ -144,6 +136,18 @@ class HealthCheckPorts:
         with contextlib.suppress(OSError):
             connection.shutdown(socket.SHUT_RDWR)
         connection.close()
+
+
+def _listening(key: tuple[str, int]) -> socket.socket:
+    kind = socket.AF_INET6 if ":" in key[0] else socket.AF_INET
+    with contextlib.ExitStack() as stack:
+        opened = stack.enter_context(socket.socket(kind, socket.SOCK_STREAM | socket.SOCK_NONBLOCK))
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        opened.setsockopt(*_FREEBIND[kind], 1)
+        opened.bind(key)
+        opened.listen(_MOST)
+        stack.pop_all()
+    return opened
 
 
 def _planned() -> dict[tuple[str, int], HealthCheck]:

@@ -7,13 +7,13 @@ None of them has to arrive: where one is lost, the host waits for the playbook's
 from __future__ import annotations
 
 import contextlib
-import select
 from collections.abc import Mapping
 from typing import Self
 
 from ...common.databases import VSWITCH_REMOTE
 from ...common.errors import EngineError
 from ...common.packet_capture import LONGEST, captured, frames_of
+from ...common.readable import readable
 from ...openflow.switch import Switch
 from ...ovsdb.protocol.client import OvsdbError
 from ...render.common.provider import provider_of
@@ -55,7 +55,7 @@ class NoticeSocket:
     def read(self, timeout: float) -> set[Notice]:
         """Return the notices that have arrived, after at most `timeout` seconds without one."""
         found: set[Notice] = set()
-        if not select.select([self._socket], [], [], timeout)[0]:
+        if not readable([self._socket], timeout):
             return found
         with contextlib.suppress(BlockingIOError):
             while True:

@@ -9,11 +9,11 @@ ovn-controller recreates get new numbers.
 from __future__ import annotations
 
 import os
-import select
 from collections.abc import Callable
 from typing import Protocol
 
 from ...common.databases import OPEN_VSWITCH, VSWITCH_REMOTE
+from ...common.readable import readable
 from ...netlink.monitor import UplinkMonitor, host_network_monitor
 from ...ovsdb.protocol.errors import OvsdbError
 from ...ovsdb.protocol.monitor import Monitor
@@ -34,7 +34,7 @@ class Calls(Protocol):
     """What takes Ansible's calls (`program/resident.py`)."""
 
     def fileno(self) -> int:
-        """Return the descriptor for `select`."""
+        """Return the descriptor that is waited for."""
 
     def answer(self) -> None:
         """Have the next call answered; called when it is readable."""
@@ -75,24 +75,24 @@ class Events:
         `bridges changed`, `ports changed`.
         The last two are suppressed while a playbook is between a plan and its gateways, when they keep changing.
         """
-        readable = self._wait()
+        ready = self._wait()
         if self._calls:
             self._calls.reap()
-            if self._calls in readable:
+            if self._calls in ready:
                 self._calls.answer()
         if self._health_checks:
-            self._health_checks.ready(readable)
-        if self._database in readable:
+            self._health_checks.ready(ready)
+        if self._database in ready:
             self._read()
         process = self._identity()
         if process != self._process:
             self._process = process
             return "switch restarted" if process else None
-        if self._uplinks in readable and self._uplinks.changed():
+        if self._uplinks in ready and self._uplinks.changed():
             return "uplink changed"
-        if any(source in readable for source in self._removals.sources) and self._removals.changed():
+        if any(source in ready for source in self._removals.sources) and self._removals.changed():
             return "kernel changed"
-        if self._host_network in readable and self._host_network.changed():
+        if self._host_network in ready and self._host_network.changed():
             return "host network changed"
         if self._prober.changed():
             return "prober restarted"
@@ -111,7 +111,7 @@ class Events:
         if self._health_checks:
             self._health_checks.follow()
             sources += self._health_checks.sources
-        return select.select(sources, [], [], POLL_SECONDS)[0]
+        return readable(sources, POLL_SECONDS)
 
     def _identity(self) -> tuple | None:
         """Return an identity of the running ovs-vswitchd; None while there is none."""

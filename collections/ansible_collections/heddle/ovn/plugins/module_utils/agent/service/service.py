@@ -20,6 +20,8 @@ from .components import PARTS, attached_uplinks, host_version, parts, prober_cgr
 from .event_loop import Calls, Events
 
 RETRY_SECONDS, LONGEST_RETRY_SECONDS = 1.0, 10.0
+# Bytes. systemd ignores a notification of more than 4,096 (PIPE_BUF), and the kernel refuses much longer ones.
+_LONGEST_STATUS = 3000
 _AFTER_EVENT = {
     "switch restarted": ("chassis", "gateway", "workloads"),
     "ports changed": ("gateway",),
@@ -97,18 +99,21 @@ class Reconciler:
         self._failures = done | failures
         self._due = tuple(failures)
         if failures:
-            self._next = time.monotonic() + self._pause
-            self._pause = min(2 * self._pause, LONGEST_RETRY_SECONDS)
-            notify_systemd(
-                "STATUS=" + "; ".join(f"{name}: {text}" for name, text in failures.items()).replace("\n", " ")
-            )
+            notify_systemd(_status("; ".join(f"{name}: {text}" for name, text in failures.items())))
+            self._later()
             return
-        self._pause = RETRY_SECONDS
         known = [text for lines in self._notes.values() for text in lines]
-        notify_systemd(
-            f"STATUS={' '.join(['This host is as planned.', *known])}" + ("" if self._ready else "\nREADY=1")
-        )
-        self._ready = True
+        status = _status(" ".join(["This host is as planned.", *known]))
+        if notify_systemd(status + ("" if self._ready else "\nREADY=1")) or self._ready:
+            self._ready, self._pause = True, RETRY_SECONDS
+        else:
+            # The service manager waits for this notification before it starts others.
+            self._due = PARTS
+            self._later()
+
+    def _later(self) -> None:
+        self._next = time.monotonic() + self._pause
+        self._pause = min(2 * self._pause, LONGEST_RETRY_SECONDS)
 
     def _note(self, notes: dict[str, tuple[str, ...]]) -> None:
         """Keep the notes of the parts that were applied; what is new among them goes to the journal."""
@@ -152,16 +157,30 @@ def _summary(outcome: Outcome) -> str:
     return ", ".join(f"{counts[action]} {action}d" for action in ("create", "update", "delete") if counts[action])
 
 
+def _status(text: str) -> str:
+    """Return the line of a notification that has the status, cut to what the service manager reads."""
+    line = f"STATUS={text}".replace("\n", " ").encode(errors="backslashreplace")
+    if len(line) <= _LONGEST_STATUS:
+        return line.decode()
+    return line[:_LONGEST_STATUS].decode(errors="ignore") + " ... (all of it is in the journal)"
+
+
 def say(text: str) -> None:
     """One line for the journal."""
     sys.stderr.write(text + "\n")
     sys.stderr.flush()
 
 
-def notify_systemd(text: str) -> None:
-    """Notify the service manager (sd_notify(3))."""
+def notify_systemd(text: str) -> bool:
+    """Notify the service manager, if there is one (sd_notify(3)); a failure is logged, and then this returns False."""
     address = os.environ.get("NOTIFY_SOCKET", "")
-    if address:
+    if not address:
+        return True
+    try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notification:
             notification.connect(f"\0{address[1:]}" if address.startswith("@") else address)
             notification.send(text.encode(errors="backslashreplace"))
+    except OSError as error:
+        say(f"the service manager at {address}: {error}")
+        return False
+    return True

@@ -6,6 +6,8 @@ from __future__ import annotations
 import select
 import socket
 
+from ...common.readable import milliseconds
+
 CHUNK = 1 << 18
 
 
@@ -26,8 +28,10 @@ class Stream:
 
     def wait(self, timeout: float, *, write: bool = False) -> tuple[bool, bool]:
         """Wait up to `timeout` seconds; return whether something can be read, and with `write`, whether written."""
-        readable, writable, _errors = select.select([self._socket], [self._socket] if write else [], [], timeout)
-        return bool(readable), bool(writable)
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN | (select.POLLOUT if write else 0))
+        events = sum(found for _number, found in poll.poll(milliseconds(timeout)))
+        return bool(events & ~select.POLLOUT), write and bool(events & (select.POLLOUT | select.POLLERR))
 
     def send(self, data: memoryview) -> int:
         """Send a part of `data`; returns how many bytes, 0 when it has to wait. OSError when the connection broke."""
