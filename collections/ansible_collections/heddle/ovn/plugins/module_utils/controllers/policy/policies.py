@@ -8,7 +8,7 @@ cannot be reached, whatever their labels.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 from ...api import POLICY_FOR
 from ...common.naming import PRIMARY_NETWORK_LABEL, nad_key
@@ -41,8 +41,9 @@ def resolved_policies(snapshot: Snapshot, found: dict[str, Network]) -> dict[str
     of_ovn = [name for name in on if not found[name].is_mesh]
     for name in sorted({*by_network, *(of_ovn if admin else ())}):
         policies, workloads = by_network.get(name, ()), on.get(name, [])
+        resolver = PolicyResolver(snapshot, workloads, _unaddressed(workloads, found[name], attachments))
         # Those of the cluster are about primary networks, as the selectors of pods are.
-        resolved = PolicyResolver(snapshot, workloads).resolved(policies, admin if _is_primary(found[name]) else ())
+        resolved = resolver.resolved(policies, admin if _is_primary(found[name]) else ())
         if resolved.policies or resolved.admin:
             result[name] = resolved
     return result
@@ -136,6 +137,13 @@ def _conditions(
     if missing:
         message = f"no workload has such a port, so nothing is allowed for it: {', '.join(missing)}"
         failures.append(("NamedPortNotFound", message))
+    unaddressed = dict.fromkeys(port for on in there.values() for port in on.unaddressed.get(policy.key, ()))
+    if unaddressed:
+        message = (
+            "nothing is allowed to these ports of workloads whose addresses are not known, on a network without IPAM "
+            f"and without `ips` in their annotation: {', '.join(unaddressed)}"
+        )
+        failures.append(("NamedPortNotSupported", message))
     if failures:
         message = "; ".join(message for _reason, message in failures)
         yield described(PARTIAL_FAILURE, TRUE, failures[0][0], message)
@@ -151,6 +159,17 @@ def _on_mesh(snapshot: Snapshot, found: dict[str, Network], attachments: Attachm
                 if resolved.selections[entry["subjects"]]:
                     selected.setdefault((entry["kind"], entry["name"]), []).append(name)
     return selected
+
+
+def _unaddressed(workloads: list[StoredObject], network: Network, attachments: Attachments) -> Set[str]:
+    """Return the workloads with an interface on a network of which no address is known: without IPAM or a request."""
+    if network.has_ipam:
+        return frozenset()
+    return {
+        workload_key(workload)
+        for workload in workloads
+        if any(one.network.name == network.name and not one.addresses for one in attachments.of(workload))
+    }
 
 
 def _is_primary(network: Network) -> bool:

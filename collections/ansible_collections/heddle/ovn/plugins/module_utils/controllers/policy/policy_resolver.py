@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 
 from ...api import EGRESS, INGRESS, matches, selector_text
@@ -24,7 +24,8 @@ class NetworkPolicies:
     `policies` and `admin` are the entries of the plan (docs/contracts.md, "plan"): those of namespaces, and those of
     the cluster that select a workload, the first one to decide first. `selections` are names of workloads
     (`namespace/name`) by the name of what selects them; `ports` are names of workloads by `PROTOCOL/NAME/NUMBER` of a
-    port that they have. `missing` has the named ports that no workload has, by the key of the policy's object.
+    port that they have. By the key of a policy's object, `missing` has the named ports that no workload has, and
+    `unaddressed` those for egress of workloads whose address on the network is not known.
     """
 
     policies: list[dict] = field(default_factory=list)
@@ -32,6 +33,7 @@ class NetworkPolicies:
     selections: dict[str, list[str]] = field(default_factory=dict)
     ports: dict[str, list[str]] = field(default_factory=dict)
     missing: dict[str, list[str]] = field(default_factory=dict)
+    unaddressed: dict[str, list[str]] = field(default_factory=dict)
 
 
 def addresses_of_nodes(snapshot: Snapshot, selector: dict) -> list[str]:
@@ -53,10 +55,15 @@ def acl_logging(entry: StoredObject) -> dict:
 
 
 class PolicyResolver:
-    """Selects among the workloads of one network. Equal selectors are evaluated once, and have one name."""
+    """Selects among the workloads of one network. Equal selectors are evaluated once, and have one name.
 
-    def __init__(self, snapshot: Snapshot, workloads: list[StoredObject]) -> None:
-        self._snapshot = snapshot
+    `unaddressed` are those of the workloads (`namespace/name`) whose address on the network is not known.
+    """
+
+    def __init__(
+        self, snapshot: Snapshot, workloads: list[StoredObject], unaddressed: Set[str] = frozenset()
+    ) -> None:  # fmt: skip
+        self._snapshot, self._unaddressed = snapshot, unaddressed
         self._by_namespace: dict[str, list[StoredObject]] = {}
         for workload in workloads:
             self._by_namespace.setdefault(workload.namespace, []).append(workload)
@@ -124,8 +131,13 @@ class PolicyResolver:
         protocol, name = port["protocol"], port["port"]
         targets = None if direction == EGRESS else self._found.selections[subjects]
         numbers = self._numbers(protocol, name, targets)
+        place = f"{direction.lower()} {protocol} {name}"
         if not numbers:
-            self._note_missing(policy, f"{direction.lower()} {protocol} {name}")
+            _note(self._found.missing, policy, place)
+        # What is sent is told apart by the address that it goes to.
+        having = (self._found.ports[f"{protocol}/{name}/{number}"] for number in numbers)
+        if direction == EGRESS and any(not self._unaddressed.isdisjoint(workloads) for workloads in having):
+            _note(self._found.unaddressed, policy, place)
         return {"protocol": protocol, "name": name, "numbers": numbers}
 
     def _numbers(self, protocol: str, name: str, targets: Iterable[str] | None) -> list[int]:
@@ -136,10 +148,6 @@ class PolicyResolver:
                 numbers.append(number)
                 self._found.ports[f"{protocol}/{name}/{number}"] = having
         return numbers
-
-    def _note_missing(self, policy: StoredObject, place: str) -> None:
-        missing = self._found.missing.setdefault(policy.key, [])
-        missing += [place] if place not in missing else []
 
     def _admin(self, policy: StoredObject, first: int) -> dict | None:
         """Return a policy of the cluster, None where it selects no workload of the network."""
@@ -188,7 +196,7 @@ class PolicyResolver:
             if known == name and (numbers := self._numbers(protocol, name, members))
         ]
         if not found:
-            self._note_missing(policy, f"{direction.lower()} {name}")
+            _note(self._found.missing, policy, f"{direction.lower()} {name}")
         return found or [{"protocol": "TCP", "name": name, "numbers": []}]
 
     def _selected(self, namespace: str | None, namespaces: dict | None, pods: dict) -> str:
@@ -213,3 +221,9 @@ class PolicyResolver:
 
     def _namespace(self, name: str) -> StoredObject:
         return self._snapshot.objects[f"Namespace/{name}"]
+
+
+def _note(noted: dict[str, list[str]], policy: StoredObject, place: str) -> None:
+    """Note a place in a policy, once."""
+    places = noted.setdefault(policy.key, [])
+    places += [place] if place not in places else []
