@@ -7,8 +7,9 @@ from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 
 from ...api import EGRESS, INGRESS, matches, selector_text
-from ...common.addressing import family, plain
+from ...common.addressing import family
 from ...store.snapshot import Snapshot, StoredObject
+from ..admission.host_addresses import addresses_of_hosts
 from ..network.attachment import workload_key
 from ..network.networks import namespace_labels
 from ..node_labels import labels_of_nodes
@@ -37,14 +38,9 @@ class NetworkPolicies:
 
 
 def addresses_of_nodes(snapshot: Snapshot, selector: dict) -> list[str]:
-    """Return the addresses of the nodes that a selector selects, each once."""
-    found: dict[str, None] = {}
+    """Return all addresses of the nodes that a selector selects, each once."""
     labels = labels_of_nodes(snapshot)
-    for node in snapshot.of_kind("Node"):
-        if matches(selector, labels[node.name]):
-            gateway = node.spec.get("gateway") or {}
-            for address in (*gateway.get("addresses", ()), *node.spec.get("addresses", ())):
-                found[plain(address)] = None
+    found = {address for address, node in addresses_of_hosts(snapshot) if matches(selector, labels[node])}
     return sorted(found, key=lambda address: (family(address), address))
 
 
