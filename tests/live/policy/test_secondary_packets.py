@@ -80,7 +80,7 @@ def test_policy_decides_and_replies_pass(host, network, family):
 @pytest.mark.parametrize("family", [4, 6])
 @pytest.mark.parametrize("network", WITHOUT_SUBNETS, ids=["localnet", "layer2"])
 def test_named_ports_where_the_address_of_a_workload_is_not_known(host, network, family):
-    """What web receives is told apart by its port, what it sends by the address of api, which requests it."""
+    """Rules for what web receives match its port, those for what it sends the address of api, which requests it."""
     both = Exchange(*host(manifests(network, requesting=("api",))), family, NETWORK)
     version = int(family == 6)
 

@@ -123,7 +123,7 @@ def rules_and_sets(snapshot, direction: str) -> tuple[list[str], dict[str, list[
 
 @pytest.mark.parametrize("peers", [{}, FROM_BLOCK[0]], ids=["everyone", "block"])
 def test_named_port_received_without_subnets_is_that_of_the_port_of_the_workload(peers):
-    """Nobody knows the addresses there. No rule is there for numbers that no workload of the host has."""
+    """The addresses there are not known. No rule is there for numbers that no workload of the host has."""
     text = RED + named_port("c", "node1", 8080) + named_port("d", "node1", 9090) + named_port("e", "node2", 7070)
     after = stored(text + policy("wire", ingress=[{**peers, "ports": NAMED}]))
     assert conditions(after) == [("Accepted", "True", "Accepted", "in effect on cluster_udn_wire")]
@@ -142,7 +142,7 @@ def test_named_port_that_no_workload_of_the_host_has_makes_no_rule_without_subne
 
 
 @pytest.mark.parametrize("peers", [{}, {"to": FROM_BLOCK[0]["from"]}], ids=["everyone", "block"])
-def test_named_port_sent_to_without_subnets_is_that_of_addresses_that_are_known(peers):
+def test_named_port_sent_to_without_subnets_is_that_of_known_addresses(peers):
     text = RED + named_port("c", "node2", 8080, REQUESTED) + named_port("d", "node1", 8080)
     after = stored(text + policy("wire", policyTypes=["Egress"], egress=[{**peers, "ports": NAMED}]))
     assert conditions(after) == [

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Set
 from ...api import POLICY_FOR
 from ...common.naming import PRIMARY_NETWORK_LABEL, nad_key
 from ...store.snapshot import Snapshot, StoredObject
+from ..coil.membership import pool_of, pools_of_namespaces
 from ..conditions import ACCEPTED, FALSE, PARTIAL_FAILURE, TRUE, described, with_conditions
 from ..network.attachment import Attachments, workload_key
 from ..network.networks import Network, networks, running_workloads
@@ -58,6 +59,17 @@ def policy_network(snapshot: Snapshot, policy: StoredObject, attachments: Attach
     return None if labelled else attachments.default
 
 
+def without_ovn(snapshot: Snapshot, namespace: str, network: Network) -> str:
+    """Return why nothing of OVN applies to the workloads of a namespace; "" where it does.
+
+    `network` is the primary one of the namespace.
+    """
+    if network.is_mesh:
+        return f"{network.name} is a MeshNetwork"
+    pool = pool_of(snapshot.objects[f"Namespace/{namespace}"], snapshot.settings)
+    return f"namespace {namespace} has its addresses of pool {pool}" if pool else ""
+
+
 def update_policies(snapshot: Snapshot, now: str) -> None:
     """Write the status of every policy."""
     entries = snapshot.of_kind(*POLICY_KINDS, *ADMIN_KINDS)
@@ -77,7 +89,7 @@ def update_policies(snapshot: Snapshot, now: str) -> None:
         )
         conditions = list(_conditions(policy, there, refusals, has_subjects))
         snapshot.objects[policy.key] = with_conditions(policy, conditions, now)
-    for policy, conditions in admin_conditions(snapshot, resolved, _on_mesh(snapshot, found, attachments)):
+    for policy, conditions in admin_conditions(snapshot, resolved, _without_effect(snapshot, found, attachments)):
         snapshot.objects[policy.key] = with_acceptance(policy, conditions, now)
 
 
@@ -88,7 +100,8 @@ def _networks_of(
     if policy.kind == NETWORK_POLICY:
         network = policy_network(snapshot, policy, attachments)
         if network is not None:
-            return ([], [_of_mesh(network)]) if network.is_mesh else ([network], [])
+            reason = without_ovn(snapshot, policy.namespace, network)
+            return ([], [_not_of_ovn(reason)]) if reason else ([network], [])
         message = f"namespace {policy.namespace} is labelled for a primary network and has none that can be used"
         return [], [("PrimaryNetworkMissing", message)]
     if not policy.spec["policyFor"]:
@@ -110,7 +123,7 @@ def _refusal(policy: StoredObject, nad: str, network: Network | None) -> _Refusa
     if network is None:
         return "NetworkMissing", f"there is no network attachment definition {nad} of a network in effect"
     if network.is_mesh:
-        return _of_mesh(network)
+        return _not_of_ovn(f"{network.name} is a MeshNetwork")
     if network.role != "Secondary":
         return "NetworkNotSupported", f"{nad} is a primary network: write a NetworkPolicy"
     peers = [peer for direction in ("ingress", "egress") for rule in policy.spec[direction] for peer in rule["peers"]]
@@ -120,8 +133,8 @@ def _refusal(policy: StoredObject, nad: str, network: Network | None) -> _Refusa
     return None
 
 
-def _of_mesh(network: Network) -> _Refusal:
-    return "NetworkNotSupported", f"{network.name} is a MeshNetwork, and policies apply to networks of OVN only"
+def _not_of_ovn(reason: str) -> _Refusal:
+    return "NetworkNotSupported", f"{reason}, and policies apply to networks of OVN only"
 
 
 def _conditions(
@@ -149,15 +162,27 @@ def _conditions(
         yield described(PARTIAL_FAILURE, TRUE, failures[0][0], message)
 
 
-def _on_mesh(snapshot: Snapshot, found: dict[str, Network], attachments: Attachments) -> dict[tuple[str, str], list]:
-    """Return by kind and name of a policy of the cluster the networks of the mesh that it selects workloads on."""
+def _without_effect(
+    snapshot: Snapshot, found: dict[str, Network], attachments: Attachments
+) -> dict[tuple[str, str], list]:  # fmt: skip
+    """Return by kind and name of a policy of the cluster where else it selects workloads.
+
+    Those are the networks of the mesh, and address pools, on which it has no effect.
+    """
     admin, selected = admin_order(snapshot), {}
-    for name, workloads in _workloads_by_network(snapshot, attachments).items() if admin else ():
-        if found[name].has_host_gateway:
-            resolved = PolicyResolver(snapshot, workloads).resolved((), admin)
-            for entry in resolved.admin:
-                if resolved.selections[entry["subjects"]]:
-                    selected.setdefault((entry["kind"], entry["name"]), []).append(name)
+    if not admin:
+        return selected
+    on = _workloads_by_network(snapshot, attachments)
+    places = {name: workloads for name, workloads in on.items() if found[name].has_host_gateway}
+    pools = pools_of_namespaces(snapshot)
+    for workload in running_workloads(snapshot) if pools else ():
+        if workload.namespace in pools:
+            places.setdefault(f"pool {pools[workload.namespace]}", []).append(workload)
+    for place, workloads in places.items():
+        resolved = PolicyResolver(snapshot, workloads).resolved((), admin)
+        for entry in resolved.admin:
+            if resolved.selections[entry["subjects"]]:
+                selected.setdefault((entry["kind"], entry["name"]), []).append(place)
     return selected
 
 

@@ -130,7 +130,7 @@ class PolicyResolver:
         place = f"{direction.lower()} {protocol} {name}"
         if not numbers:
             _note(self._found.missing, policy, place)
-        # What is sent is told apart by the address that it goes to.
+        # The rules for what is sent match the address that it goes to.
         having = (self._found.ports[f"{protocol}/{name}/{number}"] for number in numbers)
         if direction == EGRESS and any(not self._unaddressed.isdisjoint(workloads) for workloads in having):
             _note(self._found.unaddressed, policy, place)
