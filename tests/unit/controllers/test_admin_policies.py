@@ -9,13 +9,14 @@ from ansible_collections.heddle.ovn.plugins.module_utils.operations.object_view 
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.status_view import attention
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
-from tests.pipeline import layer2, layer3, namespace, stored, with_gateways, workload
+from tests.pipeline import layer2, layer3, namespace, stored, with_gateways, with_nics, workload
 
 RED = (
     namespace("red") + layer2("red", "net", "10.0.0.0/24") + workload("red", "a", "node1")
     + namespace("deep") + layer3("deep", "net", "10.128.0.0/16", 24) + workload("deep", "a", "node1")
     + namespace("plain", primary=False) + workload("plain", "a", "node1") + workload("plain", "b", "node2")
 )  # fmt: skip
+NODE2 = ["192.0.2.12", "198.18.1.12", "198.18.2.12", "2001:db8:3::c", "2001:db8::c", "203.0.113.12"]
 DENY = {"action": "Deny", "from": [{"namespaces": {}}]}
 
 
@@ -134,6 +135,23 @@ def test_nodes_and_networks_are_peers():
     assert "ip4.dst == 192.0.2.12" in found["match"]
     assert "192.0.2.11" not in found["match"]
     assert "ip6" not in found["match"]
+
+
+def test_a_node_is_all_of_its_addresses():
+    """Those of the provider network, of the host and of its tunnels, and of further NICs."""
+    rule = {"action": "Deny", "to": [{"nodes": {"matchLabels": {"kubernetes.io/hostname": "node2"}}}]}
+    after = stored(RED + admin(egress=[rule]), hosts=with_nics(with_gateways("shared")))
+    [entry] = build_plan(after)["policies"]["red_net"]["admin"]
+    assert [block["cidr"] for block in entry["rules"][0]["blocks"]] == NODE2
+
+
+def test_a_node_of_a_firewall_is_all_of_its_addresses():
+    rule = {"type": "Deny", "to": {"nodeSelector": {"matchLabels": {"kubernetes.io/hostname": "node2"}}}}
+    firewall = {"apiVersion": "k8s.ovn.org/v1", "kind": "EgressFirewall",
+                "metadata": {"name": "default", "namespace": "red"}, "spec": {"egress": [rule]}}  # fmt: skip
+    after = stored(RED + f"---\n{json.dumps(firewall)}\n", hosts=with_nics(with_gateways("shared")))
+    [entry] = build_plan(after)["egress_firewalls"]["red_net"]
+    assert sorted(entry["rules"][0]["targets"]) == NODE2
 
 
 def test_named_port_is_that_of_all_protocols():

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -90,6 +91,75 @@ def test_rule_without_peers_is_about_both_families_on_a_network_without_subnets(
         if ":NetworkPolicy:" in key
     ]  # fmt: skip
     assert match.startswith("(ip4 || ip6)")
+
+
+NAMED = [{"port": "http"}]
+REQUESTED = json.dumps([{"name": "wire", "ips": ["192.0.2.8/24"]}])
+
+
+def named_port(name: str, node: str, number: int, networks: str = "wire") -> str:
+    """A workload with a port that has a name, labelled by its own name."""
+    ports = f"ports: [{{name: http, containerPort: {number}}}]"
+    metadata = {"name": name, "namespace": "red", "labels": {"app": name},
+                "annotations": {"k8s.v1.cni.cncf.io/networks": networks}}  # fmt: skip
+    return (
+        f"---\napiVersion: heddle.dev/v1\nkind: Workload\nmetadata: {json.dumps(metadata)}\n"
+        f"spec: {{node: {node}, {ports}}}\n"
+    )
+
+
+def rules_and_sets(snapshot, direction: str) -> tuple[list[str], dict[str, list[str]]]:
+    """What the rules of a direction match on node1, and members of the sets that they refer to, by name."""
+    rows = [row for row in render_northbound(build_plan(snapshot), "node1") if row.network == "cluster_udn_wire"]
+    found = [row.columns["match"] for row in rows if f":NetworkPolicy:red:p:{direction}:" in row.key]
+    members = {
+        row.columns["name"]: sorted(row.columns.get("addresses", ()))
+        or sorted(ref.key for ref in row.columns.get("ports", ()))
+        for row in rows
+        if row.table in ("Address_Set", "Port_Group")
+    }
+    return found, {name: members[name] for match in found for name in re.findall(r"[$@](\w+)", match)}
+
+
+@pytest.mark.parametrize("peers", [{}, FROM_BLOCK[0]], ids=["everyone", "block"])
+def test_named_port_received_without_subnets_is_that_of_the_port_of_the_workload(peers):
+    """The addresses there are not known. No rule is there for numbers that no workload of the host has."""
+    text = RED + named_port("c", "node1", 8080) + named_port("d", "node1", 9090) + named_port("e", "node2", 7070)
+    after = stored(text + policy("wire", ingress=[{**peers, "ports": NAMED}]))
+    assert conditions(after) == [("Accepted", "True", "Accepted", "in effect on cluster_udn_wire")]
+    [match], members = rules_and_sets(after, "Ingress")
+    of_c, of_d, subjects = re.findall(r"@(\w+)", match)
+    assert f"((tcp.dst == 8080 && outport == @{of_c}) || (tcp.dst == 9090 && outport == @{of_d}))" in match
+    assert (members[of_c], members[of_d]) == (["red.wire_red_c"], ["red.wire_red_d"])
+    assert members[subjects] == ["red.wire_red_a", "red.wire_red_c", "red.wire_red_d"]
+    assert "$" not in match
+
+
+def test_named_port_that_no_workload_of_the_host_has_makes_no_rule_without_subnets():
+    text = RED + named_port("e", "node2", 7070)
+    found, _members = rules_and_sets(stored(text + policy("wire", ingress=[{"ports": NAMED}])), "Ingress")
+    assert found == []
+
+
+@pytest.mark.parametrize("peers", [{}, {"to": FROM_BLOCK[0]["from"]}], ids=["everyone", "block"])
+def test_named_port_sent_to_without_subnets_is_that_of_known_addresses(peers):
+    text = RED + named_port("c", "node2", 8080, REQUESTED) + named_port("d", "node1", 8080)
+    after = stored(text + policy("wire", policyTypes=["Egress"], egress=[{**peers, "ports": NAMED}]))
+    assert conditions(after) == [
+        ("Accepted", "True", "Accepted", "in effect on cluster_udn_wire"),
+        ("PartialFailure", "True", "NamedPortNotSupported",
+         "nothing is allowed to these ports of workloads whose addresses are not known, on a network without IPAM and "
+         "without `ips` in their annotation: egress TCP http"),
+    ]  # fmt: skip
+    [match], members = rules_and_sets(after, "Egress")
+    sets = re.findall(r"ip([46]).dst == \$(\w+)", match)
+    assert [(version, members[name]) for version, name in sets] == [("4", ["192.0.2.8"]), ("6", [])]
+
+
+def test_named_port_of_known_addresses_is_no_failure():
+    text = RED + named_port("c", "node2", 8080, REQUESTED)
+    after = stored(text + policy("wire", egress=[{"ports": NAMED}]))
+    assert conditions(after) == [("Accepted", "True", "Accepted", "in effect on cluster_udn_wire")]
 
 
 def test_policy_has_an_effect_where_it_can():

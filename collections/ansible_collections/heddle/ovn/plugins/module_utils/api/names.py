@@ -115,7 +115,14 @@ def check_label_key(node: Node, key: str) -> bool:
 
 
 def read_label_value(node: Node) -> str | None:
-    """A field that holds the value of a label."""
+    """A field that holds the value of a label.
+
+    Null is none: an API server reads it as "" in built-in kinds, and drops the label in custom resources. A selector
+    without the label selects more than was meant.
+    """
+    if node.value is None:
+        node.refuse("expected text, got nothing", 'write the value, "" for the empty one, or remove the label')
+        return None
     text = node.text()
     if text is None or is_label_value(text):
         return text
@@ -126,11 +133,11 @@ def read_label_value(node: Node) -> str | None:
     return None
 
 
-def read_labels(node: Node | None, skip_nulls: bool = False) -> dict[str, str]:
-    """The labels that are valid; a null may count as absent, as an API server has it below a schema."""
+def read_labels(node: Node | None) -> dict[str, str]:
+    """The labels that are valid."""
     labels = {}
     for key, value in node.entries() if node else []:
-        if not (skip_nulls and value.value is None) and check_label_key(value, key):
+        if check_label_key(value, key):
             labels[key] = read_label_value(value)
     return labels
 

@@ -26,7 +26,7 @@ def read_selector(node: Node | None) -> dict:
     fields = node.mapping(("matchLabels", "matchExpressions"))
     expressions = fields.get("matchExpressions")
     return {
-        "matchLabels": read_labels(fields.get("matchLabels"), skip_nulls=True),
+        "matchLabels": read_labels(fields.get("matchLabels")),
         "matchExpressions": [_read_expression(item) for item in expressions.sequence()] if expressions else [],
     }
 

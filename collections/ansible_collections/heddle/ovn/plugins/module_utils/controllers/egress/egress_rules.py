@@ -15,7 +15,7 @@ from ..conditions import ACCEPTED, FALSE, TRUE, described
 from ..network.attachment import Attachments, workload_key
 from ..network.networks import Network, networks, running_workloads
 from ..node_conditions import with_acceptance
-from ..policy.policies import policy_network
+from ..policy.policies import policy_network, without_ovn
 from ..policy.policy_resolver import acl_logging, addresses_of_nodes
 from .egress_ips import primary_network
 
@@ -88,7 +88,7 @@ def _in_effect(
         by_namespace.setdefault(workload.namespace, []).append(workload)
     for entry in entries:
         network = policy_network(snapshot, entry, attachments)
-        if network is not None and not network.is_mesh:
+        if network is not None and not without_ovn(snapshot, entry.namespace, network):
             there = by_namespace.get(entry.namespace, ())
             yield entry, network, [one for one in there if primary_network(one, attachments) == network]
 
@@ -100,16 +100,16 @@ def update_egress_rules(snapshot: Snapshot, now: str) -> None:
         return
     attachments = Attachments(networks(snapshot))
     for entry in entries:
-        condition = _condition(entry, policy_network(snapshot, entry, attachments))
+        condition = _condition(snapshot, entry, policy_network(snapshot, entry, attachments))
         snapshot.objects[entry.key] = with_acceptance(entry, [condition], now)
 
 
-def _condition(entry: StoredObject, network: Network | None) -> dict:
+def _condition(snapshot: Snapshot, entry: StoredObject, network: Network | None) -> dict:
     if network is None:
         message = f"namespace {entry.namespace} is labelled for a primary network and has none that can be used"
         return described(ACCEPTED, FALSE, "PrimaryNetworkMissing", message)
-    if network.is_mesh:
-        message = f"it applies to networks of OVN only, and {entry.namespace} has the MeshNetwork {network.name}"
+    if reason := without_ovn(snapshot, entry.namespace, network):
+        message = f"it applies to networks of OVN only, and {reason}"
         return described(ACCEPTED, FALSE, "NetworkNotSupported", message)
     if entry.kind == EGRESS_QOS and not network.is_default:
         message = (

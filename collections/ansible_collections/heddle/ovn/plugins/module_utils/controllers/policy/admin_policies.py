@@ -49,11 +49,11 @@ def _rank(policy: StoredObject) -> tuple[int, str]:
 
 
 def admin_conditions(
-    snapshot: Snapshot, resolved: dict[str, NetworkPolicies], on_mesh: dict[tuple[str, str], list[str]]
+    snapshot: Snapshot, resolved: dict[str, NetworkPolicies], elsewhere: dict[tuple[str, str], list[str]]
 ) -> Iterator[tuple[StoredObject, list[dict]]]:
     """Yield the policies of the cluster with their conditions.
 
-    `on_mesh` has by kind and name of a policy the networks of its workloads to which no policies apply.
+    `elsewhere` has by kind and name of a policy the networks and pools of its workloads to which no policies apply.
     """
     in_effect = {policy.key for policy, _first in admin_order(snapshot)}
     places: dict[tuple[str, str], list[NetworkPolicies]] = {}
@@ -77,8 +77,8 @@ def admin_conditions(
         missing = [on.missing.get(policy.key, []) for on in there]
         nowhere = [port for port in (missing[0] if missing else ()) if all(port in ports for ports in missing)]
         failures = []
-        if name in on_mesh:
-            message = f"no effect on {', '.join(on_mesh[name])}: policies apply to networks of OVN only"
+        if name in elsewhere:
+            message = f"no effect on {', '.join(elsewhere[name])}: policies apply to networks of OVN only"
             failures.append(("NetworkNotSupported", message))
         if nowhere:
             message = f"no workload has such a port, so the rule does nothing for it: {', '.join(nowhere)}"

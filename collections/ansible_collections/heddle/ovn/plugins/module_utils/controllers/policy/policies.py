@@ -8,11 +8,12 @@ cannot be reached, whatever their labels.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 from ...api import POLICY_FOR
 from ...common.naming import PRIMARY_NETWORK_LABEL, nad_key
 from ...store.snapshot import Snapshot, StoredObject
+from ..coil.membership import pool_of, pools_of_namespaces
 from ..conditions import ACCEPTED, FALSE, PARTIAL_FAILURE, TRUE, described, with_conditions
 from ..network.attachment import Attachments, workload_key
 from ..network.networks import Network, networks, running_workloads
@@ -41,8 +42,9 @@ def resolved_policies(snapshot: Snapshot, found: dict[str, Network]) -> dict[str
     of_ovn = [name for name in on if not found[name].is_mesh]
     for name in sorted({*by_network, *(of_ovn if admin else ())}):
         policies, workloads = by_network.get(name, ()), on.get(name, [])
+        resolver = PolicyResolver(snapshot, workloads, _unaddressed(workloads, found[name], attachments))
         # Those of the cluster are about primary networks, as the selectors of pods are.
-        resolved = PolicyResolver(snapshot, workloads).resolved(policies, admin if _is_primary(found[name]) else ())
+        resolved = resolver.resolved(policies, admin if _is_primary(found[name]) else ())
         if resolved.policies or resolved.admin:
             result[name] = resolved
     return result
@@ -55,6 +57,17 @@ def policy_network(snapshot: Snapshot, policy: StoredObject, attachments: Attach
         return primary
     labelled = PRIMARY_NETWORK_LABEL in snapshot.objects[f"Namespace/{policy.namespace}"].labels
     return None if labelled else attachments.default
+
+
+def without_ovn(snapshot: Snapshot, namespace: str, network: Network) -> str:
+    """Return why nothing of OVN applies to the workloads of a namespace; "" where it does.
+
+    `network` is the primary one of the namespace.
+    """
+    if network.is_mesh:
+        return f"{network.name} is a MeshNetwork"
+    pool = pool_of(snapshot.objects[f"Namespace/{namespace}"], snapshot.settings)
+    return f"namespace {namespace} has its addresses of pool {pool}" if pool else ""
 
 
 def update_policies(snapshot: Snapshot, now: str) -> None:
@@ -76,7 +89,7 @@ def update_policies(snapshot: Snapshot, now: str) -> None:
         )
         conditions = list(_conditions(policy, there, refusals, has_subjects))
         snapshot.objects[policy.key] = with_conditions(policy, conditions, now)
-    for policy, conditions in admin_conditions(snapshot, resolved, _on_mesh(snapshot, found, attachments)):
+    for policy, conditions in admin_conditions(snapshot, resolved, _without_effect(snapshot, found, attachments)):
         snapshot.objects[policy.key] = with_acceptance(policy, conditions, now)
 
 
@@ -87,7 +100,8 @@ def _networks_of(
     if policy.kind == NETWORK_POLICY:
         network = policy_network(snapshot, policy, attachments)
         if network is not None:
-            return ([], [_of_mesh(network)]) if network.is_mesh else ([network], [])
+            reason = without_ovn(snapshot, policy.namespace, network)
+            return ([], [_not_of_ovn(reason)]) if reason else ([network], [])
         message = f"namespace {policy.namespace} is labelled for a primary network and has none that can be used"
         return [], [("PrimaryNetworkMissing", message)]
     if not policy.spec["policyFor"]:
@@ -109,7 +123,7 @@ def _refusal(policy: StoredObject, nad: str, network: Network | None) -> _Refusa
     if network is None:
         return "NetworkMissing", f"there is no network attachment definition {nad} of a network in effect"
     if network.is_mesh:
-        return _of_mesh(network)
+        return _not_of_ovn(f"{network.name} is a MeshNetwork")
     if network.role != "Secondary":
         return "NetworkNotSupported", f"{nad} is a primary network: write a NetworkPolicy"
     peers = [peer for direction in ("ingress", "egress") for rule in policy.spec[direction] for peer in rule["peers"]]
@@ -119,8 +133,8 @@ def _refusal(policy: StoredObject, nad: str, network: Network | None) -> _Refusa
     return None
 
 
-def _of_mesh(network: Network) -> _Refusal:
-    return "NetworkNotSupported", f"{network.name} is a MeshNetwork, and policies apply to networks of OVN only"
+def _not_of_ovn(reason: str) -> _Refusal:
+    return "NetworkNotSupported", f"{reason}, and policies apply to networks of OVN only"
 
 
 def _conditions(
@@ -136,21 +150,51 @@ def _conditions(
     if missing:
         message = f"no workload has such a port, so nothing is allowed for it: {', '.join(missing)}"
         failures.append(("NamedPortNotFound", message))
+    unaddressed = dict.fromkeys(port for on in there.values() for port in on.unaddressed.get(policy.key, ()))
+    if unaddressed:
+        message = (
+            "nothing is allowed to these ports of workloads whose addresses are not known, on a network without IPAM "
+            f"and without `ips` in their annotation: {', '.join(unaddressed)}"
+        )
+        failures.append(("NamedPortNotSupported", message))
     if failures:
         message = "; ".join(message for _reason, message in failures)
         yield described(PARTIAL_FAILURE, TRUE, failures[0][0], message)
 
 
-def _on_mesh(snapshot: Snapshot, found: dict[str, Network], attachments: Attachments) -> dict[tuple[str, str], list]:
-    """Return by kind and name of a policy of the cluster the networks of the mesh that it selects workloads on."""
+def _without_effect(
+    snapshot: Snapshot, found: dict[str, Network], attachments: Attachments
+) -> dict[tuple[str, str], list]:  # fmt: skip
+    """Return by kind and name of a policy of the cluster where else it selects workloads.
+
+    Those are the networks of the mesh, and address pools, on which it has no effect.
+    """
     admin, selected = admin_order(snapshot), {}
-    for name, workloads in _workloads_by_network(snapshot, attachments).items() if admin else ():
-        if found[name].has_host_gateway:
-            resolved = PolicyResolver(snapshot, workloads).resolved((), admin)
-            for entry in resolved.admin:
-                if resolved.selections[entry["subjects"]]:
-                    selected.setdefault((entry["kind"], entry["name"]), []).append(name)
+    if not admin:
+        return selected
+    on = _workloads_by_network(snapshot, attachments)
+    places = {name: workloads for name, workloads in on.items() if found[name].has_host_gateway}
+    pools = pools_of_namespaces(snapshot)
+    for workload in running_workloads(snapshot) if pools else ():
+        if workload.namespace in pools:
+            places.setdefault(f"pool {pools[workload.namespace]}", []).append(workload)
+    for place, workloads in places.items():
+        resolved = PolicyResolver(snapshot, workloads).resolved((), admin)
+        for entry in resolved.admin:
+            if resolved.selections[entry["subjects"]]:
+                selected.setdefault((entry["kind"], entry["name"]), []).append(place)
     return selected
+
+
+def _unaddressed(workloads: list[StoredObject], network: Network, attachments: Attachments) -> Set[str]:
+    """Return the workloads with an interface on a network of which no address is known: without IPAM or a request."""
+    if network.has_ipam:
+        return frozenset()
+    return {
+        workload_key(workload)
+        for workload in workloads
+        if any(one.network.name == network.name and not one.addresses for one in attachments.of(workload))
+    }
 
 
 def _is_primary(network: Network) -> bool:

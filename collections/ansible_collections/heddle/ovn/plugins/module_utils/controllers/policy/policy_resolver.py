@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 
 from ...api import EGRESS, INGRESS, matches, selector_text
-from ...common.addressing import family, plain
+from ...common.addressing import family
 from ...store.snapshot import Snapshot, StoredObject
+from ..admission.host_addresses import addresses_of_hosts
 from ..network.attachment import workload_key
 from ..network.networks import namespace_labels
 from ..node_labels import labels_of_nodes
@@ -24,7 +25,8 @@ class NetworkPolicies:
     `policies` and `admin` are the entries of the plan (docs/contracts.md, "plan"): those of namespaces, and those of
     the cluster that select a workload, the first one to decide first. `selections` are names of workloads
     (`namespace/name`) by the name of what selects them; `ports` are names of workloads by `PROTOCOL/NAME/NUMBER` of a
-    port that they have. `missing` has the named ports that no workload has, by the key of the policy's object.
+    port that they have. By the key of a policy's object, `missing` has the named ports that no workload has, and
+    `unaddressed` those for egress of workloads whose address on the network is not known.
     """
 
     policies: list[dict] = field(default_factory=list)
@@ -32,17 +34,13 @@ class NetworkPolicies:
     selections: dict[str, list[str]] = field(default_factory=dict)
     ports: dict[str, list[str]] = field(default_factory=dict)
     missing: dict[str, list[str]] = field(default_factory=dict)
+    unaddressed: dict[str, list[str]] = field(default_factory=dict)
 
 
 def addresses_of_nodes(snapshot: Snapshot, selector: dict) -> list[str]:
-    """Return the addresses of the nodes that a selector selects, each once."""
-    found: dict[str, None] = {}
+    """Return all addresses of the nodes that a selector selects, each once."""
     labels = labels_of_nodes(snapshot)
-    for node in snapshot.of_kind("Node"):
-        if matches(selector, labels[node.name]):
-            gateway = node.spec.get("gateway") or {}
-            for address in (*gateway.get("addresses", ()), *node.spec.get("addresses", ())):
-                found[plain(address)] = None
+    found = {address for address, node in addresses_of_hosts(snapshot) if matches(selector, labels[node])}
     return sorted(found, key=lambda address: (family(address), address))
 
 
@@ -53,10 +51,15 @@ def acl_logging(entry: StoredObject) -> dict:
 
 
 class PolicyResolver:
-    """Selects among the workloads of one network. Equal selectors are evaluated once, and have one name."""
+    """Selects among the workloads of one network. Equal selectors are evaluated once, and have one name.
 
-    def __init__(self, snapshot: Snapshot, workloads: list[StoredObject]) -> None:
-        self._snapshot = snapshot
+    `unaddressed` are those of the workloads (`namespace/name`) whose address on the network is not known.
+    """
+
+    def __init__(
+        self, snapshot: Snapshot, workloads: list[StoredObject], unaddressed: Set[str] = frozenset()
+    ) -> None:  # fmt: skip
+        self._snapshot, self._unaddressed = snapshot, unaddressed
         self._by_namespace: dict[str, list[StoredObject]] = {}
         for workload in workloads:
             self._by_namespace.setdefault(workload.namespace, []).append(workload)
@@ -124,8 +127,13 @@ class PolicyResolver:
         protocol, name = port["protocol"], port["port"]
         targets = None if direction == EGRESS else self._found.selections[subjects]
         numbers = self._numbers(protocol, name, targets)
+        place = f"{direction.lower()} {protocol} {name}"
         if not numbers:
-            self._note_missing(policy, f"{direction.lower()} {protocol} {name}")
+            _note(self._found.missing, policy, place)
+        # The rules for what is sent match the address that it goes to.
+        having = (self._found.ports[f"{protocol}/{name}/{number}"] for number in numbers)
+        if direction == EGRESS and any(not self._unaddressed.isdisjoint(workloads) for workloads in having):
+            _note(self._found.unaddressed, policy, place)
         return {"protocol": protocol, "name": name, "numbers": numbers}
 
     def _numbers(self, protocol: str, name: str, targets: Iterable[str] | None) -> list[int]:
@@ -136,10 +144,6 @@ class PolicyResolver:
                 numbers.append(number)
                 self._found.ports[f"{protocol}/{name}/{number}"] = having
         return numbers
-
-    def _note_missing(self, policy: StoredObject, place: str) -> None:
-        missing = self._found.missing.setdefault(policy.key, [])
-        missing += [place] if place not in missing else []
 
     def _admin(self, policy: StoredObject, first: int) -> dict | None:
         """Return a policy of the cluster, None where it selects no workload of the network."""
@@ -188,7 +192,7 @@ class PolicyResolver:
             if known == name and (numbers := self._numbers(protocol, name, members))
         ]
         if not found:
-            self._note_missing(policy, f"{direction.lower()} {name}")
+            _note(self._found.missing, policy, f"{direction.lower()} {name}")
         return found or [{"protocol": "TCP", "name": name, "numbers": []}]
 
     def _selected(self, namespace: str | None, namespaces: dict | None, pods: dict) -> str:
@@ -213,3 +217,9 @@ class PolicyResolver:
 
     def _namespace(self, name: str) -> StoredObject:
         return self._snapshot.objects[f"Namespace/{name}"]
+
+
+def _note(noted: dict[str, list[str]], policy: StoredObject, place: str) -> None:
+    """Note a place in a policy, once."""
+    places = noted.setdefault(policy.key, [])
+    places += [place] if place not in places else []

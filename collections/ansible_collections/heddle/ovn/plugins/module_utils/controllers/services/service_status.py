@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from ...store.snapshot import Snapshot, StoredObject
+from ..coil.membership import pool_of
 from ..conditions import FALSE, SERVICE_READY, TRUE, described, with_conditions
 from ..network.networks import networks
 from .cluster_ips import FAMILY_NAMES, SERVICE, cluster_ips, families_of, is_headless
@@ -56,6 +57,10 @@ def _readiness(service: StoredObject, endpoints: ServiceEndpoints, snapshot: Sna
         addresses = {address for found in endpoints.addresses(service).values() for address in found}
     else:
         addresses = {one.address for port in endpoints.of(service) for one in port}
+    pool = pool_of(snapshot.objects[f"Namespace/{service.namespace}"], snapshot.settings)
+    if not addresses and pool and service.spec["selector"]:
+        message = f"namespace {service.namespace} has its addresses of pool {pool}, whose workloads are no endpoints"
+        return FALSE, "NetworkNotSupported", message
     if not addresses:
         rejected = "" if is_headless(service) else ", connections are rejected"
         return TRUE, "NoEndpoints", f"no endpoint is ready on network {network.name}{rejected}"

@@ -37,7 +37,7 @@ _BLOCKS, _SELECTORS = "-2", "-1"
 def render_policies(view: NodeNetwork) -> list[Row]:
     """Return the rows of the network's policies on this node; none where they select no workload of it.
 
-    Address sets are only those that a rule on this node refers to.
+    Sets are only those that a rule on this node refers to.
     """
     described = view.plan.get("policies", {}).get(view.name)
     if not described:
@@ -45,7 +45,7 @@ def render_policies(view: NodeNetwork) -> list[Row]:
     members = PolicyMembers(view, described)
     rows = _NetworkPolicies(members).rows(described["policies"])
     rows += render_admin_policies(members, described.get("admin", []))
-    return [*members.address_sets(), *rows] if rows else []
+    return [*members.sets(), *rows] if rows else []
 
 
 def render_always_allowed(view: NodeNetwork) -> list[Row]:

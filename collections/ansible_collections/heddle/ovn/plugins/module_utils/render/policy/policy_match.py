@@ -3,25 +3,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from ...common.addressing import family
 from ..common.node_network import NodeNetwork
-from .policy_rows import INGRESS, address_set_name
+from .policy_rows import INGRESS, address_set_name, port_match
 
 # Owner types of the address sets: of selectors, as in ovn-kubernetes, and of named ports.
 SELECTOR_SET, PORT_SET = "PodSelector", "NamedPort"
+# A network without subnets may have both.
+_BOTH = [4, 6]
 # ovn-kubernetes's name for a rule without ports.
 NO_PROTOCOL = "None"
 
 
 class RuleMatch:
-    """A rule of the plan as matches of one network."""
+    """A rule of the plan as matches of one network.
 
-    def __init__(self, view: NodeNetwork, rule: dict) -> None:
-        self._view, self._rule = view, rule
-        # A network without subnets may have both.
-        self._families = view.network["families"] or [4, 6]
+    `port_groups` are names of port groups by named port (`port_keys`), where packets to these go to a port of the
+    group; without it they go to an address of an address set.
+    """
+
+    def __init__(self, view: NodeNetwork, rule: dict, port_groups: Mapping[str, str] | None = None) -> None:
+        self._view, self._rule, self._port_groups = view, rule, port_groups
+        self._families = families_of(view)
         self._field = "src" if rule["direction"] == INGRESS else "dst"
 
     def peers(self) -> str:
@@ -63,7 +68,7 @@ class RuleMatch:
         numbers, alternatives = set(), []
         for port in ports:
             if "name" in port:
-                alternatives += [self._named(protocol, port["name"], number) for number in port["numbers"]]
+                alternatives += filter(None, (self._named(number, key) for number, key in port_keys(port).items()))
             elif port["port"] is None:
                 return protocol
             elif port["end"] and port["end"] != port["port"]:
@@ -74,10 +79,15 @@ class RuleMatch:
             alternatives.insert(0, f"{protocol}.dst == {{{', '.join(map(str, sorted(numbers)))}}}")
         return f"{protocol} && {_either(dict.fromkeys(alternatives))}" if alternatives else ""
 
-    def _named(self, protocol: str, name: str, number: int) -> str:
+    def _named(self, number: int, key: str) -> str:
         """Return the match of a named port: its number, at the workloads that have this number under the name."""
-        key = f"{protocol.upper()}/{name}/{number}"
-        having = _either(f"ip{version}.dst == {self._set(PORT_SET, key, version)}" for version in self._families)
+        protocol = key.partition("/")[0].lower()
+        if self._port_groups is None:
+            having = _either(f"ip{version}.dst == {self._set(PORT_SET, key, version)}" for version in self._families)
+        elif key in self._port_groups:
+            having = port_match(INGRESS, self._port_groups[key])
+        else:
+            return ""
         return f"{protocol}.dst == {number} && {having}"
 
     def _block(self, block: dict) -> str:
@@ -87,6 +97,16 @@ class RuleMatch:
 
     def _set(self, owner_type: str, name: str, version: int) -> str:
         return f"${address_set_name(self._view, owner_type, name, version)}"
+
+
+def families_of(view: NodeNetwork) -> list[int]:
+    """Return the families of addresses that workloads of a network may have."""
+    return view.network["families"] or _BOTH
+
+
+def port_keys(port: dict) -> dict[int, str]:
+    """Return the numbers of a named port of a rule, with the name in the plan of the workloads that have each."""
+    return {number: f"{port['protocol']}/{port['name']}/{number}" for number in port["numbers"]}
 
 
 def _either(parts: Iterable[str]) -> str:
