@@ -270,6 +270,11 @@ def test_status_of_slices():
         ("type: NodePort, externalTrafficPolicy: ''", {"externalTrafficPolicy": "Cluster"}),
         ("loadBalancerIP: 192.0.2.9", {"loadBalancerIP": None}),
         ("type: NodePort, loadBalancerIP: 192.0.2.9", {"loadBalancerIP": None}),
+        # Two spellings of one range were two equal flows.
+        (
+            "type: LoadBalancer, loadBalancerSourceRanges: [10.0.0.0/8, 10.1.2.3/8]",
+            {"loadBalancerSourceRanges": ["10.0.0.0/8"]},
+        ),
     ],
 )
 def test_what_an_api_server_replaces_by_defaults_or_ignores(spec, expected):

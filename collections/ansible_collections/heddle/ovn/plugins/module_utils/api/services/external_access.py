@@ -88,7 +88,7 @@ def _load_balancer(fields: Fields) -> dict:
         "loadBalancerClass": name if name and check_label_key(chosen, name) else None,
         # An address of no pool is reported, as with a load balancer that does not have it.
         "loadBalancerIP": _address(address) if address and address.value != "" else None,
-        "loadBalancerSourceRanges": [text for text in found if text],
+        "loadBalancerSourceRanges": list(dict.fromkeys(text for text in found if text)),
     }
 
 
