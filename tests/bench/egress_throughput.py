@@ -35,7 +35,7 @@ def test_throughput(tmp_path):
 
 def figures(scratch: Path) -> dict[str, float]:
     """Return Mbit/s of each way, and Heddle's by that of commands."""
-    from ansible_collections.heddle.ovn.plugins.module_utils.agent.egress import apply_egress
+    from ansible_collections.heddle.ovn.plugins.module_utils.agent.egress_nat import apply_egress
 
     plan = plan_of(text(fouSourcePortAuto=True) + workload(TENANT, "hand", "node1"))
     with fleet(1):

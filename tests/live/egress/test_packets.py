@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.egress import apply_egress
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.egress_nat import apply_egress
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.metrics.egress_counters import (
     INVALID,
     MASQUERADED,
     egress_counters,
 )
-from ansible_collections.heddle.ovn.plugins.module_utils.netlink import egress as engine
+from ansible_collections.heddle.ovn.plugins.module_utils.netlink import egress_nat as engine
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink.protocol import fou
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink.step import perform

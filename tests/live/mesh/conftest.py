@@ -19,7 +19,7 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.topology import apply_rows
 from ansible_collections.heddle.ovn.plugins.module_utils.common.naming import MESH_BRIDGE
-from ansible_collections.heddle.ovn.plugins.module_utils.mesh_daemon.asking import ask
+from ansible_collections.heddle.ovn.plugins.module_utils.mesh_daemon.status_client import ask
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host.mesh import (
     mesh_ports,

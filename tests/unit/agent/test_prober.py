@@ -12,7 +12,10 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.chassis import chassis
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.health.prober import ProberCgroup, cgroup_number
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.health.health_prober_cgroup import (
+    ProberCgroup,
+    cgroup_number,
+)
 
 PROBER = "system.slice/prober.service"
 

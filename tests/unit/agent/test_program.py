@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import cli
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.health.prober import ProberCgroup
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.health.health_prober_cgroup import ProberCgroup
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import UserError
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.service import components, event_loop, service
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.service.convergence import Converged

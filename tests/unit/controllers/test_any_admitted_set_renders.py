@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.heddle.ovn.plugins.module_utils.api import read_manifests
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
-from ansible_collections.heddle.ovn.plugins.module_utils.render.coil.egress import render_egress
+from ansible_collections.heddle.ovn.plugins.module_utils.render.coil.egress_nat import render_egress
 from ansible_collections.heddle.ovn.plugins.module_utils.render.rehearsal import unrenderable
 from tests.pipeline import THREE_NODES, decide, labelled, namespace, with_gateways, workload
 from tests.policy_sets import ADMIN_SPECS, SPECS

@@ -9,7 +9,7 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers import layer2_steps
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
-from ansible_collections.heddle.ovn.plugins.module_utils.plan.held_addresses import moved_addresses
+from ansible_collections.heddle.ovn.plugins.module_utils.plan.address_holders import moved_addresses
 from ansible_collections.heddle.ovn.plugins.module_utils.render.common.egress_ips import leaving
 from ansible_collections.heddle.ovn.plugins.module_utils.render.common.entrances import held_addresses
 from ansible_collections.heddle.ovn.plugins.module_utils.render.common.node_network import NodeNetwork, attachments

@@ -16,7 +16,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.controllers.conditions 
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.node_labels import labels_of_nodes
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.readiness import update_between_runs
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
-from ansible_collections.heddle.ovn.plugins.module_utils.plan.held_addresses import moved_addresses
+from ansible_collections.heddle.ovn.plugins.module_utils.plan.address_holders import moved_addresses
 from tests.pipeline import layer2, namespace, stored, with_gateways, workload
 
 SHARED, LOCAL = with_gateways("shared"), with_gateways("local")

@@ -13,7 +13,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.controllers.conditions 
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.layer2_steps import change_version, drain
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.readiness import update_between_runs
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
-from ansible_collections.heddle.ovn.plugins.module_utils.plan.held_addresses import moved_addresses
+from ansible_collections.heddle.ovn.plugins.module_utils.plan.address_holders import moved_addresses
 from ansible_collections.heddle.ovn.plugins.module_utils.render.common.entrances import (
     held_addresses,
 )

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack
-from ansible_collections.heddle.ovn.plugins.module_utils.program import asking
+from ansible_collections.heddle.ovn.plugins.module_utils.program import service_client
 from ansible_collections.heddle.ovn.plugins.module_utils.program.calls import answered
 from tests.module_entry import ROOT
 from tests.pipeline import layer2, namespace, plan_of
@@ -57,7 +57,7 @@ def test_calls_are_answered_one_after_the_other_as_without_the_service(service):
     path, process = service
     assert os.stat(path).st_mode & 0o777 == 0o600
     for node in ("node1", "elsewhere", "node1"):
-        assert asking.asked(request(node=node), VERSION, path) == answered(VERSION, request(node=node))
+        assert service_client.asked(request(node=node), VERSION, path) == answered(VERSION, request(node=node))
     assert process.poll() is None
     # The copies have ended, and the service has collected them.
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
@@ -67,25 +67,25 @@ def test_calls_are_answered_one_after_the_other_as_without_the_service(service):
 
 def test_a_call_of_other_sources_runs_nothing(service):
     path, _process = service
-    assert asking.asked(request("another"), "another", path) is None
-    assert json.loads(asking.asked(request("another"), VERSION, path)) == {"program": VERSION}
+    assert service_client.asked(request("another"), "another", path) is None
+    assert json.loads(service_client.asked(request("another"), VERSION, path)) == {"program": VERSION}
 
 
 def test_a_malformed_call_ends_its_copy_and_not_the_service(service):
     path, process = service
-    assert asking.asked(b"{", VERSION, path) is None
-    assert asking.asked(request(), VERSION, path) is not None
+    assert service_client.asked(b"{", VERSION, path) is None
+    assert service_client.asked(request(), VERSION, path) is not None
     assert process.poll() is None
 
 
 def test_without_a_service_there_is_no_reply(tmp_path, service):
     path, process = service
-    assert asking.asked(request(), VERSION, str(tmp_path / "none.sock")) is None
+    assert service_client.asked(request(), VERSION, str(tmp_path / "none.sock")) is None
     process.kill()
     process.wait()
     # Its socket is still there.
     assert os.path.exists(path)
-    assert asking.asked(request(), VERSION, path) is None
+    assert service_client.asked(request(), VERSION, path) is None
 
 
 @pytest.mark.parametrize("sent", [b"", f"{VERSION}\n".encode(), f'{VERSION}\n{{"program": '.encode()])
@@ -101,16 +101,16 @@ def test_a_service_that_ends_during_the_call_has_not_answered_it(tmp_path, sent)
 
         ending = threading.Thread(target=end)
         ending.start()
-        assert asking.asked(request(), VERSION, path) is None
+        assert service_client.asked(request(), VERSION, path) is None
         ending.join()
 
 
 def test_a_service_that_is_busy_does_not_get_the_call(tmp_path, monkeypatch):
-    monkeypatch.setattr(asking, "PATIENCE", 0.01)
+    monkeypatch.setattr(service_client, "PATIENCE", 0.01)
     path = str(tmp_path / "calls.sock")
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(path)
         listening.listen()
-        assert asking.asked(request(), VERSION, path) is None
+        assert service_client.asked(request(), VERSION, path) is None
         with listening.accept()[0] as connection:
             assert connection.recv(1) == b""

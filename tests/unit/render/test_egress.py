@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.render.coil.egress import (
+from ansible_collections.heddle.ovn.plugins.module_utils.render.coil.egress_nat import (
     chosen_router,
     render_egress,
     tunnel_name,
 )
-from ansible_collections.heddle.ovn.plugins.module_utils.types.egress import TunnelRoute
+from ansible_collections.heddle.ovn.plugins.module_utils.types.egress_nat import TunnelRoute
 from tests.pipeline import plan_of
 from tests.unit.controllers.coil.test_egress import BASE, client, egress
 

@@ -10,7 +10,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.verify.audit.host_inspe
     bridges,
     distinguished,
 )
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.egress import egress_packet, overlapping
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.external_trace import egress_packet, overlapping
 from tests.pipeline import layer2, layer3, namespace, plan_of, with_gateways, workload
 
 

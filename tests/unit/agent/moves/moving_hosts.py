@@ -8,7 +8,7 @@ import json
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import node_gateway, topology, zone
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.context import NodeContext
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.moves import outcome, steps, watch
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.moves import notice_process, outcome, steps
 from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Outcome
 from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
 from ansible_collections.heddle.ovn.plugins.module_utils.render.egress.move_notices import Notice
@@ -60,12 +60,12 @@ class Hosts:
         monkeypatch.setattr(node_gateway, "note_applied", lambda _plan: None)
         for module in (zone, node_gateway):
             monkeypatch.setattr(module, "claim_addresses", lambda *words: self._claim(*words))
-        for module in (steps, watch):
+        for module in (steps, notice_process):
             monkeypatch.setattr(module, "send_notice", lambda _plan, notice: self.notices.append(notice))
         monkeypatch.setattr(steps, "NoticeSocket", lambda *_words: _Answers(self.ready))
         monkeypatch.setattr(steps, "_ANSWER_SECONDS", 0.01)
         monkeypatch.setattr(topology, "is_programmed", lambda *_words: True)
-        monkeypatch.setattr(watch, "only_writer", lambda *, write: contextlib.nullcontext())
+        monkeypatch.setattr(notice_process, "only_writer", lambda *, write: contextlib.nullcontext())
         monkeypatch.setattr(outcome, "FILE", str(tmp_path / "moved.json"))
         monkeypatch.setattr(zone, "apply_firewall", lambda *_words, **_options: Outcome())
         monkeypatch.setattr(zone, "add_egress_flows", lambda *_words: Outcome())

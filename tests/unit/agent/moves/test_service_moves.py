@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.moves import steps
-from ansible_collections.heddle.ovn.plugins.module_utils.plan.held_addresses import moved_addresses
+from ansible_collections.heddle.ovn.plugins.module_utils.plan.address_holders import moved_addresses
 from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
 from ansible_collections.heddle.ovn.plugins.module_utils.render.common.changed_networks import changed_networks
 from ansible_collections.heddle.ovn.plugins.module_utils.render.common.handover import prepared_plan

@@ -14,7 +14,7 @@ from ..render.common.provider import provider_of
 from ..render.host.egress_service_rules import CHAIN as EGRESS_SERVICES
 from ..render.host.firewall import render_firewall
 from ..types.nftables_ruleset import Firewall
-from .health.prober import CGROUPS, cgroup_number
+from .health.health_prober_cgroup import CGROUPS, cgroup_number
 
 
 def apply_firewall(

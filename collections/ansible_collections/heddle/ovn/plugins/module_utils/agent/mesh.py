@@ -9,8 +9,8 @@ import os
 import sys
 
 from ..common.change import Change, Outcome
-from ..mesh_daemon.asking import ask
 from ..mesh_daemon.esp import lacking, own_entries, remove_all
+from ..mesh_daemon.status_client import ask
 from ..mesh_daemon.status_text import is_well, text_of
 from ..netlink.kernel_modules import datapath_type
 from .module_runner import PLAN_FILE, UserError, read_plan_file

@@ -13,8 +13,8 @@ from ..common.errors import EngineError, OpenFlowError
 from ..common.naming import CONTROLLED_BRIDGES, DEFAULT_NETWORK
 from ..common.plan_format import has_ovn
 from ..netlink import kernel
+from ..netlink.address_changes import add_addresses, remove_addresses
 from ..netlink.device import read_device_mac
-from ..netlink.held_addresses import add_addresses, remove_addresses
 from ..netlink.protocol.frames import send_frame
 from ..netlink.reconcile import planned_host_network, reconcile_host_network
 from ..openflow.reconcile import planned_flows, reconcile_flows, write_changed_flows

@@ -27,7 +27,7 @@ from ..types.netns_workload import Endpoint
 from ..types.ovsdb_row import Row
 from ..types.routed_workloads import RULES
 from .context import NodeContext
-from .egress import apply_egress
+from .egress_nat import apply_egress
 from .module_runner import UserError, connected, known_node
 from .topology import apply_rows
 

@@ -10,9 +10,9 @@ from ..common.naming import MESH_BRIDGE, MESH_CERTIFICATES
 from ..common.replaced_file import ReplacedFile
 from ..mesh import sealing
 from . import esp
-from .asking import STATUS_SOCKET
 from .configuration import ConfigurationError, configuration_of
 from .daemon import Certificates, Daemon, Paths
+from .status_client import STATUS_SOCKET
 
 # As usual for IPsec.
 REKEY_SECONDS = 3600

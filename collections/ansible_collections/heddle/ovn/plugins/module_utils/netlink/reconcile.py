@@ -16,7 +16,7 @@ from ..common.errors import NetlinkError
 from ..common.polling import attempts
 from ..types.host_network import TABLE_OFFSET, HostNetwork, HostRoute, link_table
 from .handle import HostKernel
-from .losses import Losses, losses
+from .kernel_removals import Losses, losses
 from .main_table import copies, essentials
 from .policy_rules import forwarding, rule_name, wanted_rules
 from .protocol.rtnetlink import RT_TABLE_MAIN

@@ -7,7 +7,7 @@ from ..agent.module_runner import Request
 from ..agent.state_connection import state_database
 from ..common.change import Outcome
 from ..common.serialization import pack
-from ..plan.held_addresses import moved_addresses
+from ..plan.address_holders import moved_addresses
 from ..render.egress.firewall import has_dns_names
 from ..render.host.mesh import mesh_networks
 from ..render.services.readiness import has_probes

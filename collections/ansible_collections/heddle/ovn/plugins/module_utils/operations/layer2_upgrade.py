@@ -12,7 +12,7 @@ from ..common.serialization import pack
 from ..controllers.admission.apply_manifests import AdmissionError, store
 from ..controllers.layer2_steps import Blocker, Move, change_version, clean_up, drain, go_back, survey
 from ..plan import build_plan
-from ..plan.held_addresses import moved_addresses
+from ..plan.address_holders import moved_addresses
 from ..store.database import read
 from ..store.layer2_version import GATEWAY_ROUTERS, TRANSIT_ROUTER, is_open, version_of
 from ..store.snapshot import Snapshot

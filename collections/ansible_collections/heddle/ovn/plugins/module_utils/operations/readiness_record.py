@@ -7,7 +7,7 @@ from ..agent.module_runner import Request
 from ..agent.state_connection import state_database
 from ..common.change import Outcome
 from ..common.serialization import pack
-from ..plan.held_addresses import moved_addresses
+from ..plan.address_holders import moved_addresses
 from ..store.snapshot import Snapshot
 from .admission_service import state_changes
 from .plans import Plans

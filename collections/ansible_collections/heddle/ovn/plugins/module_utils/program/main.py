@@ -20,7 +20,7 @@ def main(version: str) -> int:
 
 
 def _call(version: str) -> int:
-    from .asking import asked
+    from .service_client import asked
 
     request = sys.stdin.buffer.read()
     reply = asked(request, version)

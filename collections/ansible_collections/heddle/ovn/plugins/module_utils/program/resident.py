@@ -16,7 +16,7 @@ import traceback
 
 from ..common import bytecode_cache
 from . import calls
-from .asking import CALL_SOCKET
+from .service_client import CALL_SOCKET
 
 _CREDENTIALS = struct.Struct("3i")
 

@@ -11,7 +11,7 @@ from ..types.ovsdb_row import Keys, Parent, Row
 from .common.node_network import NodeNetwork, attachments, is_mesh, is_on
 from .common.ovn_rows import COPP_NAME
 from .egress.firewall import render_egress_firewalls
-from .egress.quality import render_egress_qos
+from .egress.qos import render_egress_qos
 from .egress.routers import render_egress_ips
 from .policy.blocked_connections import render_blocked_connections
 from .policy.isolation import render_isolation

@@ -27,8 +27,8 @@ from ...render.host.vswitch import (
     render_integration_bridge,
 )
 from ...types.encapsulation import GENEVE, OVERLAYS
-from ..egress import known_lacking
-from ..health.prober import CGROUPS
+from ..egress_nat import known_lacking
+from ..health.health_prober_cgroup import CGROUPS
 from ..module_runner import HOST_FILE, PLAN_FILE, UserError, connected
 from ..plan_file import keep_host
 from ..topology import apply_rows

@@ -12,7 +12,7 @@ from ...common.daemon_report import is_running
 from ...common.databases import VSWITCH_REMOTE
 from ...common.plan_format import has_ovn
 from ...dns_daemon.report import DNS_NAMES_REPORT
-from ...mesh_daemon.asking import ask
+from ...mesh_daemon.status_client import ask
 from ...probe_daemon.report import READINESS_REPORT
 from ...render.egress.firewall import has_dns_names
 from ...render.host.mesh import mesh_networks

@@ -13,7 +13,7 @@ from ...netlink import kernel
 from ...types.nftables_ruleset import EGRESS_TABLE, FAMILY
 
 MASQUERADED, INVALID = "masqueraded", "invalid"
-# The statement that ends a rule of `render/coil/egress.py` with a counter (libnftables-json(5)).
+# The statement that ends a rule of `render/coil/egress_nat.py` with a counter (libnftables-json(5)).
 _KINDS = {"masquerade": MASQUERADED, "drop": INVALID}
 
 

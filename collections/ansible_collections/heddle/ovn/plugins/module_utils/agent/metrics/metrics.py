@@ -14,7 +14,7 @@ from ...common.addressing import plain
 from ...common.naming import workload_namespace
 from ...netlink import kernel
 from ...render.common.node_network import is_on
-from ...types.egress import UPLINK
+from ...types.egress_nat import UPLINK
 from .egress_counters import INVALID, MASQUERADED, Counter
 
 _CONNECTIONS = "/proc/sys/net/netfilter/nf_conntrack_"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The steps in which addresses of EgressIPs and load balancers move to other hosts (`render/common/handover.py`).
 
-No host takes a step before all others have taken the one before, or have sent notices that they have done what this
-one waits for (`watch.py`). The second and third are what connections wait for, so they write only what the move is
+No host takes a step before all others have taken the one before, or have sent notices that they have done what this one
+waits for (`notice_process.py`). The second and third are what connections wait for, so they write only what the move is
 about, without comparing the host; applying the plan, which follows, does that.
 """
 

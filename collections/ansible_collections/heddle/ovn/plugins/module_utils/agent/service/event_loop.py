@@ -18,7 +18,7 @@ from ...netlink.monitor import UplinkMonitor, host_network_monitor
 from ...ovsdb.protocol.errors import OvsdbError
 from ...ovsdb.protocol.monitor import Monitor
 from ..health.health_check_ports import HealthCheckPorts
-from ..health.prober import ProberCgroup
+from ..health.health_prober_cgroup import ProberCgroup
 from .convergence import Converged
 from .removals import Removals
 

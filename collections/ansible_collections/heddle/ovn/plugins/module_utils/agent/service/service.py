@@ -15,7 +15,7 @@ from ...netlink.kernel import NetlinkFailure
 from ..context import only_writer
 from ..health.health_check_ports import HealthCheckPorts
 from ..module_runner import KNOWN_ERRORS, refusal
-from ..moves.mark import is_moving
+from ..moves.move_state import is_moving
 from .components import PARTS, attached_uplinks, host_version, parts, prober_cgroup, read_host
 from .event_loop import Calls, Events
 

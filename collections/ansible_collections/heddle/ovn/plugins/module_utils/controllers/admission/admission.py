@@ -26,7 +26,7 @@ from ..egress.egress_services import update_egress_services
 from ..encapsulation import decide as decide_encapsulation
 from ..network.attachment import Attachments
 from ..network.attachment_definition import is_own, own_definitions
-from ..network.nad import claim_namespaces
+from ..network.namespace_claims import claim_namespaces
 from ..network.network_nodes import select_nodes
 from ..network.network_selection import check_selections
 from ..network.network_status import evaluate

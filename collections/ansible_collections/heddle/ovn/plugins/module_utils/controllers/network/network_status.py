@@ -24,7 +24,7 @@ from ..conditions import (
 )
 from .attachment_definition import filled, foreign_definitions, own_definitions
 from .host_gateways import without_gateway
-from .nad import Claims
+from .namespace_claims import Claims
 from .networks import NETWORK_KINDS, Network, attached_networks, is_unrendered
 
 

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from ...agent.chassis.chassis import apply_chassis
 from ...agent.comparison_record import ComparisonRecord
 from ...agent.context import NodeContext
-from ...agent.egress import apply_egress
+from ...agent.egress_nat import apply_egress
 from ...agent.health.health import other_chassis, other_facts, routing, stopped_of, stopped_services
 from ...agent.module_runner import KNOWN_ERRORS, Request, UserError, connected, known_node, load_plan, node_context
 from ...agent.node_gateway import apply_gateway, gateway_size, render_gateway_rows

@@ -21,7 +21,7 @@ from ...ovsdb.values import to_python
 from ...render.common.node_network import NodeNetwork
 from ...render.common.provider import provider_of
 from ...render.gateway.bridge import connection_mark
-from ..egress import SOURCE_PORT, TARGET_PORT, egress_packet, overlapping
+from ..external_trace import SOURCE_PORT, TARGET_PORT, egress_packet, overlapping
 from ..ip_command import ip
 from ..packets import traced_packets
 from ..probing.listening import open_sender, places

@@ -14,9 +14,9 @@ from ...agent.health.health import stopped_dns_names, stopped_mesh, stopped_prob
 from ...agent.health.probes import first_readiness
 from ...agent.module_options import ZONE_PARTS
 from ...agent.module_runner import Request, load_plan, node_context, refusal, result
-from ...agent.moves.mark import end_move, note_move
+from ...agent.moves.move_state import end_move, note_move
+from ...agent.moves.notice_process import begin_watch
 from ...agent.moves.steps import claim_addresses, prepare_addresses, release_addresses
-from ...agent.moves.watch import begin_watch
 from ...agent.zone import apply_zone
 from ...common.naming import MESH_CERTIFICATES
 from ...render.host.mesh import mesh_networks

@@ -7,7 +7,7 @@ Coil v2 has no isolation between pools. What is on OVN's networks is another net
 from __future__ import annotations
 
 from ...common.addressing import family
-from ...types.egress import UPLINK
+from ...types.egress_nat import UPLINK
 
 POOLS = "address pools"
 

@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 from ...netlink import kernel
 from ..expectations.expectation import Pair
 from ..expectations.external_flow import ENTRANCES, TO_CLUSTER_IP, ExternalFlow, sender_of
-from .asking import Reply
 from .datagram import SIZE, UNSOLICITED, question, read_answer
 from .frame import Interface, interface_of, open_interface, udp_frame
 from .listening import Place, allow_descriptors, destination, open_sender, open_socket, present_namespaces
+from .probe_scheduling import Reply
 from .service_frames import DNS_PORT, ServiceFrames, dns_question
 
 # What a socket of `ServiceFrames` is registered with.

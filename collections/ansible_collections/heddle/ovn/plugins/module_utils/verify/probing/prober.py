@@ -19,10 +19,10 @@ from ..expectations.external_flow import ExternalFlow
 from ..expectations.fleet import FleetExpectations
 from ..expectations.pools import with_pools
 from ..expectations.selection import Selection
-from .asking import Unconfirmed, ask_required, ask_silent, confirm
 from .exchange import Exchange, Question, questions
 from .listening import Place
 from .pace import Pace
+from .probe_scheduling import Unconfirmed, ask_required, ask_silent, confirm
 from .result import MARGIN
 from .send_errors import SendErrors
 

@@ -12,7 +12,7 @@ from functools import partial
 
 from ..common.addressing import family
 from ..common.change import Change, Outcome
-from ..types.egress import (
+from ..types.egress_nat import (
     CATCH_ALL,
     FALLBACK,
     FOU_PORT,

@@ -12,12 +12,12 @@ from pathlib import Path
 from ..common import subprocesses
 from ..common.change import Outcome
 from ..netlink import kernel
-from ..netlink.egress import is_marked, planned_egress, reconcile_egress, remove_egress
+from ..netlink.egress_nat import is_marked, planned_egress, reconcile_egress, remove_egress
 from ..netlink.protocol import fou
 from ..netlink.workload_links import mark
 from ..nftables.reconcile import reconcile_firewall
-from ..render.coil.egress import render_egress
-from ..types.egress import EgressNamespace
+from ..render.coil.egress_nat import render_egress
+from ..types.egress_nat import EgressNamespace
 from ..types.nftables_ruleset import EGRESS_TABLE, Firewall
 
 # As the namespaces themselves it is gone after a reboot.

@@ -24,7 +24,7 @@ from ...render.egress.move_notices import CLAIMING, RELEASED, RELEASING, Notice
 from ..context import NodeContext, only_writer
 from ..module_runner import KNOWN_ERRORS
 from ..zone import stored_plan
-from .mark import is_moving
+from .move_state import is_moving
 from .notices import NoticeSocket, send_notice
 from .outcome import add_outcome, take_outcome
 from .steps import lead_workloads, take_addresses

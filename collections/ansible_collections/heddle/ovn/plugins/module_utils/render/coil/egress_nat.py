@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 
 from ...common.addressing import family, host_route, overlapping
 from ...common.naming import workload_namespace
-from ...types.egress import (
+from ...types.egress_nat import (
     FOU_PORT,
     INBOUND_MARK,
     MAIN_TABLE,

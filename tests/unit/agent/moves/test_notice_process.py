@@ -10,11 +10,11 @@ import random
 
 import pytest
 
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.moves import notice_process as move_watch
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.moves import notices as move_notices
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.moves import outcome as move_outcome
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.moves import watch as move_watch
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.moves.notice_process import MoveWatch
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.moves.notices import NoticeSocket
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.moves.watch import MoveWatch
 from ansible_collections.heddle.ovn.plugins.module_utils.common import background_process
 from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Change, Outcome
 from ansible_collections.heddle.ovn.plugins.module_utils.common.packet_capture import captured

@@ -8,15 +8,15 @@ from collections import Counter
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing import asking
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.asking import (
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing import probe_scheduling
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.pace import Pace
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.probe_scheduling import (
     Reply,
     Unconfirmed,
     ask_required,
     ask_silent,
     confirm,
 )
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.pace import Pace
 
 
 class Hosts:
@@ -181,7 +181,7 @@ class Starved(Hosts):
 
 
 def test_what_arrived_while_the_prober_did_not_run_is_read(monkeypatch):
-    monkeypatch.setattr(asking, "_CONFIRM_ROUNDS", 1)
+    monkeypatch.setattr(probe_scheduling, "_CONFIRM_ROUNDS", 1)
     suspect = Unconfirmed(1, False, (0,))
     confirm([suspect], Starved(0.01), Pace(), timeout=100)
     assert suspect.concluded
