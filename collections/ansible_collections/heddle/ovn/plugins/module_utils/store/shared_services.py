@@ -30,14 +30,14 @@ def mistakes(value, service_subnets: list[str]) -> list[str]:
         if not isinstance(entry, dict) or not entry.keys() >= _FIELDS or entry.keys() - _FIELDS:
             found.append(f"entry {number}: must have {', '.join(sorted(_FIELDS))}")
             continue
-        found += [f"entry {number}: {text}" for text in _mistakes(entry, service_subnets)]
+        found += [f"entry {number}: {text}" for text in _entry_mistakes(entry, service_subnets)]
         if str(entry["address"]) in taken:
             found.append(f"entry {number}: {entry['address']} is another service's address")
         taken.add(str(entry["address"]))
     return found
 
 
-def _mistakes(entry: dict, service_subnets: list[str]) -> list[str]:
+def _entry_mistakes(entry: dict, service_subnets: list[str]) -> list[str]:
     found = []
     if not isinstance(entry["name"], str) or not _NAME.fullmatch(entry["name"]):
         found.append(f"name must be namespace/name, not {entry['name']!r}")

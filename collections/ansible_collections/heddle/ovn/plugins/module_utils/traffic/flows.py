@@ -32,7 +32,7 @@ UDP, ICMP, LONG, NEW = "udp", "icmp", "long tcp", "new tcp"
 EAST_WEST, NORTH_SOUTH, TO_JOIN, COMPARISON = "east-west", "north-south", "to join address", "comparison"
 TO_SERVICE, BY_SERVICE, BY_EGRESS_IP = "to service", "by egress service", "by egress ip"
 # Milliseconds from one packet to the next.
-INTERVALS = {UDP: 10, ICMP: 50, LONG: 100, NEW: 100}
+INTERVALS_MS = {UDP: 10, ICMP: 50, LONG: 100, NEW: 100}
 # How many networks and how many workloads of each are measured: limited by one processor.
 NETWORKS, WORKLOADS, STEERED = 2, 4, 2
 
@@ -167,7 +167,7 @@ def _is_steered(plan: dict, network: str, workload: str) -> bool:
 
 def _flows(kind: str, protocols: tuple, network: str, source: str, target: str, address: str) -> Iterator[Flow]:
     for protocol in protocols:
-        yield Flow(kind, protocol, network, source, target, family(address), address, INTERVALS[protocol])
+        yield Flow(kind, protocol, network, source, target, family(address), address, INTERVALS_MS[protocol])
 
 
 def _to_service(plan: dict, network: str, source: str) -> Iterator[Flow]:

@@ -14,7 +14,7 @@ from .control import DIRECTORY, Process
 from .flows import EAST_WEST, ICMP, Flow
 from .loop import Task
 
-INTERVAL = 10
+INTERVAL_MS = 10
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,8 @@ def echoes(plan: dict, name: str, peer: str, addresses: list[str]) -> Task:
     network = next(one for one in plan["workloads"][name]["interfaces"] if one["role"] == "primary")
     chosen = addresses or [plain(address) for address in network["addresses"]]
     flows = [
-        Flow(EAST_WEST, ICMP, network["network"], peer, name, family(address), address, INTERVAL) for address in chosen
+        Flow(EAST_WEST, ICMP, network["network"], peer, name, family(address), address, INTERVAL_MS)
+        for address in chosen
     ]
     return Task(flows, [], {peer: workload_namespace(*peer.split("/"))}, 0)
 
@@ -86,7 +87,7 @@ def summary(figures: dict | None) -> dict:
         found[segment["address"]] = {
             "sent": segment["sent"],
             "lost": segment["lost"],
-            "longest_gap_ms": round(max(gaps, default=INTERVAL / 1000) * 1000),
+            "longest_gap_ms": round(max(gaps, default=INTERVAL_MS / 1000) * 1000),
             "slowest_ms": round(segment["slowest"] * 1000),
         }
     return found

@@ -24,8 +24,11 @@ _SHOWN = 5
 class Pool:
     """The claimants of values, and where free values come from.
 
-    `owners` maps an owner to the key of the object that gets the error when the pool is exhausted. `asked` holds the
-    values that owners request explicitly. Owners for whom `is_kept` is true keep their value without claiming it.
+    `holds` names what it has in messages ("node ports 30000 to 32767"), and `remedy` ends them. `candidates` yields
+    free values in order, of those that are not in the set; with `round_robin` they begin after the last one that was
+    allocated. `owners` maps an owner to the key of the object that gets the error when the pool is exhausted. `asked`
+    holds the values that owners request explicitly. Owners for whom `is_kept` is true keep their value without claiming
+    it.
     """
 
     name: str

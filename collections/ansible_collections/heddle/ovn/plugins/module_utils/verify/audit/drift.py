@@ -31,6 +31,7 @@ def drift(outcome: Outcome) -> list[dict]:
 
 
 def _goes_along(change: Change, created: set[tuple[str, str, str]]) -> bool:
+    """Return whether a change follows from a missing namespace (`NAMESPACE/LINK`) or link that is created anyway."""
     namespace, slash, _link = change.name.partition("/")
     if slash and (change.substrate, "network namespace", namespace) in created:
         return True

@@ -30,12 +30,13 @@ KINDS = (
 class ExternalFlow:
     """One packet into or out of a network, sent by `runner`, a node or an external host.
 
-    `workload` is the one it is about, "" for none. `through` is the node that a packet without one is sent to.
-    `network` is the target's network, "" for hosts. `seen_as` is the source address that the target must see, "" when
-    that does not matter; `sources` are several of which it may see any. `mtu` is the size of a large packet that must
-    arrive as well, 0 for none. `mac` makes it a frame to that address, from `seen_as`. `protocol` and `port` are those
-    of a service. `responders` are the workloads any of which may answer for a service. `refused`: only that the
-    connection is refused counts as an answer, as for a service without endpoints.
+    `workload` is the one it is about, "" for none. `through` is the node that a packet without a workload is sent to,
+    `interface` is always empty: the packet is routed. `network` is the target's network, "" for hosts. `seen_as` is the
+    source address that the target must see, "" when that does not matter; `sources` are several of which it may see
+    any. `mtu` is the size of a large packet that must arrive as well, 0 for none. `mac` makes it a frame to that
+    address, from `seen_as`. `protocol` and `port` are those of a service. `responders` are the workloads any of which
+    may answer for a service. `refused`: only that the connection is refused counts as an answer, as for a service
+    without endpoints.
     """
 
     kind: str
