@@ -15,7 +15,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.agent.context import No
 from ansible_collections.heddle.ovn.plugins.module_utils.traffic import control, loop
 from ansible_collections.heddle.ovn.plugins.module_utils.traffic.flows import (
     EAST_WEST,
-    INTERVALS,
+    INTERVALS_MS,
     LONG,
     NEW,
     NORTH_SOUTH,
@@ -183,7 +183,7 @@ def free_port() -> int:
 
 
 def loopback(*protocols: str) -> loop.Task:
-    found = [Flow(NORTH_SOUTH, one, "n", "n/a", "n/b", 4, "127.0.0.1", INTERVALS[one]) for one in protocols]
+    found = [Flow(NORTH_SOUTH, one, "n", "n/a", "n/b", 4, "127.0.0.1", INTERVALS_MS[one]) for one in protocols]
     return loop.Task(found, [Answerer("n/b", None, "127.0.0.1")], {"n/a": None}, free_port())
 
 
