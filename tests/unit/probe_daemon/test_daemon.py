@@ -24,7 +24,8 @@ from ansible_collections.heddle.ovn.plugins.module_utils.probe_daemon.report imp
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.types.readiness_probe import Probe, Request
 
-TCP = Probe("tcpSocket", "red_web", "127.0.0.1", 0, None, (), 0, 1, 1, 1, 1)
+# A busy machine may take some seconds to answer.
+TCP = Probe("tcpSocket", "red_web", "127.0.0.1", 0, None, (), delay=0, period=1, timeout=60, successes=1, failures=1)
 HTTP = replace(TCP, kind="httpGet", request=Request("HTTP", "/live?a=b", (("X-Test", "one"),)))
 
 
@@ -95,7 +96,7 @@ def test_what_is_not_http(answer: bytes) -> None:
 
 
 def test_no_answer_in_time() -> None:
-    assert probed(HTTP)[0] == "HTTP 127.0.0.1:PORT: no answer within 1 s"
+    assert probed(replace(HTTP, timeout=1))[0] == "HTTP 127.0.0.1:PORT: no answer within 1 s"
 
 
 def test_a_header_replaces_the_own_one() -> None:
@@ -116,7 +117,7 @@ def test_https_with_any_certificate(tmp_path: Path) -> None:
     secure.load_cert_chain(certificate, key)
     probe = replace(HTTP, request=Request("HTTPS", "/", ()))
     assert probed(probe, b"HTTP/1.1 200 OK\r\n\r\n", secure)[0] == ""
-    assert probed(probe, b"HTTP/1.1 200 OK\r\n\r\n")[0].startswith("HTTPS 127.0.0.1:PORT: ")
+    assert probed(replace(probe, timeout=1), b"HTTP/1.1 200 OK\r\n\r\n")[0].startswith("HTTPS 127.0.0.1:PORT: ")
 
 
 def test_https_to_a_server_without_tls_has_the_reason_of_tls() -> None:
