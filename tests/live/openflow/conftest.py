@@ -34,9 +34,9 @@ class Vswitchd:
         wait_for(self.answers, "ovs-vswitchd", self.process)
 
     def answers(self) -> bool:
-        """Whether ovs-vswitchd takes commands."""
+        """Whether ovs-vswitchd takes commands; that one is among the last that it has after it began to listen."""
         try:
-            self.run(["ovs-appctl", "version"])
+            self.run(["ovs-appctl", "ofproto/list"])
         except ProgramError:
             return False
         return True
