@@ -14,7 +14,7 @@ from .switch import ofproto, parser
 # Seconds. A bridge that takes longer to hand a frame back handles no others either.
 _LONGEST_WAIT = 2
 # Learned flows of a network for one port, or one tunnel. Frames of other addresses make none: the daemon forwards them.
-MOST_FLOWS = 8192
+MOST_FLOWS = 16384
 
 
 class Datapath:
