@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """docs/support.md: what is tested, by topology, gateway mode and address family.
 
-A cell is tested when the lab's manifests have such a network with workloads and a stage of scripts/run_tests.py runs
+A cell is tested when the lab's manifests have such a network with workloads and a stage of scripts/suite.py runs
 verify on the lab in that gateway mode: verify sends packets on every network that a workload is on. What goes between
 hosts has tests of its own, which are named here.
 """
@@ -11,13 +11,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from ansible_collections.heddle.ovn.plugins.module_utils.api import read_manifests
-from scripts.run_tests import GROUPS
+from scripts.suite import GROUPS
 
 ROOT = Path(__file__).resolve().parents[2]
 FAMILIES = (4, 6)
 _HEAD = """# What works where
 
-Generated from the manifests of the lab and the stages of `scripts/run_tests.py`. *tested*: `make test` sends packets on
+Generated from the manifests of the lab and the stages of `scripts/suite.py`. *tested*: `make test` sends packets on
 such a network with `verify.yml`, to what must be reachable and to what must not. A dash: no such network is in the lab.
 Secondary networks have no gateway, so the gateway mode does not matter for them.
 """

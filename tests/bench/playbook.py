@@ -3,8 +3,8 @@
 
     python -m tests.bench.playbook COUNT [--rounds 3]
 
-One local host with a state, a Northbound and a Southbound database runs the tasks of playbooks/networks.yml whose work
-grows with the networks: validate, admit and plan, keep the plan and bring the topology. The sockets are where the
+One local host with a state and the databases of OVN and Open vSwitch runs those tasks of playbooks/networks.yml whose
+work grows with the networks: validate, admit and plan, keep the plan and bring the topology. The sockets are where the
 modules look for them because the playbook has a mount namespace of its own. ssh, gateways and workloads, the wait for
 northd and the table of status.yml are not part of it. Prints one line of JSON.
 """
@@ -26,14 +26,28 @@ from tests.pipeline import THREE_NODES
 
 from . import ROOT, load
 from .clock import Clock
-from .servers import NORTHBOUND, SOUTHBOUND, STATE, served
+from .servers import NORTHBOUND, OPEN_VSWITCH, SOUTHBOUND, STATE, served
 
 SOCKETS = {
     STATE: "/run/heddle-state/heddle.sock",
     NORTHBOUND: "/run/ovn/ovnnb_db.sock",
     SOUTHBOUND: "/run/ovn/ovnsb_db.sock",
+    OPEN_VSWITCH: "/run/openvswitch/db.sock",
 }
 
+_CHASSIS = THREE_NODES[load.NODE]["chassis"]
+# A /run of its own, and an /etc with links to everything in the machine's but the directory of Open vSwitch, in which
+# the modules keep the host's system-id. The machine has none, or one that is not the bench's.
+_PRIVATE = (
+    "mount -t tmpfs none /run",
+    "mkdir /run/etc",
+    "mount --rbind /etc /run/etc",
+    "mount -t tmpfs none /etc",
+    "ln -s /run/etc/* /etc/",
+    "rm -f /etc/openvswitch",
+    "mkdir /etc/openvswitch",
+    f"echo {_CHASSIS} >/etc/openvswitch/system-id.conf",
+)
 _EMPTY = [{"hosts": "localhost", "connection": "local", "gather_facts": False, "tasks": []}]
 _NOTHING = {"name": "Do nothing", "ansible.builtin.meta": "noop"}
 
@@ -78,7 +92,7 @@ def play(folder: Path, name: str, steps: list[dict], remotes: dict[str, str]) ->
         for socket, remote in remotes.items()
     ]
     ansible = shlex.join([str(Path(sys.executable).parent / "ansible-playbook"), "-i", "localhost,", str(path)])
-    script = " && ".join(["mount -t tmpfs none /run", *links, f"exec {ansible}"])
+    script = " && ".join([*_PRIVATE, *links, f"exec {ansible}"])
     environment = {
         **os.environ,
         "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
@@ -112,6 +126,8 @@ def main() -> None:
         (manifests / "networks.yml").write_text(load.manifests(options.count), encoding="utf-8")
         steps = tasks(manifests, folder / "plan.json")
         remotes = dict(zip(SOCKETS.values(), (server.remote for server in servers), strict=True))
+        started = {"external_ids": ["map", [["system-id", _CHASSIS]]]}
+        servers[-1].transact({"op": "insert", "table": "Open_vSwitch", "row": started})
         clock.measure("create", play, folder, "networks", steps, remotes)
         for _round in range(options.rounds):
             clock.measure("empty playbook", play, folder, "empty", [], remotes)

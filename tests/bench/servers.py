@@ -13,7 +13,7 @@ from tests.live.conftest import Server, Toolbox, make_toolbox, start, stop, wait
 
 from . import ROOT
 
-NORTHBOUND, SOUTHBOUND, STATE = "OVN_Northbound", "OVN_Southbound", "Heddle"
+NORTHBOUND, SOUTHBOUND, OPEN_VSWITCH, STATE = "OVN_Northbound", "OVN_Southbound", "Open_vSwitch", "Heddle"
 # What hosts have (`roles/host`).
 ALLOCATOR, THREADS = "libjemalloc.so.2", "--n-threads=2"
 STATE_SCHEMA = ROOT / "roles" / "state" / "files" / "heddle.ovsschema"

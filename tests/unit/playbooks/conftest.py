@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.run_tests import mitogen
+from scripts.suite import mitogen
 
 ROOT = Path(__file__).resolve().parents[3]
 SURVEY = {

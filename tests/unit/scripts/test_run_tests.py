@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from scripts.run_tests import GROUPS, stages_of
+from scripts.run_tests import stages_of
+from scripts.suite import GROUPS
 
 NAMES = [name for name, group in GROUPS.items() if not group.with_group]
 

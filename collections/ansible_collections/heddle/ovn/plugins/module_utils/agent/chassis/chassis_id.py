@@ -21,9 +21,13 @@ SYSTEM_ID_FILE = "/etc/openvswitch/system-id.conf"
 
 def identifiers(client) -> dict[str, str]:
     """Return `external_ids` of Open vSwitch; nothing where it was never started. Raises OvsdbError."""
+    return _read(client) or {}
+
+
+def _read(client) -> dict[str, str] | None:
     select = {"op": "select", "table": "Open_vSwitch", "where": [], "columns": ["external_ids"]}
     rows = client.transact(OPEN_VSWITCH, [select])[0]["rows"]
-    return map_pairs(rows[0]["external_ids"]) if rows else {}
+    return map_pairs(rows[0]["external_ids"]) if rows else None
 
 
 def planned_chassis(node: str, path: str = PLAN_FILE) -> str:
@@ -56,8 +60,9 @@ def _restore_file(chassis: str, path: str, *, write: bool) -> Outcome:
 
 
 def _restore_database(client, chassis: str, *, write: bool) -> Outcome:
-    found = identifiers(client).get("system-id", "")
-    if found == chassis:
+    # Without the row Open vSwitch was never started. Its first start makes the row, from the file.
+    external_ids = _read(client)
+    if external_ids is None or (found := external_ids.get("system-id", "")) == chassis:
         return Outcome()
     if write:
         mutations = [
