@@ -23,7 +23,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb import reconcile 
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb import rows as reading
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.current import Current
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.desired import DesiredRow
-from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.transaction import Plan
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.transaction import TransactionPlan
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
 
@@ -38,7 +38,7 @@ PARTS = {
     "compare": (reading, "forget_equal"),
     "check parents": (DesiredRow, "check"),
     "find rows": (Current, "locate"),
-    "plan without a difference": (Plan, "__init__"),
+    "plan without a difference": (TransactionPlan, "__init__"),
 }
 DECODE, REST, TOTAL = "decode", "rest", "all"
 

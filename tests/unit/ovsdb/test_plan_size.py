@@ -14,7 +14,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.transaction impor
     NETWORKS_PER_TRANSACTION,
     PORTS_TOGETHER,
     ROWS_PER_TRANSACTION,
-    Plan,
+    TransactionPlan,
     Unit,
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.types.ovsdb_row import Ref
@@ -28,7 +28,7 @@ RAW = {
 
 def sizes(rows: list[int], *arguments) -> list[int]:
     """Return how many networks each transaction has, for networks with that many rows."""
-    plan = Plan.__new__(Plan)
+    plan = TransactionPlan.__new__(TransactionPlan)
     plan._units = {}
     for number, count in enumerate(rows):
         unit = plan._unit(f"network{number}")

@@ -85,27 +85,10 @@ def reconcile_bird(wanted: Configuration | None, *, write: bool, places: Places 
         if write:
             raise BirdError(f"{places.main} is missing: BIRD is not installed; run heddle.ovn.networks")
         return Outcome((change,))
-    lines = (main or "").splitlines()
-    included = places.include in lines
-    if wanted is None:
-        # As it was, to the byte, unless the lines were moved.
-        without = (main or "").replace(f"\n{_COMMENT}\n{places.include}\n", "")
-        changed = "".join(
-            line for line in without.splitlines(keepends=True) if line.rstrip("\n") not in (places.include, _COMMENT)
-        )
-    else:
-        end = "" if main.endswith("\n") or not main else "\n"
-        changed = main if included else f"{main}{end}\n{_COMMENT}\n{places.include}\n"
-    files = _Files(text, changed if main is not None else None, templated if wanted is not None else None)
-    changes = []
-    if wanted is None and templated is not None:
-        changes.append(_change("delete", "configuration", places.templated, templated, None))
-    if own != text:
-        action = "delete" if text is None else "create" if own is None else "update"
-        changes.append(_change(action, "configuration", places.own, own, text))
-    if main is not None and changed != main:
-        sides = ({"include": included}, {"include": wanted is not None})
-        changes.append(Change(SUBSTRATE, "update", "include", places.main, "", *sides))
+    is_wanted = wanted is not None
+    changed = None if main is None else _with_include(main, places) if is_wanted else _without_include(main, places)
+    files = _Files(text, changed, templated if is_wanted else None)
+    changes = _file_changes(places, former, files)
     try:
         with Control(places.socket) as control:
             running = _running(control)
@@ -119,12 +102,39 @@ def reconcile_bird(wanted: Configuration | None, *, write: bool, places: Places 
                     _write(places, former)
                     raise BirdError(f"BIRD does not accept its configuration, which was restored: {refusal}")
             # Sessions take some seconds after a change, and what was written is not looked at again.
-            quiet = write or changes or wanted is None
+            quiet = write or changes or not is_wanted
             return Outcome(tuple(changes), notes=() if quiet else tuple(_silent(control)))
     except NotRunning as error:
         if changes and write:
             _write(places, files)
-        return Outcome(tuple(changes), notes=(str(error),) if wanted is not None else ())
+        return Outcome(tuple(changes), notes=(str(error),) if is_wanted else ())
+
+
+def _with_include(main: str, places: Places) -> str:
+    if places.include in main.splitlines():
+        return main
+    end = "" if main.endswith("\n") or not main else "\n"
+    return f"{main}{end}\n{_COMMENT}\n{places.include}\n"
+
+
+def _without_include(main: str, places: Places) -> str:
+    # As it was, to the byte, unless the lines were moved.
+    without = main.replace(f"\n{_COMMENT}\n{places.include}\n", "")
+    own = (places.include, _COMMENT)
+    return "".join(line for line in without.splitlines(keepends=True) if line.rstrip("\n") not in own)
+
+
+def _file_changes(places: Places, former: _Files, files: _Files) -> list[Change]:
+    changes = []
+    if files.templated != former.templated:
+        changes.append(_change("delete", "configuration", places.templated, former.templated, None))
+    if files.own != former.own:
+        action = "delete" if files.own is None else "create" if former.own is None else "update"
+        changes.append(_change(action, "configuration", places.own, former.own, files.own))
+    if files.main != former.main:
+        sides = ({"include": places.include in text.splitlines()} for text in (former.main, files.main))
+        changes.append(Change(SUBSTRATE, "update", "include", places.main, "", *sides))
+    return changes
 
 
 def _running(control: Control) -> list[str]:

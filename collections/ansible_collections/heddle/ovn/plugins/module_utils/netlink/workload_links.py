@@ -8,7 +8,7 @@ foreign: it is not changed, and a foreign namespace with a desired name is an er
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from ..common.change import Change, Outcome
@@ -185,59 +185,86 @@ def _route_text(route: tuple[str, str | None]) -> str:
     return f"{to} via {via}" if via else f"{to} on link"
 
 
+# What differs: kind of the object, before, after, and what writes it.
+_Difference = tuple[str, dict, dict, Callable[[], None]]
+
+
 def _link_steps(namespace: str, link: Link, links: dict, host_links: dict, alias: str, userspace: bool) -> list[Step]:
-    title = f"{namespace}/{link.name}"
     there, host = links.get(link.name), host_links.get(link.host_name)
-    steps = []
-
-    def step(action: str, kind: str, before: dict, after: dict, write: Callable[[], None]) -> None:
-        steps.append(Step(_change(action, kind, title, link.network, before, after), write))
-
     if host is not None and host["alias"] and host["alias"] != alias:
         raise NetlinkError(f"link {link.host_name} exists and is not Heddle's (alias {host['alias']}); remove it first")
+    title, steps = f"{namespace}/{link.name}", []
     if not _is_paired(link, links, host_links):
         after = {"mac": link.mac, "mtu": link.mtu, "host end": link.host_name}
+        create = partial(kernel.create_link, namespace, link, alias)
+        steps.append(Step(_change("create", "link", title, link.network, {}, after), create))
+        there, host = _new_ends(link, alias)
+    differences = [
+        *_inner_settings(namespace, link, there),
+        *_host_settings(link, host, alias),
+        *_silence(namespace, link, there),
+        *_offload(namespace, link, there, userspace),
+        *_addresses_and_routes(namespace, link, there),
+    ]
+    steps += [
+        Step(_change("update", kind, title, link.network, before, after), write)
+        for kind, before, after, write in differences
+    ]
+    return steps
 
-        step("create", "link", {}, after, partial(kernel.create_link, namespace, link, alias))
-        there = {"mac": link.mac, "mtu": link.mtu, "up": True, "addresses": set(), "routes": set(), "offload": True}
-        there |= {"detects": False, "solicits": link.solicits_routers, "link-local": {}, "derives": True}
-        host = {"alias": alias, "mtu": link.mtu, "up": True}
 
+def _new_ends(link: Link, alias: str) -> tuple[dict, dict]:
+    """Return both ends of a link that was just made, as they are read."""
+    there = {"mac": link.mac, "mtu": link.mtu, "up": True, "addresses": set(), "routes": set(), "offload": True}
+    there |= {"detects": False, "solicits": link.solicits_routers, "link-local": {}, "derives": True}
+    return there, {"alias": alias, "mtu": link.mtu, "up": True}
+
+
+def _inner_settings(namespace: str, link: Link, there: dict) -> Iterator[_Difference]:
     wanted = {"mac": link.mac, "mtu": link.mtu, "up": True}
     different = {key: value for key, value in wanted.items() if there[key] != value}
     if different:
         settings = {"mac": "address", "mtu": "mtu", "up": "state"}
         values = {settings[key]: "up" if key == "up" else value for key, value in different.items()}
         before = {key: there[key] for key in different}
-        step("update", "link", before, different, lambda: kernel.change_link(namespace, link.name, **values))
+        yield "link", before, different, partial(kernel.change_link, namespace, link.name, **values)
     stale = stale_addresses(there, link.mac)
     if stale:
         before, after = {"link-local": sorted(stale)}, {"link-local": [derived_address(link.mac)]}
-        step("update", "addresses", before, after, partial(replace_addresses, namespace, link.name, stale, link.mac))
-    host_wanted = {"alias": alias, "mtu": link.mtu, "up": True}
-    if host_wanted != {key: host[key] for key in host_wanted}:
-        before = {f"host {key}": host[key] for key in host_wanted}
-        after = {f"host {key}": value for key, value in host_wanted.items()}
+        yield "addresses", before, after, partial(replace_addresses, namespace, link.name, stale, link.mac)
+
+
+def _host_settings(link: Link, host: dict, alias: str) -> Iterator[_Difference]:
+    wanted = {"alias": alias, "mtu": link.mtu, "up": True}
+    if wanted != {key: host[key] for key in wanted}:
+        before, after = ({f"host {key}": end[key] for key in wanted} for end in (host, wanted))
         change = {"ifalias": alias, "mtu": link.mtu, "state": "up"}
-        step("update", "link", before, after, lambda: kernel.change_link(None, link.host_name, **change))
+        yield "link", before, after, partial(kernel.change_link, None, link.host_name, **change)
+
+
+def _silence(namespace: str, link: Link, there: dict) -> Iterator[_Difference]:
     if there["detects"] or (there["solicits"] and not link.solicits_routers):
-        texts = {"duplicate address detection": there["detects"], "router solicitations": there["solicits"]}
+        before = {"duplicate address detection": there["detects"], "router solicitations": there["solicits"]}
         after = {"duplicate address detection": False, "router solicitations": link.solicits_routers}
         write = partial(kernel.silence_link, namespace, link.name, solicits=link.solicits_routers)
-        step("update", "link", texts, after, write)
+        yield "link", before, after, write
+
+
+def _offload(namespace: str, link: Link, there: dict, userspace: bool) -> Iterator[_Difference]:
     if userspace and there["offload"]:
         before, after = {"transmit checksum offload": True}, {"transmit checksum offload": False}
-        step("update", "link", before, after, lambda: kernel.disable_transmit_checksum(namespace, link.name))
+        yield "link", before, after, partial(kernel.disable_transmit_checksum, namespace, link.name)
 
+
+def _addresses_and_routes(namespace: str, link: Link, there: dict) -> Iterator[_Difference]:
     add, remove = set(link.addresses) - there["addresses"], there["addresses"] - set(link.addresses)
     if add or remove:
         before, after = {"addresses": sorted(there["addresses"])}, {"addresses": sorted(link.addresses)}
-        step("update", "addresses", before, after, lambda: kernel.change_addresses(namespace, link.name, add, remove))
+        yield "addresses", before, after, partial(kernel.change_addresses, namespace, link.name, add, remove)
     routes = set(link.routes)
     # Removing an address removes its routes, so those are set again afterwards.
     kept = set() if remove else there["routes"]
     new, gone = routes - kept, kept - routes
     if new or gone:
         before, after = ({"routes": sorted(map(_route_text, some))} for some in (there["routes"], routes))
-        step("update", "routes", before, after, lambda: kernel.change_routes(namespace, link.name, new, gone))
-    return steps
+        yield "routes", before, after, partial(kernel.change_routes, namespace, link.name, new, gone)

@@ -125,9 +125,8 @@ def _routing(audits: dict) -> list[str]:
     return table(f"Neighbours of BIRD ({len(rows)})", head, rows) if rows else []
 
 
-def status_table(status: dict, audits: dict, summary: bool = False) -> str:
-    """Return hosts, networks and workloads as text."""
-    nodes = [
+def _host_rows(status: dict, audits: dict) -> list[list]:
+    return [
         [
             name,
             node["id"],
@@ -137,7 +136,11 @@ def status_table(status: dict, audits: dict, summary: bool = False) -> str:
         ]
         for name, node in sorted(status["nodes"].items())
     ]
-    networks = [
+
+
+def _network_rows(status: dict, audits: dict) -> list[list]:
+    """Return the networks by id, then those that the plan does not have."""
+    rows = [
         [
             name,
             str(network["id"]),
@@ -153,14 +156,15 @@ def status_table(status: dict, audits: dict, summary: bool = False) -> str:
         for name, network in sorted(status["networks"].items(), key=lambda item: item[1]["id"])
     ]
     realised = {network["object"] for network in status["networks"].values()}
-    networks += [
+    return rows + [
         [key, "-", "-", "-", "-", "-", "-", 0, 0, object_status(document)]
         for key, document in status["objects"].items()
         if document["kind"] in NETWORK_KINDS and key not in realised
     ]
-    if summary:
-        return "\n".join(_summary(status, audits, nodes, networks))
-    interfaces = [
+
+
+def _interface_rows(status: dict) -> list[list]:
+    rows = [
         [
             name,
             workload["node"],
@@ -172,24 +176,29 @@ def status_table(status: dict, audits: dict, summary: bool = False) -> str:
         for name, workload in sorted(status["workloads"].items())
         for interface in workload["interfaces"]
     ]
-    interfaces += [
+    return rows + [
         [name, workload["node"], DEFAULT_INTERFACE, f"pool {workload['pool']}", " ".join(workload["addresses"]), "-"]
         for name, workload in sorted(status.get("coil", {"workloads": {}})["workloads"].items())
     ]
+
+
+def status_table(status: dict, audits: dict, summary: bool = False) -> str:
+    """Return hosts, networks and workloads as text."""
+    hosts, networks = _host_rows(status, audits), _network_rows(status, audits)
+    if summary:
+        return "\n".join(_summary(status, audits, hosts, networks))
+    interfaces = _interface_rows(status)
     network_head = [
         "name", "id", "topology", "role", "tunnel keys", "subnets", "namespaces", "users", "hosts", "status",
     ]  # fmt: skip
+    interface_head = ["workload", "node", "interface", "network", "addresses", "MAC"]
     lines = [
-        *table(f"Hosts ({len(nodes)})", ["name", "id", "chassis", "tunnel address", "status"], nodes),
+        *table(f"Hosts ({len(hosts)})", ["name", "id", "chassis", "tunnel address", "status"], hosts),
         *table(f"Networks ({len(networks)})", network_head, networks),
         *_pools(status),
         *_services(status),
         *_routing(audits),
-        *table(
-            f"Interfaces of workloads ({len(interfaces)})",
-            ["workload", "node", "interface", "network", "addresses", "MAC"],
-            interfaces,
-        ),
+        *table(f"Interfaces of workloads ({len(interfaces)})", interface_head, interfaces),
         *shortened("Attention", [*_troubles(status, audits), *attention(status["objects"])]),
     ]
     return "\n".join(lines)

@@ -26,7 +26,7 @@ from .foreign import foreign_rows
 from .identity import Identity
 from .protocol.client import Conflict, Duplicate, OvsdbError
 from .protocol.schema import Kind, schema_of
-from .transaction import PORTS_TOGETHER, Plan
+from .transaction import PORTS_TOGETHER, TransactionPlan
 from .values import Keys, Parent, Ref, Row, Scope
 
 __all__ = ["InvalidRows", "Keys", "Parent", "Ref", "Row", "Scope", "reconcile"]
@@ -106,7 +106,7 @@ def _plan(client, schema, identity, rows, scope, retry_candidates):
     current = Current(client, schema, identity, desired, scope, retry_candidates)
     desired.check()
     current.locate()
-    plan = Plan(schema, identity, desired, current, *((scope.networks, scope.only) if scope else ()))
+    plan = TransactionPlan(schema, identity, desired, current, *((scope.networks, scope.only) if scope else ()))
     _release_orphans(client, schema, plan)
     return plan, current, desired
 

@@ -51,7 +51,7 @@ class Unit:
         """Return whether there is nothing to write."""
         return not (self.guards or self.inserts or self.writes)
 
-    def all_changes(self, plan: Plan) -> list[Change]:
+    def all_changes(self, plan: TransactionPlan) -> list[Change]:
         """Return the changes of this unit in the order in which they are reported: creations, then all others."""
         return [plan.creation(wanted) for wanted in self.inserts] + self.changes
 
@@ -62,7 +62,7 @@ class Unit:
             getattr(self, name).extend(getattr(other, name))
 
 
-class Plan:
+class TransactionPlan:
     """All units of one run. `first`, then `chunks()`, then `last`, may be empty."""
 
     def __init__(self, schema, identity, desired, current, networks=None, only=None):
