@@ -88,6 +88,12 @@ class Lab:
         """Run a verb of the lab's own program."""
         subprocess.run([sys.executable, "-m", "lab", *arguments], cwd=ROOT, check=True, capture_output=True)
 
+    def uninstall(self) -> None:
+        """Remove Heddle from all hosts. The lab's DNS server runs on in the removed namespace, so it is stopped."""
+        self.play("uninstall.yml", "-e", "heddle_uninstall_force=true")
+        for node in NODES:
+            self.try_ssh(node, "systemctl stop standin-dns.service")
+
     def provider_flows(self, node: str) -> list[str]:
         """Return the flows of a node's provider bridge, without statistics and without those that it learned."""
         text = self.ssh(node, "ovs-ofctl", "--no-stats", "--names", "dump-flows", "br-ex")

@@ -45,21 +45,14 @@ def plan(lab: Lab) -> dict:
     return json.loads(lab.ssh("node1", "cat /var/lib/heddle/plan.json"))
 
 
-def remove(lab: Lab) -> None:
-    """Take Heddle off the hosts. The lab's DNS server runs on in the removed namespace, and has to leave it."""
-    lab.play("uninstall.yml", *FORCE)
-    for node in NODES:
-        lab.try_ssh(node, "systemctl stop standin-dns.service")
-
-
 @pytest.fixture(scope="module")
 def empty(lab: Lab) -> Iterator[None]:
     """Hosts without Heddle, whose kernel has ESP and Open vSwitch's datapath."""
     if lab.try_ssh("node1", "modprobe -n esp6").returncode:
         pytest.skip("this kernel has no ESP; User Mode Linux has")
-    remove(lab)
+    lab.uninstall()
     yield
-    remove(lab)
+    lab.uninstall()
     lab.play("site.yml")
 
 

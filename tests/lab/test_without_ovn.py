@@ -56,9 +56,9 @@ def units(lab: Lab, node: str) -> str:
 @pytest.fixture(scope="module")
 def empty(lab: Lab) -> Iterator[dict[str, tuple[str, str, str]]]:
     """Hosts without Heddle: packages, units of OVN, and what the kernel has of tables and namespaces."""
-    lab.play("uninstall.yml", *FORCE)
+    lab.uninstall()
     yield {node: (packages(lab, node), kernel_state(lab, node), units(lab, node)) for node in NODES}
-    lab.play("uninstall.yml", *FORCE)
+    lab.uninstall()
     lab.play("site.yml")
 
 
