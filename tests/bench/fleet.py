@@ -9,8 +9,8 @@ they are used (dynamic networks). A step's processor seconds are those of the cl
 server`. Every size runs in a process of its own, so that its memory is its own. The second table has the cost for each
 workload, as a multiple of that of the smallest fleet: 1.0 is linear. Without `--full` the largest fleet has 100 hosts.
 `--operations` replaces that many workloads besides, one after the other: each is a run that reads the state, admits all
-manifests, stores, makes the plan and renders the host of the workload. A third table has what an operation costs. With
-500 hosts an operation takes many seconds.
+manifests, makes the plan, rehearses what differs and stores, as the module `resource` does, and renders the host of the
+workload. A third table has what an operation costs. With 500 hosts an operation takes many seconds.
 """
 
 from __future__ import annotations
@@ -27,16 +27,14 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from ansible_collections.heddle.ovn.plugins.module_utils.api import Resource, read_manifests
+from ansible_collections.heddle.ovn.plugins.module_utils.api import Resource, packed, read_manifests
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack
 from ansible_collections.heddle.ovn.plugins.module_utils.common.text_table import table
-from ansible_collections.heddle.ovn.plugins.module_utils.controllers.admission.admission import admit
-from ansible_collections.heddle.ovn.plugins.module_utils.controllers.admission.apply_manifests import store
+from ansible_collections.heddle.ovn.plugins.module_utils.operations.admission_service import next_state
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
 from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.bridge_flows import render_bridge_flows
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host.links_and_routes import render_host_network
-from ansible_collections.heddle.ovn.plugins.module_utils.store import settings
 from ansible_collections.heddle.ovn.plugins.module_utils.store.snapshot import Snapshot
 
 from . import ROOT, load
@@ -151,13 +149,13 @@ def one_size(hosts: int, churn: int, operations: int, *, layer2: bool) -> dict:
     networks, workloads = sizes_of(hosts)
     churn = min(max(churn, operations), workloads)
 
-    def apply(client, found: list) -> tuple[Snapshot, Snapshot]:
-        def decide(before: Snapshot):
-            return admit(
-                before, found, described, settings=settings.complete(SETTINGS), manifest_set="bench", name="bench"
-            )
-
-        return store(client, decide, write=True)
+    def apply(client, found: list[Resource]) -> tuple[Snapshot, Snapshot]:
+        """As the module `resource`: it reads the state, admits, builds the plan, rehearses what changed, and stores."""
+        arguments = {
+            "resources": pack([packed(one) for one in found]), "nodes": described, "settings": SETTINGS,
+            "manifest_set": "bench", "deployment": "bench", "released": [],
+        }  # fmt: skip
+        return next_state(arguments, client, write=True)
 
     found, problems = steps.measure("validate", read_manifests, [("fleet.yml", manifests(hosts, layer2=layer2))])
     others, more = read_manifests([("fleet.yml", manifests(hosts, churn, layer2=layer2))])
@@ -169,7 +167,7 @@ def one_size(hosts: int, churn: int, operations: int, *, layer2: bool) -> dict:
         assert again.revision == before.revision
         plan = steps.measure("plan", build_plan, again)
         assert (len(plan["workloads"]), len(plan["networks"])) == (workloads, networks + 1)
-        packed = steps.measure("pack the plan", pack, plan)
+        packed_plan = steps.measure("pack the plan", pack, plan)
         rows = steps.measure("render one host", render, plan, f"node{hosts // 2}")
         steps.measure(f"replace {churn}", apply, client, others)
         # Back to their former names.
@@ -186,7 +184,7 @@ def one_size(hosts: int, churn: int, operations: int, *, layer2: bool) -> dict:
         "sizes": {
             "state, MB": size / 1e6,
             "plan, MB": len(json.dumps(plan)) / 1e6,
-            "plan packed, MB": len(packed) / 1e6,
+            "plan packed, MB": len(packed_plan) / 1e6,
             "rows of one host": rows,
             "memory, MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
             "memory of the server, MB": server_memory,

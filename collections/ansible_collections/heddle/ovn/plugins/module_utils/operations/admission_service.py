@@ -12,6 +12,7 @@ from ..common.naming import DEFAULT_NETWORK
 from ..common.serialization import unpack
 from ..controllers.admission.admission import admit
 from ..controllers.admission.apply_manifests import AdmissionError, ConflictError, store
+from ..render.common.changed_networks import BY_NETWORK, differing_names
 from ..render.rehearsal import unrenderable
 from ..store import settings as state_settings
 from ..store.database import differences
@@ -71,12 +72,26 @@ def _rendered(
         if problems:
             return after, problems
         plan = plans.of(after)
-        found = unrenderable(plan, changed_networks(known, plan))
+        found = unrenderable(plan, _to_rehearse(known, plan))
         if DEFAULT_NETWORK in found:
             raise UserError(f"the default network: {found[DEFAULT_NETWORK]}; nothing was written. Please report this")
         if not found:
             return after, problems
         unrendered |= {plan["networks"][name]["object"]: reason for name, reason in found.items()}
+
+
+def _to_rehearse(known: dict | None, plan: dict) -> set[str]:
+    """Return the networks of which a host may render something else than for the plan that is `known`.
+
+    What is of no network, or of several, is rendered with the default network.
+    """
+    changed = changed_networks(known, plan)
+    if known is None:
+        return changed
+    for part in BY_NETWORK:
+        changed |= differing_names(known.get(part, {}), plan.get(part, {})) & plan["networks"].keys()
+    others = (known.keys() | plan.keys()) - {*BY_NETWORK, "networks", "workloads", "digest", "revision"}
+    return changed | {DEFAULT_NETWORK} if any(known.get(part) != plan.get(part) for part in others) else changed
 
 
 def state_changes(before: Snapshot, after: Snapshot) -> tuple[Change, ...]:

@@ -8,7 +8,7 @@ from dataclasses import fields, is_dataclass
 
 from ..common.naming import DEFAULT_NETWORK
 from ..types.ovsdb_row import Keys, Row
-from .common.node_network import is_on
+from .common.node_network import is_on, nodes_of
 from .gateway.bridge import render_flood_ports, render_static_macs
 from .gateway.bridge_flows import render_bridge_flows
 from .host.firewall import render_firewall
@@ -41,17 +41,59 @@ def unrenderable(plan: dict, networks: Iterable[str] | None = None) -> dict[str,
     none of these is rendered on the first of them. Where the default network cannot be rendered, it is the only entry:
     the others cannot be tested then.
     """
-    names = set(plan["networks"] if networks is None else networks) - {DEFAULT_NETWORK}
+    chosen = set(plan["networks"] if networks is None else networks)
+    names = chosen - {DEFAULT_NETWORK}
     nodes = [name for name, node in plan["nodes"].items() if node["chassis"]]
-    plan = _on_some_node(plan, names, nodes)
-    reason = _reason(plan_of_networks(plan, set()), nodes)
+    rehearsal = _Rehearsal(_on_some_node(plan, names, nodes), nodes)
+    everywhere = DEFAULT_NETWORK in chosen
+    # All at once first: failures are rare, and rendering each network alone takes longer.
+    if not chosen or not rehearsal.reason(names, everywhere=everywhere):
+        return {}
+    reason = rehearsal.reason(set(), everywhere=True)
     if reason:
         return {DEFAULT_NETWORK: reason}
-    # All at once first: failures are rare, and rendering each network alone takes longer.
-    if not names or not _reason(plan_of_networks(plan, names), nodes):
-        return {}
-    found = {name: _reason(plan_of_networks(plan, {name}), nodes) for name in sorted(names)}
+    found = {name: rehearsal.reason({name}) for name in sorted(names)}
     return {name: reason for name, reason in found.items() if reason}
+
+
+class _Rehearsal:
+    """Renders nodes with the part of the plan that concerns each, so that a fleet costs what its nodes cost.
+
+    That are the node's networks, all workloads of those, and of the default network the workloads of this node and of
+    one other: each workload is rendered where it is and where it is not.
+    """
+
+    def __init__(self, plan: dict, nodes: list[str]) -> None:
+        self._plan, self._nodes = plan, nodes
+        self._of_node: dict[str, list[str]] = {}
+        self._of_network: dict[str, list[str]] = {}
+        for key, workload in plan["workloads"].items():
+            self._of_node.setdefault(workload["node"], []).append(key)
+            for interface in workload["interfaces"]:
+                if interface["network"] != DEFAULT_NETWORK:
+                    self._of_network.setdefault(interface["network"], []).append(key)
+
+    def reason(self, names: set[str], *, everywhere: bool = False) -> str:
+        """Return why a node cannot be rendered with these networks, "" when all can.
+
+        Without `everywhere` only nodes that have one of them are tried.
+        """
+        here: dict[str, set[str]] = {}
+        for name in names:
+            for node in nodes_of(self._plan, name):
+                here.setdefault(node, set()).add(name)
+        for number, node in enumerate(self._nodes):
+            if everywhere or node in here:
+                limited = self._limited(here.get(node, set()), node, self._nodes[number - 1])
+                if flaw := _flaw(limited, node):
+                    return f"it cannot be rendered on node {node}: {flaw}"
+        return ""
+
+    def _limited(self, names: set[str], *nodes: str) -> dict:
+        keys = [key for node in nodes for key in self._of_node.get(node, ())]
+        keys += [key for name in names for key in self._of_network.get(name, ())]
+        workloads = {key: self._plan["workloads"][key] for key in keys}
+        return plan_of_networks({**self._plan, "workloads": workloads}, names)
 
 
 def plan_of_networks(plan: dict, names: set[str]) -> dict:
@@ -76,17 +118,12 @@ def _on_some_node(plan: dict, names: set[str], nodes: list[str]) -> dict:
     return {**plan, "networks": {**plan["networks"], **moved}} if moved else plan
 
 
-def _reason(plan: dict, nodes: list[str]) -> str:
-    """Return why the plan cannot be rendered on one of the nodes, "" when it can be on all."""
-    for node in nodes:
-        try:
-            flaw = next(_flaws(plan, node), "")
-        # A defect of a renderer may raise anything, and must affect this network alone.
-        except Exception as error:  # pylint: disable=broad-exception-caught
-            flaw = f"{type(error).__name__}: {error}"
-        if flaw:
-            return f"it cannot be rendered on node {node}: {flaw}"
-    return ""
+def _flaw(plan: dict, node: str) -> str:
+    try:
+        return next(_flaws(plan, node), "")
+    # A defect of a renderer may raise anything, and must affect this network alone.
+    except Exception as error:  # pylint: disable=broad-exception-caught
+        return f"{type(error).__name__}: {error}"
 
 
 def _flaws(plan: dict, node: str) -> Iterator[str]:

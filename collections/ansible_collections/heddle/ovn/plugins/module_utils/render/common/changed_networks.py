@@ -10,8 +10,8 @@ from .moving import UNANNOUNCED
 from .node_network import is_mesh, is_on
 
 # Parts of a plan that say nothing about the topology; all but the workloads are by network.
-_BY_NETWORK = ("services", "headless", "policies", "egress_services")
-_PARTS = {"workloads", "egress_ips", *_BY_NETWORK}
+BY_NETWORK = ("services", "headless", "policies", "egress_services")
+_PARTS = {"workloads", "egress_ips", *BY_NETWORK}
 # Of no consequence for rows.
 _OTHERS = {"digest", "revision", UNANNOUNCED}
 
@@ -21,11 +21,11 @@ def changed_networks(former: dict, plan: dict, node: str) -> frozenset[str] | No
     others = (former.keys() | plan.keys()) - _PARTS - _OTHERS
     if any(former.get(part) != plan.get(part) for part in others) or node not in plan["nodes"]:
         return None
-    found = {network for part in _BY_NETWORK for network in _differing(former.get(part, {}), plan.get(part, {}))}
-    for name in _differing(former["workloads"], plan["workloads"]):
+    found = {network for part in BY_NETWORK for network in differing_names(former.get(part, {}), plan.get(part, {}))}
+    for name in differing_names(former["workloads"], plan["workloads"]):
         for workloads in (former["workloads"], plan["workloads"]):
             found |= {one["network"] for one in workloads.get(name, {}).get("interfaces", ())}
-    for name in _differing(former["egress_ips"], plan["egress_ips"]):
+    for name in differing_names(former["egress_ips"], plan["egress_ips"]):
         found |= {network for one in (former, plan) for network in one["egress_ips"].get(name, {}).get("workloads", ())}
     networks = plan["networks"]
     return frozenset(
@@ -33,5 +33,6 @@ def changed_networks(former: dict, plan: dict, node: str) -> frozenset[str] | No
     )
 
 
-def _differing(before: dict, after: dict) -> set[str]:
+def differing_names(before: dict, after: dict) -> set[str]:
+    """Return the names whose entries differ between two parts of plans."""
     return {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
