@@ -41,22 +41,19 @@ _NEIGHBOURS = 560
 
 def render_services(bridge: Bridge) -> None:
     """Add the flows of all Services that are reached from beyond their network."""
+    has_answers = False
     for view in bridge.views:
         own = entrances(view)
-        held = [one for one in own if one.is_here and one.kind == LOAD_BALANCER and is_open_to_nodes(view, one)]
         for entrance in own:
             if entrance.is_here:
                 _inward(bridge, view, entrance)
-            if entrance.kind == EXTERNAL:
-                _external_to_host(bridge, entrance)
-        for asking in bridge.views:
-            for entrance in held:
-                _router_to_host(bridge, asking, entrance)
-            for address in dict.fromkeys(one.address for one in held):
-                _host_to_router(bridge, asking, address)
+            is_held = entrance.is_here and entrance.kind == LOAD_BALANCER and is_open_to_nodes(view, entrance)
+            if is_held or entrance.kind == EXTERNAL:
+                _routers_to_host(bridge, entrance)
+                has_answers = True
         if own:
             _from_host(bridge, view, own)
-    if any(one.kind == EXTERNAL for view in bridge.views for one in entrances(view)):
+    if has_answers:
         _to_routers(bridge)
     leaving = leaving_addresses(bridge.plan, bridge.node)
     for address in held_load_balancer_addresses(bridge.plan, bridge.node):
@@ -156,39 +153,13 @@ def _from_host(bridge: Bridge, view: NodeNetwork, own: list[Entrance]) -> None:
         bridge.add(2, 150, match, bridge.host_to_router[view.name], view.name)
 
 
-def _router_to_host(bridge: Bridge, view: NodeNetwork, entrance: Entrance) -> None:
-    """From a gateway router of this node to an address of a load balancer that this host has."""
-    version = entrance.version
-    if version not in view.network["families"]:
-        return
-    transport = _TRANSPORTS[entrance.protocol][version]
-    source, target = _SOURCE[version], _TARGET[version]
-    question = f"in_port={{{bridge.patch(view)}}},{transport},{target}={entrance.address},tp_dst={entrance.number}"
-    if view.is_default:
-        # As to any other address of the host.
-        for own in _addresses_of_default_router(bridge, version):
-            bridge.add(0, 500, f"{question},{source}={own}", f"ct(commit,zone={HOST_ZONE},table=4)", view.name)
-        return
-    own = next(item for item in view.masquerade_addresses(0) if family(item) == version)
-    bridge.add(0, 500, f"{question},{source}={own}", "resubmit(,3)", view.name)
+def _routers_to_host(bridge: Bridge, entrance: Entrance) -> None:
+    """From all gateway routers of this node to an address that it accepts packets for.
 
-
-def _host_to_router(bridge: Bridge, view: NodeNetwork, address: str) -> None:
-    """The answers to that, whatever their protocol: a Service without endpoints answers UDP by ICMP."""
-    version = family(address)
-    if view.is_default or version not in view.network["families"]:
-        return
-    own = next(item for item in view.masquerade_addresses(0) if family(item) == version)
-    answer = f"in_port=LOCAL,{_IP[version]},{_SOURCE[version]}={address},{_TARGET[version]}={own}"
-    bridge.add(0, 560, answer, bridge.host_to_router[view.name], view.name)
-
-
-def _external_to_host(bridge: Bridge, entrance: Entrance) -> None:
-    """From all gateway routers of this node to an external address, which every node with the network accepts.
-
-    Otherwise a router that leads the address to this node would send such packets back with the node's own address as
-    source, which gateway routers have as well. The flows do not name the senders, so that their number grows with
-    Services and networks, and not with the product.
+    That are load balancer addresses that this host has, and external addresses, which every node with the network
+    accepts: otherwise a router that leads an external address to this node would send such packets back with the node's
+    own address as source, which gateway routers have as well. The flows do not name the senders, so that their number
+    grows with Services and networks, and not with the product.
     """
     version = entrance.version
     match = (
@@ -213,7 +184,10 @@ def _addresses_of_default_router(bridge: Bridge, version: int) -> list[str]:
 
 
 def _to_routers(bridge: Bridge) -> None:
-    """From the host to the masquerade address of a gateway router: the answers to `_external_to_host`."""
+    """From the host to the masquerade address of a gateway router: the answers to `_routers_to_host`.
+
+    Whatever their protocol: a Service without endpoints answers UDP by ICMP.
+    """
     for view in bridge.views:
         for own in () if view.is_default else view.masquerade_addresses(0):
             version = family(own)
