@@ -11,11 +11,13 @@ import shutil
 import uuid
 from dataclasses import dataclass
 
-from lab.errors import LabError
+from lab.errors import DamagedError, LabError
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent
 FILES = PROJECT / "lab" / "files"
 DRIVERS = ("vm", "nspawn", "uml")
+# What the stored state of a lab has with any driver.
+STATE = ("driver", "reason", "missing_features", "image", "network")
 # Those whose hosts are behind a management network of their own, with a kernel of their own.
 MACHINES = ("vm", "uml")
 SEGMENTS = ("management", "underlay", "provider")
@@ -126,17 +128,31 @@ class Lab:
                     f'{path} has a blank or one of , : % " in its name, which QEMU, ssh and mount misread',
                     "set LAB_DIR or XDG_CACHE_HOME to another directory",
                 )
+        if self.directory.exists() and not self.directory.is_dir():
+            raise LabError(f"{self.directory} is not a directory", "remove it, or set LAB_DIR to another directory")
         self.logs = self.directory / "logs"
         self.ssh_config = self.directory / "ssh_config"
         self.ssh_key = self.directory / "ssh_key"
         self._file = self.directory / "lab.json"
 
     def read(self):
-        """The state of a lab that was brought up, or None."""
+        """The state of a lab that was brought up, or None; DamagedError when the file is not what `write` wrote."""
         try:
-            return json.loads(self._file.read_text())
+            state = json.loads(self._file.read_text())
+            lacks = [key for key in STATE if key not in state]
+            cause = f"it has no {', '.join(lacks)}" if lacks else ""
         except FileNotFoundError:
             return None
+        except (ValueError, TypeError) as error:
+            cause = str(error)
+        if not cause and state["driver"] not in DRIVERS:
+            cause = f"there is no driver {state['driver']}"
+        if cause:
+            raise DamagedError(
+                f"{self._file} is damaged ({cause})",
+                "run: python -m lab down, which removes what it finds, then: python -m lab up",
+            )
+        return state
 
     def write(self, state):
         temporary = self._file.with_suffix(".new")
