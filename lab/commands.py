@@ -143,7 +143,7 @@ def build_with_kernel(lab, stages):
 
 def down(lab):
     """Remove every trace; True when there was something."""
-    if not lab.directory.is_dir():
+    if not lab.directory.is_dir() and not lab.has_runtime():
         return False
     with lock(lab):
         drivers = what_there_is(lab)
@@ -160,13 +160,17 @@ def down(lab):
 
 
 def what_there_is(lab):
-    """The driver of the lab; all of them when its state is damaged, for each finds what it made by names of files."""
+    """The drivers of the lab: all when its state is damaged or was not written, for each knows its files by name."""
     try:
         state = lab.read()
+        if state is not None:
+            return [open_driver(lab, state)]
+        if not lab.has_runtime():
+            return []
     except DamagedError:
-        image = images.Image(lab.cache, "")
-        return [made(lab, Network(), image, lab.runtime(), {}) for made in DRIVERS.values()]
-    return [] if state is None else [open_driver(lab, state)]
+        pass
+    image = images.Image(lab.cache, "")
+    return [driver(lab, Network(), image, lab.runtime(), {}) for driver in DRIVERS.values()]
 
 
 def status(lab):

@@ -114,6 +114,11 @@ class Network:
         return [f"{subnet[numbers[subnet.version]]}/{subnet.prefixlen}" for subnet in self.subnets()[segment]]
 
 
+def owned(path):
+    """Is it a directory of this user, and no link to one?"""
+    return not path.is_symlink() and path.stat().st_uid == os.geteuid()
+
+
 class Lab:
     """The directories of one lab, and its stored state."""
 
@@ -170,13 +175,22 @@ class Lab:
 
     def runtime(self):
         """A short directory for sockets and pid files, which no other user may enter."""
+        path = self._runtime()
+        path.mkdir(mode=0o700, exist_ok=True)
+        if not owned(path):
+            raise LabError(f"{path} belongs to another user", "remove it, or set XDG_RUNTIME_DIR")
+        return path
+
+    def has_runtime(self):
+        """Is there one? An `up` that failed early leaves it, and nothing else that `down` has to remove."""
+        path = self._runtime()
+        return path.is_dir() and owned(path)
+
+    def _runtime(self):
         for base in (os.environ.get("XDG_RUNTIME_DIR"), "/tmp"):
             path = pathlib.Path(base or "/nonexistent") / f"heddle-lab-{os.geteuid()}-{self.key}"
             if path.parent.is_dir() and os.access(path.parent, os.W_OK) and len(str(path)) <= LONGEST_RUNTIME:
                 break
-        path.mkdir(mode=0o700, exist_ok=True)
-        if path.is_symlink() or path.stat().st_uid != os.geteuid():
-            raise LabError(f"{path} belongs to another user", "remove it, or set XDG_RUNTIME_DIR")
         return path
 
     def host_files(self, host, network, driver):

@@ -64,6 +64,19 @@ def test_down_removes_the_hosts_of_damaged_state(lab):
     assert not commands.down(lab)
 
 
+@pytest.mark.parametrize("directory", [True, False])
+def test_down_removes_what_an_up_left_that_failed_early(lab, directory):
+    """It had made the directory of sockets, and had not written what the lab is made of."""
+    runtime = lab.runtime()
+    if directory:
+        (lab.directory / "lock").touch()
+    else:
+        lab.directory.rmdir()
+    assert commands.down(lab)
+    assert not runtime.exists()
+    assert not lab.directory.exists()
+
+
 def test_directory_that_is_a_file(lab, said):
     lab.directory.rmdir()
     lab.directory.touch()
