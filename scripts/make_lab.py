@@ -64,9 +64,8 @@ def _left() -> int:
     print("\n" + _hosts(status))
     if status["hosts"]:
         running = ", ".join(host["name"] for host in status["hosts"] if host["running"]) or "none"
-        print(
-            f"stays:   {status['directory']}, hosts that run: {running}; make lab continues, make lab-down removes it"
-        )
+        print(f"stays:   {status['directory']}, hosts that run: {running}")
+        print("next:    make lab continues, make lab-down removes it")
     return 1
 
 
