@@ -2,6 +2,7 @@
 """Command line of the lab: python -m lab VERB."""
 
 import argparse
+import errno
 import json
 import os
 import signal
@@ -163,12 +164,26 @@ def run(options):
     return 0
 
 
+def described(error):
+    """What the system refused, and the remedy."""
+    remedy = "correct that, then repeat the command"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        remedy = "make room where the lab writes: LAB_DIR, XDG_CACHE_HOME and TMPDIR; then repeat the command"
+    elif error.errno in (errno.EACCES, errno.EPERM):
+        remedy = "repeat the command as the user who started the lab"
+    where = f"{error.filename}: " if error.filename else ""
+    return f"{where}{error.strerror or error}; {remedy}"
+
+
 def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         return run(parse(sys.argv[1:]))
     except LabError as error:
         print(f"error: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"error: {described(error)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("interrupted; what was started stays until: python -m lab down", file=sys.stderr)

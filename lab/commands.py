@@ -9,7 +9,7 @@ import time
 from lab import image as images
 from lab import impair, kernel, kernel_probe, kvm, nspawn, overlap, packages, probe, ssh, uml, vm
 from lab.config import HOSTS, Network, cpu_percent
-from lab.errors import LabError
+from lab.errors import DamagedError, LabError
 
 DRIVERS = {driver.name: driver for driver in (vm.Driver, nspawn.Driver, uml.Driver)}
 
@@ -143,20 +143,34 @@ def build_with_kernel(lab, stages):
 
 def down(lab):
     """Remove every trace; True when there was something."""
-    if not lab.directory.is_dir():
+    if not lab.directory.is_dir() and not lab.has_runtime():
         return False
     with lock(lab):
-        state = lab.read()
-        if state is not None:
-            driver = open_driver(lab, state)
-            if lab.ssh_config.exists():
-                ssh.in_parallel(lambda host: ssh.hang_up(lab.ssh_config, host.name), HOSTS)
+        drivers = what_there_is(lab)
+        if drivers and lab.ssh_config.exists():
+            ssh.in_parallel(lambda host: ssh.hang_up(lab.ssh_config, host.name), HOSTS)
+        for driver in drivers:
             driver.destroy()
             for host in HOSTS:
                 impair.remove(driver.group(host))
-            shutil.rmtree(driver.runtime)
-        lab.forget(state is not None)
-    return state is not None
+        if drivers:
+            shutil.rmtree(drivers[0].runtime)
+        lab.forget(bool(drivers))
+    return bool(drivers)
+
+
+def what_there_is(lab):
+    """The drivers of the lab: all when its state is damaged or was not written, for each knows its files by name."""
+    try:
+        state = lab.read()
+        if state is not None:
+            return [open_driver(lab, state)]
+        if not lab.has_runtime():
+            return []
+    except DamagedError:
+        pass
+    image = images.Image(lab.cache, "")
+    return [driver(lab, Network(), image, lab.runtime(), {}) for driver in DRIVERS.values()]
 
 
 def status(lab):

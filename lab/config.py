@@ -11,11 +11,13 @@ import shutil
 import uuid
 from dataclasses import dataclass
 
-from lab.errors import LabError
+from lab.errors import DamagedError, LabError
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent
 FILES = PROJECT / "lab" / "files"
 DRIVERS = ("vm", "nspawn", "uml")
+# What the stored state of a lab has with any driver.
+STATE = ("driver", "reason", "missing_features", "image", "network")
 # Those whose hosts are behind a management network of their own, with a kernel of their own.
 MACHINES = ("vm", "uml")
 SEGMENTS = ("management", "underlay", "provider")
@@ -112,6 +114,11 @@ class Network:
         return [f"{subnet[numbers[subnet.version]]}/{subnet.prefixlen}" for subnet in self.subnets()[segment]]
 
 
+def owned(path):
+    """Is it a directory of this user, and no link to one?"""
+    return not path.is_symlink() and path.stat().st_uid == os.geteuid()
+
+
 class Lab:
     """The directories of one lab, and its stored state."""
 
@@ -126,17 +133,31 @@ class Lab:
                     f'{path} has a blank or one of , : % " in its name, which QEMU, ssh and mount misread',
                     "set LAB_DIR or XDG_CACHE_HOME to another directory",
                 )
+        if self.directory.exists() and not self.directory.is_dir():
+            raise LabError(f"{self.directory} is not a directory", "remove it, or set LAB_DIR to another directory")
         self.logs = self.directory / "logs"
         self.ssh_config = self.directory / "ssh_config"
         self.ssh_key = self.directory / "ssh_key"
         self._file = self.directory / "lab.json"
 
     def read(self):
-        """The state of a lab that was brought up, or None."""
+        """The state of a lab that was brought up, or None; DamagedError when the file is not what `write` wrote."""
         try:
-            return json.loads(self._file.read_text())
+            state = json.loads(self._file.read_text())
+            lacks = [key for key in STATE if key not in state]
+            cause = f"it has no {', '.join(lacks)}" if lacks else ""
         except FileNotFoundError:
             return None
+        except (ValueError, TypeError) as error:
+            cause = str(error)
+        if not cause and state["driver"] not in DRIVERS:
+            cause = f"there is no driver {state['driver']}"
+        if cause:
+            raise DamagedError(
+                f"{self._file} is damaged ({cause})",
+                "run: python -m lab down, which removes what it finds, then: python -m lab up",
+            )
+        return state
 
     def write(self, state):
         temporary = self._file.with_suffix(".new")
@@ -154,13 +175,22 @@ class Lab:
 
     def runtime(self):
         """A short directory for sockets and pid files, which no other user may enter."""
+        path = self._runtime()
+        path.mkdir(mode=0o700, exist_ok=True)
+        if not owned(path):
+            raise LabError(f"{path} belongs to another user", "remove it, or set XDG_RUNTIME_DIR")
+        return path
+
+    def has_runtime(self):
+        """Is there one? An `up` that failed early leaves it, and nothing else that `down` has to remove."""
+        path = self._runtime()
+        return path.is_dir() and owned(path)
+
+    def _runtime(self):
         for base in (os.environ.get("XDG_RUNTIME_DIR"), "/tmp"):
             path = pathlib.Path(base or "/nonexistent") / f"heddle-lab-{os.geteuid()}-{self.key}"
             if path.parent.is_dir() and os.access(path.parent, os.W_OK) and len(str(path)) <= LONGEST_RUNTIME:
                 break
-        path.mkdir(mode=0o700, exist_ok=True)
-        if path.is_symlink() or path.stat().st_uid != os.geteuid():
-            raise LabError(f"{path} belongs to another user", "remove it, or set XDG_RUNTIME_DIR")
         return path
 
     def host_files(self, host, network, driver):

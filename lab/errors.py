@@ -9,3 +9,7 @@ class LabError(Exception):
         super().__init__(f"{message}; {remedy}")
         self.message = message
         self.remedy = remedy
+
+
+class DamagedError(LabError):
+    """The stored state of a lab cannot be understood."""

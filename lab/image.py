@@ -79,7 +79,8 @@ class Image:
         self.root = self.directory / "root"
 
     def exists(self):
-        return self.directory.is_dir()
+        made = (self.squashfs, self.kernel, self.initramfs, self.disk, self.ssh_key)
+        return all(path.is_file() for path in made)
 
     def require(self):
         if not self.exists():
@@ -122,6 +123,8 @@ def ensure(cache):
     with locked(cache / "image.lock"):
         if image.exists():
             return image, False
+        if image.directory.exists():  # parts of it were removed
+            shutil.rmtree(image.directory)
         with replacing(image.directory) as work:
             build(work)
     return image, True

@@ -5,6 +5,7 @@ No kernel that Debian packages as user-mode-linux has all that hosts need (nft N
 7.x do not run on processors with AMX.
 """
 
+import contextlib
 import hashlib
 import json
 import os
@@ -16,6 +17,7 @@ import tempfile
 from pathlib import Path
 
 from lab import guest, kernel_source
+from lab.config import owned
 from lab.errors import LabError
 from lab.image import locked, replacing, run
 
@@ -23,6 +25,9 @@ CONFIG = guest.FILES / "kernel-config"
 TOOLS = ("gcc", "make", "flex", "bison", "bc", "ld", "strip", "xz", "tar", "dpkg-deb")
 # The unpacked sources and what the build makes of them, with room to spare, in bytes.
 SCRATCH = 2 << 30
+SCRATCH_PREFIX = "heddle-kernel-"
+# Where the name of the present build's directory is stored, in the cache.
+SCRATCH_FILE = "kernel.scratch"
 # How many objects a build makes, for the display of progress only.
 OBJECTS = 1020
 # Counts up when the way of building changes in a manner that no other input shows.
@@ -94,8 +99,10 @@ def ensure(cache, accept, progress):
         if kernel:
             return kernel, False
         require_tools()
+        remove_scratch(cache)
         scratch_parent = require_space(Path(tempfile.gettempdir()))
-        with tempfile.TemporaryDirectory(prefix="heddle-kernel-", dir=scratch_parent) as scratch:
+        with tempfile.TemporaryDirectory(prefix=SCRATCH_PREFIX, dir=scratch_parent) as scratch:
+            (cache / SCRATCH_FILE).write_text(scratch)
             source = kernel_source.find(Path(scratch), progress)
             compiler = compiler_version()
             kernel = Kernel(cache, name_of(source.version, compiler))
@@ -108,6 +115,21 @@ def ensure(cache, accept, progress):
                 progress("boots a guest, to see what the kernel can do")
                 accept(at(cache, work))
     return kernel, True
+
+
+def remove_scratch(cache):
+    """Remove what a build has left that was killed. Under the lock of builds: no other one uses this directory.
+
+    The directory's name is stored, because builds for other caches have directories beside it.
+    """
+    stored = cache / SCRATCH_FILE
+    with contextlib.suppress(FileNotFoundError):
+        left = Path(stored.read_text())
+        if left.name.startswith(SCRATCH_PREFIX) and left.is_dir() and owned(left):
+            # The compiler of a build that was killed may still write.
+            shutil.rmtree(left, ignore_errors=True)
+    for torn in cache.glob(".kernel-*"):
+        shutil.rmtree(torn, ignore_errors=True)
 
 
 def at(cache, directory):

@@ -8,6 +8,7 @@ import sys
 
 from lab import commands
 from lab.config import Lab
+from lab.errors import LabError
 from scripts.stages import PROJECT, REPORT, Stage, run_all
 
 PLAY = str(PROJECT / "scripts" / "play")
@@ -39,16 +40,33 @@ def main() -> int:
     parser.add_argument("--hosts", action="store_true", help="only start the hosts")
     options = parser.parse_args()
     if options.hosts:
-        return run_all("hosts", stages(options.driver)[:2], summary=False)
+        failed = run_all("hosts", stages(options.driver)[:2], summary=False)
+        return _left() if failed else failed
     failed = run_all("lab", stages(options.driver), summary=False)
+    if failed:
+        return _left()
     print("\n" + _hosts(commands.status(Lab())))
-    if not failed:
-        print(_result((REPORT / "verify.txt").read_text()))
-        for page in PAGES:
-            print(f"report:  {REPORT / page}")
-        print(f"details: {REPORT / 'status.txt'}, {REPORT / 'verify.txt'}")
-        print("next:    make status, make verify, make audit, make lab-reboot HOST=node2, make lab-down")
-    return failed
+    print(_result((REPORT / "verify.txt").read_text()))
+    for page in PAGES:
+        print(f"report:  {REPORT / page}")
+    print(f"details: {REPORT / 'status.txt'}, {REPORT / 'verify.txt'}")
+    print("next:    make status, make verify, make audit, make lab-reboot HOST=node2, make lab-down")
+    return 0
+
+
+def _left() -> int:
+    """Say what stays after a failure or an interruption, and how it is removed; returns the exit code."""
+    try:
+        status = commands.status(Lab())
+    except LabError as error:
+        print(f"\nerror: {error}")
+        return 1
+    print("\n" + _hosts(status))
+    if status["hosts"]:
+        running = ", ".join(host["name"] for host in status["hosts"] if host["running"]) or "none"
+        print(f"stays:   {status['directory']}, hosts that run: {running}")
+        print("next:    make lab continues, make lab-down removes it")
+    return 1
 
 
 def _hosts(status: dict) -> str:

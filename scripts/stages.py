@@ -8,12 +8,14 @@ report/logs/JOB/NN-STAGE.log, its result to the table at the end and, for machin
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -195,6 +197,34 @@ class Job:
         return all(run.state for run in self.runs.values())
 
 
+@contextlib.contextmanager
+def _interruptible(job: Job) -> Iterator[Callable[[], None]]:
+    """Note signals that interrupt the job; yields what is to be done when its terminal was closed.
+
+    Stages have sessions of their own, so they would not notice that.
+    """
+    terminals = [number for number in (1, 2) if os.isatty(number)]
+
+    def note(number: int, _frame: object = None) -> None:
+        if number == signal.SIGHUP:
+            # What is printed from now on would fail, and so end this program before its stages.
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            for terminal in terminals:
+                os.dup2(nowhere, terminal)
+            os.close(nowhere)
+        job.signals.append(number)
+
+    # nohup(1) ignores this signal for a job that is to go on without its terminal.
+    kept = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    numbers = (signal.SIGINT, signal.SIGTERM, *(() if kept else (signal.SIGHUP,)))
+    handlers = {number: signal.signal(number, note) for number in numbers}
+    try:
+        yield lambda: note(signal.SIGHUP)
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
 def run_all(name: str, stages: list[Stage], *, parallel: int = 1, summary: bool = True) -> int:
     """Run the stages of a job; returns 1 when one failed or the job was interrupted.
 
@@ -203,18 +233,18 @@ def run_all(name: str, stages: list[Stage], *, parallel: int = 1, summary: bool 
     with tempfile.TemporaryDirectory(prefix="heddle-stages-") as work:
         job = Job(name, stages, parallel, Path(work))
         screen = Screen(verbose=os.environ.get("VERBOSE", "0") not in ("", "0"))
-        handlers = {number: signal.signal(number, lambda got, _: job.signals.append(got))
-                    for number in (signal.SIGINT, signal.SIGTERM)}  # fmt: skip
-        try:
-            with screen.drawn(job):
-                while not job.over:
+        with _interruptible(job) as hang_up, screen.drawn(job):
+            while not job.over:
+                try:
                     for run in job.step():
                         screen.ended(run)
                     screen.tick()
-                    time.sleep(INTERVAL)
-        finally:
-            for number, handler in handlers.items():
-                signal.signal(number, handler)
+                except OSError as error:
+                    # The terminal was closed, and its signal has not arrived yet.
+                    if error.errno != errno.EIO:
+                        raise
+                    hang_up()
+                time.sleep(INTERVAL)
     runs = list(job.runs.values())
     junit(REPORT / "junit" / f"{name}.xml", name, runs)
     counts = {state: sum(run.state == state for run in runs) for state in (PASSED, FAILED, SKIPPED)}

@@ -8,7 +8,7 @@ import math
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common import polling
-from ansible_collections.heddle.ovn.plugins.module_utils.common.polling import attempts
+from ansible_collections.heddle.ovn.plugins.module_utils.common.polling import attempts, wait_for_all
 
 
 class Clock:
@@ -57,3 +57,21 @@ def test_it_goes_on_without_an_end_when_that_is_wanted(clock):
         if number == 100:
             break
     assert clock.slept[-1] == 0.25
+
+
+def test_many_are_waited_for_as_long_as_some_appear(clock):
+    """Ports of hundreds of networks appear one after the other on a slow machine."""
+    began = clock.now
+    assert wait_for_all(lambda: range(max(0, 10 - int((clock.now - began) // 20))), 30) == range(0)
+    assert 200 <= clock.now - began < 201
+
+
+def test_what_never_appears_is_reported_after_the_last_that_did(clock):
+    began = clock.now
+    assert wait_for_all(lambda: ["a", "never"] if clock.now < began + 20 else ["never"], 30) == ["never"]
+    assert 50 <= clock.now - began < 51
+
+
+def test_nothing_missing_is_asked_once(clock):
+    assert (wait_for_all(list, 30), clock.slept) == ([], [])
+    assert (wait_for_all(lambda: ["never"], 0), clock.slept) == (["never"], [])

@@ -11,7 +11,14 @@ from lab.config import HOSTS, Lab
 from lab.errors import LabError
 from lab.stages import Stages
 
-STATE = {"driver": "uml", "image": "i", "network": ["198.18", "fd00:6864"], "uml": {"kernel": "k"}}
+STATE = {
+    "driver": "uml",
+    "reason": "asked for",
+    "missing_features": [],
+    "image": "i",
+    "network": ["198.18", "fd00:6864"],
+    "uml": {"kernel": "k"},
+}
 DRIVER = SimpleNamespace(kept=("disk", "upper"))
 NOW = {"directory": "/lab", "network": STATE["network"], "image": "i"}
 

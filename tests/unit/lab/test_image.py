@@ -74,12 +74,19 @@ def test_failed_build_leaves_nothing(tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["image.lock"]
 
 
-def test_a_built_image_is_used_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(image, "build", lambda work: (work / "root.squashfs").write_text("x"))
+MADE = ("root.squashfs", "vmlinuz", "initramfs", "empty.ext4", "ssh_key")
+
+
+@pytest.mark.parametrize("lost", [None, *MADE])
+def test_a_built_image_is_used_again_if_it_is_whole(tmp_path, monkeypatch, lost):
+    monkeypatch.setattr(image, "build", lambda work: [(work / name).write_text("x") for name in MADE])
     first, built = image.ensure(tmp_path)
     assert built and first.squashfs.exists()
+    if lost:
+        (first.directory / lost).unlink()
     again, built = image.ensure(tmp_path)
-    assert not built and again.directory == first.directory
+    assert built is bool(lost) and again.directory == first.directory
+    assert again.require().exists()
 
 
 def test_a_disk_without_room_is_refused_before_the_build(monkeypatch, tmp_path):

@@ -4,12 +4,14 @@
 import json
 import os
 import shutil
+import subprocess
 import sys
 from types import SimpleNamespace
 
 import pytest
 
 from lab import kernel, kernel_probe, kernel_source
+from lab.config import PROJECT
 from lab.errors import LabError
 
 CONSOLE = "".join(f"feature {name} 0\r\n" for name in kernel_probe.FEATURES) + "probe-done\r\nreboot: Power down\n"
@@ -99,6 +101,30 @@ def test_no_space(tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=300 << 20))
     with pytest.raises(LabError, match=r"takes 2048 MB in .*, which has 300 MB; make room there, or set TMPDIR"):
         kernel.require_space(tmp_path)
+
+
+def test_what_a_killed_build_left_is_removed(tmp_path, monkeypatch):
+    """As a build does that ends by SIGKILL, which no program can handle."""
+    temporary, cache = tmp_path / "tmp", tmp_path / "cache"
+    temporary.mkdir()
+    program = (
+        "import os, pathlib, sys; from lab import kernel\n"
+        "kernel.require_tools = lambda: None\n"
+        "kernel.require_space = pathlib.Path\n"
+        "kernel.kernel_source.find = lambda *_: os.kill(os.getpid(), 9)\n"
+        "kernel.ensure(pathlib.Path(sys.argv[1]), None, None)\n"
+    )
+    environment = {**os.environ, "TMPDIR": str(temporary), "PYTHONPATH": str(PROJECT)}
+    killed = subprocess.run([sys.executable, "-c", program, str(cache)], env=environment, check=False)
+    assert killed.returncode == -9
+    (left,) = temporary.iterdir()
+    torn = cache / f".kernel-{kernel.wanted()}.x"
+    torn.mkdir()
+    others = temporary / "heddle-kernel-of-another-cache"
+    others.mkdir()
+    kernel.remove_scratch(cache)
+    assert list(temporary.iterdir()) == [others]
+    assert not left.exists() and not torn.exists()
 
 
 def test_no_sources(tmp_path, monkeypatch):

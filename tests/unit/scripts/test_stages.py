@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -133,7 +134,7 @@ sys.exit(run_all("try", [
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interruption_ends_all_processes_and_still_removes(report, number):
     command = [sys.executable, "-c", INTERRUPTED, str(report)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "VERBOSE": "1"}
@@ -163,3 +164,31 @@ def test_pytest_reports_failures_skips_and_progress(capfd, report):
     assert "wrong answer" in printed
     assert "answer = 41" in printed
     assert "1 tests skipped\n     1  no such device" in printed
+
+
+def test_closed_terminal_ends_all_processes_and_still_removes(report):
+    """As when a window is closed: the signal comes, and what is printed fails."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-c", INTERRUPTED, str(report)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "VERBOSE": "1", "TERM": "dumb"}
+    streams = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
+    with subprocess.Popen(command, **streams, env=environment, start_new_session=True) as job:
+        os.close(theirs)
+        printed = b""
+        while b"ready" not in printed:
+            printed += os.read(ours, 4096)
+        os.close(ours)
+        job.send_signal(signal.SIGHUP)
+        assert job.wait(60) == 1
+    assert (report / "removed").exists()
+    child = Path("/proc", (report / "pid").read_text(), "stat")
+    assert not child.exists() or child.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def test_job_that_ignores_a_closed_terminal_goes_on(report):
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        hang_up = Stage("hang up", [sys.executable, "-c", "import os, signal; os.kill(os.getppid(), signal.SIGHUP)"])
+        assert run_all("try", chain([hang_up, says("next")])) == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)

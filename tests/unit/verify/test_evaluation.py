@@ -216,6 +216,16 @@ def test_unanswered_large_packets_between_two_hosts_fail() -> None:
     ]
 
 
+def test_isolation_needs_the_record_of_the_responder() -> None:
+    found = {name: results(name, host) for name, host in perfect().items()}
+    found["node2"]["heddle_stopped"]["problems"] = ["the responder ended"]
+    report = reported(found)
+    assert (report["passed"], report["failures"]) == (False, [])
+    assert report["problems"] == ["node2: the responder ended"]
+    why = "addresses not tested, the responder of node2 has no record of all that it received"
+    assert report["not_tested"] == [f"blue/b1: 3 {why}", f"red/r1: 2 {why}"]
+
+
 def test_untested_isolation_is_repeated() -> None:
     hosts = perfect()
     seen_by(hosts, "blue/b1", "red/r1", "red_net")["untested"] = "no known-good question was answered any more"

@@ -157,7 +157,7 @@ def test_tenants_with_equal_addresses_are_distinguished(wires: None, responder: 
     assert start(responder) == (True, [])
     host, problems = ask()
     assert problems == []
-    _stopped, heard = responder.stop(write=True)
+    _stopped, heard, _problems = responder.stop(write=True)
     report = evaluate(PLAN, {"here": {**host, "received": heard}}, None, EVERY_PAIR)
     assert report["passed"], report["failures"]
     assert report["counts"] == {"pairs": 24, "reached": 8, "isolated": 16, "failed": 0, "not tested": 0}
@@ -270,7 +270,7 @@ def test_second_start_changes_nothing_and_a_new_namespace_needs_a_new_responder(
     wires: None, responder: Responder
 ) -> None:
     assert responder.start(listeners(PLAN, "here"), PORT, 60, write=False) == (True, [])
-    assert responder.stop(write=True) == (False, [])
+    assert responder.stop(write=True)[:2] == (False, [])
     start(responder)
     first = process_of(responder)
     assert start(responder) == (False, [])
@@ -320,7 +320,7 @@ def test_responder_is_detached_from_its_starter(wires: None, responder: Responde
     open_files = {os.readlink(path) for path in Path(f"/proc/{process}/fd").iterdir()}
     assert {name.partition(":")[0] for name in open_files} <= {"/dev/null", "socket", "anon_inode"}
     assert os.getsid(process) != os.getsid(0)
-    assert responder.stop(write=True) == (True, [])
+    assert responder.stop(write=True) == (True, [], [])
 
 
 def test_responder_ends_after_its_lifetime(wires: None, responder: Responder) -> None:
@@ -337,7 +337,7 @@ def test_reused_process_id_is_not_killed(tmp_path: Path) -> None:
         responder = Responder(str(tmp_path))
         state = {"pid": other.pid, "began": "1", "fingerprint": "", "problems": []}
         Path(responder.state_file).write_text(json.dumps(state))
-        assert responder.stop(write=True) == (False, [])
+        assert responder.stop(write=True)[:2] == (False, [])
         assert other.poll() is None
     finally:
         other.kill()

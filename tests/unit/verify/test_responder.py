@@ -6,12 +6,14 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from ansible_collections.heddle.ovn.plugins.module_utils.common import background_process
 from ansible_collections.heddle.ovn.plugins.module_utils.common.polling import attempts
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.datagram import question, read_answer
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.listening import Listener, open_listeners
@@ -54,7 +56,8 @@ def test_how_late_a_busy_host_answered_is_recorded(responder: Responder, asking:
     time.sleep(0.3)
     os.kill(process_of(responder), signal.SIGCONT)
     assert [read_answer(asking.recv(2000))["answer"] for _number in range(2)] == ["second/1/0", "second/1/1"]
-    _stopped, heard = responder.stop(write=True)
+    _stopped, heard, problems = responder.stop(write=True)
+    assert problems == []
     assert [one[:4] for one in heard] == [["red/1", "red/2", "red_net", ADDRESS]]
     # The clocks of a pause and of arrivals differ a little.
     assert heard[0][4] >= 0.2
@@ -70,9 +73,53 @@ def test_one_prompt_answer_of_a_run_counts(responder: Responder, asking: socket.
         asking.send(question(f"only/1/{number}", "red/1"))
         asking.recv(2000)
     longest = time.monotonic() - sent
-    _stopped, ((*_key, seconds),) = responder.stop(write=True)
+    _stopped, ((*_key, seconds),), _problems = responder.stop(write=True)
     # The time is rounded to milliseconds.
     assert 0 <= seconds <= longest / 19 + 0.001
+
+
+def test_a_slow_responder_is_waited_for(responder: Responder, asking: socket.socket) -> None:
+    """It was killed after five seconds, and what it had received was lost without a word."""
+    asking.send(question("run/1/0", "red/1"))
+    asking.recv(2000)
+    process = process_of(responder)
+    os.kill(process, signal.SIGSTOP)
+    later = threading.Timer(6, os.kill, (process, signal.SIGCONT))
+    later.start()
+    stopped, heard, problems = responder.stop(write=True)
+    later.join()
+    assert (stopped, len(heard), problems) == (True, 1, [])
+
+
+@pytest.mark.parametrize("how", ["paused", "killed", "emptied"])
+def test_a_lost_record_is_a_problem(responder: Responder, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    """Without a record of what arrived, silence proves no isolation."""
+    process = process_of(responder)
+    monkeypatch.setattr(background_process, "STOP_SECONDS", 0.1)
+    if how == "paused":
+        os.kill(process, signal.SIGSTOP)
+    elif how == "killed":
+        os.kill(process, signal.SIGKILL)
+    else:
+        # A host that was restarted has an empty /run.
+        os.kill(process, signal.SIGKILL)
+        os.unlink(responder.state_file)
+    _stopped, heard, (problem,) = responder.stop(write=True)
+    assert heard == []
+    assert problem.startswith("the responder ended without its record of received packets")
+    assert "run heddle.ovn.verify again" in problem
+
+
+def test_one_whose_lifetime_was_too_short_is_a_problem(tmp_path: Path) -> None:
+    one = Responder(str(tmp_path))
+    one.start([], 1, 0.01, write=True)
+    for _attempt in attempts(30):
+        if not one.stop(write=False)[0]:
+            break
+    stopped, heard, (problem,) = one.stop(write=True)
+    assert (stopped, heard) == (False, [])
+    assert "after 0.01 s" in problem
+    assert "larger heddle_verify_lifetime" in problem
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a nice value below 0 needs root")

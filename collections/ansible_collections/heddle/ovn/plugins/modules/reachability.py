@@ -43,9 +43,11 @@ options:
     type: int
     default: 7654
   lifetime:
-    description: Seconds after which a responder ends if it is not stopped.
+    description:
+      - Seconds after which a responder ends if it is not stopped, so that none stays after a run that was killed.
+      - If it ends before it is stopped, isolation of what is on the host is reported as not tested.
     type: int
-    default: 600
+    default: 14400
   timeout:
     description:
       - Seconds without any answer after which the remaining questions are skipped.
@@ -127,8 +129,10 @@ received:
   type: str
   sample: eJyLjgUAARUAuQ==
 problems:
-  description: One line for each workload or address that could not be tested.
-  returned: unless O(state=stopped)
+  description:
+    - One line for each workload or address that could not be tested.
+    - With O(state=stopped), why not all received packets are known.
+  returned: always
   type: list
   elements: str
   sample: ["red/red1: there is no network namespace red_red1"]
@@ -157,7 +161,7 @@ def main():
             **module_runner.PLAN_ARGUMENTS,
             "state": {"type": "str", "choices": ["started", "probed", "confirmed", "stopped"], "required": True},
             "port": {"type": "int", "default": 7654},
-            "lifetime": {"type": "int", "default": 600},
+            "lifetime": {"type": "int", "default": 14400},
             "timeout": {"type": "int", "default": 60},
             "external": {"type": "dict", "default": {}},
             "pairs": {"type": "str", "choices": ["classes", "all"], "default": "classes"},

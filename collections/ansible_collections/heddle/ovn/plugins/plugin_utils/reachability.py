@@ -34,13 +34,15 @@ def _host(results: dict, asked: Expectations | None) -> dict:
         alone = expand_again(again, asked, seen) if again else {}
     except ValueError as error:
         return {"error": str(error)}
-    received = (results.get("stopped") or {}).get("received")
+    stopped = results.get("stopped") or {}
+    received = stopped.get("received")
     return {
         "seen": seen,
         "again": alone,
         "slowest": probed["slowest"],
         "digest": results["probed"]["digest"],
         "received": unpack(received) if received else [],
+        "unrecorded": bool(stopped.get("problems")),
         "problems": sorted({line for name in STEPS for line in (results.get(name) or {}).get("problems", [])}),
     }
 

@@ -10,7 +10,8 @@ from collections.abc import Callable, Collection
 
 from .readable import readable
 
-STOP_SECONDS = 5.0
+# A process may have results to write, and a busy host, or one that was paused, runs it late.
+STOP_SECONDS = 60.0
 # Where the kernel groups processes by session, it compares the groups, not the processes in them (sched(7)).
 _GROUP = "/proc/self/autogroup"
 

@@ -13,7 +13,7 @@ from functools import partial
 
 from ..common.change import Change, Foreign, Outcome
 from ..common.errors import NetlinkError
-from ..common.polling import attempts
+from ..common.polling import wait_for_all
 from ..types.host_network import TABLE_OFFSET, HostNetwork, HostRoute, link_table
 from .handle import HostKernel
 from .kernel_removals import Losses, losses
@@ -25,7 +25,8 @@ from .step import Step, perform
 from .workload_links import mark
 
 SUBSTRATE = "kernel"
-LINK_TIMEOUT = 30.0
+# Seconds without a new link: Open vSwitch makes those of hundreds of networks, which takes minutes on a slow machine.
+LINK_TIMEOUT = 120.0
 
 
 def reconcile_host_network(
@@ -33,9 +34,10 @@ def reconcile_host_network(
 ) -> Outcome:
     """Bring marked objects of this namespace to `desired`.
 
-    With `write`, links that Open vSwitch still has to make are waited for, at most `timeout` seconds. If one does not
-    appear, or a foreign object conflicts, the networks concerned stay as they are and the outcome's `refused` has the
-    reason; where no network is concerned, and without `write`, that is a NetlinkError, and nothing is written.
+    With `write`, links that Open vSwitch still has to make are waited for, until none has appeared for `timeout`
+    seconds. If one is missing then, or a foreign object conflicts, the networks concerned stay as they are and the
+    outcome's `refused` has the reason; where no network is concerned, and without `write`, that is a NetlinkError, and
+    nothing is written.
     `kernel` is for tests.
     """
     if kernel is None:
@@ -70,14 +72,12 @@ def _wait_for_links(kernel: HostKernel, desired: HostNetwork, timeout: float) ->
     for items in (desired.addresses, desired.routes, desired.neighbours):
         users |= {(item.device, item.network) for item in items if item.device}
     names = {name for name, _network in users}
-    missing: list[str] = []
-    for _attempt in attempts(timeout):
-        missing = [name for name in sorted(names - made_here) if not kernel.has_link(name)]
-        if not missing:
-            return {}
+    missing = wait_for_all(lambda: [name for name in sorted(names - made_here) if not kernel.has_link(name)], timeout)
+    if not missing:
+        return {}
     text = (
-        f"there is no link {', '.join(missing)} after {timeout:g} s; Open vSwitch makes the management ports, "
-        "see the log of ovs-vswitchd on this host"
+        f"there is no link {', '.join(missing)} after {timeout:g} s without a new one; Open vSwitch makes the "
+        "management ports, see the log of ovs-vswitchd on this host"
     )
     concerned = {network for name, network in users if name in missing}
     if "" in concerned:

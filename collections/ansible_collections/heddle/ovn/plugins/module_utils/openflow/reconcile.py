@@ -45,7 +45,7 @@ def reconcile_flows(
 ) -> Outcome:
     """Bring Heddle's flows on `bridges` to exactly `flows`; `bridges` includes all in flows, ports and MACs.
 
-    With `write`, missing ports are waited for, at most `timeout` seconds; if one does not appear, that
+    With `write`, missing ports are waited for, until none has appeared for `timeout` seconds; one that is missing then
     is an `OpenFlowError`, and nothing is written. Without, what needs it counts as missing.
     """
     wanted = _DesiredFlows(bridges, flows, flood_ports, static_macs)
@@ -152,8 +152,8 @@ def _refuse_missing(wanted: _DesiredFlows, ports: dict[str, dict], timeout: floa
             raise OpenFlowError(f"there is no bridge {bridge} after {timeout:g} s; does ovs-vswitchd run?")
         if missing:
             raise OpenFlowError(
-                f"bridge {bridge} has no port {', '.join(missing)} after {timeout:g} s; patch ports are made by "
-                "ovn-controller, see its log on this host",
+                f"bridge {bridge} has no port {', '.join(missing)} after {timeout:g} s without a new one; "
+                "patch ports are made by ovn-controller, see its log on this host",
                 wanted.networks_of(bridge, missing),
             )
 

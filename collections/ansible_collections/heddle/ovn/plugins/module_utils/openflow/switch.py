@@ -16,7 +16,7 @@ from functools import partial
 from ..common import subprocesses
 from ..common.databases import OPEN_VSWITCH
 from ..common.errors import OpenFlowError, ProgramError
-from ..common.polling import attempts
+from ..common.polling import wait_for_all
 from ..ovsdb import control_socket
 from ..ovsdb.values import uuid_list
 from ..types.openflow_flow import Flow
@@ -25,8 +25,9 @@ from .management_connection import VERSION_1_4, connected, management_socket
 from .parser import VERSION, Entry, flow_line, read_dump, read_messages
 from .port_modification import FloodSetting, set_flooding
 
-# The time that ovn-kubernetes waits for ovn-controller to make a patch port.
-PORT_TIMEOUT = 30.0
+# Seconds without a new port. ovn-kubernetes waits 30 for one patch port; ovn-controller makes those of hundreds of
+# networks at once, at the end of an iteration that takes a minute on a slow machine.
+PORT_TIMEOUT = 120.0
 # Without the timestamp, so that equal failures have equal texts.
 _UNTIMED = "--verbose=PATTERN:console:%m"
 _LOCAL = 65534
@@ -74,16 +75,17 @@ class Switch:
         return found
 
     def wait_for_ports(self, wanted: dict[str, set[str]], timeout: float) -> dict[str, dict[str, str]]:
-        """Return `ports` once the wanted ports of each bridge exist, or as they are after `timeout` seconds.
+        """Return `ports` once the wanted ports of each bridge exist, or when none has appeared for `timeout` seconds.
 
         `wanted` has names of ports by bridge. No error: the caller decides about those that are missing.
         """
-        ports: dict[str, dict[str, str]] = {}
-        for _attempt in attempts(timeout):
+
+        def missing() -> list[str]:
             ports = self.ports()
-            if all(names <= set(ports.get(bridge, ())) for bridge, names in wanted.items()):
-                break
-        return ports
+            return [name for bridge, names in wanted.items() for name in names - ports.get(bridge, {}).keys()]
+
+        wait_for_all(missing, timeout)
+        return self.last_ports
 
     def canonical(self, flows: list[Flow], ports: dict[str, str]) -> list[Entry]:
         """Return flows in canonical form, in the same order: as `ovs-ofctl` prints them from their OpenFlow message.

@@ -36,8 +36,9 @@ def evaluate(
 
     Those are `seen` by (source, target, network, address) as `prober.expand` returns it, `again` by the same key for
     questions asked alone, `slowest` answer in ms, `received` as the reachability module returns it, `digest` of its
-    plan, and `problems`, one line each; or `error`, why the host could not test. `external` and `selection` are those
-    that the hosts were given; `fleet` are the expectations, if they were computed before.
+    plan, and `problems`, one line each; or `error`, why the host could not test. `unrecorded` says that it may have
+    received more. `external` and `selection` are those that the hosts were given; `fleet` are the expectations, if they
+    were computed before.
     """
     external = external or {}
     fleet = fleet or FleetExpectations.of(plan, external, selection or Selection())

@@ -16,8 +16,8 @@ from ..module_runner import PLAN_FILE, Request, read_plan_file
 from ..service.components import read_host
 from ..service.service import say
 
-# Seconds that the daemon may need to read the plan and to report.
-_PATIENCE = 5.0
+# Seconds that the daemon may need to read the plan and to report: on a slow machine reading a large plan takes long.
+_PATIENCE = 60.0
 
 
 def run_probes() -> None:

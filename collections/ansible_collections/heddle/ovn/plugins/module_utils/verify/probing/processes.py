@@ -13,6 +13,15 @@ from .listening import Listener, open_listeners
 from .responder import spawn
 
 DIRECTORY = "/run/heddle"
+# Without its record it is unknown whether packets arrived that must not, so silence proves no isolation.
+_NO_RECORD = (
+    "the responder ended without its record of received packets, so isolation of what is on this host is not tested; "
+    "see whether the host was restarted, paused or out of memory, then run heddle.ovn.verify again"
+)
+_TOO_EARLY = (
+    "the responder ended before it was stopped, after {lifetime:g} s, so isolation of what is on this host is not "
+    "tested; run heddle.ovn.verify again with a larger heddle_verify_lifetime"
+)
 
 
 class Responder:
@@ -39,32 +48,40 @@ class Responder:
         os.makedirs(self.directory, mode=0o755, exist_ok=True)
         process = spawn(sockets, lifetime, self.received_file)
         state = {"pid": process, "began": began(process), "fingerprint": fingerprint, "problems": problems}
+        state["lifetime"] = lifetime
         with open(self.state_file, "w", encoding="utf-8") as file:
             json.dump(state, file)
         return True, problems
 
-    def stop(self, *, write: bool) -> tuple[bool, list[list[str]]]:
-        """Stop the responder; return whether there was one, and the packets it received."""
+    def stop(self, *, write: bool) -> tuple[bool, list[list], list[str]]:
+        """Stop the responder; return whether one ran, the packets it received, and why there may have been others."""
         state = self._running()
         if not write:
-            return state is not None, []
+            return state is not None, [], []
         if state:
             end(state["pid"], state["began"])
-        received = []
-        with contextlib.suppress(OSError, ValueError), open(self.received_file, encoding="utf-8") as file:
-            received = json.load(file)
+        received, started = _read(self.received_file), _read(self.state_file) or {}
+        problems = []
+        if received is None:
+            problems = [_NO_RECORD]
+        elif not state:
+            problems = [_TOO_EARLY.format(lifetime=started.get("lifetime", 0))]
         for path in (self.state_file, self.received_file):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
-        return state is not None, received
+        return state is not None, received or [], problems
 
     def _running(self) -> dict | None:
-        try:
-            with open(self.state_file, encoding="utf-8") as file:
-                state = json.load(file)
-        except (OSError, ValueError):
-            return None
-        return state if began(state["pid"]) == state["began"] else None
+        state = _read(self.state_file)
+        return state if state and began(state["pid"]) == state["began"] else None
+
+
+def _read(path: str):
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+    except (OSError, ValueError):
+        return None
 
 
 def _identity(listener: Listener) -> list:

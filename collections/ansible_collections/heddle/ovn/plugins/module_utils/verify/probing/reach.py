@@ -36,8 +36,8 @@ def reach(context: NodeContext, request: Request) -> dict:
     """Return the module's result for its `state`; UserError when the node is unknown or a right is missing."""
     try:
         if request.state == "stopped":
-            changed, received = Responder().stop(write=context.write)
-            return {"changed": changed, "received": pack(received)}
+            changed, received, problems = Responder().stop(write=context.write)
+            return {"changed": changed, "received": pack(received), "problems": problems}
         external = context.node in request.external
         if not external and kernel.PYROUTE2_IMPORT_ERROR is not None:
             raise UserError("pyroute2 is missing on this host; run heddle.ovn.install")

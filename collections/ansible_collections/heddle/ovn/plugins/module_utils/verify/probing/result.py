@@ -20,6 +20,7 @@ class Silence:
     def __init__(self, hosts: dict[str, dict], node_of: dict[str, str]) -> None:
         self.again = {key: one for host in hosts.values() for key, one in host.get("again", {}).items()}
         self.slowest = {name: host.get("slowest", 0) / 1000 for name, host in hosts.items()}
+        self.unrecorded = {name for name, host in hosts.items() if host.get("unrecorded")}
         self.node_of = node_of
 
     def of_required(self, key: tuple, text: str, runner: str, late: float | None = None) -> dict:
@@ -39,6 +40,9 @@ class Silence:
 
     def of_isolated(self, key: tuple, seen: dict) -> dict:
         """Return the result of a question that must not be answered and was not."""
+        target = self.node_of.get(key[1], key[1])
+        if target in self.unrecorded:
+            return {"result": NOT_TESTED, "text": f"the responder of {target} has no record of all that it received"}
         one = self.again.get(key)
         if "untested" not in seen or (one and one["tries"] >= _TIMES and not one["dead"]):
             return {"result": ISOLATED, "text": ""}

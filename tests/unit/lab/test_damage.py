@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is damaged or refused ends in one line with the remedy, and `down` removes what there is."""
+
+import errno
+import json
+import re
+import sys
+
+import pytest
+
+from lab import __main__ as program
+from lab import commands, processes
+from lab.config import Lab
+
+STATE = {"driver": "vm", "reason": "r", "missing_features": [], "image": "i", "network": ["198.18", "fd00:6864"]}
+
+
+@pytest.fixture
+def lab(tmp_path, monkeypatch):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "lab").mkdir()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("LAB_DIR", str(tmp_path / "lab"))
+    return Lab()
+
+
+@pytest.fixture
+def said(monkeypatch, capsys):
+    """The message of a verb that fails."""
+
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", ["lab", *words])
+        monkeypatch.setattr(program.signal, "signal", lambda *_: None)
+        assert program.main() == 1
+        (line,) = capsys.readouterr().err.splitlines()
+        return line
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [("", "Expecting value"), ("{", "Expecting property name"), ("[]", "it has no driver, reason"), ("3", "int"),
+     (json.dumps({**STATE, "driver": "x"}), "there is no driver x"), ("\udcff", "codec can't decode")],
+)  # fmt: skip
+@pytest.mark.parametrize("verb", ["up", "status"])
+def test_damaged_state_is_named_with_its_remedy(lab, said, text, cause, verb):
+    (lab.directory / "lab.json").write_text(text, errors="surrogateescape")
+    pattern = rf"error: {lab.directory}/lab.json is damaged \(.*{cause}.*\); run: python -m lab down, .* lab up"
+    assert re.fullmatch(pattern, said(verb))
+
+
+def test_down_removes_the_hosts_of_damaged_state(lab):
+    (lab.directory / "lab.json").write_text('{"driver": ')
+    lab.logs.mkdir()
+    (lab.directory / "node1").mkdir()
+    pid_file = lab.runtime() / "node1.pid"
+    pid = processes.start(pid_file, ["sleep", "1000"], lab.logs / "log")
+    assert commands.down(lab)
+    assert processes.identity(pid) is None
+    assert not lab.directory.exists()
+    assert not pid_file.parent.exists()
+    assert not commands.down(lab)
+
+
+@pytest.mark.parametrize("directory", [True, False])
+def test_down_removes_what_an_up_left_that_failed_early(lab, directory):
+    """It had made the directory of sockets, and had not written what the lab is made of."""
+    runtime = lab.runtime()
+    if directory:
+        (lab.directory / "lock").touch()
+    else:
+        lab.directory.rmdir()
+    assert commands.down(lab)
+    assert not runtime.exists()
+    assert not lab.directory.exists()
+
+
+def test_directory_that_is_a_file(lab, said):
+    lab.directory.rmdir()
+    lab.directory.touch()
+    line = f"error: {lab.directory} is not a directory; remove it, or set LAB_DIR to another directory"
+    assert said("up") == said("status") == line
+
+
+@pytest.mark.parametrize(
+    ("code", "remedy"),
+    [(errno.ENOSPC, "make room where the lab writes"), (errno.EACCES, "as the user who started the lab"),
+     (errno.EIO, "correct that")],
+)  # fmt: skip
+def test_refusals_of_the_system_have_a_remedy(lab, said, monkeypatch, code, remedy):
+    def refuse(_lab):
+        raise OSError(code, "refused", "/some/file")
+
+    monkeypatch.setattr(commands, "status", refuse)
+    line = said("status")
+    assert line.startswith("error: /some/file: refused; ") and remedy in line
