@@ -100,11 +100,13 @@ class Gateways(Report):
 
 
 def _selector(rule: dict) -> str:
-    words = [f"from {rule.get('src', 'all')}"]
+    words = [*(["not"] if "not" in rule else []), f"from {rule.get('src', 'all')}"]
     if "dst" in rule:
         words.append(f"to {rule['dst']}")
     if "fwmark" in rule:
-        words.append(f"fwmark {rule['fwmark']}")
+        words.append(f"fwmark {rule['fwmark']}" + (f"/{rule['fwmask']}" if "fwmask" in rule else ""))
     if rule.get("l3mdev") is not None or "l3mdev" in rule:
         words.append("of a VRF's device")
+    if "goto" in rule:
+        words.append(f"goto {rule['goto']}")
     return " ".join(words)

@@ -210,7 +210,10 @@ TAMPERING = {
     "port": ("ovs-vsctl del-port br-int ovn-k8s-mp0", "ovn-k8s-mp0"),
 }
 WITH_VRFS = {
-    "rule": ('ip rule del fwmark $(ip -j rule | grep -o \'"fwmark":"[^"]*\' | head -1 | cut -d\'"\' -f4)', "rule"),
+    "rule": (
+        'ip rule del fwmark $(ip -j rule | grep -o \'"fwmark":"[^"]*","table\' | head -1 | cut -d\'"\' -f4)',
+        "rule",
+    ),
     "VRF": ("ip link del $(ip -o link show type vrf | head -1 | cut -d: -f2)", "vrf"),
 }
 

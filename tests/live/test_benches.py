@@ -13,13 +13,14 @@ import pytest
 from tests.browser.chromium import missing_packages
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-NEEDS_ROOT = ("tests.bench.mesh_failover", "tests.bench.route_withdrawal")
+NEEDS_ROOT = ("tests.bench.ip_rules", "tests.bench.mesh_failover", "tests.bench.route_withdrawal")
 # Arguments of `python -m`, and words of the report.
 BENCHES = {
     "tests.bench --sizes 2 --rounds 1 --northd-up-to 2": "logical flows per network",
     "tests.bench.comparison --networks 4 --services 2 --policies 2 --rounds 1": "40 Services",
     "tests.bench.fleet --hosts 4 --operations 2": "one workload replaced at a time",
     "tests.bench.fleet_page --sizes 2/4 --rounds 1": "interactive",
+    "tests.bench.ip_rules --networks 2 40 --packets 100 --rounds 1": "to a masquerade address",
     "tests.bench.mesh_failover": "workload moves to another host",
     "tests.bench.mesh_macs --sizes 100": "learn us",
     "tests.bench.northd_rows --networks 2": "gateway chassis",

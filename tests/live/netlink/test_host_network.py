@@ -91,7 +91,7 @@ def test_kernel_state_equals_desired_state(host):
     assert "10.200.0.0/16 via 198.51.100.1 dev br-ex proto 85 onlink" in routes
     assert "unreachable 10.201.0.0/16 proto 85 metric 4278198272" in routes
     assert "10.101.0.0/24" not in routes
-    assert "2000:\tfrom all fwmark 0x1003 lookup main proto 85" in ip("rule")
+    assert "1800:\tfrom all fwmark 0x1003 lookup main proto 85" in ip("rule")
     assert "30:\tfrom all to 10.0.0.0/8 fwmark 0x5 lookup main proto 85" in ip("rule")
     assert "169.254.0.1 dev br-ex lladdr 0a:58:a9:fe:00:01 PERMANENT proto 85" in ip("-details", "neighbour")
     address = ip("address", "show", "dev", "br-ex")

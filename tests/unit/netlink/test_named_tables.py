@@ -44,7 +44,7 @@ def test_only_a_vrf_has_ports():
 
 def test_tables_of_networks_are_not_for_others():
     asked = [Rule(4, "", source=f"10.0.0.{end}/32", table=text) for end, text in enumerate(("17", "1003", "blue"))]
-    found, notes = wanted_rules(asked, LINKS, {1003}, lambda vrf, what: 254)
+    found, notes = wanted_rules(asked, LINKS, {1003}, [], lambda vrf, what: 254)
     assert [(one.source, one.table) for one in found] == [("10.0.0.0/32", 17), ("10.0.0.2/32", 1007)]
     assert [note.split(" on ")[0] for note in notes] == ["there is no routing table 1003"]
     assert [one.name for one in forwarding(asked, LINKS)] == ["net/ipv4/conf/eth5/forwarding"]

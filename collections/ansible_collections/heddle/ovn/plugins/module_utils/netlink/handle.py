@@ -17,6 +17,8 @@ from .main_table import copied_attributes
 from .protocol.messages import FAMILIES
 from .protocol.raw_socket import CREATE, REPLACE, RawSocket, attribute
 from .protocol.rtnetlink import (
+    FIB_RULE_INVERT,
+    FR_ACT_GOTO,
     FR_ACT_TO_TBL,
     IFA_ADDRESS,
     IFA_CACHEINFO,
@@ -34,7 +36,6 @@ from .protocol.rtnetlink import (
     RTM_GETLINK,
     RTM_NEWADDR,
     RTNH_F_ONLINK,
-    WHOLE_MARK,
 )
 from .reader import KINDS, NEIGHBOUR_PERMANENT, HostState, RouteState, RuleState, read_state
 
@@ -166,8 +167,10 @@ class HostKernel:
         text, _slash, length = rule.to.partition("/")
         message = fibmsg()
         message["family"], message["dst_len"] = FAMILIES[rule.family], int(length or 0)
-        message["action"] = FR_ACT_TO_TBL
-        attributes = [("FRA_PRIORITY", rule.priority), ("FRA_TABLE", rule.table), ("FRA_PROTOCOL", PROTOCOL)]
+        message["action"] = FR_ACT_GOTO if rule.goto else FR_ACT_TO_TBL
+        message["flags"] = FIB_RULE_INVERT if rule.inverted else 0
+        attributes = [("FRA_PRIORITY", rule.priority), ("FRA_PROTOCOL", PROTOCOL)]
+        attributes.append(("FRA_GOTO", rule.goto) if rule.goto else ("FRA_TABLE", rule.table))
         if rule.to:
             attributes.append(("FRA_DST", text))
         if rule.source:
@@ -177,7 +180,7 @@ class HostKernel:
         if rule.source_port:
             attributes.append(("FRA_SPORT_RANGE", f"{rule.source_port}:{rule.source_port}"))
         if rule.fwmark:
-            attributes += [("FRA_FWMARK", rule.fwmark), ("FRA_FWMASK", WHOLE_MARK)]
+            attributes += [("FRA_FWMARK", rule.fwmark), ("FRA_FWMASK", rule.fwmask)]
         message["attrs"] = attributes
         with _no_error(errno.EEXIST):
             self._send(message, rtnl.RTM_NEWRULE, NLM_F_CREATE | NLM_F_EXCL)

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..types.host_network import PROTOCOL, HostRoute
+from ..types.host_network import PROTOCOL, WHOLE_MARK, HostRoute
 from ..types.routed_workloads import PROTOCOL as ROUTED
 from .kernel import read_whole
 from .protocol.link_dumps import read_addresses, read_links
 from .protocol.messages import FAMILIES, destination, route_table
 from .protocol.raw_socket import RawSocket
 from .protocol.rtnetlink import (
+    FIB_RULE_INVERT,
+    FR_ACT_GOTO,
     FR_ACT_TO_TBL,
     IFA_F_DEPRECATED,
     IFA_F_NOPREFIXROUTE,
@@ -27,7 +29,6 @@ from .protocol.rtnetlink import (
     RTN_UNREACHABLE,
     RTNH_F_ONLINK,
     RTPROT_KERNEL,
-    WHOLE_MARK,
 )
 
 try:
@@ -112,7 +113,7 @@ class RouteState:
 class RuleState:
     """A rule: packets `to` a prefix and with a mark (0 for any) are looked up in a table.
 
-    `source` is a prefix or "", `source_port` 0 for any.
+    `source` is a prefix or "", `source_port` 0 for any. With `goto`, a priority, `table` is 0; see `Rule`.
     """
 
     family: int
@@ -122,6 +123,9 @@ class RuleState:
     table: int
     source: str = ""
     source_port: int = 0
+    fwmask: int = WHOLE_MARK
+    inverted: bool = False
+    goto: int = 0
 
 
 @dataclass(frozen=True)
@@ -137,15 +141,15 @@ class NeighbourState:
 class HostState:
     """The state of a namespace.
 
-    `rules` are own ones with the kernel's message, None where a rule matches on more than `RuleState` has;
-    `foreign_rules` are texts.
+    `rules` are own ones with the kernel's message, None where a rule matches on more than `RuleState` has, as
+    `foreign_rules` may.
     """
 
     links: dict[str, LinkState]
     addresses: dict[tuple[str, str], AddressState]
     routes: dict[tuple[int, str, int], RouteState]
     rules: tuple[tuple[RuleState | None, object], ...]
-    foreign_rules: tuple[str, ...]
+    foreign_rules: tuple[RuleState, ...]
     neighbours: dict[tuple[str, str], NeighbourState]
 
 
@@ -216,12 +220,13 @@ def _routes(netlink, names: dict[int, str]) -> dict[tuple[int, str, int], RouteS
     return found
 
 
-def _rules(netlink) -> tuple[tuple, tuple[str, ...]]:
+def _rules(netlink) -> tuple[tuple, tuple[RuleState, ...]]:
     own, foreign = [], []
     for family, number in FAMILIES.items():
         for message in netlink.get_rules(family=number):
             prefix, source = message.get_attr("FRA_DST"), message.get_attr("FRA_SRC")
             ports = (message.get_attr("FRA_SPORT_RANGE") or ":").partition(":")
+            mask = message.get_attr("FRA_FWMASK")
             state = RuleState(
                 family,
                 message.get_attr("FRA_PRIORITY") or 0,
@@ -230,12 +235,15 @@ def _rules(netlink) -> tuple[tuple, tuple[str, ...]]:
                 message.get_attr("FRA_TABLE") or message["table"],
                 f"{source}/{message['src_len']}" if source else "",
                 int(ports[0]) if ports[0] and ports[0] == ports[2] else 0,
+                WHOLE_MARK if mask is None else mask,
+                bool(message["flags"] & FIB_RULE_INVERT),
+                message.get_attr("FRA_GOTO") or 0,
             )
             protocol = message.get_attr("FRA_PROTOCOL")
             if protocol == PROTOCOL:
                 own.append((state if _is_plain(message, state) else None, message))
             elif protocol not in (RTPROT_KERNEL, ROUTED):
-                foreign.append(f"IPv{family} {state.priority} to {state.to or 'any'} table {state.table}")
+                foreign.append(state)
     return tuple(own), tuple(foreign)
 
 
@@ -244,8 +252,8 @@ def _is_plain(message, state: RuleState) -> bool:
     names = ("FRA_IIFNAME", "FRA_OIFNAME", "FRA_IP_PROTO", "FRA_DPORT_RANGE")
     others = any(message.get_attr(name) for name in names)
     others |= bool(message.get_attr("FRA_SPORT_RANGE")) != bool(state.source_port)
-    whole = message.get_attr("FRA_FWMASK") in (None, WHOLE_MARK) or not message.get_attr("FRA_FWMARK")
-    return not others and whole and message["action"] == FR_ACT_TO_TBL
+    lookup = message["action"] == FR_ACT_TO_TBL and not state.inverted
+    return not others and (lookup or message["action"] == FR_ACT_GOTO)
 
 
 def _neighbours(netlink, names: dict[int, str]) -> dict[tuple[str, str], NeighbourState]:

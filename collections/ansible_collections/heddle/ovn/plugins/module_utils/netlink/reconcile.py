@@ -18,7 +18,7 @@ from ..types.host_network import TABLE_OFFSET, HostNetwork, HostRoute, link_tabl
 from .handle import HostKernel
 from .kernel_removals import Losses, losses
 from .main_table import copies, essentials
-from .policy_rules import forwarding, rule_name, wanted_rules
+from .policy_rules import forwarding, is_lookup, rule_name, selectors, wanted_rules
 from .protocol.rtnetlink import RT_TABLE_MAIN
 from .reader import DEFAULT_METRIC, HostState, LinkState, comparable, route_state, route_text
 from .step import Step, perform
@@ -92,7 +92,8 @@ def _foreign(state: HostState, owner: str) -> tuple[Foreign, ...]:
         for name, link in sorted(state.links.items())
         if link.kind == "vrf" and not link.alias.startswith(own)
     ]
-    return (*vrfs, *(Foreign(SUBSTRATE, "rule", text, "") for text in state.foreign_rules))
+    rules = [f"IPv{one.family} {one.priority} to {one.to or 'any'} table {one.table}" for one in state.foreign_rules]
+    return (*vrfs, *(Foreign(SUBSTRATE, "rule", text, "") for text in rules))
 
 
 class _Decision:
@@ -123,7 +124,9 @@ class _Decision:
         # What is not Heddle's, of which rules may name the tables.
         self._foreign_links = {name: link for name, link in state.links.items() if name not in self._own_vrfs}
         own_tables = {*self._vrf_names, *(state.links[name].table for name in self._own_vrfs)}
-        self._rules, self.notes = wanted_rules(desired.rules, self._foreign_links, own_tables, self._table_of)
+        self._rules, self.notes = wanted_rules(
+            desired.rules, self._foreign_links, own_tables, state.foreign_rules, self._table_of
+        )
         self._copies = copies(desired, state, self._tables)
         # What the kernel removes by itself because of these changes, which is set again, and why: links that change
         # their VRF or MAC address, and addresses that are removed.
@@ -133,8 +136,12 @@ class _Decision:
         self._lost = Losses()
 
     def steps(self) -> list[Step]:
-        """Return the steps: first removals, from dependent objects to their links, then creations."""
-        self._rules_that_go()
+        """Return the steps: first removals, from dependent objects to their links, then creations.
+
+        Rules that look up tables go last, when those in their place are there (an older Heddle's have other
+        priorities). Others go first: the kernel takes a new rule for one that only continues elsewhere (`rule_exists`).
+        """
+        self._rules_that_go(lookups=False)
         gone = self._vrfs_that_go()
         self._moved |= {name for name, link in self._state.links.items() if link.master in gone}
         self._vrfs(gone)
@@ -144,6 +151,7 @@ class _Decision:
         self._routes()
         self._neighbours()
         self._rules_that_come()
+        self._rules_that_go(lookups=True)
         self._copied_routes()
         return [step for step in self._steps if step.change.network not in (self._refused or ())]
 
@@ -344,30 +352,25 @@ class _Decision:
 
     # Rules
 
-    def _rules_that_go(self) -> None:
+    def _rules_that_go(self, *, lookups: bool) -> None:
+        networks = {selectors(state): rule.network for state, rule in self._rules.items()}
         seen = set()
         for state, message in self._state.rules:
-            if state not in self._rules or state in seen:
+            if is_lookup(state) is lookups and (state not in self._rules or state in seen):
                 name = rule_name(state, self._vrf_names) if state else "of a form that is not Heddle's"
-                before = {"table": state.table} if state else {}
-                self._step("delete", "rule", name, "", before, {}, self._kernel.remove_rule, message)
+                before = {"table": state.table} if lookups else {}
+                # Where the rule in its place could not be written, it stays.
+                network = networks.get(selectors(state), "") if lookups else ""
+                self._step("delete", "rule", name, network, before, {}, self._kernel.remove_rule, message)
             seen.add(state)
 
     def _rules_that_come(self) -> None:
         there = {state for state, _message in self._state.rules}
         for state, rule in self._rules.items():
             if state not in there:
-                after = {"table": state.table or f"of {rule.vrf}"}
-                self._step(
-                    "create",
-                    "rule",
-                    rule_name(state, self._vrf_names, rule.vrf),
-                    rule.network,
-                    {},
-                    after,
-                    self._kernel.add_rule,
-                    state,
-                )
+                after = {"goto": state.goto} if state.goto else {"table": state.table or f"of {rule.vrf}"}
+                name = rule_name(state, self._vrf_names, rule.vrf)
+                self._step("create", "rule", name, rule.network, {}, after, self._kernel.add_rule, state)
 
 
 def _mark_link(kernel: HostKernel, name: str, alias: str) -> None:

@@ -10,10 +10,13 @@ from dataclasses import dataclass
 
 # Owner's mark of addresses, routes, rules and neighbours: their kernel attribute `protocol`.
 PROTOCOL = 85
-RULE_PRIORITY = 2000
+# Of the first rule of networks (`render/host/network_rules.py`).
+RULE_PRIORITY = 1800
 # Of ovn-kubernetes's rules for EgressServices.
 EGRESS_SERVICE_PRIORITY = 5000
 MAIN_TABLE_NAME = "main"
+# The mask of a mark that a rule compares as a whole.
+WHOLE_MARK = 0xFFFFFFFF
 TABLE_OFFSET = 1000
 UNREACHABLE_METRIC = 4278198272
 
@@ -84,7 +87,11 @@ class HostRoute:
 class Rule:
     """A policy rule that looks up the table of a VRF or a link (`link_table`), or the main one.
 
-    `family` is 4 or 6, `to` a prefix or "", `fwmark` 0 for any.
+    `family` is 4 or 6, `to` a prefix or "", `fwmark` 0 for any, `fwmask` the bits of it that count.
+
+    With `goto` it looks up no table: the kernel continues with the rules of that priority, which is above its own, if
+    there are any (ip-rule(8)). `inverted`: that is so for all packets but those that the rule describes. Such a rule
+    only saves time: what it passes over would not apply to the packet.
 
     `source` is a prefix or "", `source_port` a port, 0 for any. With `table` it is a table that is not Heddle's: a
     number, or a name as `netlink/named_tables.py` resolves it; a host without such a table has no rule. Links of a VRF
@@ -100,6 +107,9 @@ class Rule:
     source: str = ""
     source_port: int = 0
     table: str = ""
+    fwmask: int = WHOLE_MARK
+    inverted: bool = False
+    goto: int = 0
 
 
 @dataclass(frozen=True, slots=True)

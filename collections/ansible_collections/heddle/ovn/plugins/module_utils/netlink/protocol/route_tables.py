@@ -7,6 +7,7 @@ import errno
 import socket
 from dataclasses import dataclass
 
+from ...types.host_network import WHOLE_MARK
 from ..kernel import read_whole
 from .messages import FAMILIES
 from .raw_messages import attributes, decoded
@@ -34,7 +35,6 @@ from .rtnetlink import (
     RTMSG,
     RTN_UNICAST,
     U32,
-    WHOLE_MARK,
 )
 
 _ANY = {socket.AF_INET: "0.0.0.0", socket.AF_INET6: "::"}

@@ -46,8 +46,7 @@ RTM_F_CLONED, RTNH_F_ONLINK = 0x200, 0x4
 # Of routes that the kernel makes itself, and of those from router advertisements.
 RTPROT_KERNEL, RTPROT_RA = 2, 9
 
-# Rules: attributes, and the action that looks up a table.
+# Rules: attributes, the actions that look up a table and that continue elsewhere, and a flag.
 FRA_DST, FRA_IIFNAME, FRA_PRIORITY, FRA_FWMARK, FRA_TABLE, FRA_FWMASK, FRA_PROTOCOL = 1, 3, 6, 10, 15, 16, 21
-FR_ACT_TO_TBL = 1
-# FRA_FWMASK of a rule that compares the whole mark.
-WHOLE_MARK = 0xFFFFFFFF
+FR_ACT_TO_TBL, FR_ACT_GOTO = 1, 2
+FIB_RULE_INVERT = 0x2

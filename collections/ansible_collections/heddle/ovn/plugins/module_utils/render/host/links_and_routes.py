@@ -39,6 +39,7 @@ from ..gateway.external import DEFAULT_ROUTES
 from .egress_nics import egress_nics
 from .egress_service_rules import egress_service_routing
 from .mesh_gateway import gateway_views, unreachable_subnets
+from .network_rules import network_rules
 from .vswitch import UNDERLAY_BRIDGE
 
 # The tables of neighbours that all network namespaces of a kernel share: how many entries stay without being collected,
@@ -92,10 +93,13 @@ def render_host_network(plan: dict, node: str) -> HostNetwork:
             *_main_routes(plan, provider),
             *(route for view in of_ovn for route in _inward_routes(view)),
             *(route for view in isolated for route in _vrf_routes(view, provider)),
+            *(route for view in isolated for route in _masquerade_routes(view)),
             *nics.routes(),
         ),
         rules=(
-            *(rule for view in isolated for rule in _rules(view)),
+            *network_rules(
+                [rule for view in isolated for rule in _rules(view)], plan["settings"]["masquerade_subnets"]
+            ),
             *egress_service_routing(views[0]),
             *nics.rules(),
         ),
@@ -223,9 +227,19 @@ def _service_routes(view: NodeNetwork, provider: Provider) -> list[HostRoute]:
     """Routes out of a VRF to services, and into it to the network's masquerade addresses."""
     vrf, name, mtu = _vrf(view), view.name, view.outward_mtu
     routes = [route for route in _to_services(view.plan, provider, mtu, vrf, name) if _has(view, route.to)]
-    return routes + [
-        HostRoute(host_route(address), device=_interface(view), mtu=view.network["mtu"], vrf=vrf, network=name)
-        for address in view.masquerade_addresses(1)
+    return routes + _masquerade_routes(view, vrf)
+
+
+def _masquerade_routes(view: NodeNetwork, vrf: str = "") -> list[HostRoute]:
+    """Routes to the network's masquerade addresses, in its VRF or in the main table.
+
+    ovn-kubernetes has a rule for each address that leads to the VRF's table. The route in the main table has the same
+    result, by one rule for all networks (`network_rules.py`).
+    """
+    # A network of the mesh has no masquerade addresses.
+    return [
+        HostRoute(host_route(address), device=_interface(view), mtu=view.network["mtu"], vrf=vrf, network=view.name)
+        for address in (() if is_mesh(view.network) else view.masquerade_addresses(1))
     ]
 
 
@@ -272,13 +286,8 @@ def render_gateway_vrfs(plan: dict, node: str) -> list[str]:
 
 
 def _rules(view: NodeNetwork) -> list[Rule]:
-    marked = [
+    return [
         Rule(version, _vrf(view), fwmark=packet_mark(view), network=view.name) for version in view.network["families"]
-    ]
-    # A network of the mesh has no masquerade addresses.
-    return marked + [
-        Rule(family(address), _vrf(view), to=host_route(address), network=view.name)
-        for address in (() if is_mesh(view.network) else view.masquerade_addresses(1))
     ]
 
 
