@@ -254,6 +254,21 @@ def test_what_the_status_says(text, expected):
     assert ready(text) == expected
 
 
+@pytest.mark.parametrize(
+    ("spec", "address", "reason"),
+    [
+        ("type: NodePort, ", "192.0.2.9", "EndpointsBeyondNetwork"),
+        ("type: LoadBalancer, ", "192.0.2.9", "EndpointsBeyondNetwork"),
+        ("externalIPs: [198.51.100.7], ", "192.0.2.9", "EndpointsBeyondNetwork"),
+        ("type: NodePort, ", "10.0.0.9", "EndpointsReady"),
+        ("", "192.0.2.9", "EndpointsReady"),
+    ],
+)
+def test_endpoints_that_external_hosts_do_not_reach(spec, address, reason):
+    text = RED + service(spec=spec + "ports: [{port: 80}]") + endpoint_slice(address)
+    assert ready(text)[1] == reason
+
+
 def test_status_of_slices():
     key = "EndpointSlice/red/web-1"
     assert ready(RED + endpoint_slice("192.0.2.9"), key)[:2] == ("False", "ServiceNotFound")

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+from ...common.addressing import host_route, overlapping
 from ...store.snapshot import Snapshot, StoredObject
 from ..coil.membership import pool_of
 from ..conditions import FALSE, SERVICE_READY, TRUE, described, with_conditions
-from ..network.networks import networks
+from ..network.networks import Network, networks
 from .cluster_ips import FAMILY_NAMES, SERVICE, cluster_ips, families_of, is_headless
 from .load_balancers import announcement, ingress
 from .node_ports import health_check_port, node_ports
@@ -64,7 +65,24 @@ def _readiness(service: StoredObject, endpoints: ServiceEndpoints, snapshot: Sna
     if not addresses:
         rejected = "" if is_headless(service) else ", connections are rejected"
         return TRUE, "NoEndpoints", f"no endpoint is ready on network {network.name}{rejected}"
+    beyond = [] if network.is_default or not _is_entered(service) else _beyond(network, addresses)
+    if beyond:
+        message = (
+            f"{', '.join(beyond[:_SHOWN])}: endpoints beyond network {network.name} are reached by the cluster IP, "
+            "and not reliably by node ports, load balancer addresses and external IPs"
+        )
+        return FALSE, "EndpointsBeyondNetwork", message
     return TRUE, "EndpointsReady", f"addresses of endpoints on network {network.name}: {len(addresses)}"
+
+
+def _is_entered(service: StoredObject) -> bool:
+    """Return whether a Service is reached from beyond its network."""
+    return service.spec["type"] != "ClusterIP" or bool(service.spec["externalIPs"])
+
+
+def _beyond(network: Network, addresses: set[str]) -> list[str]:
+    subnets = [subnet["cidr"] for subnet in network.subnets]
+    return sorted(one for one in addresses if not any(overlapping(host_route(one), subnet) for subnet in subnets))
 
 
 def _slice_readiness(entry: StoredObject, snapshot: Snapshot) -> tuple[str, str, str]:
