@@ -15,7 +15,7 @@ from .policy.policy_for import POLICY_FOR
 from .policy.policy_spec import EGRESS, INGRESS
 from .problem import Problem, Source
 from .resource import Resource, packed, unpacked
-from .selector import matches, selector_text
+from .selector import LabelledNames, matches, selector_text
 from .unsupported_fields import unsupported
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "POOL_ANNOTATION",
     "POOL_LABEL",
     "RESERVED_LABEL",
+    "LabelledNames",
     "Problem",
     "Resource",
     "Source",

@@ -19,6 +19,35 @@ def matches(selector: dict, labels: dict) -> bool:
     return all(_satisfied(expression, labels) for expression in selector["matchExpressions"])
 
 
+class LabelledNames:
+    """Names with labels, to find those that selectors match without a look at each name for each selector."""
+
+    def __init__(self, labels: dict[str, dict]) -> None:
+        self._labels = labels
+        self._places = {name: place for place, name in enumerate(labels)}
+        self._having: dict[tuple[str, str], list[str]] = {}
+        for name, own in labels.items():
+            for pair in own.items():
+                self._having.setdefault(pair, []).append(name)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._labels
+
+    def selected(self, selector: dict) -> tuple[str, ...]:
+        """Return the names whose labels satisfy a normalised selector, in their order."""
+        wanted = [[pair] for pair in selector["matchLabels"].items()]
+        wanted += [
+            [(expression["key"], value) for value in expression["values"]]
+            for expression in selector["matchExpressions"]
+            if expression["operator"] == "In"
+        ]
+        candidates = [
+            {name for pair in pairs for name in self._having.get(pair, ())} for pairs in wanted
+        ]  # fmt: skip
+        fewest = sorted(min(candidates, key=len), key=self._places.__getitem__) if candidates else self._labels
+        return tuple(name for name in fewest if matches(selector, self._labels[name]))
+
+
 def read_selector(node: Node | None) -> dict:
     """The normalised selector: ``{"matchLabels": {}, "matchExpressions": [{"key", "operator", "values"}]}``."""
     if node is None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from ...api import matches
+from ...api import LabelledNames
 from ...api.kinds.mesh_network import ESP
 from ...common.naming import DEFAULT_NETWORK, MESH_TOPOLOGY, cluster_network, namespaced_network
 from ...store.settings import cluster_subnets
@@ -120,20 +120,21 @@ def wanted_networks(snapshot: Snapshot) -> dict[str, Network]:
     """
     default = _default(snapshot)
     found = {default.name: default}
-    known = {entry.name: namespace_labels(entry) for entry in snapshot.of_kind("Namespace") if not entry.is_deleting}
+    labels = {entry.name: namespace_labels(entry) for entry in snapshot.of_kind("Namespace") if not entry.is_deleting}
+    known = LabelledNames(labels)
     for entry in snapshot.of_kind(*NETWORK_KINDS):
         network = _network(entry, _selected(entry, known), snapshot.settings)
         found[network.name] = network
     return found
 
 
-def _selected(entry: StoredObject, known: dict[str, dict]) -> tuple:
-    """Return the namespaces that a network selects; `known` are the labels of the existing ones."""
+def _selected(entry: StoredObject, known: LabelledNames) -> tuple:
+    """Return the namespaces that a network selects; `known` are the existing ones."""
     if entry.is_deleting:
         return ()
     if entry.kind in _NAMESPACED:
         return (entry.namespace,) if entry.namespace in known else ()
-    return tuple(name for name, labels in known.items() if matches(entry.spec["namespaceSelector"], labels))
+    return known.selected(entry.spec["namespaceSelector"])
 
 
 def _default(snapshot: Snapshot) -> Network:
