@@ -174,6 +174,36 @@ def test_only_networks_that_changed_are_rendered(database, monkeypatch):
     assert set(seen) == {"blue_net"}
 
 
+SERVICE = "---\napiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: red}\nspec: {ports: [{port: 80}]}\n"
+
+
+DEFAULT_EVERYWHERE = {("default", node) for node in THREE_NODES}
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ("", set()),
+        # The default network is rendered beside any other.
+        (SERVICE, {("default", "node1"), ("red_net", "node1")}),
+        # All workloads are on the default network, too.
+        (workload("blue", "v", "node2"), DEFAULT_EVERYWHERE | {("blue_net", "node1"), ("blue_net", "node2")}),
+        (workload("plain", "v", "node2"), DEFAULT_EVERYWHERE),
+    ],
+    ids=["nothing", "a Service", "a workload of a network", "a workload of the default network"],
+)  # fmt: skip
+def test_only_what_differs_is_rendered_where_it_is(database, monkeypatch, more, expected):
+    text = RED + BLUE + namespace("plain", primary=False)
+    apply(text)
+    seen = set()
+    for topology, good in [*northbound._TOPOLOGIES.items()]:
+        monkeypatch.setitem(
+            northbound._TOPOLOGIES, topology, lambda view, good=good: seen.add((view.name, view.node)) or good(view)
+        )
+    apply(text + more)
+    assert seen == expected
+
+
 def test_nothing_is_written_when_the_default_network_cannot_be_rendered(database, monkeypatch):
     monkeypatch.setitem(northbound._TOPOLOGIES, "Layer3", lambda view: [][0])
     with pytest.raises(UserError, match="the default network: it cannot be rendered on node node1: IndexError"):
