@@ -118,8 +118,10 @@ def test_junit_results(report):
 
 
 INTERRUPTED = """
-import sys
+import signal, sys
 from pathlib import Path
+# A run under nohup(1) leaves it ignored to all that it starts.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 from scripts import stages
 from scripts.stages import Stage, run_all
 stages.REPORT = Path(sys.argv[1])
