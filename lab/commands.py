@@ -146,7 +146,7 @@ def down(lab):
     if not lab.directory.is_dir() and not lab.has_runtime():
         return False
     with lock(lab):
-        drivers = what_there_is(lab)
+        drivers = drivers_to_remove(lab)
         if drivers and lab.ssh_config.exists():
             ssh.in_parallel(lambda host: ssh.hang_up(lab.ssh_config, host.name), HOSTS)
         for driver in drivers:
@@ -159,7 +159,7 @@ def down(lab):
     return bool(drivers)
 
 
-def what_there_is(lab):
+def drivers_to_remove(lab):
     """The drivers of the lab: all when its state is damaged or was not written, for each knows its files by name."""
     try:
         state = lab.read()

@@ -41,10 +41,10 @@ def main() -> int:
     options = parser.parse_args()
     if options.hosts:
         failed = run_all("hosts", stages(options.driver)[:2], summary=False)
-        return _left() if failed else failed
+        return _report_remaining() if failed else failed
     failed = run_all("lab", stages(options.driver), summary=False)
     if failed:
-        return _left()
+        return _report_remaining()
     print("\n" + _hosts(commands.status(Lab())))
     print(_result((REPORT / "verify.txt").read_text()))
     for page in PAGES:
@@ -54,7 +54,7 @@ def main() -> int:
     return 0
 
 
-def _left() -> int:
+def _report_remaining() -> int:
     """Say what stays after a failure or an interruption, and how it is removed; returns the exit code."""
     try:
         status = commands.status(Lab())

@@ -20,7 +20,7 @@ from tests.live.netlink.conftest import ip, make_port
 IN, OUT = "in", "out"
 _SOURCES = {4: "192.0.2.77", 6: "2001:db8::77"}
 _ALL_PROTOCOLS = socket.htons(3)
-_SECONDS = 20
+_SECONDS = 120
 
 
 @contextlib.contextmanager

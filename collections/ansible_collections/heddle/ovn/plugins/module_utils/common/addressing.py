@@ -95,6 +95,12 @@ def overlapping(first: str, second: str) -> bool:
     return one.version == two.version and one.overlaps(two)
 
 
+def is_within(address: str, subnets: Iterable[str]) -> bool:
+    """Return whether an address, without a prefix length, is in one of the subnets."""
+    own = ipaddress.ip_address(address)
+    return any(own.version == subnet.version and own in subnet for subnet in map(network_of, subnets))
+
+
 def subnet_capacity(cidr: str, host_prefix: int) -> int:
     """Return how many host subnets of the given prefix length a subnet holds."""
     return 2 ** max(0, host_prefix - prefix_length(cidr))

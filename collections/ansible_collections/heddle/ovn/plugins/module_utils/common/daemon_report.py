@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Iterator
 
 from .atomic_file import replace_file
+from .json_file import read_json
 
 
 class Report:
@@ -56,9 +57,5 @@ def is_running(path: str) -> bool:
 
 def read_report(path: str) -> dict[str, dict]:
     """Return the entries of a report; a file that is missing or damaged counts as empty."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            found = json.load(file)
-    except (OSError, ValueError):
-        return {}
+    found = read_json(path)
     return found if isinstance(found, dict) else {}

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from ..agent.context import NodeContext
 from ..agent.module_runner import UserError, known_node, load_plan
 from ..common.background_process import began, end, spawn
+from ..common.json_file import read_json
 from ..common.serialization import digest
 from ..netlink import kernel
 from .flows import Answerer, answerers, chosen_workloads, flows, sources
@@ -101,18 +102,10 @@ class Process:
 
     def running(self) -> dict | None:
         """Return the record of the process, None when there is none."""
-        state = _read(self.state_file)
+        state = read_json(self.state_file)
         since = began(state["pid"]) if state else None
         return state if since and since == state["began"] else None
 
     def figures(self) -> dict | None:
         """Return the figures that the last process wrote."""
-        return _read(self.figures_file)
-
-
-def _read(path: str) -> dict | None:
-    try:
-        with open(path, encoding="utf-8") as file:
-            return json.load(file)
-    except (OSError, ValueError):
-        return None
+        return read_json(self.figures_file)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from ..common.atomic_file import replace_file
 from ..common.background_process import began, end, spawn
+from ..common.json_file import read_json
 from .prober import LOOK_SECONDS, Prober, Task
 
 DIRECTORY = "/run/heddle"
@@ -42,7 +43,7 @@ def measure(state: str, task: Task | None, directory: str = DIRECTORY) -> dict:
     files = _Files(directory)
     if state == STARTED:
         return _start(files, task)
-    process = _read(files.path("process"))
+    process = read_json(files.path("process"))
     replace_file(files.path("command"), json.dumps(state), mode=0o600, durable=False)
     while not os.path.exists(files.path(state)):
         if not process or began(process["pid"]) != process["began"]:
@@ -50,7 +51,7 @@ def measure(state: str, task: Task | None, directory: str = DIRECTORY) -> dict:
                 break
             raise NotMeasured("the process that probes the underlay has ended; run the playbook again")
         time.sleep(LOOK_SECONDS)
-    found = _read(files.path(state))
+    found = read_json(files.path(state))
     if state == FINISHED:
         end(process["pid"], process["began"])
         _remove(files)
@@ -58,7 +59,7 @@ def measure(state: str, task: Task | None, directory: str = DIRECTORY) -> dict:
 
 
 def _start(files: _Files, task: Task) -> dict[str, str]:
-    process = _read(files.path("process"))
+    process = read_json(files.path("process"))
     if process:
         end(process["pid"], process["began"])
     os.makedirs(files.directory, mode=0o755, exist_ok=True)
@@ -77,7 +78,7 @@ def _start(files: _Files, task: Task) -> dict[str, str]:
         if began(number) is None:
             raise NotMeasured("the process that probes the underlay has ended; run the playbook again")
         time.sleep(LOOK_SECONDS)
-    return _read(files.path(STARTED))
+    return read_json(files.path(STARTED))
 
 
 def _run(task: Task, files: _Files) -> None:
@@ -87,7 +88,7 @@ def _run(task: Task, files: _Files) -> None:
     searching = written = False
     while time.monotonic() < ends:
         prober.step()
-        command = _read(files.path("command"))
+        command = read_json(files.path("command"))
         if command == MEASURED and not searching:
             searching = True
             prober.search()
@@ -105,11 +106,3 @@ def _remove(files: _Files) -> None:
     for name in ("process", "command", STARTED, MEASURED, FINISHED):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(files.path(name))
-
-
-def _read(path: str):
-    try:
-        with open(path, encoding="utf-8") as file:
-            return json.load(file)
-    except (OSError, ValueError):
-        return None

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ...common.addressing import host_route, overlapping
+from ...common.addressing import is_within
 from ...store.snapshot import Snapshot, StoredObject
 from ..coil.membership import pool_of
 from ..conditions import FALSE, SERVICE_READY, TRUE, described, with_conditions
@@ -82,7 +82,7 @@ def _is_entered(service: StoredObject) -> bool:
 
 def _beyond(network: Network, addresses: set[str]) -> list[str]:
     subnets = [subnet["cidr"] for subnet in network.subnets]
-    return sorted(one for one in addresses if not any(overlapping(host_route(one), subnet) for subnet in subnets))
+    return sorted(one for one in addresses if not is_within(one, subnets))
 
 
 def _slice_readiness(entry: StoredObject, snapshot: Snapshot) -> tuple[str, str, str]:

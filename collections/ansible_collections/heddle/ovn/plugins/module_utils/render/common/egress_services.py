@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from ipaddress import ip_address, ip_network
 
-from ...common.addressing import family, plain
+from ...common.addressing import family, is_within, plain
 from ...common.naming import DEFAULT_NETWORK, LOCKED_ROLE
 from .hosting_nodes import hosting_nodes
 from .moving import UNANNOUNCED, moving_addresses
@@ -129,14 +128,13 @@ def routed_sources(view: NodeNetwork) -> Iterator[tuple[str, str, int]]:
 
 def addresses_of_nodes(view: NodeNetwork) -> list[str]:
     """Return those that are not in the network: to its own addresses on nodes it has tunnels."""
-    own = [ip_network(subnet) for subnet in view.network["subnets"]]
     found: dict[str, None] = {}
     for node in view.plan["nodes"].values():
         others = [one for addresses in node.get("other_addresses", {}).values() for one in addresses]
         gateway = (node.get("gateway") or {}).get("addresses", ())
         for address in (*gateway, *node["addresses"], *node["encap_ips"], *others):
             found[plain(address)] = None
-    return [one for one in found if not any(ip_address(one) in subnet for subnet in own)]
+    return [one for one in found if not is_within(one, view.network["subnets"])]
 
 
 def _is_able(view: NodeNetwork, host: str) -> bool:

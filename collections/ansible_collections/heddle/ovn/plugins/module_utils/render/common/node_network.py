@@ -3,15 +3,13 @@
 
 from __future__ import annotations
 
-from ipaddress import ip_address
-
 from ...common.addressing import (
     GATEWAY_OFFSET,
     MANAGEMENT_OFFSET,
     family,
+    is_within,
     mac_of_address,
     masquerade_pair,
-    network_of,
     nth_address,
     nth_interface,
     prefix_length,
@@ -196,11 +194,8 @@ def is_of_node(network: dict, service: dict) -> bool:
     policies = service["internal_traffic_policy"], service.get("external", {}).get("traffic_policy")
     if "Local" in policies:
         return True
-    own = [network_of(subnet) for subnet in network["subnets"]]
     return any(
-        not any(address.version == subnet.version and address in subnet for subnet in own)
-        for port in service["ports"]
-        for address in (ip_address(one["address"]) for one in port["endpoints"])
+        not is_within(one["address"], network["subnets"]) for port in service["ports"] for one in port["endpoints"]
     )
 
 

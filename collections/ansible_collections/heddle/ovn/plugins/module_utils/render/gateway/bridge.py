@@ -14,7 +14,7 @@ ZONE, HOST_ZONE = 64000, 64001
 OVN_MARK, HOST_MARK, NETWORK_MARK_BASE = 1, 2, 3
 IP = {4: "ip", 6: "ipv6"}
 SOURCE, TARGET = {4: "nw_src", 6: "ipv6_src"}, {4: "nw_dst", 6: "ipv6_dst"}
-# Marks of packets are this plus the id of the network, which is below 4096. No other mark has these bits.
+# Marks of packets are this plus the id of the network, which is below 4096. Under the mask no other mark equals it.
 PACKET_MARK_BASE, PACKET_MARK_MASK = 0x1000, 0xFFFFF000
 
 

@@ -8,6 +8,7 @@ import json
 import os
 
 from ...common.background_process import began, end
+from ...common.json_file import read_json
 from ...common.serialization import digest
 from .listening import Listener, open_listeners
 from .responder import spawn
@@ -60,7 +61,7 @@ class Responder:
             return state is not None, [], []
         if state:
             end(state["pid"], state["began"])
-        received, started = _read(self.received_file), _read(self.state_file) or {}
+        received, started = read_json(self.received_file), read_json(self.state_file) or {}
         problems = []
         if received is None:
             problems = [_NO_RECORD]
@@ -72,16 +73,8 @@ class Responder:
         return state is not None, received or [], problems
 
     def _running(self) -> dict | None:
-        state = _read(self.state_file)
+        state = read_json(self.state_file)
         return state if state and began(state["pid"]) == state["began"] else None
-
-
-def _read(path: str):
-    try:
-        with open(path, encoding="utf-8") as file:
-            return json.load(file)
-    except (OSError, ValueError):
-        return None
 
 
 def _identity(listener: Listener) -> list:
