@@ -15,6 +15,7 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common import background_process
 from ansible_collections.heddle.ovn.plugins.module_utils.common.polling import attempts
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing import processes
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.datagram import question, read_answer
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.listening import Listener, open_listeners
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.processes import Responder
@@ -110,7 +111,21 @@ def test_a_lost_record_is_a_problem(responder: Responder, monkeypatch: pytest.Mo
     assert "run heddle.ovn.verify again" in problem
 
 
-def test_one_whose_lifetime_was_too_short_is_a_problem(tmp_path: Path) -> None:
+def ended(process: int) -> None:
+    """Wait for the end of a process; it has no start time then."""
+    for _attempt in attempts(30):
+        if background_process.began(process) is None:
+            return
+    pytest.fail("it did not end")
+
+
+@pytest.mark.parametrize("ended_at_once", [False, True])
+def test_one_whose_lifetime_was_too_short_is_a_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ended_at_once: bool
+) -> None:
+    """Also one that had ended before its start time was read: it was taken for one that runs."""
+    if ended_at_once:
+        monkeypatch.setattr(processes, "began", ended)
     one = Responder(str(tmp_path))
     one.start([], 1, 0.01, write=True)
     for _attempt in attempts(30):

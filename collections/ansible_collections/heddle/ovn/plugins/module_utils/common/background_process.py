@@ -83,7 +83,15 @@ def began(process: int) -> str | None:
     return None if fields[0] in "ZX" else fields[19]
 
 
-def end(process: int, since: str) -> None:
+def is_running(process: int, since: str | None) -> bool:
+    """Say whether the process with this id and start time runs.
+
+    One that ended before its start time was read has none, and does not.
+    """
+    return since is not None and began(process) == since
+
+
+def end(process: int, since: str | None) -> None:
     """End the process with this id and start time, and wait for its end."""
     try:
         handle = os.pidfd_open(process)
@@ -91,7 +99,7 @@ def end(process: int, since: str) -> None:
         return
     try:
         # From here on the handle refers to this process; check that it is still the right one.
-        if began(process) != since:
+        if not is_running(process, since):
             return
         for number in (signal.SIGTERM, signal.SIGKILL):
             signal.pidfd_send_signal(handle, number)

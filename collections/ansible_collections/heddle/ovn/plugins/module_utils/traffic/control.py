@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 
 from ..agent.context import NodeContext
 from ..agent.module_runner import UserError, known_node, load_plan
-from ..common.background_process import began, end, spawn
+from ..common.background_process import began, end, is_running, spawn
 from ..common.json_file import read_json
 from ..common.serialization import digest
 from ..netlink import kernel
@@ -103,8 +103,7 @@ class Process:
     def running(self) -> dict | None:
         """Return the record of the process, None when there is none."""
         state = read_json(self.state_file)
-        since = began(state["pid"]) if state else None
-        return state if since and since == state["began"] else None
+        return state if state and is_running(state["pid"], state["began"]) else None
 
     def figures(self) -> dict | None:
         """Return the figures that the last process wrote."""

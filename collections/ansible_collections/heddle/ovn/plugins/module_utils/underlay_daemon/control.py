@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass
 
 from ..common.atomic_file import replace_file
-from ..common.background_process import began, end, spawn
+from ..common.background_process import began, end, is_running, spawn
 from ..common.json_file import read_json
 from .prober import LOOK_SECONDS, Prober, Task
 
@@ -46,7 +46,7 @@ def measure(state: str, task: Task | None, directory: str = DIRECTORY) -> dict:
     process = read_json(files.path("process"))
     replace_file(files.path("command"), json.dumps(state), mode=0o600, durable=False)
     while not os.path.exists(files.path(state)):
-        if not process or began(process["pid"]) != process["began"]:
+        if not process or not is_running(process["pid"], process["began"]):
             if os.path.exists(files.path(state)):
                 break
             raise NotMeasured("the process that probes the underlay has ended; run the playbook again")

@@ -7,7 +7,7 @@ import contextlib
 import json
 import os
 
-from ...common.background_process import began, end
+from ...common.background_process import began, end, is_running
 from ...common.json_file import read_json
 from ...common.serialization import digest
 from .listening import Listener, open_listeners
@@ -74,7 +74,7 @@ class Responder:
 
     def _running(self) -> dict | None:
         state = read_json(self.state_file)
-        return state if state and began(state["pid"]) == state["began"] else None
+        return state if state and is_running(state["pid"], state["began"]) else None
 
 
 def _identity(listener: Listener) -> list:
