@@ -19,8 +19,8 @@ def parse(words):
     parser = argparse.ArgumentParser(
         prog="python -m lab",
         description="Three nodes and an external host on this machine.",
-        epilog="Environment: DRIVER, LAB_DIR, LAB_NETWORK_PREFIX, LAB_NETWORK_PREFIX6, LAB_CPU_PERCENT, LAB_APT_URI, "
-        "XDG_CACHE_HOME.",
+        epilog="Environment: DRIVER, LAB_DIR, LAB_NETWORK_PREFIX, LAB_NETWORK_PREFIX6, LAB_CPU_PERCENT, LAB_MEMORY_MB, "
+        "LAB_APT_URI, XDG_CACHE_HOME.",
     )
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
 

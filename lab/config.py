@@ -28,6 +28,7 @@ MTU = {"management": 1500, "underlay": 9100, "provider": 1500}
 # Their MAC addresses must be equal as well: that network keeps sending to the first one that it received from.
 MACHINE_NUMBER = 15
 MACHINE_MAC = "02:68:64:00:00:0f"
+MEMORY_MEGABYTES, LEAST_MEGABYTES = 1024, 512
 # A socket path may be 107 characters long; the longest name that the lab appends takes 40 of them.
 LONGEST_RUNTIME = 67
 # Characters that separate words in the command lines and files that paths end up in.
@@ -60,6 +61,16 @@ def host_named(name):
         if host.name == name:
             return host
     raise LabError(f"there is no host {name}", f"use one of {', '.join(host.name for host in HOSTS)}")
+
+
+def memory_megabytes():
+    """The memory of each host with a kernel of its own (LAB_MEMORY_MB)."""
+    text = os.environ.get("LAB_MEMORY_MB") or str(MEMORY_MEGABYTES)
+    if not text.isdecimal() or int(text) < LEAST_MEGABYTES:
+        raise LabError(
+            f"LAB_MEMORY_MB is {text!r}", f"set it to a whole number of at least {LEAST_MEGABYTES}, or leave it out"
+        )
+    return int(text)
 
 
 def cpu_percent():

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import threading
 
-from lab.config import PROJECT
+from lab.config import PROJECT, memory_megabytes
 from lab.errors import LabError
 from lab.image import pack
 
@@ -17,7 +17,6 @@ APPLETS = (
     "sh", "mount", "umount", "ip", "mkdir", "cp", "find", "uname", "chroot", "switch_root", "poweroff", "echo",
 )  # fmt: skip
 MEGABYTE = 1 << 20
-MEMORY = 1024 * MEGABYTE
 # The tunnel, dummy and ifb drivers are built in: without these every network namespace would begin with their devices,
 # which are not there on a host that loads modules.
 KERNEL_ARGUMENTS = (
@@ -54,7 +53,7 @@ def memory_directory(guests, candidates=None):
     """
     if candidates is None:
         candidates = ("/dev/shm", os.environ.get("TMPDIR"), "/tmp")
-    found = []
+    found, needed = [], guests * memory_megabytes()
     for path in filter(None, candidates):
         if not os.path.isdir(path) or not os.access(path, os.W_OK):
             found.append(f"{path} is not a directory that this user may write to")
@@ -63,12 +62,12 @@ def memory_directory(guests, candidates=None):
         free = about.f_bavail * about.f_frsize
         if about.f_flag & os.ST_NOEXEC:
             found.append(f"{path} is mounted noexec")
-        elif free < guests * MEMORY:
+        elif free < needed * MEGABYTE:
             found.append(f"{path} has {free // MEGABYTE} MB")
         else:
             return path
     raise LabError(
-        f"no place for the memory of {guests} hosts, {guests * MEMORY // MEGABYTE} MB: {'; '.join(found)}",
+        f"no place for the memory of {guests} hosts, {needed} MB: {'; '.join(found)}",
         "set TMPDIR to a directory with that much room, on a tmpfs if possible",
     )
 
@@ -82,7 +81,7 @@ def arguments(kernel, image, name, initramfs, disk, directory, interfaces=()):
     flag, _, path = disk.rpartition(":")
     words = [
         # A guest that ends in a kernel panic must not leave a core file.
-        "prlimit", "--core=0", str(kernel.binary), *KERNEL_ARGUMENTS, f"mem={MEMORY // MEGABYTE}M", f"umid={name}",
+        "prlimit", "--core=0", str(kernel.binary), *KERNEL_ARGUMENTS, f"mem={memory_megabytes()}M", f"umid={name}",
         f"uml_dir={directory}/", f"initrd={initramfs}", f"ubd0rc={image.squashfs}", f"ubd1{flag}={path}",
     ]  # fmt: skip
     for number, (descriptor, mac, mtu) in enumerate(interfaces):

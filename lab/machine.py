@@ -7,13 +7,12 @@ import subprocess
 import tempfile
 
 from lab import processes
-from lab.config import MACHINE_MAC, MACHINE_NUMBER
+from lab.config import MACHINE_MAC, MACHINE_NUMBER, memory_megabytes
 from lab.errors import LabError
 from lab.image import pack, run
 from lab.qmp import Monitor
 
 QEMU = "qemu-system-x86_64"
-MEMORY = "1024M"
 # QEMU 7.2's emulation returns wrong flags from cmpxchg16b, which makes guests crash at random: hence -cx16.
 CPU = "qemu64,-cx16,+ssse3,+sse4.1,+sse4.2,+popcnt,+aes,+pclmulqdq,+rdrand"
 EMULATION = ("-accel", "tcg,thread=multi,tb-size=256", "-cpu", CPU)
@@ -41,9 +40,9 @@ def segment_netdev(name, runtime, host, segment):
 def memory(template=None, shared=False):
     """Guest memory: anonymous, or a file that is written through (template) or copied on write (restored)."""
     if template is None:
-        return ("-object", f"memory-backend-ram,id=mem,size={MEMORY}")
+        return ("-object", f"memory-backend-ram,id=mem,size={memory_megabytes()}M")
     share = "on" if shared else "off"
-    return ("-object", f"memory-backend-file,id=mem,size={MEMORY},mem-path={template},share={share}")
+    return ("-object", f"memory-backend-file,id=mem,size={memory_megabytes()}M,mem-path={template},share={share}")
 
 
 def arguments(host, image, disk, initramfs, runtime, port, console, memory_arguments, kvm, network):
@@ -55,7 +54,8 @@ def arguments(host, image, disk, initramfs, runtime, port, console, memory_argum
     )
     return [
         QEMU, "-name", host.name, "-nodefaults", "-no-user-config", "-display", "none",
-        "-machine", "pc,memory-backend=mem", *accelerator(kvm), "-smp", "1", "-m", MEMORY, *memory_arguments,
+        "-machine", "pc,memory-backend=mem", *accelerator(kvm), "-smp", "1",
+        "-m", f"{memory_megabytes()}M", *memory_arguments,
         "-kernel", str(image.kernel), "-initrd", str(initramfs), "-append", KERNEL_ARGUMENTS,
         "-drive", f"if=none,id=root,format=raw,readonly=on,file={image.squashfs}",
         "-device", "virtio-blk-pci,drive=root",

@@ -51,7 +51,7 @@ class Meter:
         mark = _METER.search(line)
         if mark is None:
             return
-        now = _processor_time(process), time.monotonic()
+        now = processor_time(process), time.monotonic()
         if mark[1] == "begin":
             self._began = now
         else:
@@ -60,8 +60,8 @@ class Meter:
             sys.stderr.write(f"{mark[2]}: {used[0]:.3f} s of a processor in {used[1]:.3f} s\n")
 
 
-def _processor_time(process: int) -> float:
-    """Seconds that a process and its descendants have run, of those that are still there."""
+def processor_time(process: int) -> float:
+    """Return the seconds that a process and its descendants have run, of those that are still there."""
     children: dict[int, list[int]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):

@@ -4,7 +4,7 @@
 import pytest
 import yaml
 
-from lab.config import DRIVERS, HOSTS, LONGEST_RUNTIME, PROJECT, Lab, Network, cpu_percent, host_named
+from lab.config import DRIVERS, HOSTS, LONGEST_RUNTIME, PROJECT, Lab, Network, cpu_percent, host_named, memory_megabytes
 from lab.errors import LabError
 
 
@@ -110,3 +110,19 @@ def test_the_inventory_names_the_same_hosts():
             for text in variables["heddle_underlay_addresses"]
         ]
         assert found == expected
+
+
+@pytest.mark.parametrize(("text", "megabytes"), [(None, 1024), ("", 1024), ("512", 512), ("3000", 3000)])
+def test_memory_of_hosts_comes_from_the_environment(monkeypatch, text, megabytes):
+    monkeypatch.delenv("LAB_MEMORY_MB", raising=False)
+    if text is not None:
+        monkeypatch.setenv("LAB_MEMORY_MB", text)
+    assert memory_megabytes() == megabytes
+
+
+@pytest.mark.parametrize("text", ["0", "511", "-1024", "1G"])
+def test_bad_memory_of_hosts_is_refused(monkeypatch, text):
+    monkeypatch.setenv("LAB_MEMORY_MB", text)
+    with pytest.raises(LabError, match=f"LAB_MEMORY_MB is '{text}'") as error:
+        memory_megabytes()
+    assert "at least 512" in error.value.remedy
