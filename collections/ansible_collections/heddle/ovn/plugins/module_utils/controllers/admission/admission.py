@@ -208,13 +208,13 @@ def _run_controllers(
         if refused:
             return refused
         if not allocating.has_left_out or _served(after) <= _served(stage):
-            egress = assign_egress_ips(after)
+            egress, selection = assign_egress_ips(after)
             assign_announcers(after)
-            select_nodes(before, after, now)
+            select_nodes(before, after, now, selection)
             evaluate(after, before, claims, allocating.failures, now)
             update_services(after, now)
             update_policies(after, now)
-            update_egress_ips(after, egress, now)
+            update_egress_ips(after, egress, selection, now)
             update_egress_services(after, now)
             update_egress_rules(after, now)
             update_pools(before, after, now)

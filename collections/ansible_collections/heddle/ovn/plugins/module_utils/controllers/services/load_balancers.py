@@ -19,6 +19,7 @@ from ..allocation.address_assignment import Candidate, assigned_hosts
 from ..allocation.allocation import nodes_with_subnets
 from ..conditions import FALSE, TRUE, described
 from ..egress.egress_services import egress_service_of, selected_nodes, store_hosts
+from ..egress.precedence import EGRESS_SERVICE_IN_EFFECT, store_in_effect
 from ..network.networks import Network, networks
 from ..node_labels import EGRESS_SERVICE
 from .cluster_ips import FAMILY_NAMES, SERVICE, families_of, is_headless, service_owner
@@ -58,6 +59,7 @@ def assign_announcers(snapshot: Snapshot, live: Collection[str] | None = None) -
             # It was of this type before; another Service may have its addresses now.
             snapshot.objects[entry.key] = entry.with_status(announcers=None)
     if not services and not snapshot.of_kind(EGRESS_SERVICE):
+        store_in_effect(snapshot, EGRESS_SERVICE_IN_EFFECT, {})
         return
     endpoints = ServiceEndpoints(snapshot, networks(snapshot))
     wanted: dict[str, list[str]] = {}
