@@ -15,6 +15,7 @@ from ...common.addressing import family, network_of, overlapping
 from ...store.settings import shared_ranges
 from ...store.snapshot import Snapshot, StoredObject
 from ..admission.host_addresses import reserved_addresses, taken_addresses
+from ..allocation.address_assignment import Candidate
 from ..allocation.pools import Pool
 from ..network.attachment import Attachments
 from ..network.networks import Network
@@ -23,6 +24,8 @@ from .cluster_ips import SERVICE, Refusal, families_of, service_network, service
 LOAD_BALANCER_POOL = "LoadBalancerPool"
 # The class of Heddle's own load balancers; Services of other classes are left to other implementations.
 CLASS = "heddle.dev/load-balancer"
+# A host with this label announces none (Kubernetes, "Well-Known Labels").
+EXCLUDED_LABEL = "node.kubernetes.io/exclude-from-external-load-balancers"
 _EGRESS_IP = "EgressIP"
 _ADDRESS_POOL = "AddressPool"
 _ELSEWHERE = "choose another address"
@@ -82,16 +85,31 @@ def requested_address(service: StoredObject, version: int) -> str | None:
     return text if text and family(text) == version else None
 
 
+def announcing_hosts(snapshot: Snapshot) -> list[Candidate]:
+    """Return the hosts that may announce addresses."""
+    hosts = []
+    for node in snapshot.of_kind("Node"):
+        gateway = node.spec.get("gateway")
+        if gateway and node.spec.get("chassis") and EXCLUDED_LABEL not in node.spec.get("labels", {}):
+            subnets = {str(ipaddress.ip_interface(one).network) for one in gateway["addresses"]}
+            hosts.append(Candidate(node.name, tuple(sorted(subnets))))
+    return hosts
+
+
 class Space:
     """The addresses of all pools of one family that a Service may have."""
 
     def __init__(self, snapshot: Snapshot, version: int) -> None:
-        self._subnets = [
-            network_of(text)
+        subnets = [
+            text
             for pool in snapshot.of_kind(LOAD_BALANCER_POOL)
             for text in pool.spec["subnets"]
             if family(text) == version
         ]
+        provider = {text for host in announcing_hosts(snapshot) for text in host.subnets}
+        # A pool contains no address of a host: what overlaps with a subnet of hosts is a part of it.
+        usable = {text for text in subnets if any(overlapping(text, one) for one in provider)}
+        self._subnets = [network_of(text) for text in sorted(subnets, key=lambda text: text not in usable)]
         self._reserved = {**reserved_addresses(snapshot), **dict(_egress_addresses(snapshot))}
 
     def has(self, text: str) -> bool:
@@ -102,7 +120,7 @@ class Space:
         )
 
     def free(self, taken: Collection[str]) -> Iterator[str]:
-        """Yield the addresses that are not taken, in their order."""
+        """Yield the addresses that are not taken, in the order of pools, those that a host may announce first."""
         for subnet in self._subnets:
             for number in range(subnet.num_addresses):
                 text = str(subnet.network_address + number)
