@@ -18,6 +18,7 @@ from ...store.snapshot import Snapshot, StoredObject
 from ..network.attachment_definition import is_own
 from ..network.networks import MESH_KIND, NETWORK_KINDS, wanted_networks
 from ..workload.placement import node_of
+from .default_namespace import is_implicit
 from .finalizers import held_networks, users
 
 STORED, INVENTORY = Source("state database", 0, 0), Source("inventory", 0, 0)
@@ -47,7 +48,7 @@ def update_problems(resource: Resource, stored: StoredObject | None, manifest_se
         yield problem("metadata.name", f"is the attachment definition of {stored.spec['owner']}, which Heddle manages",
                       "leave it out; it follows its network")  # fmt: skip
         return
-    if stored.manifest_set != manifest_set:
+    if stored.manifest_set != manifest_set and not is_implicit(stored):
         yield problem("metadata.name", f"belongs to the manifest set {stored.manifest_set!r}",
                       "choose another name, or apply it with that set")  # fmt: skip
         return
