@@ -58,6 +58,9 @@ def update_problems(resource: Resource, stored: StoredObject | None, manifest_se
         return
     if resource.kind in (*NETWORK_KINDS, "AddressPool"):
         yield from check_update(stored, resource)
+    elif resource.kind == "EndpointSlice" and stored.spec["addressType"] != resource.spec["addressType"]:
+        yield problem("addressType", f'Invalid value: "{resource.spec["addressType"]}": field is immutable',
+                      f"it is {stored.spec['addressType']}: put that back, or make another EndpointSlice")  # fmt: skip
     elif resource.kind == "Namespace" and (PRIMARY_NETWORK_LABEL in stored.labels) != (
         PRIMARY_NETWORK_LABEL in resource.labels
     ):
