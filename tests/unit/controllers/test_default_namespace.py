@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.object_view import documents
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from tests.pipeline import decide, layer2, namespace, stored, with_gateways, workload
@@ -42,6 +44,19 @@ def test_objects_without_a_namespace_need_no_manifest():
     again = stored(SERVICE + workload("default", "a", "node1"), after, hosts=HOSTS, now=LATE)
     assert (again.objects, again.allocations) == (after.objects, after.allocations)
     assert documents(after)["Namespace/default"]["metadata"]["name"] == "default"
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "spec"),
+    [
+        ("NetworkAttachmentDefinition", "k8s.cni.cncf.io/v1", "{config: '{}'}"),
+        ("Egress", "coil.cybozu.com/v2", "{destinations: [192.0.2.0/24], replicas: 1}"),
+    ],
+)
+def test_kinds_of_other_projects_have_it_too(kind, version, spec):
+    text = f"---\napiVersion: {version}\nkind: {kind}\nmetadata: {{name: web}}\nspec: {spec}\n"
+    assert f"{kind}/default/web" in stored(text, hosts=HOSTS).objects
+    assert "Namespace/default" not in stored("", stored(text, hosts=HOSTS), hosts=HOSTS).objects
 
 
 def test_it_is_as_if_it_had_a_manifest():
