@@ -100,16 +100,13 @@ class Space:
     """The addresses of all pools of one family that a Service may have."""
 
     def __init__(self, snapshot: Snapshot, version: int) -> None:
-        subnets = [
-            text
+        self._snapshot = snapshot
+        self._subnets = [
+            network_of(text)
             for pool in snapshot.of_kind(LOAD_BALANCER_POOL)
             for text in pool.spec["subnets"]
             if family(text) == version
         ]
-        provider = {text for host in announcing_hosts(snapshot) for text in host.subnets}
-        # A pool contains no address of a host: what overlaps with a subnet of hosts is a part of it.
-        usable = {text for text in subnets if any(overlapping(text, one) for one in provider)}
-        self._subnets = [network_of(text) for text in sorted(subnets, key=lambda text: text not in usable)]
         self._reserved = {**reserved_addresses(snapshot), **dict(_egress_addresses(snapshot))}
 
     def has(self, text: str) -> bool:
@@ -121,7 +118,10 @@ class Space:
 
     def free(self, taken: Collection[str]) -> Iterator[str]:
         """Yield the addresses that are not taken, in the order of pools, those that a host may announce first."""
-        for subnet in self._subnets:
+        provider = {network_of(text) for host in announcing_hosts(self._snapshot) for text in host.subnets}
+        # A pool contains no address of a host: what overlaps with a subnet of hosts is a part of it.
+        unusable = {subnet: not any(map(subnet.overlaps, provider)) for subnet in self._subnets}
+        for subnet in sorted(self._subnets, key=unusable.__getitem__):
             for number in range(subnet.num_addresses):
                 text = str(subnet.network_address + number)
                 if text not in taken and text not in self._reserved:
