@@ -50,6 +50,21 @@ def test_connections_leave_with_the_egress_address_and_get_their_replies(host, f
         assert {(packet.source_mac, packet.target_mac) for packet in seen.values()} == {(MAC, NEXT_HOP_MAC)}
 
 
+@pytest.mark.parametrize("mode", ["shared", "local"])
+@pytest.mark.parametrize("family", [4, 6])
+def test_one_address_for_workloads_of_all_networks(host, family, mode):
+    """Their networks have equal subnets, workloads equal addresses, and all send from one port to one port."""
+    address = EGRESS[family]["flat"]
+    spec = {"egressIPs": [address], "namespaceSelector": {}}
+    document = {"apiVersion": "k8s.ovn.org/v1", "kind": "EgressIP", "metadata": {"name": "all"}, "spec": spec}
+    machine, zone = host(f"{MANIFESTS}---\n{json.dumps(document)}\n", mode, labels=LABELS)
+    assert len(zone.plan["egress_ips"]["all"]["workloads"]) == len(NAMES)
+    for seen in conversations(machine, zone, family):
+        assert {name: packet.source for name, packet in seen.items()} == dict.fromkeys(NAMES, address)
+        # Replies find their connection by these.
+        assert len({packet.source_port for packet in seen.values()}) == len(NAMES)
+
+
 @pytest.mark.parametrize("family", [4, 6])
 def test_address_on_another_nic_leads_to_the_management_port(host, family):
     """From there on it is the kernel's (`tests/live/nftables/test_egress_nics.py`)."""

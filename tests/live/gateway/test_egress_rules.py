@@ -65,6 +65,31 @@ def test_first_matching_rule_decides_about_what_leaves_and_replies_return(host):
             )
 
 
+@pytest.mark.parametrize("version", FAMILIES)
+def test_the_first_matching_rule_decides_in_local_gateway_mode(host, version):
+    """At the management ports: the host's kernel forwards from there."""
+    text = MANIFESTS + "".join(document("EgressFirewall", name, FIREWALL) for name in RESTRICTED)
+    machine, zone = host(text, "local")
+    networks = {name: "default" if name == "plain" else f"{name}_net" for name in NAMES}
+    ways = {name: f"ovn-k8s-mp{zone.plan['networks'][network]['id']}" for name, network in networks.items()}
+    for name in NAMES:
+        asked = request_of(zone, name, UDP, version)
+        for port in (DENIED, ALLOWED):
+            machine.receive(f"if-{name}", replace(asked, target_port=port).encode())
+
+    def left() -> dict[tuple[str, int], Packet]:
+        found = [one for way in ways.values() for one in machine.sent(way) if isinstance(one, Packet)]
+        return {(one.payload.decode(), one.target_port): one for one in found if one.target == EXTERNAL[version]}
+
+    expected = {(name, ALLOWED) for name in NAMES} | {(name, DENIED) for name in OPEN}
+    machine.exchange(lambda: expected <= set(left()), "what may leave")
+    assert set(left()) == expected
+    assert not sent_out(machine, version)
+    for name in RESTRICTED:
+        machine.receive(ways[name], left()[name, ALLOWED].answer().encode())
+        machine.exchange(lambda name=name: answered(machine, name, version), f"the reply to {name}")
+
+
 def answered(machine: Host, name: str, version: int) -> bool:
     return any(isinstance(one, Packet) and one.source == EXTERNAL[version] for one in machine.sent(f"if-{name}"))
 

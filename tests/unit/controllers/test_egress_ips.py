@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 
 import pytest
@@ -138,6 +139,71 @@ def test_a_workload_leaves_with_the_first_egress_ip_by_name():
     assert status_of(after, "a") == ("True", "Assigned")
     assert status_of(after, "b") == ("False", "WorkloadInUse")
     assert build_plan(after)["egress_ips"]["b"]["workloads"] == {}
+
+
+def test_the_egress_ip_in_effect_stays_so():
+    text = TEXT + egress_ip("b", "192.0.2.100")
+    first = stored(text, hosts=HOSTS)
+    assert first.objects["Workload/red/a"].status["egressIP"] == "b"
+    text += egress_ip("a", "192.0.2.101")
+    second = stored(text, first, hosts=HOSTS)
+    assert (status_of(second, "b"), status_of(second, "a")[1]) == (("True", "Assigned"), "WorkloadInUse")
+    assert build_plan(second)["egress_ips"]["b"] == build_plan(first)["egress_ips"]["b"]
+    assert build_plan(second)["egress_ips"]["a"]["workloads"] == {}
+    # A workload that is new has none yet: the first by name.
+    third = stored(text + workload("red", "new", "node1"), second, hosts=HOSTS)
+    assert build_plan(third)["egress_ips"]["a"]["workloads"] == {"red_net": ["red/new"]}
+    # A second admission changes nothing.
+    again = stored(text, second, hosts=HOSTS, now="2026-02-01T00:00:00Z")
+    assert (again.objects, again.allocations) == (second.objects, second.allocations)
+
+
+@pytest.mark.parametrize("gone", ["removed", "selects others", "without a host"])
+def test_a_waiting_egress_ip_gets_and_keeps_workloads(gone):
+    first = stored(TEXT + egress_ip("b", "192.0.2.100"), hosts=HOSTS)
+    second = stored(TEXT + egress_ip("b", "192.0.2.100") + egress_ip("a", "192.0.2.101"), first, hosts=HOSTS)
+    other = {
+        "removed": "",
+        "selects others": egress_ip("b", "192.0.2.100", podSelector={"matchLabels": {"app": "none"}}),
+        "without a host": egress_ip("b", "198.51.100.1"),
+    }[gone]
+    third = stored(TEXT + other + egress_ip("a", "192.0.2.101"), second, hosts=HOSTS)
+    both = {"red_net": ["red/a"], "default": ["plain/b"]}
+    assert build_plan(third)["egress_ips"]["a"]["workloads"] == both
+    returned = stored(TEXT + egress_ip("0", "192.0.2.100") + egress_ip("a", "192.0.2.101"), third, hosts=HOSTS)
+    assert build_plan(returned)["egress_ips"]["a"]["workloads"] == both
+    nothing = stored(TEXT, returned, hosts=HOSTS)
+    assert "egressIP" not in nothing.objects["Workload/red/a"].status
+
+
+def test_names_decide_in_a_state_of_an_older_release():
+    after = stored(TEXT + egress_ip("b", "192.0.2.100") + egress_ip("a", "192.0.2.101"), hosts=HOSTS)
+    older = copy.deepcopy(after)
+    for entry in older.of_kind("Workload"):
+        older.objects[entry.key] = entry.with_status(egressIP=None)
+    assert build_plan(older) == build_plan(after)
+    assert build_plan(older)["egress_ips"]["a"]["workloads"] == {"red_net": ["red/a"], "default": ["plain/b"]}
+
+
+def test_an_egress_ip_without_a_host_takes_no_workload():
+    after = stored(TEXT + egress_ip("b", "192.0.2.100") + egress_ip("a", "198.51.100.1"), hosts=HOSTS)
+    assert status_of(after, "b") == ("True", "Assigned")
+    assert build_plan(after)["egress_ips"]["b"]["workloads"] == {"red_net": ["red/a"], "default": ["plain/b"]}
+
+
+def test_a_drain_that_leaves_it_without_a_host_passes_workloads_on():
+    """They do not return when the host does: their connections would end a second time."""
+    beyond = {**HOSTS["node1"]["gateway"], "addresses": ["198.51.100.11/24"], "next_hops": ["198.51.100.1"]}
+    hosts = {**HOSTS, "node1": {**HOSTS["node1"], "gateway": beyond}}
+    text = TEXT + egress_ip("a", "198.51.100.100") + egress_ip("b", "192.0.2.100")
+    before = stored(text, hosts=hosts, settings={"layer2_topology": "gateway-router"})
+    both = {"red_net": ["red/a"], "default": ["plain/b"]}
+    assert build_plan(before)["egress_ips"]["a"]["workloads"] == both
+    drained, _moves, _blockers = layer2_steps.drain(before, ["node1"], "2.0")
+    assert build_plan(drained)["egress_ips"]["b"]["workloads"] == both
+    changed, _blockers = layer2_steps.change_version(drained, ["node1"], "2.0")
+    assert changed.objects["EgressIP/a"].status["items"]
+    assert build_plan(changed)["egress_ips"]["b"]["workloads"] == both
 
 
 def test_selectors_choose_namespaces_and_workloads():

@@ -175,6 +175,25 @@ def test_a_workload_leaves_by_the_first_egress_service_by_name():
     assert build_plan(after)["egress_services"]["default"].keys() == {"plain/also"}
 
 
+def test_the_egress_service_in_effect_stays_so():
+    text = TEXT + service("plain") + service("plain", "also")
+    first = stored(text + egress_service("plain"), hosts=SHARED)
+    both = text + egress_service("plain") + egress_service("plain", "also")
+    second = stored(both, first, hosts=SHARED)
+    assert (reason(second, "plain/web"), reason(second, "plain/also")) == ("Assigned", "WorkloadInUse")
+    assert build_plan(second)["egress_services"] == build_plan(first)["egress_services"]
+    again = stored(both, second, hosts=SHARED, now="2026-02-01T00:00:00Z")
+    assert (again.objects, again.allocations) == (second.objects, second.allocations)
+    # Without a host it has no endpoints, and the other one has them from then on.
+    nowhere = egress_service("plain", nodeSelector=on("node9")) + egress_service("plain", "also")
+    third = stored(text + nowhere, second, hosts=SHARED)
+    assert build_plan(third)["egress_services"]["default"].keys() == {"plain/also"}
+    fourth = stored(both, third, hosts=SHARED)
+    assert build_plan(fourth)["egress_services"]["default"].keys() == {"plain/also"}
+    assert "egressService" not in stored(text, fourth, hosts=SHARED).objects["Workload/plain/b"].status
+    assert "egressService" not in stored(TEXT, fourth, hosts=SHARED).objects["Workload/plain/b"].status
+
+
 def test_endpoints_that_are_not_ready_keep_their_address():
     text = TEXT.replace("spec: {node: node3}", "spec: {node: node3, ready: false}") + service("plain")
     plan = build_plan(stored(text + egress_service("plain"), hosts=SHARED))

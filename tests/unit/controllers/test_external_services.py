@@ -214,6 +214,27 @@ def test_condition(more, spec, reason):
     assert announced(TENANTS + more + text)[0] == reason
 
 
+def test_pools_that_a_host_can_announce_come_first():
+    """Whatever their names and the order of their subnets; the others are used when these are exhausted."""
+    pools = pool("198.51.100.0/31", "192.0.2.201/32", name="a") + pool("192.0.2.200/32", name="b")
+    names = ["s1", "s2", "s3", "s4"]
+    text = TENANTS + pools + "".join(service("type: LoadBalancer", name=name) for name in names)
+    after = stored(text, hosts=HOSTS)
+    held = [after.allocations["load-balancer-v4"][f"red/{name}"] for name in names]
+    assert held == ["192.0.2.201", "192.0.2.200", "198.51.100.0", "198.51.100.1"]
+    excluded = {"node.kubernetes.io/exclude-from-external-load-balancers": ""}
+    none = {name: {**host, "labels": excluded} for name, host in HOSTS.items()}
+    first = stored(TENANTS + pools + service("type: LoadBalancer"), hosts=none).allocations["load-balancer-v4"]
+    assert first == {"red/web": "198.51.100.0"}
+
+
+def test_an_address_that_no_host_announces_stays():
+    beyond, text = pool("198.51.100.0/31", name="a"), TENANTS + service("type: LoadBalancer")
+    before = stored(text + beyond, hosts=HOSTS)
+    after = stored(text + beyond + pool("192.0.2.200/32", name="b"), before, hosts=HOSTS)
+    assert after.allocations["load-balancer-v4"] == {"red/web": "198.51.100.0"}
+
+
 def test_a_family_that_the_network_lacks_gets_no_address():
     red = namespace("red") + layer2("red", "net", "10.0.0.0/24")
     text = red + pool("192.0.2.200/31", "2001:db8::c00/127")

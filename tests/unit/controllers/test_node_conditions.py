@@ -139,3 +139,11 @@ def test_after_a_restore_no_node_has_reported():
     _before, after = restore(None, document, overwrite=False, least_revision=0, moment=LATER, write=False)
     for key in (THE_FIREWALL, THE_QOS, THE_POLICY):
         assert status(after, key) == status(admitted(), key)
+
+
+def test_an_egress_qos_without_a_spec_has_no_rules():
+    """`spec` is optional in its definition (k8s.ovn.org/v1)."""
+    text = TEXT.replace("spec: {egress: [{dscp: 10}]}\n", "")
+    after = admitted(text)
+    [entry] = build_plan(after)["egress_qos"]
+    assert entry == {"namespace": "plain", "rules": []}

@@ -299,6 +299,15 @@ def test_what_an_api_server_replaces_by_defaults_or_ignores(spec, expected):
     assert found["ports"][0]["protocol"] == "TCP"
 
 
+def test_the_type_of_addresses_of_a_slice_cannot_change():
+    text = RED + service(spec="ports: [{port: 80}]")
+    before = stored(text + endpoint_slice("10.0.0.9"))
+    assert refused(text + endpoint_slice("'fd00:10::9'", "IPv6"), before=before) == [
+        'addressType: Invalid value: "IPv6": field is immutable'
+    ]
+    stored(text + endpoint_slice("'fd00:10::9'", "IPv6", name="web-2"), before=before)
+
+
 def test_a_slice_as_kubectl_shows_it():
     pasted = endpoint_slice("192.0.2.9").replace("{name: web-1,", "{name: web-1, generateName: web-,")
     assert endpoints(RED + service() + pasted) == [[("192.0.2.9", 8080)]]

@@ -19,6 +19,16 @@ _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _DNS_1035_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _PORT_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _QUALIFIED_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
+_SUBDOMAIN_RULE = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
+    "end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
+    r"'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+)
+_NAME_RULE = (
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character "
+    "(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
+    "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+)
 
 
 def is_dns_label(text: str) -> bool:
@@ -88,6 +98,35 @@ def port_name_mistake(text: str) -> str:
     if not _PORT_NAME.fullmatch(text):
         return "must contain only lower case letters, digits and single hyphens, and not begin or end with a hyphen"
     return ""
+
+
+def read_qualified_name(node: Node) -> str | None:
+    """A field that holds a qualified name: ``name`` or ``prefix/name``."""
+    text = node.text()
+    mistake = "" if text is None else _qualified_name_mistake(text)
+    if mistake:
+        node.refuse(f"Invalid value: {show(text)}: {mistake}")
+        return None
+    return text
+
+
+def _qualified_name_mistake(text: str) -> str:
+    """What is wrong with a qualified name, in the words of Kubernetes (`IsQualifiedName`); "" for nothing."""
+    if is_label_key(text):
+        return ""
+    prefix, slash, name = text.partition("/") if "/" in text else ("", "", text)
+    if "/" in name:
+        with_prefix = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+        return f"a qualified name {_NAME_RULE} {with_prefix}"
+    if slash and not prefix:
+        return "prefix part must be non-empty"
+    if slash and not is_dns_subdomain(prefix):
+        return f"prefix part {_SUBDOMAIN_RULE}"
+    if not name:
+        return "name part must be non-empty"
+    if len(name) > LONGEST_LABEL:
+        return f"name part must be no more than {LONGEST_LABEL} characters"
+    return f"name part {_NAME_RULE}"
 
 
 def is_label_key(text: str) -> bool:

@@ -21,10 +21,13 @@ from ..controllers.allocation.router_addresses import gateway_address, managemen
 from ..controllers.allocation.transit import chosen_transit_subnets
 from ..controllers.allocation.tunnel_keys import key_ranges
 from ..controllers.coil.membership import pools_of_namespaces
+from ..controllers.egress.egress_ips import EgressSelection
 from ..controllers.egress.egress_rules import egress_firewalls, egress_qos
+from ..controllers.egress.egress_services import EgressServiceSelection
 from ..controllers.network.attachment import Attachments, moves_live
 from ..controllers.network.network_nodes import nodes_of_networks
 from ..controllers.network.networks import Network, networks, running_workloads
+from ..controllers.services.service_endpoints import ServiceEndpoints
 from ..controllers.workload.move import moving_to
 from ..controllers.workload.placement import node_of
 from ..store.encapsulation import AUTO, SETTING, encapsulation_of
@@ -44,9 +47,11 @@ def build_plan(snapshot: Snapshot) -> dict:
     found = networks(snapshot)
     attachments, pools = Attachments(found), pools_of_namespaces(snapshot)
     interfaces = WorkloadInterfaces(snapshot)
-    selected = nodes_of_networks(snapshot, found)
+    egress_ips = EgressSelection(snapshot, found)
+    egress_services = EgressServiceSelection(snapshot, ServiceEndpoints(snapshot, found))
+    selected = nodes_of_networks(snapshot, found, egress_ips, egress_services)
     nodes = snapshot.of_kind("Node")
-    egress = egress_ip_entries(snapshot, found)
+    egress = egress_ip_entries(snapshot, egress_ips)
     leaving = networks_of(egress)
     has_ovn = snapshot.settings.get(OVN, True)
     plan = {
@@ -80,7 +85,7 @@ def build_plan(snapshot: Snapshot) -> dict:
         **headless_entries(snapshot, found),
         "policies": policy_entries(snapshot, found),
         "egress_ips": egress,
-        **egress_service_entries(snapshot, found),
+        **egress_service_entries(snapshot, egress_services),
         "egress_firewalls": egress_firewalls(snapshot, found),
         "egress_qos": egress_qos(snapshot, found),
         **coil_entries(snapshot),

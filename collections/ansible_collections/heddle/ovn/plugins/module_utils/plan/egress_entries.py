@@ -7,7 +7,6 @@ from ..api.services.external_access import LOCAL
 from ..common.addressing import family
 from ..controllers.egress.egress_ips import EGRESS_IP, MARK_POOL, EgressSelection, held_on, holders
 from ..controllers.egress.egress_services import ALL_HOSTS, EgressServiceSelection
-from ..controllers.network.networks import Network
 from ..controllers.node_labels import EGRESS_SERVICE
 from ..controllers.services.cluster_ips import SERVICE, cluster_ips
 from ..controllers.services.load_balancers import announcers
@@ -15,17 +14,16 @@ from ..controllers.services.node_ports import node_ports
 from ..store.snapshot import Snapshot, StoredObject
 
 
-def egress_ip_entries(snapshot: Snapshot, found: dict[str, Network]) -> dict[str, dict]:
-    """Return the EgressIPs by name; `found` are the networks in effect. One without any host is left out."""
-    entries = [entry for entry in snapshot.of_kind(EGRESS_IP) if holders(entry)]
-    selection = EgressSelection(snapshot, found) if entries else None
+def egress_ip_entries(snapshot: Snapshot, selection: EgressSelection) -> dict[str, dict]:
+    """Return the EgressIPs by name; `selection` has their workloads. One without any host is left out."""
     return {
         entry.name: {
             "mark": int(snapshot.get(MARK_POOL, entry.name)),
             "addresses": _addresses(snapshot, entry),
             "workloads": selection.workloads[entry.name],
         }
-        for entry in entries
+        for entry in snapshot.of_kind(EGRESS_IP)
+        if holders(entry)
     }
 
 
@@ -47,14 +45,13 @@ def networks_of(entries: dict[str, dict]) -> dict[str, list[str]]:
     return found
 
 
-def egress_service_entries(snapshot: Snapshot, found: dict[str, Network]) -> dict[str, dict]:
+def egress_service_entries(snapshot: Snapshot, selection: EgressServiceSelection) -> dict[str, dict]:
     """Return `egress_services`: EgressServices by network and `namespace/name`; nothing where none is in effect.
 
     `host` is the node by which `workloads` leave with `addresses` of the load balancer, or `ALL`: by their own nodes,
     with the addresses of these. `table` is a routing table, "" for that of the host; replies of the Service's own
     addresses (`cluster_ips`) and node ports use it, too. `mark` is that of packets on a user-defined network.
     """
-    selection = EgressServiceSelection(snapshot, found)
     entries: dict[str, dict] = {}
     for entry in snapshot.of_kind(EGRESS_SERVICE):
         name = f"{entry.namespace}/{entry.name}"

@@ -91,6 +91,8 @@ KIND = Kind(
     name="Egress",
     api_versions=COIL_VERSIONS,
     namespaced=True,
+    # As kubectl has it.
+    default_namespace="default",
     read_spec=_read_spec,
     read_name=_read_name,
 )

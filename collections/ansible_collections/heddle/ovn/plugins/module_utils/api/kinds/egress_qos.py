@@ -17,6 +17,8 @@ _MOST_RULES = 1000
 
 def _read_spec(node: Node) -> dict:
     """The normalised spec: ``{"egress": [{"dscp": int, "dstCIDR": str | None, "podSelector": selector}]}``."""
+    if node.value is None:
+        return {"egress": []}
     fields = node.mapping(("egress",))
     rules = fields.require("egress", "list the rules; the first one that matches applies")
     return {"egress": [_read_rule(item) for item in rules.sequence(most=_MOST_RULES)] if rules else []}

@@ -19,5 +19,7 @@ KIND = Kind(
     name="NetworkAttachmentDefinition",
     api_versions=("k8s.cni.cncf.io/v1",),
     namespaced=True,
+    # As kubectl has it.
+    default_namespace="default",
     read_spec=_read_spec,
 )

@@ -10,7 +10,7 @@ from ..addresses import read_cidr
 from ..node import Fields, Node
 from ..problem import show
 from ..selector import read_selector
-from ..services.ports import PROTOCOLS, read_port_name, read_port_number
+from ..services.ports import PROTOCOLS, read_port_name, read_port_number, refuse_duplicates
 
 HIGHEST, LOWEST = 0, 1000
 _MOST = 100
@@ -109,7 +109,10 @@ def _read_peer(node: Node, rule: dict, *, is_egress: bool) -> None:
             "domainNames is accepted by the API, not supported by Heddle yet", "write the addresses as networks"
         )
     if networks := fields.get("networks"):
-        found = [read_cidr(item) for item in networks.sequence(1, _MOST_NETWORKS)]
+        items = networks.sequence(1, _MOST_NETWORKS)
+        # A set of texts (`x-kubernetes-list-type`): another spelling of a network is another one.
+        refuse_duplicates(items, [item.value if isinstance(item.value, str) else None for item in items])
+        found = [read_cidr(item) for item in items]
         rule["networks"] += [str(one.value) for one in found if one]
 
 

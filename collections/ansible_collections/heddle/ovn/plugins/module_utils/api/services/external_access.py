@@ -10,7 +10,7 @@ from __future__ import annotations
 import ipaddress
 
 from ..addresses import parse_address, parse_cidr
-from ..names import check_label_key
+from ..names import read_qualified_name
 from ..node import Fields, Node
 from ..problem import show
 
@@ -60,7 +60,8 @@ def read_external_access(fields: Fields, kind: str) -> dict:
     else:
         for name in _OF_LOAD_BALANCERS:
             field = fields.get(name)
-            if field and field.value not in ([], "", False):
+            # A list without items is none (`omitempty`); the other fields are pointers, which any value sets.
+            if field and field.value != []:
                 field.refuse(_ONLY_LOAD_BALANCER, "remove it")
     found["healthCheckNodePort"] = _health_check_port(fields.get("healthCheckNodePort"), is_local=is_local)
     return found
@@ -81,11 +82,10 @@ def _load_balancer(fields: Fields) -> dict:
         fields.get(name) for name in ("allocateLoadBalancerNodePorts", "loadBalancerClass", "loadBalancerSourceRanges")
     )
     address = fields.get("loadBalancerIP")
-    name = chosen.text() if chosen else None
     found = [_source_range(item) for item in ranges.sequence()] if ranges else []
     return {
         "allocateLoadBalancerNodePorts": allocates.boolean() if allocates else True,
-        "loadBalancerClass": name if name and check_label_key(chosen, name) else None,
+        "loadBalancerClass": read_qualified_name(chosen) if chosen else None,
         # An address of no pool is reported, as with a load balancer that does not have it.
         "loadBalancerIP": _address(address) if address and address.value != "" else None,
         "loadBalancerSourceRanges": list(dict.fromkeys(text for text in found if text)),

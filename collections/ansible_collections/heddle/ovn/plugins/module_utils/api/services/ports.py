@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..names import port_name_mistake, read_dns_label
+from ..names import port_name_mistake, read_dns_label, read_qualified_name
 from ..node import Fields, Node
 from ..problem import show
 
@@ -86,8 +86,7 @@ def _service_port(node: Node, *, is_named: bool, has_node_ports: bool) -> dict:
     node_port = fields.get("nodePort") if fields.get("nodePort") and fields.get("nodePort").value != 0 else None
     if node_port and not has_node_ports:
         node_port.refuse("Forbidden: may not be used when `type` is 'ClusterIP'", "remove it")
-    if fields.get("appProtocol"):
-        fields.get("appProtocol").text()
+    _check_app_protocol(fields)
     return {
         "name": (read_dns_label(name) or "") if name and name.value != "" else "",
         "protocol": read_protocol(fields, may_be_empty=True),
@@ -95,6 +94,12 @@ def _service_port(node: Node, *, is_named: bool, has_node_ports: bool) -> dict:
         "targetPort": read_port_number_or_name(target) if target and target.value not in (0, "") else port,
         "nodePort": (read_port_number(node_port) or 0) if node_port and has_node_ports else 0,
     }
+
+
+def _check_app_protocol(fields: Fields) -> None:
+    """It is for others: nothing here depends on it."""
+    if node := fields.get("appProtocol"):
+        read_qualified_name(node)
 
 
 def read_slice_ports(node: Node | None) -> list[dict]:
@@ -107,6 +112,7 @@ def read_slice_ports(node: Node | None) -> list[dict]:
     for item in items:
         fields = item.mapping(("name", "protocol", "port", "appProtocol"))
         name, port = fields.get("name"), fields.get("port")
+        _check_app_protocol(fields)
         ports.append(
             {
                 "name": (read_dns_label(name) or "") if name and name.value != "" else "",

@@ -42,6 +42,7 @@ from ..workload.vm_placement import check_moving
 from ..workload.workload import update_workloads
 from . import rules
 from .cluster_limits import shortages
+from .default_namespace import settle_default_namespace
 from .finalizers import asked_to_go, has_finalizer, release, users
 from .path_mtu import check_path_mtu
 from .rules import Refusal
@@ -73,6 +74,7 @@ def admit(
     after.objects = _objects(before, resources, manifest_set, now)
     after.objects |= {entry.key: entry for entry in _nodes(before, nodes)}
     place_routers(before, after, now)
+    settle_default_namespace(after, now)
     layer2_version.begin(after, before)
     for workload in after.of_kind("Workload"):
         after.objects[workload.key] = move.completed(placement.scheduled(workload, nodes.keys()), nodes.keys())
@@ -208,13 +210,13 @@ def _run_controllers(
         if refused:
             return refused
         if not allocating.has_left_out or _served(after) <= _served(stage):
-            egress = assign_egress_ips(after)
+            egress, selection = assign_egress_ips(after)
             assign_announcers(after)
-            select_nodes(before, after, now)
+            select_nodes(before, after, now, selection)
             evaluate(after, before, claims, allocating.failures, now)
             update_services(after, now)
             update_policies(after, now)
-            update_egress_ips(after, egress, now)
+            update_egress_ips(after, egress, selection, now)
             update_egress_services(after, now)
             update_egress_rules(after, now)
             update_pools(before, after, now)

@@ -18,6 +18,7 @@ from ...store.snapshot import Snapshot, StoredObject
 from ..network.attachment_definition import is_own
 from ..network.networks import MESH_KIND, NETWORK_KINDS, wanted_networks
 from ..workload.placement import node_of
+from .default_namespace import is_implicit
 from .finalizers import held_networks, users
 
 STORED, INVENTORY = Source("state database", 0, 0), Source("inventory", 0, 0)
@@ -47,7 +48,7 @@ def update_problems(resource: Resource, stored: StoredObject | None, manifest_se
         yield problem("metadata.name", f"is the attachment definition of {stored.spec['owner']}, which Heddle manages",
                       "leave it out; it follows its network")  # fmt: skip
         return
-    if stored.manifest_set != manifest_set:
+    if stored.manifest_set != manifest_set and not is_implicit(stored):
         yield problem("metadata.name", f"belongs to the manifest set {stored.manifest_set!r}",
                       "choose another name, or apply it with that set")  # fmt: skip
         return
@@ -57,6 +58,9 @@ def update_problems(resource: Resource, stored: StoredObject | None, manifest_se
         return
     if resource.kind in (*NETWORK_KINDS, "AddressPool"):
         yield from check_update(stored, resource)
+    elif resource.kind == "EndpointSlice" and stored.spec["addressType"] != resource.spec["addressType"]:
+        yield problem("addressType", f'Invalid value: "{resource.spec["addressType"]}": field is immutable',
+                      f"it is {stored.spec['addressType']}: put that back, or make another EndpointSlice")  # fmt: skip
     elif resource.kind == "Namespace" and (PRIMARY_NETWORK_LABEL in stored.labels) != (
         PRIMARY_NETWORK_LABEL in resource.labels
     ):

@@ -2,6 +2,7 @@
 """EgressIPs: the host of each address, the workloads that leave with it, and the status of the objects.
 
 `status.items` is the assignment, as ovn-kubernetes writes it; it is also what the next one keeps as far as possible.
+`status.egressIP` of a workload is the EgressIP that it leaves with, which the next decision keeps, too.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from ipaddress import ip_interface
 
-from ...api import matches
+from ...api import LabelledNames, matches
 from ...common.addressing import family
 from ...common.naming import PRIMARY_NETWORK_LABEL
 from ...store.snapshot import Snapshot, StoredObject
@@ -20,6 +21,7 @@ from ..network.attachment import Attachments, workload_key
 from ..network.networks import Network, namespace_labels, networks, running_workloads
 from ..node_labels import EGRESS_SERVICE
 from .egress_assignment import ASSIGNABLE_LABEL, Assignment, Host, assigned
+from .precedence import EGRESS_IP_IN_EFFECT, in_effect, store_in_effect
 
 EGRESS_IP = "EgressIP"
 # ovn-kubernetes has only `status.items`, and events; the condition has the reasons of these.
@@ -40,24 +42,29 @@ def egress_mark_pool(snapshot: Snapshot) -> Pool:
     return Pool(MARK_POOL, holds, "put addresses of several objects into one", numbers(*MARKS), owners)
 
 
-def assign_egress_ips(snapshot: Snapshot, live: Collection[str] | None = None) -> Assignment:
-    """Store in each EgressIP which host has which of its addresses; return it, with what has none and why.
+def assign_egress_ips(
+    snapshot: Snapshot, live: Collection[str] | None = None
+) -> tuple[Assignment, EgressSelection]:  # fmt: skip
+    """Store in each EgressIP which host has which of its addresses, and in workloads which EgressIP is in effect.
 
-    `live` are the hosts that may hold addresses, None for all of the inventory.
+    Return the assignment, with what has no host and why, and the workloads of each. `live` are the hosts that may hold
+    addresses, None for all of the inventory.
     """
     entries = snapshot.of_kind(EGRESS_IP)
-    if not entries:
-        return Assignment()
-    found = assigned(
-        {entry.name: entry.spec["egressIPs"] for entry in entries},
-        [host for host in map(_host, snapshot.of_kind("Node")) if host and (live is None or host.name in live)],
-        reserved_addresses(snapshot),
-        {entry.name: holders(entry) for entry in entries},
-    )
+    found = Assignment()
+    if entries:
+        found = assigned(
+            {entry.name: entry.spec["egressIPs"] for entry in entries},
+            [host for host in map(_host, snapshot.of_kind("Node")) if host and (live is None or host.name in live)],
+            reserved_addresses(snapshot),
+            {entry.name: holders(entry) for entry in entries},
+        )
     for entry in entries:
         items = [{"egressIP": address, "node": node} for address, node in found.holders[entry.name].items()]
         snapshot.objects[entry.key] = entry.with_status(items=items)
-    return found
+    selection = EgressSelection(snapshot, networks(snapshot))
+    store_in_effect(snapshot, EGRESS_IP_IN_EFFECT, selection.owners)
+    return found, selection
 
 
 def holders(entry: StoredObject) -> dict[str, str]:
@@ -93,10 +100,16 @@ def held_on(snapshot: Snapshot, entry: StoredObject) -> dict[str, str]:
 
 
 class EgressSelection:
-    """The workloads of each EgressIP, by network. A workload that several select belongs to the first by name."""
+    """The workloads of each EgressIP, by network; `found` are the networks in effect.
+
+    Of several that select a workload and have a host, one is in effect (`precedence.py`).
+    """
 
     def __init__(self, snapshot: Snapshot, found: dict[str, Network]) -> None:
+        self.found = found
         self.workloads: dict[str, dict[str, list[str]]] = {}
+        # By workload (`namespace/name`) the one that is in effect.
+        self.owners: dict[str, str] = {}
         # By object the workloads that it selects too and that belong to another one.
         self.elsewhere: dict[str, dict[str, str]] = {}
         # By object the networks of workloads that it selects and that leave with the address of their host.
@@ -104,29 +117,32 @@ class EgressSelection:
         entries = snapshot.of_kind(EGRESS_IP)
         if not entries:
             return
-        attachments, owners = Attachments(found), {}
-        namespaces = {entry.name: namespace_labels(entry) for entry in snapshot.of_kind("Namespace")}
+        attachments = Attachments(found)
+        namespaces = LabelledNames({entry.name: namespace_labels(entry) for entry in snapshot.of_kind("Namespace")})
         by_namespace: dict[str, list[StoredObject]] = {}
         for workload in running_workloads(snapshot):
             by_namespace.setdefault(workload.namespace, []).append(workload)
+        selected: dict[str, list[StoredObject]] = {}
+        network_names: dict[str, str] = {}
         for entry in entries:
-            selected = self.workloads.setdefault(entry.name, {})
-            inside, wanted = entry.spec["namespaceSelector"], entry.spec["podSelector"]
-            chosen = (name for name, labels in namespaces.items() if matches(inside, labels))
+            chosen = namespaces.selected(entry.spec["namespaceSelector"])
             for workload in (one for name in chosen for one in by_namespace.get(name, ())):
-                if not matches(wanted, workload.labels):
+                if not matches(entry.spec["podSelector"], workload.labels):
                     continue
                 network = primary_network(workload, attachments)
-                key = workload_key(workload)
-                if network is None:
-                    continue
-                if network.is_mesh:
+                if network is not None and network.is_mesh:
                     self.on_mesh.setdefault(entry.name, set()).add(network.name)
-                    continue
-                if owners.setdefault(key, entry.name) == entry.name:
-                    selected.setdefault(network.name, []).append(key)
+                elif network is not None and holders(entry):
+                    selected.setdefault(entry.name, []).append(workload)
+                    network_names[workload_key(workload)] = network.name
+        self.owners = in_effect(selected, EGRESS_IP_IN_EFFECT)
+        for entry in entries:
+            own = self.workloads.setdefault(entry.name, {})
+            for key in map(workload_key, selected.get(entry.name, ())):
+                if self.owners[key] == entry.name:
+                    own.setdefault(network_names[key], []).append(key)
                 else:
-                    self.elsewhere.setdefault(entry.name, {})[key] = owners[key]
+                    self.elsewhere.setdefault(entry.name, {})[key] = self.owners[key]
 
     def networks(self, name: str) -> list[str]:
         """Return the networks of the workloads of an EgressIP."""
@@ -140,16 +156,11 @@ def primary_network(workload: StoredObject, attachments: Attachments) -> Network
     return used[-1] if used else None
 
 
-def update_egress_ips(snapshot: Snapshot, assignment: Assignment, now: str) -> None:
-    """Write the conditions of every EgressIP."""
-    entries = snapshot.of_kind(EGRESS_IP)
-    if not entries:
-        return
-    found = networks(snapshot)
-    selection = EgressSelection(snapshot, found)
-    for entry in entries:
+def update_egress_ips(snapshot: Snapshot, assignment: Assignment, selection: EgressSelection, now: str) -> None:
+    """Write the conditions of every EgressIP, of what `assign_egress_ips` returned."""
+    for entry in snapshot.of_kind(EGRESS_IP):
         nics = held_on(snapshot, entry)
-        condition = _condition(entry, assignment.failures[entry.name], selection, found, nics)
+        condition = _condition(entry, assignment.failures[entry.name], selection, nics)
         snapshot.objects[entry.key] = with_conditions(entry, [condition], now)
 
 
@@ -157,7 +168,6 @@ def _condition(
     entry: StoredObject,
     failures: list[tuple[str, str]],
     selection: EgressSelection,
-    found: dict[str, Network],
     nics: dict[str, str],
 ) -> dict:
     if failures:
@@ -171,7 +181,7 @@ def _condition(
         message = f"workloads of a MeshNetwork leave with the address of their host: {', '.join(sorted(on_mesh))}"
         return described(ASSIGNED, FALSE, "NetworkNotSupported", message)
     apart = [address for address, nic in nics.items() if nic]
-    defined = [name for name in selection.networks(entry.name) if not found[name].is_default]
+    defined = [name for name in selection.networks(entry.name) if not selection.found[name].is_default]
     if apart and defined:
         # The error of ovn-kubernetes (`getNextHop`).
         message = (
@@ -180,7 +190,7 @@ def _condition(
         )
         return described(ASSIGNED, FALSE, "NetworkNotSupported", message)
     families = {family(address) for address in holders(entry)}
-    lacking = [name for name in selection.networks(entry.name) if families.isdisjoint(found[name].families)]
+    lacking = [name for name in selection.networks(entry.name) if families.isdisjoint(selection.found[name].families)]
     if lacking:
         return described(ASSIGNED, FALSE, "IPFamilyNotOnNetwork", f"no address of a family of {', '.join(lacking)}")
     count = sum(map(len, selection.workloads[entry.name].values()))

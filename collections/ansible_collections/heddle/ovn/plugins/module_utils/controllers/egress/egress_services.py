@@ -19,6 +19,7 @@ from ..node_labels import EGRESS_SERVICE, own_labels
 from ..services.cluster_ips import SERVICE
 from ..services.load_balancer_addresses import is_load_balancer, load_balancer_addresses
 from ..services.service_endpoints import ServiceEndpoints
+from .precedence import EGRESS_SERVICE_IN_EFFECT, in_effect, store_in_effect
 
 # ovn-kubernetes has `status.host` alone; the condition is Heddle's own.
 ASSIGNED = "Assigned"
@@ -45,39 +46,50 @@ def selected_nodes(snapshot: Snapshot, service: StoredObject, network: Network |
 
 
 def store_hosts(snapshot: Snapshot, endpoints: ServiceEndpoints) -> None:
-    """Store in each EgressService by which host its endpoints leave, once addresses of Services have theirs."""
+    """Store in each EgressService by which host its endpoints leave, once addresses of Services have theirs.
+
+    And in workloads the one by which they leave.
+    """
     for entry in snapshot.of_kind(EGRESS_SERVICE):
         host = "" if _obstacle(entry, snapshot, endpoints) else _host(entry, snapshot)
         snapshot.objects[entry.key] = entry.with_status(host=host)
+    store_in_effect(snapshot, EGRESS_SERVICE_IN_EFFECT, EgressServiceSelection(snapshot, endpoints).owners)
 
 
 class EgressServiceSelection:
-    """The workloads of each EgressService by `namespace/name`; one that several have belongs to the first by name."""
+    """The workloads of each EgressService by `namespace/name`, of those that have a host.
 
-    def __init__(self, snapshot: Snapshot, found: dict[str, Network]) -> None:
+    Of several that have a workload one is in effect (`precedence.py`).
+    """
+
+    def __init__(self, snapshot: Snapshot, endpoints: ServiceEndpoints) -> None:
         self.workloads: dict[str, list[str]] = {}
+        # By workload (`namespace/name`) the one that is in effect.
+        self.owners: dict[str, str] = {}
         # By object the workloads that are endpoints of its Service too and that belong to another one.
         self.elsewhere: dict[str, dict[str, str]] = {}
         self.networks: dict[str, Network] = {}
         # Of those with one host.
         self.hosts: dict[str, str] = {}
-        entries = [entry for entry in snapshot.of_kind(EGRESS_SERVICE) if entry.status.get("host")]
-        endpoints = ServiceEndpoints(snapshot, found) if entries else None
-        owners: dict[str, str] = {}
-        for entry in entries:
-            name, service = _name(entry), snapshot.objects[_service_key(entry)]
-            network = endpoints.network(service)
+        backing: dict[str, list[StoredObject]] = {}
+        for entry in snapshot.of_kind(EGRESS_SERVICE):
+            host = entry.status.get("host")
+            service = snapshot.objects[_service_key(entry)] if host else None
+            network = endpoints.network(service) if service else None
             if network is None:
                 continue
+            name = _name(entry)
             self.networks[name] = network
-            if entry.status["host"] != ALL_HOSTS:
-                self.hosts[name] = entry.status["host"]
-            for workload in endpoints.backing(service):
-                key = workload_key(workload)
-                if owners.setdefault(key, name) == name:
+            if host != ALL_HOSTS:
+                self.hosts[name] = host
+            backing[name] = endpoints.backing(service)
+        self.owners = in_effect(backing, EGRESS_SERVICE_IN_EFFECT)
+        for name, workloads in backing.items():
+            for key in map(workload_key, workloads):
+                if self.owners[key] == name:
                     self.workloads.setdefault(name, []).append(key)
                 else:
-                    self.elsewhere.setdefault(name, {})[key] = owners[key]
+                    self.elsewhere.setdefault(name, {})[key] = self.owners[key]
 
 
 def update_egress_services(snapshot: Snapshot, now: str) -> None:
@@ -85,8 +97,8 @@ def update_egress_services(snapshot: Snapshot, now: str) -> None:
     entries = snapshot.of_kind(EGRESS_SERVICE)
     if not entries:
         return
-    found = networks(snapshot)
-    endpoints, selection = ServiceEndpoints(snapshot, found), EgressServiceSelection(snapshot, found)
+    endpoints = ServiceEndpoints(snapshot, networks(snapshot))
+    selection = EgressServiceSelection(snapshot, endpoints)
     for entry in entries:
         condition = described(ASSIGNED, *_condition(entry, snapshot, endpoints, selection))
         snapshot.objects[entry.key] = with_conditions(entry, [condition], now)

@@ -20,6 +20,7 @@ from ..conditions import FALSE, NODES_SELECTED, TRUE, described, with_condition
 from ..egress.egress_ips import EGRESS_IP, EgressSelection, holders
 from ..egress.egress_services import EgressServiceSelection
 from ..services.load_balancers import service_nodes
+from ..services.service_endpoints import ServiceEndpoints
 from ..workload.move import ends
 from .attachment import Attachments
 from .networks import NETWORK_KINDS, Network, networks, running_workloads
@@ -52,10 +53,16 @@ def leaving_since(*, roles: Collection[str], since: str | None, grace: int, now:
     return began if _seconds(now) - _seconds(began) < grace else None
 
 
-def roles(snapshot: Snapshot, found: dict[str, Network]) -> Roles:
+def roles(
+    snapshot: Snapshot,
+    found: dict[str, Network],
+    egress_ips: EgressSelection | None = None,
+    egress_services: EgressServiceSelection | None = None,
+) -> Roles:
     """Return by network and node the roles that the node has in the network.
 
-    A further role (endpoints of a service, gateways of other networks) is added here.
+    `egress_ips` and `egress_services` are the selections of the snapshot, where they are known already. A further role
+    (endpoints of a service, gateways of other networks) is added here.
     """
     held: Roles = {name: {} for name in found}
     attachments = Attachments(found)
@@ -69,12 +76,12 @@ def roles(snapshot: Snapshot, found: dict[str, Network]) -> Roles:
         if network.is_mesh:
             # Any host may be on the way between two others.
             held[network.name] = {node.name: {MESH} for node in snapshot.of_kind("Node")}
-    selection = EgressSelection(snapshot, found)
+    selection = egress_ips or EgressSelection(snapshot, found)
     for entry in snapshot.of_kind(EGRESS_IP):
         for network in selection.networks(entry.name):
             for node in holders(entry).values():
                 held[network].setdefault(node, set()).add(EGRESS)
-    leaving = EgressServiceSelection(snapshot, found)
+    leaving = egress_services or EgressServiceSelection(snapshot, ServiceEndpoints(snapshot, found))
     for name, host in leaving.hosts.items():
         held[leaving.networks[name].name].setdefault(host, set()).add(EGRESS)
     for network, nodes in service_nodes(snapshot, found):
@@ -89,15 +96,23 @@ def roles(snapshot: Snapshot, found: dict[str, Network]) -> Roles:
     return held
 
 
-def nodes_of_networks(snapshot: Snapshot, found: dict[str, Network], held: Roles | None = None) -> dict[str, list[str]]:
+def nodes_of_networks(
+    snapshot: Snapshot,
+    found: dict[str, Network],
+    egress_ips: EgressSelection | None = None,
+    egress_services: EgressServiceSelection | None = None,
+) -> dict[str, list[str]]:
     """Return by network the nodes that it is on, in the order of the nodes; `found` are the networks in effect.
 
-    A network that is on every node that can have it, whatever runs there, is left out. `held` are the `roles`, where
-    they are known already.
+    A network that is on every node that can have it, whatever runs there, is left out. The selections are as for
+    `roles`.
     """
     if not snapshot.settings.get(DYNAMIC_NETWORKS, False):
         return {}
-    held = roles(snapshot, found) if held is None else held
+    return _nodes_with_roles(snapshot, found, roles(snapshot, found, egress_ips, egress_services))
+
+
+def _nodes_with_roles(snapshot: Snapshot, found: dict[str, Network], held: Roles) -> dict[str, list[str]]:
     order = {node: place for place, node in enumerate(_node_names(snapshot))}
     return {
         name: [
@@ -114,18 +129,21 @@ def nodes_of_networks(snapshot: Snapshot, found: dict[str, Network], held: Roles
     }
 
 
-def select_nodes(before: Snapshot, after: Snapshot, now: str) -> None:
+def select_nodes(before: Snapshot, after: Snapshot, now: str, egress_ips: EgressSelection | None = None) -> None:
     """Store in each network of `after` which nodes are leaving it, and its condition NodesSelected.
 
+    `egress_ips` is the selection of `after`, where it is known already.
     Every step that changes roles calls this: admission, the ends of a migration, the steps of the Layer2 upgrade.
     """
     found = networks(after)
     # The roles do not depend on what is stored here.
-    held = roles(after, found) if after.settings.get(DYNAMIC_NETWORKS, False) else {}
+    is_dynamic = after.settings.get(DYNAMIC_NETWORKS, False)
+    held = roles(after, found, egress_ips) if is_dynamic else {}
     leaving = _leaving(before, after, held, now)
     for entry in after.of_kind(*NETWORK_KINDS):
         after.objects[entry.key] = entry.with_status(**{_LEAVING: leaving.get(entry.key)})
-    selected = {found[name].object_key: nodes for name, nodes in nodes_of_networks(after, found, held).items()}
+    nodes_of = _nodes_with_roles(after, found, held) if is_dynamic else {}
+    selected = {found[name].object_key: nodes for name, nodes in nodes_of.items()}
     for entry in after.of_kind(*NETWORK_KINDS):
         condition = _selected(len(selected[entry.key])) if entry.key in selected else None
         after.objects[entry.key] = with_condition(entry, NODES_SELECTED, condition, now)

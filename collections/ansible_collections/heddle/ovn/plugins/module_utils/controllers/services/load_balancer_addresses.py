@@ -15,6 +15,7 @@ from ...common.addressing import family, network_of, overlapping
 from ...store.settings import shared_ranges
 from ...store.snapshot import Snapshot, StoredObject
 from ..admission.host_addresses import reserved_addresses, taken_addresses
+from ..allocation.address_assignment import Candidate
 from ..allocation.pools import Pool
 from ..network.attachment import Attachments
 from ..network.networks import Network
@@ -23,6 +24,8 @@ from .cluster_ips import SERVICE, Refusal, families_of, service_network, service
 LOAD_BALANCER_POOL = "LoadBalancerPool"
 # The class of Heddle's own load balancers; Services of other classes are left to other implementations.
 CLASS = "heddle.dev/load-balancer"
+# A host with this label announces none (Kubernetes, "Well-Known Labels").
+EXCLUDED_LABEL = "node.kubernetes.io/exclude-from-external-load-balancers"
 _EGRESS_IP = "EgressIP"
 _ADDRESS_POOL = "AddressPool"
 _ELSEWHERE = "choose another address"
@@ -82,10 +85,22 @@ def requested_address(service: StoredObject, version: int) -> str | None:
     return text if text and family(text) == version else None
 
 
+def announcing_hosts(snapshot: Snapshot) -> list[Candidate]:
+    """Return the hosts that may announce addresses."""
+    hosts = []
+    for node in snapshot.of_kind("Node"):
+        gateway = node.spec.get("gateway")
+        if gateway and node.spec.get("chassis") and EXCLUDED_LABEL not in node.spec.get("labels", {}):
+            subnets = {str(ipaddress.ip_interface(one).network) for one in gateway["addresses"]}
+            hosts.append(Candidate(node.name, tuple(sorted(subnets))))
+    return hosts
+
+
 class Space:
     """The addresses of all pools of one family that a Service may have."""
 
     def __init__(self, snapshot: Snapshot, version: int) -> None:
+        self._snapshot = snapshot
         self._subnets = [
             network_of(text)
             for pool in snapshot.of_kind(LOAD_BALANCER_POOL)
@@ -102,8 +117,11 @@ class Space:
         )
 
     def free(self, taken: Collection[str]) -> Iterator[str]:
-        """Yield the addresses that are not taken, in their order."""
-        for subnet in self._subnets:
+        """Yield the addresses that are not taken, in the order of pools, those that a host may announce first."""
+        provider = {network_of(text) for host in announcing_hosts(self._snapshot) for text in host.subnets}
+        # A pool contains no address of a host: what overlaps with a subnet of hosts is a part of it.
+        unusable = {subnet: not any(map(subnet.overlaps, provider)) for subnet in self._subnets}
+        for subnet in sorted(self._subnets, key=unusable.__getitem__):
             for number in range(subnet.num_addresses):
                 text = str(subnet.network_address + number)
                 if text not in taken and text not in self._reserved:

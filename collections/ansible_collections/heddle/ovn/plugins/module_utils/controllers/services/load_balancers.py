@@ -10,15 +10,15 @@ each, which the next assignment keeps as far as possible.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from ipaddress import ip_interface
 
 from ...api.services.external_access import CLUSTER, LOAD_BALANCER, LOCAL
 from ...common.addressing import family
 from ...store.snapshot import Snapshot, StoredObject
-from ..allocation.address_assignment import Candidate, assigned_hosts
+from ..allocation.address_assignment import assigned_hosts
 from ..allocation.allocation import nodes_with_subnets
 from ..conditions import FALSE, TRUE, described
 from ..egress.egress_services import egress_service_of, selected_nodes, store_hosts
+from ..egress.precedence import EGRESS_SERVICE_IN_EFFECT, store_in_effect
 from ..network.networks import Network, networks
 from ..node_labels import EGRESS_SERVICE
 from .cluster_ips import FAMILY_NAMES, SERVICE, families_of, is_headless, service_owner
@@ -26,6 +26,7 @@ from .load_balancer_addresses import (
     CLASS,
     LOAD_BALANCER_POOL,
     Space,
+    announcing_hosts,
     is_load_balancer,
     load_balancer_addresses,
     load_balancer_families,
@@ -35,8 +36,6 @@ from .load_balancer_addresses import (
 from .node_ports import has_node_ports
 from .service_endpoints import ServiceEndpoints
 
-# A host with this label announces none (Kubernetes, "Well-Known Labels").
-EXCLUDED_LABEL = "node.kubernetes.io/exclude-from-external-load-balancers"
 ANNOUNCED = "Announced"
 
 
@@ -58,6 +57,7 @@ def assign_announcers(snapshot: Snapshot, live: Collection[str] | None = None) -
             # It was of this type before; another Service may have its addresses now.
             snapshot.objects[entry.key] = entry.with_status(announcers=None)
     if not services and not snapshot.of_kind(EGRESS_SERVICE):
+        store_in_effect(snapshot, EGRESS_SERVICE_IN_EFFECT, {})
         return
     endpoints = ServiceEndpoints(snapshot, networks(snapshot))
     wanted: dict[str, list[str]] = {}
@@ -78,7 +78,7 @@ def assign_announcers(snapshot: Snapshot, live: Collection[str] | None = None) -
             wanted[address] = nodes if network and family(address) in network.families else []
             owners[address] = service
     before = {address: node for service in services for address, node in announcers(service).items()}
-    hosts = [one for one in map(_candidate, snapshot.of_kind("Node")) if one and (live is None or one.name in live)]
+    hosts = [one for one in announcing_hosts(snapshot) if live is None or one.name in live]
     holders = assigned_hosts(wanted, hosts, before, together)
     for service in services:
         own = {address: node for address, node in holders.items() if owners[address] is service}
@@ -104,13 +104,6 @@ def service_nodes(snapshot: Snapshot, found: dict[str, Network]) -> Iterator[tup
 
 def _able(snapshot: Snapshot, network: Network) -> list[str]:
     return nodes_with_subnets(snapshot, network, [node.name for node in snapshot.of_kind("Node")])
-
-
-def _candidate(node: StoredObject) -> Candidate | None:
-    gateway = node.spec.get("gateway")
-    if not gateway or not node.spec.get("chassis") or EXCLUDED_LABEL in node.spec.get("labels", {}):
-        return None
-    return Candidate(node.name, tuple(sorted({str(ip_interface(one).network) for one in gateway["addresses"]})))
 
 
 def ingress(service: StoredObject) -> dict:
@@ -159,8 +152,7 @@ def _without_address(service: StoredObject, snapshot: Snapshot, version: int) ->
 
 
 def _without_host(service: StoredObject, address: str, snapshot: Snapshot) -> tuple[str, str]:
-    hosts = [one for one in map(_candidate, snapshot.of_kind("Node")) if one]
-    if not assigned_hosts({address: None}, hosts, {}):
+    if not assigned_hosts({address: None}, announcing_hosts(snapshot), {}):
         return "NoMatchingNodeFound", f"{address} is in the provider subnets of no host that may announce it"
     if egress_service_of(snapshot, service):
         message = f"no host that the EgressService of this name permits may announce {address} with the others"
