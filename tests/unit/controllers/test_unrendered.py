@@ -188,7 +188,8 @@ DEFAULT_EVERYWHERE = {("default", node) for node in THREE_NODES}
         (SERVICE, {("default", "node1"), ("red_net", "node1")}),
         # All workloads are on the default network, too.
         (workload("blue", "v", "node2"), DEFAULT_EVERYWHERE | {("blue_net", "node1"), ("blue_net", "node2")}),
-        (workload("plain", "v", "node2"), DEFAULT_EVERYWHERE),
+        # Where it is, and on the next node, where it is remote.
+        (workload("plain", "v", "node2"), {("default", "node2"), ("default", "node3")}),
     ],
     ids=["nothing", "a Service", "a workload of a network", "a workload of the default network"],
 )  # fmt: skip

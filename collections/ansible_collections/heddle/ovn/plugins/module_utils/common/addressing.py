@@ -53,6 +53,18 @@ def nth_address(subnet: str, offset: int) -> str:
     return str(network_of(subnet)[offset])
 
 
+@functools.lru_cache(maxsize=8192)
+def subnet_of(interface: str) -> str:
+    """Return the subnet that an address with prefix length is in."""
+    return str(ipaddress.ip_interface(interface).network)
+
+
+@functools.lru_cache(maxsize=8192)
+def reverse_name(address: str) -> str:
+    """Return the domain name that leads from an address to its names (RFC 1035, 3.5; RFC 3596, 2.5)."""
+    return ipaddress.ip_address(address).reverse_pointer
+
+
 def nth_interface(subnet: str, offset: int) -> str:
     """Return the address at `offset` from the subnet's base, with the subnet's prefix length."""
     return f"{nth_address(subnet, offset)}/{prefix_length(subnet)}"
