@@ -80,9 +80,11 @@ def assign_announcers(snapshot: Snapshot, live: Collection[str] | None = None) -
     before = {address: node for service in services for address, node in announcers(service).items()}
     hosts = [one for one in map(_candidate, snapshot.of_kind("Node")) if one and (live is None or one.name in live)]
     holders = assigned_hosts(wanted, hosts, before, together)
+    own: dict[str, dict[str, str]] = {}
+    for address, node in holders.items():
+        own.setdefault(owners[address].key, {})[address] = node
     for service in services:
-        own = {address: node for address, node in holders.items() if owners[address] is service}
-        snapshot.objects[service.key] = service.with_status(announcers=own or None)
+        snapshot.objects[service.key] = service.with_status(announcers=own.get(service.key))
     store_hosts(snapshot, endpoints)
 
 
