@@ -34,6 +34,7 @@ _ROWS = (
 # Maps to numbers (ovn-nb(5)); all others are maps to texts.
 _NUMBERS = (("QoS", "action"),)
 _SCALARS = {str, int, bool}
+_TEXT, _NUMBER, _TEXT_OR_ABSENT = {str}, {int}, {str, type(None)}
 _WORDS = (render_bridge_flows, render_flood_ports, render_static_macs)
 _OTHERS = (render_endpoints, render_virtual_machines, render_additional_chassis, render_firewall)
 
@@ -184,11 +185,14 @@ def _flaw_of_row(row: Row) -> str:
         if items is None or (isinstance(items, set | list | tuple) and None in items):
             return f"{row.table} {row.key} has no value for {column}"
         if isinstance(items, dict):
-            wanted = (str, type(None)) if isinstance(value, Keys) else int if (row.table, column) in _NUMBERS else str
-            # Kinds first: there are few of them, and many values.
-            if not all(issubclass(kind, wanted) for kind in set(map(type, items.values()))):
-                key, item = next(one for one in items.items() if not isinstance(one[1], wanted))
-                return f"{row.table} {row.key} has {item} for {column}:{key}, and text is wanted"
+            wanted = (
+                _TEXT_OR_ABSENT if isinstance(value, Keys) else _NUMBER if (row.table, column) in _NUMBERS else _TEXT
+            )
+            # Types first: there are few of them, and many values.
+            if not set(map(type, items.values())) <= wanted:
+                for key, item in items.items():
+                    if not isinstance(item, tuple(wanted)):
+                        return f"{row.table} {row.key} has {item} for {column}:{key}, and text is wanted"
     return ""
 
 
