@@ -7,7 +7,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner imp
 from ansible_collections.heddle.ovn.plugins.module_utils.api import packed, read_manifests
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.conditions import condition
-from ansible_collections.heddle.ovn.plugins.module_utils.operations import admission_service
+from ansible_collections.heddle.ovn.plugins.module_utils.operations import admission_service, plans
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.render import northbound
 from ansible_collections.heddle.ovn.plugins.module_utils.render.rehearsal import unrenderable
@@ -203,6 +203,16 @@ def test_only_what_differs_is_rendered_where_it_is(database, monkeypatch, more, 
         )
     apply(text + more)
     assert seen == expected
+
+
+def test_a_run_without_a_change_builds_one_plan(database, monkeypatch):
+    apply(RED)
+    built = []
+    monkeypatch.setattr(plans, "build_plan", lambda snapshot: built.append(snapshot) or build_plan(snapshot))
+    apply(RED)
+    assert len(built) == 1
+    apply(RED + BLUE)
+    assert len(built) == 3
 
 
 def test_nothing_is_written_when_the_default_network_cannot_be_rendered(database, monkeypatch):

@@ -8,6 +8,8 @@ import pytest
 from ansible_collections.heddle.ovn.plugins.module_utils.operations import admission_service
 from ansible_collections.heddle.ovn.plugins.module_utils.render import rehearsal
 from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.bridge_flows import render_bridge_flows
+from ansible_collections.heddle.ovn.plugins.module_utils.render.host import egress_service_rules
+from ansible_collections.heddle.ovn.plugins.module_utils.render.host.links_and_routes import render_host_network
 from tests.pipeline import layer2, layer3, namespace, plan_of, with_gateways, workload
 
 POOL = (
@@ -103,3 +105,14 @@ def test_a_workload_that_changes_is_rehearsed_on_its_host_and_the_next(rehearsed
         {"node4"}, {"node4", "node5"},
     ]  # fmt: skip
     assert all("t/later" in plan["workloads"] for plan in rehearsed)
+
+
+def test_a_host_without_tables_of_egress_services_looks_at_no_addresses_of_others(monkeypatch):
+    """Else each host compared those of all hosts with the subnets of the default network."""
+
+    def looked(_view):
+        raise AssertionError
+
+    monkeypatch.setattr(egress_service_rules, "addresses_of_nodes", looked)
+    plan = plan_of(namespace("plain", primary=False), hosts=fleet(2))
+    assert render_host_network(plan, "node1").routes
