@@ -10,7 +10,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.render import rehearsal
 from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.bridge_flows import render_bridge_flows
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host import egress_service_rules
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host.links_and_routes import render_host_network
-from tests.pipeline import layer2, layer3, namespace, plan_of, with_gateways, workload
+from tests.pipeline import labelled, layer2, layer3, namespace, plan_of, with_gateways, workload
 
 POOL = (
     "---\napiVersion: heddle.dev/v1\nkind: LoadBalancerPool\nmetadata: {name: pool}\n"
@@ -105,6 +105,24 @@ def test_a_workload_that_changes_is_rehearsed_on_its_host_and_the_next(rehearsed
         {"node4"}, {"node4", "node5"},
     ]  # fmt: skip
     assert all("t/later" in plan["workloads"] for plan in rehearsed)
+
+
+def test_a_workload_that_changes_is_rehearsed_where_its_packets_leave(rehearsed):
+    hosts = labelled(fleet(10))
+    egress = (
+        "---\napiVersion: k8s.ovn.org/v1\nkind: EgressIP\nmetadata: {name: e}\n"
+        "spec: {egressIPs: [192.0.2.200], namespaceSelector: {}}\n"
+    )
+    text = namespace("t") + NETWORKS["layer2"] + egress + "".join(workload("t", f"w{name}", name) for name in hosts)
+    plan = plan_of(text, hosts=hosts)
+    holder = plan["egress_ips"]["e"]["addresses"][0]["node"]
+    changed = "node4" if holder not in ("node4", "node5") else "node8"
+    assert not rehearsal.unrenderable(plan, {"t_net": {changed}})
+    whole = [seen for seen in rehearsed if {holder, changed} <= set(seen["networks"]["t_net"]["nodes"])]
+    assert whole
+    assert all({f"t/w{holder}", f"t/w{changed}"} <= seen["workloads"].keys() for seen in whole)
+    # The host, the next one, and the holder.
+    assert len(rehearsed) == 3
 
 
 def test_a_host_without_tables_of_egress_services_looks_at_no_addresses_of_others(monkeypatch):

@@ -49,6 +49,8 @@ def unrenderable(plan: dict, places: Mapping[str, Collection[str] | None] | None
     tested then.
     """
     places = dict.fromkeys(plan["networks"]) if places is None else places
+    if not places:
+        return {}
     names = places.keys() - {DEFAULT_NETWORK}
     nodes = [name for name, node in plan["nodes"].items() if node["chassis"]]
     rehearsal = Rehearsal(_on_some_node(plan, names, nodes), nodes)
@@ -67,11 +69,13 @@ class Rehearsal:
 
     That are the node's networks, and of each the workloads of this node, of the one before it and of the next one
     before it that has any; in the short form the network is on no other nodes. So each workload and each node is
-    rendered where it is and where it is remote, and not once for every other node.
+    rendered where it is and where it is remote, and not once for every other node. The nodes by which packets of others
+    leave (EgressIP, EgressService) are rendered with all of these, but for the default network with those that changed.
     """
 
     def __init__(self, plan: dict, nodes: list[str]) -> None:
         self._plan, self._nodes, self._known = plan, nodes, set(nodes)
+        self._holders = _holders(plan)
         self._order = {node: number for number, node in enumerate(plan["nodes"])}
         self._workloads: dict[str, dict[str, list[str]]] = {name: {} for name in plan["networks"]}
         for key, workload in plan["workloads"].items():
@@ -85,12 +89,14 @@ class Rehearsal:
         With `complete` networks are rendered with all their nodes and, but for the default network, workloads.
         """
         here: dict[str, set[str]] = {}
-        beside = {name: self._beside(name) for name in {DEFAULT_NETWORK, *places} if name in self._plan["networks"]}
+        tried = [name for name in {DEFAULT_NETWORK: None, **places} if name in self._plan["networks"]]
+        beside = {name: self._beside(name, places.get(name)) for name in tried}
         for name, chosen in places.items():
             found = beside.get(name, {})
             # What is of the host, and of no network, is rendered with the default network.
             everywhere = self._nodes if name == DEFAULT_NETWORK else found
-            for node in everywhere if chosen is None else _with_next(chosen, list(found)):
+            some = everywhere if chosen is None else _with_next(chosen, list(found))
+            for node in (*some, *self._holders.get(name, ())):
                 here.setdefault(node, set()).add(name)
         for node in self._nodes:
             if node in here:
@@ -99,13 +105,18 @@ class Rehearsal:
                     return f"it cannot be rendered on node {node}: {flaw}"
         return ""
 
-    def _beside(self, name: str) -> dict[str, list[str]]:
+    def _beside(self, name: str, chosen: Collection[str] | None) -> dict[str, list[str]]:
         """Return by node of a network the nodes that it is rendered with, itself among them."""
         nodes, hosts = [node for node in nodes_of(self._plan, name) if node in self._known], self._workloads[name]
+        holders = self._holders.get(name, set()).intersection(nodes)
+        # The default network has the workloads of the whole fleet.
+        whole = () if name == DEFAULT_NETWORK else nodes
+        leaving = holders.union(whole if chosen is None else set(nodes).intersection(chosen))
         found: dict[str, list[str]] = {}
         host = next((node for node in reversed(nodes) if node in hosts), "")
         for number, node in enumerate(nodes):
-            found[node] = sorted({node, nodes[number - 1], host or node}, key=self._order.get)
+            few = {node, nodes[number - 1], host or node, *(leaving if node in holders else holders)}
+            found[node] = sorted(few, key=self._order.get)
             host = node if node in hosts else host
         return found
 
@@ -118,20 +129,25 @@ class Rehearsal:
                 keys |= dict.fromkeys(hosts.get(node, ()))
         networks = {name: self._plan["networks"][name] for name in kept}
         if not complete:
-            networks = {
-                name: one if self._has_egress(name) else {**one, "nodes": kept[name]} for name, one in networks.items()
-            }
+            networks = {name: {**one, "nodes": kept[name]} for name, one in networks.items()}
         workloads = {key: self._plan["workloads"][key] for key in keys}
         return plan_of_networks({**self._plan, "networks": networks, "workloads": workloads}, networks.keys())
-
-    def _has_egress(self, name: str) -> bool:
-        """Return whether nodes of a network send what leaves it to certain others of them."""
-        return bool(self._plan["networks"][name].get("egress_ips")) or name in self._plan.get("egress_services", {})
 
 
 def _with_next(chosen: Collection[str], nodes: list[str]) -> list[str]:
     """Return which of the nodes are among the chosen ones or after one of them; the first one is after the last."""
     return [node for number, node in enumerate(nodes) if node in chosen or nodes[number - 1] in chosen]
+
+
+def _holders(plan: dict) -> dict[str, set[str]]:
+    """Return by network the nodes by which packets of workloads on others leave."""
+    found: dict[str, set[str]] = {}
+    for entry in plan.get("egress_ips", {}).values():
+        for network in entry["workloads"]:
+            found.setdefault(network, set()).update(one["node"] for one in entry["addresses"])
+    for network, entries in plan.get("egress_services", {}).items():
+        found.setdefault(network, set()).update(entry["host"] for entry in entries.values())
+    return found
 
 
 def plan_of_networks(plan: dict, names: Set[str]) -> dict:
