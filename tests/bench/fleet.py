@@ -31,6 +31,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.api import Resource, pa
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack
 from ansible_collections.heddle.ovn.plugins.module_utils.common.text_table import table
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.admission_service import next_state
+from ansible_collections.heddle.ovn.plugins.module_utils.operations.plans import Plans
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
 from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.bridge_flows import render_bridge_flows
@@ -121,8 +122,9 @@ def one_by_one(
     steps, spent, sizes = Steps(), [], [server.file.stat().st_size]
 
     def operation(node: str) -> None:
-        _before, after = apply(current)
-        render(build_plan(after), node)
+        plans = Plans()
+        _before, after = apply(current, plans=plans)
+        render(plans.of(after), node)
 
     for place in places:
         current[place] = others[place]
@@ -149,13 +151,13 @@ def one_size(hosts: int, churn: int, operations: int, *, layer2: bool) -> dict:
     networks, workloads = sizes_of(hosts)
     churn = min(max(churn, operations), workloads)
 
-    def apply(client, found: list[Resource]) -> tuple[Snapshot, Snapshot]:
+    def apply(client, found: list[Resource], plans: Plans | None = None) -> tuple[Snapshot, Snapshot]:
         """As the module `resource`: it reads the state, admits, builds the plan, rehearses what changed, and stores."""
         arguments = {
             "resources": pack([packed(one) for one in found]), "nodes": described, "settings": SETTINGS,
             "manifest_set": "bench", "deployment": "bench", "released": [],
         }  # fmt: skip
-        return next_state(arguments, client, write=True)
+        return next_state(arguments, client, write=True, plans=plans)
 
     found, problems = steps.measure("validate", read_manifests, [("fleet.yml", manifests(hosts, layer2=layer2))])
     others, more = read_manifests([("fleet.yml", manifests(hosts, churn, layer2=layer2))])

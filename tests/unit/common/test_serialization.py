@@ -2,6 +2,7 @@
 """Packed documents and the plan as a file."""
 
 import errno
+import hashlib
 import json
 import os
 
@@ -36,6 +37,28 @@ def test_invalid_packed_document_is_refused(text):
 def test_the_digest_does_not_depend_on_order():
     assert digest({"a": 1, "b": [2]}) == digest({"b": [2], "a": 1})
     assert digest({"a": 1}) != digest({"a": 2})
+
+
+@given(JSON)
+def test_the_digest_is_that_of_the_whole_json(value):
+    """As those of plans that earlier releases stored."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    assert digest(value) == hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def test_the_file_of_a_plan_has_a_line_for_each_network(tmp_path):
+    path = tmp_path / "plan.json"
+    plan = plan_of(namespace("red") + layer2("red", "net", "10.0.0.0/24"))
+    keep_plan(plan, str(path), write=True)
+    own = [line for line in path.read_text().splitlines() if line.startswith('  "red_net": {')]
+    assert [json.loads(f"{{{line.rstrip(',')}}}") for line in own] == [{"red_net": plan["networks"]["red_net"]}]
+
+
+def test_a_plan_that_was_read_is_not_read_again(tmp_path):
+    path = tmp_path / "plan.json"
+    plan = plan_of("")
+    # Nothing is there to be read.
+    assert not keep_plan(plan, str(path), write=True, kept=plan).changed
 
 
 def test_a_plan_is_kept_once_and_not_in_check_mode(tmp_path):

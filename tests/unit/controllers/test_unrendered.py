@@ -7,7 +7,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner imp
 from ansible_collections.heddle.ovn.plugins.module_utils.api import packed, read_manifests
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.conditions import condition
-from ansible_collections.heddle.ovn.plugins.module_utils.operations import admission_service
+from ansible_collections.heddle.ovn.plugins.module_utils.operations import admission_service, plans
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.render import northbound
 from ansible_collections.heddle.ovn.plugins.module_utils.render.rehearsal import unrenderable
@@ -188,7 +188,8 @@ DEFAULT_EVERYWHERE = {("default", node) for node in THREE_NODES}
         (SERVICE, {("default", "node1"), ("red_net", "node1")}),
         # All workloads are on the default network, too.
         (workload("blue", "v", "node2"), DEFAULT_EVERYWHERE | {("blue_net", "node1"), ("blue_net", "node2")}),
-        (workload("plain", "v", "node2"), DEFAULT_EVERYWHERE),
+        # Where it is, and on the next node, where it is remote.
+        (workload("plain", "v", "node2"), {("default", "node2"), ("default", "node3")}),
     ],
     ids=["nothing", "a Service", "a workload of a network", "a workload of the default network"],
 )  # fmt: skip
@@ -202,6 +203,16 @@ def test_only_what_differs_is_rendered_where_it_is(database, monkeypatch, more, 
         )
     apply(text + more)
     assert seen == expected
+
+
+def test_a_run_without_a_change_builds_one_plan(database, monkeypatch):
+    apply(RED)
+    built = []
+    monkeypatch.setattr(plans, "build_plan", lambda snapshot: built.append(snapshot) or build_plan(snapshot))
+    apply(RED)
+    assert len(built) == 1
+    apply(RED + BLUE)
+    assert len(built) == 3
 
 
 def test_nothing_is_written_when_the_default_network_cannot_be_rendered(database, monkeypatch):

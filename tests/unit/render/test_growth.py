@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.heddle.ovn.plugins.module_utils.operations import admission_service
 from ansible_collections.heddle.ovn.plugins.module_utils.render import rehearsal
 from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.bridge_flows import render_bridge_flows
-from tests.pipeline import THREE_NODES, layer2, namespace, plan_of, with_gateways, workload
+from ansible_collections.heddle.ovn.plugins.module_utils.render.host import egress_service_rules
+from ansible_collections.heddle.ovn.plugins.module_utils.render.host.links_and_routes import render_host_network
+from tests.pipeline import labelled, layer2, layer3, namespace, plan_of, with_gateways, workload
 
 POOL = (
     "---\napiVersion: heddle.dev/v1\nkind: LoadBalancerPool\nmetadata: {name: pool}\n"
@@ -37,16 +40,97 @@ def test_flows_grow_with_networks_that_have_addresses(mode, address):
     assert sixteen - eight == 2 * (eight - four)
 
 
-def test_a_rehearsal_renders_two_hosts_workloads_for_each(monkeypatch):
-    hosts = {
-        f"node{number}": {**THREE_NODES["node1"], "chassis": f"c{number}", "encap_ips": [f"198.18.1.{number}"]}
-        for number in range(1, 11)
-    }
-    text = namespace("plain", primary=False) + "".join(workload("plain", f"w{name}", name) for name in hosts)
+def fleet(hosts: int) -> dict:
+    described = with_gateways("shared")["node1"]
+    return {
+        f"node{number}": {
+            **described, "chassis": f"c{number}", "encap_ips": [f"198.18.1.{number}"],
+            "gateway": {**described["gateway"], "addresses": [f"192.0.2.{number}/24", f"2001:db8::{number}/64"]},
+        }
+        for number in range(1, hosts + 1)
+    }  # fmt: skip
+
+
+@pytest.fixture(name="rehearsed")
+def _rehearsed(monkeypatch) -> list[dict]:
+    """The plans with which a rehearsal renders hosts."""
     seen = []
     limited = rehearsal.plan_of_networks
-    monkeypatch.setattr(
-        rehearsal, "plan_of_networks", lambda plan, names: seen.append(len(plan["workloads"])) or limited(plan, names)
-    )
+    monkeypatch.setattr(rehearsal, "plan_of_networks", lambda plan, names: seen.append(plan) or limited(plan, names))
+    return seen
+
+
+def test_a_rehearsal_renders_two_hosts_workloads_for_each(rehearsed):
+    hosts = fleet(10)
+    text = namespace("plain", primary=False) + "".join(workload("plain", f"w{name}", name) for name in hosts)
     assert not rehearsal.unrenderable(plan_of(text, hosts=hosts))
-    assert seen == [2] * len(hosts)
+    assert [len(plan["workloads"]) for plan in rehearsed] == [2] * len(hosts)
+
+
+NETWORKS = {
+    "layer2": layer2("t", "net", "10.0.0.0/16"),
+    "layer3": layer3("t", "net", "10.0.0.0/16", 24),
+}
+
+
+@pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS)
+def test_a_rehearsal_of_a_network_grows_with_its_hosts(monkeypatch, network):
+    """And not with their square: each host has a port, a route or a name for each other one, and each workload."""
+    rows = []
+
+    def counted(render):
+        return lambda plan, node: [rows.append(row) or row for row in render(plan, node)]
+
+    monkeypatch.setattr(rehearsal, "_ROWS", [counted(render) for render in rehearsal._ROWS])
+
+    def rendered(count: int) -> int:
+        rows.clear()
+        hosts = fleet(count)
+        text = namespace("t") + network + "".join(workload("t", f"w{name}", name) for name in hosts)
+        plan = plan_of(text, hosts=hosts)
+        assert not rehearsal.unrenderable(plan)
+        # Other hosts' chassis are few rows of each host, and are rendered as they are.
+        return sum(row.table not in ("Chassis", "Encap") for row in rows)
+
+    four, eight, sixteen = rendered(4), rendered(8), rendered(16)
+    assert sixteen - eight == 2 * (eight - four)
+
+
+def test_a_workload_that_changes_is_rehearsed_on_its_host_and_the_next(rehearsed):
+    hosts = fleet(10)
+    text = namespace("t") + NETWORKS["layer2"] + "".join(workload("t", f"w{name}", name) for name in hosts)
+    before, after = (plan_of(text + workload("t", more, "node4"), hosts=hosts) for more in ("former", "later"))
+    assert not rehearsal.unrenderable(after, admission_service._to_rehearse(before, after))
+    assert [set(plan["networks"]["t_net"]["nodes"]) & {"node4", "node5"} for plan in rehearsed] == [
+        {"node4"}, {"node4", "node5"},
+    ]  # fmt: skip
+    assert all("t/later" in plan["workloads"] for plan in rehearsed)
+
+
+def test_a_workload_that_changes_is_rehearsed_where_its_packets_leave(rehearsed):
+    hosts = labelled(fleet(10))
+    egress = (
+        "---\napiVersion: k8s.ovn.org/v1\nkind: EgressIP\nmetadata: {name: e}\n"
+        "spec: {egressIPs: [192.0.2.200], namespaceSelector: {}}\n"
+    )
+    text = namespace("t") + NETWORKS["layer2"] + egress + "".join(workload("t", f"w{name}", name) for name in hosts)
+    plan = plan_of(text, hosts=hosts)
+    holder = plan["egress_ips"]["e"]["addresses"][0]["node"]
+    changed = "node4" if holder not in ("node4", "node5") else "node8"
+    assert not rehearsal.unrenderable(plan, {"t_net": {changed}})
+    whole = [seen for seen in rehearsed if {holder, changed} <= set(seen["networks"]["t_net"]["nodes"])]
+    assert whole
+    assert all({f"t/w{holder}", f"t/w{changed}"} <= seen["workloads"].keys() for seen in whole)
+    # The host, the next one, and the holder.
+    assert len(rehearsed) == 3
+
+
+def test_a_host_without_tables_of_egress_services_looks_at_no_addresses_of_others(monkeypatch):
+    """Else each host compared those of all hosts with the subnets of the default network."""
+
+    def looked(_view):
+        raise AssertionError
+
+    monkeypatch.setattr(egress_service_rules, "addresses_of_nodes", looked)
+    plan = plan_of(namespace("plain", primary=False), hosts=fleet(2))
+    assert render_host_network(plan, "node1").routes

@@ -8,7 +8,7 @@ import os
 
 from ..common.atomic_file import replace_file
 from ..common.change import Change, Outcome
-from ..common.serialization import digest
+from ..common.serialization import canonical, digest
 from .module_runner import PlanTooNew, UserError, read_plan_file
 
 
@@ -18,13 +18,14 @@ def is_whole(plan: dict) -> bool:
     return digest(content) == plan["digest"]
 
 
-def keep_plan(plan: dict, path: str, *, write: bool) -> Outcome:
+def keep_plan(plan: dict, path: str, *, write: bool, kept: dict | None = None) -> Outcome:
     """Write the given plan to the file.
 
-    Only the digest decides: a plan with equal content is not written again. The file is replaced atomically.
+    Only the digest decides: a plan with equal content is not written again. The file is replaced atomically. `kept` is
+    the plan in the file, where it was read already.
     """
     try:
-        kept = read_plan_file(path)
+        kept = kept or read_plan_file(path)
     except PlanTooNew:
         raise
     except UserError:
@@ -38,7 +39,7 @@ def keep_plan(plan: dict, path: str, *, write: bool) -> Outcome:
     if kept.get("digest") == plan["digest"] and is_whole(kept):
         return Outcome()
     if write:
-        write_file(path, json.dumps(plan, indent=1, sort_keys=True) + "\n")
+        write_file(path, _lines(plan))
     before, after = _counts(kept), _counts(plan)
     return Outcome((Change("file", "update" if kept else "create", "plan", path, "", before, after),))
 
@@ -63,6 +64,21 @@ def _counts(plan: dict) -> dict:
     if not plan:
         return {}
     return {"digest": plan["digest"], **{part: len(plan[part]) for part in ("nodes", "networks", "workloads")}}
+
+
+def _lines(plan: dict) -> str:
+    """Return the plan as JSON with a line for each entry of a part, such as a network or a workload.
+
+    Every host writes the plan of all: fully indented, that takes several times as long and as much memory.
+    """
+    parts = []
+    for part, content in sorted(plan.items()):
+        if isinstance(content, dict) and content:
+            entries = ",\n".join(f"  {json.dumps(name)}: {canonical(entry)}" for name, entry in sorted(content.items()))
+            parts.append(f" {json.dumps(part)}: {{\n{entries}\n }}")
+        else:
+            parts.append(f" {json.dumps(part)}: {canonical(content)}")
+    return "\n".join(["{", ",\n".join(parts), "}\n"])
 
 
 def write_file(path: str, text: str) -> None:

@@ -36,7 +36,7 @@ def apply_zone(context: NodeContext, plan: dict, parts: Collection[str]) -> Outc
         context = replace(context, former=stored_plan(context))
     before = context.former if {"topology", "gateway"} <= {*parts} and _translates(context, plan) else None
     pending = pending_addresses(context.former, plan, context.node) if context.former else []
-    outcome = keep_plan(plan, context.plan_path, write=context.write)
+    outcome = keep_plan(plan, context.plan_path, write=context.write, kept=context.former)
     if context.former and "gateway" in parts:
         outcome += claim_addresses(context, context.former, plan, pending)
         outcome += add_egress_flows(context, context.former, plan)

@@ -12,16 +12,36 @@ import binascii
 import hashlib
 import json
 import zlib
+from collections.abc import Iterator
+
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
+# Levels of mappings that are encoded one by one: a plan's parts and their entries.
+_LEVELS = 2
 
 
 def canonical(value) -> str:
     """Return JSON that is equal for equal values."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return _ENCODER.encode(value)
 
 
 def digest(value) -> str:
-    """Return a short fingerprint of a value."""
-    return hashlib.sha256(canonical(value).encode()).hexdigest()[:16]
+    """Return a short fingerprint of a value: of its canonical JSON, which is never in memory as a whole."""
+    found = hashlib.sha256()
+    for piece in _pieces(value, _LEVELS):
+        found.update(piece.encode())
+    return found.hexdigest()[:16]
+
+
+def _pieces(value, levels: int) -> Iterator[str]:
+    if not levels or not value or not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
+        yield canonical(value)
+        return
+    start = "{"
+    for name in sorted(value):
+        yield f"{start}{canonical(name)}:"
+        yield from _pieces(value[name], levels - 1)
+        start = ","
+    yield "}"
 
 
 def pack(value) -> str:

@@ -18,7 +18,7 @@ from ..store import settings as state_settings
 from ..store.database import differences
 from ..store.snapshot import Snapshot
 from .plans import Plans
-from .readiness import changed_networks, now, with_changes_unconfirmed
+from .readiness import changed_places, now, with_changes_unconfirmed
 
 
 def next_state(params: dict, client, *, write: bool, plans: Plans | None = None) -> tuple[Snapshot, Snapshot]:
@@ -80,18 +80,22 @@ def _rendered(
         unrendered |= {plan["networks"][name]["object"]: reason for name, reason in found.items()}
 
 
-def _to_rehearse(known: dict | None, plan: dict) -> set[str]:
+def _to_rehearse(known: dict | None, plan: dict) -> dict[str, set[str] | None]:
     """Return the networks of which a host may render something else than for the plan that is `known`.
 
-    What is of no network, or of several, is rendered with the default network.
+    With the nodes where workloads differ, None for all, as `unrenderable` takes them. What is of no network, or of
+    several, is rendered with the default network.
     """
-    changed = changed_networks(known, plan)
+    changed = changed_places(known, plan)
     if known is None:
         return changed
     for part in BY_NETWORK:
-        changed |= differing_names(known.get(part, {}), plan.get(part, {})) & plan["networks"].keys()
+        differing = differing_names(known.get(part, {}), plan.get(part, {}))
+        changed |= dict.fromkeys(differing & plan["networks"].keys())
     others = (known.keys() | plan.keys()) - {*BY_NETWORK, "networks", "workloads", "digest", "revision"}
-    return changed | {DEFAULT_NETWORK} if any(known.get(part) != plan.get(part) for part in others) else changed
+    if any(known.get(part) != plan.get(part) for part in others):
+        changed[DEFAULT_NETWORK] = None
+    return changed
 
 
 def state_changes(before: Snapshot, after: Snapshot) -> tuple[Change, ...]:

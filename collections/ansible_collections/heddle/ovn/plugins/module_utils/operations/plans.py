@@ -15,9 +15,9 @@ class Plans:
         self._known: list[tuple[Snapshot, dict]] = []
 
     def of(self, snapshot: Snapshot) -> dict:
-        """Return the plan of a snapshot, as `build_plan`."""
+        """Return the plan of a snapshot, as `build_plan`; equal snapshots have the same."""
         for one, plan in self._known:
-            if one is snapshot:
+            if one is snapshot or one == snapshot:
                 return {**plan, "revision": snapshot.revision}
         plan = build_plan(snapshot)
         self._known.append((snapshot, plan))

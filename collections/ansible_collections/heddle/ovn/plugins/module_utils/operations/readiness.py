@@ -22,6 +22,8 @@ from ..controllers.policy.policies import policy_network
 from ..controllers.services.load_balancers import assign_announcers
 from ..controllers.services.service_status import update_services
 from ..controllers.workload.workload_readiness import record_probes
+from ..render.common.changed_networks import differing_names
+from ..render.common.hosting_nodes import hosting_nodes
 from ..render.common.node_network import is_mesh
 from ..store.snapshot import Snapshot, StoredObject
 from .plans import Plans
@@ -207,25 +209,32 @@ def update_between_runs(before: Snapshot, after: Snapshot, moment: str) -> None:
 
 def changed_networks(old: dict | None, new: dict) -> set[str]:
     """Return the networks of the plan `new` that hosts render differently from `old`; all when there was no plan."""
+    return set(changed_places(old, new))
+
+
+def changed_places(old: dict | None, new: dict) -> dict[str, set[str] | None]:
+    """Return these networks with the nodes of the workloads that differ, where nothing else of a network does.
+
+    None where something else differs, so that it may on each of its nodes.
+    """
     if old is None or any(old[part] != new[part] for part in ("settings", "nodes")):
-        return set(new["networks"])
+        return dict.fromkeys(new["networks"])
     touched = _touched(old, new)
     return {
-        name for name, described in new["networks"].items()
-        if name in touched or old["networks"].get(name) != described
-    }  # fmt: skip
+        name: touched[name] if same else None
+        for name, described in new["networks"].items()
+        if not (same := old["networks"].get(name) == described) or name in touched
+    }
 
 
-def _touched(old: dict, new: dict) -> set[str]:
-    """Return the networks of workloads that differ between two plans."""
-    differing = (
-        plan["workloads"][name]
-        for name in {*old["workloads"], *new["workloads"]}
-        if old["workloads"].get(name) != new["workloads"].get(name)
-        for plan in (old, new)
-        if name in plan["workloads"]
-    )
-    return {interface["network"] for workload in differing for interface in workload["interfaces"]}
+def _touched(old: dict, new: dict) -> dict[str, set[str]]:
+    """Return the networks of workloads that differ between two plans, with the nodes of these workloads."""
+    found: dict[str, set[str]] = {}
+    for name in differing_names(old["workloads"], new["workloads"]):
+        for workload in (plan["workloads"][name] for plan in (old, new) if name in plan["workloads"]):
+            for interface in workload["interfaces"]:
+                found.setdefault(interface["network"], set()).update(hosting_nodes(workload))
+    return found
 
 
 def now() -> str:

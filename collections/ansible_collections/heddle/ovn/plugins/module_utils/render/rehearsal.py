@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator, Mapping, Set
 from dataclasses import fields, is_dataclass
+from functools import cache
+from itertools import repeat
 
 from ..common.naming import DEFAULT_NETWORK
 from ..types.ovsdb_row import Keys, Row
+from .common.hosting_nodes import hosting_nodes
 from .common.node_network import is_on, nodes_of
 from .gateway.bridge import render_flood_ports, render_static_macs
 from .gateway.bridge_flows import render_bridge_flows
@@ -30,73 +33,124 @@ _ROWS = (
 )
 # Maps to numbers (ovn-nb(5)); all others are maps to texts.
 _NUMBERS = (("QoS", "action"),)
+_SCALARS = {str, int, bool}
+_TEXT, _NUMBER, _TEXT_OR_ABSENT = {str}, {int}, {str, type(None)}
 _WORDS = (render_bridge_flows, render_flood_ports, render_static_macs)
-_OTHERS = (render_endpoints, render_virtual_machines, render_additional_chassis, render_firewall, render_host_network)
+_OTHERS = (render_endpoints, render_virtual_machines, render_additional_chassis, render_firewall)
 
 
-def unrenderable(plan: dict, networks: Iterable[str] | None = None) -> dict[str, str]:
-    """Return why networks of the plan cannot be rendered, by name; `networks` limits which are tried (None: all).
+def unrenderable(plan: dict, places: Mapping[str, Collection[str] | None] | None = None) -> dict[str, str]:
+    """Return why networks of the plan cannot be rendered, by name.
 
-    Each is rendered beside the default network on every node that it is on and whose chassis is known; one that is on
-    none of these is rendered on the first of them. Where the default network cannot be rendered, it is the only entry:
-    the others cannot be tested then.
+    `places` has the networks that are tried with the nodes on which something of theirs changed (None: all of them);
+    without `places` all are tried on all. Each is rendered beside the default network on every such node that it is on
+    and whose chassis is known, and on the next one, where those are remote; one that is on no node with a chassis is
+    rendered on the first. Where the default network cannot be rendered, it is the only entry: the others cannot be
+    tested then.
     """
-    chosen = set(plan["networks"] if networks is None else networks)
-    names = chosen - {DEFAULT_NETWORK}
-    nodes = [name for name, node in plan["nodes"].items() if node["chassis"]]
-    rehearsal = _Rehearsal(_on_some_node(plan, names, nodes), nodes)
-    everywhere = DEFAULT_NETWORK in chosen
-    # All at once first: failures are rare, and rendering each network alone takes longer.
-    if not chosen or not rehearsal.reason(names, everywhere=everywhere):
+    places = dict.fromkeys(plan["networks"]) if places is None else places
+    if not places:
         return {}
-    reason = rehearsal.reason(set(), everywhere=True)
-    if reason:
+    names = places.keys() - {DEFAULT_NETWORK}
+    nodes = [name for name, node in plan["nodes"].items() if node["chassis"]]
+    rehearsal = Rehearsal(_on_some_node(plan, names, nodes), nodes)
+    # All at once first: failures are rare, and rendering each network alone takes longer.
+    if not rehearsal.reason(places):
+        return {}
+    # Then with all that the nodes render, so that no network is left out for what the short form leaves out.
+    if reason := rehearsal.reason({DEFAULT_NETWORK: None}, complete=True):
         return {DEFAULT_NETWORK: reason}
-    found = {name: rehearsal.reason({name}) for name in sorted(names)}
+    found = {name: rehearsal.reason({name: places[name]}, complete=True) for name in sorted(names)}
     return {name: reason for name, reason in found.items() if reason}
 
 
-class _Rehearsal:
+class Rehearsal:
     """Renders nodes with the part of the plan that concerns each, so that a fleet costs what its nodes cost.
 
-    That are the node's networks, all workloads of those, and of the default network the workloads of this node and of
-    one other: each workload is rendered where it is and where it is not.
+    That are the node's networks, and of each the workloads of this node, of the one before it and of the next one
+    before it that has any; in the short form the network is on no other nodes. So each workload and each node is
+    rendered where it is and where it is remote, and not once for every other node. The nodes by which packets of others
+    leave (EgressIP, EgressService) are rendered with all of these, but for the default network with those that changed.
     """
 
     def __init__(self, plan: dict, nodes: list[str]) -> None:
-        self._plan, self._nodes = plan, nodes
-        self._of_node: dict[str, list[str]] = {}
-        self._of_network: dict[str, list[str]] = {}
+        self._plan, self._nodes, self._known = plan, nodes, set(nodes)
+        self._holders = _holders(plan)
+        self._order = {node: number for number, node in enumerate(plan["nodes"])}
+        self._workloads: dict[str, dict[str, list[str]]] = {name: {} for name in plan["networks"]}
         for key, workload in plan["workloads"].items():
-            self._of_node.setdefault(workload["node"], []).append(key)
-            for interface in workload["interfaces"]:
-                if interface["network"] != DEFAULT_NETWORK:
-                    self._of_network.setdefault(interface["network"], []).append(key)
+            for network in {interface["network"] for interface in workload["interfaces"]}:
+                for node in hosting_nodes(workload):
+                    self._workloads[network].setdefault(node, []).append(key)
 
-    def reason(self, names: set[str], *, everywhere: bool = False) -> str:
-        """Return why a node cannot be rendered with these networks, "" when all can.
+    def reason(self, places: Mapping[str, Collection[str] | None], *, complete: bool = False) -> str:
+        """Return why a node cannot be rendered with these networks, "" when all can; `places` as in `unrenderable`.
 
-        Without `everywhere` only nodes that have one of them are tried.
+        With `complete` networks are rendered with all their nodes and, but for the default network, workloads.
         """
         here: dict[str, set[str]] = {}
-        for name in names:
-            for node in nodes_of(self._plan, name):
+        tried = [name for name in {DEFAULT_NETWORK: None, **places} if name in self._plan["networks"]]
+        beside = {name: self._beside(name, places.get(name)) for name in tried}
+        for name, chosen in places.items():
+            found = beside.get(name, {})
+            # What is of the host, and of no network, is rendered with the default network.
+            everywhere = self._nodes if name == DEFAULT_NETWORK else found
+            some = everywhere if chosen is None else _with_next(chosen, list(found))
+            for node in (*some, *self._holders.get(name, ())):
                 here.setdefault(node, set()).add(name)
-        for number, node in enumerate(self._nodes):
-            if everywhere or node in here:
-                limited = self._limited(here.get(node, set()), node, self._nodes[number - 1])
-                if flaw := _flaw(limited, node):
+        for node in self._nodes:
+            if node in here:
+                kept = {name: beside[name].get(node, []) for name in here[node] | {DEFAULT_NETWORK} if name in beside}
+                if flaw := _flaw(self._limited(kept, complete), node):
                     return f"it cannot be rendered on node {node}: {flaw}"
         return ""
 
-    def _limited(self, names: set[str], *nodes: str) -> dict:
-        keys = [key for node in nodes for key in self._of_node.get(node, ())]
-        keys += [key for name in names for key in self._of_network.get(name, ())]
+    def _beside(self, name: str, chosen: Collection[str] | None) -> dict[str, list[str]]:
+        """Return by node of a network the nodes that it is rendered with, itself among them."""
+        nodes, hosts = [node for node in nodes_of(self._plan, name) if node in self._known], self._workloads[name]
+        holders = self._holders.get(name, set()).intersection(nodes)
+        # The default network has the workloads of the whole fleet.
+        whole = () if name == DEFAULT_NETWORK else nodes
+        leaving = holders.union(whole if chosen is None else set(nodes).intersection(chosen))
+        found: dict[str, list[str]] = {}
+        host = next((node for node in reversed(nodes) if node in hosts), "")
+        for number, node in enumerate(nodes):
+            few = {node, nodes[number - 1], host or node, *(leaving if node in holders else holders)}
+            found[node] = sorted(few, key=self._order.get)
+            host = node if node in hosts else host
+        return found
+
+    def _limited(self, kept: dict[str, list[str]], complete: bool) -> dict:
+        """Return the plan with these networks, each on these nodes."""
+        keys: dict[str, None] = {}
+        for name, nodes in kept.items():
+            hosts = self._workloads[name]
+            for node in hosts if complete and name != DEFAULT_NETWORK else nodes:
+                keys |= dict.fromkeys(hosts.get(node, ()))
+        networks = {name: self._plan["networks"][name] for name in kept}
+        if not complete:
+            networks = {name: {**one, "nodes": kept[name]} for name, one in networks.items()}
         workloads = {key: self._plan["workloads"][key] for key in keys}
-        return plan_of_networks({**self._plan, "workloads": workloads}, names)
+        return plan_of_networks({**self._plan, "networks": networks, "workloads": workloads}, networks.keys())
 
 
-def plan_of_networks(plan: dict, names: set[str]) -> dict:
+def _with_next(chosen: Collection[str], nodes: list[str]) -> list[str]:
+    """Return which of the nodes are among the chosen ones or after one of them; the first one is after the last."""
+    return [node for number, node in enumerate(nodes) if node in chosen or nodes[number - 1] in chosen]
+
+
+def _holders(plan: dict) -> dict[str, set[str]]:
+    """Return by network the nodes by which packets of workloads on others leave."""
+    found: dict[str, set[str]] = {}
+    for entry in plan.get("egress_ips", {}).values():
+        for network in entry["workloads"]:
+            found.setdefault(network, set()).update(one["node"] for one in entry["addresses"])
+    for network, entries in plan.get("egress_services", {}).items():
+        found.setdefault(network, set()).update(entry["host"] for entry in entries.values())
+    return found
+
+
+def plan_of_networks(plan: dict, names: Set[str]) -> dict:
     """Return the plan with the default network and `names` only; workloads keep their interfaces in these."""
     kept = {DEFAULT_NETWORK, *names}
     workloads = {
@@ -107,7 +161,7 @@ def plan_of_networks(plan: dict, names: set[str]) -> dict:
     return {**plan, "networks": networks, "workloads": workloads}
 
 
-def _on_some_node(plan: dict, names: set[str], nodes: list[str]) -> dict:
+def _on_some_node(plan: dict, names: Set[str], nodes: list[str]) -> dict:
     """Return the plan in which each of these networks is on one of the nodes, as soon as one can have it."""
     moved = {}
     for name in names:
@@ -128,32 +182,42 @@ def _flaw(plan: dict, node: str) -> str:
 
 def _flaws(plan: dict, node: str) -> Iterator[str]:
     for render in _ROWS:
-        for row in render(plan, node):
-            yield from _flaws_of_row(row)
+        yield from filter(None, map(_flaw_of_row, render(plan, node)))
     for render in _WORDS:
-        for word in render(plan, node):
-            yield from _flaws_of_word(word)
+        yield from filter(None, map(_flaw_of_word, render(plan, node)))
     for render in _OTHERS:
         render(plan, node)
     for kind in fields(network := render_host_network(plan, node)):
-        for word in getattr(network, kind.name):
-            yield from _flaws_of_word(word)
+        yield from filter(None, map(_flaw_of_word, getattr(network, kind.name)))
 
 
-def _flaws_of_row(row: Row) -> Iterator[str]:
+def _flaw_of_row(row: Row) -> str:
     for column, value in row.columns.items():
+        # Most values, and a rehearsal sees some hundred thousand.
+        if type(value) in _SCALARS:
+            continue
         # A key of `Keys` that is None is to be absent.
         items = value.values if isinstance(value, Keys) else value
         if items is None or (isinstance(items, set | list | tuple) and None in items):
-            yield f"{row.table} {row.key} has no value for {column}"
-        elif isinstance(items, dict):
-            absent = (str, type(None)) if isinstance(value, Keys) else int if (row.table, column) in _NUMBERS else str
-            for key, item in items.items():
-                if not isinstance(item, absent):
-                    yield f"{row.table} {row.key} has {item} for {column}:{key}, and text is wanted"
+            return f"{row.table} {row.key} has no value for {column}"
+        if isinstance(items, dict):
+            wanted = (
+                _TEXT_OR_ABSENT if isinstance(value, Keys) else _NUMBER if (row.table, column) in _NUMBERS else _TEXT
+            )
+            # Types first: there are few of them, and many values.
+            if not set(map(type, items.values())) <= wanted:
+                for key, item in items.items():
+                    if not isinstance(item, tuple(wanted)):
+                        return f"{row.table} {row.key} has {item} for {column}:{key}, and text is wanted"
+    return ""
 
 
-def _flaws_of_word(word) -> Iterator[str]:
-    for field in fields(word) if is_dataclass(word) else ():
-        if getattr(word, field.name) is None:
-            yield f"{word} has no value for {field.name}"
+def _flaw_of_word(word) -> str:
+    names = _names_of_fields(type(word))
+    values = [*map(getattr, repeat(word), names)]
+    return f"{word} has no value for {names[values.index(None)]}" if None in values else ""
+
+
+@cache
+def _names_of_fields(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()

@@ -14,9 +14,10 @@ from ...store.snapshot import Snapshot, StoredObject
 from ..conditions import ACCEPTED, FALSE, TRUE, described
 from ..network.attachment import Attachments, workload_key
 from ..network.networks import Network, networks, running_workloads
+from ..node_addresses import NodeAddresses
 from ..node_conditions import with_acceptance
 from ..policy.policies import policy_network, without_ovn
-from ..policy.policy_resolver import acl_logging, addresses_of_nodes
+from ..policy.policy_resolver import acl_logging
 from .egress_ips import primary_network
 
 EGRESS_FIREWALL, EGRESS_QOS = "EgressFirewall", "EgressQoS"
@@ -29,6 +30,7 @@ def egress_firewalls(snapshot: Snapshot, found: dict[str, Network]) -> dict[str,
     `dns_name`, whose addresses hosts find out.
     """
     result: dict[str, list[dict]] = {}
+    nodes = NodeAddresses(snapshot)
     for firewall, network, workloads in _in_effect(snapshot, found, EGRESS_FIREWALL):
         result.setdefault(network.name, []).append(
             {
@@ -38,7 +40,7 @@ def egress_firewalls(snapshot: Snapshot, found: dict[str, Network]) -> dict[str,
                 "rules": [
                     {
                         "allow": rule["type"] == "Allow",
-                        **_destination(snapshot, rule),
+                        **_destination(nodes, rule),
                         "ports": rule["ports"],
                     }
                     for rule in firewall.spec["egress"]
@@ -48,10 +50,10 @@ def egress_firewalls(snapshot: Snapshot, found: dict[str, Network]) -> dict[str,
     return result
 
 
-def _destination(snapshot: Snapshot, rule: dict) -> dict:
+def _destination(nodes: NodeAddresses, rule: dict) -> dict:
     if rule.get("dnsName"):
         return {"targets": [], "dns_name": rule["dnsName"]}
-    return {"targets": [rule["cidr"]] if rule["cidr"] else addresses_of_nodes(snapshot, rule["nodeSelector"])}
+    return {"targets": [rule["cidr"]] if rule["cidr"] else [*nodes.of(rule["nodeSelector"])]}
 
 
 def egress_qos(snapshot: Snapshot, found: dict[str, Network]) -> list[dict]:

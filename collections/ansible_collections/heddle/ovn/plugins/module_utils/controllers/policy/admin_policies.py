@@ -8,10 +8,12 @@ networks of their own open.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from ...api import LabelledNames
 from ...store.snapshot import Snapshot, StoredObject
 from ..conditions import ACCEPTED, FALSE, PARTIAL_FAILURE, TRUE, described
+from ..network.networks import namespace_labels
 from .policy_resolver import NetworkPolicies
 
 ADMIN_NETWORK_POLICY, BASELINE_ADMIN_NETWORK_POLICY = "AdminNetworkPolicy", "BaselineAdminNetworkPolicy"
@@ -42,6 +44,28 @@ def admin_order(snapshot: Snapshot) -> list[tuple[StoredObject, int]]:
         found.append((policy, first))
         free = first - count
     return [*found, *((policy, _FIRST_BASELINE_ACL) for policy in snapshot.of_kind(BASELINE_ADMIN_NETWORK_POLICY))]
+
+
+class AdminPolicies:
+    """The policies of the cluster, to find those that may select some workloads without a look at all of them."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._ordered = admin_order(snapshot)
+        self._places: dict[str, list[int]] = {}
+        if self._ordered:
+            namespaces = LabelledNames({entry.name: namespace_labels(entry) for entry in snapshot.of_kind("Namespace")})
+            for place, (policy, _first) in enumerate(self._ordered):
+                for name in namespaces.selected(policy.spec["subject"]["namespaceSelector"]):
+                    self._places.setdefault(name, []).append(place)
+
+    def __bool__(self) -> bool:
+        return bool(self._ordered)
+
+    def of(self, workloads: Iterable[StoredObject]) -> list[tuple[StoredObject, int]]:
+        """Return those whose subject has the namespace of one of the workloads, as `admin_order` has them."""
+        namespaces = {workload.namespace for workload in workloads}
+        places = {place for namespace in namespaces for place in self._places.get(namespace, ())}
+        return [self._ordered[place] for place in sorted(places)]
 
 
 def _rank(policy: StoredObject) -> tuple[int, str]:

@@ -17,8 +17,9 @@ from ..coil.membership import pool_of, pools_of_namespaces
 from ..conditions import ACCEPTED, FALSE, PARTIAL_FAILURE, TRUE, described, with_conditions
 from ..network.attachment import Attachments, workload_key
 from ..network.networks import Network, networks, running_workloads
+from ..node_addresses import NodeAddresses
 from ..node_conditions import with_acceptance
-from .admin_policies import ADMIN_KINDS, admin_conditions, admin_order
+from .admin_policies import ADMIN_KINDS, AdminPolicies, admin_conditions
 from .policy_resolver import NetworkPolicies, PolicyResolver
 
 NETWORK_POLICY, MULTI_NETWORK_POLICY = "NetworkPolicy", "MultiNetworkPolicy"
@@ -35,16 +36,17 @@ def resolved_policies(snapshot: Snapshot, found: dict[str, Network]) -> dict[str
     for policy in snapshot.of_kind(*POLICY_KINDS):
         for network in _networks_of(snapshot, policy, attachments)[0]:
             by_network.setdefault(network.name, []).append(policy)
-    admin = admin_order(snapshot)
+    admin = AdminPolicies(snapshot)
     if not by_network and not admin:
         return {}
+    nodes = NodeAddresses(snapshot)
     on, result = _workloads_by_network(snapshot, attachments), {}
     of_ovn = [name for name in on if not found[name].is_mesh]
     for name in sorted({*by_network, *(of_ovn if admin else ())}):
         policies, workloads = by_network.get(name, ()), on.get(name, [])
-        resolver = PolicyResolver(snapshot, workloads, _unaddressed(workloads, found[name], attachments))
+        resolver = PolicyResolver(snapshot, workloads, nodes, _unaddressed(workloads, found[name], attachments))
         # Those of the cluster are about primary networks, as the selectors of pods are.
-        resolved = resolver.resolved(policies, admin if _is_primary(found[name]) else ())
+        resolved = resolver.resolved(policies, admin.of(workloads) if _is_primary(found[name]) else ())
         if resolved.policies or resolved.admin:
             result[name] = resolved
     return result
@@ -169,17 +171,17 @@ def _without_effect(
 
     Those are the networks of the mesh, and address pools, on which it has no effect.
     """
-    admin, selected = admin_order(snapshot), {}
+    admin, selected = AdminPolicies(snapshot), {}
     if not admin:
         return selected
-    on = _workloads_by_network(snapshot, attachments)
+    on, nodes = _workloads_by_network(snapshot, attachments), NodeAddresses(snapshot)
     places = {name: workloads for name, workloads in on.items() if found[name].has_host_gateway}
     pools = pools_of_namespaces(snapshot)
     for workload in running_workloads(snapshot) if pools else ():
         if workload.namespace in pools:
             places.setdefault(f"pool {pools[workload.namespace]}", []).append(workload)
     for place, workloads in places.items():
-        resolved = PolicyResolver(snapshot, workloads).resolved((), admin)
+        resolved = PolicyResolver(snapshot, workloads, nodes).resolved((), admin.of(workloads))
         for entry in resolved.admin:
             if resolved.selections[entry["subjects"]]:
                 selected.setdefault((entry["kind"], entry["name"]), []).append(place)

@@ -6,13 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 
-from ...api import EGRESS, INGRESS, matches, selector_text
-from ...common.addressing import family
+from ...api import EGRESS, INGRESS, LabelledNames, selector_text
 from ...store.snapshot import Snapshot, StoredObject
-from ..admission.host_addresses import addresses_of_hosts
 from ..network.attachment import workload_key
 from ..network.networks import namespace_labels
-from ..node_labels import labels_of_nodes
+from ..node_addresses import NodeAddresses
 
 _EVERYTHING = {"matchLabels": {}, "matchExpressions": []}
 _DIRECTIONS = ((INGRESS, "ingress"), (EGRESS, "egress"))
@@ -37,13 +35,6 @@ class NetworkPolicies:
     unaddressed: dict[str, list[str]] = field(default_factory=dict)
 
 
-def addresses_of_nodes(snapshot: Snapshot, selector: dict) -> list[str]:
-    """Return all addresses of the nodes that a selector selects, each once."""
-    labels = labels_of_nodes(snapshot)
-    found = {address for address, node in addresses_of_hosts(snapshot) if matches(selector, labels[node])}
-    return sorted(found, key=lambda address: (family(address), address))
-
-
 def acl_logging(entry: StoredObject) -> dict:
     """Return what the plan has of a namespace's or a policy's logging: nothing where nothing is logged."""
     # A namespace that an older Heddle stored has none.
@@ -53,24 +44,31 @@ def acl_logging(entry: StoredObject) -> dict:
 class PolicyResolver:
     """Selects among the workloads of one network. Equal selectors are evaluated once, and have one name.
 
-    `unaddressed` are those of the workloads (`namespace/name`) whose address on the network is not known.
+    `nodes` are those of the snapshot; `unaddressed` are those of the workloads (`namespace/name`) whose address on the
+    network is not known.
     """
 
     def __init__(
-        self, snapshot: Snapshot, workloads: list[StoredObject], unaddressed: Set[str] = frozenset()
-    ) -> None:  # fmt: skip
-        self._snapshot, self._unaddressed = snapshot, unaddressed
-        self._by_namespace: dict[str, list[StoredObject]] = {}
+        self,
+        snapshot: Snapshot,
+        workloads: list[StoredObject],
+        nodes: NodeAddresses,
+        unaddressed: Set[str] = frozenset(),
+    ) -> None:
+        self._snapshot, self._nodes, self._unaddressed = snapshot, nodes, unaddressed
+        labels: dict[str, dict[str, dict]] = {}
         for workload in workloads:
-            self._by_namespace.setdefault(workload.namespace, []).append(workload)
-        self._labels = {name: namespace_labels(self._namespace(name)) for name in self._by_namespace}
-        self._ports: dict[tuple[str, str], dict[int, list[str]]] = {}
+            labels.setdefault(workload.namespace, {})[workload_key(workload)] = workload.labels
+        self._workloads = {namespace: LabelledNames(own) for namespace, own in labels.items()}
+        self._namespaces = LabelledNames({name: namespace_labels(self._namespace(name)) for name in labels})
+        # Workloads in their order, as keys.
+        self._ports: dict[tuple[str, str], dict[int, dict[str, None]]] = {}
         for workload in workloads:
             # A workload that an older Heddle stored has none.
             for port in workload.spec.get("ports", []):
                 if port["name"]:
                     numbers = self._ports.setdefault((port["protocol"], port["name"]), {})
-                    numbers.setdefault(port["containerPort"], []).append(workload_key(workload))
+                    numbers.setdefault(port["containerPort"], {})[workload_key(workload)] = None
         self._found = NetworkPolicies()
 
     def resolved(
@@ -140,9 +138,10 @@ class PolicyResolver:
         """Return the numbers that a named port has among some workloads, or among all, and note who has them."""
         numbers = []
         for number, having in sorted(self._ports.get((protocol, name), {}).items()):
-            if targets is None or not set(having).isdisjoint(targets):
+            if targets is None or not having.keys().isdisjoint(targets):
                 numbers.append(number)
-                self._found.ports[f"{protocol}/{name}/{number}"] = having
+                if (key := f"{protocol}/{name}/{number}") not in self._found.ports:
+                    self._found.ports[key] = list(having)
         return numbers
 
     def _admin(self, policy: StoredObject, first: int) -> dict | None:
@@ -166,7 +165,7 @@ class PolicyResolver:
 
     def _admin_rule(self, policy: StoredObject, direction: str, index: int, rule: dict, subjects: str) -> dict:
         peers = sorted({self._selected(None, peer["namespaceSelector"], peer["podSelector"]) for peer in rule["peers"]})
-        addresses = {one for selector in rule["nodes"] for one in addresses_of_nodes(self._snapshot, selector)}
+        addresses = {one for selector in rule["nodes"] for one in self._nodes.of(selector)}
         return {
             "direction": direction,
             "index": index,
@@ -202,16 +201,9 @@ class PolicyResolver:
         """
         name = f"{namespace if namespaces is None else selector_text(namespaces)}_{selector_text(pods)}"
         if name not in self._found.selections:
-            chosen = (
-                [namespace]
-                if namespaces is None
-                else [one for one, labels in self._labels.items() if matches(namespaces, labels)]
-            )
+            chosen = (namespace,) if namespaces is None else self._namespaces.selected(namespaces)
             self._found.selections[name] = sorted(
-                workload_key(workload)
-                for one in chosen
-                for workload in self._by_namespace.get(one, ())
-                if matches(pods, workload.labels)
+                workload for one in chosen if one in self._workloads for workload in self._workloads[one].selected(pods)
             )
         return name
 

@@ -80,9 +80,11 @@ def assign_announcers(snapshot: Snapshot, live: Collection[str] | None = None) -
     before = {address: node for service in services for address, node in announcers(service).items()}
     hosts = [one for one in announcing_hosts(snapshot) if live is None or one.name in live]
     holders = assigned_hosts(wanted, hosts, before, together)
+    own: dict[str, dict[str, str]] = {}
+    for address, node in holders.items():
+        own.setdefault(owners[address].key, {})[address] = node
     for service in services:
-        own = {address: node for address, node in holders.items() if owners[address] is service}
-        snapshot.objects[service.key] = service.with_status(announcers=own or None)
+        snapshot.objects[service.key] = service.with_status(announcers=own.get(service.key))
     store_hosts(snapshot, endpoints)
 
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
+from ...api import LabelledNames
 from ...common.addressing import family
 from ...store.snapshot import Snapshot, StoredObject
 from ..allocation.allocation import given_addresses, workload_subnets
@@ -38,9 +40,10 @@ class ServiceEndpoints:
     def __init__(self, snapshot: Snapshot, found: dict[str, Network]) -> None:
         self._snapshot = snapshot
         self._attachments = Attachments(found)
-        self._workloads: dict[str, list[StoredObject]] = {}
+        labels: dict[str, dict[str, dict]] = {}
         for workload in running_workloads(snapshot):
-            self._workloads.setdefault(workload.namespace, []).append(workload)
+            labels.setdefault(workload.namespace, {})[workload.key] = workload.labels
+        self._workloads = {namespace: LabelledNames(own) for namespace, own in labels.items()}
         self._slices: dict[tuple[str, str], list[StoredObject]] = {}
         for entry in snapshot.of_kind(ENDPOINT_SLICE):
             name = entry.labels.get(SERVICE_NAME_LABEL, "")
@@ -57,10 +60,11 @@ class ServiceEndpoints:
 
     def selected(self, service: StoredObject) -> list[StoredObject]:
         """Return the running workloads that a Service's selector chooses, ready or not; none without a selector."""
-        wanted = service.spec["selector"].items()
-        if not wanted:
+        selector, known = service.spec["selector"], self._workloads.get(service.namespace)
+        if not selector or known is None:
             return []
-        return [one for one in self._workloads.get(service.namespace, ()) if wanted <= one.labels.items()]
+        found = known.selected({"matchLabels": selector, "matchExpressions": []})
+        return [self._snapshot.objects[key] for key in found]
 
     def backing(self, service: StoredObject) -> list[StoredObject]:
         """Return the running workloads that are endpoints of a Service on its network, ready or not.
@@ -77,10 +81,18 @@ class ServiceEndpoints:
             for endpoint in entry.spec["endpoints"]
             for address in endpoint["addresses"]
         }
-        for workload in running_workloads(self._snapshot) if listed else ():
-            if not listed.isdisjoint(self._addresses(workload, network)):
-                found[workload.key] = workload
-        return list(found.values())
+        having = {key for address in listed for key in self._having.get((network.name, address), ())}
+        return list((found | {key: self._snapshot.objects[key] for key in sorted(having)}).values())
+
+    @cached_property
+    def _having(self) -> dict[tuple[str, str], list[str]]:
+        """The running workloads by network and by their addresses there; few Services need them."""
+        found: dict[tuple[str, str], list[str]] = {}
+        for workload in running_workloads(self._snapshot):
+            for name, network in {one.network.name: one.network for one in self._attachments.of(workload)}.items():
+                for address in self._addresses(workload, network):
+                    found.setdefault((name, address), []).append(workload.key)
+        return found
 
     def of(self, service: StoredObject) -> list[list[Endpoint]]:
         """Return the endpoints of each port of a Service, of the families that it shares with its network.

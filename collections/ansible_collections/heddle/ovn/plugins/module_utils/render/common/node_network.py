@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from ...common.addressing import (
     GATEWAY_OFFSET,
     MANAGEMENT_OFFSET,
@@ -138,7 +140,7 @@ class NodeNetwork:
         """Return a node's Layer2 transit pairs: (transit router's, gateway router's) interface per family."""
         return [transit_pair(subnet, self.node_id(node)) for subnet in self.network["transit_subnets"]]
 
-    @property
+    @cached_property
     def provider(self) -> Provider | None:
         """Return the node's connection to the provider network, None without one."""
         return provider_of(self.plan["nodes"][self.node])

@@ -22,10 +22,9 @@ A node without these facts has no external connectivity; none of it is rendered 
 
 from __future__ import annotations
 
-import ipaddress
 from dataclasses import dataclass, field
 
-from ...common.addressing import family, plain
+from ...common.addressing import family, plain, subnet_of
 
 # Linux's default of net.ipv4.ip_local_port_range (ip-sysctl.rst).
 EPHEMERAL_PORTS = "32768-60999"
@@ -61,7 +60,7 @@ class Provider:
     def networks(self, version: int) -> list[str]:
         """Return the provider network's subnets of a family that the node is in."""
         found = [address for address in self.addresses if family(address) == version]
-        return list(dict.fromkeys(str(ipaddress.ip_interface(address).network) for address in found))
+        return list(dict.fromkeys(subnet_of(address) for address in found))
 
     def next_hop(self, version: int) -> str | None:
         """Return the default gateway of a family."""

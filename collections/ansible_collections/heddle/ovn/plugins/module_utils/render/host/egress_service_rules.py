@@ -58,6 +58,9 @@ def egress_service_routing(default: NodeNetwork) -> list[Rule]:
              priority=EGRESS_SERVICE_PRIORITY, network=default.name)
         for table, address, port in routed_sources(default)
     ]  # fmt: skip
+    if not rules:
+        # On most hosts; the addresses of all nodes would be compared with the subnets for each host of a rehearsal.
+        return []
     versions = {rule.family for rule in rules}
     main = [(EGRESS_SERVICE_PRIORITY - 1, host_route(one)) for one in addresses_of_nodes(default)]
     main += [(_BEFORE_VRFS, subnet) for subnet in default.network["subnets"]]

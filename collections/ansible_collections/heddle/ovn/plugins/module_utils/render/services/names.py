@@ -7,10 +7,9 @@ are those of Kubernetes (DNS-Based Service Discovery); workloads are beside them
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterator
 
-from ...common.addressing import family, plain
+from ...common.addressing import family, plain, reverse_name
 from ...types.ovsdb_row import Parent, Row
 from ..common.node_network import NodeNetwork
 from ..common.ovn_rows import SWITCH
@@ -81,5 +80,5 @@ def _records(
         if len(namespaces[name]) == 1:
             records.setdefault(name, text)
         for address in addresses if (kind, f"{namespace}/{name}") not in endpoints else ():
-            records.setdefault(ipaddress.ip_address(address).reverse_pointer, full)
+            records.setdefault(reverse_name(address), full)
     return records
