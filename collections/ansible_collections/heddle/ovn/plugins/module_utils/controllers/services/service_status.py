@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+from ...api.services.external_access import LOCAL
 from ...common.addressing import is_within
 from ...store.snapshot import Snapshot, StoredObject
+from ..admission.host_addresses import addresses_of_hosts
 from ..coil.membership import pool_of
 from ..conditions import FALSE, SERVICE_READY, TRUE, described, with_conditions
 from ..network.networks import Network, networks
@@ -65,11 +67,11 @@ def _readiness(service: StoredObject, endpoints: ServiceEndpoints, snapshot: Sna
     if not addresses:
         rejected = "" if is_headless(service) else ", connections are rejected"
         return TRUE, "NoEndpoints", f"no endpoint is ready on network {network.name}{rejected}"
-    beyond = [] if network.is_default or not _is_entered(service) else _beyond(network, addresses)
-    if beyond:
+    unreached = _unreached(service, endpoints, network, snapshot)
+    if unreached:
         message = (
-            f"{', '.join(beyond[:_SHOWN])}: endpoints beyond network {network.name} are reached by the cluster IP, "
-            "and not reliably by node ports, load balancer addresses and external IPs"
+            f"{', '.join(unreached[:_SHOWN])}: beyond network {network.name}, external hosts reach with "
+            "externalTrafficPolicy Local only endpoints that are an address of the host that their nodeName names"
         )
         return FALSE, "EndpointsBeyondNetwork", message
     return TRUE, "EndpointsReady", f"addresses of endpoints on network {network.name}: {len(addresses)}"
@@ -80,9 +82,18 @@ def _is_entered(service: StoredObject) -> bool:
     return service.spec["type"] != "ClusterIP" or bool(service.spec["externalIPs"])
 
 
-def _beyond(network: Network, addresses: set[str]) -> list[str]:
+def _unreached(service: StoredObject, endpoints: ServiceEndpoints, network: Network, snapshot: Snapshot) -> list[str]:
+    """Return the endpoints that external hosts do not reach by a Service that they could reach.
+
+    With the policy Local an endpoint receives the client's address as source. What is neither on the network nor on the
+    host would answer the client itself, which expects the answer from the Service.
+    """
+    if not _is_entered(service) or service.spec.get("externalTrafficPolicy") != LOCAL:
+        return []
     subnets = [subnet["cidr"] for subnet in network.subnets]
-    return sorted(one for one in addresses if not is_within(one, subnets))
+    found = {one for port in endpoints.of(service) for one in port if not is_within(one.address, subnets)}
+    hosts = set(addresses_of_hosts(snapshot)) if found else set()
+    return sorted({one.address for one in found if (one.address, one.node) not in hosts})
 
 
 def _slice_readiness(entry: StoredObject, snapshot: Snapshot) -> tuple[str, str, str]:
