@@ -127,6 +127,14 @@ def process_of_node(view: NodeNetwork, entrance: Entrance) -> tuple[str, int] | 
     return next(found, None) if entrance.is_local else None
 
 
+def local_port(entrance: Entrance) -> int:
+    """Return the port of the masquerade address for local services that leads to the endpoints of this node.
+
+    0 where it has none: in a plan that an earlier release has written, without node ports.
+    """
+    return entrance.port.get("node_port") or entrance.port.get("local_port", 0)
+
+
 def held_load_balancer_addresses(plan: dict, node: str) -> list[str]:
     """Return the load balancer addresses that a node announces."""
     return [

@@ -16,7 +16,7 @@ from __future__ import annotations
 from ...common.addressing import family
 from ...common.naming import management_interface
 from ...types.nftables_ruleset import Chain, Map
-from ..common.entrances import Entrance, entrances, is_open_to_nodes, process_of_node
+from ..common.entrances import Entrance, entrances, is_open_to_nodes, local_port, process_of_node
 from ..common.node_network import NodeNetwork
 from ..gateway.bridge import packet_mark
 
@@ -74,16 +74,15 @@ def render_service_rules(views: list[NodeNetwork]) -> tuple[list[Chain], list[Ma
 def local_target(view: NodeNetwork, entrance: Entrance) -> str:
     """Return address and port that keep the source address of what comes in from the uplink, "" where OVN does that.
 
-    Of a process of this node, else, in local gateway mode, what leads to the endpoints of this node: "" for a Service
-    without node ports.
+    Of a process of this node, else, in local gateway mode, what leads to the endpoints of this node.
     """
     process = process_of_node(view, entrance)
     if process:
         return _pair_of(*process)
-    if not view.provider.is_local or not entrance.is_local or "node_port" not in entrance.port:
+    if not view.provider.is_local or not entrance.is_local or not local_port(entrance):
         return ""
     local = {family(one): one for one in view.masquerade(NodeNetwork.LOCAL_SERVICE_MASQUERADE)}
-    return _pair_of(local[entrance.version], entrance.port["node_port"]) if entrance.version in local else ""
+    return _pair_of(local[entrance.version], local_port(entrance)) if entrance.version in local else ""
 
 
 def forwarded(views: list[NodeNetwork]) -> list[str]:

@@ -28,7 +28,7 @@ from ...common.naming import (
     prefix,
 )
 from ...types.ovsdb_row import Parent, Row
-from ..common.entrances import NODE_PORT, Entrance, entrances_of, own_addresses
+from ..common.entrances import NODE_PORT, Entrance, entrances_of, local_port, own_addresses
 from ..common.node_network import NodeNetwork, is_of_node
 from ..common.ovn_rows import LOAD_BALANCER_GROUP, ROUTER, SWITCH
 from .load_balancer_options import options_of, socket
@@ -164,12 +164,10 @@ class _Balancing:
 
         It keeps source addresses, as the external traffic policy Local has it (`render/host/service_rules.py`).
         """
-        local = [one for one in entrances if one.is_local and self.view.provider.is_local and "node_port" in one.port]
+        local = [one for one in entrances if one.is_local and self.view.provider.is_local and local_port(one)]
         addresses = {family(one): one for one in self.view.masquerade(NodeNetwork.LOCAL_SERVICE_MASQUERADE)}
         return {
-            socket(addresses[one.version], one.port["node_port"]): ",".join(
-                self._of_node_targets(one.port, one.version)
-            )
+            socket(addresses[one.version], local_port(one)): ",".join(self._of_node_targets(one.port, one.version))
             for one in local
         }
 
