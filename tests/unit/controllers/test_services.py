@@ -266,8 +266,9 @@ LOCAL = "externalTrafficPolicy: Local, "
         ("type: NodePort, " + LOCAL, "192.0.2.9", ", nodeName: node1", "EndpointsBeyondNetwork"),
         ("type: LoadBalancer, " + LOCAL, "192.0.2.9", "", "EndpointsBeyondNetwork"),
         ("externalIPs: [198.51.100.7], " + LOCAL, "192.0.2.9", "", "EndpointsBeyondNetwork"),
-        # An address of node1.
-        ("type: NodePort, " + LOCAL, "192.0.2.11", ", nodeName: node1", "EndpointsReady"),
+        # An address of node1, which workloads on node1 do not reach.
+        ("type: NodePort, " + LOCAL, "192.0.2.11", ", nodeName: node1", "EndpointsBeyondNetwork"),
+        ("", "192.0.2.11", "", "EndpointsBeyondNetwork"),
         ("type: NodePort, " + LOCAL, "192.0.2.11", ", nodeName: node2", "EndpointsBeyondNetwork"),
         ("type: NodePort, " + LOCAL, "192.0.2.11", "", "EndpointsBeyondNetwork"),
         ("type: NodePort, " + LOCAL, "10.0.0.9", "", "EndpointsReady"),
@@ -279,9 +280,19 @@ def test_endpoints_that_external_hosts_do_not_reach(spec, address, more, reason)
     assert ready(text, hosts=with_gateways("shared"))[1] == reason
 
 
-def test_endpoints_beyond_the_default_network_that_external_hosts_do_not_reach():
-    text = service(where="red", spec=f"type: NodePort, {LOCAL}ports: [{{port: 80}}]") + endpoint_slice("192.0.2.9")
-    assert ready(namespace("red", primary=False) + text)[1] == "EndpointsBeyondNetwork"
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [(", nodeName: node1", "EndpointsReady"), (", nodeName: node2", "EndpointsBeyondNetwork")],
+)
+def test_processes_of_hosts_as_endpoints_on_the_default_network(more, reason):
+    text = service(spec=f"type: NodePort, {LOCAL}ports: [{{port: 80}}]") + endpoint_slice("192.0.2.11", more=more)
+    assert ready(namespace("red", primary=False) + text, hosts=with_gateways("shared"))[1] == reason
+
+
+def test_processes_of_hosts_that_listen_by_sctp_are_reached_by_all_workloads():
+    text = service(spec="ports: [{port: 80, protocol: SCTP}]") + endpoint_slice("192.0.2.11")
+    text = text.replace("ports: [{port: 8080}]", "ports: [{port: 8080, protocol: SCTP}]")
+    assert ready(RED + text, hosts=with_gateways("shared"))[1] == "EndpointsReady"
 
 
 def test_status_of_slices():
