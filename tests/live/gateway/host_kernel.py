@@ -67,6 +67,12 @@ class HostKernel:
                     self._question(one)
         return True
 
+    def reply(self, packet: Packet) -> None:
+        """Let a process of the host answer a packet that was delivered to it."""
+        answer = packet.answer()
+        ends = self._replies.get(_ends(answer))
+        self._forward(_with_ends(answer, ends) if ends else answer, 0)
+
     def _question(self, question: Question) -> None:
         if question.asked in held_load_balancer_addresses(self._plan, "node1"):
             self._machine.receive(BRIDGE, question.answer(MAC))
@@ -89,14 +95,16 @@ class HostKernel:
         if wanted:
             address, port = wanted.split(" . ")
             translated = replace(packet, target=address, target_port=int(port))
-        elif packet.target in (NODE[version], *held_load_balancer_addresses(self._plan, "node1")):
-            self.delivered.append(packet)
-            return
-        device, _mac = self._route(translated.target, mark)
-        translated = replace(translated, source=self._source(translated, device, version))
+        is_own = translated.target in (NODE[version], *held_load_balancer_addresses(self._plan, "node1"))
+        if not is_own:
+            device, _mac = self._route(translated.target, mark)
+            translated = replace(translated, source=self._source(translated, device, version))
         there, back = _ends(translated), _ends(packet)
         self._replies[there[2:] + there[:2]] = back[2:] + back[:2]
-        self._forward(translated, mark)
+        if is_own:
+            self.delivered.append(translated)
+        else:
+            self._forward(translated, mark)
 
     def _source(self, packet: Packet, device: str, version: int) -> str:
         """The chain `ovn-kube-local-gw-masq`: the address of the bridge that is near the next hop."""

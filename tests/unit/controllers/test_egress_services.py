@@ -235,3 +235,12 @@ def test_addresses_of_one_group_have_one_host_or_none():
     three = [*both, Candidate("c", ("192.0.2.0/24", "2001:db8::/64"))]
     before = {"192.0.2.2": "a", "2001:db8::2": "c"}
     assert assigned_hosts(wanted, three, before, group) == {"192.0.2.1": "a", "192.0.2.2": "c", "2001:db8::2": "c"}
+
+
+@pytest.mark.parametrize("hosts", [SHARED, LOCAL], ids=["shared", "local"])
+def test_answers_of_a_service_without_node_ports_leave_as_others_with_the_policy_local(hosts):
+    """In local gateway mode they come from the number that the host has for the Service."""
+    more = "type: LoadBalancer, externalTrafficPolicy: Local, allocateLoadBalancerNodePorts: false"
+    state = stored(TEXT + service("plain", more=more) + egress_service("plain", network="7"), hosts=hosts)
+    (entry,) = build_plan(state)["egress_services"]["default"].values()
+    assert entry["node_ports"] == ([1] if hosts is LOCAL else [])

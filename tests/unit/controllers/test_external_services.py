@@ -340,3 +340,26 @@ def test_the_steps_of_an_upgrade_leave_the_status_that_the_next_run_finds():
     update_between_runs(drained, changed, LATE)
     again = stored(text, changed, hosts=HOSTS, settings=old, now=LATE)
     assert again.objects["Service/red/web"] == changed.objects["Service/red/web"]
+
+
+WITHOUT = "type: LoadBalancer, externalTrafficPolicy: Local, allocateLoadBalancerNodePorts: false"
+
+
+def local_ports_of(state) -> dict[str, list[int]]:
+    found = {name: entry for services in build_plan(state)["services"].values() for name, entry in services.items()}
+    return {name: [port.get("local_port", 0) for port in entry["ports"]] for name, entry in found.items()}
+
+
+def test_services_without_node_ports_have_numbers_of_their_own_in_local_gateway_mode():
+    two = "{name: a, port: 80}, {name: b, port: 81, nodePort: 30200}"
+    text = TENANTS + service(WITHOUT, ports=two) + service(WITHOUT, "blue")
+    shared = stored(text, hosts=HOSTS)
+    assert local_ports_of(shared) == {"red/web": [0, 0], "blue/web": [0]}
+    hosts = with_gateways("local")
+    first = stored(text, shared, hosts=hosts)
+    assert local_ports_of(first) == {"red/web": [2, 0], "blue/web": [1]}
+    assert first.objects["Service/blue/web"].status.get("nodePorts") is None
+    more = stored(text + service(WITHOUT, "blue", "also"), first, hosts=hosts)
+    assert local_ports_of(more) == {"red/web": [2, 0], "blue/web": [1], "blue/also": [3]}
+    for spec in (WITHOUT.replace("Local", "Cluster"), "type: NodePort, externalTrafficPolicy: Local"):
+        assert local_ports_of(stored(TENANTS + service(spec), first, hosts=hosts)) == {"red/web": [0]}

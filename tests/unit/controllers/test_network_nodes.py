@@ -101,6 +101,17 @@ def test_a_network_is_on_the_nodes_of_its_workloads(network):
     assert stored(network + ONE + TWO, snapshot, now=LATE) == snapshot
 
 
+def test_a_network_is_on_the_nodes_of_processes_that_its_services_lead_to_with_the_policy_local():
+    text = (
+        "---\napiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: red}\n"
+        "spec: {type: NodePort, externalTrafficPolicy: Local, ports: [{port: 80}]}\n"
+        "---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\n"
+        "metadata: {name: web, namespace: red, labels: {kubernetes.io/service-name: web}}\n"
+        "addressType: IPv4\nports: [{port: 80}]\nendpoints: [{addresses: [192.0.2.13], nodeName: node3}]\n"
+    )
+    assert on(stored(LAYER2 + ONE + text, hosts=with_gateways("shared"))) == ["node1", "node3"]
+
+
 def test_a_selected_secondary_network_is_on_the_node_of_the_workload():
     flat = layer2("red", "flat", "10.7.0.0/24").replace("Primary", "Secondary")
     snapshot = stored(LAYER2 + flat + ONE + workload("red", "b", "node2", "flat"))

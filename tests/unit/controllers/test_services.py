@@ -7,7 +7,7 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.conditions import condition
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
-from tests.pipeline import decide, layer2, namespace, stored, workload
+from tests.pipeline import decide, layer2, namespace, stored, with_gateways, workload
 
 RED = namespace("red") + layer2("red", "net", "10.0.0.0/24", "fd00:10::/64")
 PLAIN = namespace("plain", primary=False)
@@ -254,19 +254,45 @@ def test_what_the_status_says(text, expected):
     assert ready(text) == expected
 
 
+LOCAL = "externalTrafficPolicy: Local, "
+
+
 @pytest.mark.parametrize(
-    ("spec", "address", "reason"),
+    ("spec", "address", "more", "reason"),
     [
-        ("type: NodePort, ", "192.0.2.9", "EndpointsBeyondNetwork"),
-        ("type: LoadBalancer, ", "192.0.2.9", "EndpointsBeyondNetwork"),
-        ("externalIPs: [198.51.100.7], ", "192.0.2.9", "EndpointsBeyondNetwork"),
-        ("type: NodePort, ", "10.0.0.9", "EndpointsReady"),
-        ("", "192.0.2.9", "EndpointsReady"),
+        ("type: NodePort, ", "192.0.2.9", "", "EndpointsReady"),
+        ("type: LoadBalancer, ", "192.0.2.9", "", "EndpointsReady"),
+        ("externalIPs: [198.51.100.7], ", "192.0.2.9", "", "EndpointsReady"),
+        ("type: NodePort, " + LOCAL, "192.0.2.9", ", nodeName: node1", "EndpointsBeyondNetwork"),
+        ("type: LoadBalancer, " + LOCAL, "192.0.2.9", "", "EndpointsBeyondNetwork"),
+        ("externalIPs: [198.51.100.7], " + LOCAL, "192.0.2.9", "", "EndpointsBeyondNetwork"),
+        # An address of node1, which workloads on node1 do not reach.
+        ("type: NodePort, " + LOCAL, "192.0.2.11", ", nodeName: node1", "EndpointsBeyondNetwork"),
+        ("", "192.0.2.11", "", "EndpointsBeyondNetwork"),
+        ("type: NodePort, " + LOCAL, "192.0.2.11", ", nodeName: node2", "EndpointsBeyondNetwork"),
+        ("type: NodePort, " + LOCAL, "192.0.2.11", "", "EndpointsBeyondNetwork"),
+        ("type: NodePort, " + LOCAL, "10.0.0.9", "", "EndpointsReady"),
+        ("", "192.0.2.9", "", "EndpointsReady"),
     ],
 )
-def test_endpoints_that_external_hosts_do_not_reach(spec, address, reason):
-    text = RED + service(spec=spec + "ports: [{port: 80}]") + endpoint_slice(address)
-    assert ready(text)[1] == reason
+def test_endpoints_that_external_hosts_do_not_reach(spec, address, more, reason):
+    text = RED + service(spec=spec + "ports: [{port: 80}]") + endpoint_slice(address, more=more)
+    assert ready(text, hosts=with_gateways("shared"))[1] == reason
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [(", nodeName: node1", "EndpointsReady"), (", nodeName: node2", "EndpointsBeyondNetwork")],
+)
+def test_processes_of_hosts_as_endpoints_on_the_default_network(more, reason):
+    text = service(spec=f"type: NodePort, {LOCAL}ports: [{{port: 80}}]") + endpoint_slice("192.0.2.11", more=more)
+    assert ready(namespace("red", primary=False) + text, hosts=with_gateways("shared"))[1] == reason
+
+
+def test_processes_of_hosts_that_listen_by_sctp_are_reached_by_all_workloads():
+    text = service(spec="ports: [{port: 80, protocol: SCTP}]") + endpoint_slice("192.0.2.11")
+    text = text.replace("ports: [{port: 8080}]", "ports: [{port: 8080, protocol: SCTP}]")
+    assert ready(RED + text, hosts=with_gateways("shared"))[1] == "EndpointsReady"
 
 
 def test_status_of_slices():

@@ -81,3 +81,41 @@ def test_the_range_is_read_from_the_kernel(tmp_path):
     assert local_ports(str(setting)) == "20000-29999"
     first, last = map(int, local_ports().split("-"))
     assert 0 < first < last < 65536
+
+
+def entered(kind: str, address: str, where: str = "red") -> str:
+    """A Service whose endpoint an EndpointSlice lists."""
+    return (
+        f"---\napiVersion: v1\nkind: Service\nmetadata: {{name: web, namespace: {where}}}\n"
+        f"spec: {{type: {kind}, ports: [{{port: 80}}]}}\n"
+        "---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\n"
+        f"metadata: {{name: web, namespace: {where}, labels: {{kubernetes.io/service-name: web}}}}\n"
+        f"addressType: IPv4\nports: [{{port: 80}}]\nendpoints: [{{addresses: [{address!r}]}}]\n"
+    )
+
+
+RED = {
+    "Layer2": namespace("red") + layer2("red", "net", "10.50.0.0/16"),
+    "Layer3": namespace("red") + layer3("red", "net", "10.50.0.0/16", 24),
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "address", "is_there"),
+    [("NodePort", "198.51.100.9", True), ("NodePort", "10.50.0.9", False), ("ClusterIP", "198.51.100.9", False)],
+)
+@pytest.mark.parametrize("topology", [*RED, "Layer2 without a transit router"])
+def test_what_services_lead_beyond_a_network_leaves_with_its_address(topology, kind, address, is_there):
+    """Before the address that OVN gives what it balances, which other networks have as well."""
+    text = RED[topology.partition(" ")[0]] + entered(kind, address)
+    old = {"layer2_topology": "gateway-router"} if topology not in RED else {}
+    plan = plan_of(text, hosts=with_gateways("shared"), settings={**EVERYWHERE, **old})
+    found = [row for row in rows_of(plan, "NAT").values() if row["logical_ip"] == "0.0.0.0/0"]
+    match = 'flags.force_snat_for_lb == 1 && outport == "rtoe-GR_red_net_node1"'
+    assert [(row["external_ip"], row["match"]) for row in found] == [("169.254.0.11", match)] * is_there
+
+
+def test_what_services_lead_beyond_the_default_network_leaves_with_the_node_s_address():
+    text = namespace("red", primary=False) + entered("NodePort", "198.51.100.9")
+    rows = rows_of(plan_of(text, hosts=with_gateways("shared")), "NAT").values()
+    assert not [row for row in rows if row.get("match")]

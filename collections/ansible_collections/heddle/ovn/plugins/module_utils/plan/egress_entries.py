@@ -10,6 +10,7 @@ from ..controllers.egress.egress_services import ALL_HOSTS, EgressServiceSelecti
 from ..controllers.node_labels import EGRESS_SERVICE
 from ..controllers.services.cluster_ips import SERVICE, cluster_ips
 from ..controllers.services.load_balancers import announcers
+from ..controllers.services.local_ports import local_ports
 from ..controllers.services.node_ports import node_ports
 from ..store.snapshot import Snapshot, StoredObject
 
@@ -66,7 +67,7 @@ def egress_service_entries(snapshot: Snapshot, selection: EgressServiceSelection
             "addresses": addresses if host != ALL_HOSTS else [],
             "table": entry.spec["network"],
             "cluster_ips": [text for text in cluster_ips(snapshot, service) if family(text) in network.families],
-            "node_ports": sorted({port for port in node_ports(snapshot, service) if port})
+            "node_ports": sorted({*node_ports(snapshot, service), *local_ports(snapshot, service)} - {0})
             if service.spec["externalTrafficPolicy"] == LOCAL
             else [],
             "workloads": selection.workloads[name],

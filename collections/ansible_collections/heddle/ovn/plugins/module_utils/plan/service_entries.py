@@ -7,6 +7,7 @@ from ..common.addressing import family
 from ..controllers.network.networks import Network
 from ..controllers.services.cluster_ips import SERVICE, cluster_ips, is_headless, service_owner
 from ..controllers.services.load_balancers import announcers
+from ..controllers.services.local_ports import local_ports
 from ..controllers.services.node_ports import health_check_port, node_ports
 from ..controllers.services.service_endpoints import ServiceEndpoints
 from ..store.snapshot import Snapshot, StoredObject
@@ -40,9 +41,14 @@ def service_entries(snapshot: Snapshot, found: dict[str, Network]) -> dict[str, 
                     "port": port["port"],
                     "endpoints": [{"address": one.address, "port": one.port, "node": one.node} for one in chosen],
                     **({"node_port": node_port} if node_port else {}),
+                    **({"local_port": local_port} if local_port else {}),
                 }
-                for port, chosen, node_port in zip(
-                    service.spec["ports"], endpoints.of(service), node_ports(snapshot, service), strict=True
+                for port, chosen, node_port, local_port in zip(
+                    service.spec["ports"],
+                    endpoints.of(service),
+                    node_ports(snapshot, service),
+                    local_ports(snapshot, service),
+                    strict=True,
                 )
             ],
             **_external(service, snapshot, {family(text) for text in addresses}),

@@ -16,6 +16,7 @@ from ..network.network_selection import unreachable_gateway
 from ..network.networks import Network, running_workloads
 from ..services.cluster_ips import cluster_ip_pools
 from ..services.load_balancer_addresses import load_balancer_pools
+from ..services.local_ports import local_port_pools
 from ..services.node_ports import node_port_pools
 from ..workload.placement import node_of
 from .pools import AllocationFailure, Pool, allocate_pool, numbers, workload_of
@@ -249,6 +250,7 @@ def _workload_pools(snapshot: Snapshot, found: dict[str, Network], attachments: 
 def _service_pools(snapshot: Snapshot, _found: dict[str, Network], attachments: Attachments) -> Iterator[Pool]:
     yield from cluster_ip_pools(snapshot)
     yield from node_port_pools(snapshot)
+    yield from local_port_pools(snapshot)
     yield from load_balancer_pools(snapshot, attachments)
 
 

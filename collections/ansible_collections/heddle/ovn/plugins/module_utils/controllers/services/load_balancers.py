@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from ...api.services.external_access import CLUSTER, LOAD_BALANCER, LOCAL
+from ...api.services.external_access import LOAD_BALANCER, LOCAL
 from ...common.addressing import family
 from ...store.snapshot import Snapshot, StoredObject
 from ..allocation.address_assignment import assigned_hosts
@@ -91,14 +91,18 @@ def assign_announcers(snapshot: Snapshot, live: Collection[str] | None = None) -
 def service_nodes(snapshot: Snapshot, found: dict[str, Network]) -> Iterator[tuple[str, list[str]]]:
     """Yield for each Service that is reached from beyond its network the network and the nodes that packets come in by.
 
-    Nodes to which only their own endpoints matter (`externalTrafficPolicy: Local`) have the network already.
+    With the external traffic policy Local these are the nodes of its endpoints, which need not be workloads.
     """
-    services = [one for one in snapshot.of_kind(SERVICE) if one.spec.get("externalTrafficPolicy") == CLUSTER]
+    services = [one for one in snapshot.of_kind(SERVICE) if one.spec.get("externalTrafficPolicy")]
     endpoints = ServiceEndpoints(snapshot, found) if services else None
     everywhere = [node.name for node in snapshot.of_kind("Node") if node.spec.get("gateway")]
     for service in services:
         network = endpoints.served(service)
         if network is None or is_headless(service):
+            continue
+        if service.spec["externalTrafficPolicy"] == LOCAL:
+            local = {one.node for port in endpoints.of(service) for one in port}
+            yield network.name, [node for node in everywhere if node in local]
             continue
         at_all = has_node_ports(service) or service.spec["externalIPs"]
         yield network.name, everywhere if at_all else sorted(set(announcers(service).values()))

@@ -24,10 +24,10 @@ _HEALTH = "health"
 
 def has_node_ports(service: StoredObject) -> bool:
     """Return whether a port of a Service has a node port."""
-    return any(_wanted(service))
+    return any(wanted_node_ports(service))
 
 
-def _wanted(service: StoredObject) -> list[bool]:
+def wanted_node_ports(service: StoredObject) -> list[bool]:
     """Return which ports of a Service have a node port; one that is requested is there whether or not others are."""
     spec = service.spec
     kind = spec.get("type", CLUSTER_IP)
@@ -151,7 +151,7 @@ def _owners(service: StoredObject, held: Mapping[str, str]) -> list[str]:
     Ports of several protocols have one owner, and so one number, where they request that number together, and where
     they are one number of the Service (Kubernetes, `initNodePorts`).
     """
-    ports, wanted = service.spec["ports"], _wanted(service)
+    ports, wanted = service.spec["ports"], wanted_node_ports(service)
     found = [""] * len(ports)
     requests: dict[str, str] = {}
     for place, port in enumerate(ports):

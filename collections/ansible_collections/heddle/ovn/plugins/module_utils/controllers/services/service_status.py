@@ -3,15 +3,24 @@
 
 from __future__ import annotations
 
+from ...api.services.external_access import LOCAL
 from ...common.addressing import is_within
 from ...store.snapshot import Snapshot, StoredObject
+from ..admission.host_addresses import addresses_of_hosts
 from ..coil.membership import pool_of
 from ..conditions import FALSE, SERVICE_READY, TRUE, described, with_conditions
 from ..network.networks import Network, networks
 from .cluster_ips import FAMILY_NAMES, SERVICE, cluster_ips, families_of, is_headless
 from .load_balancers import announcement, ingress
 from .node_ports import health_check_port, node_ports
-from .service_endpoints import ENDPOINT_SLICE, SERVICE_NAME_LABEL, ServiceEndpoints, is_port_of, target_port
+from .service_endpoints import (
+    ENDPOINT_SLICE,
+    SERVICE_NAME_LABEL,
+    Endpoint,
+    ServiceEndpoints,
+    is_port_of,
+    target_port,
+)
 
 _SHOWN = 3
 
@@ -65,11 +74,18 @@ def _readiness(service: StoredObject, endpoints: ServiceEndpoints, snapshot: Sna
     if not addresses:
         rejected = "" if is_headless(service) else ", connections are rejected"
         return TRUE, "NoEndpoints", f"no endpoint is ready on network {network.name}{rejected}"
-    beyond = [] if network.is_default or not _is_entered(service) else _beyond(network, addresses)
-    if beyond:
+    beyond = _beyond(service, endpoints, network)
+    hosts = set(addresses_of_hosts(snapshot)) if beyond else set()
+    if unreached := _unreached(service, beyond, hosts):
         message = (
-            f"{', '.join(beyond[:_SHOWN])}: endpoints beyond network {network.name} are reached by the cluster IP, "
-            "and not reliably by node ports, load balancer addresses and external IPs"
+            f"{', '.join(unreached[:_SHOWN])}: beyond network {network.name}, external hosts reach with "
+            "externalTrafficPolicy Local only endpoints that are an address of the host that their nodeName names"
+        )
+        return FALSE, "EndpointsBeyondNetwork", message
+    if processes := _processes(network, beyond, hosts):
+        message = (
+            f"{', '.join(processes[:_SHOWN])}: addresses of hosts; workloads of network {network.name} do not reach "
+            "processes of the host that they are on by TCP and UDP, all others do"
         )
         return FALSE, "EndpointsBeyondNetwork", message
     return TRUE, "EndpointsReady", f"addresses of endpoints on network {network.name}: {len(addresses)}"
@@ -80,9 +96,38 @@ def _is_entered(service: StoredObject) -> bool:
     return service.spec["type"] != "ClusterIP" or bool(service.spec["externalIPs"])
 
 
-def _beyond(network: Network, addresses: set[str]) -> list[str]:
+def _beyond(service: StoredObject, endpoints: ServiceEndpoints, network: Network) -> set[tuple[str, Endpoint]]:
+    """Return the endpoints that are in no subnet of the network, each with the protocol of its port."""
     subnets = [subnet["cidr"] for subnet in network.subnets]
-    return sorted(one for one in addresses if not is_within(one, subnets))
+    return {
+        (port["protocol"], one)
+        for port, chosen in zip(service.spec["ports"], endpoints.of(service), strict=True)
+        for one in chosen
+        if not is_within(one.address, subnets)
+    }
+
+
+def _unreached(service: StoredObject, beyond: set[tuple[str, Endpoint]], hosts: set[tuple[str, str]]) -> list[str]:
+    """Return the endpoints that external hosts do not reach by a Service that they could reach.
+
+    With the policy Local an endpoint receives the client's address as source. What is neither on the network nor on the
+    host would answer the client itself, which expects the answer from the Service. `hosts` are addresses with the host.
+    """
+    if not _is_entered(service) or service.spec.get("externalTrafficPolicy") != LOCAL:
+        return []
+    return sorted({one.address for _protocol, one in beyond if (one.address, one.node) not in hosts})
+
+
+def _processes(network: Network, beyond: set[tuple[str, Endpoint]], hosts: set[tuple[str, str]]) -> list[str]:
+    """Return the endpoints that are processes of hosts, which some workloads of a user-defined network do not reach.
+
+    Its packets to the host that it is on arrive in a VRF, in which the kernel accepts none for sockets beyond it: the
+    sysctls `tcp_l3mdev_accept` and `udp_l3mdev_accept` are off, as in ovn-kubernetes. That of SCTP is on by default.
+    """
+    if network.is_default:
+        return []
+    own = {address for address, _name in hosts}
+    return sorted({one.address for protocol, one in beyond if protocol != "SCTP" and one.address in own})
 
 
 def _slice_readiness(entry: StoredObject, snapshot: Snapshot) -> tuple[str, str, str]:

@@ -109,7 +109,7 @@ def routed_sources(view: NodeNetwork) -> Iterator[tuple[str, str, int]]:
     """Yield what this node routes by a table of its own: table, source address, and source port or 0 for any.
 
     Those of all endpoints on the host of an EgressService, of its own endpoints where every node is one, and of what
-    the Service answers: its cluster IPs and, with the external traffic policy Local, its node ports at the masquerade
+    the Service answers: its cluster IPs and, with the external traffic policy Local, its ports at the masquerade
     address of local services.
     """
     local = view.masquerade(NodeNetwork.LOCAL_SERVICE_MASQUERADE)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 
-from ...common.addressing import family, network_of, plain
+from ...common.addressing import family, is_within, network_of, plain
 from .egress_ips import held_addresses as held_egress_addresses
 from .node_network import NodeNetwork
 
@@ -84,6 +84,55 @@ def entrances_of(view: NodeNetwork, name: str) -> list[Entrance]:
             if family(address) in cluster_ips
         ]  # fmt: skip
     return found
+
+
+def endpoints_beyond(view: NodeNetwork) -> set[str]:
+    """Return the endpoints beyond the network, as EndpointSlices list them, of Services that have entrances."""
+    if not view.provider:
+        return set()
+    return {
+        endpoint["address"]
+        for service in view.services.values()
+        if service.get("external")
+        for port in service["ports"]
+        for endpoint in port["endpoints"]
+        if not is_within(endpoint["address"], view.network["subnets"])
+    }
+
+
+def own_addresses(view: NodeNetwork) -> set[str]:
+    """Return the addresses of the node that its gateway routers have as well; none without a provider network."""
+    return {plain(one) for one in view.provider.addresses} if view.provider else set()
+
+
+def node_addresses(view: NodeNetwork) -> set[str]:
+    """Return all addresses of the node that a run knows, at which its processes may be endpoints."""
+    node = view.plan["nodes"][view.node]
+    others = (one for addresses in node.get("other_addresses", {}).values() for one in addresses)
+    return own_addresses(view) | {plain(one) for one in (*node["addresses"], *node["encap_ips"], *others)}
+
+
+def process_of_node(view: NodeNetwork, entrance: Entrance) -> tuple[str, int] | None:
+    """Return address and port of the node's own endpoint that an entrance leads to with the policy Local, if any.
+
+    A process of the node, as a pod in the host's network is in Kubernetes. It receives all packets, whatever other
+    endpoints the node has (ovn-kubernetes, `updateServiceFlowCache`, case 1).
+    """
+    own = node_addresses(view)
+    found = (
+        (one["address"], one["port"])
+        for one in entrance.port["endpoints"]
+        if one["node"] == view.node and one["address"] in own and family(one["address"]) == entrance.version
+    )
+    return next(found, None) if entrance.is_local else None
+
+
+def local_port(entrance: Entrance) -> int:
+    """Return the port of the masquerade address for local services that leads to the endpoints of this node.
+
+    0 where it has none: in a plan that an earlier release has written, without node ports.
+    """
+    return entrance.port.get("node_port") or entrance.port.get("local_port", 0)
 
 
 def held_load_balancer_addresses(plan: dict, node: str) -> list[str]:

@@ -11,6 +11,8 @@ from ..common.provider import Provider
 
 # Connections with the provider network, and those between the host and gateway routers under masquerade addresses.
 ZONE, HOST_ZONE = 64000, 64001
+# Answers of the host's own endpoints, after connection tracking.
+PROCESS_TABLE = 8
 OVN_MARK, HOST_MARK, NETWORK_MARK_BASE = 1, 2, 3
 IP = {4: "ip", 6: "ipv6"}
 SOURCE, TARGET = {4: "nw_src", 6: "ipv6_src"}, {4: "nw_dst", 6: "ipv6_dst"}

@@ -11,6 +11,7 @@ from __future__ import annotations
 from ...common.addressing import family, host_route, mac_of_address, plain
 from ...common.naming import PHYSICAL_NETWORK, external_localnet_port, external_switch, gateway_router
 from ...types.ovsdb_row import Parent, Row
+from ..common.entrances import endpoints_beyond
 from ..common.node_network import NodeNetwork
 from ..common.ovn_rows import ROUTER, route, router_port, switch, switch_port
 from ..common.provider import Provider
@@ -31,6 +32,7 @@ def render_external(view: NodeNetwork) -> list[Row]:
         *_neighbours(view, port),
         *_routes(view, provider, name, port),
         *_source_nat(view, provider, name),
+        *_balanced_source_nat(view, name, port),
     ]
 
 
@@ -100,13 +102,36 @@ def _source_nat(view: NodeNetwork, provider: Provider, name: str) -> list[Row]:
         external = provider.address(version) if view.is_default else own.get(version)
         if external is None:
             continue
-        columns = {
-            "type": "snat",
-            "logical_ip": logical,
-            "external_ip": external,
-            "external_port_range": view.translated_ports,
-            "options": {"stateless": "false"},
-            "external_ids": view.external_ids(),
-        }
-        rows.append(Row("NAT", f"{name} snat {logical} {external}", columns, view.name, Parent(ROUTER, name, "nat")))
+        rows.append(_snat(view, name, logical, external))
     return rows
+
+
+def _balanced_source_nat(view: NodeNetwork, name: str, port: str) -> list[Row]:
+    """What a Service leads to endpoints beyond the network leaves with the network's address as well.
+
+    OVN would translate it to an address that other networks have, too: that of the join subnet or of the node
+    (`lb_force_snat_ip`, `routers.py`). Then replies would not show the network that they belong to.
+    ovn-kubernetes does so, and does not support such endpoints on user-defined networks (its commits 05525943f and
+    9f42f9457). A row with a match precedes that translation (northd, `lrouter_nat_get_priority`).
+    """
+    if view.is_default:
+        return []
+    own = {family(address): address for address in view.masquerade_addresses(0)}
+    match = f'flags.force_snat_for_lb == 1 && outport == "{port}"'
+    return [
+        _snat(view, name, DEFAULT_ROUTES[version], own[version], match=match)
+        for version in sorted({family(address) for address in endpoints_beyond(view)} & own.keys())
+    ]
+
+
+def _snat(view: NodeNetwork, name: str, logical: str, external: str, **more: str) -> Row:
+    columns = {
+        "type": "snat",
+        "logical_ip": logical,
+        "external_ip": external,
+        "external_port_range": view.translated_ports,
+        "options": {"stateless": "false"},
+        "external_ids": view.external_ids(),
+        **more,
+    }
+    return Row("NAT", f"{name} snat {logical} {external}", columns, view.name, Parent(ROUTER, name, "nat"))

@@ -6,7 +6,7 @@ the uplink to the gateway router of the Service's network, whose load balancer c
 back, without connection tracking on the bridge. ovn-kubernetes has these flows at priority 110, as those of fragments,
 whose order is then undefined; here they are below. The path is the same in local gateway mode, unless the source
 address has to stay: then workloads answer through the host, so the packets come in through it, too
-(`render/host/service_rules.py`).
+(`render/host/service_rules.py`). So they do in both modes where a process of this node is the endpoint.
 
 Packets of the host and of other networks' gateway routers to an address that this host has go through the host's
 kernel, which translates them to the cluster IP and marks them with the network.
@@ -21,12 +21,16 @@ from ..common.entrances import (
     EXTERNAL,
     LOAD_BALANCER,
     Entrance,
+    endpoints_beyond,
     entrances,
     held_load_balancer_addresses,
     is_open_to_nodes,
+    node_addresses,
+    own_addresses,
+    process_of_node,
 )
 from ..common.node_network import NodeNetwork
-from .bridge import HOST_ZONE, ZONE, Bridge, packet_mark
+from .bridge import HOST_ZONE, PROCESS_TABLE, ZONE, Bridge, packet_mark
 from .neighbour_flows import ADVERTISEMENT, SOLICITATION
 
 _TRANSPORTS = {"TCP": {4: "tcp", 6: "tcp6"}, "UDP": {4: "udp", 6: "udp6"}, "SCTP": {4: "sctp", 6: "sctp6"}}
@@ -53,6 +57,7 @@ def render_services(bridge: Bridge) -> None:
                 has_answers = True
         if own:
             _from_host(bridge, view, own)
+        _to_processes(bridge, view)
     if has_answers:
         _to_routers(bridge)
     leaving = leaving_addresses(bridge.plan, bridge.node)
@@ -73,7 +78,7 @@ def _inward(bridge: Bridge, view: NodeNetwork, entrance: Entrance) -> None:
         f"in_port={bridge.uplink}{bridge.in_vlan},{transport},{_TARGET[version]}={entrance.address},"
         f"tp_dst={entrance.number}"
     )
-    through_host = bridge.provider.is_local and entrance.is_local
+    through_host = entrance.is_local and (bridge.provider.is_local or process_of_node(view, entrance) is not None)
     inward = bridge.to_host if through_host else f"output:{{{bridge.patch(view)}}}"
     for source in entrance.sources or ("",):
         match = f"{request},{_SOURCE[version]}={source}" if source else request
@@ -194,3 +199,31 @@ def _to_routers(bridge: Bridge) -> None:
             if version in view.network["families"]:
                 match = f"in_port=LOCAL,{_IP[version]},{_TARGET[version]}={own}"
                 bridge.add(0, 540, match, bridge.host_to_router[view.name], view.name)
+
+
+def _to_processes(bridge: Bridge, view: NodeNetwork) -> None:
+    """From a gateway router to endpoints that are processes of the node, and back.
+
+    The host sees the masquerade address of the gateway router, which no other network has. The router has the host's
+    masquerade address for an address that it has itself (`seen_from_router`). What the default network's sends to the
+    host has flows in any case (`bridge_flows.py`).
+    """
+    own = {family(address): address for address in view.masquerade_addresses(0)}
+    processes = () if view.is_default else sorted(endpoints_beyond(view) & node_addresses(view))
+    for address in (one for one in processes if one not in own_addresses(view)):
+        asked = _from_router_to(bridge, view, own[family(address)], address)
+        bridge.add(0, 500, asked, f"ct(commit,zone={HOST_ZONE},table=3)", view.name)
+    for version in sorted({family(address) for address in processes}):
+        host_side = bridge.masquerade(NodeNetwork.HOST_MASQUERADE, version)
+        asked = _from_router_to(bridge, view, own[version], host_side)
+        translate = f"ct(commit,zone={HOST_ZONE},nat(dst={bridge.provider.address(version)}),table=3)"
+        bridge.add(0, 500, asked, translate, view.name)
+        # Answers to `_routers_to_host` have no connection in that zone and remain as they are.
+        answer = f"{_IP[version]},{_TARGET[version]}={own[version]}"
+        bridge.add(0, 541, f"in_port=LOCAL,{answer}", f"ct(zone={HOST_ZONE},nat,table={PROCESS_TABLE})", view.name)
+        bridge.add(PROCESS_TABLE, 0, answer, bridge.host_to_router[view.name], view.name)
+
+
+def _from_router_to(bridge: Bridge, view: NodeNetwork, source: str, target: str) -> str:
+    version = family(target)
+    return f"in_port={{{bridge.patch(view)}}},{_IP[version]},{_SOURCE[version]}={source},{_TARGET[version]}={target}"

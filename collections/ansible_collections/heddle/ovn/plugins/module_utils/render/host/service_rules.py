@@ -6,9 +6,9 @@ translated to its cluster IP and marked with its network; routes and the provide
 gateway router. Chains as ovn-kubernetes's (`udn-service-mark`, `services-output`, `services-prerouting`), with maps
 instead of rules, so that the cost of a packet does not grow with the number of Services.
 
-In local gateway mode, what comes in from the uplink to a Service with the external traffic policy Local is translated
-to the masquerade address for local services, which leads over the management port to the endpoints of this node with
-the source address kept.
+With the external traffic policy Local, what comes in from the uplink keeps its source address. To a Service with a
+process of this node as endpoint it is translated to the address of that process. In local gateway mode it is translated
+to the masquerade address for local services else, which leads over the management port to the endpoints of this node.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from __future__ import annotations
 from ...common.addressing import family
 from ...common.naming import management_interface
 from ...types.nftables_ruleset import Chain, Map
-from ..common.entrances import Entrance, entrances, is_open_to_nodes
+from ..common.entrances import Entrance, entrances, is_open_to_nodes, local_port, process_of_node
 from ..common.node_network import NodeNetwork
 from ..gateway.bridge import packet_mark
 
@@ -30,7 +30,7 @@ def render_service_rules(views: list[NodeNetwork]) -> tuple[list[Chain], list[Ma
         return [], []
     provider = views[0].provider
     versions = sorted({one.version for _view, one in found})
-    local = [(view, one) for view, one in found if provider.is_local and one.is_local]
+    local = [(view, one) for view, one in found if local_target(view, one)]
     # What others send to an address that another host has is not for this host.
     received = [(view, one) for view, one in found if one.is_here and is_open_to_nodes(view, one)]
     maps = []
@@ -45,9 +45,8 @@ def render_service_rules(views: list[NodeNetwork]) -> tuple[list[Chain], list[Ma
                 received, _cluster_ip,
             ),
         ]  # fmt: skip
-        targets = [(view, one) for view, one in local if local_target(view, one) and one.version == version]
-        if targets:
-            maps.append(_map(f"local-service-targets-v{version}", version, _pair(version), targets, _local))
+        if any(one.version == version for _view, one in local):
+            maps.append(_map(f"local-service-targets-v{version}", version, _pair(version), local, local_target))
     names = {one.name for one in maps}
     bridge = f'iifname "{provider.bridge}"'
     through = [f"local-service-targets-v{version}" for version in versions]
@@ -73,11 +72,17 @@ def render_service_rules(views: list[NodeNetwork]) -> tuple[list[Chain], list[Ma
 
 
 def local_target(view: NodeNetwork, entrance: Entrance) -> str:
-    """Return the masquerade address that leads to the endpoints of this node, "" for a Service without node ports."""
-    if "node_port" not in entrance.port:
+    """Return address and port that keep the source address of what comes in from the uplink, "" where OVN does that.
+
+    Of a process of this node, else, in local gateway mode, what leads to the endpoints of this node.
+    """
+    process = process_of_node(view, entrance)
+    if process:
+        return _pair_of(*process)
+    if not view.provider.is_local or not entrance.is_local or not local_port(entrance):
         return ""
-    local = view.masquerade(NodeNetwork.LOCAL_SERVICE_MASQUERADE)
-    return next((address for address in local if family(address) == entrance.version), "")
+    local = {family(one): one for one in view.masquerade(NodeNetwork.LOCAL_SERVICE_MASQUERADE)}
+    return _pair_of(local[entrance.version], local_port(entrance)) if entrance.version in local else ""
 
 
 def forwarded(views: list[NodeNetwork]) -> list[str]:
@@ -105,11 +110,11 @@ def _local_matches(views: list[NodeNetwork]) -> list[str]:
 
 
 def _cluster_ip(_view: NodeNetwork, entrance: Entrance) -> str:
-    return f"{entrance.cluster_ip} . {entrance.port['port']}"
+    return _pair_of(entrance.cluster_ip, entrance.port["port"])
 
 
-def _local(view: NodeNetwork, entrance: Entrance) -> str:
-    return f"{local_target(view, entrance)} . {entrance.port['node_port']}"
+def _pair_of(address: str, port: int) -> str:
+    return f"{address} . {port}"
 
 
 def _key(version: int) -> str:

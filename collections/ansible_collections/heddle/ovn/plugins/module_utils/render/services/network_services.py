@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ...common.addressing import family, network_of, nth_address, plain
+from ...common.addressing import family, network_of, nth_address
 from ...common.naming import (
     EXTERNAL_ID_NETWORK,
     EXTERNAL_ID_ROLE,
@@ -28,7 +28,7 @@ from ...common.naming import (
     prefix,
 )
 from ...types.ovsdb_row import Parent, Row
-from ..common.entrances import NODE_PORT, Entrance, entrances_of
+from ..common.entrances import NODE_PORT, Entrance, entrances_of, local_port, own_addresses
 from ..common.node_network import NodeNetwork, is_of_node
 from ..common.ovn_rows import LOAD_BALANCER_GROUP, ROUTER, SWITCH
 from .load_balancer_options import options_of, socket
@@ -124,7 +124,7 @@ class _Balancing:
     def _of_local_router(self, protocol: str, local: list[Entrance]) -> list[Row]:
         if not local:
             return []
-        vips = self._outer(local, self._of_node_targets)
+        vips = self._outer(local, self._routed_of_node)
         return [self._row(protocol, f"node_local_router_{self.view.node}", self._router, vips, keeps_source=True)]
 
     def _row(
@@ -164,12 +164,10 @@ class _Balancing:
 
         It keeps source addresses, as the external traffic policy Local has it (`render/host/service_rules.py`).
         """
-        local = [one for one in entrances if one.is_local and self.view.provider.is_local and "node_port" in one.port]
+        local = [one for one in entrances if one.is_local and self.view.provider.is_local and local_port(one)]
         addresses = {family(one): one for one in self.view.masquerade(NodeNetwork.LOCAL_SERVICE_MASQUERADE)}
         return {
-            socket(addresses[one.version], one.port["node_port"]): ",".join(
-                self._of_node_targets(one.port, one.version)
-            )
+            socket(addresses[one.version], local_port(one)): ",".join(self._of_node_targets(one.port, one.version))
             for one in local
         }
 
@@ -186,7 +184,14 @@ class _Balancing:
 
     def _of_node_targets(self, port: dict, version: int) -> list[str]:
         """Return the endpoints on this node."""
-        return self._all({"endpoints": [one for one in port["endpoints"] if one["node"] == self.view.node]}, version)
+        return self._all(self._of_node(port), version)
+
+    def _of_node(self, port: dict) -> dict:
+        return {"endpoints": [one for one in port["endpoints"] if one["node"] == self.view.node]}
+
+    def _routed_of_node(self, port: dict, version: int) -> list[str]:
+        """Return the endpoints on this node as the gateway router reaches them."""
+        return self._routed(self._of_node(port), version)
 
     def _routed(self, port: dict, version: int) -> list[str]:
         """Return the endpoints as the gateway router reaches them."""
@@ -204,8 +209,7 @@ def _external_ids(view: NodeNetwork, service_name: str) -> dict:
 
 def seen_from_router(view: NodeNetwork, address: str) -> str:
     """A gateway router has the node's own addresses, so it cannot send packets to the node by them."""
-    own = {plain(item) for item in view.provider.addresses} if view.provider else set()
-    if address not in own:
+    if address not in own_addresses(view):
         return address
     subnet = next(item for item in view.masquerade_subnets() if network_of(item).version == family(address))
     return nth_address(subnet, NodeNetwork.HOST_MASQUERADE)

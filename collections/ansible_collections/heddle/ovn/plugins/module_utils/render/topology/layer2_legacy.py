@@ -92,7 +92,7 @@ def _external(view: NodeNetwork, name: str) -> list[Row]:
     """External connectivity; NAT applies only to leaving traffic: the router also serves the management port."""
     match = f'outport == "rtoe-{name}"'
     return [
-        dataclasses.replace(row, columns={**row.columns, "match": match}) if row.table == "NAT" else row
+        dataclasses.replace(row, columns={"match": match, **row.columns}) if row.table == "NAT" else row
         for row in render_external(view)
     ]
 
