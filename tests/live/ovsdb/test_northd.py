@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import itertools
 import signal
 
 import pytest
 
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb import patience, wait
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.protocol.client import OvsdbError
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.reconcile import Row
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.wait import (
@@ -48,6 +50,27 @@ def test_silent_northd(northbound, southbound, northd):
             with pytest.raises(NorthdSilent, match="ovn-northd has not"):
                 synchronise(client, reader, 0.2)
             assert not caught_up(client, reader)
+    finally:
+        northd.send_signal(signal.SIGCONT)
+
+
+def test_slow_northd_is_waited_for(northbound, southbound, northd, monkeypatch):
+    """Hundreds of networks on a slow host took longer than the timeout, and the run failed though northd worked."""
+    readings = itertools.count()
+
+    def seconds(_daemon):
+        found = next(readings)
+        if found == 3:
+            northd.send_signal(signal.SIGCONT)
+        return found
+
+    monkeypatch.setattr(wait, "processor_seconds", seconds)
+    monkeypatch.setattr(patience, "_MOST_PERIODS", 1000)
+    northd.send_signal(signal.SIGSTOP)
+    try:
+        with northbound.client() as client, southbound.client() as reader:
+            assert synchronise(client, reader, 0.2) == 1
+        assert next(readings) > 3
     finally:
         northd.send_signal(signal.SIGCONT)
 

@@ -46,7 +46,9 @@ options:
     choices: [topology, gateway, workloads]
     default: [topology, gateway, workloads]
   wait_timeout:
-    description: Seconds that OVN may take to program a change; 0 does not wait.
+    description:
+      - Seconds after which ovn-northd or ovn-controller is late with a change, if it has not worked meanwhile; 0 does
+        not wait.
     type: int
     default: 120
   audit:

@@ -14,11 +14,17 @@ from collections.abc import Callable
 
 from .protocol.framing import Framer, FramingError
 
-VSWITCHD, NORTHD = "ovs-vswitchd", "ovn-northd"
+VSWITCHD, NORTHD, CONTROLLER = "ovs-vswitchd", "ovn-northd", "ovn-controller"
 # Where a daemon's files are: an environment variable, and its default.
-_FOLDERS = {VSWITCHD: ("OVS_RUNDIR", "/var/run/openvswitch"), NORTHD: ("OVN_RUNDIR", "/var/run/ovn")}
+_OVN = ("OVN_RUNDIR", "/var/run/ovn")
+_FOLDERS = {VSWITCHD: ("OVS_RUNDIR", "/var/run/openvswitch"), NORTHD: _OVN, CONTROLLER: _OVN}
 # Seconds that a daemon may be silent.
 _TIMEOUT = 60.0
+
+
+def folder_of(daemon: str) -> str:
+    """Return the directory that has a daemon's pid file and control socket."""
+    return os.environ.get(*_FOLDERS[daemon])
 
 
 def call(
@@ -32,7 +38,7 @@ def call(
 
     `then` is called between the request and its reply, which it may cause.
     """
-    folder = os.environ.get(*_FOLDERS[daemon])
+    folder = folder_of(daemon)
     request = json.dumps({"id": 0, "method": command, "params": arguments})
     try:
         with open(f"{folder}/{daemon}.pid", encoding="ascii") as file:

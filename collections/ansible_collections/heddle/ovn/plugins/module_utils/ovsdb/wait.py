@@ -11,9 +11,12 @@ northd writes them in its next run, and after a new network that one computes al
 from __future__ import annotations
 
 import time
+from functools import partial
 
 from ..common.databases import OVN_NORTHBOUND, OVN_SOUTHBOUND
 from ..common.polling import attempts
+from .control_socket import CONTROLLER, NORTHD
+from .patience import attempts_while_working, processor_seconds
 from .protocol.client import OvsdbError
 
 # Most seconds between two reads of a number: daemons take half a second for a small change.
@@ -98,22 +101,28 @@ def synchronise(northbound, southbound, timeout: float, announced: int | None = 
     """Wait until northd and all ovn-controllers have reached a number of `nb_cfg`, and return it.
 
     Without `announced` it is counted up here. An ovn-controller that registers anew has no row meanwhile; that of
-    `chassis` is waited for. Errors after `timeout` seconds: `NorthdSilent`, `ChassisBehind`; `OvsdbError` when the
-    database has no NB_Global row, which northd makes when it starts.
+    `chassis` is waited for. Errors when the daemon of this host that is late has done nothing for `timeout` seconds
+    (`patience.py`): `NorthdSilent`, `ChassisBehind`; `OvsdbError` when the database has no NB_Global row, which northd
+    makes when it starts.
     """
     start = time.monotonic()
     target = _announce(northbound) if announced is None else announced
-    try:
-        wait_until(southbound, OVN_SOUTHBOUND, "SB_Global", [], ["nb_cfg"], _reached(target), timeout, _PAUSE)
-    except TimedOut as late:
-        message = f"ovn-northd has not processed the change after {timeout:g} s; see its log"
-        raise NorthdSilent(OVN_NORTHBOUND, message, late.seen) from None
-    for _attempt in attempts(max(start + timeout - time.monotonic(), 0), shortest=0.005, longest=_PAUSE):
+    select = {"op": "select", "table": "SB_Global", "where": [], "columns": ["nb_cfg"]}
+    reached, rows = _reached(target), []
+    for _attempt in attempts_while_working(timeout, partial(processor_seconds, NORTHD), _PAUSE):
+        rows = southbound.transact(OVN_SOUTHBOUND, [select])[0]["rows"]
+        if reached(rows):
+            break
+    else:
+        message = f"ovn-northd has not processed the change after {time.monotonic() - start:.0f} s; see its log"
+        raise NorthdSilent(OVN_NORTHBOUND, message, rows)
+    for _attempt in attempts_while_working(timeout, partial(processor_seconds, CONTROLLER), _PAUSE):
         behind = _behind(southbound, target, chassis)
         if not behind:
             return target
     message = (
-        f"the ovn-controller of {', '.join(behind)} has not programmed the change after {timeout:g} s; see its log"
+        f"the ovn-controller of {', '.join(behind)} has not programmed the change after "
+        f"{time.monotonic() - start:.0f} s; see its log"
     )
     raise ChassisBehind(OVN_NORTHBOUND, message, behind)
 
