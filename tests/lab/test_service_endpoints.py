@@ -16,13 +16,15 @@ import pytest
 from tests.lab.conftest import MANIFESTS, Lab
 from tests.lab.tenants import TENANTS
 from tests.lab.test_coil import own
-from tests.lab.test_service_traffic import LONG, ask, service
+from tests.lab.test_service_traffic import ask, service
 
 __all__ = ["own"]
 UNIT, PORT, FIRST_NODE_PORT = "heddle-test-endpoint", 8480, 30400
 # Where each server is, by the name of its Service.
 SERVERS = {"far": "external", "peer": "node2", "self": "node1"}
 MODES = ("shared", "local")
+# Seconds that an answer may take; less than `Lab.ssh` has.
+SOON = 45
 # Answers each connection with a word and the client's address.
 SERVE = """
 import socket, sys
@@ -106,13 +108,15 @@ def servers(said: list[set[str]]) -> list[set[str]]:
 
 def test_external_hosts(lab, plan):
     names, targets = node_ports(lab, plan, SERVERS)
-    # The first packets make the node's routers resolve MAC addresses (test_service_traffic.py).
-    ask(lab, "external", targets, limit=LONG)
-    assert servers(ask(lab, "external", targets, limit=LONG)) == [{name} for name in names]
+    # The first packets make the node's routers resolve MAC addresses, and of several connections at once some get no
+    # answer in Open vSwitch's userspace datapath (docs/services.md).
+    assert servers(ask(lab, "external", targets, limit=SOON, times=1)) == [{name} for name in names]
+    assert servers(ask(lab, "external", targets, limit=SOON)) == [{name} for name in names]
 
 
 def test_a_process_of_the_node_sees_external_clients_with_the_policy_local(lab, plan):
     _names, targets = node_ports(lab, plan, ["kept"])
     clients = addresses_of(lab, "external", plan)
-    said = ask(lab, "external", targets, limit=LONG)
+    ask(lab, "external", targets, limit=SOON, times=1)
+    said = ask(lab, "external", targets, limit=SOON)
     assert said == [{f"self {clients[6 if ':' in address else 4]}"} for address, _port in targets]

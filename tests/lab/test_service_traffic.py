@@ -88,10 +88,12 @@ print(json.dumps([said[place] for place in range(len(targets))]))
 LONG, SHORT = 60, 2
 
 
-def ask(lab: Lab, host: str, targets: list[tuple[str, int]], *, limit: float, namespace: str = "") -> list[set[str]]:
-    """Return what answers at each target: names of servers, "" for none."""
+def ask(
+    lab: Lab, host: str, targets: list[tuple[str, int]], *, limit: float, namespace: str = "", times: int = TIMES
+) -> list[set[str]]:
+    """Return what answers at each target, of so many connections at once: names of servers, "" for none."""
     inside = ["ip", "netns", "exec", namespace] if namespace else []
-    words = json.dumps([limit, TIMES, targets])
+    words = json.dumps([limit, times, targets])
     said = json.loads(lab.ssh(host, *inside, "python3", "-c", shlex.quote(ASK), shlex.quote(words)))
     return [set(one) for one in said]
 
