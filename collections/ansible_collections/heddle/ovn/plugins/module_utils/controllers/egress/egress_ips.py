@@ -125,14 +125,14 @@ class EgressSelection:
         selected: dict[str, list[StoredObject]] = {}
         network_names: dict[str, str] = {}
         for entry in entries:
-            chosen = namespaces.selected(entry.spec["namespaceSelector"])
+            chosen, is_held = namespaces.selected(entry.spec["namespaceSelector"]), bool(holders(entry))
             for workload in (one for name in chosen for one in by_namespace.get(name, ())):
                 if not matches(entry.spec["podSelector"], workload.labels):
                     continue
                 network = primary_network(workload, attachments)
                 if network is not None and network.is_mesh:
                     self.on_mesh.setdefault(entry.name, set()).add(network.name)
-                elif network is not None and holders(entry):
+                elif network is not None and is_held:
                     selected.setdefault(entry.name, []).append(workload)
                     network_names[workload_key(workload)] = network.name
         self.owners = in_effect(selected, EGRESS_IP_IN_EFFECT)
