@@ -131,6 +131,12 @@ def test_the_manifest_may_be_of_another_set():
     assert left.objects == implicit.objects
 
 
+def test_a_manifest_of_the_set_without_a_name_counts():
+    given = stored(LABELLED, hosts=HOSTS, manifest_set="")
+    assert labels(given)["team"] == "web"
+    assert "Namespace/default" not in stored("", given, hosts=HOSTS, manifest_set="").objects
+
+
 def test_the_label_of_primary_networks_cannot_be_added():
     """As on any namespace that exists."""
     [rule] = rules(SERVICE + namespace("default"), stored(SERVICE, hosts=HOSTS))

@@ -15,11 +15,13 @@ from .finalizers import asked_to_go, held_networks
 
 _NAME = "default"
 _KEY = f"Namespace/{_NAME}"
+_MANIFEST = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": _NAME}}
 
 
 def is_implicit(entry: StoredObject) -> bool:
     """Return whether an object is the namespace `default` without a manifest of a user."""
-    return entry.key == _KEY and not entry.manifest_set
+    # A manifest set may have an empty name.
+    return entry.key == _KEY and not entry.manifest_set and entry.manifest == _MANIFEST
 
 
 def add_default_namespace(after: Snapshot, now: str) -> None:
@@ -60,6 +62,5 @@ def _implicit(stored: StoredObject | None, now: str) -> StoredObject:
     if stored and is_implicit(stored):
         return stored
     status = {**stored.status, "deletionTimestamp": None, "conditions": None} if stored else {"creationTimestamp": now}
-    manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": _NAME}}
-    found = StoredObject("Namespace", _NAME, labels={NAMESPACE_NAME_LABEL: _NAME}, manifest=manifest)
+    found = StoredObject("Namespace", _NAME, labels={NAMESPACE_NAME_LABEL: _NAME}, manifest=_MANIFEST)
     return found.with_status(**status)
