@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 from ipaddress import ip_address, ip_network
 
-from ansible_collections.heddle.ovn.plugins.module_utils.common.addressing import nth_address
+from ansible_collections.heddle.ovn.plugins.module_utils.common.addressing import nth_address, plain
 from ansible_collections.heddle.ovn.plugins.module_utils.render.common.entrances import held_load_balancer_addresses
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host.firewall import render_firewall
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host.links_and_routes import (
@@ -50,6 +50,10 @@ class HostKernel:
         self._macs = {BRIDGE: MAC} | {row.key: row.columns["mac"] for row in ports}
         self._is_local = plan["nodes"]["node1"]["gateway"]["mode"] == "local"
         self._seen = dict.fromkeys([BRIDGE, *gateways], 0)
+        nics = plan["nodes"]["node1"].get("other_addresses", {}).values()
+        self._own = {
+            *NODE.values(), *held_load_balancer_addresses(plan, "node1"), *(plain(one) for nic in nics for one in nic)
+        }  # fmt: skip
         # What the reply to a connection looks like to the sender, by the reply as it arrives.
         self._replies: dict[tuple, tuple] = {}
         # Packets that were for the host itself.
@@ -95,7 +99,7 @@ class HostKernel:
         if wanted:
             address, port = wanted.split(" . ")
             translated = replace(packet, target=address, target_port=int(port))
-        is_own = translated.target in (NODE[version], *held_load_balancer_addresses(self._plan, "node1"))
+        is_own = translated.target in self._own
         if not is_own:
             device, _mac = self._route(translated.target, mark)
             translated = replace(translated, source=self._source(translated, device, version))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Packets to Services with endpoints beyond their network, which EndpointSlices list, and the answers.
 
-Endpoints are a process on an external host, one on another host of the cluster, and one of node1 itself. `HostKernel`
-plays the part of node1's kernel.
+Endpoints are a process on an external host, one on another host of the cluster, and two of node1 itself, one of them at
+the address of another NIC. `HostKernel` plays the part of node1's kernel.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ ENDPOINTS = {
     "far": {4: "198.51.100.9", 6: "2001:db8:98::9"},
     "peer": {4: "192.0.2.12", 6: "2001:db8::c"},
     "own": NODE,
+    "nic": {4: "203.0.113.11", 6: "2001:db8:3::b"},
 }
-HOSTS = {"far": "", "peer": ", nodeName: node2", "own": ", nodeName: node1"}
+PROCESSES = ("own", "nic")
+HOSTS = {"far": "", "peer": ", nodeName: node2", **dict.fromkeys(PROCESSES, ", nodeName: node1")}
 # Each network's Services are asked by a workload of the next one: of equal subnets, of other topologies.
 ASKING = dict(zip(NAMES, (*NAMES[1:], NAMES[0]), strict=True))
 MODES = ("shared", "local")
@@ -60,7 +62,7 @@ class Exchange:
 
     def __init__(self, host, mode: str, policy: str, family: int, settings: dict | None = None) -> None:
         self.family, self.ports = family, itertools.count(5000)
-        self.machine, self.zone = host(manifests(policy), mode, settings)
+        self.machine, self.zone = host(manifests(policy), mode, settings, nics=True)
         plan = self.zone.plan
         numbers = {name: plan["networks"][interface(self.zone, name, "a")["network"]]["id"] for name in NAMES}
         gateways = {f"ovn-k8s-mp{found}": gateway_mac(self.zone, name) for name, found in numbers.items()}
@@ -106,7 +108,7 @@ class Exchange:
 
     def served(self, name: str, text: bytes) -> Packet:
         """Wait for a request at its endpoint, let it answer, and return the request as it arrived."""
-        if name == "own":
+        if name in PROCESSES:
             self.until(lambda: self._delivered(text), f"{text} at a process of the host")
             [seen] = self._delivered(text)
             self.kernel.reply(seen)
@@ -149,14 +151,14 @@ def test_external_hosts_reach_all_endpoints(host, family, mode, layer2):
             sent = exchange.from_external_host(target, text, port=40000)
             seen = exchange.served(name, text)
             assert seen.source != EXTERNAL[family]
-            exchange.answered(UPLINK, sent, more=name != "own")
+            exchange.answered(UPLINK, sent, more=name not in PROCESSES)
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("family", [4, 6])
 def test_a_process_of_the_node_sees_external_clients_with_the_policy_local(host, family, mode):
     exchange = Exchange(host, mode, "Local", family)
-    for where, name, kind, target in all_targets(exchange, ("own",)):
+    for where, name, kind, target in all_targets(exchange, PROCESSES):
         if kind != "cluster IP":
             text = f"{where} {name} {kind}".encode()
             sent = exchange.from_external_host(target, text)

@@ -79,6 +79,37 @@ def test_it_goes_with_the_last_object_in_it():
     assert after.objects.keys() == stored(EVERYWHERE, hosts=HOSTS).objects.keys()
 
 
+SECONDARY = """---
+apiVersion: k8s.ovn.org/v1
+kind: UserDefinedNetwork
+metadata: {name: net}
+spec: {topology: Layer2, layer2: {role: Secondary, subnets: [10.9.0.0/24]}}
+"""
+
+
+@pytest.mark.parametrize("others", ["", EVERYWHERE])
+@pytest.mark.parametrize("given", ["", LABELLED])
+def test_it_goes_with_the_last_network_in_it(others, given):
+    """In the same run, so that the next one changes nothing."""
+    before = stored(others + SECONDARY + given, hosts=HOSTS)
+    after = stored(others, before, hosts=HOSTS)
+    assert after.objects.keys() == stored(others, hosts=HOSTS).objects.keys()
+    assert stored(others, after, hosts=HOSTS, now=LATE).objects == after.objects
+
+
+def test_it_stays_while_a_workload_elsewhere_is_attached_to_its_definition():
+    """And accepts new objects, as it is never deleted in Kubernetes."""
+    text = EVERYWHERE + namespace("red", primary=False) + workload("red", "a", "node1", "default/all")
+    before = stored(text + SERVICE, hosts=HOSTS)
+    after = stored(text, before, hosts=HOSTS)
+    assert not after.objects["Namespace/default"].is_deleting
+    assert stored(text, after, hosts=HOSTS, now=LATE).objects == after.objects
+    assert stored(text + SERVICE, after, hosts=HOSTS).objects == before.objects
+    # What holds it is gone.
+    alone = EVERYWHERE + namespace("red", primary=False)
+    assert "Namespace/default" not in stored(alone, after, hosts=HOSTS).objects
+
+
 def test_a_manifest_replaces_it_and_leaves_it_again():
     implicit = stored(SERVICE, hosts=HOSTS)
     given = stored(SERVICE + LABELLED, implicit, hosts=HOSTS, now=LATE)
@@ -98,6 +129,12 @@ def test_the_manifest_may_be_of_another_set():
     assert rules(LABELLED + SERVICE, other) == ["belongs to the manifest set 'other'"]
     left = stored("", other, hosts=HOSTS, manifest_set="other")
     assert left.objects == implicit.objects
+
+
+def test_a_manifest_of_the_set_without_a_name_counts():
+    given = stored(LABELLED, hosts=HOSTS, manifest_set="")
+    assert labels(given)["team"] == "web"
+    assert "Namespace/default" not in stored("", given, hosts=HOSTS, manifest_set="").objects
 
 
 def test_the_label_of_primary_networks_cannot_be_added():

@@ -206,6 +206,28 @@ def test_a_drain_that_leaves_it_without_a_host_passes_workloads_on():
     assert build_plan(changed)["egress_ips"]["b"]["workloads"] == both
 
 
+@pytest.mark.parametrize("meanwhile", ["no label", "drain"])
+def test_the_egress_ip_in_effect_is_the_same_after_a_time_without_any_host(meanwhile):
+    """As with one host for egress addresses, which leaves for a while."""
+    hosts = {name: {**host, "labels": HOSTS["node1"]["labels"] if name == "node1" else {}}
+             for name, host in HOSTS.items()}  # fmt: skip
+    settings = {"layer2_topology": "gateway-router"}
+    first = stored(TEXT + egress_ip("b", "192.0.2.100"), hosts=hosts, settings=settings)
+    text = TEXT + egress_ip("b", "192.0.2.100") + egress_ip("a", "192.0.2.101")
+    second = stored(text, first, hosts=hosts, settings=settings)
+    if meanwhile == "drain":
+        without, _moves, _blockers = layer2_steps.drain(second, ["node1"], "2.0")
+        third, _blockers = layer2_steps.change_version(without, ["node1"], "2.0")
+    else:
+        unlabelled = {name: {**host, "labels": {}} for name, host in hosts.items()}
+        without = stored(text, second, hosts=unlabelled, settings=settings)
+        again = stored(text, without, hosts=unlabelled, settings=settings)
+        assert again.objects == without.objects
+        third = stored(text, without, hosts=hosts, settings=settings)
+    assert build_plan(without)["egress_ips"] == {}
+    assert build_plan(third)["egress_ips"]["b"]["workloads"] == {"red_net": ["red/a"], "default": ["plain/b"]}
+
+
 def test_selectors_choose_namespaces_and_workloads():
     inside = {"matchLabels": {"kubernetes.io/metadata.name": "plain"}}
     after = stored(TEXT + egress_ip("web", "192.0.2.100", namespaceSelector=inside), hosts=HOSTS)

@@ -190,6 +190,12 @@ def test_the_egress_service_in_effect_stays_so():
     assert build_plan(third)["egress_services"]["default"].keys() == {"plain/also"}
     fourth = stored(both, third, hosts=SHARED)
     assert build_plan(fourth)["egress_services"]["default"].keys() == {"plain/also"}
+    # After a time in which none has a host it is the same.
+    none = text + "".join(egress_service("plain", name, nodeSelector=on("node9")) for name in ("web", "also"))
+    without = stored(none, second, hosts=SHARED)
+    assert build_plan(without).get("egress_services", {}) == {}
+    assert stored(none, without, hosts=SHARED).objects == without.objects
+    assert build_plan(stored(both, without, hosts=SHARED))["egress_services"]["default"].keys() == {"plain/web"}
     assert "egressService" not in stored(text, fourth, hosts=SHARED).objects["Workload/plain/b"].status
     assert "egressService" not in stored(TEXT, fourth, hosts=SHARED).objects["Workload/plain/b"].status
 

@@ -11,7 +11,7 @@ import pytest
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.network.networks import networks
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.policy.policies import resolved_policies
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.policy.policy_resolver import PolicyResolver
-from ansible_collections.heddle.ovn.plugins.module_utils.controllers.services import service_endpoints
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.services import service_endpoints, service_status
 from ansible_collections.heddle.ovn.plugins.module_utils.plan.service_entries import service_entries
 from ansible_collections.heddle.ovn.plugins.module_utils.store.snapshot import Snapshot
 from tests.pipeline import layer2, namespace, stored, workload
@@ -136,3 +136,12 @@ def test_workloads_with_addresses_of_slices_are_found_by_the_addresses(monkeypat
 
     four, eight, sixteen = count(4), count(8), count(16)
     assert sixteen - eight == 2 * (eight - four)
+
+
+def test_the_addresses_of_hosts_are_looked_at_once_for_all_services(monkeypatch):
+    looks = []
+    good = service_status.addresses_of_hosts
+    monkeypatch.setattr(service_status, "addresses_of_hosts", lambda given: looks.append(given) or good(given))
+    beyond = "".join(endpoints(number).replace("10.0.0.", "198.51.100.") for number in range(4))
+    stored(namespace("t") + layer2("t", "net", "10.0.0.0/24") + beyond)
+    assert len(looks) == 1

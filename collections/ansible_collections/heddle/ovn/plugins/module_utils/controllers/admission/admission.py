@@ -42,7 +42,7 @@ from ..workload.vm_placement import check_moving
 from ..workload.workload import update_workloads
 from . import rules
 from .cluster_limits import shortages
-from .default_namespace import settle_default_namespace
+from .default_namespace import add_default_namespace, leave_default_namespace
 from .finalizers import asked_to_go, has_finalizer, release, users
 from .path_mtu import check_path_mtu
 from .rules import Refusal
@@ -74,7 +74,7 @@ def admit(
     after.objects = _objects(before, resources, manifest_set, now)
     after.objects |= {entry.key: entry for entry in _nodes(before, nodes)}
     place_routers(before, after, now)
-    settle_default_namespace(after, now)
+    add_default_namespace(after, now)
     layer2_version.begin(after, before)
     for workload in after.of_kind("Workload"):
         after.objects[workload.key] = move.completed(placement.scheduled(workload, nodes.keys()), nodes.keys())
@@ -192,6 +192,7 @@ def _run_controllers(
     for entry in after.of_kind(*NETWORK_KINDS):
         after.objects[entry.key] = entry.with_status(unrendered=unrendered.get(entry.key))
     using = users(before, after)
+    leave_default_namespace(after, using, now)
     release(after, using, now)
     claims = claim_namespaces(after, before, using, order, unrendered, now)
     if claims.broken:

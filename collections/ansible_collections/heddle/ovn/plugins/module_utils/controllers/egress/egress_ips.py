@@ -2,7 +2,7 @@
 """EgressIPs: the host of each address, the workloads that leave with it, and the status of the objects.
 
 `status.items` is the assignment, as ovn-kubernetes writes it; it is also what the next one keeps as far as possible.
-`status.egressIP` of a workload is the EgressIP that it leaves with, which the next decision keeps, too.
+`status.egressIP` of a workload is the EgressIP that it leaves with, or did last, which the next decision keeps, too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..network.attachment import Attachments, workload_key
 from ..network.networks import Network, namespace_labels, networks, running_workloads
 from ..node_labels import EGRESS_SERVICE
 from .egress_assignment import ASSIGNABLE_LABEL, Assignment, Host, assigned
-from .precedence import EGRESS_IP_IN_EFFECT, in_effect, store_in_effect
+from .precedence import EGRESS_IP_IN_EFFECT, in_effect, remembered, store_in_effect
 
 EGRESS_IP = "EgressIP"
 # ovn-kubernetes has only `status.items`, and events; the condition has the reasons of these.
@@ -63,7 +63,7 @@ def assign_egress_ips(
         items = [{"egressIP": address, "node": node} for address, node in found.holders[entry.name].items()]
         snapshot.objects[entry.key] = entry.with_status(items=items)
     selection = EgressSelection(snapshot, networks(snapshot))
-    store_in_effect(snapshot, EGRESS_IP_IN_EFFECT, selection.owners)
+    store_in_effect(snapshot, EGRESS_IP_IN_EFFECT, selection.remembered)
     return found, selection
 
 
@@ -110,6 +110,8 @@ class EgressSelection:
         self.workloads: dict[str, dict[str, list[str]]] = {}
         # By workload (`namespace/name`) the one that is in effect.
         self.owners: dict[str, str] = {}
+        # These, and the last ones of workloads of which none is.
+        self.remembered: dict[str, str] = {}
         # By object the workloads that it selects too and that belong to another one.
         self.elsewhere: dict[str, dict[str, str]] = {}
         # By object the networks of workloads that it selects and that leave with the address of their host.
@@ -123,19 +125,22 @@ class EgressSelection:
         for workload in running_workloads(snapshot):
             by_namespace.setdefault(workload.namespace, []).append(workload)
         selected: dict[str, list[StoredObject]] = {}
+        without_host: dict[str, list[StoredObject]] = {}
         network_names: dict[str, str] = {}
         for entry in entries:
             chosen = namespaces.selected(entry.spec["namespaceSelector"])
+            members = (selected if holders(entry) else without_host).setdefault(entry.name, [])
             for workload in (one for name in chosen for one in by_namespace.get(name, ())):
                 if not matches(entry.spec["podSelector"], workload.labels):
                     continue
                 network = primary_network(workload, attachments)
                 if network is not None and network.is_mesh:
                     self.on_mesh.setdefault(entry.name, set()).add(network.name)
-                elif network is not None and holders(entry):
-                    selected.setdefault(entry.name, []).append(workload)
+                elif network is not None:
+                    members.append(workload)
                     network_names[workload_key(workload)] = network.name
         self.owners = in_effect(selected, EGRESS_IP_IN_EFFECT)
+        self.remembered = remembered(self.owners, without_host, EGRESS_IP_IN_EFFECT)
         for entry in entries:
             own = self.workloads.setdefault(entry.name, {})
             for key in map(workload_key, selected.get(entry.name, ())):

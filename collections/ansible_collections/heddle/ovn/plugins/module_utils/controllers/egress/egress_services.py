@@ -19,7 +19,7 @@ from ..node_labels import EGRESS_SERVICE, own_labels
 from ..services.cluster_ips import SERVICE
 from ..services.load_balancer_addresses import is_load_balancer, load_balancer_addresses
 from ..services.service_endpoints import ServiceEndpoints
-from .precedence import EGRESS_SERVICE_IN_EFFECT, in_effect, store_in_effect
+from .precedence import EGRESS_SERVICE_IN_EFFECT, in_effect, remembered, store_in_effect
 
 # ovn-kubernetes has `status.host` alone; the condition is Heddle's own.
 ASSIGNED = "Assigned"
@@ -48,12 +48,12 @@ def selected_nodes(snapshot: Snapshot, service: StoredObject, network: Network |
 def store_hosts(snapshot: Snapshot, endpoints: ServiceEndpoints) -> None:
     """Store in each EgressService by which host its endpoints leave, once addresses of Services have theirs.
 
-    And in workloads the one by which they leave.
+    And in workloads the one by which they leave, or did last.
     """
     for entry in snapshot.of_kind(EGRESS_SERVICE):
         host = "" if _obstacle(entry, snapshot, endpoints) else _host(entry, snapshot)
         snapshot.objects[entry.key] = entry.with_status(host=host)
-    store_in_effect(snapshot, EGRESS_SERVICE_IN_EFFECT, EgressServiceSelection(snapshot, endpoints).owners)
+    store_in_effect(snapshot, EGRESS_SERVICE_IN_EFFECT, EgressServiceSelection(snapshot, endpoints).remembered)
 
 
 class EgressServiceSelection:
@@ -66,24 +66,31 @@ class EgressServiceSelection:
         self.workloads: dict[str, list[str]] = {}
         # By workload (`namespace/name`) the one that is in effect.
         self.owners: dict[str, str] = {}
+        # These, and the last ones of workloads of which none is.
+        self.remembered: dict[str, str] = {}
         # By object the workloads that are endpoints of its Service too and that belong to another one.
         self.elsewhere: dict[str, dict[str, str]] = {}
         self.networks: dict[str, Network] = {}
         # Of those with one host.
         self.hosts: dict[str, str] = {}
         backing: dict[str, list[StoredObject]] = {}
+        without_host: dict[str, list[StoredObject]] = {}
         for entry in snapshot.of_kind(EGRESS_SERVICE):
             host = entry.status.get("host")
-            service = snapshot.objects[_service_key(entry)] if host else None
+            service = snapshot.objects.get(_service_key(entry))
             network = endpoints.network(service) if service else None
             if network is None:
                 continue
             name = _name(entry)
+            if not host:
+                without_host[name] = endpoints.backing(service)
+                continue
             self.networks[name] = network
             if host != ALL_HOSTS:
                 self.hosts[name] = host
             backing[name] = endpoints.backing(service)
         self.owners = in_effect(backing, EGRESS_SERVICE_IN_EFFECT)
+        self.remembered = remembered(self.owners, without_host, EGRESS_SERVICE_IN_EFFECT)
         for name, workloads in backing.items():
             for key in map(workload_key, workloads):
                 if self.owners[key] == name:

@@ -29,8 +29,9 @@ def update_services(snapshot: Snapshot, now: str) -> None:
     """Set the status of every Service and EndpointSlice of a snapshot whose allocations are complete."""
     services = snapshot.of_kind(SERVICE)
     endpoints = ServiceEndpoints(snapshot, networks(snapshot)) if services else None
+    hosts = _hosts(snapshot) if services else {}
     for service in services:
-        ready = described(SERVICE_READY, *_readiness(service, endpoints, snapshot))
+        ready = described(SERVICE_READY, *_readiness(service, endpoints, hosts, snapshot))
         updated = service.with_status(
             clusterIPs=["None"] if is_headless(service) else cluster_ips(snapshot, service),
             ipFamilies=[FAMILY_NAMES[one] for one in families_of(service, snapshot)],
@@ -45,7 +46,17 @@ def update_services(snapshot: Snapshot, now: str) -> None:
         snapshot.objects[entry.key] = with_conditions(entry, [ready], now)
 
 
-def _readiness(service: StoredObject, endpoints: ServiceEndpoints, snapshot: Snapshot) -> tuple[str, str, str]:
+def _hosts(snapshot: Snapshot) -> dict[str, set[str]]:
+    """Return the hosts of each address of a host; none without EndpointSlices, which alone list such endpoints."""
+    found: dict[str, set[str]] = {}
+    for address, name in addresses_of_hosts(snapshot) if snapshot.of_kind(ENDPOINT_SLICE) else ():
+        found.setdefault(address, set()).add(name)
+    return found
+
+
+def _readiness(
+    service: StoredObject, endpoints: ServiceEndpoints, hosts: dict[str, set[str]], snapshot: Snapshot
+) -> tuple[str, str, str]:
     network = endpoints.network(service)
     if network is None:
         message = f"namespace {service.namespace} is labelled for a primary network and has none that can be used"
@@ -75,7 +86,6 @@ def _readiness(service: StoredObject, endpoints: ServiceEndpoints, snapshot: Sna
         rejected = "" if is_headless(service) else ", connections are rejected"
         return TRUE, "NoEndpoints", f"no endpoint is ready on network {network.name}{rejected}"
     beyond = _beyond(service, endpoints, network)
-    hosts = set(addresses_of_hosts(snapshot)) if beyond else set()
     if unreached := _unreached(service, beyond, hosts):
         message = (
             f"{', '.join(unreached[:_SHOWN])}: beyond network {network.name}, external hosts reach with "
@@ -107,18 +117,18 @@ def _beyond(service: StoredObject, endpoints: ServiceEndpoints, network: Network
     }
 
 
-def _unreached(service: StoredObject, beyond: set[tuple[str, Endpoint]], hosts: set[tuple[str, str]]) -> list[str]:
+def _unreached(service: StoredObject, beyond: set[tuple[str, Endpoint]], hosts: dict[str, set[str]]) -> list[str]:
     """Return the endpoints that external hosts do not reach by a Service that they could reach.
 
     With the policy Local an endpoint receives the client's address as source. What is neither on the network nor on the
-    host would answer the client itself, which expects the answer from the Service. `hosts` are addresses with the host.
+    host would answer the client itself, which expects the answer from the Service. `hosts` are those of each address.
     """
     if not _is_entered(service) or service.spec.get("externalTrafficPolicy") != LOCAL:
         return []
-    return sorted({one.address for _protocol, one in beyond if (one.address, one.node) not in hosts})
+    return sorted({one.address for _protocol, one in beyond if one.node not in hosts.get(one.address, ())})
 
 
-def _processes(network: Network, beyond: set[tuple[str, Endpoint]], hosts: set[tuple[str, str]]) -> list[str]:
+def _processes(network: Network, beyond: set[tuple[str, Endpoint]], hosts: dict[str, set[str]]) -> list[str]:
     """Return the endpoints that are processes of hosts, which some workloads of a user-defined network do not reach.
 
     Its packets to the host that it is on arrive in a VRF, in which the kernel accepts none for sockets beyond it: the
@@ -126,8 +136,7 @@ def _processes(network: Network, beyond: set[tuple[str, Endpoint]], hosts: set[t
     """
     if network.is_default:
         return []
-    own = {address for address, _name in hosts}
-    return sorted({one.address for protocol, one in beyond if protocol != "SCTP" and one.address in own})
+    return sorted({one.address for protocol, one in beyond if protocol != "SCTP" and one.address in hosts})
 
 
 def _slice_readiness(entry: StoredObject, snapshot: Snapshot) -> tuple[str, str, str]:

@@ -118,13 +118,15 @@ def process_of_node(view: NodeNetwork, entrance: Entrance) -> tuple[str, int] | 
     A process of the node, as a pod in the host's network is in Kubernetes. It receives all packets, whatever other
     endpoints the node has (ovn-kubernetes, `updateServiceFlowCache`, case 1).
     """
+    if not entrance.is_local:
+        return None
     own = node_addresses(view)
     found = (
         (one["address"], one["port"])
         for one in entrance.port["endpoints"]
         if one["node"] == view.node and one["address"] in own and family(one["address"]) == entrance.version
     )
-    return next(found, None) if entrance.is_local else None
+    return next(found, None)
 
 
 def local_port(entrance: Entrance) -> int:

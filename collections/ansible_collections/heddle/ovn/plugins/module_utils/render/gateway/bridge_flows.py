@@ -16,6 +16,7 @@ from __future__ import annotations
 from ...common.addressing import family, plain
 from ...common.naming import DEFAULT_NETWORK
 from ...types.openflow_flow import PATH_MTU_COOKIE, Flow
+from ..common.entrances import node_addresses
 from ..common.node_network import NodeNetwork
 from ..common.overlay import overlay_of
 from .bridge import HOST_MARK, HOST_ZONE, IP, OVN_MARK, SOURCE, TARGET, ZONE, Bridge, connection_mark, packet_mark
@@ -198,7 +199,7 @@ class _Rules(Bridge):
         from_node = f"{port},{ip},{source}={address}"
         back = f"ct(commit,zone={HOST_ZONE},nat(dst={address}),table=4)"
         self.add(0, 500, f"{from_node},{target}={host_side}", back, view.name)
-        for other in self._other_addresses(version):
+        for other in self._other_addresses(view, version):
             self.add(0, 500, f"{from_node},{target}={other}", f"ct(commit,zone={HOST_ZONE},table=4)", view.name)
         for services in self.subnets("service_subnets", version):
             for masquerade in self.subnets("masquerade_subnets", version):
@@ -233,8 +234,14 @@ class _Rules(Bridge):
                 self.add(0, 510, f"{default},{reply}", "resubmit(,3)", view.name)
                 self.add(0, 560, f"in_port=LOCAL,{reply}", self.host_to_router[view.name], view.name)
 
-    def _other_addresses(self, version: int) -> list[str]:
-        """Return the host's addresses other than its primary one."""
+    def _other_addresses(self, view: NodeNetwork, version: int) -> list[str]:
+        """Return the host's addresses other than its primary one that a gateway router leads to with that as source.
+
+        The default network's leads to all of them, as ovn-kubernetes's does: the provider network would bring packets
+        with the host's own address as source back to it, if at all, and the kernel drops these.
+        """
         known = [*self.provider.addresses, *self.plan["nodes"][self.node]["addresses"]]
+        if view.is_default:
+            known += sorted(node_addresses(view))
         addresses = dict.fromkeys(plain(item) for item in known if family(item) == version)
         return [item for item in addresses if item != self.provider.address(version)]

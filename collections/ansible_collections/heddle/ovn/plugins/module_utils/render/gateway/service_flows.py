@@ -185,7 +185,8 @@ def _addresses_of_default_router(bridge: Bridge, version: int) -> list[str]:
     Other networks' routers leave EgressIPs to the provider bridge.
     """
     egress = [address for _mark, address in held_marks(bridge.default) if family(address) == version]
-    return list(dict.fromkeys([bridge.provider.address(version), *egress]))
+    own = bridge.provider.address(version)
+    return list(dict.fromkeys([*([own] if own else []), *egress]))
 
 
 def _to_routers(bridge: Bridge) -> None:
@@ -206,10 +207,13 @@ def _to_processes(bridge: Bridge, view: NodeNetwork) -> None:
 
     The host sees the masquerade address of the gateway router, which no other network has. The router has the host's
     masquerade address for an address that it has itself (`seen_from_router`). What the default network's sends to the
-    host has flows in any case (`bridge_flows.py`).
+    host has flows in any case (`bridge_flows.py`). A family that the provider bridge has no address of leads nowhere.
     """
+    if view.is_default:
+        return
     own = {family(address): address for address in view.masquerade_addresses(0)}
-    processes = () if view.is_default else sorted(endpoints_beyond(view) & node_addresses(view))
+    found = sorted(endpoints_beyond(view) & node_addresses(view))
+    processes = [one for one in found if bridge.provider.address(family(one))]
     for address in (one for one in processes if one not in own_addresses(view)):
         asked = _from_router_to(bridge, view, own[family(address)], address)
         bridge.add(0, 500, asked, f"ct(commit,zone={HOST_ZONE},table=3)", view.name)
