@@ -118,11 +118,25 @@ def test_a_workload_that_changes_is_rehearsed_where_its_packets_leave(rehearsed)
     holder = plan["egress_ips"]["e"]["addresses"][0]["node"]
     changed = "node4" if holder not in ("node4", "node5") else "node8"
     assert not rehearsal.unrenderable(plan, {"t_net": {changed}})
-    whole = [seen for seen in rehearsed if {holder, changed} <= set(seen["networks"]["t_net"]["nodes"])]
-    assert whole
-    assert all({f"t/w{holder}", f"t/w{changed}"} <= seen["workloads"].keys() for seen in whole)
-    # The host, the next one, and the holder.
-    assert len(rehearsed) == 3
+    assert all(holder in seen["networks"]["t_net"]["nodes"] for seen in rehearsed)
+    # The host, the next one, and the holder, with all workloads that leave by it.
+    assert sorted(len(seen["workloads"]) for seen in rehearsed) == [2, 2, len(hosts)]
+
+
+def test_a_rehearsal_with_egress_addresses_on_all_hosts_has_few_workloads_for_each(rehearsed):
+    """Its own, those of the host before it, and those that leave by it; not those of all hosts that have addresses."""
+    hosts, text = labelled(fleet(10)), ""
+    for number, name in enumerate(hosts):
+        selector = f"{{matchLabels: {{kubernetes.io/metadata.name: p{number}}}}}"
+        text += namespace(f"p{number}", primary=False) + workload(f"p{number}", "w", name)
+        text += (
+            f"---\napiVersion: k8s.ovn.org/v1\nkind: EgressIP\nmetadata: {{name: e{number}}}\n"
+            f"spec: {{egressIPs: [192.0.2.{100 + number}], namespaceSelector: {selector}}}\n"
+        )
+    plan = plan_of(text, hosts=hosts)
+    assert {one["addresses"][0]["node"] for one in plan["egress_ips"].values()} == hosts.keys()
+    assert not rehearsal.unrenderable(plan)
+    assert max(len(seen["workloads"]) for seen in rehearsed) <= 3
 
 
 def test_a_host_without_tables_of_egress_services_looks_at_no_addresses_of_others(monkeypatch):

@@ -13,12 +13,16 @@ from ..common.serialization import unpack
 from ..controllers.admission.admission import admit
 from ..controllers.admission.apply_manifests import AdmissionError, ConflictError, store
 from ..render.common.changed_networks import BY_NETWORK, differing_names
+from ..render.common.hosting_nodes import hosting_nodes
 from ..render.rehearsal import unrenderable
 from ..store import settings as state_settings
 from ..store.database import differences
 from ..store.snapshot import Snapshot
 from .plans import Plans
 from .readiness import changed_places, now, with_changes_unconfirmed
+
+# Parts of a plan whose entries are of one network each.
+_BY_NETWORK = (*BY_NETWORK, "egress_firewalls")
 
 
 def next_state(params: dict, client, *, write: bool, plans: Plans | None = None) -> tuple[Snapshot, Snapshot]:
@@ -83,19 +87,38 @@ def _rendered(
 def _to_rehearse(known: dict | None, plan: dict) -> dict[str, set[str] | None]:
     """Return the networks of which a host may render something else than for the plan that is `known`.
 
-    With the nodes where workloads differ, None for all, as `unrenderable` takes them. What is of no network, or of
-    several, is rendered with the default network.
+    With the nodes where workloads differ, None for all, as `unrenderable` takes them. What is of no network is rendered
+    with the default network, and so are EgressIPs.
     """
     changed = changed_places(known, plan)
     if known is None:
         return changed
-    for part in BY_NETWORK:
+    for part in _BY_NETWORK:
         differing = differing_names(known.get(part, {}), plan.get(part, {}))
         changed |= dict.fromkeys(differing & plan["networks"].keys())
-    others = (known.keys() | plan.keys()) - {*BY_NETWORK, "networks", "workloads", "digest", "revision"}
+    for name, nodes in _leaving_otherwise(known, plan).items():
+        if name in plan["networks"]:
+            own = changed.get(name, set())
+            changed[name] = None if own is None or nodes is None else own | nodes
+    others = (known.keys() | plan.keys()) - {*_BY_NETWORK, "networks", "workloads", "digest", "revision"}
     if any(known.get(part) != plan.get(part) for part in others):
         changed[DEFAULT_NETWORK] = None
     return changed
+
+
+def _leaving_otherwise(known: dict, plan: dict) -> dict[str, set[str] | None]:
+    """Return by network the nodes of workloads that an EgressIP has in one plan only; None where addresses differ."""
+    found: dict[str, set[str] | None] = {}
+    for name in differing_names(known["egress_ips"], plan["egress_ips"]):
+        old, new = (one["egress_ips"].get(name, {}) for one in (known, plan))
+        selected = [one.get("workloads", {}) for one in (old, new)]
+        same = {**old, "workloads": ()} == {**new, "workloads": ()}
+        for network in differing_names(*selected) if same else selected[0].keys() | selected[1].keys():
+            keys = set(selected[0].get(network, ())).symmetric_difference(selected[1].get(network, ()))
+            workloads = [plan["workloads"][key] for key in keys if key in plan["workloads"]]
+            nodes = found.setdefault(network, set())
+            found[network] = nodes.union(*map(hosting_nodes, workloads)) if same and nodes is not None else None
+    return found
 
 
 def state_changes(before: Snapshot, after: Snapshot) -> tuple[Change, ...]:

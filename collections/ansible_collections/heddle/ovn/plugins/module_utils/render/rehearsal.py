@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Set
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import fields, is_dataclass
 from functools import cache
 from itertools import repeat
+from typing import NamedTuple
 
 from ..common.naming import DEFAULT_NETWORK
 from ..types.ovsdb_row import Keys, Row
@@ -44,9 +46,9 @@ def unrenderable(plan: dict, places: Mapping[str, Collection[str] | None] | None
 
     `places` has the networks that are tried with the nodes on which something of theirs changed (None: all of them);
     without `places` all are tried on all. Each is rendered beside the default network on every such node that it is on
-    and whose chassis is known, and on the next one, where those are remote; one that is on no node with a chassis is
+    and whose chassis is known, and on others where those are remote; one that is on no node with a chassis is
     rendered on the first. Where the default network cannot be rendered, it is the only entry: the others cannot be
-    tested then.
+    tested then. Of networks that cannot be rendered together, although each can alone, one is returned.
     """
     places = dict.fromkeys(plan["networks"]) if places is None else places
     if not places:
@@ -61,21 +63,51 @@ def unrenderable(plan: dict, places: Mapping[str, Collection[str] | None] | None
     if reason := rehearsal.reason({DEFAULT_NETWORK: None}, complete=True):
         return {DEFAULT_NETWORK: reason}
     found = {name: rehearsal.reason({name: places[name]}, complete=True) for name in sorted(names)}
-    return {name: reason for name, reason in found.items() if reason}
+    found = {name: reason for name, reason in found.items() if reason}
+    return found or _only_together(rehearsal, places)
+
+
+def _only_together(rehearsal: Rehearsal, places: Mapping[str, Collection[str] | None]) -> dict[str, str]:
+    """Return the network that cannot be rendered beside others of these, where each can alone.
+
+    That is the last one, in the order of names, of the first ones that cannot.
+    """
+    names = sorted(places.keys() - {DEFAULT_NETWORK})
+
+    def reason(count: int) -> str:
+        few = {DEFAULT_NETWORK, *names[:count]}
+        return rehearsal.reason({name: chosen for name, chosen in places.items() if name in few}, complete=True)
+
+    if not reason(len(names)):
+        return {}
+    count = bisect_left(range(len(names)), x=True, key=lambda count: bool(reason(count)))
+    return {names[count - 1] if count else DEFAULT_NETWORK: f"beside other networks {reason(count)}"}
+
+
+class _Beside(NamedTuple):
+    """The nodes with which a network is rendered on one: `near` are that one and some before it.
+
+    `host` is the next one before it that has workloads of the network, "" where none has any.
+    """
+
+    near: set[str]
+    host: str
 
 
 class Rehearsal:
     """Renders nodes with the part of the plan that concerns each, so that a fleet costs what its nodes cost.
 
-    That are the node's networks, and of each the workloads of this node, of the one before it and of the next one
-    before it that has any; in the short form the network is on no other nodes. So each workload and each node is
-    rendered where it is and where it is remote, and not once for every other node. The nodes by which packets of others
-    leave (EgressIP, EgressService) are rendered with all of these, but for the default network with those that changed.
+    That are the node's networks, and of each the workloads of this node, of those before it down to the last one of its
+    kind, and of the next one before it that has any; in the short form the network is on no other nodes, but for those
+    by which packets of these workloads leave (EgressIP, EgressService). So each workload and each node is rendered
+    where it is and, once for each kind of nodes, where it is remote, and not once for every other node. The nodes by
+    which packets of others leave are rendered with all of these workloads.
     """
 
     def __init__(self, plan: dict, nodes: list[str]) -> None:
         self._plan, self._nodes, self._known = plan, nodes, set(nodes)
-        self._holders = _holders(plan)
+        self._leaving = _leaving(plan)
+        self._ways = {network: _ways(by_node) for network, by_node in self._leaving.items()}
         self._order = {node: number for number, node in enumerate(plan["nodes"])}
         self._workloads: dict[str, dict[str, list[str]]] = {name: {} for name in plan["networks"]}
         for key, workload in plan["workloads"].items():
@@ -90,63 +122,88 @@ class Rehearsal:
         """
         here: dict[str, set[str]] = {}
         tried = [name for name in {DEFAULT_NETWORK: None, **places} if name in self._plan["networks"]]
-        beside = {name: self._beside(name, places.get(name)) for name in tried}
+        beside = {name: self._beside(name) for name in tried}
         for name, chosen in places.items():
             found = beside.get(name, {})
             # What is of the host, and of no network, is rendered with the default network.
-            everywhere = self._nodes if name == DEFAULT_NETWORK else found
-            some = everywhere if chosen is None else _with_next(chosen, list(found))
-            for node in (*some, *self._holders.get(name, ())):
+            some = self._nodes if name == DEFAULT_NETWORK else [*found]
+            if chosen is not None:
+                some = [node for node, those in found.items() if not those.near.isdisjoint(chosen)]
+            for node in (*some, *self._leaving.get(name, ())):
                 here.setdefault(node, set()).add(name)
         for node in self._nodes:
             if node in here:
-                kept = {name: beside[name].get(node, []) for name in here[node] | {DEFAULT_NETWORK} if name in beside}
-                if flaw := _flaw(self._limited(kept, complete), node):
+                kept = {name: beside[name] for name in tried if name == DEFAULT_NETWORK or name in here[node]}
+                if flaw := _flaw(self._limited(kept, node, complete), node):
                     return f"it cannot be rendered on node {node}: {flaw}"
         return ""
 
-    def _beside(self, name: str, chosen: Collection[str] | None) -> dict[str, list[str]]:
-        """Return by node of a network the nodes that it is rendered with, itself among them."""
-        nodes, hosts = [node for node in nodes_of(self._plan, name) if node in self._known], self._workloads[name]
-        holders = self._holders.get(name, set()).intersection(nodes)
-        # The default network has the workloads of the whole fleet.
-        whole = () if name == DEFAULT_NETWORK else nodes
-        leaving = holders.union(whole if chosen is None else set(nodes).intersection(chosen))
-        found: dict[str, list[str]] = {}
+    def _beside(self, name: str) -> dict[str, _Beside]:
+        """Return by node of a network with which nodes it is rendered: before the first one is the last one.
+
+        Nodes without a chassis and nodes that the network is not on are among them where they have workloads.
+        """
+        on, hosts = self._known.intersection(nodes_of(self._plan, name)), self._workloads[name]
+        nodes = sorted(on.union(hosts) & self._order.keys(), key=self._order.__getitem__)
+        last: dict[tuple, int] = {}
         host = next((node for node in reversed(nodes) if node in hosts), "")
-        for number, node in enumerate(nodes):
-            few = {node, nodes[number - 1], host or node, *(leaving if node in holders else holders)}
-            found[node] = sorted(few, key=self._order.get)
+        found: dict[str, _Beside] = {}
+        for number, node in enumerate(nodes * 2):
+            if node in on:
+                kind = _kind(self._plan["nodes"][node])
+                if number >= len(nodes):
+                    found[node] = _Beside({nodes[one % len(nodes)] for one in range(last[kind], number + 1)}, host)
+                last[kind] = number
             host = node if node in hosts else host
         return found
 
-    def _limited(self, kept: dict[str, list[str]], complete: bool) -> dict:
-        """Return the plan with these networks, each on these nodes."""
+    def _limited(self, kept: Mapping[str, Mapping[str, _Beside]], node: str, complete: bool) -> dict:
+        """Return the plan with these networks, each on the nodes with which it is rendered on this one."""
         keys: dict[str, None] = {}
-        for name, nodes in kept.items():
-            hosts = self._workloads[name]
-            for node in hosts if complete and name != DEFAULT_NETWORK else nodes:
-                keys |= dict.fromkeys(hosts.get(node, ()))
-        networks = {name: self._plan["networks"][name] for name in kept}
-        if not complete:
-            networks = {name: {**one, "nodes": kept[name]} for name, one in networks.items()}
-        workloads = {key: self._plan["workloads"][key] for key in keys}
+        networks = {}
+        for name, beside in kept.items():
+            hosts, ways = self._workloads[name], self._ways.get(name, {})
+            near, host = beside.get(node, _Beside(set(), ""))
+            nodes = self._sorted({*near, host} - {""})
+            own = [key for one in nodes for key in hosts.get(one, ())]
+            if complete and name != DEFAULT_NETWORK:
+                own = [key for those in hosts.values() for key in those]
+            keys |= dict.fromkeys([*own, *self._leaving.get(name, {}).get(node, ())])
+            networks[name] = self._plan["networks"][name]
+            if not complete:
+                on = self._sorted({*nodes, *(one for key in own for one in ways.get(key, ()))} & beside.keys())
+                networks[name] = {**networks[name], "nodes": on}
+        workloads = {key: self._plan["workloads"][key] for key in keys if key in self._plan["workloads"]}
         return plan_of_networks({**self._plan, "networks": networks, "workloads": workloads}, networks.keys())
 
-
-def _with_next(chosen: Collection[str], nodes: list[str]) -> list[str]:
-    """Return which of the nodes are among the chosen ones or after one of them; the first one is after the last."""
-    return [node for number, node in enumerate(nodes) if node in chosen or nodes[number - 1] in chosen]
+    def _sorted(self, nodes: Set[str]) -> list[str]:
+        return sorted(nodes, key=self._order.__getitem__)
 
 
-def _holders(plan: dict) -> dict[str, set[str]]:
-    """Return by network the nodes by which packets of workloads on others leave."""
-    found: dict[str, set[str]] = {}
+def _kind(node: dict) -> tuple:
+    """Return on what it depends how a node renders others: the topology of its routers, and its gateway mode."""
+    return node.get("layer2_topology_version"), (node.get("gateway") or {}).get("mode")
+
+
+def _leaving(plan: dict) -> dict[str, dict[str, list[str]]]:
+    """Return by network and node the workloads of any node whose packets leave by this one."""
+    found: dict[str, dict[str, list[str]]] = {}
     for entry in plan.get("egress_ips", {}).values():
-        for network in entry["workloads"]:
-            found.setdefault(network, set()).update(one["node"] for one in entry["addresses"])
+        for network, workloads in entry["workloads"].items():
+            for node in {one["node"] for one in entry["addresses"]}:
+                found.setdefault(network, {}).setdefault(node, []).extend(workloads)
     for network, entries in plan.get("egress_services", {}).items():
-        found.setdefault(network, set()).update(entry["host"] for entry in entries.values())
+        for entry in entries.values():
+            found.setdefault(network, {}).setdefault(entry["host"], []).extend(entry["workloads"])
+    return found
+
+
+def _ways(leaving: Mapping[str, Iterable[str]]) -> dict[str, set[str]]:
+    """Return by workload the nodes by which its packets leave."""
+    found: dict[str, set[str]] = {}
+    for node, workloads in leaving.items():
+        for key in workloads:
+            found.setdefault(key, set()).add(node)
     return found
 
 
