@@ -18,7 +18,7 @@ OWN_KERNEL = "tests.bench.data_plane"
 BENCHES = {
     "tests.bench.announcements --networks 2 --idle 2": "ARP request",
     "tests.bench.broadcasts --networks 2 --seconds 2": "IPv6",
-    "tests.bench.data_plane --rounds 1 --megabytes 8": "to the external host",
+    "tests.bench.data_plane --rounds 1 --megabytes 1": "to the external host",
     "tests.bench.dynamic_networks --networks 2": "no change",
     "tests.bench.idle --seconds 2": "ovs-vswitchd",
     "tests.bench.restart_gap": "kill -9 ovs-vswitchd",
