@@ -360,3 +360,15 @@ def test_late_link_is_awaited_and_missing_link_is_named(host):
         reconcile_host_network(desired, owner=OWNER, write=True, timeout=20, kernel=slow)
     maker.join()
     assert "mtu 1300" in ip("link", "show", "mp2")
+
+
+def test_a_network_without_its_link_is_refused_with_the_reason_and_the_others_are_set(host):
+    desired = HostNetwork(
+        links=(HostLink("mp1", network="red"), HostLink("mp2", network="blue")),
+        addresses=(HostAddress("mp1", "10.1.0.2/24", network="red"), HostAddress("mp2", "10.2.0.2/24", network="blue")),
+    )
+    # Without waiting: the default is minutes.
+    outcome = reconcile_host_network(desired, owner=OWNER, write=True, absent={"mp2": "type unknown"})
+    assert outcome.refused == (("blue", "there is no link mp2: type unknown"),)
+    assert "10.1.0.2/24" in ip("address")
+    assert not apply(HostNetwork(links=desired.links[:1], addresses=desired.addresses[:1])).changed

@@ -29,7 +29,7 @@ class Announcing(Counting):
 
         def noted():
             for operations in transactions:
-                announces = operations[-1] == Announcement.operations[-1]
+                announces = operations[-1] == Announcement().operations[-1]
                 if announces and self._interfere:
                     self._interfere()
                     self._interfere = None

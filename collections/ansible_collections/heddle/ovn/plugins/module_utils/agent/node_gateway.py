@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 
 from ..common.addressing import host_route
 from ..common.change import Outcome
@@ -21,6 +22,7 @@ from ..openflow.reconcile import planned_flows, reconcile_flows, write_changed_f
 from ..openflow.switch import Switch
 from ..openflow.trace import SwitchTrace, program_identity, replies_equal
 from ..ovsdb.protocol.client import OvsdbError
+from ..ovsdb.vswitchd import Reconfiguration
 from ..render.common.egress_ips import held_nics
 from ..render.common.handover import announced_addresses
 from ..render.common.provider import provider_of
@@ -38,6 +40,7 @@ from ..types.openflow_flow import OWN_COOKIES
 from ..types.ovsdb_row import Row
 from .context import NodeContext
 from .host_firewall import apply_firewall
+from .internal_ports import await_internal_ports, internal_ports
 from .module_runner import UserError, connected, known_node
 from .topology import apply_rows
 from .workloads import integration_bridge, uses_userspace
@@ -53,8 +56,8 @@ def apply_gateway(context: NodeContext, plan: dict) -> Outcome:
     node, write = known_node(plan, context.node), context.write
     outcome = Outcome()
     if has_ovn(plan):
-        outcome += _management_ports(plan, node, _owner(plan), write=write)
-        outcome += _host_network(plan, node, _owner(plan), write=write)
+        ports, absent = _management_ports(plan, node, _owner(plan), write=write)
+        outcome += ports + _host_network(plan, node, _owner(plan), write=write, absent=absent)
         outcome += _recorded_flows(context, plan)
         outcome += apply_firewall(plan, node, write=write)
     if write:
@@ -145,14 +148,20 @@ def _owner(plan: dict) -> str:
     return f"{plan['deployment']}:gateway"
 
 
-def _management_ports(plan: dict, node: str, owner: str, *, write: bool) -> Outcome:
+def _management_ports(plan: dict, node: str, owner: str, *, write: bool) -> tuple[Outcome, dict[str, str]]:
+    """Apply the host's own ports; return also why links of some of them are missing, by name."""
     with connected(VSWITCH_REMOTE, write=write) as client:
         if client is not None and integration_bridge(client) is None:
             if write:
                 raise UserError("there is no integration bridge; run heddle.ovn.install on this host")
             client = None
-        rows = render_gateway_rows(client, plan, node)
-        return apply_rows(client, OPEN_VSWITCH, rows, owner, TABLES, write=write)
+        rows, change = render_gateway_rows(client, plan, node), Reconfiguration()
+        outcome = apply_rows(client, OPEN_VSWITCH, rows, owner, TABLES, write=write, closing=change)
+        if not write or kernel.PYROUTE2_IMPORT_ERROR is not None:
+            return outcome, {}
+        rejected = {network for network, _reason in outcome.refused}
+        made = internal_ports([row for row in rows if row.network not in rejected])
+        return outcome, await_internal_ports(client, made, change.number)
 
 
 def render_gateway_rows(client, plan: dict, node: str) -> list[Row]:
@@ -161,7 +170,9 @@ def render_gateway_rows(client, plan: dict, node: str) -> list[Row]:
     return [*render_management_ports(plan, node), *render_mesh_gateways(plan, node, datapath)]
 
 
-def _host_network(plan: dict, node: str, owner: str, *, write: bool) -> Outcome:
+def _host_network(
+    plan: dict, node: str, owner: str, *, write: bool, absent: Mapping[str, str] = MappingProxyType({})
+) -> Outcome:
     desired = render_host_network(plan, node)
     if kernel.PYROUTE2_IMPORT_ERROR is None:
         missing = {nic: address for address, nic in held_nics(plan, node).items() if read_device_mac(nic) is None}
@@ -169,7 +180,7 @@ def _host_network(plan: dict, node: str, owner: str, *, write: bool) -> Outcome:
             f"egress address {address}: this host has no NIC {nic}; run heddle.ovn.networks, which assigns it anew"
             for nic, address in missing.items()
         ]
-        outcome = reconcile_host_network(without_nics(desired, missing), owner=owner, write=write)
+        outcome = reconcile_host_network(without_nics(desired, missing), owner=owner, write=write, absent=absent)
         return outcome + Outcome(notes=tuple(notes))
     if write:
         raise UserError("pyroute2 is missing on this host; run heddle.ovn.install")

@@ -8,8 +8,9 @@ that exist without the mark are left alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from types import MappingProxyType
 
 from ..common.change import Change, Foreign, Outcome
 from ..common.errors import NetlinkError
@@ -30,20 +31,27 @@ LINK_TIMEOUT = 120.0
 
 
 def reconcile_host_network(
-    desired: HostNetwork, *, owner: str, write: bool, timeout: float = LINK_TIMEOUT, kernel: HostKernel | None = None
+    desired: HostNetwork,
+    *,
+    owner: str,
+    write: bool,
+    absent: Mapping[str, str] = MappingProxyType({}),
+    timeout: float = LINK_TIMEOUT,
+    kernel: HostKernel | None = None,
 ) -> Outcome:
     """Bring marked objects of this namespace to `desired`.
 
-    With `write`, links that Open vSwitch still has to make are waited for, until none has appeared for `timeout`
-    seconds. If one is missing then, or a foreign object conflicts, the networks concerned stay as they are and the
-    outcome's `refused` has the reason; where no network is concerned, and without `write`, that is a NetlinkError, and
-    nothing is written.
+    With `write`, links that are still to be made are waited for, until none has appeared for `timeout` seconds; those
+    that are `absent`, with the reason, are not. If one is missing then, or a foreign object conflicts, the networks
+    concerned stay as they are and the outcome's `refused` has the reason; where no network is concerned, and without
+    `write`, that is a NetlinkError, and nothing is written.
     `kernel` is for tests.
     """
     if kernel is None:
         with HostKernel() as opened:
-            return reconcile_host_network(desired, owner=owner, write=write, timeout=timeout, kernel=opened)
-    refused = _wait_for_links(kernel, desired, timeout) if write else {}
+            options = {"owner": owner, "write": write, "absent": absent, "timeout": timeout}
+            return reconcile_host_network(desired, **options, kernel=opened)
+    refused = _wait_for_links(kernel, desired, absent, timeout) if write else {}
     state = kernel.read()
     decision = _Decision(desired, owner, kernel, state, refused if write else None)
     steps = decision.steps()
@@ -65,24 +73,27 @@ class _NoKernel(HostKernel):
         pass
 
 
-def _wait_for_links(kernel: HostKernel, desired: HostNetwork, timeout: float) -> dict[str, str]:
+def _wait_for_links(
+    kernel: HostKernel, desired: HostNetwork, absent: Mapping[str, str], timeout: float
+) -> dict[str, str]:
     """Return why networks cannot be set: their links did not appear."""
     made_here = {vrf.name for vrf in desired.vrfs}
     users = {(link.name, link.network) for link in desired.links} | {(vrf.link, vrf.network) for vrf in desired.vrfs}
     for items in (desired.addresses, desired.routes, desired.neighbours):
         users |= {(item.device, item.network) for item in items if item.device}
     names = {name for name, _network in users}
-    missing = wait_for_all(lambda: [name for name in sorted(names - made_here) if not kernel.has_link(name)], timeout)
-    if not missing:
-        return {}
-    text = (
+    awaited = sorted(names - made_here - absent.keys())
+    missing = wait_for_all(lambda: [name for name in awaited if not kernel.has_link(name)], timeout)
+    late = (
         f"there is no link {', '.join(missing)} after {timeout:g} s without a new one; Open vSwitch makes the "
         "management ports, see the log of ovs-vswitchd on this host"
     )
-    concerned = {network for name, network in users if name in missing}
-    if "" in concerned:
-        raise NetlinkError(text)
-    return dict.fromkeys(sorted(concerned), text)
+    reasons = dict.fromkeys(missing, late)
+    reasons |= {name: f"there is no link {name}: {reason}" for name, reason in absent.items() if name in names}
+    refused = {network: reasons[name] for name, network in sorted(users) if name in reasons}
+    if "" in refused:
+        raise NetlinkError(refused[""])
+    return refused
 
 
 def _foreign(state: HostState, owner: str) -> tuple[Foreign, ...]:

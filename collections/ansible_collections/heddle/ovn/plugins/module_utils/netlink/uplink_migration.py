@@ -10,13 +10,11 @@ from __future__ import annotations
 
 from ..common.change import Change, Outcome
 from ..common.errors import NetlinkError
-from ..common.polling import attempts
 from . import kernel
 from .device import Device, add_address, move_route, read_device, remove_address
 from .step import Step, perform
 
 SUBSTRATE = "kernel"
-DEVICE_TIMEOUT = 20.0
 _ABSENT = Device(0, "", 0, False, (), (), ())
 
 
@@ -65,11 +63,3 @@ def _move(source: str, before: Device, target: str) -> None:
         move_route(index, route)
     for address in before.addresses:
         remove_address(before.index, address)
-
-
-def wait_for_device(name: str) -> None:
-    """Wait until Open vSwitch has created a device; NetlinkError after `DEVICE_TIMEOUT` seconds."""
-    for _attempt in attempts(DEVICE_TIMEOUT):
-        if read_device(name) is not None:
-            return
-    raise NetlinkError(f"ovs-vswitchd did not make {name}; see its log on this host")

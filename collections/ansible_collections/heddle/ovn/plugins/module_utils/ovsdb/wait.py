@@ -53,18 +53,19 @@ class Announcement:
     ended, and reaches the Southbound one run later.
     """
 
-    operations = (
-        {"op": "mutate", "table": "NB_Global", "where": [], "mutations": [["nb_cfg", "+=", 1]]},
-        {"op": "select", "table": "NB_Global", "where": [], "columns": ["nb_cfg"]},
-    )
+    table, column = "NB_Global", "nb_cfg"
 
     def __init__(self) -> None:
         self.number: int | None = None
+        self.operations = (
+            {"op": "mutate", "table": self.table, "where": [], "mutations": [[self.column, "+=", 1]]},
+            {"op": "select", "table": self.table, "where": [], "columns": [self.column]},
+        )
 
     def committed(self, results: list) -> None:
-        """Note the number; without an NB_Global row there is none."""
+        """Note the number; without a row in the table there is none."""
         rows = results[-1]["rows"]
-        self.number = rows[0]["nb_cfg"] if rows else None
+        self.number = rows[0][self.column] if rows else None
 
 
 def wait_until(

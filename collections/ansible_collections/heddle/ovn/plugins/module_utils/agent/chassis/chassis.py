@@ -14,10 +14,11 @@ from ...netlink.device import advertised_interfaces, default_gateways, read_devi
 from ...netlink.handle import vrf_supported
 from ...netlink.kernel_modules import datapath_type
 from ...netlink.nics import held_addresses, nic_addresses
-from ...netlink.uplink_migration import move_device, wait_for_device
+from ...netlink.uplink_migration import move_device
 from ...nftables.reconcile import reconcile_firewall
 from ...ovsdb.protocol.client import Client
 from ...ovsdb.values import map_pairs, uuid_list
+from ...ovsdb.vswitchd import Reconfiguration
 from ...render.host.firewall import render_userspace_interfaces
 from ...render.host.vswitch import (
     BRIDGE_UPLINK,
@@ -29,6 +30,7 @@ from ...render.host.vswitch import (
 from ...types.encapsulation import GENEVE, OVERLAYS
 from ..egress_nat import known_lacking
 from ..health.health_prober_cgroup import CGROUPS
+from ..internal_ports import await_internal_ports
 from ..module_runner import HOST_FILE, PLAN_FILE, UserError, connected
 from ..plan_file import keep_host
 from ..topology import apply_rows
@@ -73,19 +75,19 @@ def apply_chassis(params: dict, *, write: bool, encapsulation: str = "") -> tupl
             _refuse_foreign(client, bridges)
             if ready:
                 outcome += _detach_uplinks(client, params["owner"], bridges, datapath, write=write)
-        rows = render_integration_bridge(host)
-        outcome += apply_rows(client, OPEN_VSWITCH, rows, params["owner"], TABLES, write=write)
+        rows, change = render_integration_bridge(host), Reconfiguration()
+        outcome += apply_rows(client, OPEN_VSWITCH, rows, params["owner"], TABLES, write=write, closing=change)
         planned = planned_chassis(params["name"]) if client else ""
         if planned:
             outcome += restore_chassis_id(client, planned, SYSTEM_ID_FILE, write=write)
         stand_in = f"(chassis of {params['name']}, known once Open vSwitch runs)"
         chassis = (planned or _system_id(client)) if client else stand_in
+        attached = [bridge for bridge in bridges if bridge["uplink"] and ready]
+        if write:
+            _wait_for_bridges(client, attached, change.number)
     outcome += keep_host({"node": params["name"], "chassis": dict(params)}, HOST_FILE, write=write)
-    for bridge in bridges if ready else ():
-        if bridge["uplink"]:
-            if write:
-                wait_for_device(bridge["name"])
-            outcome += move_device(bridge["uplink"], bridge["name"], write=write)
+    for bridge in attached:
+        outcome += move_device(bridge["uplink"], bridge["name"], write=write)
     if ready:
         outcome += _reconcile_userspace_interfaces(_userspace_interfaces(bridges, datapath), write=write)
     facts = {"chassis": chassis, "datapath": datapath, "gateway": _gateway(params, bridges, datapath, ready)}
@@ -98,6 +100,13 @@ def apply_chassis(params: dict, *, write: bool, encapsulation: str = "") -> tupl
         "name_servers": read_name_servers(),
         "planned": os.path.exists(PLAN_FILE),
     }
+
+
+def _wait_for_bridges(client, bridges: list[dict], announced: int | None) -> None:
+    """Wait until the host's own interfaces on its bridges have their MAC addresses, before IP configuration moves."""
+    macs = {bridge["name"]: bridge["mac"] for bridge in bridges}
+    for name, reason in await_internal_ports(client, macs, announced).items():
+        raise UserError(f"Open vSwitch did not make the bridge {name}: {reason}; see the log of ovs-vswitchd")
 
 
 def _other_addresses(bridges: list[dict]) -> dict[str, list[str]]:
