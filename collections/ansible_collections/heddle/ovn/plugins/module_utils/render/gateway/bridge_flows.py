@@ -7,7 +7,7 @@ a user-defined network, whose masquerade address becomes the node's at the same 
 
 Table 0 classifies incoming packets, 1 handles replies from the provider network, 2 host to gateway router, 3 to the
 host, 4 and 5 translate between the default network and the host, 11 handles large packets in local gateway mode.
-Tables 12, 13 and those from 20 on are about ARP and neighbour discovery: see `neighbour_flows.py`.
+Tables 12 to 16 and those from 20 on are about ARP and neighbour discovery: see `neighbour_flows.py`.
 Route advertisements and several external gateways are not part of it.
 """
 
@@ -21,7 +21,7 @@ from ..common.node_network import NodeNetwork
 from ..common.overlay import overlay_of
 from .bridge import HOST_MARK, HOST_ZONE, IP, OVN_MARK, SOURCE, TARGET, ZONE, Bridge, connection_mark, packet_mark
 from .egress_flows import add_egress_flows
-from .neighbour_flows import ADVERTISEMENT, IPV6, SOLICITATION, other_routers, render_neighbours
+from .neighbour_flows import ADVERTISEMENT, IPV6, SOLICITATION, other_routers, render_neighbours, when_new
 from .service_flows import render_services
 
 OVN_ZONE, FRAGMENT_ZONE = 64002, 64004
@@ -59,8 +59,10 @@ class _Rules(Bridge):
 
     def replies(self) -> None:
         """Table 1: packets from the provider network to the node's address, after conntrack."""
-        for kind in (_ROUTER_ADVERTISEMENT, ADVERTISEMENT):
-            self.add(1, 14, f"icmp6,icmp_type={kind}{self.in_vlan}", ",".join(["FLOOD", *other_routers(self, IPV6)]))
+        to_all = ",".join(["FLOOD", *other_routers(self, IPV6)])
+        self.add(1, 14, f"icmp6,icmp_type={_ROUTER_ADVERTISEMENT}{self.in_vlan}", to_all)
+        of_neighbour = when_new(self, "FLOOD", IPV6) if len(self.views) > 1 else to_all
+        self.add(1, 14, f"icmp6,icmp_type={ADVERTISEMENT}{self.in_vlan}", of_neighbour)
         self.add(1, 10, f"dl_dst={self.mac}{self.in_vlan}", self.to_host)
         self.add(1, 0, "", "NORMAL")
         for version in (4, 6):

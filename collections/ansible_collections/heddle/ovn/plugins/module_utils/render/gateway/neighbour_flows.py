@@ -5,10 +5,16 @@ All gateway routers of a node have the node's address and MAC, so requests for i
 others send about themselves has to reach all. With many networks the latter is expensive: each router takes more than
 50 lookups, and Open vSwitch drops a packet after 4096. Therefore
 
-- routers are served in groups, and the packet is looked up anew for each group (tables from 20 on), and
-- what a neighbour broadcasts reaches all routers only when it is new: table 12 holds the neighbours, address and MAC,
-  whose broadcast has reached them within the last `KNOWN_SECONDS`. Open vSwitch adds these flows itself (`learn`,
-  ovs-actions(7)); table 13 continues by what table 12 found. A neighbour with another MAC is new.
+- routers are served in groups, and the packet is looked up anew for each group (tables from 20 on),
+- what a neighbour says about itself reaches all routers only when it is new: table 12 holds the neighbours, address and
+  MAC, of which they have heard within the last `KNOWN_SECONDS`. Open vSwitch adds these flows itself (`learn`,
+  ovs-actions(7)); table 13 continues by what table 12 found. A neighbour with another MAC is new, and
+- a router that asks for such a neighbour is answered by the bridge: table 14 holds the MACs, a little longer than table
+  12, and table 15 turns a request into its answer. So of many routers that resolve the next hop one asks the neighbour.
+
+The userspace datapath looks a packet up anew six times at most. Routers of groups beyond that are answered by the bridge
+when they ask again. The kernel's datapath cannot make a neighbour advertisement (ovs-fields(7), `nd_options_type`), so there
+each of these from a neighbour reaches all routers; it has no limit of that kind.
 """
 
 from __future__ import annotations
@@ -20,11 +26,15 @@ from .bridge import Bridge
 SOLICITATION, ADVERTISEMENT = 135, 136
 BROADCAST, ALL_NODES = "ff:ff:ff:ff:ff:ff", "33:33:00:00:00:01"
 ARP, IPV6 = "0x0806", "0x86dd"
-KNOWN_TABLE, NEW_TABLE = 12, 13
+KNOWN_TABLE, NEW_TABLE, MACS_TABLE, ASKED_TABLE, ADVERTISED_TABLE = 12, 13, 14, 15, 16
 GROUP_SIZE, GROUP_TABLES = 50, 20
 # How long a broadcast of one address and MAC counts as known, and how many of them; beyond that, all are new.
 KNOWN_SECONDS, KNOWN_LIMIT = 10, 1000
-_KNOWN = "reg1=0x1/0x1"
+# The bridge answers for so much longer: a neighbour's answer that finds table 12 as it was must not be the only one.
+LONGER_SECONDS = 2
+_KNOWN, _HAS_MAC = "reg1=0x1/0x1", "reg1=0x2/0x2"
+# Where table 14 puts the MAC.
+_MAC = "OXM_OF_PKT_REG2[0..47]"
 
 
 def other_routers(bridge: Bridge, protocol: str) -> list[str]:
@@ -52,15 +62,15 @@ def render_neighbours(bridge: Bridge) -> None:
         )
         bridge.add(0, 12, f"{asked}{bridge.in_vlan}", f"{default},NORMAL")
     if len(bridge.views) > 1:
-        _broadcasts(bridge, default)
-        replies = ",".join([default, "NORMAL", *other_routers(bridge, ARP)])
-        bridge.add(0, 11, f"arp,dl_dst={bridge.mac}{bridge.in_vlan}", replies)
+        _from_neighbours(bridge, default)
+        _answers(bridge)
     # Neither IP (priority 50) nor ARP (11), so nothing that an OVN router would do anything with. ovn-kubernetes
     # gives it to all gateway routers; here that would be 56 lookups for each of them, and every one would drop it.
     bridge.add(0, 10, f"dl_dst={bridge.mac}{bridge.in_vlan}", f"{default},NORMAL")
     for view in bridge.views:
         port = f"in_port={{{bridge.patch(view)}}}"
-        bridge.add(0, 10, f"{port},dl_src={bridge.mac}", "NORMAL", view.name)
+        own = "NORMAL" if view.is_default else f"resubmit(,{MACS_TABLE}),resubmit(,{ASKED_TABLE})"
+        bridge.add(0, 10, f"{port},dl_src={bridge.mac}", own, view.name)
         bridge.add(0, 9, port, "drop", view.name)
     _announcements(bridge)
     bridge.add(0, 0, "", "NORMAL")
@@ -71,22 +81,84 @@ def _groups(bridge: Bridge) -> list[list[str]]:
     return [outputs[start : start + GROUP_SIZE] for start in range(0, len(outputs), GROUP_SIZE)]
 
 
-def _broadcasts(bridge: Bridge, default: str) -> None:
-    """What neighbours broadcast: to the default network's router always, to the others when it is new."""
-    actions = f"resubmit(,{KNOWN_TABLE}),{default},NORMAL,resubmit(,{NEW_TABLE})"
+def has_answers(bridge: Bridge, protocol: str) -> bool:
+    """Return whether the bridge can answer for neighbours, by the Ethernet type of the question."""
+    return protocol == ARP or bool(bridge.provider.userspace_interfaces)
+
+
+def when_new(bridge: Bridge, first: str, protocol: str) -> str:
+    """Return actions for what a neighbour says about itself: `first` always, the other routers when they need it."""
+    if not has_answers(bridge, protocol):
+        return ",".join([first, *other_routers(bridge, protocol)])
+    return f"resubmit(,{KNOWN_TABLE}),{first},resubmit(,{NEW_TABLE})"
+
+
+def _from_neighbours(bridge: Bridge, default: str) -> None:
+    """What neighbours say about themselves: to the default network's router always, to the others when it is new."""
+    first = f"{default},NORMAL"
     advertisement = f"icmp6,icmp_type={ADVERTISEMENT},icmp_code=0"
+    # Broadcasts can be left out where the bridge has no answers, too: routers that know the neighbour have its MAC.
+    broadcast = f"resubmit(,{KNOWN_TABLE}),{first},resubmit(,{NEW_TABLE})"
     for match in (f"arp,dl_dst={BROADCAST}", f"{advertisement},dl_dst={ALL_NODES}"):
-        bridge.add(0, 11, f"in_port={bridge.uplink}{bridge.in_vlan},{match}", actions)
-    arp_fields = f"eth_type={ARP},NXM_OF_ARP_SPA[],NXM_NX_ARP_SHA[]"
-    nd_fields = f"eth_type={IPV6},nw_proto=58,icmpv6_type={ADVERTISEMENT},NXM_NX_ND_TARGET[],NXM_NX_ND_TLL[]"
+        bridge.add(0, 11, f"in_port={bridge.uplink}{bridge.in_vlan},{match}", broadcast)
+    bridge.add(0, 11, f"arp,dl_dst={bridge.mac}{bridge.in_vlan}", when_new(bridge, first, ARP))
     bridge.add(NEW_TABLE, 10, _KNOWN, "drop")
-    for match, fields, protocol in (("arp", arp_fields, ARP), (advertisement, nd_fields, IPV6)):
-        learn = (
-            f"learn(table={KNOWN_TABLE},hard_timeout={KNOWN_SECONDS},cookie={LEARNED_COOKIE:#x},delete_learned,"
-            f"limit={KNOWN_LIMIT},"
-            f"{fields},load:0x1->NXM_NX_REG1[0])"
-        )
-        bridge.add(NEW_TABLE, 5, f"{match}{bridge.in_vlan}", ",".join([learn, *other_routers(bridge, protocol)]))
+    nd_type = f"eth_type={IPV6},nw_proto=58,icmpv6_type"
+    _learn(
+        bridge, "arp", ARP, f"eth_type={ARP},NXM_OF_ARP_SPA[],NXM_NX_ARP_SHA[]",
+        f"eth_type={ARP},NXM_OF_ARP_TPA[]=NXM_OF_ARP_SPA[],load:NXM_NX_ARP_SHA[]->{_MAC}",
+    )  # fmt: skip
+    _learn(
+        bridge, advertisement, IPV6, f"{nd_type}={ADVERTISEMENT},NXM_NX_ND_TARGET[],NXM_NX_ND_TLL[]",
+        f"{nd_type}={SOLICITATION},NXM_NX_ND_TARGET[],load:NXM_NX_ND_TLL[]->{_MAC}",
+    )  # fmt: skip
+    if has_answers(bridge, IPV6):
+        # An advertisement without a MAC (RFC 4861, 4.4) says nothing that could be answered.
+        without = f"{advertisement},nd_tll=00:00:00:00:00:00{bridge.in_vlan}"
+        bridge.add(NEW_TABLE, 6, without, ",".join(other_routers(bridge, IPV6)))
+
+
+def _learn(bridge: Bridge, match: str, protocol: str, known: str, answer: str) -> None:
+    """Add the flow for a new neighbour: what it said is known from now on, and can be answered."""
+    kept = f"cookie={LEARNED_COOKIE:#x},delete_learned,limit={KNOWN_LIMIT}"
+    actions = [f"learn(table={KNOWN_TABLE},hard_timeout={KNOWN_SECONDS},{kept},{known},load:0x1->NXM_NX_REG1[0])"]
+    if has_answers(bridge, protocol):
+        seconds = KNOWN_SECONDS + LONGER_SECONDS
+        actions.append(f"learn(table={MACS_TABLE},hard_timeout={seconds},{kept},{answer},load:0x1->NXM_NX_REG1[1])")
+    bridge.add(NEW_TABLE, 5, f"{match}{bridge.in_vlan}", ",".join([*actions, *other_routers(bridge, protocol)]))
+
+
+def _answers(bridge: Bridge) -> None:
+    """Questions of user-defined networks' routers: to the neighbours, or answered where their MAC is known.
+
+    The default network's router always asks the neighbours, and announces the node's address, which looks like a
+    question.
+    """
+    bridge.add(ASKED_TABLE, 0, "", "NORMAL")
+    to_asker = (
+        "move:NXM_OF_ETH_SRC[]->NXM_OF_ETH_DST[],move:OXM_OF_PKT_REG2[32..47]->NXM_OF_ETH_SRC[32..47],"
+        "move:OXM_OF_PKT_REG2[0..31]->NXM_OF_ETH_SRC[0..31]"
+    )
+    reply = (
+        f"{to_asker},set_field:2->arp_op,move:NXM_NX_ARP_SHA[]->NXM_NX_ARP_THA[],"
+        "move:NXM_OF_ETH_SRC[]->NXM_NX_ARP_SHA[],move:NXM_OF_ARP_SPA[]->NXM_NX_REG0[],"
+        "move:NXM_OF_ARP_TPA[]->NXM_OF_ARP_SPA[],move:NXM_NX_REG0[]->NXM_OF_ARP_TPA[],IN_PORT"
+    )
+    bridge.add(ASKED_TABLE, 10, f"{_HAS_MAC},arp,arp_op=1", reply)
+    if not has_answers(bridge, IPV6):
+        return
+    # RFC 4861, 4.4: solicited, and to override what the router knows. OpenFlow sets fields of an advertisement only
+    # where the match requires one, so in a further table.
+    advertisement = (
+        f"{to_asker},move:NXM_NX_IPV6_SRC[]->NXM_NX_IPV6_DST[],move:NXM_NX_ND_TARGET[]->NXM_NX_IPV6_SRC[],"
+        f"set_field:{ADVERTISEMENT}->icmpv6_type,set_field:2->nd_options_type,set_field:0x60000000->nd_reserved,"
+        f"resubmit(,{ADVERTISED_TABLE})"
+    )
+    bridge.add(ASKED_TABLE, 10, f"{_HAS_MAC},icmp6,icmp_type={SOLICITATION},icmp_code=0", advertisement)
+    bridge.add(
+        ADVERTISED_TABLE, 0, f"icmp6,icmp_type={ADVERTISEMENT},icmp_code=0",
+        "move:NXM_OF_ETH_SRC[]->NXM_NX_ND_TLL[],IN_PORT",
+    )  # fmt: skip
 
 
 def _announcements(bridge: Bridge) -> None:
