@@ -4,8 +4,9 @@
 Runs on a lab that is up and converged. The external host broadcasts, at a steady rate, ARP requests of 20 neighbours,
 each for another address, or unsolicited neighbour advertisements, while the processor time of ovs-vswitchd is measured:
 in cores, on the busiest node. `over 4096` are the lines of ovs-vswitchd on all nodes about packets that it dropped
-because they take more than 4,096 lookups. The last column compares with the first row of the same kind. The networks
-have no workloads, so dynamic networks are off meanwhile.
+because they take more than 4,096 lookups. Then one answer of a neighbour is sent to node1: `learned` are the gateway
+routers there that have its MAC afterwards, of all. The last column compares with the first row of the same kind. The
+networks have no workloads, so dynamic networks are off meanwhile.
 
     python -m tests.bench.broadcasts --networks 10 50 100 200
 """
@@ -14,9 +15,13 @@ from __future__ import annotations
 
 import argparse
 import base64
+import json
 import os
 import subprocess
+import sys
 import tempfile
+import time
+from ipaddress import ip_interface
 from pathlib import Path
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.text_table import table
@@ -61,6 +66,27 @@ print(sent)
 """
 
 
+# Runs on the external host: one answer for another address of the provider network to a node's MAC.
+ANSWER = """
+import ipaddress, socket, struct, sys
+family, to, asked, node = int(sys.argv[1]), bytes.fromhex(sys.argv[2]), sys.argv[3], sys.argv[4]
+sending = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+sending.bind(("eth2", 0))
+mac, own, node = b"\\x02\\x00\\x00\\x00\\x08\\x01", *(ipaddress.ip_address(text).packed for text in (asked, node))
+if family == 4:
+    frame = to + mac + struct.pack("!HHHBBH", 0x806, 1, 0x800, 6, 4, 2) + mac + own + to + node
+else:
+    body = struct.pack("!BBHI", 136, 0, 0, 0x60000000) + own + b"\\x02\\x01" + mac
+    pseudo = own + node + struct.pack("!IHBB", len(body), 0, 0, 58) + body
+    total = sum(struct.unpack(f"!{len(pseudo) // 2}H", pseudo))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    body = body[:2] + struct.pack("!H", ~total & 0xFFFF) + body[4:]
+    frame = to + mac + b"\\x86\\xdd" + struct.pack("!IHBB", 6 << 28, len(body), 58, 255) + own + node + body
+sending.send(frame)
+"""
+
+
 def processor_seconds(lab: Lab) -> dict[str, float]:
     """Return the processor time that ovs-vswitchd has used, by node, from proc(5)."""
     found = {}
@@ -84,6 +110,34 @@ def disturb(lab: Lab, family: int, rate: float, seconds: float) -> list:
     return [int(sent.stdout), share, resubmits(lab) - lines]
 
 
+def learned(lab: Lab, family: int, number: int) -> str:
+    """Send node1 one answer of a neighbour that is new; returns how many of its gateway routers have it, of all."""
+    facts = json.loads(lab.ssh("node1", "ip -json address show dev br-ex"))[0]
+    entries = [one for one in facts["addr_info"] if one["family"] == ("inet" if family == 4 else "inet6")]
+    # The node's own address, and not one that it holds for others or a masquerade address.
+    entry = next(one for one in entries if one["scope"] == "global" and one["prefixlen"] in (24, 64))
+    network = ip_interface(f"{entry['local']}/{entry['prefixlen']}").network
+    asked = str(network[-10 - number])
+    program = base64.b64encode(ANSWER.encode()).decode()
+    run = f"python3 -c 'import base64; exec(base64.b64decode(\"{program}\"))'"
+    lab.ssh("external", f"{run} {family} {facts['address'].replace(':', '')} {asked} {entry['local']}")
+    routers = int(lab.ssh("node1", "ovn-nbctl --no-heading --columns=name list Logical_Router_Port | grep -c rtoe-"))
+    found = f"ovn-sbctl --no-heading --columns=logical_port find MAC_Binding ip='\"{asked}\"' | grep -c rtoe- || true"
+    have = 0
+    # Until all have it, or no further one has within two seconds.
+    while have < routers and (now := _counted(lab, found, have)) > have:
+        have = now
+    return f"{have} of {routers}"
+
+
+def _counted(lab: Lab, command: str, known: int) -> int:
+    for _attempt in range(20):
+        if (found := int(lab.ssh("node1", command))) > known:
+            return found
+        time.sleep(0.1)
+    return known
+
+
 def measure(lab: Lab, sizes: list[int], rate: float, seconds: float) -> list[list]:
     """Return a row for each number of networks and family: more networks, family, packets, share of a core, lines."""
     rows = []
@@ -92,7 +146,10 @@ def measure(lab: Lab, sizes: list[int], rate: float, seconds: float) -> list[lis
         for size in [0, *sizes]:
             (manifests / "networks.yml").write_text("".join(map(network, range(size))) or "---\n")
             lab.play("networks.yml", *OWN_SET, manifests=manifests)
-            rows += [[size, f"IPv{family}", *disturb(lab, family, rate, seconds)] for family in (4, 6)]
+            for family in (4, 6):
+                row = [size, f"IPv{family}", *disturb(lab, family, rate, seconds), learned(lab, family, len(rows))]
+                rows.append(row)
+                print(*row, file=sys.stderr, flush=True)
         (manifests / "networks.yml").write_text("---\n")
         lab.play("networks.yml", *OWN_SET, manifests=manifests)
     return rows
@@ -108,8 +165,10 @@ def main() -> None:
     lab = Lab(Path(os.environ.get("LAB_DIR") or ROOT / ".lab"))
     rows = measure(lab, chosen.networks, chosen.rate, chosen.seconds)
     first = {row[1]: row[3] or 0.001 for row in reversed(rows)}
-    header = ["more networks", "family", "packets", "of a core", "over 4096", "of the first"]
-    lines = [[*map(str, row[:3]), f"{row[3]:.3f}", str(row[4]), f"{row[3] / first[row[1]]:.1f}x"] for row in rows]
+    header = ["more networks", "family", "packets", "of a core", "over 4096", "learned", "of the first"]
+    lines = [
+        [*map(str, row[:3]), f"{row[3]:.3f}", str(row[4]), row[5], f"{row[3] / first[row[1]]:.1f}x"] for row in rows
+    ]
     print("\n".join(table("Broadcasts on the provider network", header, lines)))
 
 

@@ -12,9 +12,9 @@ others send about themselves has to reach all. With many networks the latter is 
 - a router that asks for such a neighbour is answered by the bridge: table 14 holds the MACs, a little longer than table
   12, and table 15 turns a request into its answer. So of many routers that resolve the next hop one asks the neighbour.
 
-The userspace datapath looks a packet up anew six times at most. Routers of groups beyond that are answered by the bridge
-when they ask again. The kernel's datapath cannot make a neighbour advertisement (ovs-fields(7), `nd_options_type`), so there
-each of these from a neighbour reaches all routers; it has no limit of that kind.
+The userspace datapath looks a packet up anew six times at most. Routers of groups beyond that are answered by the
+bridge when they ask again. The kernel's datapath cannot make a neighbour advertisement (ovs-fields(7),
+`nd_options_type`), so there each of these from a neighbour reaches all routers; it has no limit of that kind.
 """
 
 from __future__ import annotations
