@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 
-from lab import checkpoint, commands, kernel, kvm, packages, probe
+from lab import checkpoint, commands, impair, kernel, kvm, packages, probe
 from lab.config import DRIVERS, Lab, host_named
 from lab.errors import LabError
 from lab.image import Image, digest
@@ -50,26 +50,16 @@ def parse(words):
         "state", choices=("on", "off"), help="on: cut off; off: joined again"
     )
     verb("throttle", "limit a host's processor time", host=True).add_argument(
-        "percent", type=percent_or_off, metavar="PERCENT|off", help="of one processor"
+        "percent", metavar="PERCENT|off", help="of one processor"
     )
     verb("pause", "let a host stand still", host=True)
     verb("resume", "continue a paused host", host=True)
     lossy = verb("lose", "drop frames on underlay and provider; without options stop dropping")
-    lossy.add_argument("--loss", type=float, default=0, metavar="PERCENT")
+    lossy.add_argument("--loss", default="0", metavar="PERCENT")
     lossy.add_argument(
         "--blackhole", nargs=3, metavar=("HOST", "HOST", "BYTES"), help="drop larger packets between two hosts"
     )
     return parser.parse_args(words)
-
-
-def percent_or_off(text):
-    """A percentage, None for off."""
-    if text == "off":
-        return None
-    value = int(text)
-    if not 1 <= value <= 100:
-        raise ValueError(text)
-    return value
 
 
 def show_status(lab, as_json):
@@ -150,14 +140,16 @@ def run(options):
             checkpoint.load(lab, stages, options.name)
             stages.total("load", options.name)
         case "throttle":
-            commands.throttle(lab, host, options.percent)
-            stages.total("throttle", f"{host.name} has {options.percent or 100} % of a processor")
+            percent = impair.percent_of(options.percent)
+            commands.throttle(lab, host, percent)
+            stages.total("throttle", f"{host.name} has {percent or 100} % of a processor")
         case "pause" | "resume":
             commands.pause(lab, host, options.verb == "pause")
             stages.total(options.verb, host.name)
         case "lose":
-            commands.lose(lab, options.loss, options.blackhole)
-            stages.total("lose", f"{options.loss:g} % of frames" if options.loss else "no frames at random")
+            loss = impair.loss_of(options.loss)
+            commands.lose(lab, loss, impair.blackhole_of(options.blackhole))
+            stages.total("lose", f"{loss:g} % of frames" if loss else "no frames at random")
         case "partition":
             commands.partition(lab, host, options.state == "on")
             stages.total("partition", f"{host.name} is {'cut off' if options.state == 'on' else 'joined'}")

@@ -7,18 +7,51 @@ Frames are lost on the lab's segments: by nftables on the bridges of containers,
 """
 
 import contextlib
+import itertools
 import os
 import signal
 import time
 from pathlib import Path
 
 from lab import processes
+from lab.config import INTERFACES, SEGMENTS, host_named
 from lab.errors import LabError
 
 CGROUPS = Path("/sys/fs/cgroup")
 # Microseconds. A short period makes the limit even: a host is never stopped for long.
 PERIOD = 20_000
 PATIENCE = 60
+# Bytes of an IPv4 packet.
+LARGEST = 65535
+
+
+def percent_of(text):
+    """The limit of `throttle` as a number, None for off."""
+    if text == "off":
+        return None
+    if not text.isdecimal() or not 1 <= int(text) <= 100:
+        raise LabError(f"{text!r} is no limit of processor time", "write a whole number from 1 to 100, or off")
+    return int(text)
+
+
+def loss_of(text):
+    """The percentage of `lose` as a number."""
+    with contextlib.suppress(ValueError):
+        if 0 <= float(text) <= 100:
+            return float(text)
+    raise LabError(f"--loss {text} is no percentage", "write a number from 0 to 100")
+
+
+def blackhole_of(words):
+    """(host, host, bytes) of `lose`, None without."""
+    if words is None:
+        return None
+    one, other, size = words
+    if host_named(one) == host_named(other):
+        raise LabError(f"--blackhole has {one} twice", "name two hosts")
+    if not size.isdecimal() or not 1 <= int(size) <= LARGEST:
+        raise LabError(f"--blackhole {size} is no size of a packet", f"write whole bytes from 1 to {LARGEST}")
+    return one, other, int(size)
 
 
 def pids(pid_file):
@@ -95,9 +128,10 @@ def rules(loss, blackhole):
     lines = [f"numgen random mod 1000 < {round(10 * loss)} drop"] if loss else []
     if blackhole:
         source, target, size = blackhole
-        for one, other in ((source, target), (target, source)):
+        for (one, other), segment in itertools.product(((source, target), (target, source)), SEGMENTS[1:]):
+            ends = f'iifname "{one}-{INTERFACES[segment]}" oifname "{other}-{INTERFACES[segment]}"'
             # `meta length` counts the packet without its Ethernet header.
-            lines.append(f'iifname "{one}-eth1" oifname "{other}-eth1" meta length > {size} drop')
+            lines.append(f"{ends} meta length > {size} drop")
     table = "table bridge heddle_lab"
     chain = "chain forward { type filter hook forward priority 0; policy accept; " + "; ".join(lines) + "; }"
     return f"{table} {{}}\ndelete {table}\n" + (f"{table} {{ {chain}; }}\n" if lines else "")

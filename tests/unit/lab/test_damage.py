@@ -85,6 +85,16 @@ def test_directory_that_is_a_file(lab, said):
 
 
 @pytest.mark.parametrize(
+    ("words", "begins"),
+    [(("lose", "--blackhole", "node1", "node2", "1k"), "--blackhole 1k is no size"),
+     (("lose", "--loss", "101"), "--loss 101 is no percentage"),
+     (("throttle", "node1", "0"), "'0' is no limit of processor time")],
+)  # fmt: skip
+def test_arguments_are_refused_before_a_lab_is_needed(lab, said, words, begins):
+    assert said(*words).startswith(f"error: {begins}")
+
+
+@pytest.mark.parametrize(
     ("code", "remedy"),
     [(errno.ENOSPC, "make room where the lab writes"), (errno.EACCES, "as the user who started the lab"),
      (errno.EIO, "correct that")],

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from lab import impair
+from lab.errors import LabError
 from lab.switch import Segment
 
 A, B, C = (bytes.fromhex(f"02686400010{number}") for number in (1, 2, 3))
@@ -60,6 +61,43 @@ def test_rules_drop_a_percentage_and_large_frames_between_two_hosts():
     assert "numgen random mod 1000 < 25 drop" in text
     assert 'iifname "node1-eth1" oifname "node2-eth1" meta length > 1000 drop' in text
     assert 'iifname "node2-eth1" oifname "node1-eth1" meta length > 1000 drop' in text
+
+
+def test_rules_name_every_segment_that_two_hosts_share():
+    text = impair.rules(0, ("node1", "external", 1000))
+    assert 'iifname "external-eth2" oifname "node1-eth2" meta length > 1000 drop' in text
+
+
+def test_what_is_impaired_is_read_from_words():
+    assert [impair.percent_of(text) for text in ("off", "1", "100")] == [None, 1, 100]
+    assert [impair.loss_of(text) for text in ("0", "2.5", "100")] == [0, 2.5, 100]
+    assert impair.blackhole_of(None) is None
+    assert impair.blackhole_of(["node1", "external", "1000"]) == ("node1", "external", 1000)
+
+
+@pytest.mark.parametrize("text", ["0", "101", "-1", "1.5", "ten", "", "on"])
+def test_limits_of_processor_time_that_are_refused(text):
+    with pytest.raises(LabError, match="is no limit of processor time; write a whole number from 1 to 100, or off"):
+        impair.percent_of(text)
+
+
+@pytest.mark.parametrize("text", ["-1", "100.1", "nan", "inf", "1k", ""])
+def test_losses_that_are_refused(text):
+    with pytest.raises(LabError, match="is no percentage; write a number from 0 to 100"):
+        impair.loss_of(text)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [(("node1", "node2", size), "is no size of a packet; write whole bytes from 1 to 65535")
+     for size in ("1k", "-1", "0", "65536", "1.5", "")]
+    + [(("node1", "node1", "9"), "has node1 twice; name two hosts"),
+       (("node1", "node9", "9"), "there is no host node9; use one of node1"),
+       (("a b", "node1", "9"), "there is no host a b")],
+)  # fmt: skip
+def test_blackholes_that_are_refused(words, said):
+    with pytest.raises(LabError, match=said):
+        impair.blackhole_of(words)
 
 
 def learned():
